@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rueda: collectives between the ranks of a job.
+ *
+ * Everything hangs from a context, rueda_ctx, which is one rank of one job. A
+ * process may hold several. Unless a function says otherwise it may be called
+ * from any thread, it returns a rueda_status, and it writes its outputs only on
+ * success.
+ *
+ * Structs of arguments begin with their own size, so that they can grow
+ * without a new function: initialise them with their _INIT macro, then set the
+ * fields you need.
+ */
+#ifndef RUEDA_RUEDA_H
+#define RUEDA_RUEDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RUEDA_API __attribute__((visibility("default")))
+
+#define RUEDA_VERSION_MAJOR 0
+#define RUEDA_VERSION_MINOR 1
+#define RUEDA_VERSION_PATCH 0
+
+/* The number of the binary interface: a program compiled against this header
+ * works with every library whose rueda_abi() is equal to it. */
+#define RUEDA_ABI 1
+
+/* "0.1.0"; static text. */
+RUEDA_API const char *rueda_version(void);
+RUEDA_API int rueda_abi(void);
+
+/* ---- Status ---------------------------------------------------------- */
+
+/* Zero is success, positive means "not yet", negative is an error. The one
+ * list feeds the enum, rueda_status_str() and the exceptions of bindings. */
+#define RUEDA_STATUS_MAP(X)                                                    \
+    X(OK, 0, "success")                                                        \
+    X(IN_PROGRESS, 1, "operation is still running")                            \
+    X(ERR_INVALID, -1, "invalid argument")                                     \
+    X(ERR_NOMEM, -2, "out of memory")                                          \
+    X(ERR_TIMEOUT, -3, "the deadline passed")                                  \
+    X(ERR_MISMATCH, -4, "ranks do not agree")                                  \
+    X(ERR_PEER_LOST, -5, "a peer left the job")                                \
+    X(ERR_CLOSED, -6, "the context is closed")                                 \
+    X(ERR_FORKED, -7, "the context belongs to the parent process")             \
+    X(ERR_AUTH, -8, "the peer did not prove that it knows the job's key")      \
+    X(ERR_VERSION, -9, "the peer speaks another version of the protocol")      \
+    X(ERR_IO, -10, "a system call failed")                                     \
+    X(ERR_UNSUPPORTED, -11, "not supported")                                   \
+    X(ERR_LIMIT, -12, "a limit of the machine or of the job is too low")       \
+    X(ERR_CANCELLED, -13, "the operation was cancelled")
+
+typedef enum rueda_status {
+#define X(name, value, text) RUEDA_##name = (value),
+    RUEDA_STATUS_MAP(X)
+#undef X
+} rueda_status;
+
+/* What a status means, in words; static text, never NULL. */
+RUEDA_API const char *rueda_status_str(rueda_status status);
+
+/* ---- Numbers --------------------------------------------------------- */
+
+#define RUEDA_DTYPE_MAP(X)                                                     \
+    X(UINT8, 0, 1, "uint8")                                                    \
+    X(INT8, 1, 1, "int8")                                                      \
+    X(UINT16, 2, 2, "uint16")                                                  \
+    X(INT16, 3, 2, "int16")                                                    \
+    X(INT32, 4, 4, "int32")                                                    \
+    X(INT64, 5, 8, "int64")                                                    \
+    X(FLOAT16, 6, 2, "float16")                                                \
+    X(FLOAT32, 7, 4, "float32")                                                \
+    X(FLOAT64, 8, 8, "float64")                                                \
+    X(BOOL, 9, 1, "bool")                                                      \
+    X(BFLOAT16, 10, 2, "bfloat16")
+
+typedef enum rueda_dtype {
+#define X(name, value, bytes, text) RUEDA_##name = (value),
+    RUEDA_DTYPE_MAP(X)
+#undef X
+} rueda_dtype;
+#define RUEDA_DTYPE_COUNT 11
+
+/* Bytes of one number, 0 for a value that is not a dtype. */
+RUEDA_API size_t rueda_dtype_size(rueda_dtype dtype);
+RUEDA_API const char *rueda_dtype_str(rueda_dtype dtype);
+
+/*
+ * How numbers of several ranks become one. Halves are added in float32. On
+ * booleans sum and max mean "or", product and min mean "and". Average is a sum
+ * divided by the number of ranks. Adasum (Maleki et al., 2020) takes floating
+ * types only.
+ */
+#define RUEDA_REDUCTION_MAP(X)                                                 \
+    X(SUM, 0, "sum")                                                           \
+    X(AVERAGE, 1, "average")                                                   \
+    X(MIN, 2, "min")                                                           \
+    X(MAX, 3, "max")                                                           \
+    X(PRODUCT, 4, "product")                                                   \
+    X(ADASUM, 5, "adasum")
+
+typedef enum rueda_reduction {
+#define X(name, value, text) RUEDA_##name = (value),
+    RUEDA_REDUCTION_MAP(X)
+#undef X
+} rueda_reduction;
+#define RUEDA_REDUCTION_COUNT 6
+
+RUEDA_API const char *rueda_reduction_str(rueda_reduction reduction);
+
+/* ---- Contexts -------------------------------------------------------- */
+
+typedef struct rueda_ctx rueda_ctx;
+
+struct rueda_init_args {
+    size_t struct_size;
+
+    /* My place among the ranks; -1 in both: taken from RUEDA_RANK and
+     * RUEDA_SIZE, or a job of one rank if neither is set. */
+    int rank;
+    int size;
+
+    /* Ranks of the same user that say the same name meet. NULL: RUEDA_JOB. */
+    const char *job;
+
+    /* A file with the job's key. NULL: RUEDA_KEY_FILE; without one the same
+     * user is proof enough in a host. */
+    const char *key_file;
+
+    /* How long to wait for the other ranks. 0: RUEDA_START_TIMEOUT. */
+    int timeout_ms;
+
+    /* Where to put the words of a failure; may be NULL. */
+    char *error;
+    size_t error_bytes;
+};
+#define RUEDA_INIT_ARGS_INIT                                                   \
+    {                                                                          \
+        .struct_size = sizeof(struct rueda_init_args), .rank = -1, .size = -1, \
+    }
+
+/*
+ * Join the job and wait for every other rank of it, at most until the
+ * deadline. args may be NULL and is not kept. On failure nothing is left
+ * behind, and args->error says who is missing or what to do.
+ */
+RUEDA_API rueda_status rueda_init(const struct rueda_init_args *args,
+                                  rueda_ctx **out_ctx);
+
+/*
+ * Make all `size` ranks of a job inside this process, each to be driven by a
+ * thread of the caller's: for tests and for programs whose ranks are threads.
+ * args gives the settings; its rank, size and job are not looked at. Each of
+ * out_ctx[0 .. size-1] is shut down like any other context.
+ */
+RUEDA_API rueda_status rueda_init_threads(int size,
+                                          const struct rueda_init_args *args,
+                                          rueda_ctx **out_ctx);
+
+/*
+ * Leave the job and free the context. Does not wait for other ranks; those
+ * that still need this one get RUEDA_ERR_PEER_LOST. Operations of this rank
+ * that still run end with RUEDA_ERR_CLOSED. No other thread may be inside a
+ * call on ctx. NULL is allowed.
+ */
+RUEDA_API void rueda_shutdown(rueda_ctx *ctx);
+
+RUEDA_API int rueda_rank(const rueda_ctx *ctx);
+RUEDA_API int rueda_size(const rueda_ctx *ctx);
+
+/*
+ * The words of the first failure of this context: who, where, why. Empty
+ * while all is well. Valid until rueda_shutdown().
+ */
+RUEDA_API const char *rueda_error(const rueda_ctx *ctx);
+
+/* ---- Memory ---------------------------------------------------------- */
+
+/*
+ * Memory that every rank of this host can reach: a collective on it needs no
+ * copy. Zeroed, aligned to a page. Every rank may allocate as it likes; an
+ * operation skips its copies where all ranks passed such memory.
+ *
+ * Fails with RUEDA_ERR_LIMIT, touching nothing, where the machine or the
+ * cgroup has not that much memory left.
+ */
+RUEDA_API rueda_status rueda_alloc(rueda_ctx *ctx, size_t bytes, void **out);
+
+/* Give it back. ptr comes from rueda_alloc() on the same context, or is NULL.
+ * No operation may be using it. */
+RUEDA_API void rueda_free(rueda_ctx *ctx, void *ptr);
+
+/* ---- Ordered collectives --------------------------------------------- */
+
+/*
+ * Every rank starts the same operations in the same order with arguments that
+ * fit; nothing is negotiated. (Named tensors in any order are another
+ * interface.) Operations run one after another in the order in which they were
+ * started.
+ *
+ * Counts are numbers of elements. send and recv are the same pointer for an
+ * operation in place, or do not overlap at all. Both are borrowed until the
+ * operation ends. After a failure recv is undefined and so is send, if it is
+ * the same; with RUEDA_KEEP_INPUT send is whole after a failure wherever the
+ * operation fits the slab (RUEDA_SLAB_BYTES), or else it is refused with
+ * RUEDA_ERR_LIMIT.
+ */
+typedef enum rueda_kind {
+    RUEDA_ALLREDUCE,      /* recv[count] = reduction over ranks of send[count] */
+    RUEDA_ALLGATHER,      /* recv = send[count] of rank 0, then of rank 1, ... */
+    RUEDA_BROADCAST,      /* recv[count] = send[count] of root */
+    RUEDA_ALLTOALL,       /* piece i of send goes to rank i */
+    RUEDA_REDUCE_SCATTER, /* recv = my piece of the reduction of send */
+    RUEDA_BARRIER,        /* ends when every rank has started it */
+} rueda_kind;
+#define RUEDA_KIND_COUNT 6
+
+RUEDA_API const char *rueda_kind_str(rueda_kind kind);
+
+#define RUEDA_KEEP_INPUT 1u
+
+struct rueda_coll_args {
+    size_t struct_size;
+    rueda_kind kind;
+    rueda_dtype dtype;
+    rueda_reduction reduction;
+    int root;
+    unsigned flags;
+    const void *send;
+    void *recv;
+
+    /*
+     * allreduce, broadcast: elements of the buffer. allgather: elements this
+     * rank sends. alltoall, reduce-scatter with equal pieces: elements of one
+     * piece (send holds size times as many).
+     */
+    size_t count;
+
+    /*
+     * Pieces of different sizes; size entries each, borrowed until the
+     * operation ends; NULL means equal pieces of `count`.
+     *   allgather:      recv_counts[i] is what rank i sends; the same list on
+     *                   all ranks
+     *   reduce-scatter: recv_counts[i] is what rank i gets; the same list on
+     *                   all ranks
+     *   alltoall:       send_counts[i] goes to rank i, recv_counts[i] comes
+     *                   from rank i; both or neither
+     */
+    const size_t *send_counts;
+    const size_t *recv_counts;
+
+    /* Every input is multiplied by prescale, the result by postscale. */
+    double prescale;
+    double postscale;
+};
+#define RUEDA_COLL_ARGS_INIT                                                   \
+    {                                                                          \
+        .struct_size = sizeof(struct rueda_coll_args),                         \
+        .dtype = RUEDA_FLOAT32, .prescale = 1.0, .postscale = 1.0,             \
+    }
+
+/* Names an operation that was started; never reused within a context. */
+typedef uint64_t rueda_handle;
+
+/*
+ * Start an operation. Returns at once; it makes progress while some thread
+ * waits, and otherwise on the context's own thread. Fails without starting
+ * anything if the arguments are wrong or the context has failed.
+ */
+RUEDA_API rueda_status rueda_start(rueda_ctx *ctx,
+                                   const struct rueda_coll_args *args,
+                                   rueda_handle *out_handle);
+
+/* RUEDA_IN_PROGRESS, or how the operation ended. Never blocks, does not end
+ * the handle. */
+RUEDA_API rueda_status rueda_poll(rueda_ctx *ctx, rueda_handle handle);
+
+/*
+ * Wait until the operation ends and return how; the handle is then gone. After
+ * timeout_ms (negative: no limit but the death of a peer) returns
+ * RUEDA_ERR_TIMEOUT, the operation runs on and the handle stays.
+ */
+RUEDA_API rueda_status rueda_wait(rueda_ctx *ctx, rueda_handle handle,
+                                  int timeout_ms);
+
+/* Start and wait in one call, which is faster than the two. */
+RUEDA_API rueda_status rueda_run(rueda_ctx *ctx,
+                                 const struct rueda_coll_args *args);
+
+/* rueda_run() for the usual cases, with equal pieces. */
+RUEDA_API rueda_status rueda_allreduce(rueda_ctx *ctx, const void *send,
+                                       void *recv, size_t count,
+                                       rueda_dtype dtype,
+                                       rueda_reduction reduction);
+RUEDA_API rueda_status rueda_allgather(rueda_ctx *ctx, const void *send,
+                                       void *recv, size_t count,
+                                       rueda_dtype dtype);
+RUEDA_API rueda_status rueda_broadcast(rueda_ctx *ctx, void *buf, size_t count,
+                                       rueda_dtype dtype, int root);
+RUEDA_API rueda_status rueda_alltoall(rueda_ctx *ctx, const void *send,
+                                      void *recv, size_t count,
+                                      rueda_dtype dtype);
+RUEDA_API rueda_status rueda_reduce_scatter(rueda_ctx *ctx, const void *send,
+                                            void *recv, size_t count,
+                                            rueda_dtype dtype,
+                                            rueda_reduction reduction);
+RUEDA_API rueda_status rueda_barrier(rueda_ctx *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RUEDA_RUEDA_H */

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How to wait: spin briefly, then give up the core again and again, then
+ * sleep. Pure arithmetic; the caller does what next() says and tells the time.
+ */
+#ifndef RUEDA_BASE_BACKOFF_H
+#define RUEDA_BASE_BACKOFF_H
+
+#include <stdint.h>
+
+typedef enum rueda_backoff_step {
+    RUEDA_SPIN,
+    RUEDA_YIELD,
+    RUEDA_SLEEP,
+} rueda_backoff_step;
+
+struct rueda_backoff {
+    int64_t spin_ns;
+    int64_t yield_ns;
+    int64_t since_ns; /* when the current wait began; 0: not yet known */
+    unsigned turns;
+};
+
+static inline void rueda_backoff_init(struct rueda_backoff *backoff,
+                                      int64_t spin_ns, int64_t yield_ns)
+{
+    *backoff = (struct rueda_backoff){.spin_ns = spin_ns,
+                                      .yield_ns = yield_ns};
+}
+
+/* Something moved: the next wait begins anew. */
+static inline void rueda_backoff_reset(struct rueda_backoff *backoff)
+{
+    backoff->turns = 0;
+    backoff->since_ns = 0;
+}
+
+/* Reading the clock costs more than a turn of spinning, so it is read once in
+ * this many turns. */
+#define RUEDA_SPIN_TURNS 64
+
+/* Must the caller read the clock for the next step? */
+static inline int rueda_backoff_wants_time(const struct rueda_backoff *backoff)
+{
+    return backoff->spin_ns == 0 || backoff->turns % RUEDA_SPIN_TURNS == 0;
+}
+
+/* What to do now. now_ns is looked at only if it was wanted. */
+rueda_backoff_step rueda_backoff_next(struct rueda_backoff *backoff,
+                                      int64_t now_ns);
+
+#endif /* RUEDA_BASE_BACKOFF_H */

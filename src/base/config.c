@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool parse_whole(const char *value, int64_t *out)
+{
+    char *end;
+
+    errno = 0;
+    *out = strtoll(value, &end, 10);
+    return end != value && *end == '\0' && errno == 0;
+}
+
+static bool parse_rank(const char *value, void *out)
+{
+    int64_t number;
+
+    if (value[0] == '\0') {
+        *(int *)out = -1;
+        return true;
+    }
+    if (!parse_whole(value, &number) || number < 0 || number > INT32_MAX)
+        return false;
+    *(int *)out = (int)number;
+    return true;
+}
+
+/* "auto" is -1. */
+static bool parse_micros(const char *value, void *out)
+{
+    int64_t *micros = out;
+
+    if (strcmp(value, "auto") == 0) {
+        *micros = -1;
+        return true;
+    }
+    return parse_whole(value, micros) && *micros >= 0;
+}
+
+/* Seconds by default; "500ms", "30s", "5m" and "1h" are said with their unit.
+ * The result is in milliseconds. */
+static bool parse_duration(const char *value, void *out)
+{
+    static const struct {
+        const char *unit;
+        double ms;
+    } units[] = {{"", 1e3}, {"ms", 1}, {"s", 1e3}, {"m", 60e3}, {"h", 3600e3}};
+    char *end;
+    double number = strtod(value, &end);
+
+    if (end == value || !(number >= 0) || number > 1e9)
+        return false;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (strcmp(end, units[i].unit) == 0) {
+            *(int64_t *)out = (int64_t)(number * units[i].ms);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rueda_parse_size(const char *value, void *out_size)
+{
+    static const char units[] = "kmgt";
+    unsigned long long number;
+    const char *unit;
+    int shift = 0;
+    char *end;
+
+    if (value[0] < '0' || value[0] > '9')
+        return false;
+    errno = 0;
+    number = strtoull(value, &end, 10);
+    if (errno != 0)
+        return false;
+    if (*end != '\0') {
+        unit = strchr(units, *end | 0x20);
+        if (unit == NULL || *unit == '\0' || end[1] != '\0')
+            return false;
+        shift = 10 * (int)(unit - units + 1);
+    }
+    if (number > (SIZE_MAX >> shift))
+        return false;
+    *(size_t *)out_size = (size_t)number << shift;
+    return true;
+}
+
+/* A slab has to hold something, and to fit a member's range. */
+static bool parse_slab(const char *value, void *out)
+{
+    return rueda_parse_size(value, out) && *(size_t *)out >= ((size_t)1 << 20) &&
+           *(size_t *)out <= ((size_t)1 << 32);
+}
+
+static bool parse_block(const char *value, void *out)
+{
+    if (strcmp(value, "auto") == 0) {
+        *(size_t *)out = 0;
+        return true;
+    }
+    return rueda_parse_size(value, out) && *(size_t *)out >= 4096 &&
+           *(size_t *)out <= ((size_t)1 << 26);
+}
+
+static bool copy_text(const char *value, char *out, size_t bytes)
+{
+    if (strlen(value) >= bytes)
+        return false;
+    memset(out, 0, bytes);
+    memcpy(out, value, strlen(value));
+    return true;
+}
+
+static bool parse_name(const char *value, void *out)
+{
+    return copy_text(value, out, RUEDA_NAME_BYTES);
+}
+
+static bool parse_path(const char *value, void *out)
+{
+    return copy_text(value, out, RUEDA_PATH_BYTES);
+}
+
+static bool parse_log_level(const char *value, void *out)
+{
+    for (int level = RUEDA_LOG_ERROR; level <= RUEDA_LOG_TRACE; level++) {
+        if (strcmp(value, rueda_log_level_str((rueda_log_level)level)) == 0) {
+            *(rueda_log_level *)out = (rueda_log_level)level;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_transport(const char *value, void *out)
+{
+    static const char *const names[] = {"auto", "shm", "loop"};
+
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(value, names[i]) == 0) {
+            *(rueda_transport_choice *)out = (rueda_transport_choice)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+#define AT(field) offsetof(struct rueda_config, field)
+
+static const struct rueda_setting settings[] = {
+    {"RUEDA_RANK", "", "my place among the ranks, from 0", AT(rank),
+     parse_rank},
+    {"RUEDA_SIZE", "", "the number of ranks", AT(size), parse_rank},
+    {"RUEDA_JOB", "rueda", "ranks of one user that say the same name meet",
+     AT(job), parse_name},
+    {"RUEDA_KEY_FILE", "",
+     "file with the job's key (64 hex digits, readable by its owner only)",
+     AT(key_file), parse_path},
+    {"RUEDA_START_TIMEOUT", "30s", "how long to wait for the other ranks",
+     AT(start_timeout_ms), parse_duration},
+    {"RUEDA_LOG_LEVEL", "warn", "error, warn, info, debug or trace",
+     AT(log_level), parse_log_level},
+    {"RUEDA_TRANSPORT", "auto",
+     "auto: shared memory directly; shm, loop: messages only",
+     AT(transport), parse_transport},
+    {"RUEDA_ALGO", "",
+     "algorithms by size, e.g. allreduce:0-4k:tree;allreduce:4k-inf:ring",
+     AT(algo), parse_path},
+    {"RUEDA_TUNE_FILE", "", "the same, from a file that rueda bench --tune made",
+     AT(tune_file), parse_path},
+    {"RUEDA_KERNELS", "auto", "vector kernels: auto, c, avx2 or avx512",
+     AT(kernels), parse_name},
+    {"RUEDA_SLAB_BYTES", "16m",
+     "largest operation whose input can be kept whole until it is delivered",
+     AT(slab_bytes), parse_slab},
+    {"RUEDA_BLOCK_BYTES", "auto",
+     "block in which a large tensor passes through shared memory",
+     AT(block_bytes), parse_block},
+    {"RUEDA_SPIN_US", "auto", "how long a waiting rank spins, microseconds",
+     AT(spin_us), parse_micros},
+    {"RUEDA_YIELD_US", "auto",
+     "how long it then yields its core before it sleeps, microseconds",
+     AT(yield_us), parse_micros},
+};
+
+const struct rueda_setting *rueda_settings(size_t *out_count)
+{
+    *out_count = sizeof(settings) / sizeof(settings[0]);
+    return settings;
+}
+
+const char *rueda_setting_value(const struct rueda_setting *setting)
+{
+    const char *value = getenv(setting->name);
+
+    return value != NULL && value[0] != '\0' ? value : setting->fallback;
+}
+
+rueda_status rueda_config_load(struct rueda_config *config,
+                               struct rueda_text *error)
+{
+    size_t count;
+    const struct rueda_setting *table = rueda_settings(&count);
+
+    memset(config, 0, sizeof(*config));
+    for (size_t i = 0; i < count; i++) {
+        const struct rueda_setting *setting = &table[i];
+        const char *value = rueda_setting_value(setting);
+
+        if (!setting->parse(value, (char *)config + setting->offset)) {
+            rueda_text_set(error, "%s is \"%.100s\", which cannot be: %s "
+                           "(default %s)",
+                           setting->name, value, setting->help,
+                           setting->fallback[0] != '\0' ? setting->fallback
+                                                        : "unset");
+            return RUEDA_ERR_INVALID;
+        }
+    }
+    return RUEDA_OK;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Settings: one struct, one table, read once.
+ *
+ * The table gives for each setting its name, default and help; `rueda info
+ * --config` and docs/config.md are made from it. Nothing else reads the
+ * environment. To add a setting: a field below, a row in config.c.
+ */
+#ifndef RUEDA_BASE_CONFIG_H
+#define RUEDA_BASE_CONFIG_H
+
+#include <rueda/rueda.h>
+
+#include "base/log.h"
+#include "base/text.h"
+
+#define RUEDA_NAME_BYTES 64
+#define RUEDA_PATH_BYTES 1024
+
+typedef enum rueda_transport_choice {
+    RUEDA_TRANSPORT_AUTO, /* shared memory with all its short cuts */
+    RUEDA_TRANSPORT_SHM,  /* messages through shared memory only */
+    RUEDA_TRANSPORT_LOOP, /* messages between threads only */
+} rueda_transport_choice;
+
+struct rueda_config {
+    int rank; /* -1: not set */
+    int size;
+    char job[RUEDA_NAME_BYTES];
+    char key_file[RUEDA_PATH_BYTES];
+    int64_t start_timeout_ms;
+    rueda_log_level log_level;
+    rueda_transport_choice transport;
+    char algo[RUEDA_PATH_BYTES];
+    char tune_file[RUEDA_PATH_BYTES];
+    char kernels[RUEDA_NAME_BYTES];
+    size_t slab_bytes;
+    size_t block_bytes; /* 0: from the caches */
+    int64_t spin_us;    /* -1: from the machine */
+    int64_t yield_us;
+};
+
+struct rueda_setting {
+    const char *name;
+    const char *fallback; /* its default, as one would write it */
+    const char *help;
+    size_t offset; /* in struct rueda_config */
+    bool (*parse)(const char *value, void *out);
+};
+
+/* The table, for tools. */
+const struct rueda_setting *rueda_settings(size_t *out_count);
+
+/* What the environment says for a setting, or its default. */
+const char *rueda_setting_value(const struct rueda_setting *setting);
+
+/*
+ * Fill in config from the environment. On failure error names the variable,
+ * its value and what it takes; config is then undefined.
+ */
+rueda_status rueda_config_load(struct rueda_config *config,
+                               struct rueda_text *error);
+
+/* "64m" or "65536": bytes, with k, m, g or t for powers of 1024. */
+bool rueda_parse_size(const char *value, void *out_size);
+
+#endif /* RUEDA_BASE_CONFIG_H */

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <rueda/rueda.h>
+
+#define TEXT_OF(x)  TEXT_OF_(x)
+#define TEXT_OF_(x) #x
+
+const char *rueda_version(void)
+{
+    return TEXT_OF(RUEDA_VERSION_MAJOR) "." TEXT_OF(
+        RUEDA_VERSION_MINOR) "." TEXT_OF(RUEDA_VERSION_PATCH);
+}
+
+int rueda_abi(void)
+{
+    return RUEDA_ABI;
+}
+
+const char *rueda_status_str(rueda_status status)
+{
+    switch (status) {
+#define X(name, value, text)                                                   \
+    case RUEDA_##name:                                                         \
+        return text;
+        RUEDA_STATUS_MAP(X)
+#undef X
+    }
+    return "unknown status";
+}
+
+size_t rueda_dtype_size(rueda_dtype dtype)
+{
+    switch (dtype) {
+#define X(name, value, bytes, text)                                            \
+    case RUEDA_##name:                                                         \
+        return bytes;
+        RUEDA_DTYPE_MAP(X)
+#undef X
+    }
+    return 0;
+}
+
+const char *rueda_dtype_str(rueda_dtype dtype)
+{
+    switch (dtype) {
+#define X(name, value, bytes, text)                                            \
+    case RUEDA_##name:                                                         \
+        return text;
+        RUEDA_DTYPE_MAP(X)
+#undef X
+    }
+    return "unknown dtype";
+}
+
+const char *rueda_reduction_str(rueda_reduction reduction)
+{
+    switch (reduction) {
+#define X(name, value, text)                                                   \
+    case RUEDA_##name:                                                         \
+        return text;
+        RUEDA_REDUCTION_MAP(X)
+#undef X
+    }
+    return "unknown reduction";
+}
+
+const char *rueda_kind_str(rueda_kind kind)
+{
+    switch (kind) {
+    case RUEDA_ALLREDUCE:
+        return "allreduce";
+    case RUEDA_ALLGATHER:
+        return "allgather";
+    case RUEDA_BROADCAST:
+        return "broadcast";
+    case RUEDA_ALLTOALL:
+        return "alltoall";
+    case RUEDA_REDUCE_SCATTER:
+        return "reducescatter";
+    case RUEDA_BARRIER:
+        return "barrier";
+    }
+    return "unknown kind";
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A place for the words of a failure, passed down to whoever decides the
+ * error, so that what a caller reads and what the log shows are the same.
+ * Keeps the first words it is given. Not for several threads at once.
+ */
+#ifndef RUEDA_BASE_TEXT_H
+#define RUEDA_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct rueda_text {
+    char chars[512];
+};
+
+static inline bool rueda_text_is_empty(const struct rueda_text *text)
+{
+    return text->chars[0] == '\0';
+}
+
+/* Keep these words unless there are some already. Cut, never overrun. */
+void rueda_text_set(struct rueda_text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Add to the words that are there. */
+void rueda_text_add(struct rueda_text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif /* RUEDA_BASE_TEXT_H */
