@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Descriptors that wake: doorbells (eventfd), deaths (pidfd), and sleeping on
+ * several of them (epoll). Functions that return RUEDA_ERR_IO leave the cause
+ * in errno.
+ */
+#ifndef RUEDA_OS_EVENT_H
+#define RUEDA_OS_EVENT_H
+
+#include <rueda/rueda.h>
+
+rueda_status rueda_doorbell_open(int *out_fd);
+
+/* Any thread, any process that holds the descriptor. Never blocks. */
+void rueda_doorbell_ring(int fd);
+
+/* Forget the rings so far. */
+void rueda_doorbell_clear(int fd);
+
+/* A descriptor that becomes readable when the calling process ends, whoever
+ * holds it and whatever children live on. */
+rueda_status rueda_death_open_self(int *out_fd);
+
+rueda_status rueda_poller_open(int *out_poller);
+
+/* Watch fd; its events carry number. */
+rueda_status rueda_poller_add(int poller, int fd, uint32_t number);
+void rueda_poller_remove(int poller, int fd);
+
+/*
+ * Sleep until something is readable or timeout_ns has passed (negative: for
+ * ever; rounded up to a millisecond). Fills in up to room numbers and
+ * returns how many; 0 after the time or a signal.
+ */
+int rueda_poller_wait(int poller, int64_t timeout_ns, uint32_t *out_numbers,
+                      int room);
+
+/* Negative descriptors are allowed. */
+void rueda_fd_close(int fd);
+
+#endif /* RUEDA_OS_EVENT_H */

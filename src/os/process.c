@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/process.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+int rueda_process_id(void)
+{
+    return getpid();
+}
+
+unsigned rueda_process_user(void)
+{
+    return geteuid();
+}
+
+void rueda_process_host(char *out, size_t bytes)
+{
+    memset(out, 0, bytes);
+    if (gethostname(out, bytes - 1) < 0)
+        memcpy(out, "?", 2);
+}
+
+static pthread_mutex_t hooks_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rueda_fork_hook *hooks; /* under hooks_lock */
+static pthread_once_t hooks_once = PTHREAD_ONCE_INIT;
+
+/* The lock is held across the fork, so the child finds a whole list. */
+static void before_fork(void)
+{
+    pthread_mutex_lock(&hooks_lock);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&hooks_lock);
+}
+
+static void after_fork_in_child(void)
+{
+    for (struct rueda_fork_hook *hook = hooks; hook != NULL; hook = hook->next)
+        hook->in_child(hook);
+    hooks = NULL;
+    pthread_mutex_unlock(&hooks_lock);
+}
+
+static void install_hooks(void)
+{
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+void rueda_fork_hook_add(struct rueda_fork_hook *hook)
+{
+    pthread_once(&hooks_once, install_hooks);
+    pthread_mutex_lock(&hooks_lock);
+    hook->next = hooks;
+    hooks = hook;
+    pthread_mutex_unlock(&hooks_lock);
+}
+
+void rueda_fork_hook_remove(struct rueda_fork_hook *hook)
+{
+    pthread_mutex_lock(&hooks_lock);
+    for (struct rueda_fork_hook **at = &hooks; *at != NULL; at = &(*at)->next) {
+        if (*at == hook) {
+            *at = hook->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&hooks_lock);
+}

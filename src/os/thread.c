@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/thread.h"
+
+#include <signal.h>
+#include <time.h>
+
+rueda_status rueda_thread_start(pthread_t *out_thread, void *(*run)(void *),
+                                void *arg)
+{
+    sigset_t all;
+    sigset_t before;
+    int failed;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(out_thread, NULL, run, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed ? RUEDA_ERR_LIMIT : RUEDA_OK;
+}
+
+void rueda_condition_init(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+void rueda_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock,
+                          int64_t deadline_ns)
+{
+    struct timespec deadline = {.tv_sec = deadline_ns / 1000000000,
+                                .tv_nsec = deadline_ns % 1000000000};
+
+    if (deadline_ns < 0)
+        pthread_cond_wait(condition, lock);
+    else
+        pthread_cond_timedwait(condition, lock, &deadline);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads that hide signals from the program's own handlers. */
+#ifndef RUEDA_OS_THREAD_H
+#define RUEDA_OS_THREAD_H
+
+#include <rueda/rueda.h>
+
+#include <pthread.h>
+
+/* As pthread_create(), with all signals blocked in the new thread. */
+rueda_status rueda_thread_start(pthread_t *out_thread, void *(*run)(void *),
+                                void *arg);
+
+/* As pthread_cond_timedwait() on a condition made by rueda_condition_init(),
+ * until the clock of os/clock.h says deadline_ns (negative: for ever). */
+void rueda_condition_init(pthread_cond_t *condition);
+void rueda_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock,
+                          int64_t deadline_ns);
+
+#endif /* RUEDA_OS_THREAD_H */

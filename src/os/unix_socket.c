@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/unix_socket.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static socklen_t abstract_address(const char *name, struct sockaddr_un *out)
+{
+    size_t len = strnlen(name, sizeof(out->sun_path) - 1);
+
+    memset(out, 0, sizeof(*out));
+    out->sun_family = AF_UNIX;
+    memcpy(out->sun_path + 1, name, len);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
+}
+
+static int open_socket(void)
+{
+    return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+static void close_keeping_errno(int fd)
+{
+    int cause = errno;
+
+    close(fd);
+    errno = cause;
+}
+
+rueda_status rueda_unix_listen(const char *name, int *out_fd)
+{
+    struct sockaddr_un address;
+    socklen_t len = abstract_address(name, &address);
+    int fd = open_socket();
+
+    if (fd < 0)
+        return RUEDA_ERR_IO;
+    if (bind(fd, (struct sockaddr *)&address, len) < 0 ||
+        listen(fd, SOMAXCONN) < 0) {
+        close_keeping_errno(fd);
+        return RUEDA_ERR_IO;
+    }
+    *out_fd = fd;
+    return RUEDA_OK;
+}
+
+rueda_status rueda_unix_connect(const char *name, int *out_fd)
+{
+    struct sockaddr_un address;
+    socklen_t len = abstract_address(name, &address);
+    int fd = open_socket();
+
+    if (fd < 0)
+        return RUEDA_ERR_IO;
+    if (connect(fd, (struct sockaddr *)&address, len) < 0) {
+        close_keeping_errno(fd);
+        return errno == ECONNREFUSED || errno == EAGAIN ? RUEDA_IN_PROGRESS
+                                                        : RUEDA_ERR_IO;
+    }
+    *out_fd = fd;
+    return RUEDA_OK;
+}
+
+/* What errno means for a call that may find nothing to do. */
+static rueda_status status_of_errno(void)
+{
+    switch (errno) {
+    case EAGAIN:
+    case EINTR:
+    case ECONNABORTED:
+        return RUEDA_IN_PROGRESS;
+    case EPIPE:
+    case ECONNRESET:
+        return RUEDA_ERR_PEER_LOST;
+    default:
+        return RUEDA_ERR_IO;
+    }
+}
+
+rueda_status rueda_unix_accept(int listener, int *out_fd)
+{
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0)
+        return status_of_errno();
+    *out_fd = fd;
+    return RUEDA_OK;
+}
+
+rueda_status rueda_unix_peer_user(int fd, unsigned *out_user)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return RUEDA_ERR_IO;
+    *out_user = peer.uid;
+    return RUEDA_OK;
+}
+
+rueda_status rueda_unix_send(int fd, const void *buf, size_t len,
+                             size_t *out_bytes)
+{
+    ssize_t sent = send(fd, buf, len, MSG_NOSIGNAL);
+
+    *out_bytes = 0;
+    if (sent < 0)
+        return status_of_errno();
+    *out_bytes = (size_t)sent;
+    return RUEDA_OK;
+}
+
+rueda_status rueda_unix_recv(int fd, void *buf, size_t len, size_t *out_bytes)
+{
+    ssize_t got = recv(fd, buf, len, 0);
+
+    *out_bytes = 0;
+    if (got < 0)
+        return status_of_errno();
+    if (got == 0)
+        return RUEDA_ERR_PEER_LOST;
+    *out_bytes = (size_t)got;
+    return RUEDA_OK;
+}
+
+/* Room for the control message of the most descriptors we ever pass. */
+union control {
+    char bytes[CMSG_SPACE(RUEDA_UNIX_MOST_FDS * sizeof(int))];
+    struct cmsghdr align;
+};
+
+rueda_status rueda_unix_send_fds(int fd, const int *fds, int count)
+{
+    size_t bytes = (size_t)count * sizeof(int);
+    char byte = 'f';
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    union control control = {{0}};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = CMSG_SPACE(bytes)};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(bytes);
+    memcpy(CMSG_DATA(header), fds, bytes);
+    if (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
+        return status_of_errno();
+    return RUEDA_OK;
+}
+
+rueda_status rueda_unix_recv_fds(int fd, int *out_fds, int count)
+{
+    size_t bytes = (size_t)count * sizeof(int);
+    char byte;
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    union control control = {{0}};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof(control.bytes)};
+    ssize_t got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *header;
+    size_t have = 0;
+
+    if (got < 0)
+        return status_of_errno();
+    if (got == 0)
+        return RUEDA_ERR_PEER_LOST;
+    header = CMSG_FIRSTHDR(&message);
+    if (header != NULL && header->cmsg_level == SOL_SOCKET &&
+        header->cmsg_type == SCM_RIGHTS)
+        have = header->cmsg_len - CMSG_LEN(0);
+    if (have == bytes && (message.msg_flags & MSG_CTRUNC) == 0) {
+        memcpy(out_fds, CMSG_DATA(header), bytes);
+        return RUEDA_OK;
+    }
+    for (size_t i = 0; i < have / sizeof(int); i++) {
+        int unwanted;
+
+        memcpy(&unwanted, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+        close(unwanted);
+    }
+    return RUEDA_ERR_INVALID;
+}
+
+void rueda_fd_wait(int fd, bool for_writing, int64_t timeout_ns)
+{
+    struct pollfd one = {.fd = fd, .events = for_writing ? POLLOUT : POLLIN};
+    int64_t ms = (timeout_ns + 999999) / 1000000;
+
+    poll(&one, 1, ms > INT32_MAX ? INT32_MAX : (int)ms);
+}
