@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define RUEDA_LOG_TAG "segment"
+
+#include "segment/meet.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "os/clock.h"
+#include "os/event.h"
+#include "os/process.h"
+#include "os/unix_socket.h"
+#include "segment/host.h"
+#include "segment/segment.h"
+#include "segment/wire.h"
+
+/* How long between two looks for a listener that is not there yet. */
+#define FIRST_RETRY_NS 100000
+#define MOST_RETRY_NS  5000000
+
+/* My doorbell and the descriptor of my death. */
+static rueda_status own_descriptors(int out_fds[2], struct rueda_text *error)
+{
+    out_fds[0] = -1;
+    out_fds[1] = -1;
+    if (rueda_doorbell_open(&out_fds[0]) != RUEDA_OK ||
+        rueda_death_open_self(&out_fds[1]) != RUEDA_OK) {
+        rueda_text_set(error, "no descriptors for a doorbell and a pidfd: %s",
+                       strerror(errno));
+        rueda_fd_close(out_fds[0]);
+        return RUEDA_ERR_IO;
+    }
+    return RUEDA_OK;
+}
+
+/* ---- The guest: every rank but 0 -------------------------------------- */
+
+static rueda_status find_host(const struct rueda_meeting *meeting, int *out_fd,
+                              struct rueda_text *error)
+{
+    int64_t pause = FIRST_RETRY_NS;
+    char name[128];
+
+    rueda_meet_name(name, sizeof(name), meeting->job);
+    for (;;) {
+        rueda_status status = rueda_unix_connect(name, out_fd);
+
+        if (status == RUEDA_OK)
+            return RUEDA_OK;
+        if (status < 0) {
+            rueda_text_set(error, "cannot reach rank 0 of job \"%s\": %s",
+                           meeting->job, strerror(errno));
+            return status;
+        }
+        if (rueda_clock_ns() + pause >= meeting->deadline_ns) {
+            rueda_text_set(error,
+                           "rank 0 of job \"%s\" did not show up in time; was "
+                           "it started by the same user, on this host, with "
+                           "the same RUEDA_JOB?",
+                           meeting->job);
+            return RUEDA_ERR_TIMEOUT;
+        }
+        rueda_sleep_ns(pause);
+        pause = pause * 2 < MOST_RETRY_NS ? pause * 2 : MOST_RETRY_NS;
+    }
+}
+
+static rueda_status prove_to_host(const struct rueda_meeting *meeting, int fd,
+                                  struct rueda_text *error)
+{
+    unsigned char about[RUEDA_MEET_ABOUT_BYTES];
+    struct rueda_handshake shake;
+    rueda_status status;
+    unsigned user;
+
+    if (!meeting->key->present &&
+        (rueda_unix_peer_user(fd, &user) != RUEDA_OK ||
+         user != rueda_process_user())) {
+        rueda_text_set(error,
+                       "job \"%s\" is held by another user, and there is no "
+                       "key; set RUEDA_KEY_FILE on all ranks",
+                       meeting->job);
+        return RUEDA_ERR_AUTH;
+    }
+    rueda_meet_about_write(about, meeting->rank, meeting->size);
+    status = rueda_handshake_init(&shake, RUEDA_INITIATOR, meeting->key, about,
+                                  sizeof(about));
+    while (status == RUEDA_OK) {
+        status = rueda_meet_shake(fd, &shake);
+        if (status != RUEDA_IN_PROGRESS)
+            break;
+        if (rueda_clock_ns() >= meeting->deadline_ns) {
+            rueda_text_set(error, "rank 0 did not answer in time");
+            status = RUEDA_ERR_TIMEOUT;
+            break;
+        }
+        rueda_fd_wait(fd, false, meeting->deadline_ns - rueda_clock_ns());
+        status = RUEDA_OK;
+    }
+    if (status < 0)
+        rueda_text_set(error, "rank 0 and rank %d do not agree: %s",
+                       meeting->rank, rueda_handshake_error(&shake));
+    rueda_handshake_fini(&shake);
+    return status;
+}
+
+/* Words for a failure on the socket after the handshake. */
+static rueda_status lost_host(rueda_status status, struct rueda_text *error)
+{
+    rueda_text_set(error,
+                   status == RUEDA_ERR_TIMEOUT
+                       ? "rank 0 did not let us start in time; other ranks "
+                         "are missing or slow"
+                       : "rank 0 went away while the job started");
+    return status;
+}
+
+/* Receive the segment and everybody's descriptors, and enter. fds is
+ * [2 * size + 1] and is taken in any case. */
+static rueda_status enter_as_guest(const struct rueda_meeting *meeting, int fd,
+                                   int *fds, struct rueda_segment **out,
+                                   struct rueda_text *error)
+{
+    int size = meeting->size;
+    struct rueda_segment *segment;
+    rueda_status status;
+    char ready = RUEDA_MEET_READY;
+
+    status = rueda_meet_recv_kind(fd, RUEDA_MEET_START, meeting->deadline_ns,
+                                  error);
+    if (status == RUEDA_OK)
+        status = rueda_meet_recv_fds(fd, fds, 2 * size + 1,
+                                     meeting->deadline_ns);
+    if (status != RUEDA_OK)
+        return lost_host(status, error);
+    status = rueda_segment_look(meeting->rank, size, fds[2 * size], &segment,
+                                error);
+    if (status != RUEDA_OK) {
+        for (int i = 0; i < 2 * size; i++)
+            rueda_fd_close(fds[i]);
+        return status;
+    }
+    status = rueda_segment_enter(segment, fds, fds + size, error);
+    if (status == RUEDA_OK)
+        status = meeting->prepare(meeting->arg, segment, error);
+    if (status == RUEDA_OK) {
+        status = rueda_meet_send(fd, &ready, 1, meeting->deadline_ns);
+        if (status == RUEDA_OK)
+            status = rueda_meet_recv_kind(fd, RUEDA_MEET_GO,
+                                          meeting->deadline_ns, error);
+        if (status != RUEDA_OK)
+            status = lost_host(status, error);
+    }
+    if (status != RUEDA_OK) {
+        rueda_segment_close(segment);
+        return status;
+    }
+    *out = segment;
+    return RUEDA_OK;
+}
+
+static rueda_status be_guest(const struct rueda_meeting *meeting,
+                             struct rueda_segment **out,
+                             struct rueda_text *error)
+{
+    size_t most = 2 * (size_t)meeting->size + 1;
+    int *fds = malloc(most * sizeof(int));
+    rueda_status status;
+    int own[2];
+    int fd;
+
+    if (fds == NULL)
+        return RUEDA_ERR_NOMEM;
+    for (size_t i = 0; i < most; i++)
+        fds[i] = -1;
+    status = find_host(meeting, &fd, error);
+    if (status != RUEDA_OK)
+        goto out_free;
+    status = prove_to_host(meeting, fd, error);
+    if (status != RUEDA_OK)
+        goto out_close;
+    status = own_descriptors(own, error);
+    if (status != RUEDA_OK)
+        goto out_close;
+    status = rueda_meet_send_fds(fd, own, 2, meeting->deadline_ns);
+    rueda_fd_close(own[0]);
+    rueda_fd_close(own[1]);
+    if (status == RUEDA_OK)
+        status = enter_as_guest(meeting, fd, fds, out, error);
+    else
+        lost_host(status, error);
+
+out_close:
+    rueda_fd_close(fd);
+out_free:
+    free(fds);
+    return status == RUEDA_ERR_CANCELLED ? RUEDA_ERR_MISMATCH : status;
+}
+
+/* ---- Everybody -------------------------------------------------------- */
+
+rueda_status rueda_segment_meet(const struct rueda_meeting *meeting,
+                                struct rueda_segment **out,
+                                struct rueda_text *error)
+{
+    struct rueda_segment *segment;
+    rueda_status status;
+    int own[2];
+
+    if (meeting->rank > 0)
+        return be_guest(meeting, out, error);
+    status = rueda_segment_make(0, meeting->size, &segment, error);
+    if (status != RUEDA_OK)
+        return status;
+    status = meeting->prepare(meeting->arg, segment, error);
+    if (status != RUEDA_OK)
+        goto err_close;
+    status = own_descriptors(own, error);
+    if (status != RUEDA_OK)
+        goto err_close;
+    status = rueda_segment_host(meeting, segment, own, error);
+    if (status != RUEDA_OK)
+        goto err_close;
+    *out = segment;
+    return RUEDA_OK;
+
+err_close:
+    rueda_segment_close(segment);
+    return status;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the ranks of a host come to share a segment.
+ *
+ * Rank 0 makes the segment and listens on an abstract Unix socket named after
+ * the user and the job. The others connect, prove themselves (auth/), and hand
+ * over their doorbell and a pidfd of their own, so no process id has to be
+ * visible across containers. When all have come, rank 0 hands everybody the
+ * memfd and all descriptors; each maps, fills in its line and says so; then
+ * rank 0 lets all go. Whatever goes wrong, each rank gets the words.
+ *
+ * Blocks until the deadline at most. One thread.
+ */
+#ifndef RUEDA_SEGMENT_MEET_H
+#define RUEDA_SEGMENT_MEET_H
+
+#include <rueda/rueda.h>
+
+#include "auth/key.h"
+#include "base/text.h"
+
+struct rueda_segment;
+
+struct rueda_meeting {
+    int rank;
+    int size;
+    const char *job;
+    const struct rueda_key *key; /* present or not */
+    int64_t deadline_ns;
+
+    /* Called in every rank once it sees the segment and before others see its
+     * line: rank 0 fills in segment->agreement, everybody its own line. */
+    rueda_status (*prepare)(void *arg, struct rueda_segment *segment,
+                            struct rueda_text *error);
+    void *arg;
+};
+
+rueda_status rueda_segment_meet(const struct rueda_meeting *meeting,
+                                struct rueda_segment **out,
+                                struct rueda_text *error);
+
+#endif /* RUEDA_SEGMENT_MEET_H */

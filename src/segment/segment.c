@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define RUEDA_LOG_TAG "segment"
+
+#include "segment/segment.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fence.h"
+#include "base/log.h"
+#include "os/event.h"
+#include "os/memory.h"
+#include "os/process.h"
+#include "os/random.h"
+#include "segment/heap.h"
+
+/* A member's own range. The thread sanitizer keeps a shadow of all that is
+ * mapped, so there it has to be small. */
+#ifdef __SANITIZE_THREAD__
+#define RANGE_BYTES ((uint64_t)256 << 20)
+#else
+#define RANGE_BYTES ((uint64_t)64 << 30)
+#endif
+/* What an address space holds beside other things. */
+#define MOST_BYTES ((uint64_t)32 << 40)
+
+static const char magic_text[8] = "RUEDAseg";
+
+/* At the start of the mapping; members follow on the next page. */
+struct head {
+    char magic[8];
+    uint32_t size;
+    uint64_t range_bytes;
+    unsigned char nonce[16];
+    struct rueda_agreement agreement;
+};
+
+/* One mapping of the memfd in this process; threads that are ranks share it. */
+struct rueda_mapping {
+    atomic_int users;
+    int fd;
+    void *base;
+    size_t bytes;
+};
+
+static uint64_t members_bytes(int size)
+{
+    uint64_t bytes = (uint64_t)size * sizeof(struct rueda_member);
+
+    return (bytes + RUEDA_PAGE_BYTES - 1) & ~(RUEDA_PAGE_BYTES - 1);
+}
+
+static uint64_t range_bytes(int size)
+{
+    uint64_t share = MOST_BYTES / (uint64_t)size & ~(RUEDA_PAGE_BYTES - 1);
+
+    return share < RANGE_BYTES ? share : RANGE_BYTES;
+}
+
+static uint64_t ranges_begin(int size)
+{
+    return RUEDA_PAGE_BYTES + members_bytes(size);
+}
+
+static size_t segment_bytes(int size)
+{
+    return ranges_begin(size) + (uint64_t)size * range_bytes(size);
+}
+
+/* Takes fd in any case. */
+static struct rueda_mapping *mapping_new(int fd, size_t bytes,
+                                         struct rueda_text *error)
+{
+    struct rueda_mapping *mapping = malloc(sizeof(*mapping));
+
+    if (mapping == NULL) {
+        rueda_text_set(error, "no memory for a shared segment");
+        goto err_close;
+    }
+    atomic_init(&mapping->users, 1);
+    mapping->fd = fd;
+    mapping->bytes = bytes;
+    if (rueda_memory_map_shared(fd, bytes, &mapping->base) != RUEDA_OK) {
+        rueda_text_set(error,
+                       "cannot map a shared segment of %zu GiB of address "
+                       "space (%s); is `ulimit -v` set?",
+                       bytes >> 30, strerror(errno));
+        goto err_free;
+    }
+    return mapping;
+
+err_free:
+    free(mapping);
+err_close:
+    rueda_fd_close(fd);
+    return NULL;
+}
+
+static void mapping_release(struct rueda_mapping *mapping)
+{
+    if (atomic_fetch_sub(&mapping->users, 1) > 1)
+        return;
+    rueda_memory_unmap(mapping->base, mapping->bytes);
+    rueda_fd_close(mapping->fd);
+    free(mapping);
+}
+
+static int *fd_list_new(int size)
+{
+    int *list = malloc((size_t)size * sizeof(int));
+
+    for (int i = 0; list != NULL && i < size; i++)
+        list[i] = -1;
+    return list;
+}
+
+static void view_free(struct rueda_segment *segment)
+{
+    rueda_fd_close(segment->poller);
+    rueda_heap_free(segment->heap);
+    free(segment->doorbells);
+    free(segment->pidfds);
+    free(segment->dead);
+    free(segment);
+}
+
+/* A view of a mapping by one member, without descriptors as yet. */
+static struct rueda_segment *view_new(struct rueda_mapping *mapping, int rank,
+                                      int size, struct rueda_text *error)
+{
+    struct rueda_segment *segment = calloc(1, sizeof(*segment));
+    struct head *head = mapping->base;
+
+    if (segment == NULL) {
+        rueda_text_set(error, "no memory for a view of the segment");
+        return NULL;
+    }
+    segment->rank = rank;
+    segment->size = size;
+    segment->mapping = mapping;
+    segment->base = mapping->base;
+    segment->bytes = mapping->bytes;
+    segment->agreement = &head->agreement;
+    segment->members =
+        (struct rueda_member *)(segment->base + RUEDA_PAGE_BYTES);
+    segment->poller = -1;
+    segment->doorbells = fd_list_new(size);
+    segment->pidfds = fd_list_new(size);
+    segment->dead = calloc((size_t)size, sizeof(bool));
+    segment->heap = rueda_heap_new(
+        ranges_begin(size) + (uint64_t)rank * range_bytes(size),
+        range_bytes(size));
+    if (segment->doorbells == NULL || segment->pidfds == NULL ||
+        segment->dead == NULL || segment->heap == NULL) {
+        rueda_text_set(error, "no memory for a view of the segment");
+        view_free(segment);
+        return NULL;
+    }
+    return segment;
+}
+
+static rueda_status mapping_make(int size, struct rueda_mapping **out,
+                                 struct rueda_text *error)
+{
+    struct rueda_mapping *mapping;
+    struct head *head;
+    int fd;
+
+    if (size < 1 || size > RUEDA_SEGMENT_MAX) {
+        rueda_text_set(error, "%d ranks in one host; 1 to %d can share memory",
+                       size, RUEDA_SEGMENT_MAX);
+        return RUEDA_ERR_LIMIT;
+    }
+    if (rueda_memfd_create("rueda", segment_bytes(size), &fd) != RUEDA_OK) {
+        rueda_text_set(error, "cannot make a shared segment: %s",
+                       strerror(errno));
+        return RUEDA_ERR_IO;
+    }
+    mapping = mapping_new(fd, segment_bytes(size), error);
+    if (mapping == NULL)
+        return RUEDA_ERR_LIMIT;
+    head = mapping->base;
+    memcpy(head->magic, magic_text, sizeof(head->magic));
+    head->size = (uint32_t)size;
+    head->range_bytes = range_bytes(size);
+    if (rueda_random_fill(head->nonce, sizeof(head->nonce)) != RUEDA_OK) {
+        rueda_text_set(error, "no random numbers: %s", strerror(errno));
+        mapping_release(mapping);
+        return RUEDA_ERR_IO;
+    }
+    *out = mapping;
+    return RUEDA_OK;
+}
+
+rueda_status rueda_segment_make(int rank, int size, struct rueda_segment **out,
+                                struct rueda_text *error)
+{
+    struct rueda_mapping *mapping;
+    rueda_status status = mapping_make(size, &mapping, error);
+
+    if (status != RUEDA_OK)
+        return status;
+    *out = view_new(mapping, rank, size, error);
+    if (*out == NULL) {
+        mapping_release(mapping);
+        return RUEDA_ERR_NOMEM;
+    }
+    return RUEDA_OK;
+}
+
+rueda_status rueda_segment_look(int rank, int size, int memfd,
+                                struct rueda_segment **out,
+                                struct rueda_text *error)
+{
+    struct rueda_mapping *mapping;
+    struct rueda_segment *segment;
+    struct head *head;
+
+    if (!rueda_memfd_is_sealed(memfd, segment_bytes(size))) {
+        rueda_text_set(error, "rank 0 passed something that is not the "
+                              "segment of a job of %d ranks",
+                       size);
+        rueda_fd_close(memfd);
+        return RUEDA_ERR_MISMATCH;
+    }
+    mapping = mapping_new(memfd, segment_bytes(size), error);
+    if (mapping == NULL)
+        return RUEDA_ERR_LIMIT;
+    head = mapping->base;
+    if (memcmp(head->magic, magic_text, sizeof(head->magic)) != 0 ||
+        head->size != (uint32_t)size || head->range_bytes != range_bytes(size)) {
+        rueda_text_set(error, "the segment of rank 0 is of another version");
+        mapping_release(mapping);
+        return RUEDA_ERR_VERSION;
+    }
+    segment = view_new(mapping, rank, size, error);
+    if (segment == NULL) {
+        mapping_release(mapping);
+        return RUEDA_ERR_NOMEM;
+    }
+    *out = segment;
+    return RUEDA_OK;
+}
+
+int rueda_segment_fd(const struct rueda_segment *segment)
+{
+    return segment->mapping->fd;
+}
+
+rueda_status rueda_segment_enter(struct rueda_segment *segment,
+                                 const int *doorbells, const int *pidfds,
+                                 struct rueda_text *error)
+{
+    struct rueda_member *me = &segment->members[segment->rank];
+    rueda_status status;
+
+    memcpy(segment->doorbells, doorbells, (size_t)segment->size * sizeof(int));
+    memcpy(segment->pidfds, pidfds, (size_t)segment->size * sizeof(int));
+    status = rueda_poller_open(&segment->poller);
+    for (int i = 0; i < segment->size && status == RUEDA_OK; i++) {
+        if (i == segment->rank)
+            status = rueda_poller_add(segment->poller, doorbells[i],
+                                      (uint32_t)i);
+        else if (pidfds[i] >= 0)
+            status = rueda_poller_add(segment->poller, pidfds[i], (uint32_t)i);
+    }
+    if (status != RUEDA_OK) {
+        rueda_text_set(error, "cannot watch the other ranks: %s",
+                       strerror(errno));
+        return status;
+    }
+    me->pid = rueda_process_id();
+    rueda_process_host(me->host, sizeof(me->host));
+    rueda_machine_cpus(&me->cpus);
+    atomic_store_explicit(&me->presence, RUEDA_PRESENT, memory_order_release);
+    return RUEDA_OK;
+}
+
+rueda_status rueda_segment_threads(int size, struct rueda_segment **out,
+                                   struct rueda_text *error)
+{
+    struct rueda_mapping *mapping = NULL;
+    rueda_status status = mapping_make(size, &mapping, error);
+    int *doorbells = NULL;
+    int *none = NULL;
+    int made = 0;
+
+    if (status != RUEDA_OK)
+        return status;
+    doorbells = fd_list_new(size);
+    none = fd_list_new(size);
+    if (doorbells == NULL || none == NULL)
+        status = RUEDA_ERR_NOMEM;
+    for (int i = 0; i < size && status == RUEDA_OK; i++)
+        status = rueda_doorbell_open(&doorbells[i]);
+    if (status != RUEDA_OK)
+        rueda_text_set(error, "no doorbells for %d ranks: %s", size,
+                       strerror(errno));
+    while (made < size && status == RUEDA_OK) {
+        out[made] = view_new(mapping, made, size, error);
+        if (out[made] == NULL) {
+            status = RUEDA_ERR_NOMEM;
+            break;
+        }
+        if (made > 0)
+            atomic_fetch_add(&mapping->users, 1);
+        status = rueda_segment_enter(out[made], doorbells, none, error);
+        made++;
+    }
+    if (status != RUEDA_OK) {
+        for (int i = 0; i < made; i++)
+            view_free(out[i]);
+        for (int i = 0; doorbells != NULL && i < size; i++)
+            rueda_fd_close(doorbells[i]);
+        atomic_store(&mapping->users, 1);
+        mapping_release(mapping);
+    }
+    free(doorbells);
+    free(none);
+    return status;
+}
+
+/* Ranks that are threads hold the same doorbells; each closes its own. */
+static bool are_threads(const struct rueda_segment *segment)
+{
+    for (int i = 0; i < segment->size; i++)
+        if (segment->pidfds[i] >= 0)
+            return false;
+    return true;
+}
+
+static void close_descriptors(struct rueda_segment *segment)
+{
+    bool threads = are_threads(segment);
+
+    for (int i = 0; i < segment->size; i++) {
+        if (!threads || i == segment->rank)
+            rueda_fd_close(segment->doorbells[i]);
+        rueda_fd_close(segment->pidfds[i]);
+        segment->doorbells[i] = -1;
+        segment->pidfds[i] = -1;
+    }
+    rueda_fd_close(segment->poller);
+    segment->poller = -1;
+}
+
+void rueda_segment_close(struct rueda_segment *segment)
+{
+    if (segment == NULL)
+        return;
+    atomic_store_explicit(&segment->members[segment->rank].presence, RUEDA_LEFT,
+                          memory_order_release);
+    rueda_segment_notify_all(segment);
+    close_descriptors(segment);
+    mapping_release(segment->mapping);
+    view_free(segment);
+}
+
+void rueda_segment_forked(struct rueda_segment *segment)
+{
+    close_descriptors(segment);
+    rueda_fd_close(segment->mapping->fd);
+    segment->mapping->fd = -1;
+}
+
+/* ---- News ------------------------------------------------------------ */
+
+/*
+ * The sleeper stores its flag and then looks for news; we store our news and
+ * then look at its flag. With a full fence between the two on both sides at
+ * least one of us sees the other.
+ */
+static void ring_if_asleep(struct rueda_segment *segment, int member)
+{
+    atomic_uint *sleeping = &segment->members[member].sleeping;
+
+    if (atomic_load_explicit(sleeping, memory_order_relaxed) == 0)
+        return;
+    if (atomic_exchange_explicit(sleeping, 0, memory_order_relaxed) != 0)
+        rueda_doorbell_ring(segment->doorbells[member]);
+}
+
+void rueda_segment_notify(struct rueda_segment *segment, int member)
+{
+    rueda_fence();
+    ring_if_asleep(segment, member);
+}
+
+void rueda_segment_notify_all(struct rueda_segment *segment)
+{
+    rueda_fence();
+    for (int i = 0; i < segment->size; i++)
+        if (i != segment->rank)
+            ring_if_asleep(segment, i);
+}
+
+void rueda_segment_arm(struct rueda_segment *segment)
+{
+    atomic_store_explicit(&segment->members[segment->rank].sleeping, 1,
+                          memory_order_relaxed);
+    rueda_fence();
+}
+
+void rueda_segment_disarm(struct rueda_segment *segment)
+{
+    atomic_store_explicit(&segment->members[segment->rank].sleeping, 0,
+                          memory_order_relaxed);
+}
+
+static void look(struct rueda_segment *segment, int64_t timeout_ns)
+{
+    uint32_t numbers[32];
+    int found = rueda_poller_wait(segment->poller, timeout_ns, numbers, 32);
+
+    for (int i = 0; i < found; i++) {
+        int member = (int)numbers[i];
+
+        if (member == segment->rank) {
+            rueda_doorbell_clear(segment->doorbells[member]);
+        } else {
+            segment->dead[member] = true;
+            rueda_poller_remove(segment->poller, segment->pidfds[member]);
+        }
+    }
+}
+
+void rueda_segment_wait(struct rueda_segment *segment, int64_t timeout_ns)
+{
+    look(segment, timeout_ns);
+    rueda_segment_disarm(segment);
+}
+
+void rueda_segment_watch(struct rueda_segment *segment)
+{
+    look(segment, 0);
+}
+
+void rueda_segment_wake_self(struct rueda_segment *segment)
+{
+    rueda_doorbell_ring(segment->doorbells[segment->rank]);
+}
+
+bool rueda_segment_is_gone(const struct rueda_segment *segment, int member)
+{
+    return segment->dead[member] ||
+           atomic_load_explicit(&segment->members[member].presence,
+                                memory_order_acquire) == RUEDA_LEFT;
+}
+
+int rueda_segment_first_gone(const struct rueda_segment *segment,
+                             struct rueda_text *out_words)
+{
+    for (int i = 0; i < segment->size; i++) {
+        const struct rueda_member *member = &segment->members[i];
+
+        if (i == segment->rank || !rueda_segment_is_gone(segment, i))
+            continue;
+        rueda_text_set(out_words, "rank %d (pid %d on host %.*s) %s", i,
+                       (int)member->pid, RUEDA_HOST_BYTES, member->host,
+                       atomic_load(&member->presence) == RUEDA_LEFT
+                           ? "shut down"
+                           : "died");
+        return i;
+    }
+    return -1;
+}
+
+/* ---- Memory ---------------------------------------------------------- */
+
+/* Pages that are still to be touched by others count as if they were free, so
+ * a margin is left for them. */
+#define MARGIN_BYTES ((size_t)64 << 20)
+
+rueda_status rueda_segment_alloc(struct rueda_segment *segment, size_t bytes,
+                                 void **out, struct rueda_text *error)
+{
+    size_t available = rueda_memory_available();
+    rueda_status status;
+    uint64_t offset;
+
+    if (available < MARGIN_BYTES || available - MARGIN_BYTES < bytes) {
+        rueda_text_set(error,
+                       "rank %d asks for %zu MiB of shared memory and %zu MiB "
+                       "are left in this machine or its cgroup; ask for less, "
+                       "or raise the limit",
+                       segment->rank, bytes >> 20, available >> 20);
+        return RUEDA_ERR_LIMIT;
+    }
+    status = rueda_segment_reserve(segment, bytes, &offset, error);
+    if (status == RUEDA_OK)
+        *out = rueda_segment_at(segment, offset);
+    return status;
+}
+
+rueda_status rueda_segment_reserve(struct rueda_segment *segment, size_t bytes,
+                                   uint64_t *out_offset,
+                                   struct rueda_text *error)
+{
+    rueda_status status =
+        rueda_heap_take(segment->heap, bytes > 0 ? bytes : 1, out_offset);
+
+    if (status != RUEDA_OK)
+        rueda_text_set(error,
+                       "rank %d asks for %zu MiB of shared memory, more than "
+                       "its part of the segment has left",
+                       segment->rank, bytes >> 20);
+    return status;
+}
+
+int rueda_segment_cpus(const struct rueda_segment *segment)
+{
+    struct rueda_cpus all = {{0}};
+
+    for (int i = 0; i < segment->size; i++)
+        for (size_t word = 0; word < RUEDA_MOST_CPUS / 64; word++)
+            all.bits[word] |= segment->members[i].cpus.bits[word];
+    return rueda_cpus_count(&all);
+}
+
+void rueda_segment_free(struct rueda_segment *segment, void *ptr)
+{
+    uint64_t offset;
+    uint64_t bytes;
+
+    if (ptr == NULL)
+        return;
+    offset = rueda_segment_offset(segment, ptr);
+    bytes = rueda_heap_give(segment->heap, offset);
+    if (bytes == 0) {
+        log_warn("%p was not allocated here; nothing freed", ptr);
+        return;
+    }
+    rueda_memory_punch(segment->mapping->fd, offset, bytes);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory that the ranks of a host share.
+ *
+ * One sparse memfd, sealed against a change of size, mapped once a process.
+ * It begins with a header and a line for every member; the rest is cut into one
+ * range a member, in which that member alone gives out pages (heap.h), so no
+ * lock is shared between processes. Offsets travel between members, pointers
+ * never.
+ *
+ *     | header | members | range of 0 | range of 1 | ... | range of n-1 |
+ *
+ * Pages cost memory only when they are first touched, and the whole file is
+ * gone with its last process: nothing has a name that could be left behind.
+ *
+ * A member that is about to sleep says so in its line; who has news for it
+ * rings its doorbell, an eventfd, only then. A member that leaves says so in
+ * its line; one that dies is seen by its pidfd (rueda_segment_watch).
+ *
+ * A struct rueda_segment is one member's view and is used by one thread at a
+ * time (the holder of the engine's token), except where noted.
+ */
+#ifndef RUEDA_SEGMENT_SEGMENT_H
+#define RUEDA_SEGMENT_SEGMENT_H
+
+#include <rueda/rueda.h>
+
+#include <stdatomic.h>
+
+#include "base/config.h"
+#include "base/text.h"
+#include "os/machine.h"
+
+#define RUEDA_CACHE_LINE  64
+#define RUEDA_HOST_BYTES  64
+#define RUEDA_SEGMENT_MAX 1024 /* members */
+
+enum rueda_presence {
+    RUEDA_ABSENT, /* has not come yet */
+    RUEDA_PRESENT,
+    RUEDA_LEFT, /* closed its context in good order */
+};
+
+/* A member's line, written by that member, read by all. Two cache lines, so
+ * that neighbours' prefetchers do not meet. */
+struct rueda_member {
+    _Alignas(128) atomic_uint sleeping;
+    atomic_uint presence;
+    int32_t pid;
+    char host[RUEDA_HOST_BYTES];
+    struct rueda_cpus cpus; /* that it may run on */
+    uint64_t pairs_offset;  /* of its channels with members after it */
+};
+
+/* What the first member decides for all, before the others can look. */
+struct rueda_agreement {
+    uint64_t slab_offset; /* of the slab of all members */
+    uint64_t block_bytes;
+    char algo[RUEDA_PATH_BYTES];
+};
+
+struct rueda_segment {
+    int rank;
+    int size;
+    char *base;   /* where the memfd is mapped here */
+    size_t bytes; /* of the whole mapping */
+    struct rueda_member *members;
+    struct rueda_agreement *agreement;
+    struct rueda_heap *heap; /* pages of my own range */
+    struct rueda_mapping *mapping;
+    int *doorbells; /* [size] eventfds; not mine if the ranks are threads */
+    int *pidfds;    /* [size], -1 where there is none (threads) */
+    bool *dead;     /* [size] seen by its pidfd */
+    int poller;     /* epoll of my doorbell and the pidfds */
+};
+
+/*
+ * Make the segment of a job whose ranks are threads of this process: size
+ * views of one mapping, out[i] for rank i. All members are present at once.
+ */
+rueda_status rueda_segment_threads(int size, struct rueda_segment **out,
+                                   struct rueda_text *error);
+
+/*
+ * Make the segment of a job of processes, or look at one whose memfd came from
+ * another process. rank 0 makes, the others look. Takes no descriptor but
+ * *memfd, which is taken in any case.
+ */
+rueda_status rueda_segment_make(int rank, int size, struct rueda_segment **out,
+                                struct rueda_text *error);
+rueda_status rueda_segment_look(int rank, int size, int memfd,
+                                struct rueda_segment **out,
+                                struct rueda_text *error);
+
+/* The memfd, to be passed on; stays the segment's. */
+int rueda_segment_fd(const struct rueda_segment *segment);
+
+/*
+ * Give the segment its doorbells and pidfds, [size] each, taken in any case;
+ * then my line can be seen by others.
+ */
+rueda_status rueda_segment_enter(struct rueda_segment *segment,
+                                 const int *doorbells, const int *pidfds,
+                                 struct rueda_text *error);
+
+/* Leave: mark myself so, wake everybody, unmap. NULL is allowed. */
+void rueda_segment_close(struct rueda_segment *segment);
+
+/* In the child of a fork: close the descriptors and touch nothing else. */
+void rueda_segment_forked(struct rueda_segment *segment);
+
+/* ---- News ------------------------------------------------------------ */
+
+/* I have written something that member may be waiting for: wake it if it
+ * sleeps. A few nanoseconds if it does not. Any thread. */
+void rueda_segment_notify(struct rueda_segment *segment, int member);
+void rueda_segment_notify_all(struct rueda_segment *segment);
+
+/*
+ * Sleep until somebody notifies me, a member dies or timeout_ns passes
+ * (negative: for ever). Two steps, so that news between them is not lost: arm,
+ * look once more whether there is something to do, then either wait or disarm.
+ */
+void rueda_segment_arm(struct rueda_segment *segment);
+void rueda_segment_disarm(struct rueda_segment *segment);
+void rueda_segment_wait(struct rueda_segment *segment, int64_t timeout_ns);
+
+/* Wake my own sleeper; for another thread of this rank. Any thread. */
+void rueda_segment_wake_self(struct rueda_segment *segment);
+
+/* Has this member died or left? Reads memory only; deaths are learned in
+ * rueda_segment_wait() and rueda_segment_watch(). */
+bool rueda_segment_is_gone(const struct rueda_segment *segment, int member);
+
+/* Learn of deaths without waiting. */
+void rueda_segment_watch(struct rueda_segment *segment);
+
+/* The first member that is gone, or -1; says how in words: "rank 3 (pid 71 on
+ * host a) died". */
+int rueda_segment_first_gone(const struct rueda_segment *segment,
+                             struct rueda_text *out_words);
+
+/* ---- Memory ---------------------------------------------------------- */
+
+/*
+ * Zeroed pages of my own range. RUEDA_ERR_LIMIT, with words, where the machine
+ * or the cgroup has not that much memory left; nothing has been touched then.
+ */
+rueda_status rueda_segment_alloc(struct rueda_segment *segment, size_t bytes,
+                                 void **out, struct rueda_text *error);
+void rueda_segment_free(struct rueda_segment *segment, void *ptr);
+
+/* Addresses of my own range, whatever memory is left: for what is touched only
+ * in small parts, when it is used. */
+rueda_status rueda_segment_reserve(struct rueda_segment *segment, size_t bytes,
+                                   uint64_t *out_offset,
+                                   struct rueda_text *error);
+
+/* The CPUs on which any member may run. */
+int rueda_segment_cpus(const struct rueda_segment *segment);
+
+static inline uint64_t rueda_segment_offset(const struct rueda_segment *segment,
+                                            const void *ptr)
+{
+    return (uint64_t)((const char *)ptr - segment->base);
+}
+
+static inline void *rueda_segment_at(const struct rueda_segment *segment,
+                                     uint64_t offset)
+{
+    return segment->base + offset;
+}
+
+static inline bool rueda_segment_holds(const struct rueda_segment *segment,
+                                       const void *ptr, size_t bytes)
+{
+    uintptr_t base = (uintptr_t)segment->base;
+    uintptr_t at = (uintptr_t)ptr;
+
+    return at >= base && at - base <= segment->bytes &&
+           segment->bytes - (at - base) >= bytes;
+}
+
+#endif /* RUEDA_SEGMENT_SEGMENT_H */

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "segment/slab.h"
+
+#include <string.h>
+
+#include "os/memory.h"
+
+static size_t lines_bytes(int size)
+{
+    size_t bytes = (size_t)size * sizeof(struct rueda_slab_line);
+
+    return (bytes + RUEDA_PAGE_BYTES - 1) & ~(RUEDA_PAGE_BYTES - 1);
+}
+
+size_t rueda_slab_bytes(int size, size_t block_bytes)
+{
+    return lines_bytes(size) + (size_t)size * RUEDA_SLOTS * block_bytes;
+}
+
+void rueda_slab_init(struct rueda_slab *slab, struct rueda_segment *segment,
+                     void *at, size_t block_bytes)
+{
+    memset(slab, 0, sizeof(*slab));
+    slab->segment = segment;
+    slab->rank = segment->rank;
+    slab->size = segment->size;
+    slab->lines = at;
+    slab->slots = (char *)at + lines_bytes(segment->size);
+    slab->block_bytes = block_bytes;
+}
+
+static uint64_t load(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_acquire);
+}
+
+static void store(_Atomic uint64_t *counter, uint64_t value)
+{
+    atomic_store_explicit(counter, value, memory_order_release);
+}
+
+/* Walk over the others from where the last walk stopped; only the first that
+ * lags behind is looked at again and again. Until a walk succeeds, the next one
+ * must not ask for a later block. counter is the offset of theirs in a line. */
+static bool all_beyond(const struct rueda_slab *slab,
+                       struct rueda_cursor *cursor, uint64_t block,
+                       size_t counter)
+{
+    if (cursor->reached > block)
+        return true;
+    for (; cursor->at < slab->size; cursor->at++) {
+        char *line = (char *)&slab->lines[cursor->at];
+
+        if (cursor->at != slab->rank &&
+            load((_Atomic uint64_t *)(line + counter)) <= block)
+            return false;
+    }
+    cursor->at = 0;
+    cursor->reached = block + 1;
+    return true;
+}
+
+bool rueda_slab_all_posted(struct rueda_slab *slab, uint64_t block)
+{
+    return all_beyond(slab, &slab->posted, block,
+                      offsetof(struct rueda_slab_line, posted));
+}
+
+bool rueda_slab_all_reduced(struct rueda_slab *slab, uint64_t block)
+{
+    return all_beyond(slab, &slab->reduced, block,
+                      offsetof(struct rueda_slab_line, reduced));
+}
+
+bool rueda_slab_all_tiny(struct rueda_slab *slab, uint64_t block)
+{
+    size_t first = offsetof(struct rueda_slab_line, tiny);
+
+    return all_beyond(slab, &slab->posted, block,
+                      first + block % 2 * sizeof(struct rueda_tiny) +
+                          offsetof(struct rueda_tiny, number));
+}
+
+bool rueda_slab_has_posted(const struct rueda_slab *slab, int member,
+                           uint64_t block)
+{
+    return load(&slab->lines[member].posted) > block;
+}
+
+void rueda_slab_post(struct rueda_slab *slab, uint64_t block)
+{
+    store(&slab->lines[slab->rank].posted, block + 1);
+    rueda_segment_notify_all(slab->segment);
+}
+
+void rueda_slab_post_reduced(struct rueda_slab *slab, uint64_t block)
+{
+    store(&slab->lines[slab->rank].reduced, block + 1);
+    rueda_segment_notify_all(slab->segment);
+}
+
+void rueda_slab_post_tiny(struct rueda_slab *slab, uint64_t block,
+                          const void *bytes, size_t len)
+{
+    struct rueda_slab_line *mine = &slab->lines[slab->rank];
+    struct rueda_tiny *tiny = &mine->tiny[block % 2];
+
+    memcpy(tiny->bytes, bytes, len);
+    store(&tiny->number, block + 1);
+    store(&mine->posted, block + 1);
+    rueda_segment_notify_all(slab->segment);
+}
+
+void rueda_slab_post_notice(struct rueda_slab *slab, uint64_t block,
+                            const struct rueda_notice *notice)
+{
+    struct rueda_notice *mine = &slab->lines[slab->rank].notice;
+
+    mine->send_offset = notice->send_offset;
+    mine->recv_offset = notice->recv_offset;
+    mine->blocks = notice->blocks;
+    store(&mine->number, block + 1);
+    rueda_segment_notify_all(slab->segment);
+}
+
+bool rueda_slab_all_noticed(const struct rueda_slab *slab, uint64_t block)
+{
+    for (int peer = 0; peer < slab->size; peer++)
+        if (load(&slab->lines[peer].notice.number) <= block)
+            return false;
+    return true;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part of the segment in which the members of a process set exchange data:
+ * a few lines and a ring of slots for each member. A member writes its own and
+ * reads the others'.
+ *
+ * Blocks of data are numbered from 0 through the whole life of the slab, in the
+ * same way by every member; block k passes through slot k % RUEDA_SLOTS of each
+ * member. `posted` and `reduced` count the blocks that a member has put into
+ * its slot, and of which it has finished its part. What is counted is in place:
+ * the counters are stored with release and read with acquire.
+ *
+ * Who uses the slots, and when one may be written again, is the algorithm's
+ * business (algo/direct.c).
+ */
+#ifndef RUEDA_SEGMENT_SLAB_H
+#define RUEDA_SEGMENT_SLAB_H
+
+#include <rueda/rueda.h>
+
+#include <stdatomic.h>
+
+#include "segment/segment.h"
+
+#define RUEDA_SLOTS      6
+#define RUEDA_TINY_BYTES 56
+
+/* One cache line that carries a number and a few bytes at once. */
+struct rueda_tiny {
+    _Alignas(128) _Atomic uint64_t number;
+    unsigned char bytes[RUEDA_TINY_BYTES];
+};
+
+/* What a member shows of an operation before its first block. */
+struct rueda_notice {
+    _Alignas(128) _Atomic uint64_t number;
+    uint64_t send_offset; /* of its buffers in the segment, or 0: private */
+    uint64_t recv_offset;
+    uint64_t blocks; /* how many it needs */
+};
+
+struct rueda_slab_line {
+    _Alignas(128) _Atomic uint64_t posted;
+    _Alignas(128) _Atomic uint64_t reduced;
+    struct rueda_notice notice;
+    struct rueda_tiny tiny[2];
+};
+
+/* How far all others have come with one of their counters: everybody is known
+ * to be beyond `reached`, and members below `at` beyond the next. */
+struct rueda_cursor {
+    uint64_t reached;
+    int at;
+};
+
+/* One member's view. */
+struct rueda_slab {
+    struct rueda_segment *segment;
+    int rank; /* in the set */
+    int size;
+    struct rueda_slab_line *lines; /* [size] */
+    char *slots;
+    size_t block_bytes;
+    uint64_t next; /* the number of the next block */
+    struct rueda_cursor posted;
+    struct rueda_cursor reduced;
+};
+
+/* Bytes of a slab for so many members. */
+size_t rueda_slab_bytes(int size, size_t block_bytes);
+
+/* Look at a slab; at is zeroed memory in the segment, the same for all. */
+void rueda_slab_init(struct rueda_slab *slab, struct rueda_segment *segment,
+                     void *at, size_t block_bytes);
+
+static inline char *rueda_slab_slot(const struct rueda_slab *slab, int member,
+                                    uint64_t block)
+{
+    return slab->slots + ((uint64_t)member * RUEDA_SLOTS + block % RUEDA_SLOTS) *
+                             slab->block_bytes;
+}
+
+/* Have all others posted (or reduced) this block? */
+bool rueda_slab_all_posted(struct rueda_slab *slab, uint64_t block);
+bool rueda_slab_all_reduced(struct rueda_slab *slab, uint64_t block);
+
+/* Has this one? */
+bool rueda_slab_has_posted(const struct rueda_slab *slab, int member,
+                           uint64_t block);
+
+/* My block is in its slot (or reduced); wakes who sleeps. */
+void rueda_slab_post(struct rueda_slab *slab, uint64_t block);
+void rueda_slab_post_reduced(struct rueda_slab *slab, uint64_t block);
+
+/* All others' tiny lines of this block are there; the same as all posted. */
+bool rueda_slab_all_tiny(struct rueda_slab *slab, uint64_t block);
+void rueda_slab_post_tiny(struct rueda_slab *slab, uint64_t block,
+                          const void *bytes, size_t len);
+
+/* Show a notice for the operation that begins with this block; and have all
+ * others shown theirs? */
+void rueda_slab_post_notice(struct rueda_slab *slab, uint64_t block,
+                            const struct rueda_notice *notice);
+bool rueda_slab_all_noticed(const struct rueda_slab *slab, uint64_t block);
+
+#endif /* RUEDA_SEGMENT_SLAB_H */
