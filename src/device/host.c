@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The choice of kernels, and what all of them have in common: the split of a
+ * reduction into passes and tiles.
+ */
+#include "device/host.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "device/host_kernels.h"
+
+enum {
+    /* Sources read in one pass. More streams than this are too many for the
+     * ways of the first cache and for the prefetchers. */
+    SOURCES_A_PASS = 8,
+    TILE_BYTES = 4096, /* of accumulators, which stay in the first cache */
+};
+
+static bool can_run_c(void)
+{
+    return true;
+}
+
+#if defined(__x86_64__)
+/* clang 14 does not know the name of F16C in __builtin_cpu_supports(), which
+ * for AVX2 has asked the system as well. */
+static bool can_run_avx2(void)
+{
+    unsigned int eax = 0;
+    unsigned int ebx = 0;
+    unsigned int ecx = 0;
+    unsigned int edx = 0;
+
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") &&
+           __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C) != 0;
+}
+
+static bool can_run_avx512(void)
+{
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+/* The best one first. */
+static const struct {
+    const struct rueda_kernels *kernels;
+    bool (*can_run)(void);
+} implementations[] = {
+#if defined(__x86_64__)
+    {&rueda_kernels_avx512, can_run_avx512},
+    {&rueda_kernels_avx2, can_run_avx2},
+#endif
+    {&rueda_kernels_c, can_run_c},
+};
+
+const struct rueda_kernels *rueda_host_kernels(const char *wanted)
+{
+    const size_t n = sizeof(implementations) / sizeof(implementations[0]);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct rueda_kernels *kernels = implementations[i].kernels;
+
+        if (wanted != NULL && strcmp(wanted, kernels->name) != 0)
+            continue;
+        if (implementations[i].can_run())
+            return kernels;
+    }
+    return NULL;
+}
+
+const char *rueda_kernels_name(const struct rueda_kernels *kernels)
+{
+    return kernels->name;
+}
+
+static bool is_half(rueda_dtype dtype)
+{
+    return dtype == RUEDA_FLOAT16 || dtype == RUEDA_BFLOAT16;
+}
+
+static bool is_float(rueda_dtype dtype)
+{
+    return is_half(dtype) || dtype == RUEDA_FLOAT32 || dtype == RUEDA_FLOAT64;
+}
+
+static void copy(void *dst, const void *src, size_t bytes)
+{
+    if (dst != src && bytes > 0)
+        memcpy(dst, src, bytes);
+}
+
+/* Make pass the one for the group of sources that begins with source k of n.
+ * Between groups the accumulators are in acc; only the last one writes to dst,
+ * which may be one of the sources. */
+static void set_group(struct rueda_pass *pass, int k, int n, unsigned char *acc)
+{
+    const int left = n - k;
+
+    pass->n = left < SOURCES_A_PASS ? left : SOURCES_A_PASS;
+    pass->acc_in = k > 0 ? acc : NULL;
+    pass->acc_out = left > SOURCES_A_PASS ? acc : NULL;
+}
+
+/* Whole blocks. */
+static void reduce_tile(const struct rueda_kernels *kernels, rueda_dtype dtype,
+                        const struct rueda_pass *tile, unsigned char *acc)
+{
+    struct rueda_pass pass = *tile;
+
+    for (int k = 0; k < tile->n; k += SOURCES_A_PASS) {
+        set_group(&pass, k, tile->n, acc);
+        pass.src = tile->src + k;
+        kernels->reduce[dtype](&pass);
+    }
+}
+
+/* Less than a block: done with a copy of each source that fills one. */
+static void reduce_rest(const struct rueda_kernels *kernels, rueda_dtype dtype,
+                        const struct rueda_pass *rest)
+{
+    const size_t bytes = rest->count * rueda_dtype_size(dtype);
+    _Alignas(64) unsigned char acc[2 * RUEDA_KERNELS_BLOCK_MAX];
+    unsigned char block[SOURCES_A_PASS][RUEDA_KERNELS_BLOCK_MAX];
+    const unsigned char *src[SOURCES_A_PASS];
+    struct rueda_pass pass = *rest;
+
+    pass.src = src;
+    pass.dst = block[0];
+    pass.offset = 0;
+    pass.count = kernels->block_bytes / rueda_dtype_size(dtype);
+    for (int k = 0; k < rest->n; k += SOURCES_A_PASS) {
+        set_group(&pass, k, rest->n, acc);
+        for (int j = 0; j < pass.n; j++) {
+            memcpy(block[j], rest->src[k + j] + rest->offset, bytes);
+            memset(block[j] + bytes, 0, kernels->block_bytes - bytes);
+            src[j] = block[j];
+        }
+        kernels->reduce[dtype](&pass);
+    }
+    memcpy(rest->dst + rest->offset, block[0], bytes);
+}
+
+/* A pass over any number of sources and numbers. */
+static void reduce_all(const struct rueda_kernels *kernels, rueda_dtype dtype,
+                       const struct rueda_pass *all)
+{
+    const size_t size = rueda_dtype_size(dtype);
+    const size_t whole =
+        all->count - all->count % (kernels->block_bytes / size);
+    _Alignas(64) unsigned char acc[TILE_BYTES];
+    struct rueda_pass pass = *all;
+    size_t tile = whole;
+
+    if (all->n > SOURCES_A_PASS)
+        tile = TILE_BYTES / (is_half(dtype) ? sizeof(float) : size);
+    for (size_t done = 0; done < whole; done += tile) {
+        pass.offset = all->offset + done * size;
+        pass.count = whole - done < tile ? whole - done : tile;
+        reduce_tile(kernels, dtype, &pass, acc);
+    }
+    if (whole < all->count) {
+        pass.offset = all->offset + whole * size;
+        pass.count = all->count - whole;
+        reduce_rest(kernels, dtype, &pass);
+    }
+}
+
+/* One tile of integers that are scaled before they are added. */
+static void reduce_prescaled_tile(const struct rueda_kernels *kernels,
+                                  rueda_dtype dtype,
+                                  const struct rueda_pass *tile)
+{
+    const size_t bytes = tile->count * rueda_dtype_size(dtype);
+    _Alignas(64) unsigned char sum[TILE_BYTES];
+    _Alignas(64) unsigned char next[TILE_BYTES];
+    const unsigned char *const pair[2] = {sum, next};
+    const struct rueda_pass pass = {
+        .reduction = tile->reduction,
+        .src = pair,
+        .n = 2,
+        .dst = sum,
+        .count = tile->count,
+    };
+
+    kernels->scale[dtype](sum, tile->src[0] + tile->offset, tile->count,
+                          tile->prescale);
+    for (int k = 1; k < tile->n; k++) {
+        kernels->scale[dtype](next, tile->src[k] + tile->offset, tile->count,
+                              tile->prescale);
+        reduce_all(kernels, dtype, &pass);
+    }
+    memcpy(tile->dst + tile->offset, sum, bytes);
+}
+
+/* Integers with scales, tile by tile: scaling is a step of its own for them. */
+static void reduce_scaled_integers(const struct rueda_kernels *kernels,
+                                   rueda_dtype dtype,
+                                   const struct rueda_pass *all)
+{
+    const size_t size = rueda_dtype_size(dtype);
+    const size_t tile = TILE_BYTES / size;
+    struct rueda_pass pass = *all;
+
+    for (size_t done = 0; done < all->count; done += tile) {
+        pass.offset = done * size;
+        pass.count = all->count - done < tile ? all->count - done : tile;
+        if (all->prescale != 1.0)
+            reduce_prescaled_tile(kernels, dtype, &pass);
+        else
+            reduce_all(kernels, dtype, &pass);
+        if (all->postscale != 1.0)
+            kernels->scale[dtype](all->dst + pass.offset,
+                                  all->dst + pass.offset, pass.count,
+                                  all->postscale);
+    }
+}
+
+void rueda_host_reduce(const struct rueda_kernels *kernels,
+                       const struct rueda_arith *arith, void *dst,
+                       const void *const *src, int n, size_t count)
+{
+    const rueda_dtype dtype = arith->dtype;
+    const bool is_scaled = arith->prescale != 1.0 || arith->postscale != 1.0;
+    const struct rueda_pass pass = {
+        .reduction = arith->reduction,
+        .prescale = arith->prescale,
+        .postscale = arith->postscale,
+        .src = (const unsigned char *const *)src,
+        .n = n,
+        .dst = dst,
+        .count = count,
+    };
+
+    assert(n >= 1);
+    assert(arith->reduction != RUEDA_AVERAGE &&
+           arith->reduction != RUEDA_ADASUM);
+    if (count == 0)
+        return;
+
+    if (dtype == RUEDA_BOOL) {
+        if (arith->prescale == 0.0 || arith->postscale == 0.0)
+            memset(dst, 0, count);
+        else
+            reduce_all(kernels, dtype, &pass);
+    } else if (n == 1 && !is_scaled) {
+        copy(dst, src[0], count * rueda_dtype_size(dtype));
+    } else if (is_scaled && !is_float(dtype)) {
+        reduce_scaled_integers(kernels, dtype, &pass);
+    } else {
+        reduce_all(kernels, dtype, &pass);
+    }
+}
+
+void rueda_host_scale(const struct rueda_kernels *kernels, rueda_dtype dtype,
+                      void *dst, const void *src, size_t count, double factor)
+{
+    const struct rueda_arith arith = {
+        .dtype = dtype,
+        .reduction = RUEDA_SUM,
+        .prescale = factor,
+        .postscale = 1.0,
+    };
+
+    if (factor == 1.0)
+        copy(dst, src, count * rueda_dtype_size(dtype));
+    else if (is_float(dtype) || dtype == RUEDA_BOOL)
+        rueda_host_reduce(kernels, &arith, dst, &src, 1, count);
+    else
+        kernels->scale[dtype](dst, src, count, factor);
+}
+
+void rueda_host_convert(const struct rueda_kernels *kernels, rueda_dtype to,
+                        void *dst, rueda_dtype from, const void *src,
+                        size_t count)
+{
+    assert(is_half(to) ? from == RUEDA_FLOAT32
+                       : to == RUEDA_FLOAT32 && is_half(from));
+    if (is_half(from))
+        kernels->widen[from](dst, src, count);
+    else
+        kernels->narrow[to](dst, src, count);
+}
+
+void rueda_host_dots(const struct rueda_kernels *kernels, rueda_dtype dtype,
+                     const void *a, const void *b, size_t count,
+                     double out_dots[3])
+{
+    assert(is_float(dtype));
+    kernels->dots[dtype](a, b, count, out_dots);
+}
+
+void rueda_host_combine(const struct rueda_kernels *kernels, rueda_dtype dtype,
+                        void *dst, const void *a, const void *b,
+                        const double by[2], size_t count)
+{
+    assert(is_float(dtype));
+    kernels->combine[dtype](dst, a, b, by, count);
+}
