@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lists of a link, all guarded by its lock. Side 0 and side 1 are its two
+ * ends; a request is in one list at a time.
+ *
+ *     sends[s]   posted by side s, no receive yet
+ *     recvs[s]   posted by side s, no send yet
+ *     ended[s]   of side s, ended by the other side
+ *
+ * For one tag, either the sends of a side or the receives of the other are
+ * empty, so the first of the list with an equal tag is the right one.
+ *
+ * The owner of a request reads its status whenever it likes, without the lock.
+ * So the other side never writes it: it leaves the outcome in the request's
+ * field `channel`, and the owner carries it over when it next looks.
+ */
+#define RUEDA_LOG_TAG "loop"
+
+#include "transport/loop/loop.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "transport/reqs.h"
+
+struct link {
+    pthread_mutex_t lock; /* guards everything below */
+    struct rueda_reqs sends[2];
+    struct rueda_reqs recvs[2];
+    struct rueda_reqs ended[2];
+    bool is_closed[2];
+};
+
+struct loop_ep {
+    struct rueda_ep super;
+    struct link *link; /* freed by the side that closes last */
+    int side;
+    struct rueda_loop_hub *hub; /* to notify the peer by, or NULL */
+};
+
+struct rueda_loop_hub {
+    int size;
+    void (*notify)(void *arg, int rank); /* these two: set at first only */
+    void *notify_arg;
+
+    pthread_mutex_t lock; /* guards what follows */
+    int holders;
+    bool *is_gone;             /* [size] */
+    struct rueda_ep **unasked; /* [size * size] of rank * size + peer: ends
+                                  that the rank has not asked for yet */
+};
+
+/* ---- Requests -------------------------------------------------------- */
+
+/* The request is over, for the thread that owns it. */
+static void end(struct rueda_req *req, rueda_status status)
+{
+    req->done = status == RUEDA_OK ? req->len : 0;
+    req->status = status;
+}
+
+/* The request is over; its owner, the other side, is still to learn it. */
+static void end_remote(struct loop_ep *ep, struct rueda_req *req,
+                       rueda_status status)
+{
+    req->channel = status;
+    rueda_reqs_push(&ep->link->ended[!ep->side], req);
+}
+
+/* Moves the message; returns how the receive ends. The send ends well. */
+static rueda_status deliver(const struct rueda_req *send,
+                            const struct rueda_req *recv)
+{
+    if (send->len != recv->len)
+        return RUEDA_ERR_MISMATCH;
+    if (send->len > 0)
+        memcpy(recv->buf, send->buf, send->len);
+    return RUEDA_OK;
+}
+
+static void notify_peer(const struct loop_ep *ep)
+{
+    struct rueda_loop_hub *hub = ep->hub;
+
+    if (hub != NULL && hub->notify != NULL)
+        hub->notify(hub->notify_arg, ep->super.peer);
+}
+
+static void loop_send(struct rueda_ep *super, struct rueda_tag tag,
+                      const void *buf, size_t len, struct rueda_req *req)
+{
+    struct loop_ep *ep = (struct loop_ep *)super;
+    struct link *link = ep->link;
+    struct rueda_req *recv = NULL;
+
+    rueda_req_begin(req, tag, buf, len);
+    pthread_mutex_lock(&link->lock);
+    if (link->is_closed[!ep->side]) {
+        end(req, RUEDA_ERR_PEER_LOST);
+    } else {
+        recv = rueda_reqs_take(&link->recvs[!ep->side], tag);
+        if (recv == NULL) {
+            rueda_reqs_push(&link->sends[ep->side], req);
+        } else {
+            end_remote(ep, recv, deliver(req, recv));
+            end(req, RUEDA_OK);
+        }
+    }
+    pthread_mutex_unlock(&link->lock);
+    if (recv != NULL)
+        notify_peer(ep);
+}
+
+static void loop_recv(struct rueda_ep *super, struct rueda_tag tag, void *buf,
+                      size_t len, struct rueda_req *req)
+{
+    struct loop_ep *ep = (struct loop_ep *)super;
+    struct link *link = ep->link;
+    struct rueda_req *send = NULL;
+
+    rueda_req_begin(req, tag, buf, len);
+    pthread_mutex_lock(&link->lock);
+    if (link->is_closed[!ep->side]) {
+        end(req, RUEDA_ERR_PEER_LOST);
+    } else {
+        send = rueda_reqs_take(&link->sends[!ep->side], tag);
+        if (send == NULL) {
+            rueda_reqs_push(&link->recvs[ep->side], req);
+        } else {
+            end(req, deliver(send, req));
+            end_remote(ep, send, RUEDA_OK);
+        }
+    }
+    pthread_mutex_unlock(&link->lock);
+    if (send != NULL)
+        notify_peer(ep);
+}
+
+static rueda_status loop_progress(struct rueda_ep *super)
+{
+    struct loop_ep *ep = (struct loop_ep *)super;
+    struct link *link = ep->link;
+    rueda_status status = RUEDA_IN_PROGRESS;
+    struct rueda_req *req;
+
+    pthread_mutex_lock(&link->lock);
+    for (req = rueda_reqs_pop(&link->ended[ep->side]); req != NULL;
+         req = rueda_reqs_pop(&link->ended[ep->side])) {
+        end(req, (rueda_status)req->channel);
+        status = RUEDA_OK;
+    }
+    if (link->is_closed[!ep->side]) {
+        rueda_reqs_end(&link->sends[ep->side], RUEDA_ERR_PEER_LOST);
+        rueda_reqs_end(&link->recvs[ep->side], RUEDA_ERR_PEER_LOST);
+        status = RUEDA_ERR_PEER_LOST;
+    }
+    pthread_mutex_unlock(&link->lock);
+    return status;
+}
+
+/* With the lock held. */
+static void cancel_locked(struct loop_ep *ep, rueda_status status)
+{
+    rueda_reqs_end(&ep->link->sends[ep->side], status);
+    rueda_reqs_end(&ep->link->recvs[ep->side], status);
+    rueda_reqs_end(&ep->link->ended[ep->side], status);
+}
+
+static void loop_cancel(struct rueda_ep *super, rueda_status status)
+{
+    struct loop_ep *ep = (struct loop_ep *)super;
+
+    pthread_mutex_lock(&ep->link->lock);
+    cancel_locked(ep, status);
+    pthread_mutex_unlock(&ep->link->lock);
+}
+
+static void loop_close(struct rueda_ep *super)
+{
+    struct loop_ep *ep = (struct loop_ep *)super;
+    struct link *link = ep->link;
+    bool is_last;
+
+    pthread_mutex_lock(&link->lock);
+    cancel_locked(ep, RUEDA_ERR_PEER_LOST);
+    link->is_closed[ep->side] = true;
+    is_last = link->is_closed[!ep->side];
+    pthread_mutex_unlock(&link->lock);
+
+    if (is_last) {
+        pthread_mutex_destroy(&link->lock);
+        free(link);
+    } else {
+        notify_peer(ep);
+    }
+    free(ep);
+}
+
+static const struct rueda_transport_ops loop_ops = {
+    .name = "loop",
+    .send = loop_send,
+    .recv = loop_recv,
+    .progress = loop_progress,
+    .cancel = loop_cancel,
+    .close = loop_close,
+};
+
+/* ---- Pairs ----------------------------------------------------------- */
+
+static struct loop_ep *ep_new(struct rueda_loop_hub *hub, struct link *link,
+                              int side, int peer)
+{
+    struct loop_ep *ep = calloc(1, sizeof(*ep));
+
+    if (ep == NULL)
+        return NULL;
+    ep->super.ops = &loop_ops;
+    ep->super.peer = peer;
+    ep->link = link;
+    ep->side = side;
+    ep->hub = hub;
+    return ep;
+}
+
+static rueda_status pair_open(struct rueda_loop_hub *hub, int rank_a,
+                              int rank_b, struct rueda_ep **out_a,
+                              struct rueda_ep **out_b)
+{
+    struct link *link;
+    struct loop_ep *a;
+    struct loop_ep *b;
+
+    link = calloc(1, sizeof(*link));
+    if (link == NULL)
+        goto err;
+    pthread_mutex_init(&link->lock, NULL);
+    a = ep_new(hub, link, 0, rank_b);
+    if (a == NULL)
+        goto err_free_link;
+    b = ep_new(hub, link, 1, rank_a);
+    if (b == NULL)
+        goto err_free_a;
+
+    *out_a = &a->super;
+    *out_b = &b->super;
+    return RUEDA_OK;
+
+err_free_a:
+    free(a);
+err_free_link:
+    pthread_mutex_destroy(&link->lock);
+    free(link);
+err:
+    log_error("no memory for a link between ranks %d and %d", rank_a, rank_b);
+    return RUEDA_ERR_NOMEM;
+}
+
+rueda_status rueda_loop_pair(int rank_a, int rank_b, struct rueda_ep **out_a,
+                             struct rueda_ep **out_b)
+{
+    return pair_open(NULL, rank_a, rank_b, out_a, out_b);
+}
+
+/* ---- Hub ------------------------------------------------------------- */
+
+rueda_status rueda_loop_hub_open(int size, struct rueda_loop_hub **out_hub)
+{
+    struct rueda_loop_hub *hub;
+
+    if (size < 1)
+        return RUEDA_ERR_INVALID;
+    hub = calloc(1, sizeof(*hub));
+    if (hub == NULL)
+        goto err;
+    hub->is_gone = calloc((size_t)size, sizeof(bool));
+    if (hub->is_gone == NULL)
+        goto err_free_hub;
+    /* Most of it is never touched: a rank talks to few of its peers. */
+    hub->unasked =
+        calloc((size_t)size * (size_t)size, sizeof(struct rueda_ep *));
+    if (hub->unasked == NULL)
+        goto err_free_gone;
+    hub->size = size;
+    hub->holders = size;
+    pthread_mutex_init(&hub->lock, NULL);
+    *out_hub = hub;
+    return RUEDA_OK;
+
+err_free_gone:
+    free(hub->is_gone);
+err_free_hub:
+    free(hub);
+err:
+    log_error("no memory for a hub of %d ranks", size);
+    return RUEDA_ERR_NOMEM;
+}
+
+void rueda_loop_hub_set_notify(struct rueda_loop_hub *hub,
+                               void (*notify)(void *arg, int rank), void *arg)
+{
+    hub->notify = notify;
+    hub->notify_arg = arg;
+}
+
+/* Closes the ends that this rank has not asked for; notifies their peers, so
+ * not with the lock. */
+static void close_unasked(struct rueda_loop_hub *hub, int rank)
+{
+    struct rueda_ep **row = hub->unasked + (size_t)rank * (size_t)hub->size;
+
+    for (int peer = 0; peer < hub->size; peer++) {
+        struct rueda_ep *ep;
+
+        pthread_mutex_lock(&hub->lock);
+        ep = row[peer];
+        row[peer] = NULL;
+        pthread_mutex_unlock(&hub->lock);
+        if (ep != NULL)
+            rueda_ep_close(ep);
+    }
+}
+
+void rueda_loop_hub_leave(struct rueda_loop_hub *hub, int rank)
+{
+    pthread_mutex_lock(&hub->lock);
+    hub->is_gone[rank] = true;
+    pthread_mutex_unlock(&hub->lock);
+    close_unasked(hub, rank);
+}
+
+void rueda_loop_hub_release(struct rueda_loop_hub *hub)
+{
+    bool is_last;
+
+    pthread_mutex_lock(&hub->lock);
+    is_last = --hub->holders == 0;
+    pthread_mutex_unlock(&hub->lock);
+    if (!is_last)
+        return;
+
+    /* Nobody is left to be woken. */
+    hub->notify = NULL;
+    for (int rank = 0; rank < hub->size; rank++)
+        close_unasked(hub, rank);
+    pthread_mutex_destroy(&hub->lock);
+    free(hub->unasked);
+    free(hub->is_gone);
+    free(hub);
+}
+
+rueda_status rueda_loop_connect(struct rueda_mesh *mesh, int peer,
+                                struct rueda_ep **out_ep)
+{
+    struct rueda_loop_hub *hub = mesh->owner;
+    size_t size = (size_t)hub->size;
+    struct rueda_ep **mine;
+    struct rueda_ep **theirs;
+    struct rueda_ep *stale = NULL;
+    rueda_status status = RUEDA_OK;
+    bool is_gone;
+
+    if (peer < 0 || peer >= hub->size || peer == mesh->rank)
+        return RUEDA_ERR_INVALID;
+    mine = &hub->unasked[(size_t)mesh->rank * size + (size_t)peer];
+    theirs = &hub->unasked[(size_t)peer * size + (size_t)mesh->rank];
+
+    pthread_mutex_lock(&hub->lock);
+    if (*mine != NULL) {
+        *out_ep = *mine;
+        *mine = NULL;
+    } else {
+        /* If the peer has not yet asked for its end of the last link, then
+         * this rank has closed its own, and nobody will use that link. */
+        stale = *theirs;
+        *theirs = NULL;
+        status = pair_open(hub, mesh->rank, peer, out_ep, theirs);
+    }
+    is_gone = hub->is_gone[peer];
+    pthread_mutex_unlock(&hub->lock);
+
+    if (stale != NULL)
+        rueda_ep_close(stale);
+    if (is_gone)
+        close_unasked(hub, peer);
+    return status;
+}

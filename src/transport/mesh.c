@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/transport.h"
+
+#include <stdlib.h>
+
+rueda_status rueda_mesh_init(struct rueda_mesh *mesh, int rank, int size,
+                             rueda_mesh_connect connect, void *owner)
+{
+    mesh->rank = rank;
+    mesh->size = size;
+    mesh->connect = connect;
+    mesh->owner = owner;
+    mesh->open_count = 0;
+    mesh->eps = calloc((size_t)size, sizeof(struct rueda_ep *));
+    if (mesh->eps == NULL)
+        return RUEDA_ERR_NOMEM;
+    mesh->open = calloc((size_t)size, sizeof(int));
+    if (mesh->open == NULL) {
+        free(mesh->eps);
+        return RUEDA_ERR_NOMEM;
+    }
+    return RUEDA_OK;
+}
+
+void rueda_mesh_fini(struct rueda_mesh *mesh)
+{
+    for (int i = 0; i < mesh->open_count; i++)
+        rueda_ep_close(mesh->eps[mesh->open[i]]);
+    free(mesh->open);
+    free(mesh->eps);
+}
+
+static struct rueda_ep *endpoint(struct rueda_mesh *mesh, int peer,
+                                 struct rueda_req *req)
+{
+    struct rueda_ep *ep = mesh->eps[peer];
+
+    if (ep != NULL)
+        return ep;
+    req->done = 0;
+    req->status = mesh->connect(mesh, peer, &ep);
+    if (req->status != RUEDA_OK)
+        return NULL;
+    mesh->eps[peer] = ep;
+    mesh->open[mesh->open_count++] = peer;
+    return ep;
+}
+
+void rueda_mesh_send(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
+                     const void *buf, size_t len, struct rueda_req *req)
+{
+    struct rueda_ep *ep = endpoint(mesh, peer, req);
+
+    if (ep != NULL)
+        rueda_ep_send(ep, tag, buf, len, req);
+}
+
+void rueda_mesh_recv(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
+                     void *buf, size_t len, struct rueda_req *req)
+{
+    struct rueda_ep *ep = endpoint(mesh, peer, req);
+
+    if (ep != NULL)
+        rueda_ep_recv(ep, tag, buf, len, req);
+}
+
+rueda_status rueda_mesh_progress(struct rueda_mesh *mesh, int *out_peer)
+{
+    rueda_status result = RUEDA_IN_PROGRESS;
+
+    for (int i = 0; i < mesh->open_count; i++) {
+        rueda_status status = rueda_ep_progress(mesh->eps[mesh->open[i]]);
+
+        if (status < 0) {
+            *out_peer = mesh->open[i];
+            return status;
+        }
+        if (status == RUEDA_OK)
+            result = RUEDA_OK;
+    }
+    return result;
+}
+
+void rueda_mesh_cancel(struct rueda_mesh *mesh, rueda_status status)
+{
+    for (int i = 0; i < mesh->open_count; i++)
+        rueda_ep_cancel(mesh->eps[mesh->open[i]], status);
+}

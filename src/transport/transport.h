@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bytes between two ranks: the contract that every transport keeps and every
+ * algorithm is written against.
+ *
+ * An endpoint, rueda_ep, is one rank's end of its connection with one peer. A
+ * request, rueda_req, is one send or receive on it. A mesh is what a rank holds
+ * towards all members of a process set: its endpoints, made on first use.
+ *
+ * Nothing here blocks. All calls on the endpoints of a mesh come from whoever
+ * holds the engine's token, so a transport needs no locks against its own rank.
+ */
+#ifndef RUEDA_TRANSPORT_TRANSPORT_H
+#define RUEDA_TRANSPORT_TRANSPORT_H
+
+#include <rueda/rueda.h>
+
+#include "base/text.h"
+
+/* What a message belongs to. Messages of one tag on one endpoint are received
+ * in the order in which they were sent; different tags do not wait for each
+ * other. */
+struct rueda_tag {
+    uint32_t term;
+    uint32_t set;
+    uint64_t sequence;
+};
+
+static inline bool rueda_tag_equal(struct rueda_tag a, struct rueda_tag b)
+{
+    return a.term == b.term && a.set == b.set && a.sequence == b.sequence;
+}
+
+/* The caller's memory; the transport fills it in. The caller reads status and
+ * done, and nothing else. */
+struct rueda_req {
+    rueda_status status;
+    size_t done; /* bytes moved so far, from the front of the buffer */
+
+    struct rueda_req *next;
+    struct rueda_tag tag;
+    char *buf;
+    size_t len;
+    int channel;
+};
+
+struct rueda_ep;
+
+struct rueda_transport_ops {
+    const char *name; /* "shm", "tcp": the config, log and trace name too */
+
+    /*
+     * Start moving len bytes under tag; many requests may be in flight on an
+     * endpoint, matched by tag. A transport promises at least four unmatched
+     * messages of different tags in each direction before one can hold up
+     * another. buf and req are borrowed until req->status leaves
+     * RUEDA_IN_PROGRESS, which send(), recv(), progress() or cancel() brings
+     * about; req->done counts the bytes so far, so that a reduction can follow
+     * the data. A message whose length is not that of its receive ends the
+     * receive with RUEDA_ERR_MISMATCH and is dropped; the endpoint lives on.
+     * A send may end before its receive is posted. len may be 0.
+     *
+     * An endpoint that has failed ends req at once with RUEDA_ERR_PEER_LOST.
+     */
+    void (*send)(struct rueda_ep *ep, struct rueda_tag tag, const void *buf,
+                 size_t len, struct rueda_req *req);
+    void (*recv)(struct rueda_ep *ep, struct rueda_tag tag, void *buf,
+                 size_t len, struct rueda_req *req);
+
+    /*
+     * Move what can move without blocking: RUEDA_OK if something moved,
+     * RUEDA_IN_PROGRESS if nothing could, RUEDA_ERR_PEER_LOST from an endpoint
+     * that has failed, each time; it then has nothing in flight.
+     */
+    rueda_status (*progress)(struct rueda_ep *ep);
+
+    /* End what is in flight with status. Afterwards the transport holds no
+     * pointer of the caller's. A message that is half received when its
+     * receive is cancelled makes the endpoint fail. */
+    void (*cancel)(struct rueda_ep *ep, rueda_status status);
+
+    /* Cancel with RUEDA_ERR_PEER_LOST and release the endpoint. The peer's end
+     * fails once it has received what was sent before. */
+    void (*close)(struct rueda_ep *ep);
+};
+
+/* Every transport's endpoint begins with this. */
+struct rueda_ep {
+    const struct rueda_transport_ops *ops;
+    int peer; /* the peer's rank in the mesh */
+};
+
+static inline void rueda_ep_send(struct rueda_ep *ep, struct rueda_tag tag,
+                                 const void *buf, size_t len,
+                                 struct rueda_req *req)
+{
+    ep->ops->send(ep, tag, buf, len, req);
+}
+
+static inline void rueda_ep_recv(struct rueda_ep *ep, struct rueda_tag tag,
+                                 void *buf, size_t len, struct rueda_req *req)
+{
+    ep->ops->recv(ep, tag, buf, len, req);
+}
+
+static inline rueda_status rueda_ep_progress(struct rueda_ep *ep)
+{
+    return ep->ops->progress(ep);
+}
+
+static inline void rueda_ep_cancel(struct rueda_ep *ep, rueda_status status)
+{
+    ep->ops->cancel(ep, status);
+}
+
+static inline void rueda_ep_close(struct rueda_ep *ep)
+{
+    ep->ops->close(ep);
+}
+
+/* ---- Mesh ------------------------------------------------------------ */
+
+struct rueda_mesh;
+
+/* Makes the endpoint towards a peer; must not block. */
+typedef rueda_status (*rueda_mesh_connect)(struct rueda_mesh *mesh, int peer,
+                                           struct rueda_ep **out_ep);
+
+struct rueda_mesh {
+    int rank;
+    int size;
+    rueda_mesh_connect connect;
+    void *owner; /* for connect() */
+    struct rueda_ep **eps; /* [size]; NULL until first used, and for oneself */
+    int *open;             /* the peers that have an endpoint, in order of use */
+    int open_count;
+};
+
+rueda_status rueda_mesh_init(struct rueda_mesh *mesh, int rank, int size,
+                             rueda_mesh_connect connect, void *owner);
+
+/* Closes every endpoint. */
+void rueda_mesh_fini(struct rueda_mesh *mesh);
+
+/*
+ * Send to or receive from a member other than oneself, making the endpoint
+ * first if there is none; if that fails, req ends with its status.
+ */
+void rueda_mesh_send(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
+                     const void *buf, size_t len, struct rueda_req *req);
+void rueda_mesh_recv(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
+                     void *buf, size_t len, struct rueda_req *req);
+
+/* Progress on all endpoints. As rueda_ep_progress(); on failure *out_peer is
+ * the first lost peer. */
+rueda_status rueda_mesh_progress(struct rueda_mesh *mesh, int *out_peer);
+
+void rueda_mesh_cancel(struct rueda_mesh *mesh, rueda_status status);
+
+#endif /* RUEDA_TRANSPORT_TRANSPORT_H */
