@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Collective algorithms: one file each, all of the same shape.
+ *
+ * A task is one run of one algorithm on one rank. post() starts it, progress()
+ * takes it further as far as it goes without waiting, finish() lets go of what
+ * it holds. None of them blocks; the engine (or a test) calls progress() in
+ * turn with rueda_mesh_progress() until the task has ended. All three are
+ * called by whoever holds the engine's token.
+ */
+#ifndef RUEDA_ALGO_ALGO_H
+#define RUEDA_ALGO_ALGO_H
+
+#include <rueda/rueda.h>
+
+#include "device/host.h"
+#include "transport/transport.h"
+
+struct rueda_slab;
+
+/* Where the collectives of a process set run, as one of its ranks sees it. */
+struct rueda_place {
+    struct rueda_mesh *mesh;
+    struct rueda_slab *slab; /* NULL where members share no memory */
+    const struct rueda_kernels *kernels;
+
+    /* Private memory for what arrives before it is added; at least
+     * RUEDA_SCRATCH_BYTES, used by one task at a time. */
+    char *scratch;
+    size_t scratch_bytes;
+};
+#define RUEDA_SCRATCH_BYTES ((size_t)256 << 10)
+
+/*
+ * What to do; as struct rueda_coll_args, but checked and completed: counts are
+ * always there where the kind has pieces, average has become sum and a
+ * postscale.
+ */
+struct rueda_coll {
+    rueda_kind kind;
+    int root;
+    struct rueda_arith arith;
+    size_t elem_bytes;
+    const void *send; /* never written unless it is recv */
+    void *recv;
+
+    /* allreduce, broadcast: elements of the buffer; allgather: of mine;
+     * alltoall, reduce-scatter: of one piece where counts is NULL. */
+    size_t count;
+    const size_t *send_counts; /* alltoall, or NULL: equal pieces of count */
+    const size_t *recv_counts; /* allgather, reduce-scatter, alltoall, or NULL */
+};
+
+struct rueda_algo;
+
+#define RUEDA_TASK_STATE_BYTES 1536
+
+struct rueda_task {
+    const struct rueda_algo *algo;
+    struct rueda_place *place;
+    struct rueda_coll coll;
+    struct rueda_tag tag; /* of all messages of this task */
+    uint64_t moves; /* counted up whenever the task got on by itself */
+    _Alignas(64) unsigned char state[RUEDA_TASK_STATE_BYTES]; /* algo's own */
+};
+
+struct rueda_algo {
+    const char *name;  /* "ring": in settings, tables, traces */
+    const char *about; /* one line for people */
+    unsigned kinds;    /* bits 1u << rueda_kind that it can do */
+    bool needs_slab;   /* runs only where all members share a slab */
+    bool does_adasum;  /* the reduction Adasum is this one's and no other's */
+
+    /* Start. Returns as progress() does. */
+    rueda_status (*post)(struct rueda_task *task);
+
+    /* RUEDA_OK: done, recv is written. RUEDA_IN_PROGRESS: call again when the
+     * mesh or a doorbell moved. Negative: failed. */
+    rueda_status (*progress)(struct rueda_task *task);
+
+    /* Optional. Called once after the end, good or bad; no request of the task
+     * is in flight any more (the engine has cancelled the mesh). */
+    void (*finish)(struct rueda_task *task);
+};
+
+/* All algorithms, ended by NULL. */
+extern const struct rueda_algo *const rueda_algos[];
+
+/* By name, or NULL. */
+const struct rueda_algo *rueda_algo_find(const char *name);
+
+#endif /* RUEDA_ALGO_ALGO_H */

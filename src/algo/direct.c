@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Direct exchange between ranks that share memory.
+ *
+ * Data pass in blocks through the slots of the slab (segment/slab.h), small
+ * enough to stay in cache: packing a block is publishing it. In an allreduce of
+ * n ranks a block is cut into n slices. Rank r publishes the slices of the
+ * others, adds slice r from all slots straight into its result and its own
+ * slot, and fetches the other slices from where their owners left them:
+ *
+ *      rank 0's slot   | sum 0 |   1   |   2   |    rank r writes its own slot,
+ *      rank 1's slot   |   0   | sum 1 |   2   |    reads column r to add it,
+ *      rank 2's slot   |   0   |   1   | sum 2 |    and the diagonal at the end
+ *
+ * Numbers are added in the order of ranks, whoever does it. Each rank reads its
+ * input once, writes its result once, and everything between stays in cache.
+ *
+ * In turn t a rank publishes block t, reduces block t-1 and fetches block t-2,
+ * so that it rarely waits. Hence a rank that has posted block j has fetched all
+ * up to j-3, and slot k may be written again when everybody has posted block
+ * k - RUEDA_SLOTS + 3. Turns of the next operation follow those of the last.
+ *
+ * Small vectors are published whole and added by everybody; a few bytes travel
+ * in the line that says that they are there. Buffers that lie in the segment
+ * (rueda_alloc) are not published at all: a notice says where they are.
+ */
+#include "algo/direct.h"
+
+
+#include <string.h>
+
+_Static_assert(sizeof(struct rueda_direct) <= RUEDA_TASK_STATE_BYTES,
+               "the state of a task is too small");
+
+/* A vector is small while the time to fetch it whole from every other rank is
+ * below that of a second round of waiting. */
+#define SMALL_BYTES ((size_t)32 << 10)
+
+static size_t small_bytes(int size)
+{
+    if (size <= 2)
+        return SMALL_BYTES;
+    return SMALL_BYTES / 2 / (size_t)(size - 1);
+}
+
+static struct rueda_direct *direct_of(struct rueda_task *task)
+{
+    return (struct rueda_direct *)task->state;
+}
+
+/* ---- A few bytes ------------------------------------------------------ */
+
+static void finish_tiny(const struct rueda_direct *direct)
+{
+    const struct rueda_coll *coll = direct->coll;
+    const struct rueda_slab *slab = direct->slab;
+    const void *sources[RUEDA_SEGMENT_MAX];
+    size_t which = direct->first % 2;
+
+    if (coll->kind == RUEDA_BROADCAST && coll->root != slab->rank)
+        memcpy(coll->recv, slab->lines[coll->root].tiny[which].bytes,
+               coll->count * coll->elem_bytes);
+    if (coll->kind != RUEDA_ALLREDUCE || coll->count == 0)
+        return;
+    for (int i = 0; i < slab->size; i++)
+        sources[i] = slab->lines[i].tiny[which].bytes;
+    rueda_host_reduce(direct->kernels, &coll->arith, coll->recv, sources,
+                      slab->size, coll->count);
+}
+
+static rueda_status progress_tiny(struct rueda_direct *direct)
+{
+    if (!rueda_slab_all_tiny(direct->slab, direct->first))
+        return RUEDA_IN_PROGRESS;
+    finish_tiny(direct);
+    return RUEDA_OK;
+}
+
+static rueda_status post_tiny(struct rueda_direct *direct, size_t bytes)
+{
+    direct->mode = RUEDA_DIRECT_TINY;
+    direct->slab->next = direct->first + 1;
+    rueda_slab_post_tiny(direct->slab, direct->first, direct->coll->send,
+                         bytes);
+    return progress_tiny(direct);
+}
+
+/* ---- Blocks ----------------------------------------------------------- */
+
+static bool may_write_slot(struct rueda_direct *direct)
+{
+    uint64_t block = direct->first + direct->turn;
+
+    return block + 3 < RUEDA_SLOTS ||
+           rueda_slab_all_posted(direct->slab, block + 3 - RUEDA_SLOTS);
+}
+
+static bool publish_step(struct rueda_direct *direct)
+{
+    const struct rueda_shape *shape = direct->shape;
+
+    if (direct->turn >= direct->blocks)
+        return true;
+    if (!may_write_slot(direct))
+        return false;
+    if (!shape->is_from_root || direct->coll->root == direct->slab->rank)
+        shape->publish(direct, direct->turn);
+    rueda_slab_post(direct->slab, direct->first + direct->turn);
+    return true;
+}
+
+static bool reduce_step(struct rueda_direct *direct)
+{
+    uint64_t i = direct->turn - 1;
+
+    if (direct->shape->reduce == NULL || direct->turn < 1 ||
+        i >= direct->blocks)
+        return true;
+    if (!rueda_slab_all_posted(direct->slab, direct->first + i))
+        return false;
+    direct->shape->reduce(direct, i);
+    rueda_slab_post_reduced(direct->slab, direct->first + i);
+    return true;
+}
+
+static bool is_complete(struct rueda_direct *direct, uint64_t block)
+{
+    if (direct->shape->is_from_root)
+        return rueda_slab_has_posted(direct->slab, direct->coll->root, block);
+    if (direct->shape->reduce != NULL)
+        return rueda_slab_all_reduced(direct->slab, block);
+    return rueda_slab_all_posted(direct->slab, block);
+}
+
+static bool fetch_step(struct rueda_direct *direct)
+{
+    uint64_t i = direct->turn - 2;
+
+    if (direct->turn < 2 || i >= direct->blocks)
+        return true;
+    if (!is_complete(direct, direct->first + i))
+        return false;
+    direct->shape->fetch(direct, i);
+    return true;
+}
+
+static rueda_status progress_blocks(struct rueda_task *task)
+{
+    static bool (*const steps[])(struct rueda_direct *) = {
+        publish_step, reduce_step, fetch_step};
+    struct rueda_direct *direct = direct_of(task);
+
+    while (direct->turn < direct->blocks + 2) {
+        if (!steps[direct->step](direct))
+            return RUEDA_IN_PROGRESS;
+        task->moves++;
+        direct->step++;
+        if (direct->step == 3) {
+            direct->step = 0;
+            direct->turn++;
+        }
+    }
+    return RUEDA_OK;
+}
+
+static rueda_status start_blocks(struct rueda_task *task, uint64_t blocks)
+{
+    struct rueda_direct *direct = direct_of(task);
+
+    direct->mode = RUEDA_DIRECT_BLOCKS;
+    direct->blocks = blocks;
+    direct->slab->next = direct->first + blocks;
+    return progress_blocks(task);
+}
+
+/* ---- Notices ---------------------------------------------------------- */
+
+static uint64_t offset_if_shared(const struct rueda_direct *direct,
+                                 const void *buf)
+{
+    const struct rueda_segment *segment = direct->slab->segment;
+    size_t bytes = direct->coll->count * direct->coll->elem_bytes;
+
+    if (!rueda_segment_holds(segment, buf, bytes))
+        return 0;
+    return rueda_segment_offset(segment, buf);
+}
+
+static rueda_status post_notice(struct rueda_task *task, uint64_t blocks)
+{
+    struct rueda_direct *direct = direct_of(task);
+    struct rueda_notice notice = {.blocks = blocks};
+
+    if (direct->coll->kind == RUEDA_ALLREDUCE) {
+        notice.send_offset = offset_if_shared(direct, direct->coll->send);
+        notice.recv_offset = offset_if_shared(direct, direct->coll->recv);
+    }
+    rueda_slab_post_notice(direct->slab, direct->first, &notice);
+    /* Who brings private memory knows already how it will go. */
+    if (!direct->shape->needs_notice &&
+        (notice.send_offset == 0 || notice.recv_offset == 0))
+        return start_blocks(task, blocks);
+    direct->mode = RUEDA_DIRECT_NOTICE;
+    return RUEDA_IN_PROGRESS;
+}
+
+static rueda_status progress_last(struct rueda_direct *direct)
+{
+    return rueda_slab_all_posted(direct->slab, direct->first)
+               ? RUEDA_OK
+               : RUEDA_IN_PROGRESS;
+}
+
+static rueda_status progress_notice(struct rueda_task *task)
+{
+    struct rueda_direct *direct = direct_of(task);
+    struct rueda_slab *slab = direct->slab;
+    bool is_shared = direct->coll->kind == RUEDA_ALLREDUCE;
+    uint64_t blocks = 0;
+
+    if (!rueda_slab_all_noticed(slab, direct->first))
+        return RUEDA_IN_PROGRESS;
+    task->moves++;
+    for (int i = 0; i < slab->size; i++) {
+        const struct rueda_notice *notice = &slab->lines[i].notice;
+
+        if (notice->send_offset == 0 || notice->recv_offset == 0)
+            is_shared = false;
+        if (notice->blocks > blocks)
+            blocks = notice->blocks;
+    }
+    if (!is_shared)
+        return start_blocks(task, blocks);
+    rueda_direct_reduce_shared(direct);
+    slab->next = direct->first + 1;
+    rueda_slab_post(slab, direct->first);
+    direct->mode = RUEDA_DIRECT_LAST;
+    return progress_last(direct);
+}
+
+/* ---- The algorithm ---------------------------------------------------- */
+
+static const struct rueda_shape *shape_of(const struct rueda_coll *coll,
+                                          size_t bytes, int size)
+{
+    switch (coll->kind) {
+    case RUEDA_ALLREDUCE:
+        return bytes <= small_bytes(size) ? &rueda_shape_allreduce_small
+                                          : &rueda_shape_allreduce;
+    case RUEDA_REDUCE_SCATTER:
+        return &rueda_shape_reduce_scatter;
+    case RUEDA_ALLGATHER:
+        return &rueda_shape_allgather;
+    case RUEDA_ALLTOALL:
+        return &rueda_shape_alltoall;
+    default:
+        return &rueda_shape_broadcast;
+    }
+}
+
+/* A part of a block for each member, whole cache lines. */
+static size_t chunk_of(const struct rueda_slab *slab)
+{
+    size_t chunk = slab->block_bytes / (size_t)slab->size;
+
+    return chunk & ~((size_t)RUEDA_CACHE_LINE - 1);
+}
+
+static rueda_status direct_post(struct rueda_task *task)
+{
+    struct rueda_direct *direct = direct_of(task);
+    const struct rueda_coll *coll = &task->coll;
+    struct rueda_slab *slab = task->place->slab;
+    size_t bytes = coll->count * coll->elem_bytes;
+    bool may_be_tiny = coll->kind == RUEDA_ALLREDUCE ||
+                       coll->kind == RUEDA_BROADCAST ||
+                       coll->kind == RUEDA_BARRIER;
+    uint64_t blocks;
+
+    memset(direct, 0, sizeof(*direct));
+    direct->slab = slab;
+    direct->coll = coll;
+    direct->kernels = task->place->kernels;
+    direct->first = slab->next;
+    direct->chunk_bytes = chunk_of(slab);
+    if (may_be_tiny && bytes <= RUEDA_TINY_BYTES)
+        return post_tiny(direct, bytes);
+    direct->shape = shape_of(coll, bytes, slab->size);
+    blocks = direct->shape->blocks(direct);
+    if (direct->shape == &rueda_shape_allreduce || direct->shape->needs_notice)
+        return post_notice(task, blocks);
+    return start_blocks(task, blocks);
+}
+
+static rueda_status direct_progress(struct rueda_task *task)
+{
+    struct rueda_direct *direct = direct_of(task);
+
+    switch (direct->mode) {
+    case RUEDA_DIRECT_TINY:
+        return progress_tiny(direct);
+    case RUEDA_DIRECT_NOTICE:
+        return progress_notice(task);
+    case RUEDA_DIRECT_BLOCKS:
+        return progress_blocks(task);
+    default:
+        return progress_last(direct);
+    }
+}
+
+const struct rueda_algo rueda_algo_direct = {
+    .name = "direct",
+    .about = "blocks through shared memory, each rank adds its slice",
+    .kinds = 1u << RUEDA_ALLREDUCE | 1u << RUEDA_ALLGATHER |
+             1u << RUEDA_BROADCAST | 1u << RUEDA_ALLTOALL |
+             1u << RUEDA_REDUCE_SCATTER | 1u << RUEDA_BARRIER,
+    .needs_slab = true,
+    .post = direct_post,
+    .progress = direct_progress,
+};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the direct algorithm share. direct.c moves blocks through
+ * the slots of the slab; a shape says what a block of one kind of operation
+ * holds: what I put into my slot, what I add, what I take from others' slots.
+ */
+#ifndef RUEDA_ALGO_DIRECT_H
+#define RUEDA_ALGO_DIRECT_H
+
+#include "algo/algo.h"
+#include "segment/slab.h"
+
+/* Sums are made in pieces that stay in the first cache between being added and
+ * being copied on. */
+#define RUEDA_DIRECT_PIECE ((size_t)8 << 10)
+
+struct rueda_direct;
+
+struct rueda_shape {
+    /* How many blocks I need. With notice, the most that anybody needs counts;
+     * without, all members must come to the same number by themselves. */
+    uint64_t (*blocks)(const struct rueda_direct *direct);
+    bool needs_notice;
+
+    /* Write block i of my data to my slot. */
+    void (*publish)(const struct rueda_direct *direct, uint64_t i);
+
+    /* Optional: all have published block i; do my part of it. */
+    void (*reduce)(const struct rueda_direct *direct, uint64_t i);
+
+    /* Everything of block i is there (all have reduced it, or, without
+     * reduce(), all have published it): take what I need. */
+    void (*fetch)(const struct rueda_direct *direct, uint64_t i);
+
+    /* Only root publishes. */
+    bool is_from_root;
+};
+
+typedef enum rueda_direct_mode {
+    RUEDA_DIRECT_TINY,   /* number and data in one cache line */
+    RUEDA_DIRECT_NOTICE, /* waiting for what the others need or have */
+    RUEDA_DIRECT_BLOCKS, /* through the slots */
+    RUEDA_DIRECT_SHARED, /* straight in the users' shared buffers */
+    RUEDA_DIRECT_LAST,   /* waiting until all have done that */
+} rueda_direct_mode;
+
+struct rueda_direct {
+    struct rueda_slab *slab;
+    const struct rueda_coll *coll;
+    const struct rueda_kernels *kernels;
+    const struct rueda_shape *shape;
+    rueda_direct_mode mode;
+    uint64_t first; /* the slab's number of my block 0 */
+    uint64_t blocks;
+    uint64_t turn; /* publishes block turn, reduces turn-1, fetches turn-2 */
+    int step;      /* within the turn: publish, reduce, fetch */
+    size_t chunk_bytes; /* of one member's part in a block, for pieces */
+};
+
+extern const struct rueda_shape rueda_shape_allreduce_small;
+extern const struct rueda_shape rueda_shape_allreduce;
+extern const struct rueda_shape rueda_shape_reduce_scatter;
+extern const struct rueda_shape rueda_shape_broadcast;
+extern const struct rueda_shape rueda_shape_allgather;
+extern const struct rueda_shape rueda_shape_alltoall;
+
+/* All members' buffers lie in the segment: reduce my slice of them and write
+ * the result to all. */
+void rueda_direct_reduce_shared(const struct rueda_direct *direct);
+
+/* The slot of a member that block i passes through. */
+static inline char *rueda_direct_slot(const struct rueda_direct *direct,
+                                      int member, uint64_t i)
+{
+    return rueda_slab_slot(direct->slab, member, direct->first + i);
+}
+
+/* What is left of `bytes` from `begin` on, at most `most`. */
+static inline size_t rueda_part(size_t bytes, size_t begin, size_t most)
+{
+    size_t left = bytes > begin ? bytes - begin : 0;
+
+    return left < most ? left : most;
+}
+
+#endif /* RUEDA_ALGO_DIRECT_H */

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shapes that only move data: broadcast, allgather and alltoall. */
+#include <string.h>
+
+#include "algo/direct.h"
+
+static uint64_t blocks_for(size_t bytes, size_t block_bytes)
+{
+    return (bytes + block_bytes - 1) / block_bytes;
+}
+
+/* ---- Broadcast -------------------------------------------------------- */
+
+static size_t broadcast_bytes(const struct rueda_direct *direct)
+{
+    return direct->coll->count * direct->coll->elem_bytes;
+}
+
+static uint64_t broadcast_blocks(const struct rueda_direct *direct)
+{
+    return blocks_for(broadcast_bytes(direct), direct->slab->block_bytes);
+}
+
+static void broadcast_publish(const struct rueda_direct *direct, uint64_t i)
+{
+    size_t most = direct->slab->block_bytes;
+    size_t begin = i * most;
+
+    memcpy(rueda_direct_slot(direct, direct->slab->rank, i),
+           (const char *)direct->coll->send + begin,
+           rueda_part(broadcast_bytes(direct), begin, most));
+}
+
+static void broadcast_fetch(const struct rueda_direct *direct, uint64_t i)
+{
+    size_t most = direct->slab->block_bytes;
+    size_t begin = i * most;
+    size_t part = rueda_part(broadcast_bytes(direct), begin, most);
+    char *recv = (char *)direct->coll->recv + begin;
+
+    if (direct->coll->root != direct->slab->rank)
+        memcpy(recv, rueda_direct_slot(direct, direct->coll->root, i), part);
+    else if (direct->coll->recv != direct->coll->send)
+        memcpy(recv, (const char *)direct->coll->send + begin, part);
+}
+
+const struct rueda_shape rueda_shape_broadcast = {
+    .blocks = broadcast_blocks,
+    .publish = broadcast_publish,
+    .fetch = broadcast_fetch,
+    .is_from_root = true,
+};
+
+/* ---- Pieces of allgather and alltoall --------------------------------- */
+
+static size_t recv_bytes(const struct rueda_coll *coll, int member)
+{
+    size_t count =
+        coll->recv_counts != NULL ? coll->recv_counts[member] : coll->count;
+
+    return count * coll->elem_bytes;
+}
+
+static size_t send_bytes(const struct rueda_coll *coll, int member)
+{
+    size_t count =
+        coll->send_counts != NULL ? coll->send_counts[member] : coll->count;
+
+    return count * coll->elem_bytes;
+}
+
+static size_t longest_recv(const struct rueda_direct *direct)
+{
+    size_t longest = 0;
+
+    for (int member = 0; member < direct->slab->size; member++)
+        if (recv_bytes(direct->coll, member) > longest)
+            longest = recv_bytes(direct->coll, member);
+    return longest;
+}
+
+/* ---- Allgather -------------------------------------------------------- */
+
+static uint64_t allgather_blocks(const struct rueda_direct *direct)
+{
+    return blocks_for(longest_recv(direct), direct->slab->block_bytes);
+}
+
+static void allgather_publish(const struct rueda_direct *direct, uint64_t i)
+{
+    int rank = direct->slab->rank;
+    size_t most = direct->slab->block_bytes;
+    size_t part = rueda_part(recv_bytes(direct->coll, rank), i * most, most);
+
+    if (part > 0)
+        memcpy(rueda_direct_slot(direct, rank, i),
+               (const char *)direct->coll->send + i * most, part);
+}
+
+static void allgather_fetch(const struct rueda_direct *direct, uint64_t i)
+{
+    size_t most = direct->slab->block_bytes;
+    size_t begin = i * most;
+    char *piece = direct->coll->recv;
+
+    for (int member = 0; member < direct->slab->size; member++) {
+        size_t bytes = recv_bytes(direct->coll, member);
+        size_t part = rueda_part(bytes, begin, most);
+        const char *from = rueda_direct_slot(direct, member, i);
+
+        if (member == direct->slab->rank)
+            from = (const char *)direct->coll->send + begin;
+        if (part > 0 && from != piece + begin)
+            memcpy(piece + begin, from, part);
+        piece += bytes;
+    }
+}
+
+const struct rueda_shape rueda_shape_allgather = {
+    .blocks = allgather_blocks,
+    .publish = allgather_publish,
+    .fetch = allgather_fetch,
+};
+
+/* ---- Alltoall --------------------------------------------------------- */
+
+/* What two others exchange is known to them alone: hence the notice. */
+static uint64_t alltoall_blocks(const struct rueda_direct *direct)
+{
+    size_t longest = longest_recv(direct);
+
+    for (int member = 0; member < direct->slab->size; member++)
+        if (send_bytes(direct->coll, member) > longest)
+            longest = send_bytes(direct->coll, member);
+    return blocks_for(longest, direct->chunk_bytes);
+}
+
+static void alltoall_publish(const struct rueda_direct *direct, uint64_t i)
+{
+    char *slot = rueda_direct_slot(direct, direct->slab->rank, i);
+    const char *piece = direct->coll->send;
+    size_t begin = i * direct->chunk_bytes;
+
+    for (int member = 0; member < direct->slab->size; member++) {
+        size_t bytes = send_bytes(direct->coll, member);
+        size_t part = rueda_part(bytes, begin, direct->chunk_bytes);
+
+        if (member != direct->slab->rank && part > 0)
+            memcpy(slot + (size_t)member * direct->chunk_bytes, piece + begin,
+                   part);
+        piece += bytes;
+    }
+}
+
+static const char *own_piece(const struct rueda_direct *direct)
+{
+    const char *piece = direct->coll->send;
+
+    for (int member = 0; member < direct->slab->rank; member++)
+        piece += send_bytes(direct->coll, member);
+    return piece;
+}
+
+static void alltoall_fetch(const struct rueda_direct *direct, uint64_t i)
+{
+    size_t rank = (size_t)direct->slab->rank;
+    size_t begin = i * direct->chunk_bytes;
+    char *piece = direct->coll->recv;
+
+    for (int member = 0; member < direct->slab->size; member++) {
+        size_t bytes = recv_bytes(direct->coll, member);
+        size_t part = rueda_part(bytes, begin, direct->chunk_bytes);
+        const char *from = rueda_direct_slot(direct, member, i) +
+                           rank * direct->chunk_bytes;
+
+        if (member == direct->slab->rank)
+            from = own_piece(direct) + begin;
+        if (part > 0)
+            memcpy(piece + begin, from, part);
+        piece += bytes;
+    }
+}
+
+const struct rueda_shape rueda_shape_alltoall = {
+    .blocks = alltoall_blocks,
+    .needs_notice = true,
+    .publish = alltoall_publish,
+    .fetch = alltoall_fetch,
+};

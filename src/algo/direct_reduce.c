@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shapes that add: allreduce, small and large, and reduce-scatter. */
+#include <string.h>
+
+#include "algo/direct.h"
+
+/* A range of elements. */
+struct range {
+    size_t begin;
+    size_t count;
+};
+
+static size_t block_elems(const struct rueda_direct *direct)
+{
+    return direct->slab->block_bytes / direct->coll->elem_bytes;
+}
+
+static struct range block_range(const struct rueda_direct *direct, uint64_t i)
+{
+    size_t most = block_elems(direct);
+    size_t begin = i * most;
+
+    return (struct range){begin, rueda_part(direct->coll->count, begin, most)};
+}
+
+/* The slice of a member in `count` elements: near-equal, whole cache lines. */
+static struct range slice_of(const struct rueda_direct *direct, int member,
+                             size_t count)
+{
+    size_t line = RUEDA_CACHE_LINE / direct->coll->elem_bytes;
+    size_t size = (size_t)direct->slab->size;
+    size_t most = ((count + size - 1) / size + line - 1) / line * line;
+    size_t begin = (size_t)member * most;
+
+    return (struct range){begin < count ? begin : count,
+                          rueda_part(count, begin, most)};
+}
+
+/* Copy a range of elements. */
+static void copy(const struct rueda_direct *direct, char *dst, const char *src,
+                 struct range range)
+{
+    size_t elem = direct->coll->elem_bytes;
+
+    if (range.count > 0)
+        memcpy(dst + range.begin * elem, src + range.begin * elem,
+               range.count * elem);
+}
+
+/* ---- Allreduce -------------------------------------------------------- */
+
+static uint64_t allreduce_blocks(const struct rueda_direct *direct)
+{
+    size_t most = block_elems(direct);
+
+    return (direct->coll->count + most - 1) / most;
+}
+
+static const char *input(const struct rueda_direct *direct, struct range block)
+{
+    return (const char *)direct->coll->send +
+           block.begin * direct->coll->elem_bytes;
+}
+
+static char *output(const struct rueda_direct *direct, struct range block)
+{
+    return (char *)direct->coll->recv + block.begin * direct->coll->elem_bytes;
+}
+
+static void small_publish(const struct rueda_direct *direct, uint64_t i)
+{
+    struct range block = block_range(direct, i);
+
+    memcpy(rueda_direct_slot(direct, direct->slab->rank, i),
+           input(direct, block), block.count * direct->coll->elem_bytes);
+}
+
+static void small_fetch(const struct rueda_direct *direct, uint64_t i)
+{
+    struct range block = block_range(direct, i);
+    const void *sources[RUEDA_SEGMENT_MAX];
+
+    for (int member = 0; member < direct->slab->size; member++)
+        sources[member] = rueda_direct_slot(direct, member, i);
+    sources[direct->slab->rank] = input(direct, block);
+    rueda_host_reduce(direct->kernels, &direct->coll->arith,
+                      output(direct, block), sources, direct->slab->size,
+                      block.count);
+}
+
+const struct rueda_shape rueda_shape_allreduce_small = {
+    .blocks = allreduce_blocks,
+    .publish = small_publish,
+    .fetch = small_fetch,
+};
+
+/* The slices of the others: all but mine, which is one range in the middle. */
+static void allreduce_publish(const struct rueda_direct *direct, uint64_t i)
+{
+    struct range block = block_range(direct, i);
+    struct range mine = slice_of(direct, direct->slab->rank, block.count);
+    size_t end = mine.begin + mine.count;
+    char *slot = rueda_direct_slot(direct, direct->slab->rank, i);
+
+    copy(direct, slot, input(direct, block), (struct range){0, mine.begin});
+    copy(direct, slot, input(direct, block),
+         (struct range){end, block.count - end});
+}
+
+/*
+ * Add `slice` of all sources, each the start of a block, into slot and into
+ * out. Piece by piece, so that the second write finds the sum in cache.
+ */
+static void reduce_slice(const struct rueda_direct *direct, struct range slice,
+                         const char *const *blocks, char *slot, char *out)
+{
+    size_t elem = direct->coll->elem_bytes;
+    size_t piece = RUEDA_DIRECT_PIECE / elem;
+    const void *sources[RUEDA_SEGMENT_MAX];
+
+    for (size_t at = 0; at < slice.count; at += piece) {
+        size_t count = rueda_part(slice.count, at, piece);
+        size_t offset = (slice.begin + at) * elem;
+
+        for (int member = 0; member < direct->slab->size; member++)
+            sources[member] = blocks[member] + offset;
+        rueda_host_reduce(direct->kernels, &direct->coll->arith, slot + offset,
+                          sources, direct->slab->size, count);
+        memcpy(out + offset, slot + offset, count * elem);
+    }
+}
+
+static void allreduce_reduce(const struct rueda_direct *direct, uint64_t i)
+{
+    struct range block = block_range(direct, i);
+    const char *blocks[RUEDA_SEGMENT_MAX];
+    int rank = direct->slab->rank;
+
+    for (int member = 0; member < direct->slab->size; member++)
+        blocks[member] = rueda_direct_slot(direct, member, i);
+    blocks[rank] = input(direct, block);
+    reduce_slice(direct, slice_of(direct, rank, block.count), blocks,
+                 rueda_direct_slot(direct, rank, i), output(direct, block));
+}
+
+/* Beginning with my right neighbour, so that not all read from one member. */
+static void allreduce_fetch(const struct rueda_direct *direct, uint64_t i)
+{
+    struct range block = block_range(direct, i);
+    int size = direct->slab->size;
+
+    for (int step = 1; step < size; step++) {
+        int member = (direct->slab->rank + step) % size;
+
+        copy(direct, output(direct, block),
+             rueda_direct_slot(direct, member, i),
+             slice_of(direct, member, block.count));
+    }
+}
+
+const struct rueda_shape rueda_shape_allreduce = {
+    .blocks = allreduce_blocks,
+    .publish = allreduce_publish,
+    .reduce = allreduce_reduce,
+    .fetch = allreduce_fetch,
+};
+
+void rueda_direct_reduce_shared(const struct rueda_direct *direct)
+{
+    const struct rueda_slab *slab = direct->slab;
+    size_t elem = direct->coll->elem_bytes;
+    size_t piece = RUEDA_DIRECT_PIECE / elem;
+    struct range slice = slice_of(direct, slab->rank, direct->coll->count);
+    const void *sources[RUEDA_SEGMENT_MAX];
+    char *mine = direct->coll->recv;
+
+    for (size_t at = 0; at < slice.count; at += piece) {
+        size_t count = rueda_part(slice.count, at, piece);
+        size_t offset = (slice.begin + at) * elem;
+
+        for (int i = 0; i < slab->size; i++)
+            sources[i] = rueda_segment_at(
+                slab->segment, slab->lines[i].notice.send_offset + offset);
+        rueda_host_reduce(direct->kernels, &direct->coll->arith, mine + offset,
+                          sources, slab->size, count);
+        for (int i = 0; i < slab->size; i++)
+            if (i != slab->rank)
+                memcpy(rueda_segment_at(slab->segment,
+                                        slab->lines[i].notice.recv_offset +
+                                            offset),
+                       mine + offset, count * elem);
+    }
+}
+
+/* ---- Reduce-scatter --------------------------------------------------- */
+
+/* Piece d of the input goes to member d; a block holds a chunk of each. */
+static size_t piece_bytes(const struct rueda_direct *direct, int member)
+{
+    const struct rueda_coll *coll = direct->coll;
+    size_t count =
+        coll->recv_counts != NULL ? coll->recv_counts[member] : coll->count;
+
+    return count * coll->elem_bytes;
+}
+
+static uint64_t scatter_blocks(const struct rueda_direct *direct)
+{
+    size_t longest = 0;
+
+    for (int member = 0; member < direct->slab->size; member++) {
+        size_t bytes = piece_bytes(direct, member);
+
+        if (bytes > longest)
+            longest = bytes;
+    }
+    return (longest + direct->chunk_bytes - 1) / direct->chunk_bytes;
+}
+
+static void scatter_publish(const struct rueda_direct *direct, uint64_t i)
+{
+    char *slot = rueda_direct_slot(direct, direct->slab->rank, i);
+    const char *piece = direct->coll->send;
+    size_t begin = i * direct->chunk_bytes;
+
+    for (int member = 0; member < direct->slab->size; member++) {
+        size_t bytes = piece_bytes(direct, member);
+        size_t part = rueda_part(bytes, begin, direct->chunk_bytes);
+
+        if (member != direct->slab->rank && part > 0)
+            memcpy(slot + (size_t)member * direct->chunk_bytes, piece + begin,
+                   part);
+        piece += bytes;
+    }
+}
+
+static void scatter_fetch(const struct rueda_direct *direct, uint64_t i)
+{
+    int rank = direct->slab->rank;
+    size_t begin = i * direct->chunk_bytes;
+    size_t part = rueda_part(piece_bytes(direct, rank), begin,
+                             direct->chunk_bytes);
+    const void *sources[RUEDA_SEGMENT_MAX];
+    const char *mine = direct->coll->send;
+
+    if (part == 0)
+        return;
+    for (int member = 0; member < rank; member++)
+        mine += piece_bytes(direct, member);
+    for (int member = 0; member < direct->slab->size; member++)
+        sources[member] = rueda_direct_slot(direct, member, i) +
+                          (size_t)rank * direct->chunk_bytes;
+    sources[rank] = mine + begin;
+    rueda_host_reduce(direct->kernels, &direct->coll->arith,
+                      (char *)direct->coll->recv + begin, sources,
+                      direct->slab->size, part / direct->coll->elem_bytes);
+}
+
+const struct rueda_shape rueda_shape_reduce_scatter = {
+    .blocks = scatter_blocks,
+    .publish = scatter_publish,
+    .fetch = scatter_fetch,
+};

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "algo/select.h"
+
+#include <limits.h>
+
+#include "algo/chunk.h"
+
+#define ANY_RANKS 1, INT_MAX
+#define ANY_BYTES 0, SIZE_MAX
+#define HOST      RUEDA_SELECT_HOST
+#define ANYWHERE  RUEDA_SELECT_ANYWHERE
+
+/* Between hosts a short vector costs steps, a long one bytes. */
+#define SHORT ((size_t)2 << 10)
+#define LONG  ((size_t)512 << 10)
+
+/* In a host nothing beats `direct`, which reads the other ranks' numbers where
+ * they are. */
+const struct rueda_select_row rueda_select_defaults[] = {
+    {RUEDA_ALLREDUCE, ANY_RANKS, ANY_BYTES, HOST, "direct", 100},
+    {RUEDA_ALLGATHER, ANY_RANKS, ANY_BYTES, HOST, "direct", 100},
+    {RUEDA_BROADCAST, ANY_RANKS, ANY_BYTES, HOST, "direct", 100},
+    {RUEDA_ALLTOALL, ANY_RANKS, ANY_BYTES, HOST, "direct", 100},
+    {RUEDA_REDUCE_SCATTER, ANY_RANKS, ANY_BYTES, HOST, "direct", 100},
+    {RUEDA_BARRIER, ANY_RANKS, ANY_BYTES, HOST, "direct", 100},
+
+    {RUEDA_ALLREDUCE, ANY_RANKS, 0, SHORT, ANYWHERE, "tree", 50},
+    {RUEDA_ALLREDUCE, ANY_RANKS, SHORT, LONG, ANYWHERE, "halving_doubling", 50},
+    {RUEDA_ALLREDUCE, ANY_RANKS, LONG, SIZE_MAX, ANYWHERE, "ring", 50},
+    {RUEDA_ALLREDUCE, ANY_RANKS, ANY_BYTES, ANYWHERE, "adasum", 50},
+    {RUEDA_ALLGATHER, ANY_RANKS, ANY_BYTES, ANYWHERE, "ring", 50},
+    {RUEDA_REDUCE_SCATTER, ANY_RANKS, ANY_BYTES, ANYWHERE, "ring", 50},
+    {RUEDA_BROADCAST, ANY_RANKS, ANY_BYTES, ANYWHERE, "tree", 50},
+    {RUEDA_ALLTOALL, ANY_RANKS, ANY_BYTES, ANYWHERE, "pairwise", 50},
+    {RUEDA_BARRIER, ANY_RANKS, ANY_BYTES, ANYWHERE, "dissemination", 50},
+    {.algo = NULL},
+};
+
+void rueda_select_init(struct rueda_select *select)
+{
+    select->added_count = 0;
+}
+
+/* What of the size all ranks know. */
+static size_t agreed_bytes(const struct rueda_place *place,
+                           const struct rueda_coll *coll)
+{
+    const int size = place->mesh->size;
+
+    switch (coll->kind) {
+    case RUEDA_ALLREDUCE:
+    case RUEDA_BROADCAST:
+        return coll->count * coll->elem_bytes;
+    case RUEDA_ALLGATHER:
+    case RUEDA_REDUCE_SCATTER:
+        return rueda_chunk_total(coll->recv_counts, coll->count, size) /
+               (size_t)size * coll->elem_bytes;
+    case RUEDA_ALLTOALL:
+    case RUEDA_BARRIER:
+        break;
+    }
+    return 0;
+}
+
+static bool can_run(const struct rueda_algo *algo,
+                    const struct rueda_place *place,
+                    const struct rueda_coll *coll)
+{
+    const bool is_adasum =
+        coll->kind == RUEDA_ALLREDUCE && coll->arith.reduction == RUEDA_ADASUM;
+
+    return (algo->kinds >> coll->kind & 1u) != 0 &&
+           (!algo->needs_slab || place->slab != NULL) &&
+           algo->does_adasum == is_adasum;
+}
+
+static bool row_fits(const struct rueda_select_row *row,
+                     const struct rueda_place *place,
+                     const struct rueda_coll *coll)
+{
+    const size_t bytes = agreed_bytes(place, coll);
+    const int size = place->mesh->size;
+    const unsigned here =
+        place->slab != NULL ? RUEDA_SELECT_HOST : RUEDA_SELECT_NET;
+
+    return row->kind == coll->kind && row->ranks_from <= size &&
+           size <= row->ranks_to && row->bytes_from <= bytes &&
+           (bytes < row->bytes_to || row->bytes_to == SIZE_MAX) &&
+           (row->where & here) != 0;
+}
+
+struct choice {
+    const struct rueda_algo *algo;
+    int score;
+};
+
+/* Take the row's algorithm if it can run and nothing is worth more. */
+static void consider(const struct rueda_select_row *row,
+                     const struct rueda_place *place,
+                     const struct rueda_coll *coll, struct choice *choice)
+{
+    const struct rueda_algo *algo;
+
+    if (row->score < choice->score || !row_fits(row, place, coll))
+        return;
+    algo = rueda_algo_find(row->algo);
+    if (algo == NULL || !can_run(algo, place, coll))
+        return;
+    choice->algo = algo;
+    choice->score = row->score;
+}
+
+const struct rueda_algo *rueda_select_choose(const struct rueda_select *select,
+                                             const struct rueda_place *place,
+                                             const struct rueda_coll *coll)
+{
+    const struct rueda_select_row *row;
+    struct choice choice = {NULL, INT_MIN};
+
+    for (row = rueda_select_defaults; row->algo != NULL; row++)
+        consider(row, place, coll, &choice);
+    for (int i = 0; i < select->added_count; i++)
+        consider(&select->added[i], place, coll, &choice);
+    return choice.algo;
+}

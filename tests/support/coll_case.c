@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/coll_case.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "algo/chunk.h"
+
+#define MAX_RANKS 16
+
+/* ---- Numbers --------------------------------------------------------- */
+
+static double number_of(const struct coll_case *c, int rank, size_t i)
+{
+    if (c->dtype == RUEDA_BOOL)
+        return i % 3 == 0 && (i / 3 + (size_t)rank) % 4 != 0;
+    if (c->reduction == RUEDA_PRODUCT)
+        return (i + (size_t)rank) % 5 == 0 ? 2.0 : 1.0;
+    return (double)((i * 5 + i / 7 + (size_t)rank * 3) % 8);
+}
+
+static double join(const struct coll_case *c, double a, double b)
+{
+    const bool is_bool = c->dtype == RUEDA_BOOL;
+
+    if (c->reduction == RUEDA_MIN || (is_bool && c->reduction == RUEDA_PRODUCT))
+        return a < b ? a : b;
+    if (c->reduction == RUEDA_MAX || is_bool)
+        return a > b ? a : b;
+    return c->reduction == RUEDA_PRODUCT ? a * b : a + b;
+}
+
+static void put(rueda_dtype dtype, char *buf, size_t i, double number)
+{
+    const int64_t whole = (int64_t)number;
+    const float narrow = (float)number;
+    const size_t bytes = rueda_dtype_size(dtype);
+    char *at = buf + i * bytes;
+
+    switch (dtype) {
+    case RUEDA_FLOAT16:
+    case RUEDA_BFLOAT16:
+        rueda_host_convert(rueda_host_kernels("c"), dtype, at, RUEDA_FLOAT32,
+                           &narrow, 1);
+        break;
+    case RUEDA_FLOAT32:
+        memcpy(at, &narrow, bytes);
+        break;
+    case RUEDA_FLOAT64:
+        memcpy(at, &number, bytes);
+        break;
+    default: /* little endian */
+        memcpy(at, &whole, bytes);
+        break;
+    }
+}
+
+static double scale(double factor)
+{
+    return factor == 0.0 ? 1.0 : factor;
+}
+
+static double reduced(const struct coll_case *c, int size, size_t i)
+{
+    double result = number_of(c, 0, i) * scale(c->prescale);
+
+    for (int rank = 1; rank < size; rank++)
+        result = join(c, result, number_of(c, rank, i) * scale(c->prescale));
+    return result * scale(c->postscale);
+}
+
+/* ---- One rank's buffers ---------------------------------------------- */
+
+/* What one rank passes, and what it should get. */
+struct side {
+    size_t send_counts[MAX_RANKS];
+    size_t recv_counts[MAX_RANKS];
+    size_t send_total;
+    size_t recv_total;
+    char *send;
+    char *input; /* what send holds at first */
+    char *recv;
+    char *expected;
+};
+
+/* Elements that go from one rank to another, or in the kinds where all ranks
+ * have the same list, that concern rank `to`. */
+static size_t piece_count(const struct coll_case *c, int from, int to)
+{
+    if (!c->is_uneven)
+        return c->count;
+    if (c->kind == RUEDA_ALLTOALL)
+        return (size_t)((from * from + to) % 3) * c->count;
+    return (size_t)((to + 1) % 3) * c->count;
+}
+
+static void count_pieces(const struct coll_case *c, int size, int rank,
+                         struct side *side)
+{
+    const bool has_pieces = c->kind == RUEDA_ALLTOALL ||
+                            c->kind == RUEDA_ALLGATHER ||
+                            c->kind == RUEDA_REDUCE_SCATTER;
+
+    for (int i = 0; i < size; i++) {
+        side->send_counts[i] = piece_count(c, rank, i);
+        side->recv_counts[i] = piece_count(c, i, rank);
+        if (c->kind != RUEDA_ALLTOALL)
+            side->recv_counts[i] = piece_count(c, rank, i);
+    }
+    side->send_total = rueda_chunk_total(side->send_counts, 0, size);
+    side->recv_total = rueda_chunk_total(side->recv_counts, 0, size);
+    if (c->kind == RUEDA_ALLGATHER)
+        side->send_total = side->recv_counts[rank];
+    if (c->kind == RUEDA_REDUCE_SCATTER)
+        side->recv_total = side->recv_counts[rank];
+    if (!has_pieces)
+        side->send_total = side->recv_total = c->count;
+}
+
+/* The right result, or what recv should still hold where it says nothing. */
+static void expect(const struct coll_case *c, int size, int rank,
+                   struct side *side)
+{
+    const size_t mine = rueda_chunk_listed(side->recv_counts, 0, rank).at;
+    size_t at = 0;
+
+    for (size_t i = 0; i < side->recv_total; i++) {
+        if (c->kind == RUEDA_ALLREDUCE)
+            put(c->dtype, side->expected, i, reduced(c, size, i));
+        if (c->kind == RUEDA_REDUCE_SCATTER)
+            put(c->dtype, side->expected, i, reduced(c, size, mine + i));
+        if (c->kind == RUEDA_BROADCAST)
+            put(c->dtype, side->expected, i, number_of(c, c->root, i));
+    }
+    if (c->kind != RUEDA_ALLGATHER && c->kind != RUEDA_ALLTOALL)
+        return;
+    for (int from = 0; from < size; from++) {
+        size_t first = 0;
+
+        if (c->kind == RUEDA_ALLTOALL)
+            for (int to = 0; to < rank; to++)
+                first += piece_count(c, from, to);
+        for (size_t i = 0; i < side->recv_counts[from]; i++, at++)
+            put(c->dtype, side->expected, at, number_of(c, from, first + i));
+    }
+}
+
+static char *bytes_of(const struct coll_case *c, size_t count)
+{
+    /* One more, for zero elements; the sanitizer watches the rest. */
+    char *bytes = malloc(count * rueda_dtype_size(c->dtype) + 1);
+
+    assert_non_null(bytes);
+    return bytes;
+}
+
+/* side is sides[rank] of an array whose earlier ones have been made. */
+static void side_init(const struct coll_case *c, int size, int rank,
+                      struct side *side)
+{
+    const bool is_same_for_all =
+        c->kind == RUEDA_ALLREDUCE || c->kind == RUEDA_BROADCAST;
+    size_t room;
+
+    count_pieces(c, size, rank, side);
+    room = side->send_total > side->recv_total ? side->send_total
+                                               : side->recv_total;
+    side->send = bytes_of(c, c->is_in_place ? room : side->send_total);
+    side->input = bytes_of(c, side->send_total);
+    side->recv = c->is_in_place ? side->send : bytes_of(c, side->recv_total);
+    side->expected = bytes_of(c, side->recv_total);
+    for (size_t i = 0; i < side->send_total; i++)
+        put(c->dtype, side->input, i, number_of(c, rank, i));
+    memset(side->recv, 0x5a,
+           (c->is_in_place ? room : side->recv_total) *
+               rueda_dtype_size(c->dtype));
+    memcpy(side->send, side->input,
+           side->send_total * rueda_dtype_size(c->dtype));
+    if (is_same_for_all && rank > 0)
+        memcpy(side->expected, side[-1].expected,
+               side->recv_total * rueda_dtype_size(c->dtype));
+    else
+        expect(c, size, rank, side);
+}
+
+static void side_fini(struct side *side)
+{
+    if (side->recv != side->send)
+        free(side->recv);
+    free(side->send);
+    free(side->input);
+    free(side->expected);
+}
+
+static struct rueda_coll coll_of(const struct coll_case *c,
+                                 const struct side *side, int rank)
+{
+    struct rueda_coll coll = {
+        .kind = c->kind,
+        .root = c->root,
+        .arith = {c->dtype, c->reduction, scale(c->prescale),
+                  scale(c->postscale)},
+        .elem_bytes = rueda_dtype_size(c->dtype),
+        .send = side->send,
+        .recv = side->recv,
+        .count = c->count,
+    };
+
+    if (c->is_uneven) {
+        coll.recv_counts = side->recv_counts;
+        if (c->kind == RUEDA_ALLTOALL)
+            coll.send_counts = side->send_counts;
+        if (c->kind == RUEDA_ALLGATHER)
+            coll.count = side->recv_counts[rank];
+    }
+    return coll;
+}
+
+/* ---- Checks ---------------------------------------------------------- */
+
+static void say(const struct coll_case *c, int size, const char *what)
+{
+    print_error("%s %s on %d ranks, %s %s, count %zu%s%s: %s\n", c->algo->name,
+                rueda_kind_str(c->kind), size, rueda_dtype_str(c->dtype),
+                rueda_reduction_str(c->reduction), c->count,
+                c->is_in_place ? ", in place" : "",
+                c->is_uneven ? ", uneven" : "", what);
+}
+
+static void check_side(const struct coll_case *c, int size,
+                       const struct side *side)
+{
+    const size_t elem = rueda_dtype_size(c->dtype);
+
+    if (memcmp(side->recv, side->expected, side->recv_total * elem) != 0) {
+        say(c, size, "wrong result");
+        fail();
+    }
+    if (!c->is_in_place &&
+        memcmp(side->send, side->input, side->send_total * elem) != 0) {
+        say(c, size, "input was written");
+        fail();
+    }
+}
+
+void coll_case_check(struct ranks *ranks, const struct coll_case *c)
+{
+    struct side *sides = calloc((size_t)ranks->size, sizeof(*sides));
+    struct rueda_coll coll[MAX_RANKS];
+    rueda_status status;
+
+    assert_non_null(sides);
+    for (int i = 0; i < ranks->size; i++) {
+        side_init(c, ranks->size, i, &sides[i]);
+        coll[i] = coll_of(c, &sides[i], i);
+    }
+
+    status = ranks_run(ranks, c->algo, coll);
+
+    if (status != RUEDA_OK)
+        say(c, ranks->size, rueda_status_str(status));
+    assert_int_equal(status, RUEDA_OK);
+    for (int i = 0; i < ranks->size; i++) {
+        check_side(c, ranks->size, &sides[i]);
+        side_fini(&sides[i]);
+    }
+    free(sides);
+}
+
+static bool has_pieces(rueda_kind kind)
+{
+    return kind == RUEDA_ALLGATHER || kind == RUEDA_ALLTOALL ||
+           kind == RUEDA_REDUCE_SCATTER;
+}
+
+void coll_case_check_sizes(const struct coll_case *c)
+{
+    static const int sizes[] = {1, 2, 3, 4, 5, 7, 8, 16};
+    static const size_t counts[] = {0, 1, 2, 3, 17, 1000, 70001};
+
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        struct ranks *ranks = ranks_open(sizes[s]);
+
+        for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
+            for (int flags = 0; flags < 4; flags++) {
+                struct coll_case one = *c;
+
+                one.count = counts[k];
+                one.is_in_place = (flags & 1) != 0;
+                one.is_uneven = (flags & 2) != 0;
+                one.root = c->kind == RUEDA_BROADCAST ? sizes[s] / 2 : 0;
+                /* Many ranks with long pieces say nothing new, slowly. */
+                if (has_pieces(c->kind) && sizes[s] > 3)
+                    one.count = one.count / 4 + one.count % 4;
+                if (one.is_uneven && !has_pieces(c->kind))
+                    continue;
+                coll_case_check(ranks, &one);
+            }
+        ranks_close(ranks);
+    }
+}
+
+void coll_case_check_numbers(const struct coll_case *c)
+{
+    static const rueda_reduction reductions[] = {RUEDA_SUM, RUEDA_MIN,
+                                                 RUEDA_MAX, RUEDA_PRODUCT};
+    struct ranks *ranks = ranks_open(5);
+
+    for (int dtype = 0; dtype < RUEDA_DTYPE_COUNT; dtype++)
+        for (int r = 0; r < 4; r++)
+            for (int in_place = 0; in_place < 2; in_place++) {
+                struct coll_case one = *c;
+
+                one.dtype = (rueda_dtype)dtype;
+                one.reduction = reductions[r];
+                one.is_in_place = in_place != 0;
+                one.count = 3001;
+                coll_case_check(ranks, &one);
+            }
+    ranks_close(ranks);
+}
+
+void coll_case_check_scales(const struct coll_case *c)
+{
+    static const int sizes[] = {1, 2, 3, 8};
+    static const size_t counts[] = {1, 17, 20001};
+    static const rueda_dtype dtypes[] = {RUEDA_INT32, RUEDA_FLOAT16,
+                                         RUEDA_FLOAT32};
+
+    for (int s = 0; s < 4; s++) {
+        struct ranks *ranks = ranks_open(sizes[s]);
+
+        for (int k = 0; k < 3; k++)
+            for (int flags = 0; flags < 6; flags++) {
+                struct coll_case one = *c;
+
+                one.prescale = flags % 3 == 0 ? 1.0 : 2.0;
+                one.postscale = flags % 3 == 1 ? 3.0 : 0.5;
+                one.dtype = flags % 3 == 0 ? RUEDA_FLOAT32 : dtypes[k];
+                one.is_in_place = flags >= 3;
+                one.count = counts[k];
+                coll_case_check(ranks, &one);
+            }
+        ranks_close(ranks);
+    }
+}
+
+static void check_others_ended(const struct ranks *ranks)
+{
+    for (int i = 0; i < ranks->size; i++) {
+        const rueda_status status = ranks->status[i];
+
+        if (i == ranks->leaver || (status == RUEDA_OK && ranks->leaves_after))
+            continue;
+        assert_int_equal(status, RUEDA_ERR_PEER_LOST);
+    }
+}
+
+void coll_case_check_leaving(const struct coll_case *c, int size)
+{
+    struct side sides[MAX_RANKS];
+    struct rueda_coll coll[MAX_RANKS];
+    rueda_status status = RUEDA_IN_PROGRESS;
+
+    for (int i = 0; i < size; i++) {
+        side_init(c, size, i, &sides[i]);
+        coll[i] = coll_of(c, &sides[i], i);
+    }
+    for (int after = 0; status != RUEDA_OK; after++) {
+        struct ranks *ranks = ranks_open(size);
+
+        ranks->leaver = after % size;
+        ranks->leaves_after = after;
+        status = ranks_run(ranks, c->algo, coll);
+        if (status != RUEDA_OK)
+            check_others_ended(ranks);
+        ranks_close(ranks);
+    }
+    for (int i = 0; i < size; i++)
+        side_fini(&sides[i]);
+}
