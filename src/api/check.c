@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/check.h"
+
+/* Elements that a rank reads and writes, and where in recv its own part is. */
+struct extent {
+    size_t send;
+    size_t recv;
+    size_t own;
+};
+
+/* a += b; false if that is more than fits an address space. */
+static bool add(size_t *a, size_t b)
+{
+    return !__builtin_add_overflow(*a, b, a) && *a <= SIZE_MAX / 16;
+}
+
+/* The sum of a list of pieces, or size pieces of count; and of those before
+ * rank. */
+static bool total(const struct rueda_limits *limits, const size_t *counts,
+                  size_t count, size_t *out_all, size_t *out_before)
+{
+    *out_all = 0;
+    *out_before = 0;
+    for (int i = 0; i < limits->size; i++) {
+        if (i == limits->rank)
+            *out_before = *out_all;
+        if (!add(out_all, counts != NULL ? counts[i] : count))
+            return false;
+    }
+    return true;
+}
+
+static bool extent_of(const struct rueda_limits *limits,
+                      const struct rueda_coll_args *args, struct extent *out)
+{
+    size_t before;
+
+    out->own = 0;
+    out->send = args->count;
+    out->recv = args->count;
+    switch (args->kind) {
+    case RUEDA_ALLREDUCE:
+    case RUEDA_BROADCAST:
+        return args->count <= SIZE_MAX / 16;
+    case RUEDA_ALLGATHER:
+        return total(limits, args->recv_counts, args->count, &out->recv,
+                     &out->own);
+    case RUEDA_REDUCE_SCATTER:
+        if (args->recv_counts != NULL)
+            out->recv = args->recv_counts[limits->rank];
+        return total(limits, args->recv_counts, args->count, &out->send,
+                     &before);
+    case RUEDA_ALLTOALL:
+        return total(limits, args->send_counts, args->count, &out->send,
+                     &before) &&
+               total(limits, args->recv_counts, args->count, &out->recv,
+                     &before);
+    case RUEDA_BARRIER:
+        out->send = 0;
+        out->recv = 0;
+    }
+    return true;
+}
+
+/* May send and recv lie where they do? */
+static bool buffers_fit(const struct rueda_coll_args *args,
+                        const struct extent *extent)
+{
+    size_t elem = rueda_dtype_size(args->dtype);
+    uintptr_t send = (uintptr_t)args->send;
+    uintptr_t recv = (uintptr_t)args->recv;
+
+    if (extent->send == 0 || extent->recv == 0)
+        return true;
+    if (send + extent->send * elem <= recv ||
+        recv + extent->recv * elem <= send)
+        return true;
+    if (args->kind == RUEDA_ALLGATHER)
+        return send == recv + extent->own * elem;
+    return send == recv && (args->kind == RUEDA_ALLREDUCE ||
+                            args->kind == RUEDA_BROADCAST);
+}
+
+static rueda_status check_numbers(const struct rueda_coll_args *args,
+                                  struct rueda_text *error)
+{
+    bool is_float =
+        args->dtype == RUEDA_FLOAT16 || args->dtype == RUEDA_BFLOAT16 ||
+        args->dtype == RUEDA_FLOAT32 || args->dtype == RUEDA_FLOAT64;
+
+    if (rueda_dtype_size(args->dtype) == 0)
+        rueda_text_set(error, "dtype %d is unknown", (int)args->dtype);
+    else if ((unsigned)args->reduction >= RUEDA_REDUCTION_COUNT)
+        rueda_text_set(error, "reduction %d is unknown", (int)args->reduction);
+    else if (args->reduction == RUEDA_ADASUM && !is_float)
+        rueda_text_set(error, "adasum takes floating types, not %s",
+                       rueda_dtype_str(args->dtype));
+    else if (args->reduction == RUEDA_ADASUM && args->kind != RUEDA_ALLREDUCE)
+        rueda_text_set(error, "adasum is an allreduce, not a %s",
+                       rueda_kind_str(args->kind));
+    else
+        return RUEDA_OK;
+    return RUEDA_ERR_INVALID;
+}
+
+static rueda_status check_keep(const struct rueda_limits *limits,
+                               const struct rueda_coll_args *args,
+                               struct rueda_text *error)
+{
+    size_t bytes = args->count * rueda_dtype_size(args->dtype);
+
+    if ((args->flags & RUEDA_KEEP_INPUT) == 0 || args->send != args->recv ||
+        bytes <= limits->slab_bytes)
+        return RUEDA_OK;
+    rueda_text_set(error,
+                   "%s of %zu MiB in place with RUEDA_KEEP_INPUT does not fit "
+                   "the slab of %zu MiB; raise RUEDA_SLAB_BYTES",
+                   rueda_kind_str(args->kind), bytes >> 20,
+                   limits->slab_bytes >> 20);
+    return RUEDA_ERR_LIMIT;
+}
+
+rueda_status rueda_check_coll(const struct rueda_limits *limits,
+                              const struct rueda_coll_args *args,
+                              struct rueda_text *error)
+{
+    const char *kind = rueda_kind_str(args->kind);
+    struct extent extent;
+
+    if (args->struct_size < sizeof(*args))
+        rueda_text_set(error, "struct_size of the arguments is %zu; initialise "
+                              "them with RUEDA_COLL_ARGS_INIT",
+                       args->struct_size);
+    else if ((unsigned)args->kind >= RUEDA_KIND_COUNT)
+        rueda_text_set(error, "kind %d is unknown", (int)args->kind);
+    else if (check_numbers(args, error) != RUEDA_OK)
+        return RUEDA_ERR_INVALID;
+    else if (args->kind == RUEDA_BROADCAST &&
+             (args->root < 0 || args->root >= limits->size))
+        rueda_text_set(error, "broadcast from root %d in a job of %d ranks",
+                       args->root, limits->size);
+    else if (args->kind == RUEDA_ALLTOALL &&
+             (args->send_counts == NULL) != (args->recv_counts == NULL))
+        rueda_text_set(error, "alltoall with only one of send_counts and "
+                              "recv_counts; give both or neither");
+    else if (!extent_of(limits, args, &extent))
+        rueda_text_set(error, "%s of more elements than fit any memory", kind);
+    else if ((extent.send > 0 && args->send == NULL) ||
+             (extent.recv > 0 && args->recv == NULL))
+        rueda_text_set(error, "%s with %s NULL", kind,
+                       args->recv == NULL ? "recv" : "send");
+    else if (args->kind == RUEDA_ALLGATHER && args->recv_counts != NULL &&
+             args->recv_counts[limits->rank] != args->count)
+        rueda_text_set(error, "allgather of %zu elements, but recv_counts[%d] "
+                              "is %zu",
+                       args->count, limits->rank,
+                       args->recv_counts[limits->rank]);
+    else if (!buffers_fit(args, &extent))
+        rueda_text_set(error,
+                       "%s: send and recv overlap; %s", kind,
+                       args->kind == RUEDA_ALLGATHER
+                           ? "in place, send is my own part of recv"
+                           : "they must be the same for an allreduce or "
+                             "broadcast in place, or apart");
+    else
+        return check_keep(limits, args, error);
+    return RUEDA_ERR_INVALID;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Are the arguments of a collective possible at all? Any thread. */
+#ifndef RUEDA_API_CHECK_H
+#define RUEDA_API_CHECK_H
+
+#include <rueda/rueda.h>
+
+#include "base/text.h"
+
+/* What arguments are checked against. */
+struct rueda_limits {
+    int rank;
+    int size;
+    size_t slab_bytes;
+};
+
+/* RUEDA_OK, or a failure with words in error. */
+rueda_status rueda_check_coll(const struct rueda_limits *limits,
+                              const struct rueda_coll_args *args,
+                              struct rueda_text *error);
+
+#endif /* RUEDA_API_CHECK_H */

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define RUEDA_LOG_TAG "api"
+
+#include "api/ctx.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+static const char forked_words[] =
+    "this context belongs to the parent of a fork(); call rueda_init() again "
+    "in the child, or start workers before rueda_init()";
+
+/* In the child nobody else is running: flags and descriptors only. */
+static void in_child(struct rueda_fork_hook *hook)
+{
+    rueda_ctx *ctx =
+        (rueda_ctx *)((char *)hook - offsetof(struct rueda_ctx, fork_hook));
+
+    atomic_store(&ctx->is_forked, true);
+    rueda_segment_forked(ctx->job->segment);
+}
+
+/* Takes the job in any case. */
+static rueda_status ctx_new(struct rueda_job *job, rueda_ctx **out,
+                            struct rueda_text *error)
+{
+    rueda_ctx *ctx = calloc(1, sizeof(*ctx));
+    rueda_status status = RUEDA_ERR_NOMEM;
+
+    if (ctx == NULL)
+        goto err_job;
+    ctx->job = job;
+    status = rueda_engine_init(&ctx->engine, job, error);
+    if (status != RUEDA_OK)
+        goto err_free;
+    rueda_op_pool_init(&ctx->ops);
+    pthread_mutex_init(&ctx->heap_lock, NULL);
+    ctx->fork_hook.in_child = in_child;
+    rueda_fork_hook_add(&ctx->fork_hook);
+    *out = ctx;
+    return RUEDA_OK;
+
+err_free:
+    free(ctx);
+err_job:
+    rueda_job_close(job);
+    return status;
+}
+
+/* Settings, with what the caller says in their place. */
+static rueda_status load(const struct rueda_init_args *args,
+                         struct rueda_config *config, struct rueda_text *error)
+{
+    rueda_status status = rueda_config_load(config, error);
+
+    if (status != RUEDA_OK)
+        return status;
+    rueda_log_set_level(config->log_level);
+    if (args->struct_size < sizeof(*args)) {
+        rueda_text_set(error, "struct_size of the arguments is %zu; initialise "
+                              "them with RUEDA_INIT_ARGS_INIT",
+                       args->struct_size);
+        return RUEDA_ERR_INVALID;
+    }
+    if (args->rank >= 0)
+        config->rank = args->rank;
+    if (args->size >= 0)
+        config->size = args->size;
+    if (config->rank < 0 && config->size < 0) {
+        config->rank = 0;
+        config->size = 1;
+    }
+    if (args->timeout_ms > 0)
+        config->start_timeout_ms = args->timeout_ms;
+    if (args->job != NULL &&
+        snprintf(config->job, sizeof(config->job), "%s", args->job) >=
+            (int)sizeof(config->job)) {
+        rueda_text_set(error, "the name of the job has over %d characters",
+                       RUEDA_NAME_BYTES - 1);
+        return RUEDA_ERR_INVALID;
+    }
+    if (args->key_file != NULL)
+        snprintf(config->key_file, sizeof(config->key_file), "%s",
+                 args->key_file);
+    return RUEDA_OK;
+}
+
+/* Log the words and hand them to the caller. */
+static void report(const struct rueda_init_args *args, rueda_status status,
+                   struct rueda_text *error)
+{
+    rueda_text_set(error, "%s", rueda_status_str(status));
+    if (args->error != NULL && args->error_bytes > 0)
+        snprintf(args->error, args->error_bytes, "%s", error->chars);
+    else
+        log_error("%s", error->chars);
+}
+
+rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
+{
+    static const struct rueda_init_args none = RUEDA_INIT_ARGS_INIT;
+    struct rueda_text error = {{0}};
+    struct rueda_config config;
+    struct rueda_job *job;
+    rueda_status status;
+
+    if (args == NULL)
+        args = &none;
+    status = load(args, &config, &error);
+    if (status == RUEDA_OK) {
+        rueda_log_set_rank(config.rank);
+        status = rueda_job_open(&config, &job, &error);
+    }
+    if (status == RUEDA_OK)
+        status = ctx_new(job, out_ctx, &error);
+    if (status != RUEDA_OK)
+        report(args, status, &error);
+    return status;
+}
+
+rueda_status rueda_init_threads(int size, const struct rueda_init_args *args,
+                                rueda_ctx **out_ctx)
+{
+    static const struct rueda_init_args none = RUEDA_INIT_ARGS_INIT;
+    struct rueda_job **jobs = calloc(size > 0 ? (size_t)size : 1, sizeof(*jobs));
+    struct rueda_text error = {{0}};
+    struct rueda_config config;
+    rueda_status status;
+
+    if (args == NULL)
+        args = &none;
+    if (jobs == NULL)
+        return RUEDA_ERR_NOMEM;
+    status = load(args, &config, &error);
+    if (status == RUEDA_OK)
+        status = rueda_job_open_threads(&config, size, jobs, &error);
+    for (int i = 0; i < size && status == RUEDA_OK; i++) {
+        status = ctx_new(jobs[i], &out_ctx[i], &error);
+        if (status == RUEDA_OK)
+            continue;
+        for (int k = 0; k < i; k++)
+            rueda_shutdown(out_ctx[k]);
+        for (int k = i + 1; k < size; k++)
+            rueda_job_close(jobs[k]);
+    }
+    free(jobs);
+    if (status != RUEDA_OK)
+        report(args, status, &error);
+    return status;
+}
+
+void rueda_shutdown(rueda_ctx *ctx)
+{
+    if (ctx == NULL || atomic_load(&ctx->is_forked))
+        return;
+    rueda_fork_hook_remove(&ctx->fork_hook);
+    rueda_engine_fini(&ctx->engine);
+    rueda_job_close(ctx->job);
+    rueda_op_pool_fini(&ctx->ops);
+    pthread_mutex_destroy(&ctx->heap_lock);
+    free(ctx);
+}
+
+int rueda_rank(const rueda_ctx *ctx)
+{
+    return ctx->job->rank;
+}
+
+int rueda_size(const rueda_ctx *ctx)
+{
+    return ctx->job->size;
+}
+
+const char *rueda_error(const rueda_ctx *ctx)
+{
+    if (atomic_load(&ctx->is_forked))
+        return forked_words;
+    /* Acquire: the words are written before the status. */
+    if (atomic_load_explicit(&ctx->engine.failed, memory_order_acquire) == 0)
+        return "";
+    return ctx->engine.error.chars;
+}
+
+rueda_status rueda_alloc(rueda_ctx *ctx, size_t bytes, void **out)
+{
+    struct rueda_text error = {{0}};
+    rueda_status status;
+
+    if (atomic_load(&ctx->is_forked))
+        return RUEDA_ERR_FORKED;
+    pthread_mutex_lock(&ctx->heap_lock);
+    status = rueda_segment_alloc(ctx->job->segment, bytes, out, &error);
+    pthread_mutex_unlock(&ctx->heap_lock);
+    if (status != RUEDA_OK)
+        log_error("%s", error.chars);
+    return status;
+}
+
+void rueda_free(rueda_ctx *ctx, void *ptr)
+{
+    if (atomic_load(&ctx->is_forked))
+        return;
+    pthread_mutex_lock(&ctx->heap_lock);
+    rueda_segment_free(ctx->job->segment, ptr);
+    pthread_mutex_unlock(&ctx->heap_lock);
+}

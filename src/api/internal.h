@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What our own tools ask of a context beyond the public header. */
+#ifndef RUEDA_API_INTERNAL_H
+#define RUEDA_API_INTERNAL_H
+
+#include <rueda/rueda.h>
+
+/* The i-th algorithm that can do this kind, or NULL after the last. */
+const char *rueda_internal_algo_name(size_t i, rueda_kind kind);
+
+/* The vector kernels that this context adds with: "avx2". */
+const char *rueda_internal_kernels(const rueda_ctx *ctx);
+
+/* The transport that its messages take: "shm". */
+const char *rueda_internal_transport(const rueda_ctx *ctx);
+
+#endif /* RUEDA_API_INTERNAL_H */

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who drives the engine, and how it waits.
+ *
+ * The token is one atomic word. A caller that finds it taken parks on a
+ * condition; to lose no wake-up it counts itself in `parked` before it looks at
+ * the token once more, and who releases the token looks at `parked` after.
+ */
+#define RUEDA_LOG_TAG "engine"
+
+#include <string.h>
+
+#include "base/backoff.h"
+#include "base/fence.h"
+#include "base/log.h"
+#include "engine/engine.h"
+#include "os/clock.h"
+#include "os/machine.h"
+#include "os/memory.h"
+#include "os/thread.h"
+
+/* How long to wait awake, where there are cores enough and where not. */
+#define SPIN_NS          50000
+#define YIELD_NS         1000000
+#define YIELD_CROWDED_NS 2000000
+
+static bool take(struct rueda_engine *engine)
+{
+    int free = 0;
+
+    return atomic_load_explicit(&engine->token, memory_order_relaxed) == 0 &&
+           atomic_compare_exchange_strong(&engine->token, &free, 1);
+}
+
+static void tell_thread(struct rueda_engine *engine)
+{
+    pthread_mutex_lock(&engine->lock);
+    engine->has_work = true;
+    pthread_cond_signal(&engine->work);
+    pthread_mutex_unlock(&engine->lock);
+}
+
+static void release(struct rueda_engine *engine)
+{
+    bool is_idle = rueda_op_peek(&engine->queue) == NULL;
+
+    atomic_store(&engine->token, 0);
+    if (atomic_load(&engine->parked) > 0) {
+        pthread_mutex_lock(&engine->lock);
+        pthread_cond_broadcast(&engine->changed);
+        pthread_mutex_unlock(&engine->lock);
+    }
+    if (!is_idle && atomic_load(&engine->callers) == 0)
+        tell_thread(engine);
+}
+
+/* Should the holder stop driving? op is what a caller waits for; the background
+ * thread has none and gives way to callers. */
+static bool is_enough(struct rueda_engine *engine, struct rueda_op *op)
+{
+    if (op != NULL)
+        return rueda_op_status(op) != RUEDA_IN_PROGRESS;
+    return atomic_load_explicit(&engine->callers, memory_order_relaxed) > 0 ||
+           rueda_op_peek(&engine->queue) == NULL;
+}
+
+/* Nothing has moved for long: sleep until somebody has news. A peer that is
+ * gone may have done its part before, so there is one more turn before that is
+ * held against it. */
+static void sleep_for_news(struct rueda_engine *engine, struct rueda_op *op,
+                           int64_t deadline_ns)
+{
+    struct rueda_segment *segment = engine->job->segment;
+    int64_t timeout = -1;
+    struct rueda_text gone = {{0}};
+
+    if (deadline_ns >= 0) {
+        timeout = deadline_ns - rueda_clock_ns();
+        if (timeout < 0)
+            timeout = 0;
+    }
+    rueda_segment_arm(segment);
+    if (engine_turn(engine) || is_enough(engine, op) ||
+        rueda_op_queue_has_news(&engine->queue)) {
+        rueda_segment_disarm(segment);
+        return;
+    }
+    if (rueda_segment_first_gone(segment, &gone) < 0) {
+        rueda_segment_wait(segment, timeout);
+        return;
+    }
+    rueda_segment_disarm(segment);
+    if (engine->running == NULL)
+        return;
+    rueda_text_set(&engine->error, "%s while rank %d was in %s number %llu",
+                   gone.chars, engine->job->rank,
+                   rueda_kind_str(engine->task.coll.kind),
+                   (unsigned long long)engine->task.tag.sequence);
+    rueda_engine_fail(engine, RUEDA_ERR_PEER_LOST);
+}
+
+static void drive(struct rueda_engine *engine, struct rueda_op *op,
+                  int64_t deadline_ns)
+{
+    struct rueda_backoff backoff;
+
+    rueda_backoff_init(&backoff, engine->spin_ns, engine->yield_ns);
+    for (;;) {
+        bool moved = engine_turn(engine);
+        int64_t now = 0;
+
+        if (is_enough(engine, op))
+            return;
+        if (moved) {
+            rueda_backoff_reset(&backoff);
+            continue;
+        }
+        if (rueda_backoff_wants_time(&backoff)) {
+            now = rueda_clock_ns();
+            if (deadline_ns >= 0 && now >= deadline_ns)
+                return;
+        }
+        switch (rueda_backoff_next(&backoff, now)) {
+        case RUEDA_SPIN:
+            rueda_relax();
+            break;
+        case RUEDA_YIELD:
+            rueda_yield();
+            break;
+        case RUEDA_SLEEP:
+            sleep_for_news(engine, op, deadline_ns);
+            break;
+        }
+    }
+}
+
+/* Wait until the holder has delivered op or has let go of the token. */
+static void park(struct rueda_engine *engine, struct rueda_op *op,
+                 int64_t deadline_ns)
+{
+    pthread_mutex_lock(&engine->lock);
+    atomic_fetch_add(&engine->parked, 1);
+    if (rueda_op_status(op) == RUEDA_IN_PROGRESS &&
+        atomic_load(&engine->token) != 0)
+        rueda_condition_wait(&engine->changed, &engine->lock, deadline_ns);
+    atomic_fetch_sub(&engine->parked, 1);
+    pthread_mutex_unlock(&engine->lock);
+}
+
+rueda_status rueda_engine_wait(struct rueda_engine *engine, struct rueda_op *op,
+                               int64_t deadline_ns)
+{
+    bool has_waited = false;
+
+    while (rueda_op_status(op) == RUEDA_IN_PROGRESS) {
+        if (take(engine)) {
+            drive(engine, op, deadline_ns);
+            release(engine);
+        } else {
+            if (!has_waited) {
+                /* The background thread may sleep: it should let go. */
+                has_waited = true;
+                atomic_fetch_add(&engine->callers, 1);
+                rueda_segment_notify(engine->job->segment, engine->job->rank);
+            }
+            park(engine, op, deadline_ns);
+        }
+        if (deadline_ns >= 0 && rueda_clock_ns() >= deadline_ns)
+            break;
+    }
+    if (has_waited) {
+        /* While we were counted, nobody told the background thread. */
+        atomic_fetch_sub(&engine->callers, 1);
+        tell_thread(engine);
+    }
+    if (rueda_op_status(op) == RUEDA_IN_PROGRESS) {
+        /* Nobody may be driving now, and the operation runs on. */
+        tell_thread(engine);
+        return RUEDA_ERR_TIMEOUT;
+    }
+    return rueda_op_status(op);
+}
+
+/* ---- The background thread --------------------------------------------- */
+
+static void *background(void *arg)
+{
+    struct rueda_engine *engine = arg;
+
+    rueda_log_set_rank(engine->job->rank);
+    pthread_mutex_lock(&engine->lock);
+    while (!engine->is_stopping) {
+        if (!engine->has_work) {
+            rueda_condition_wait(&engine->work, &engine->lock, -1);
+            continue;
+        }
+        engine->has_work = false;
+        pthread_mutex_unlock(&engine->lock);
+        /* If somebody else holds the token, that one tells us on release. */
+        if (take(engine)) {
+            drive(engine, NULL, -1);
+            release(engine);
+        }
+        pthread_mutex_lock(&engine->lock);
+    }
+    pthread_mutex_unlock(&engine->lock);
+    return NULL;
+}
+
+void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
+{
+    rueda_op_push(&engine->queue, op);
+    pthread_mutex_lock(&engine->lock);
+    if (!engine->has_thread && !engine->is_stopping) {
+        engine->has_thread =
+            rueda_thread_start(&engine->thread, background, engine) == RUEDA_OK;
+        if (!engine->has_thread)
+            log_warn("no background thread: operations make progress only "
+                     "while somebody waits for one");
+    }
+    engine->has_work = true;
+    pthread_cond_signal(&engine->work);
+    pthread_mutex_unlock(&engine->lock);
+    /* A holder that sleeps looks at the queue when it wakes. */
+    rueda_segment_notify(engine->job->segment, engine->job->rank);
+}
+
+/* ---- Life ---------------------------------------------------------------- */
+
+/* Spinning helps nobody where ranks share cores or pay for their time. */
+static void set_patience(struct rueda_engine *engine)
+{
+    const struct rueda_config *config = &engine->job->config;
+    bool is_crowded =
+        rueda_segment_cpus(engine->job->segment) < engine->job->size;
+    double quota = rueda_machine_cpu_quota();
+    bool is_tight = quota > 0 && quota < engine->job->size;
+
+    engine->spin_ns = is_crowded || is_tight ? 0 : SPIN_NS;
+    engine->yield_ns = is_tight     ? 0
+                       : is_crowded ? YIELD_CROWDED_NS
+                                    : YIELD_NS;
+    if (config->spin_us >= 0)
+        engine->spin_ns = config->spin_us * 1000;
+    if (config->yield_us >= 0)
+        engine->yield_ns = config->yield_us * 1000;
+}
+
+rueda_status rueda_engine_init(struct rueda_engine *engine,
+                               struct rueda_job *job, struct rueda_text *error)
+{
+    const char *kernels = job->config.kernels;
+    rueda_status status;
+
+    memset(engine, 0, sizeof(*engine));
+    engine->job = job;
+    rueda_select_init(&engine->select);
+    status = rueda_select_parse(&engine->select, job->segment->agreement->algo,
+                                error);
+    if (status != RUEDA_OK)
+        return status;
+    engine->place.mesh = &job->mesh;
+    engine->place.slab = job->has_slab ? &job->slab : NULL;
+    engine->place.kernels =
+        rueda_host_kernels(strcmp(kernels, "auto") == 0 ? NULL : kernels);
+    if (engine->place.kernels == NULL) {
+        rueda_text_set(error,
+                       "RUEDA_KERNELS is \"%s\", which is not auto, c, avx2 or "
+                       "avx512, or this CPU cannot run it",
+                       kernels);
+        return RUEDA_ERR_INVALID;
+    }
+    engine->place.scratch_bytes = RUEDA_SCRATCH_BYTES;
+    engine->place.scratch = rueda_memory_map_private(RUEDA_SCRATCH_BYTES);
+    engine->keep = rueda_memory_map_private(job->config.slab_bytes);
+    if (engine->place.scratch == NULL || engine->keep == NULL) {
+        rueda_text_set(error, "no memory for the engine");
+        return RUEDA_ERR_NOMEM;
+    }
+    pthread_mutex_init(&engine->lock, NULL);
+    rueda_condition_init(&engine->changed);
+    rueda_condition_init(&engine->work);
+    set_patience(engine);
+    return RUEDA_OK;
+}
+
+void rueda_engine_fini(struct rueda_engine *engine)
+{
+    bool has_thread;
+
+    pthread_mutex_lock(&engine->lock);
+    engine->is_stopping = true;
+    has_thread = engine->has_thread;
+    pthread_cond_broadcast(&engine->work);
+    pthread_mutex_unlock(&engine->lock);
+    if (has_thread) {
+        /* It lets go of the token for a caller, and we are one. */
+        atomic_fetch_add(&engine->callers, 1);
+        rueda_segment_notify(engine->job->segment, engine->job->rank);
+        pthread_join(engine->thread, NULL);
+    }
+    if (rueda_op_peek(&engine->queue) != NULL) {
+        rueda_text_set(&engine->error, "the context was shut down");
+        atomic_store(&engine->failed, RUEDA_ERR_CLOSED);
+        rueda_engine_fail(engine, RUEDA_ERR_CLOSED);
+    }
+    pthread_cond_destroy(&engine->changed);
+    pthread_cond_destroy(&engine->work);
+    pthread_mutex_destroy(&engine->lock);
+    rueda_memory_unmap(engine->place.scratch, engine->place.scratch_bytes);
+    rueda_memory_unmap(engine->keep, engine->job->config.slab_bytes);
+}

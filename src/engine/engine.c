@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One turn of the engine: the walk of an operation on one screen. */
+#define RUEDA_LOG_TAG "engine"
+
+#include "engine/engine.h"
+
+#include <string.h>
+
+#include "base/log.h"
+
+/* Where pieces are added, a sum that fits no slab cannot be kept apart. */
+static bool must_keep(const struct rueda_coll_args *args)
+{
+    return (args->flags & RUEDA_KEEP_INPUT) != 0 && args->send == args->recv;
+}
+
+/* What the algorithms see of an operation. */
+static void fill_in(struct rueda_engine *engine,
+                    const struct rueda_coll_args *args, struct rueda_coll *out)
+{
+    bool is_average = args->reduction == RUEDA_AVERAGE;
+    double divisor = is_average ? engine->job->size : 1;
+
+    *out = (struct rueda_coll){
+        .kind = args->kind,
+        .root = args->root,
+        .arith = {.dtype = args->dtype,
+                  .reduction = is_average ? RUEDA_SUM : args->reduction,
+                  .prescale = args->prescale,
+                  .postscale = args->postscale / divisor},
+        .elem_bytes = rueda_dtype_size(args->dtype),
+        .send = args->send,
+        .recv = must_keep(args) ? engine->keep : args->recv,
+        .count = args->count,
+        .send_counts = args->send_counts,
+        .recv_counts = args->recv_counts,
+    };
+}
+
+/* The oldest operation begins to run. */
+static rueda_status start(struct rueda_engine *engine, struct rueda_op *op)
+{
+    struct rueda_task *task = &engine->task;
+
+    task->place = &engine->place;
+    task->moves = 0;
+    task->tag.sequence = engine->sequence++;
+    fill_in(engine, &op->args, &task->coll);
+    task->algo =
+        rueda_select_choose(&engine->select, &engine->place, &task->coll);
+    engine->running = op;
+    return task->algo->post(task);
+}
+
+/* The caller may free op as soon as its status is stored. */
+static void deliver(struct rueda_engine *engine, struct rueda_op *op,
+                    rueda_status status)
+{
+    rueda_op_pop(&engine->queue);
+    if (status == RUEDA_OK && must_keep(&op->args))
+        memcpy(op->args.recv, engine->keep,
+               op->args.count * rueda_dtype_size(op->args.dtype));
+    /* Release: who reads the status sees the result. */
+    atomic_store_explicit(&op->status, status, memory_order_release);
+    if (atomic_load(&engine->parked) > 0) {
+        pthread_mutex_lock(&engine->lock);
+        pthread_cond_broadcast(&engine->changed);
+        pthread_mutex_unlock(&engine->lock);
+    }
+}
+
+/* The running operation has ended. */
+static void finish(struct rueda_engine *engine, rueda_status status)
+{
+    struct rueda_op *op = engine->running;
+    struct rueda_task *task = &engine->task;
+
+    if (status < 0)
+        rueda_mesh_cancel(&engine->job->mesh, status);
+    if (task->algo->finish != NULL)
+        task->algo->finish(task);
+    engine->running = NULL;
+    deliver(engine, op, status);
+}
+
+void rueda_engine_fail(struct rueda_engine *engine, rueda_status status)
+{
+    struct rueda_op *op;
+
+    if (atomic_load(&engine->failed) == RUEDA_OK) {
+        rueda_text_set(&engine->error, "%s", rueda_status_str(status));
+        log_error("%s", engine->error.chars);
+        atomic_store(&engine->failed, status);
+    }
+    status = (rueda_status)atomic_load(&engine->failed);
+    if (engine->running != NULL)
+        finish(engine, status);
+    while ((op = rueda_op_peek(&engine->queue)) != NULL)
+        deliver(engine, op, status);
+}
+
+/* A connection is lost: say who it was. */
+static void fail_by_peer(struct rueda_engine *engine, int peer)
+{
+    rueda_segment_watch(engine->job->segment);
+    if (rueda_segment_first_gone(engine->job->segment, &engine->error) < 0)
+        rueda_text_set(&engine->error, "the connection with rank %d is lost",
+                       peer);
+    rueda_engine_fail(engine, RUEDA_ERR_PEER_LOST);
+}
+
+bool engine_turn(struct rueda_engine *engine)
+{
+    struct rueda_task *task = &engine->task;
+    struct rueda_op *op = rueda_op_peek(&engine->queue);
+    rueda_status status = RUEDA_IN_PROGRESS;
+    rueda_status messages;
+    uint64_t moves;
+    int peer;
+
+    if (op == NULL)
+        return false;
+    if (atomic_load_explicit(&engine->failed, memory_order_relaxed) < 0) {
+        rueda_engine_fail(engine, RUEDA_ERR_CLOSED);
+        return true;
+    }
+    moves = task->moves;
+    messages = rueda_mesh_progress(&engine->job->mesh, &peer);
+    if (messages < 0) {
+        fail_by_peer(engine, peer);
+        return true;
+    }
+    if (engine->running == NULL)
+        status = start(engine, op);
+    else
+        status = task->algo->progress(task);
+    if (status < 0)
+        rueda_engine_fail(engine, status);
+    else if (status == RUEDA_OK)
+        finish(engine, RUEDA_OK);
+    if (engine->job->hub != NULL && engine->job->mesh.open_count > 0)
+        rueda_segment_notify_all(engine->job->segment);
+    return status != RUEDA_IN_PROGRESS || messages == RUEDA_OK ||
+           task->moves != moves;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Progress: who may make it, and one turn of it.
+ *
+ * Whoever holds the engine's token runs engine_turn(): a waiting caller if
+ * there is one, else the background thread, which sleeps meanwhile and is not
+ * even started before somebody submits without waiting. Nothing in a turn
+ * blocks; between turns the holder spins briefly, then yields, then sleeps
+ * until a doorbell rings or a peer dies.
+ *
+ * After the first failure every operation of the context ends with the same
+ * status, and the words of that failure stay.
+ */
+#ifndef RUEDA_ENGINE_ENGINE_H
+#define RUEDA_ENGINE_ENGINE_H
+
+#include <rueda/rueda.h>
+
+#include <pthread.h>
+
+#include "algo/algo.h"
+#include "algo/select.h"
+#include "base/text.h"
+#include "job/job.h"
+#include "op/op.h"
+
+struct rueda_engine {
+    struct rueda_job *job; /* borrowed */
+    struct rueda_place place;
+    struct rueda_select select;
+
+    struct rueda_op_queue queue;
+
+    /* The holder's own: */
+    struct rueda_op *running; /* the first of the queue, once started */
+    struct rueda_task task;
+    void *keep; /* where results wait until they are delivered, if asked for */
+    uint64_t sequence;
+    int64_t spin_ns;
+    int64_t yield_ns;
+
+    atomic_int failed; /* rueda_status; error is written before it */
+    struct rueda_text error;
+
+    /* The token, and those who wait for it or for the holder's deliveries. */
+    atomic_int token;
+    atomic_int callers; /* who would like to drive */
+    atomic_int parked;  /* who sleeps on `changed` */
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* the token was released, or one was delivered */
+    pthread_cond_t work;    /* for the background thread */
+    pthread_t thread;
+    bool has_thread;  /* under lock */
+    bool is_stopping; /* under lock */
+    bool has_work;    /* under lock; told to the background thread */
+};
+
+rueda_status rueda_engine_init(struct rueda_engine *engine,
+                               struct rueda_job *job, struct rueda_text *error);
+
+/* Ends what is unfinished with RUEDA_ERR_CLOSED. */
+void rueda_engine_fini(struct rueda_engine *engine);
+
+/* Hand an operation over; progress is then made by whoever waits, or by the
+ * background thread. Any thread. */
+void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op);
+
+/* The same, for a caller that is going to wait at once. */
+static inline void rueda_engine_push(struct rueda_engine *engine,
+                                     struct rueda_op *op)
+{
+    rueda_op_push(&engine->queue, op);
+}
+
+/*
+ * Wait until op has ended, driving the engine if nobody else does. Returns its
+ * status, or RUEDA_ERR_TIMEOUT at the deadline (negative: none).
+ */
+rueda_status rueda_engine_wait(struct rueda_engine *engine, struct rueda_op *op,
+                               int64_t deadline_ns);
+
+/* One turn; true if anything moved. Only by the holder of the token. */
+bool engine_turn(struct rueda_engine *engine);
+
+/* Fail for good: the words are kept if they are the first. Only by the holder
+ * of the token. */
+void rueda_engine_fail(struct rueda_engine *engine, rueda_status status);
+
+#endif /* RUEDA_ENGINE_ENGINE_H */
