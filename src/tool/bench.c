@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tool/bench.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool/help.h"
+#include "tool/json.h"
+#include "tool/launched.h"
+#include "tool/library.h"
+#include "tool/near.h"
+#include "tool/size.h"
+#include "tool/table.h"
+#include "tool/tune.h"
+
+#define START_S 40.0
+
+rueda_launch rueda_bench_launch(const struct rueda_bench *bench)
+{
+    const char *transport = bench->options.transport;
+
+    return transport != NULL && strcmp(transport, "loop") == 0
+               ? RUEDA_LAUNCH_THREADS
+               : RUEDA_LAUNCH_PROCESSES;
+}
+
+void rueda_bench_work(const struct rueda_bench *bench, size_t bytes,
+                      struct rueda_case *out_work)
+{
+    const struct rueda_bench_options *options = &bench->options;
+
+    *out_work = (struct rueda_case){
+        .op = options->op,
+        .dtype = options->dtype,
+        .reduction = options->reduction,
+        .size = bench->np,
+        .is_shared = options->is_shared,
+    };
+    rueda_case_set_bytes(out_work, bytes);
+}
+
+bool rueda_bench_fits(struct rueda_bench *bench, const struct rueda_case *work)
+{
+    const size_t one =
+        rueda_case_send_bytes(work) + rueda_case_recv_bytes(work);
+    char need_text[RUEDA_SIZE_TEXT];
+    char free_text[RUEDA_SIZE_TEXT];
+    size_t need = 0;
+
+    for (int i = 0; i < bench->side_count; i++) {
+        const struct rueda_side *side = &bench->sides[i];
+
+        if (!side->is_out)
+            need += (side->is_copy ? 2 * rueda_case_bytes(work) : one) *
+                    (size_t)bench->np;
+    }
+    rueda_machine_read(&bench->machine);
+    /* A tenth stays for everybody else. */
+    if (need < bench->machine.memory_free / 10 * 9)
+        return true;
+    printf("# %zu bytes left out: all sides together need %s, %s are free\n",
+           rueda_case_bytes(work), rueda_size_words(need, need_text),
+           rueda_size_words(bench->machine.memory_free, free_text));
+    return false;
+}
+
+bool rueda_bench_add(struct rueda_bench *bench, const char *name,
+                     rueda_launch launch, const char *algo)
+{
+    struct rueda_group *group = calloc(1, sizeof(*group));
+    bool is_up;
+
+    if (group == NULL || bench->side_count == RUEDA_SIDES_MAX) {
+        free(group);
+        rueda_text_set(&bench->words, "no room for %s", name);
+        return false;
+    }
+    group->name = name;
+    group->number = bench->group_count;
+    group->size = bench->np;
+    group->launch = launch;
+    group->transport = bench->options.transport;
+    if (algo != NULL)
+        snprintf(group->algo, sizeof(group->algo), "%s:%s",
+                 rueda_kind_str(rueda_bench_op_kind(bench->options.op)), algo);
+    group->is_bound = bench->options.is_bound;
+    group->is_crowded = bench->np > bench->machine.usable;
+    is_up = rueda_group_is_available(launch, &group->words) &&
+            rueda_group_start(group, &bench->hub, START_S);
+    if (!is_up) {
+        rueda_text_set(&bench->words, "%s", group->words.chars);
+        free(group);
+        return false;
+    }
+    bench->groups[bench->group_count++] = group;
+    bench->sides[bench->side_count++] =
+        (struct rueda_side){.name = name, .group = group};
+    return true;
+}
+
+/* A peer that cannot be had is named, and the run goes on without it. */
+static bool add_peer(struct rueda_bench *bench, rueda_peer peer)
+{
+    const char *name = rueda_peer_str(peer);
+
+    if (peer == RUEDA_PEER_MEMCPY) {
+        if (rueda_bench_op_has_size(bench->options.op))
+            bench->sides[bench->side_count++] = (struct rueda_side){
+                .name = name,
+                .group = bench->sides[0].group,
+                .is_copy = true,
+            };
+        return true;
+    }
+    if (rueda_bench_add(bench, name,
+                        peer == RUEDA_PEER_OPENMPI ? RUEDA_LAUNCH_OPENMPI
+                                                   : RUEDA_LAUNCH_MPICH,
+                        NULL))
+        return true;
+    if (bench->hub.signal != 0)
+        return false;
+    fprintf(stderr, "rueda: %s is left out: %s\n", name, bench->words.chars);
+    bench->words.chars[0] = '\0';
+    return true;
+}
+
+static bool start_sides(struct rueda_bench *bench)
+{
+    const struct rueda_bench_options *options = &bench->options;
+
+    if (options->is_tune)
+        return rueda_tune_start(bench);
+    if (!rueda_bench_add(bench, "rueda", rueda_bench_launch(bench),
+                         options->algo))
+        return false;
+    for (int i = 0; i < options->peer_count; i++)
+        if (!add_peer(bench, options->peers[i]))
+            return false;
+    return true;
+}
+
+/* Every size from min on in factors of 8 (of 4 to tune), or the one row of what
+ * has no size. */
+static bool sweep(struct rueda_bench *bench, struct rueda_json *json)
+{
+    const struct rueda_bench_options *options = &bench->options;
+    const bool has_size = rueda_bench_op_has_size(options->op);
+    const size_t factor = options->is_tune ? 4 : 8;
+    struct rueda_case work;
+    struct rueda_row row;
+    size_t last = 0;
+
+    for (size_t bytes = options->min_bytes; bytes <= options->max_bytes;
+         bytes *= factor) {
+        rueda_bench_work(bench, bytes, &work);
+        if ((!has_size || rueda_case_bytes(&work) != last) &&
+            rueda_bench_fits(bench, &work)) {
+            if (!rueda_measure(bench, &work, &row))
+                return false;
+            if (options->is_tune)
+                rueda_tune_row(bench, &row);
+            else
+                rueda_table_row(bench, &row);
+            rueda_json_row(json, bench, &row);
+        }
+        last = rueda_case_bytes(&work);
+        if (!has_size || bytes > options->max_bytes / factor)
+            break;
+    }
+    return true;
+}
+
+bool rueda_bench_report(struct rueda_bench *bench)
+{
+    struct rueda_json json = {0};
+    bool is_well;
+
+    if (bench->options.json != NULL &&
+        !rueda_json_open(&json, bench->options.json)) {
+        rueda_text_set(&bench->words, "%s: %s", bench->options.json,
+                       strerror(errno));
+        return false;
+    }
+    rueda_table_head(bench);
+    is_well = sweep(bench, &json);
+    if (is_well)
+        rueda_table_foot(bench);
+    if (is_well && bench->options.is_tune)
+        is_well = rueda_tune_finish(bench);
+    if (!rueda_json_close(&json) && is_well) {
+        rueda_text_set(&bench->words, "%s: %s", bench->options.json,
+                       strerror(errno));
+        is_well = false;
+    }
+    return is_well;
+}
+
+static void clean_up(struct rueda_bench *bench)
+{
+    for (int i = 0; i < bench->side_count; i++) {
+        rueda_series_fini(&bench->sides[i].times);
+        rueda_series_fini(&bench->sides[i].ratios);
+    }
+    for (int i = 0; i < bench->group_count; i++) {
+        rueda_group_stop(bench->groups[i]);
+        free(bench->groups[i]);
+    }
+    rueda_probe_close(&bench->probe);
+    free(bench->replies);
+}
+
+static int finish(struct rueda_bench *bench, bool is_well)
+{
+    const int signal = bench->hub.signal;
+
+    fflush(stdout);
+    clean_up(bench);
+    if (signal != 0) {
+        fprintf(stderr, "rueda: ended by signal %d (%s)\n", signal,
+                strsignal(signal));
+        return 128 + signal;
+    }
+    if (!is_well)
+        fprintf(stderr, "rueda: %s\n", bench->words.chars);
+    return is_well ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* All ranks are ours: start them. */
+static int coordinate(struct rueda_bench *bench)
+{
+    bool is_well = rueda_hub_open(&bench->hub, &bench->words);
+
+    if (!is_well)
+        return finish(bench, false);
+    is_well = start_sides(bench) && rueda_bench_report(bench);
+    rueda_hub_close(&bench->hub);
+    return finish(bench, is_well);
+}
+
+/* An unknown algorithm is a mistake on the command line too. */
+static bool is_algo_known(struct rueda_bench *bench)
+{
+    const struct rueda_bench_options *options = &bench->options;
+    const char *names[RUEDA_LIBRARY_ALGOS + 1];
+    const char *near;
+
+    if (options->algo == NULL)
+        return true;
+    rueda_library_algos(rueda_bench_op_kind(options->op),
+                        rueda_bench_launch(bench) == RUEDA_LAUNCH_PROCESSES,
+                        options->reduction == RUEDA_ADASUM, names);
+    for (int i = 0; names[i] != NULL; i++)
+        if (strcmp(names[i], options->algo) == 0)
+            return true;
+    rueda_text_set(&bench->words, "no algorithm '%.40s' can do this",
+                   options->algo);
+    near = rueda_near_match(options->algo, names);
+    if (near != NULL) {
+        rueda_text_add(&bench->words, "; did you mean '%s'?", near);
+        return false;
+    }
+    for (int i = 0; names[i] != NULL; i++)
+        rueda_text_add(&bench->words, "%s %s", i == 0 ? "; there are" : ",",
+                       names[i]);
+    return false;
+}
+
+int rueda_bench_main(int argc, char **argv)
+{
+    struct rueda_bench bench = {.probe = {.fd = -1}};
+    bool is_launched = false;
+
+    if (!rueda_bench_options_parse(argc, argv, &bench.options, &bench.words) ||
+        !is_algo_known(&bench)) {
+        fprintf(stderr, "rueda: %s (see 'rueda bench --help')\n",
+                bench.words.chars);
+        return 2;
+    }
+    if (bench.options.is_help) {
+        fputs(rueda_bench_help(), stdout);
+        return EXIT_SUCCESS;
+    }
+    is_launched = getenv("RUEDA_RANK") != NULL && getenv("RUEDA_SIZE") != NULL;
+    rueda_machine_read(&bench.machine);
+    bench.np = bench.options.np;
+    if (bench.np == 0)
+        bench.np = bench.machine.usable < 2 ? 2 : bench.machine.usable;
+    if (bench.np > RUEDA_NP_MAX)
+        bench.np = RUEDA_NP_MAX;
+    if (is_launched)
+        return rueda_launched_main(&bench);
+    bench.replies = calloc((size_t)bench.np, sizeof(*bench.replies));
+    if (bench.replies == NULL || !rueda_probe_open(&bench.probe)) {
+        fprintf(stderr, "rueda: no memory: %s\n", strerror(errno));
+        free(bench.replies);
+        return EXIT_FAILURE;
+    }
+    return coordinate(&bench);
+}

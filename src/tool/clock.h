@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The clock of the benchmarks, the same in all processes of a host. */
+#ifndef RUEDA_TOOL_CLOCK_H
+#define RUEDA_TOOL_CLOCK_H
+
+#include <time.h>
+
+/* Seconds since some moment. */
+static inline double rueda_clock(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+#endif /* RUEDA_TOOL_CLOCK_H */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A group: the worker processes of one system under test, as the coordinator
+ * sees them. It starts them, commands them all at once and sees to it that none
+ * is left behind: they die with the coordinator (PR_SET_PDEATHSIG), leave when
+ * their socket closes, and are killed by rueda_group_stop() at the latest.
+ *
+ * For the one thread of the coordinator.
+ */
+#ifndef RUEDA_TOOL_GROUP_H
+#define RUEDA_TOOL_GROUP_H
+
+#include "base/text.h"
+#include "tool/control.h"
+#include "tool/options.h"
+
+/* Where workers arrive, and where Ctrl-C is seen. */
+struct rueda_hub {
+    int listener;
+    char name[RUEDA_CONTROL_NAME];
+    int signal_fd;
+    int signal; /* the one that came, or 0 */
+};
+
+/* Blocks SIGINT, SIGTERM and SIGHUP for this process and its workers' parents
+ * to be, and reads them instead. */
+bool rueda_hub_open(struct rueda_hub *hub, struct rueda_text *words);
+void rueda_hub_close(struct rueda_hub *hub);
+
+typedef enum rueda_launch {
+    RUEDA_LAUNCH_PROCESSES,
+    RUEDA_LAUNCH_THREADS,
+    RUEDA_LAUNCH_OPENMPI,
+    RUEDA_LAUNCH_MPICH,
+} rueda_launch;
+
+struct rueda_group;
+
+/* As rueda_group_command(); replies is NULL for "quit". */
+typedef bool (*rueda_exchange)(struct rueda_group *group,
+                               const struct rueda_command *command,
+                               struct rueda_reply *out_replies);
+
+struct rueda_group {
+    /* Said by the caller before the start. */
+    const char *name; /* in the table; borrowed */
+    int number;       /* differs between groups */
+    int size;         /* ranks */
+    rueda_launch launch;
+    const char *transport; /* RUEDA_TRANSPORT of the workers, or NULL */
+    char algo[96];         /* RUEDA_ALGO of the workers; empty: not set */
+    bool is_crowded;       /* more ranks than cores */
+    bool is_bound;         /* each rank to a core */
+
+    /* Where ranks were started by another launcher: how to reach them instead;
+     * nothing below but is_up and words is then in use. */
+    rueda_exchange exchange;
+    void *exchange_arg;
+
+    bool is_up;
+    char version[256];
+    struct rueda_text words; /* why it is not up */
+
+    int child_count;
+    pid_t children[RUEDA_NP_MAX]; /* 0: gone. Ranks, or one mpirun */
+    int log_fd;                   /* what an mpirun printed */
+    int fds[RUEDA_NP_MAX];        /* by rank; -1: not there */
+    int pidfds[RUEDA_NP_MAX];     /* by rank; -1: not there */
+};
+
+/*
+ * Start the workers and wait for all of them, at most timeout_s. On failure
+ * nothing of them is left and group->words says why. Either way
+ * rueda_group_stop() may be called.
+ */
+bool rueda_group_start(struct rueda_group *group, struct rueda_hub *hub,
+                       double timeout_s);
+
+/*
+ * Give all workers a command and wait for all replies, replies[0 .. size-1].
+ * False if a worker fails, dies or does not answer in time, or if a signal
+ * came: the group is then stopped and group->words says why.
+ */
+bool rueda_group_command(struct rueda_group *group, struct rueda_hub *hub,
+                         const struct rueda_command *command,
+                         struct rueda_reply *out_replies, double timeout_s);
+
+/* Let the workers leave, or kill them. */
+void rueda_group_stop(struct rueda_group *group);
+
+/* Is there a way to start this kind of group? If not, words says what to
+ * install. */
+bool rueda_group_is_available(rueda_launch launch, struct rueda_text *words);
+
+#endif /* RUEDA_TOOL_GROUP_H */

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tool/help.h"
+
+static const char general[] =
+    "usage: rueda COMMAND [OPTIONS]\n"
+    "\n"
+    "commands\n"
+    "  bench [OPERATION]     measure collectives on this host, beside MPI\n"
+    "  info                  what the library and this machine are\n"
+    "  info --config         all settings, their values and defaults\n"
+    "\n"
+    "options\n"
+    "  --version             print the version and end\n"
+    "  --help                print this text and end; 'rueda bench --help' "
+    "for more\n";
+
+static const char bench[] =
+    "usage: rueda bench [OPERATION] [OPTIONS]\n"
+    "\n"
+    "Starts ranks on this host, measures, checks every answer, and prints a\n"
+    "table. Where RUEDA_RANK and RUEDA_SIZE are set it is one rank itself, "
+    "and\n"
+    "rank 0 prints.\n"
+    "\n"
+    "operations\n"
+    "  allreduce (default), allgather, broadcast, alltoall, reducescatter,\n"
+    "  barrier, pingpong (broadcasts with rank 0 and rank 1 as root in turn;\n"
+    "  one of them is half a round trip)\n"
+    "\n"
+    "what runs\n"
+    "  --np N                ranks (default: the usable cores, at least 2)\n"
+    "  --transport NAME      auto, shm, or loop (ranks are threads)\n"
+    "  --algo NAME           one algorithm for all sizes (default: the\n"
+    "                        library chooses)\n"
+    "  --alloc KIND          private or shared memory (rueda_alloc)\n"
+    "  --bind KIND           none (default), or core: rank r of every side to "
+    "the\n"
+    "                        r-th usable core\n"
+    "\n"
+    "on what\n"
+    "  --dtype TYPE          float32 (default), float64, float16, bfloat16,\n"
+    "                        int8, uint8, int16, uint16, int32, int64, bool\n"
+    "  --reduction NAME      sum (default), average, min, max, product, "
+    "adasum\n"
+    "  --min SIZE            first size, then in factors of 8 (default 8)\n"
+    "  --max SIZE            last size (default 128m); k, m, g are powers of\n"
+    "                        1024. Sizes count all pieces of a rank.\n"
+    "\n"
+    "beside whom\n"
+    "  --vs LIST             openmpi, mpich, memcpy, parted by commas\n"
+    "  --rounds N            turns that everybody takes at each size (15)\n"
+    "\n"
+    "results\n"
+    "  --json FILE           the table as an array of objects\n"
+    "  --tune [FILE]         try every algorithm and write rows of the best\n"
+    "                        ones for RUEDA_TUNE_FILE\n"
+    "  --help                print this text and end\n";
+
+static const char info[] =
+    "usage: rueda info [--config [--markdown]]\n"
+    "\n"
+    "  --config              the settings: name, value, default, meaning\n"
+    "  --markdown            the same as a table for docs/config.md, without\n"
+    "                        the values\n"
+    "  --help                print this text and end\n";
+
+const char *rueda_help(void)
+{
+    return general;
+}
+
+const char *rueda_bench_help(void)
+{
+    return bench;
+}
+
+const char *rueda_info_help(void)
+{
+    return info;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The texts of --help. Static. */
+#ifndef RUEDA_TOOL_HELP_H
+#define RUEDA_TOOL_HELP_H
+
+const char *rueda_help(void);
+const char *rueda_bench_help(void);
+const char *rueda_info_help(void);
+
+#endif /* RUEDA_TOOL_HELP_H */

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tool/info.h"
+
+#include <rueda/rueda.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "tool/help.h"
+#include "tool/library.h"
+#include "tool/machine.h"
+#include "tool/near.h"
+#include "tool/size.h"
+
+#ifndef RUEDA_BUILD_TYPE
+#define RUEDA_BUILD_TYPE "unknown"
+#endif
+
+#ifdef __clang__
+#define COMPILER "clang " __clang_version__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
+static void print_limits(const struct rueda_machine *machine)
+{
+    char words[RUEDA_SIZE_TEXT];
+
+    if (machine->cgroup_memory == 0)
+        printf("cgroup memory   no limit\n");
+    else
+        printf("cgroup memory   %s\n",
+               rueda_size_words(machine->cgroup_memory, words));
+    if (machine->cgroup_cpus == 0.0)
+        printf("cgroup cpus     no limit\n");
+    else
+        printf("cgroup cpus     %.2f\n", machine->cgroup_cpus);
+}
+
+static void print_algos(void)
+{
+    for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++) {
+        const char *names[RUEDA_LIBRARY_ALGOS + 1];
+
+        rueda_library_algos((rueda_kind)kind, true, false, names);
+        printf("%-15s", rueda_kind_str((rueda_kind)kind));
+        for (int i = 0; names[i] != NULL; i++)
+            printf("%s %s", i == 0 ? "" : ",", names[i]);
+        printf("\n");
+    }
+}
+
+static void print_info(void)
+{
+    struct rueda_machine machine;
+    char total[RUEDA_SIZE_TEXT];
+    char left[RUEDA_SIZE_TEXT];
+
+    rueda_machine_read(&machine);
+    printf("version         %s\n", rueda_version());
+    printf("abi             %d\n", rueda_abi());
+    printf("build           %s, %s\n", RUEDA_BUILD_TYPE, COMPILER);
+    printf("\n");
+    printf("cpu             %s\n", machine.cpu);
+    printf("cores           %d, %d usable\n", machine.cpus, machine.usable);
+    printf("caches          %s\n", machine.caches);
+    printf("kernels         %s\n", rueda_library_kernels());
+    printf("memory          %s, %s free\n",
+           rueda_size_words(machine.memory_total, total),
+           rueda_size_words(machine.memory_free, left));
+    print_limits(&machine);
+    printf("\nalgorithms\n");
+    print_algos();
+}
+
+static void print_config(void)
+{
+    size_t count;
+    const struct rueda_setting *table = rueda_settings(&count);
+
+    printf("%-22s %-16s %-16s %s\n", "setting", "value", "default", "meaning");
+    for (size_t i = 0; i < count; i++) {
+        const char *value = rueda_setting_value(&table[i]);
+        const char *fallback = table[i].fallback;
+
+        printf("%-22s %-16s %-16s %s\n", table[i].name,
+               value[0] != '\0' ? value : "-",
+               fallback[0] != '\0' ? fallback : "-", table[i].help);
+    }
+}
+
+/* A bar would end the cell. */
+static void print_cell(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '|')
+            fputc('\\', stdout);
+        fputc(*text, stdout);
+    }
+}
+
+static void print_markdown(void)
+{
+    size_t count;
+    const struct rueda_setting *table = rueda_settings(&count);
+
+    printf("# Settings\n\n"
+           "Read from the environment when a context is made. This page is "
+           "made by\n`rueda info --config --markdown`.\n\n"
+           "| setting | default | meaning |\n|---|---|---|\n");
+    for (size_t i = 0; i < count; i++) {
+        printf("| `%s` | ", table[i].name);
+        if (table[i].fallback[0] == '\0') {
+            printf("not set");
+        } else {
+            printf("`");
+            print_cell(table[i].fallback);
+            printf("`");
+        }
+        printf(" | ");
+        print_cell(table[i].help);
+        printf(" |\n");
+    }
+}
+
+static int mistake(const char *word)
+{
+    static const char *const known[] = {"--config", "--markdown", "--help",
+                                        NULL};
+    const char *near = rueda_near_match(word, known);
+
+    fprintf(stderr, "rueda: unknown option '%s'", word);
+    if (near != NULL)
+        fprintf(stderr, "; did you mean '%s'?", near);
+    fprintf(stderr, " (see 'rueda info --help')\n");
+    return 2;
+}
+
+int rueda_info_main(int argc, char **argv)
+{
+    bool is_config = false;
+    bool is_markdown = false;
+
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--config") == 0) {
+            is_config = true;
+        } else if (strcmp(argv[i], "--markdown") == 0) {
+            is_markdown = true;
+        } else if (strcmp(argv[i], "--help") == 0 ||
+                   strcmp(argv[i], "-h") == 0) {
+            fputs(rueda_info_help(), stdout);
+            return EXIT_SUCCESS;
+        } else {
+            return mistake(argv[i]);
+        }
+    }
+    if (is_markdown && !is_config) {
+        fprintf(stderr, "rueda: --markdown goes with --config\n");
+        return 2;
+    }
+    if (is_markdown)
+        print_markdown();
+    else if (is_config)
+        print_config();
+    else
+        print_info();
+    return EXIT_SUCCESS;
+}

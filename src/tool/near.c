@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tool/near.h"
+
+#include <limits.h>
+#include <string.h>
+
+#define LETTERS 32
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* cost[i][j]: how far the first i letters of a are from the first j of b. */
+int rueda_near_distance(const char *a, const char *b)
+{
+    const int len_a = (int)strnlen(a, LETTERS + 1);
+    const int len_b = (int)strnlen(b, LETTERS + 1);
+    int cost[LETTERS + 1][LETTERS + 1];
+
+    if (len_a > LETTERS || len_b > LETTERS)
+        return INT_MAX;
+    for (int i = 0; i <= len_a; i++)
+        cost[i][0] = i;
+    for (int j = 0; j <= len_b; j++)
+        cost[0][j] = j;
+    for (int i = 1; i <= len_a; i++) {
+        for (int j = 1; j <= len_b; j++) {
+            const int change = a[i - 1] == b[j - 1] ? 0 : 1;
+            int best = least(cost[i - 1][j], cost[i][j - 1]) + 1;
+
+            best = least(best, cost[i - 1][j - 1] + change);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                best = least(best, cost[i - 2][j - 2] + 1);
+            cost[i][j] = best;
+        }
+    }
+    return cost[len_a][len_b];
+}
+
+/* Two mistakes, or a word begun and not ended, are near; but no more than half
+ * of a short word may be wrong. */
+const char *rueda_near_match(const char *word, const char *const *known)
+{
+    const char *best = NULL;
+    int best_distance = 3;
+    const size_t len = strlen(word);
+
+    for (; *known != NULL; known++) {
+        const int distance = rueda_near_distance(word, *known);
+
+        if (distance < best_distance && (size_t)distance * 2 <= len) {
+            best = *known;
+            best_distance = distance;
+        } else if (best == NULL && len >= 3 &&
+                   strncmp(word, *known, len) == 0) {
+            best = *known;
+        }
+    }
+    return best;
+}

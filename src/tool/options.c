@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tool/options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "tool/near.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char *const op_names[] = {
+    "allreduce",     "allgather", "broadcast", "alltoall",
+    "reducescatter", "barrier",   "pingpong",  NULL,
+};
+static const char *const dtype_names[] = {
+#define X(name, value, bytes, text) text,
+    RUEDA_DTYPE_MAP(X)
+#undef X
+        NULL,
+};
+static const char *const reduction_names[] = {
+#define X(name, value, text) text,
+    RUEDA_REDUCTION_MAP(X)
+#undef X
+        NULL,
+};
+static const char *const peer_names[] = {"openmpi", "mpich", "memcpy", NULL};
+static const char *const transport_names[] = {"auto", "shm", "loop", NULL};
+static const char *const bind_names[] = {"none", "core", NULL};
+static const char *const alloc_names[] = {"private", "shared", NULL};
+
+const char *rueda_peer_str(rueda_peer peer)
+{
+    return peer_names[peer];
+}
+
+static void suggest(const char *word, const char *const *known,
+                    struct rueda_text *words)
+{
+    const char *near = rueda_near_match(word, known);
+
+    if (near != NULL)
+        rueda_text_add(words, "; did you mean '%s'?", near);
+}
+
+/* The place of word in a list, or -1 with words. */
+static int find(const char *what, const char *word, const char *const *known,
+                struct rueda_text *words)
+{
+    for (int i = 0; known[i] != NULL; i++)
+        if (strcmp(word, known[i]) == 0)
+            return i;
+    rueda_text_set(words, "unknown %s '%.64s'", what, word);
+    suggest(word, known, words);
+    if (rueda_near_match(word, known) == NULL) {
+        rueda_text_add(words, "; there are");
+        for (int i = 0; known[i] != NULL; i++)
+            rueda_text_add(words, "%s %s", i == 0 ? "" : ",", known[i]);
+    }
+    return -1;
+}
+
+static bool whole(const char *name, const char *value, int low, int high,
+                  int *out, struct rueda_text *words)
+{
+    char *end;
+    long number;
+
+    errno = 0;
+    number = strtol(value, &end, 10);
+    if (end == value || *end != '\0' || errno != 0 || number < low ||
+        number > high) {
+        rueda_text_set(words, "%s takes a number from %d to %d, not '%.64s'",
+                       name, low, high, value);
+        return false;
+    }
+    *out = (int)number;
+    return true;
+}
+
+static bool bytes(const char *name, const char *value, size_t *out,
+                  struct rueda_text *words)
+{
+    if (rueda_parse_size(value, out) && *out > 0)
+        return true;
+    rueda_text_set(words,
+                   "%s takes a size in bytes such as 8, 4k or 128m, not "
+                   "'%.64s'",
+                   name, value);
+    return false;
+}
+
+typedef bool (*setter)(struct rueda_bench_options *options, const char *value,
+                       struct rueda_text *words);
+
+static bool set_np(struct rueda_bench_options *options, const char *value,
+                   struct rueda_text *words)
+{
+    return whole("--np", value, 1, RUEDA_NP_MAX, &options->np, words);
+}
+
+static bool set_rounds(struct rueda_bench_options *options, const char *value,
+                       struct rueda_text *words)
+{
+    return whole("--rounds", value, 1, 1000, &options->rounds, words);
+}
+
+static bool set_transport(struct rueda_bench_options *options,
+                          const char *value, struct rueda_text *words)
+{
+    const int i = find("transport", value, transport_names, words);
+
+    if (i >= 0)
+        options->transport = transport_names[i];
+    return i >= 0;
+}
+
+static bool set_algo(struct rueda_bench_options *options, const char *value,
+                     struct rueda_text *words)
+{
+    if (value[0] == '\0') {
+        rueda_text_set(words, "--algo takes the name of an algorithm");
+        return false;
+    }
+    options->algo = value;
+    return true;
+}
+
+static bool set_dtype(struct rueda_bench_options *options, const char *value,
+                      struct rueda_text *words)
+{
+    const int i = find("dtype", value, dtype_names, words);
+
+    if (i >= 0)
+        options->dtype = (rueda_dtype)i;
+    return i >= 0;
+}
+
+static bool set_reduction(struct rueda_bench_options *options,
+                          const char *value, struct rueda_text *words)
+{
+    const int i = find("reduction", value, reduction_names, words);
+
+    if (i >= 0)
+        options->reduction = (rueda_reduction)i;
+    return i >= 0;
+}
+
+static bool set_min(struct rueda_bench_options *options, const char *value,
+                    struct rueda_text *words)
+{
+    return bytes("--min", value, &options->min_bytes, words);
+}
+
+static bool set_max(struct rueda_bench_options *options, const char *value,
+                    struct rueda_text *words)
+{
+    return bytes("--max", value, &options->max_bytes, words);
+}
+
+static bool set_alloc(struct rueda_bench_options *options, const char *value,
+                      struct rueda_text *words)
+{
+    const int i = find("kind of memory", value, alloc_names, words);
+
+    if (i >= 0)
+        options->is_shared = i == 1;
+    return i >= 0;
+}
+
+static bool set_bind(struct rueda_bench_options *options, const char *value,
+                     struct rueda_text *words)
+{
+    const int i = find("binding", value, bind_names, words);
+
+    if (i >= 0)
+        options->is_bound = i == 1;
+    return i >= 0;
+}
+
+static bool add_peer(struct rueda_bench_options *options, const char *name,
+                     struct rueda_text *words)
+{
+    const int peer = find("peer", name, peer_names, words);
+
+    if (peer < 0)
+        return false;
+    for (int i = 0; i < options->peer_count; i++)
+        if (options->peers[i] == (rueda_peer)peer)
+            return true;
+    options->peers[options->peer_count++] = (rueda_peer)peer;
+    return true;
+}
+
+static bool set_peers(struct rueda_bench_options *options, const char *value,
+                      struct rueda_text *words)
+{
+    char name[32];
+
+    while (*value != '\0') {
+        size_t len = strcspn(value, ",");
+
+        if (len >= sizeof(name))
+            len = sizeof(name) - 1;
+        memcpy(name, value, len);
+        name[len] = '\0';
+        if (!add_peer(options, name, words))
+            return false;
+        value += strcspn(value, ",");
+        value += *value == ',';
+    }
+    return true;
+}
+
+static bool set_json(struct rueda_bench_options *options, const char *value,
+                     struct rueda_text *words)
+{
+    (void)words;
+    options->json = value;
+    return true;
+}
+
+static bool set_tune(struct rueda_bench_options *options, const char *value,
+                     struct rueda_text *words)
+{
+    (void)words;
+    options->is_tune = true;
+    options->tune_file = value;
+    return true;
+}
+
+static bool set_help(struct rueda_bench_options *options, const char *value,
+                     struct rueda_text *words)
+{
+    (void)value;
+    (void)words;
+    options->is_help = true;
+    return true;
+}
+
+typedef enum takes {
+    TAKES_NOTHING,
+    TAKES_VALUE,
+    MAY_TAKE_VALUE,
+} takes;
+
+static const struct option {
+    const char *name;
+    takes takes;
+    setter set;
+} table[] = {
+    {"--np", TAKES_VALUE, set_np},
+    {"--transport", TAKES_VALUE, set_transport},
+    {"--algo", TAKES_VALUE, set_algo},
+    {"--dtype", TAKES_VALUE, set_dtype},
+    {"--reduction", TAKES_VALUE, set_reduction},
+    {"--min", TAKES_VALUE, set_min},
+    {"--max", TAKES_VALUE, set_max},
+    {"--alloc", TAKES_VALUE, set_alloc},
+    {"--bind", TAKES_VALUE, set_bind},
+    {"--rounds", TAKES_VALUE, set_rounds},
+    {"--vs", TAKES_VALUE, set_peers},
+    {"--json", TAKES_VALUE, set_json},
+    {"--tune", MAY_TAKE_VALUE, set_tune},
+    {"--help", TAKES_NOTHING, set_help},
+};
+
+static const struct option *find_option(const char *word, size_t len)
+{
+    if (len == 2 && memcmp(word, "-h", 2) == 0)
+        return find_option("--help", 6);
+    for (size_t i = 0; i < COUNT(table); i++)
+        if (strlen(table[i].name) == len &&
+            memcmp(table[i].name, word, len) == 0)
+            return &table[i];
+    return NULL;
+}
+
+static void unknown_option(const char *word, struct rueda_text *words)
+{
+    const char *known[COUNT(table) + 1];
+    char name[32];
+    size_t len = strcspn(word, "=");
+
+    for (size_t i = 0; i < COUNT(table); i++)
+        known[i] = table[i].name;
+    known[COUNT(table)] = NULL;
+    if (len >= sizeof(name))
+        len = sizeof(name) - 1;
+    memcpy(name, word, len);
+    name[len] = '\0';
+    rueda_text_set(words, "unknown option '%s'", name);
+    suggest(name, known, words);
+}
+
+/* One option and its value, if it has one. Returns how many words of argv that
+ * were, 0 for a mistake. */
+static int parse_option(int argc, char **argv,
+                        struct rueda_bench_options *options,
+                        struct rueda_text *words)
+{
+    const size_t len = strcspn(argv[0], "=");
+    const struct option *option = find_option(argv[0], len);
+    const char *value = argv[0][len] == '=' ? argv[0] + len + 1 : NULL;
+    rueda_bench_op op;
+    int used = 1;
+
+    if (option == NULL) {
+        unknown_option(argv[0], words);
+        return 0;
+    }
+    if (option->takes == TAKES_NOTHING && value != NULL) {
+        rueda_text_set(words, "%s takes no value", option->name);
+        return 0;
+    }
+    if (option->takes == TAKES_VALUE && value == NULL) {
+        if (argc < 2) {
+            rueda_text_set(words, "%s needs a value", option->name);
+            return 0;
+        }
+        value = argv[used++];
+    }
+    if (option->takes == MAY_TAKE_VALUE && value == NULL && argc > 1 &&
+        argv[1][0] != '-' && !rueda_bench_op_parse(argv[1], &op))
+        value = argv[used++];
+    return option->set(options, value, words) ? used : 0;
+}
+
+static bool is_consistent(const struct rueda_bench_options *options,
+                          struct rueda_text *words)
+{
+    const bool is_float =
+        options->dtype == RUEDA_FLOAT16 || options->dtype == RUEDA_BFLOAT16 ||
+        options->dtype == RUEDA_FLOAT32 || options->dtype == RUEDA_FLOAT64;
+
+    if (options->min_bytes > options->max_bytes)
+        rueda_text_set(words, "--min is more than --max");
+    else if (options->reduction == RUEDA_ADASUM && !is_float)
+        rueda_text_set(words, "adasum takes floating types only, not %s",
+                       rueda_dtype_str(options->dtype));
+    else if (options->reduction == RUEDA_ADASUM &&
+             options->op != RUEDA_BENCH_ALLREDUCE)
+        rueda_text_set(words, "adasum is a reduction of allreduce only");
+    else if (options->is_tune && options->algo != NULL)
+        rueda_text_set(words, "--tune tries every algorithm; leave --algo out");
+    else if (options->op == RUEDA_BENCH_PINGPONG && options->np == 1)
+        rueda_text_set(words, "pingpong needs two ranks");
+    return rueda_text_is_empty(words);
+}
+
+/* The usual range of sizes, where it does not contradict what was said. */
+static void set_range(struct rueda_bench_options *options)
+{
+    const size_t low = 8;
+    const size_t high = (size_t)128 << 20;
+
+    if (options->min_bytes == 0)
+        options->min_bytes = options->max_bytes != 0 && options->max_bytes < low
+                                 ? options->max_bytes
+                                 : low;
+    if (options->max_bytes == 0)
+        options->max_bytes =
+            options->min_bytes > high ? options->min_bytes : high;
+}
+
+bool rueda_bench_options_parse(int argc, char **argv,
+                               struct rueda_bench_options *out_options,
+                               struct rueda_text *words)
+{
+    struct rueda_bench_options options = {
+        .op = RUEDA_BENCH_ALLREDUCE,
+        .dtype = RUEDA_FLOAT32,
+        .reduction = RUEDA_SUM,
+    };
+    bool has_op = false;
+
+    for (int i = 0; i < argc;) {
+        if (argv[i][0] == '-') {
+            const int used = parse_option(argc - i, argv + i, &options, words);
+
+            if (used == 0)
+                return false;
+            i += used;
+            continue;
+        }
+        if (has_op) {
+            rueda_text_set(words, "one operation at a time, not '%.64s' too",
+                           argv[i]);
+            return false;
+        }
+        if (find("operation", argv[i], op_names, words) < 0)
+            return false;
+        has_op = rueda_bench_op_parse(argv[i], &options.op);
+        i++;
+    }
+    set_range(&options);
+    if (!options.is_help && !is_consistent(&options, words))
+        return false;
+    *out_options = options;
+    return true;
+}

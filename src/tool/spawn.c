@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "tool/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ARGS_MAX 24
+
+/* The words of a command line, texts of its own among them. */
+struct line {
+    char *argv[ARGS_MAX];
+    int argc;
+    char self[4096];
+    char numbers[4][16];
+    char job[RUEDA_CONTROL_NAME + 16];
+};
+
+static void say(struct line *line, const char *word)
+{
+    line->argv[line->argc++] = (char *)word;
+    line->argv[line->argc] = NULL;
+}
+
+static const char *number(struct line *line, int i, int value)
+{
+    snprintf(line->numbers[i], sizeof(line->numbers[i]), "%d", value);
+    return line->numbers[i];
+}
+
+static void say_launcher(struct line *line, const struct rueda_group *group)
+{
+    if (group->launch == RUEDA_LAUNCH_OPENMPI) {
+        say(line, "mpirun.openmpi");
+        say(line, "--allow-run-as-root");
+        say(line, "--bind-to");
+        say(line, "none");
+        if (group->is_crowded)
+            say(line, "--oversubscribe");
+    } else {
+        say(line, "mpirun.mpich");
+    }
+    say(line, "-np");
+    say(line, number(line, 0, group->size));
+}
+
+static bool compose(struct line *line, const struct rueda_group *group,
+                    const struct rueda_hub *hub, int rank)
+{
+    static const char *const systems[] = {
+        [RUEDA_LAUNCH_PROCESSES] = "rueda",
+        [RUEDA_LAUNCH_THREADS] = "threads",
+        [RUEDA_LAUNCH_OPENMPI] = "openmpi",
+        [RUEDA_LAUNCH_MPICH] = "mpich",
+    };
+    const ssize_t len =
+        readlink("/proc/self/exe", line->self, sizeof(line->self) - 1);
+
+    if (len < 0)
+        return false;
+    line->self[len] = '\0';
+    line->argc = 0;
+    if (group->launch == RUEDA_LAUNCH_OPENMPI ||
+        group->launch == RUEDA_LAUNCH_MPICH)
+        say_launcher(line, group);
+    say(line, line->self);
+    say(line, "bench-worker");
+    say(line, hub->name);
+    say(line, number(line, 1, group->number));
+    say(line, systems[group->launch]);
+    say(line, number(line, 2, rank));
+    say(line, number(line, 3, group->size));
+    /* The job's name fits RUEDA_JOB and differs between groups. */
+    snprintf(line->job, sizeof(line->job), "bench-%d-%d", (int)getpid(),
+             group->number);
+    say(line, line->job);
+    say(line, group->is_bound ? "core" : "none");
+    return true;
+}
+
+static void set_environment(const struct rueda_group *group)
+{
+    /* Rank and size are on the command line. */
+    unsetenv("RUEDA_RANK");
+    unsetenv("RUEDA_SIZE");
+    if (group->transport != NULL)
+        setenv("RUEDA_TRANSPORT", group->transport, 1);
+    if (group->algo[0] != '\0')
+        setenv("RUEDA_ALGO", group->algo, 1);
+}
+
+/* The child until exec. Its own process group keeps a Ctrl-C of the terminal
+ * from it: the coordinator sees to its end. */
+static _Noreturn void become(const struct line *line,
+                             const struct rueda_group *group, pid_t parent)
+{
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    sigset_t none;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(127);
+    setpgid(0, 0);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (null >= 0)
+        dup2(null, STDIN_FILENO);
+    if (group->log_fd >= 0) {
+        dup2(group->log_fd, STDOUT_FILENO);
+        dup2(group->log_fd, STDERR_FILENO);
+    } else {
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+    }
+    set_environment(group);
+    execvp(line->argv[0], line->argv);
+    dprintf(STDERR_FILENO, "%s: %s\n", line->argv[0], strerror(errno));
+    _exit(127);
+}
+
+static pid_t start(struct line *line, const struct rueda_group *group)
+{
+    const pid_t parent = getpid();
+    pid_t child;
+
+    /* What stands in the buffers would be printed by the child as well. */
+    fflush(NULL);
+    child = fork();
+    if (child == 0)
+        become(line, group, parent);
+    return child;
+}
+
+bool rueda_spawn(struct rueda_group *group, const struct rueda_hub *hub)
+{
+    const int count = group->launch == RUEDA_LAUNCH_PROCESSES ? group->size : 1;
+    struct line line;
+
+    group->child_count = 0;
+    group->log_fd = -1;
+    if (group->launch == RUEDA_LAUNCH_OPENMPI ||
+        group->launch == RUEDA_LAUNCH_MPICH) {
+        group->log_fd = memfd_create("rueda-bench-log", MFD_CLOEXEC);
+        if (group->log_fd >= 0)
+            fcntl(group->log_fd, F_SETFL, O_APPEND);
+    }
+    for (int rank = 0; rank < count; rank++) {
+        pid_t child = -1;
+
+        if (compose(&line, group, hub, rank))
+            child = start(&line, group);
+        if (child < 0) {
+            rueda_text_set(&group->words, "cannot start rank %d: %s", rank,
+                           strerror(errno));
+            return false;
+        }
+        group->children[group->child_count++] = child;
+    }
+    return true;
+}
+
+void rueda_spawn_epitaph(int status, char *words, size_t room)
+{
+    if (WIFSIGNALED(status))
+        snprintf(words, room, "was killed by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(words, room, "ended with exit code %d", WEXITSTATUS(status));
+}
+
+void rueda_spawn_last_words(const struct rueda_group *group, char *words,
+                            size_t room)
+{
+    const off_t end = group->log_fd < 0 ? 0 : lseek(group->log_fd, 0, SEEK_END);
+    const off_t start = end > (off_t)room - 1 ? end - (off_t)room + 1 : 0;
+    ssize_t len = 0;
+    size_t out = 0;
+
+    if (end > 0)
+        len = pread(group->log_fd, words, (size_t)(end - start), start);
+    /* Lines become sentences, rulers and blanks go. */
+    for (ssize_t i = 0; i < len; i++) {
+        const char c = words[i] == '\n' || words[i] == '\t' ? ' ' : words[i];
+
+        if (out > 0 && c == words[out - 1] && (c == ' ' || c == '-'))
+            continue;
+        words[out++] = c;
+    }
+    words[out] = '\0';
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the processes of a group come about: ranks by fork and exec of this
+ * program, or an mpirun that starts them.
+ */
+#ifndef RUEDA_TOOL_SPAWN_H
+#define RUEDA_TOOL_SPAWN_H
+
+#include "tool/group.h"
+
+/* Fill in children, child_count and log_fd. On failure words says why, and
+ * those that were started are in children. */
+bool rueda_spawn(struct rueda_group *group, const struct rueda_hub *hub);
+
+/* How a child ended that waitpid() has reaped, in words. */
+void rueda_spawn_epitaph(int status, char *words, size_t room);
+
+/* The last lines of what an mpirun printed, on one line. */
+void rueda_spawn_last_words(const struct rueda_group *group, char *words,
+                            size_t room);
+
+#endif /* RUEDA_TOOL_SPAWN_H */

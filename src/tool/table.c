@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tool/table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tool/library.h"
+#include "tool/size.h"
+
+static void print_machine(const struct rueda_bench *bench)
+{
+    const struct rueda_machine *machine = &bench->machine;
+    char total[RUEDA_SIZE_TEXT];
+    char left[RUEDA_SIZE_TEXT];
+
+    printf("# machine     %s, %d cores (%d usable), %s\n", machine->cpu,
+           machine->cpus, machine->usable, machine->caches);
+    printf("# memory      %s, %s free\n",
+           rueda_size_words(machine->memory_total, total),
+           rueda_size_words(machine->memory_free, left));
+    printf("# kernels     %s\n", rueda_library_kernels());
+}
+
+static void print_settings(const struct rueda_bench *bench)
+{
+    const struct rueda_bench_options *options = &bench->options;
+    const rueda_launch launch = bench->sides[0].group->launch;
+
+    printf("# ranks       %d %s on this host, %s\n", bench->np,
+           launch == RUEDA_LAUNCH_THREADS ? "threads" : "processes",
+           options->is_bound ? "rank r of every side bound to core r"
+                             : "affinity left alone");
+    printf("# settings    transport %s, algorithm %s, %s, %s, %s memory\n",
+           options->transport != NULL ? options->transport : "auto",
+           options->is_tune        ? "each in turn"
+           : options->algo != NULL ? options->algo
+                                   : "auto",
+           rueda_dtype_str(options->dtype),
+           rueda_reduction_str(options->reduction),
+           options->is_shared ? "shared" : "private");
+}
+
+static void print_peers(const struct rueda_bench *bench)
+{
+    if (bench->side_count < 2 || bench->options.is_tune)
+        return;
+    printf("# peers      ");
+    for (int i = 1; i < bench->side_count; i++) {
+        const struct rueda_side *side = &bench->sides[i];
+
+        printf("%s %s", i == 1 ? "" : ",",
+               side->is_copy ? "memcpy by every rank at once"
+                             : side->group->version);
+        if (side->group->launch == RUEDA_LAUNCH_OPENMPI)
+            printf(" (--bind-to none%s)",
+                   side->group->is_crowded ? " --oversubscribe" : "");
+    }
+    printf("\n");
+}
+
+static void print_line_latency(struct rueda_bench *bench, const char *when)
+{
+    int cpus[2];
+    const double line = rueda_measure_line(bench, cpus);
+
+    if (bench->np < 2)
+        return;
+    if (isnan(line))
+        printf("# cache line  could not be measured %s\n", when);
+    else
+        printf("# cache line  %.0f ns one way between rank 0 (core %d) and "
+               "rank 1 (core %d), %s\n",
+               line * 1e9, cpus[0], cpus[1], when);
+}
+
+static void print_columns(const struct rueda_bench *bench)
+{
+    if (bench->options.is_tune) {
+        printf("%12s", "bytes");
+        for (int i = 0; i < bench->side_count; i++)
+            printf(" %11.11s", bench->sides[i].name);
+        printf("  best\n");
+        return;
+    }
+    printf("%12s %11s %11s %11s %9s %9s", "bytes", "median us", "p99 us",
+           "best us", "algbw", "busbw");
+    for (int i = 1; i < bench->side_count; i++) {
+        char title[16];
+
+        snprintf(title, sizeof(title), "vs %.9s", bench->sides[i].name);
+        printf(" %12s", title);
+    }
+    printf("\n");
+}
+
+void rueda_table_head(struct rueda_bench *bench)
+{
+    printf("# rueda %s bench %s\n", rueda_version(),
+           rueda_bench_op_str(bench->options.op));
+    print_machine(bench);
+    print_settings(bench);
+    print_peers(bench);
+    print_line_latency(bench, "before");
+    print_columns(bench);
+    fflush(stdout);
+}
+
+void rueda_table_row(const struct rueda_bench *bench,
+                     const struct rueda_row *row)
+{
+    printf("%12zu %11.2f %11.2f %11.2f %9.3f %9.3f", row->bytes,
+           row->median * 1e6, row->p99 * 1e6, row->best * 1e6,
+           row->algbw * 1e-9, row->busbw * 1e-9);
+    for (int i = 1; i < bench->side_count; i++) {
+        const double ratio = row->sides[i].ratio;
+
+        if (isnan(ratio))
+            printf(" %12s", "-");
+        else
+            printf(" %12.*f", ratio < 0.1 ? 4 : 2, ratio);
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+void rueda_table_foot(struct rueda_bench *bench)
+{
+    print_line_latency(bench, "after");
+    printf("# algbw, busbw in GB/s. Every answer was checked.");
+    if (bench->side_count > 1 && !bench->options.is_tune)
+        printf(" vs: the peer's time over ours, median of\n# the rounds; "
+               "above 1 rueda is faster.");
+    printf("\n");
+    fflush(stdout);
+}

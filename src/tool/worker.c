@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker does for each command; worker_main.c is its process. */
+#include "tool/worker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool/clock.h"
+#include "tool/probe.h"
+
+static void fail(struct rueda_worker *worker, struct rueda_reply *reply)
+{
+    reply->is_ok = false;
+    snprintf(reply->words, sizeof(reply->words), "%.380s",
+             worker->system->words.chars);
+}
+
+static void release(struct rueda_worker *worker)
+{
+    struct rueda_system *system = worker->system;
+    const bool is_shared = worker->work.is_shared;
+
+    if (worker->recv != NULL)
+        system->ops->release(system, worker->recv, is_shared);
+    if (worker->send != NULL)
+        system->ops->release(system, worker->send, is_shared);
+    free(worker->copy);
+    worker->recv = NULL;
+    worker->send = NULL;
+    worker->copy = NULL;
+}
+
+static void prepare(struct rueda_worker *worker,
+                    const struct rueda_command *command,
+                    struct rueda_reply *reply)
+{
+    struct rueda_system *system = worker->system;
+    const struct rueda_case *work = &command->work;
+    const size_t send_bytes = rueda_case_send_bytes(work);
+
+    release(worker);
+    worker->work = *work;
+    worker->recv = system->ops->alloc(system, rueda_case_recv_bytes(work),
+                                      work->is_shared);
+    if (send_bytes != 0)
+        worker->send = system->ops->alloc(system, send_bytes, work->is_shared);
+    if (worker->recv == NULL || (send_bytes != 0 && worker->send == NULL)) {
+        fail(worker, reply);
+        return;
+    }
+    rueda_case_fill(work, system->rank, worker->send, worker->recv);
+    if (!system->ops->prepare(system, work, worker->send, worker->recv))
+        fail(worker, reply);
+}
+
+/* The time of one iteration of a batch. False where the system fails; a wrong
+ * answer is noted in the reply, and the run goes on, for the others' sake. */
+static bool run_batch(struct rueda_worker *worker, unsigned iterations,
+                      struct rueda_reply *reply, double *out_seconds)
+{
+    struct rueda_system *system = worker->system;
+    double start;
+
+    rueda_case_refill(&worker->work, system->rank, worker->recv);
+    if (!system->ops->barrier(system))
+        return false;
+    start = rueda_clock();
+    for (unsigned i = 0; i < iterations; i++)
+        if (!system->ops->run(system, i))
+            return false;
+    *out_seconds = (rueda_clock() - start) / iterations;
+    if (reply->is_ok &&
+        !rueda_case_check(&worker->work, system->rank, iterations, worker->recv,
+                          reply->words, sizeof(reply->words)))
+        reply->is_ok = false;
+    return true;
+}
+
+/* The last barrier lets every rank finish what others need of it before it
+ * blocks in recv(), where it makes no progress. */
+static void run(struct rueda_worker *worker,
+                const struct rueda_command *command, struct rueda_reply *reply)
+{
+    struct rueda_system *system = worker->system;
+    bool is_well = true;
+    double ignored;
+
+    for (uint32_t i = 0; i < command->warmups && is_well; i++)
+        is_well = run_batch(worker, command->iterations, reply, &ignored);
+    for (uint32_t i = 0; i < command->batches && is_well; i++) {
+        is_well =
+            run_batch(worker, command->iterations, reply, &reply->seconds[i]);
+        reply->count = i + 1;
+    }
+    if (!is_well || !system->ops->barrier(system))
+        fail(worker, reply);
+}
+
+static bool get_copy_buffers(struct rueda_worker *worker)
+{
+    worker->copy_bytes = rueda_case_bytes(&worker->work);
+    if (worker->copy != NULL)
+        return true;
+    worker->copy = rueda_system_private(worker->system, 2 * worker->copy_bytes);
+    if (worker->copy == NULL)
+        return false;
+    memset(worker->copy, 1, 2 * worker->copy_bytes);
+    return true;
+}
+
+/* memcpy of the same bytes, on all ranks at the same time. */
+static void copy(struct rueda_worker *worker,
+                 const struct rueda_command *command, struct rueda_reply *reply)
+{
+    /* Called through a pointer that could change, so that it is called. */
+    void *(*volatile call)(void *, const void *, size_t) = memcpy;
+    struct rueda_system *system = worker->system;
+
+    if (!get_copy_buffers(worker)) {
+        fail(worker, reply);
+        return;
+    }
+    for (uint32_t i = 0; i < command->batches; i++) {
+        double start;
+
+        if (!system->ops->barrier(system)) {
+            fail(worker, reply);
+            return;
+        }
+        start = rueda_clock();
+        for (uint32_t j = 0; j < command->iterations; j++)
+            call(worker->copy, worker->copy + worker->copy_bytes,
+                 worker->copy_bytes);
+        reply->seconds[i] = (rueda_clock() - start) / command->iterations;
+    }
+    reply->count = command->batches;
+    if (!system->ops->barrier(system))
+        fail(worker, reply);
+}
+
+static void probe(struct rueda_worker *worker,
+                  const struct rueda_command *command,
+                  struct rueda_reply *reply)
+{
+    struct rueda_probe_result result;
+
+    if (worker->system->rank > 1)
+        return;
+    if (!rueda_probe_run(command->path, worker->system->rank, &result,
+                         &worker->system->words)) {
+        fail(worker, reply);
+        return;
+    }
+    reply->cpu = result.cpu;
+    reply->seconds[0] = result.seconds;
+    reply->count = 1;
+}
+
+void rueda_worker_do(struct rueda_worker *worker,
+                     const struct rueda_command *command,
+                     struct rueda_reply *out_reply)
+{
+    const double start = rueda_clock();
+
+    memset(out_reply, 0, sizeof(*out_reply));
+    out_reply->is_ok = true;
+    out_reply->rank = worker->system->rank;
+    switch (command->kind) {
+    case RUEDA_COMMAND_PREPARE:
+        prepare(worker, command, out_reply);
+        break;
+    case RUEDA_COMMAND_RUN:
+        run(worker, command, out_reply);
+        break;
+    case RUEDA_COMMAND_COPY:
+        copy(worker, command, out_reply);
+        break;
+    case RUEDA_COMMAND_PROBE:
+        probe(worker, command, out_reply);
+        break;
+    case RUEDA_COMMAND_QUIT:
+        break;
+    }
+    out_reply->wall = rueda_clock() - start;
+}
+
+void rueda_worker_fini(struct rueda_worker *worker)
+{
+    release(worker);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One rank of a system under test, which does what the coordinator commands.
+ */
+#ifndef RUEDA_TOOL_WORKER_H
+#define RUEDA_TOOL_WORKER_H
+
+#include "tool/control.h"
+#include "tool/system.h"
+
+/* Belongs to one thread. All zero but for system to begin with. */
+struct rueda_worker {
+    struct rueda_system *system; /* borrowed */
+    struct rueda_case work;
+    void *send;
+    void *recv;
+    char *copy; /* two buffers for memcpy, one after the other */
+    size_t copy_bytes;
+};
+
+/* Bind the calling thread to the rank-th core that it may use. */
+void rueda_worker_bind(int rank);
+
+/* Do one command and write its reply. Ranks must be given the same commands in
+ * the same order. */
+void rueda_worker_do(struct rueda_worker *worker,
+                     const struct rueda_command *command,
+                     struct rueda_reply *out_reply);
+
+/* Free the buffers. */
+void rueda_worker_fini(struct rueda_worker *worker);
+
+/*
+ * The program as a worker: `rueda bench-worker NAME GROUP SYSTEM RANK SIZE JOB
+ * BIND` reaches the coordinator at NAME as a member of its group GROUP. SYSTEM
+ * is "rueda", "threads" (all ranks in this process), "openmpi" or "mpich"; the
+ * MPI ones find rank and size themselves. Returns the exit code.
+ */
+int rueda_worker_main(int argc, char **argv);
+
+#endif /* RUEDA_TOOL_WORKER_H */

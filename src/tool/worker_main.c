@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "tool/worker.h"
+
+struct place {
+    const char *socket;
+    int group;
+    const char *system;
+    int rank;
+    int size;
+    const char *job;
+    bool is_bound;
+};
+
+void rueda_worker_bind(int rank)
+{
+    cpu_set_t usable;
+    cpu_set_t mine;
+    int left;
+
+    if (sched_getaffinity(0, sizeof(usable), &usable) != 0)
+        return;
+    left = rank % CPU_COUNT(&usable);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &usable) || left-- > 0)
+            continue;
+        CPU_ZERO(&mine);
+        CPU_SET(cpu, &mine);
+        sched_setaffinity(0, sizeof(mine), &mine);
+        return;
+    }
+}
+
+/* Tell the coordinator who is there, or why not. */
+static bool greet(int fd, const struct place *place,
+                  const struct rueda_system *system,
+                  const struct rueda_text *words)
+{
+    struct rueda_hello hello = {
+        .group = place->group,
+        .rank = system != NULL ? system->rank : place->rank,
+        .is_ok = system != NULL,
+    };
+
+    snprintf(hello.words, sizeof(hello.words), "%.250s",
+             system != NULL ? system->version : words->chars);
+    return rueda_control_send(fd, &hello, sizeof(hello));
+}
+
+/* Do commands until the coordinator says quit, or is gone. */
+static int serve(int fd, const struct place *place, struct rueda_system *system)
+{
+    struct rueda_worker worker = {.system = system};
+    struct rueda_command command;
+    struct rueda_reply reply;
+    int code = EXIT_FAILURE;
+
+    if (place->is_bound)
+        rueda_worker_bind(system->rank);
+    while (rueda_control_recv(fd, &command, sizeof(command))) {
+        rueda_worker_do(&worker, &command, &reply);
+        if (command.kind == RUEDA_COMMAND_QUIT)
+            code = EXIT_SUCCESS;
+        if (!rueda_control_send(fd, &reply, sizeof(reply)) ||
+            command.kind == RUEDA_COMMAND_QUIT)
+            break;
+    }
+    rueda_worker_fini(&worker);
+    return code;
+}
+
+/* One rank from beginning to end; system is taken, NULL: it failed with these
+ * words. */
+static int be_rank(const struct place *place, struct rueda_system *system,
+                   const struct rueda_text *words)
+{
+    const int fd = rueda_control_connect(place->socket);
+    int code = EXIT_FAILURE;
+
+    if (fd < 0)
+        fprintf(stderr,
+                "rueda: bench worker cannot reach its coordinator: "
+                "%s\n",
+                strerror(errno));
+    else if (greet(fd, place, system, words) && system != NULL)
+        code = serve(fd, place, system);
+    /* Without a coordinator there is nobody to wait for in close(). */
+    if (system != NULL && code == EXIT_SUCCESS)
+        system->ops->close(system);
+    if (fd >= 0)
+        close(fd);
+    return code;
+}
+
+struct thread {
+    pthread_t id;
+    const struct place *place;
+    rueda_ctx *ctx;
+    int code;
+};
+
+static void *thread_main(void *arg)
+{
+    struct thread *thread = arg;
+    struct rueda_text words = {""};
+    struct rueda_system *system = rueda_system_adopt(thread->ctx, &words);
+
+    thread->code = be_rank(thread->place, system, &words);
+    return NULL;
+}
+
+static int start_threads(struct thread *threads, int count)
+{
+    int started;
+    int code = EXIT_SUCCESS;
+
+    for (started = 0; started < count; started++)
+        if (pthread_create(&threads[started].id, NULL, thread_main,
+                           &threads[started]) != 0)
+            break;
+    if (started < count) {
+        /* Those that run wait for ever: the process ends with them. */
+        fprintf(stderr, "rueda: no thread for rank %d\n", started);
+        return EXIT_FAILURE;
+    }
+    for (int i = 0; i < count; i++) {
+        pthread_join(threads[i].id, NULL);
+        if (threads[i].code != EXIT_SUCCESS)
+            code = EXIT_FAILURE;
+    }
+    return code;
+}
+
+/* All ranks are threads of this process. */
+static int be_threads(const struct place *place)
+{
+    struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
+    struct rueda_text words = {""};
+    struct thread *threads = calloc((size_t)place->size, sizeof(*threads));
+    rueda_ctx **ctx = calloc((size_t)place->size, sizeof(*ctx));
+    char error[384] = "";
+    rueda_status status = RUEDA_ERR_NOMEM;
+    int code = EXIT_FAILURE;
+
+    args.error = error;
+    args.error_bytes = sizeof(error);
+    if (threads != NULL && ctx != NULL)
+        status = rueda_init_threads(place->size, &args, ctx);
+    if (status == RUEDA_OK) {
+        for (int i = 0; i < place->size; i++)
+            threads[i] = (struct thread){.place = place, .ctx = ctx[i]};
+        code = start_threads(threads, place->size);
+    } else {
+        rueda_text_set(&words, "%s%s%s", rueda_status_str(status),
+                       error[0] != '\0' ? ": " : "", error);
+        be_rank(place, NULL, &words);
+    }
+    free(ctx);
+    free(threads);
+    return code;
+}
+
+static int be_process(const struct place *place)
+{
+    struct rueda_text words = {""};
+    struct rueda_system *system;
+
+    if (strcmp(place->system, "rueda") == 0)
+        system =
+            rueda_system_rueda(place->rank, place->size, place->job, &words);
+    else
+        system = rueda_system_mpi(place->system, &words);
+    return be_rank(place, system, &words);
+}
+
+int rueda_worker_main(int argc, char **argv)
+{
+    struct place place;
+
+    if (argc != 7) {
+        fprintf(stderr, "rueda: bench-worker is started by rueda bench only\n");
+        return 2;
+    }
+    /* mpirun is the parent of its workers: they end with it. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    place = (struct place){
+        .socket = argv[0],
+        .group = atoi(argv[1]),
+        .system = argv[2],
+        .rank = atoi(argv[3]),
+        .size = atoi(argv[4]),
+        .job = argv[5],
+        .is_bound = strcmp(argv[6], "core") == 0,
+    };
+    if (place.size < 1 || place.size > 4096)
+        return 2;
+    return strcmp(place.system, "threads") == 0 ? be_threads(&place)
+                                                : be_process(&place);
+}
