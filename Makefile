@@ -1,0 +1,52 @@
+# The front door. Each target says its steps; the work is done in tools/.
+# "make help" lists them.
+
+.PHONY: all build demo test bench lint sanitize coverage wheel clean help
+# The stages share two cores and the folder .venv: one at a time, always.
+.NOTPARALLEL:
+
+all: build
+
+build: ## build the library, the programs and the tests (build/release)
+	@tools/setup build
+	@tools/build release
+
+demo: ## install in .venv, then measure two ranks against Open MPI and MPICH
+	@tools/setup build python peers
+	@tools/wheel --install
+	@echo '==> rueda bench allreduce'
+	@.venv/bin/rueda bench allreduce --np 2 --vs openmpi,mpich,memcpy
+
+test: ## build, install in .venv, and run all tests, of C and of Python
+	@tools/setup build python peers
+	@tools/build release
+	@tools/wheel --install
+	@tools/run-tests --preset release
+
+bench: ## measure every collective that rueda bench knows, with its peers
+	@tools/setup build python peers
+	@tools/wheel --install
+	@tools/bench
+
+lint: ## format, warnings, clang-tidy, cppcheck, house rules, ruff
+	@tools/setup build lint
+	@tools/lint
+
+sanitize: ## the C tests under ASan with UBSan, then under TSan
+	@tools/setup build sanitize
+	@tools/sanitize
+
+coverage: ## line coverage of the C tests; fails under 85 %
+	@tools/setup build coverage
+	@tools/coverage
+
+wheel: ## build dist/*.whl
+	@tools/setup build python
+	@tools/wheel
+
+clean: ## remove what was built; .venv stays
+	rm -rf build dist
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' \
+	    Makefile

@@ -1,0 +1,29 @@
+# Where things go: the usual places, or inside the Python package for a wheel.
+
+get_property(programs GLOBAL PROPERTY RUEDA_PROGRAMS)
+
+if(SKBUILD)
+    install(TARGETS rueda_shared LIBRARY DESTINATION rueda/lib)
+    install(FILES include/rueda/rueda.h DESTINATION rueda/include/rueda)
+    if(programs)
+        install(TARGETS ${programs} RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR})
+    endif()
+    return()
+endif()
+
+install(TARGETS rueda_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES include/rueda/rueda.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rueda)
+if(programs)
+    install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+configure_file(cmake/rueda.pc.in rueda.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/rueda.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+file(GLOB man_pages CONFIGURE_DEPENDS docs/man/*.[1-9])
+foreach(page IN LISTS man_pages)
+    string(REGEX REPLACE ".*\\.([1-9])$" "\\1" section ${page})
+    install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+endforeach()

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rueda: collectives and a run time for distributed training.
+
+The C library is part of this package. A program or an extension that wants to
+use it finds the header in :func:`get_include` and the library itself at
+:func:`get_library`::
+
+    cc hello.c -I$(python -c 'import rueda; print(rueda.get_include())') ...
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import metadata
+
+__all__ = ["__version__", "get_include", "get_library"]
+
+__version__: str = metadata.version("rueda")
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def get_include() -> str:
+    """Return the folder to give to a C compiler, as in ``-I``.
+
+    The header in it is included as ``<rueda/rueda.h>``.
+    """
+    return _inside("include", "rueda", "rueda.h", keep=1)
+
+
+def get_library() -> str:
+    """Return the path of ``librueda.so``, to link with or to load."""
+    return _inside("lib", "librueda.so", keep=2)
+
+
+def _inside(*parts: str, keep: int) -> str:
+    """Path made of the first ``keep`` parts, once all of them are seen to be there."""
+    whole = os.path.join(_HERE, *parts)
+    if not os.path.exists(whole):
+        raise FileNotFoundError(
+            f"{whole} is missing: this is a source tree or a damaged installation; "
+            "install the wheel, which carries the compiled library"
+        )
+    return os.path.join(_HERE, *parts[:keep])

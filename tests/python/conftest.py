@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests in Python share."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Callable
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def source_root() -> Path:
+    """The root of the source tree."""
+    return Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def need_tool() -> Callable[[str], str]:
+    """A function that finds a program, or skips the test.
+
+    Programs that were installed together with this Python come first. The
+    reason of the skip is what tools/run-tests knows a missing tool by.
+    """
+    beside_python = str(Path(sys.executable).parent)
+
+    def find(name: str) -> str:
+        path = shutil.which(name, path=beside_python) or shutil.which(name)
+        if path is None:
+            pytest.skip(f"missing tool: {name}")
+        return path
+
+    return find
