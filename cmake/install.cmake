@@ -18,6 +18,9 @@ if(programs)
     install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
+# Relative to the file itself, so that "cmake --install --prefix" stays true.
+file(RELATIVE_PATH pc_to_prefix
+     /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/rueda.pc.in rueda.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/rueda.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -4,12 +4,13 @@
  *
  * In round k rank r tells rank r + 2^k that it is here, and waits to hear the
  * same from rank r - 2^k, both modulo the number of ranks. After round k it has
- * heard, directly or not, of the 2^(k+1) - 1 ranks behind it. With five ranks
- * rank 4 hears of
+ * heard, directly or not, of the 2^(k+1) - 1 ranks behind it. With five ranks,
+ * rank 4
  *
- *      round 0   3
- *      round 1   2 (from 2, which has heard of 1)
- *      round 2   0 (from 0, which has heard of 4, 3, 2 and 1)
+ *      round   hears from   has heard of
+ *        0         3        3
+ *        1         2        3, 2, 1
+ *        2         0        all
  *
  * Cost: ceil(log2 size) rounds of one empty message, for any number of ranks.
  */

@@ -48,6 +48,15 @@ static struct rueda_direct *direct_of(struct rueda_task *task)
     return (struct rueda_direct *)task->state;
 }
 
+/* Has everybody read what was in my slot, or in my tiny line, before? */
+static bool may_write_slot(struct rueda_direct *direct)
+{
+    uint64_t block = direct->first + direct->turn;
+
+    return block + 3 < RUEDA_SLOTS ||
+           rueda_slab_all_posted(direct->slab, block + 3 - RUEDA_SLOTS);
+}
+
 /* ---- A few bytes ------------------------------------------------------ */
 
 static void finish_tiny(const struct rueda_direct *direct)
@@ -55,9 +64,10 @@ static void finish_tiny(const struct rueda_direct *direct)
     const struct rueda_coll *coll = direct->coll;
     const struct rueda_slab *slab = direct->slab;
     const void *sources[RUEDA_SEGMENT_MAX];
-    size_t which = direct->first % 2;
+    size_t which = direct->first % RUEDA_TINY_LINES;
 
-    if (coll->kind == RUEDA_BROADCAST && coll->root != slab->rank)
+    if (coll->kind == RUEDA_BROADCAST && coll->count > 0 &&
+        (coll->root != slab->rank || coll->recv != coll->send))
         memcpy(coll->recv, slab->lines[coll->root].tiny[which].bytes,
                coll->count * coll->elem_bytes);
     if (coll->kind != RUEDA_ALLREDUCE || coll->count == 0)
@@ -68,32 +78,40 @@ static void finish_tiny(const struct rueda_direct *direct)
                       slab->size, coll->count);
 }
 
-static rueda_status progress_tiny(struct rueda_direct *direct)
+/* Who has posted the block after a tiny one has read all lines of that. The
+ * root of a broadcast runs ahead of the others, so one has to look. */
+_Static_assert(RUEDA_TINY_LINES >= RUEDA_SLOTS - 2,
+               "a line is written again before all have read it");
+
+static rueda_status progress_tiny(struct rueda_task *task)
 {
+    struct rueda_direct *direct = direct_of(task);
+    const struct rueda_coll *coll = direct->coll;
+
+    if (direct->step == 0) {
+        if (!may_write_slot(direct))
+            return RUEDA_IN_PROGRESS;
+        rueda_slab_post_tiny(direct->slab, direct->first, coll->send,
+                             coll->count * coll->elem_bytes);
+        direct->step = 1;
+        task->moves++;
+    }
     if (!rueda_slab_all_tiny(direct->slab, direct->first))
         return RUEDA_IN_PROGRESS;
     finish_tiny(direct);
     return RUEDA_OK;
 }
 
-static rueda_status post_tiny(struct rueda_direct *direct, size_t bytes)
+static rueda_status start_tiny(struct rueda_task *task)
 {
+    struct rueda_direct *direct = direct_of(task);
+
     direct->mode = RUEDA_DIRECT_TINY;
     direct->slab->next = direct->first + 1;
-    rueda_slab_post_tiny(direct->slab, direct->first, direct->coll->send,
-                         bytes);
-    return progress_tiny(direct);
+    return progress_tiny(task);
 }
 
 /* ---- Blocks ----------------------------------------------------------- */
-
-static bool may_write_slot(struct rueda_direct *direct)
-{
-    uint64_t block = direct->first + direct->turn;
-
-    return block + 3 < RUEDA_SLOTS ||
-           rueda_slab_all_posted(direct->slab, block + 3 - RUEDA_SLOTS);
-}
 
 static bool publish_step(struct rueda_direct *direct)
 {
@@ -229,9 +247,11 @@ static rueda_status progress_notice(struct rueda_task *task)
         if (notice->blocks > blocks)
             blocks = notice->blocks;
     }
-    if (!is_shared)
+    if (!is_shared && blocks > 0)
         return start_blocks(task, blocks);
-    rueda_direct_reduce_shared(direct);
+    /* Nobody writes its next notice before all have read this one. */
+    if (is_shared)
+        rueda_direct_reduce_shared(direct);
     slab->next = direct->first + 1;
     rueda_slab_post(slab, direct->first);
     direct->mode = RUEDA_DIRECT_LAST;
@@ -284,7 +304,7 @@ static rueda_status direct_post(struct rueda_task *task)
     direct->first = slab->next;
     direct->chunk_bytes = chunk_of(slab);
     if (may_be_tiny && bytes <= RUEDA_TINY_BYTES)
-        return post_tiny(direct, bytes);
+        return start_tiny(task);
     direct->shape = shape_of(coll, bytes, slab->size);
     blocks = direct->shape->blocks(direct);
     if (direct->shape == &rueda_shape_allreduce || direct->shape->needs_notice)
@@ -298,7 +318,7 @@ static rueda_status direct_progress(struct rueda_task *task)
 
     switch (direct->mode) {
     case RUEDA_DIRECT_TINY:
-        return progress_tiny(direct);
+        return progress_tiny(task);
     case RUEDA_DIRECT_NOTICE:
         return progress_notice(task);
     case RUEDA_DIRECT_BLOCKS:

@@ -110,6 +110,7 @@ static rueda_status check_keep(const struct rueda_limits *limits,
     size_t bytes = args->count * rueda_dtype_size(args->dtype);
 
     if ((args->flags & RUEDA_KEEP_INPUT) == 0 || args->send != args->recv ||
+        (args->kind != RUEDA_ALLREDUCE && args->kind != RUEDA_BROADCAST) ||
         bytes <= limits->slab_bytes)
         return RUEDA_OK;
     rueda_text_set(error,
@@ -148,7 +149,7 @@ rueda_status rueda_check_coll(const struct rueda_limits *limits,
     else if ((extent.send > 0 && args->send == NULL) ||
              (extent.recv > 0 && args->recv == NULL))
         rueda_text_set(error, "%s with %s NULL", kind,
-                       args->recv == NULL ? "recv" : "send");
+                       extent.send > 0 && args->send == NULL ? "send" : "recv");
     else if (args->kind == RUEDA_ALLGATHER && args->recv_counts != NULL &&
              args->recv_counts[limits->rank] != args->count)
         rueda_text_set(error, "allgather of %zu elements, but recv_counts[%d] "

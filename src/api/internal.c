@@ -17,6 +17,20 @@ const char *rueda_internal_algo_name(size_t i, rueda_kind kind)
     return NULL;
 }
 
+bool rueda_internal_algo_needs_slab(const char *name)
+{
+    const struct rueda_algo *algo = rueda_algo_find(name);
+
+    return algo != NULL && algo->needs_slab;
+}
+
+const char *rueda_internal_kernels_find(const char *wanted)
+{
+    const struct rueda_kernels *kernels = rueda_host_kernels(wanted);
+
+    return kernels != NULL ? rueda_kernels_name(kernels) : NULL;
+}
+
 const char *rueda_internal_kernels(const rueda_ctx *ctx)
 {
     return rueda_kernels_name(ctx->engine.place.kernels);

@@ -8,6 +8,13 @@
 /* The i-th algorithm that can do this kind, or NULL after the last. */
 const char *rueda_internal_algo_name(size_t i, rueda_kind kind);
 
+/* Does it run only where all ranks share memory? False for unknown names. */
+bool rueda_internal_algo_needs_slab(const char *name);
+
+/* The vector kernels of that name, or the best ones for NULL: their name, or
+ * NULL where this CPU cannot run them. */
+const char *rueda_internal_kernels_find(const char *wanted);
+
 /* The vector kernels that this context adds with: "avx2". */
 const char *rueda_internal_kernels(const rueda_ctx *ctx);
 

@@ -5,6 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* About thirty years: no time that is made of a setting, in nanoseconds, gets
+ * out of 64 bits. */
+#define MOST_MS     ((int64_t)1000000000000)
+#define MOST_MICROS (MOST_MS * 1000)
+
 static bool parse_whole(const char *value, int64_t *out)
 {
     char *end;
@@ -37,7 +42,8 @@ static bool parse_micros(const char *value, void *out)
         *micros = -1;
         return true;
     }
-    return parse_whole(value, micros) && *micros >= 0;
+    return parse_whole(value, micros) && *micros >= 0 &&
+           *micros <= MOST_MICROS;
 }
 
 /* Seconds by default; "500ms", "30s", "5m" and "1h" are said with their unit.
@@ -51,10 +57,12 @@ static bool parse_duration(const char *value, void *out)
     char *end;
     double number = strtod(value, &end);
 
-    if (end == value || !(number >= 0) || number > 1e9)
+    if (end == value || !(number >= 0))
         return false;
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (strcmp(end, units[i].unit) == 0) {
+            if (number * units[i].ms > (double)MOST_MS)
+                return false;
             *(int64_t *)out = (int64_t)(number * units[i].ms);
             return true;
         }

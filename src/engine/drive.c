@@ -20,7 +20,7 @@
 #include "os/thread.h"
 
 /* How long to wait awake, where there are cores enough and where not. */
-#define SPIN_NS          50000
+#define SPIN_NS          5000
 #define YIELD_NS         1000000
 #define YIELD_CROWDED_NS 2000000
 
@@ -50,7 +50,10 @@ static void release(struct rueda_engine *engine)
         pthread_cond_broadcast(&engine->changed);
         pthread_mutex_unlock(&engine->lock);
     }
-    if (!is_idle && atomic_load(&engine->callers) == 0)
+    /* What came since we looked was told to the background thread while we
+     * still held the token. */
+    if ((!is_idle || rueda_op_queue_has_news(&engine->queue)) &&
+        atomic_load(&engine->callers) == 0)
         tell_thread(engine);
 }
 
@@ -64,15 +67,25 @@ static bool is_enough(struct rueda_engine *engine, struct rueda_op *op)
            rueda_op_peek(&engine->queue) == NULL;
 }
 
+/* Is somebody gone without whom the running operation cannot end? In shared
+ * memory everybody waits for everybody. Messages are lost with their endpoint,
+ * so who left in good order is not held against anybody here. */
+static bool is_spoilt(const struct rueda_engine *engine)
+{
+    return engine->running != NULL &&
+           rueda_segment_has_gone(engine->job->segment,
+                                  engine->task.algo->needs_slab);
+}
+
 /* Nothing has moved for long: sleep until somebody has news. A peer that is
- * gone may have done its part before, so there is one more turn before that is
- * held against it. */
+ * gone may have done its part before, so there is one more turn after that is
+ * seen and before it is held against it. */
 static void sleep_for_news(struct rueda_engine *engine, struct rueda_op *op,
                            int64_t deadline_ns)
 {
     struct rueda_segment *segment = engine->job->segment;
     int64_t timeout = -1;
-    struct rueda_text gone = {{0}};
+    bool has_lost;
 
     if (deadline_ns >= 0) {
         timeout = deadline_ns - rueda_clock_ns();
@@ -80,23 +93,18 @@ static void sleep_for_news(struct rueda_engine *engine, struct rueda_op *op,
             timeout = 0;
     }
     rueda_segment_arm(segment);
+    has_lost = is_spoilt(engine);
     if (engine_turn(engine) || is_enough(engine, op) ||
         rueda_op_queue_has_news(&engine->queue)) {
         rueda_segment_disarm(segment);
         return;
     }
-    if (rueda_segment_first_gone(segment, &gone) < 0) {
+    if (!has_lost) {
         rueda_segment_wait(segment, timeout);
         return;
     }
     rueda_segment_disarm(segment);
-    if (engine->running == NULL)
-        return;
-    rueda_text_set(&engine->error, "%s while rank %d was in %s number %llu",
-                   gone.chars, engine->job->rank,
-                   rueda_kind_str(engine->task.coll.kind),
-                   (unsigned long long)engine->task.tag.sequence);
-    rueda_engine_fail(engine, RUEDA_ERR_PEER_LOST);
+    rueda_engine_fail_by_peer(engine, -1);
 }
 
 static void drive(struct rueda_engine *engine, struct rueda_op *op,

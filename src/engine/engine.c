@@ -6,12 +6,14 @@
 
 #include <string.h>
 
+#include "base/fence.h"
 #include "base/log.h"
 
-/* Where pieces are added, a sum that fits no slab cannot be kept apart. */
+/* The other kinds do not write their input, not even in place. */
 static bool must_keep(const struct rueda_coll_args *args)
 {
-    return (args->flags & RUEDA_KEEP_INPUT) != 0 && args->send == args->recv;
+    return (args->flags & RUEDA_KEEP_INPUT) != 0 && args->send == args->recv &&
+           (args->kind == RUEDA_ALLREDUCE || args->kind == RUEDA_BROADCAST);
 }
 
 /* What the algorithms see of an operation. */
@@ -31,7 +33,7 @@ static void fill_in(struct rueda_engine *engine,
         .elem_bytes = rueda_dtype_size(args->dtype),
         .send = args->send,
         .recv = must_keep(args) ? engine->keep : args->recv,
-        .count = args->count,
+        .count = args->kind == RUEDA_BARRIER ? 0 : args->count,
         .send_counts = args->send_counts,
         .recv_counts = args->recv_counts,
     };
@@ -60,8 +62,10 @@ static void deliver(struct rueda_engine *engine, struct rueda_op *op,
     if (status == RUEDA_OK && must_keep(&op->args))
         memcpy(op->args.recv, engine->keep,
                op->args.count * rueda_dtype_size(op->args.dtype));
-    /* Release: who reads the status sees the result. */
+    /* Release: who reads the status sees the result. The fence: either we see
+     * who has parked, or it sees the status. */
     atomic_store_explicit(&op->status, status, memory_order_release);
+    rueda_fence();
     if (atomic_load(&engine->parked) > 0) {
         pthread_mutex_lock(&engine->lock);
         pthread_cond_broadcast(&engine->changed);
@@ -91,6 +95,7 @@ void rueda_engine_fail(struct rueda_engine *engine, rueda_status status)
         rueda_text_set(&engine->error, "%s", rueda_status_str(status));
         log_error("%s", engine->error.chars);
         atomic_store(&engine->failed, status);
+        rueda_segment_fail(engine->job->segment);
     }
     status = (rueda_status)atomic_load(&engine->failed);
     if (engine->running != NULL)
@@ -99,24 +104,35 @@ void rueda_engine_fail(struct rueda_engine *engine, rueda_status status)
         deliver(engine, op, status);
 }
 
-/* A connection is lost: say who it was. */
-static void fail_by_peer(struct rueda_engine *engine, int peer)
+void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer)
 {
-    rueda_segment_watch(engine->job->segment);
-    if (rueda_segment_first_gone(engine->job->segment, &engine->error) < 0)
-        rueda_text_set(&engine->error, "the connection with rank %d is lost",
-                       peer);
+    struct rueda_segment *segment = engine->job->segment;
+    struct rueda_text gone = {{0}};
+
+    rueda_segment_watch(segment);
+    if (rueda_segment_first_gone(segment, &gone) < 0)
+        rueda_text_set(&gone, "the connection with rank %d is lost", peer);
+    rueda_text_set(&engine->error, "%s while rank %d was in %s number %llu",
+                   gone.chars, engine->job->rank,
+                   rueda_kind_str(engine->task.coll.kind),
+                   (unsigned long long)engine->task.tag.sequence);
     rueda_engine_fail(engine, RUEDA_ERR_PEER_LOST);
 }
 
+/*
+ * A peer that is lost is no failure by itself, as it may have done its part
+ * before: if this operation still needs it, then its requests have ended, and
+ * the algorithm says so.
+ */
 bool engine_turn(struct rueda_engine *engine)
 {
     struct rueda_task *task = &engine->task;
     struct rueda_op *op = rueda_op_peek(&engine->queue);
+    bool is_first = engine->running == NULL;
     rueda_status status = RUEDA_IN_PROGRESS;
     rueda_status messages;
     uint64_t moves;
-    int peer;
+    int peer = -1;
 
     if (op == NULL)
         return false;
@@ -126,20 +142,15 @@ bool engine_turn(struct rueda_engine *engine)
     }
     moves = task->moves;
     messages = rueda_mesh_progress(&engine->job->mesh, &peer);
-    if (messages < 0) {
-        fail_by_peer(engine, peer);
-        return true;
-    }
-    if (engine->running == NULL)
-        status = start(engine, op);
-    else
-        status = task->algo->progress(task);
-    if (status < 0)
+    status = is_first ? start(engine, op) : task->algo->progress(task);
+    if (status == RUEDA_ERR_PEER_LOST)
+        rueda_engine_fail_by_peer(engine, peer);
+    else if (status < 0)
         rueda_engine_fail(engine, status);
     else if (status == RUEDA_OK)
         finish(engine, RUEDA_OK);
     if (engine->job->hub != NULL && engine->job->mesh.open_count > 0)
         rueda_segment_notify_all(engine->job->segment);
-    return status != RUEDA_IN_PROGRESS || messages == RUEDA_OK ||
+    return is_first || status != RUEDA_IN_PROGRESS || messages == RUEDA_OK ||
            task->moves != moves;
 }

@@ -86,4 +86,8 @@ bool engine_turn(struct rueda_engine *engine);
  * of the token. */
 void rueda_engine_fail(struct rueda_engine *engine, rueda_status status);
 
+/* The same, with RUEDA_ERR_PEER_LOST and words that say who is gone; peer is
+ * whose connection was lost, if nobody is found. An operation is running. */
+void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer);
+
 #endif /* RUEDA_ENGINE_ENGINE_H */

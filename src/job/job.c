@@ -13,6 +13,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/machine.h"
+#include "os/memory.h"
 #include "segment/meet.h"
 #include "transport/loop/loop.h"
 #include "transport/shm/shm.h"
@@ -27,13 +28,16 @@
  * next one is published; and it should be long enough that the signals around
  * it, a few cache lines each, do not count.
  */
-static size_t block_bytes(const struct rueda_config *config)
+static size_t block_bytes(const struct rueda_config *config, int size)
 {
+    size_t least = (size_t)size * RUEDA_CACHE_LINE; /* a line for each rank */
     struct rueda_caches caches;
     size_t block = LEAST_BLOCK;
 
-    if (config->block_bytes > 0)
-        return config->block_bytes & ~((size_t)4095);
+    if (config->block_bytes > 0) {
+        block = config->block_bytes > least ? config->block_bytes : least;
+        return (block + RUEDA_PAGE_BYTES - 1) & ~(RUEDA_PAGE_BYTES - 1);
+    }
     rueda_machine_caches(&caches);
     while (block < MOST_BLOCK && block * 4 < caches.l2_bytes)
         block *= 2;
@@ -73,7 +77,7 @@ static rueda_status agree(const struct rueda_config *config,
     status = algo_text(config, agreement->algo, sizeof(agreement->algo), error);
     if (status != RUEDA_OK)
         return status;
-    agreement->block_bytes = block_bytes(config);
+    agreement->block_bytes = block_bytes(config, segment->size);
     status = rueda_segment_alloc(
         segment, rueda_slab_bytes(segment->size, agreement->block_bytes), &slab,
         error);
@@ -274,10 +278,11 @@ out_free:
 void rueda_job_close(struct rueda_job *job)
 {
     rueda_mesh_fini(&job->mesh);
-    rueda_segment_close(job->segment);
-    if (job->hub != NULL) {
+    if (job->hub != NULL)
         rueda_loop_hub_leave(job->hub, job->rank);
+    /* Wakes the others, who then find everything closed. */
+    rueda_segment_close(job->segment);
+    if (job->hub != NULL)
         rueda_loop_hub_release(job->hub);
-    }
     free(job);
 }

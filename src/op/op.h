@@ -65,7 +65,7 @@ struct rueda_op *rueda_op_peek(struct rueda_op_queue *queue);
 /* Take out the oldest, which there is. */
 void rueda_op_pop(struct rueda_op_queue *queue);
 
-/* Is there any, also one that just arrived? Any thread, as a hint. */
+/* Has any arrived since the last peek? Any thread, as a hint. */
 bool rueda_op_queue_has_news(const struct rueda_op_queue *queue);
 
 static inline rueda_status rueda_op_status(const struct rueda_op *op)

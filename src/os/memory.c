@@ -31,11 +31,13 @@ rueda_status rueda_memfd_create(const char *name, size_t bytes, int *out_fd)
 
 bool rueda_memfd_is_sealed(int fd, size_t bytes)
 {
+    int seals = fcntl(fd, F_GET_SEALS);
     struct stat about;
 
-    return fstat(fd, &about) == 0 && about.st_size >= 0 &&
-           (size_t)about.st_size == bytes &&
-           (fcntl(fd, F_GET_SEALS) & SIZE_SEALS) == SIZE_SEALS;
+    /* -1, of what cannot be sealed at all, has all bits set. */
+    return seals >= 0 && (seals & SIZE_SEALS) == SIZE_SEALS &&
+           fstat(fd, &about) == 0 && about.st_size >= 0 &&
+           (size_t)about.st_size == bytes;
 }
 
 rueda_status rueda_memory_map_shared(int fd, size_t bytes, void **out)
@@ -102,8 +104,10 @@ static bool read_number(const char *folder, const char *name, size_t *out)
         return false;
     found = fscanf(file, "%llu", &number);
     fclose(file);
+    if (found != 1)
+        return false;
     *out = (size_t)number;
-    return found == 1;
+    return true;
 }
 
 /* The names are those of cgroup v2, then of v1. A v2 file says "max" where

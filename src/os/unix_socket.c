@@ -73,6 +73,7 @@ static rueda_status status_of_errno(void)
     case EAGAIN:
     case EINTR:
     case ECONNABORTED:
+    case ETOOMANYREFS: /* descriptors that nobody has received yet */
         return RUEDA_IN_PROGRESS;
     case EPIPE:
     case ECONNRESET:
@@ -193,7 +194,7 @@ rueda_status rueda_unix_recv_fds(int fd, int *out_fds, int count)
 void rueda_fd_wait(int fd, bool for_writing, int64_t timeout_ns)
 {
     struct pollfd one = {.fd = fd, .events = for_writing ? POLLOUT : POLLIN};
-    int64_t ms = (timeout_ns + 999999) / 1000000;
+    int64_t ms = timeout_ns > 0 ? (timeout_ns + 999999) / 1000000 : 0;
 
     poll(&one, 1, ms > INT32_MAX ? INT32_MAX : (int)ms);
 }

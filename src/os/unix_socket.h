@@ -36,12 +36,15 @@ rueda_status rueda_unix_recv(int fd, void *buf, size_t len, size_t *out_bytes);
 /*
  * One byte that carries count descriptors. The receiver gets exactly count, or
  * RUEDA_ERR_INVALID and none; RUEDA_IN_PROGRESS if the byte is not there yet.
- * The receiver owns what it gets.
+ * The receiver owns what it gets. The sender's RUEDA_IN_PROGRESS means that
+ * the socket is full, or that the user has as many descriptors under way as a
+ * process may hold.
  */
 rueda_status rueda_unix_send_fds(int fd, const int *fds, int count);
 rueda_status rueda_unix_recv_fds(int fd, int *out_fds, int count);
 
-/* Wait until fd can be read (or written), or the time is over. */
+/* Wait until fd can be read (or written), or the time is over; a negative time
+ * is over. */
 void rueda_fd_wait(int fd, bool for_writing, int64_t timeout_ns);
 
 #endif /* RUEDA_OS_UNIX_SOCKET_H */

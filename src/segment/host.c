@@ -20,7 +20,8 @@
 #include "os/unix_socket.h"
 #include "segment/wire.h"
 
-#define MOST_CALLERS   128
+/* All ranks may call at once, and strangers beside them. */
+#define MOST_CALLERS   (RUEDA_SEGMENT_MAX + 128)
 #define HANDSHAKE_NS   ((int64_t)5000000000)
 #define SLICE_NS       ((int64_t)100000000)
 #define LISTENER_EVENT UINT32_MAX
@@ -150,6 +151,8 @@ static void answer(struct door *door)
             log_warn("somebody was turned away at the start: %s",
                      caller == NULL ? "too many callers" : "not our user");
             rueda_fd_close(fd);
+            if (caller != NULL)
+                rueda_handshake_fini(&caller->shake);
             continue;
         }
         caller->fd = fd;
@@ -219,9 +222,10 @@ static rueda_status let_in(struct door *door, struct rueda_text *error)
             status = rueda_meet_send_fds(door->sockets[rank], door->fds,
                                          2 * size + 1, deadline);
     }
-    for (rank = 1; rank < size && status == RUEDA_OK; rank++)
-        status = rueda_meet_recv_kind(door->sockets[rank], RUEDA_MEET_READY,
-                                      deadline, error);
+    if (status == RUEDA_OK)
+        for (rank = 1; rank < size && status == RUEDA_OK; rank++)
+            status = rueda_meet_recv_kind(door->sockets[rank], RUEDA_MEET_READY,
+                                          deadline, error);
     if (status != RUEDA_OK) {
         rueda_text_set(error, "rank %d went away while the job started",
                        rank - 1);

@@ -117,8 +117,8 @@ static rueda_status lost_host(rueda_status status, struct rueda_text *error)
     return status;
 }
 
-/* Receive the segment and everybody's descriptors, and enter. fds is
- * [2 * size + 1] and is taken in any case. */
+/* Receive the segment and everybody's descriptors, and enter. fds is room for
+ * [2 * size + 1], -1 each. */
 static rueda_status enter_as_guest(const struct rueda_meeting *meeting, int fd,
                                    int *fds, struct rueda_segment **out,
                                    struct rueda_text *error)
@@ -133,8 +133,11 @@ static rueda_status enter_as_guest(const struct rueda_meeting *meeting, int fd,
     if (status == RUEDA_OK)
         status = rueda_meet_recv_fds(fd, fds, 2 * size + 1,
                                      meeting->deadline_ns);
-    if (status != RUEDA_OK)
+    if (status != RUEDA_OK) {
+        for (int i = 0; i < 2 * size + 1; i++)
+            rueda_fd_close(fds[i]);
         return lost_host(status, error);
+    }
     status = rueda_segment_look(meeting->rank, size, fds[2 * size], &segment,
                                 error);
     if (status != RUEDA_OK) {

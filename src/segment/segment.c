@@ -17,7 +17,12 @@
 
 /* A member's own range. The thread sanitizer keeps a shadow of all that is
  * mapped, so there it has to be small. */
-#ifdef __SANITIZE_THREAD__
+#if defined(__has_feature)
+#define HAS_FEATURE(feature) __has_feature(feature)
+#else
+#define HAS_FEATURE(feature) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer)
 #define RANGE_BYTES ((uint64_t)256 << 20)
 #else
 #define RANGE_BYTES ((uint64_t)64 << 30)
@@ -42,6 +47,9 @@ struct rueda_mapping {
     int fd;
     void *base;
     size_t bytes;
+    int *doorbells; /* [doorbell_count], if ranks are threads: any of them may
+                       ring until the last has left */
+    int doorbell_count;
 };
 
 static uint64_t members_bytes(int size)
@@ -72,7 +80,7 @@ static size_t segment_bytes(int size)
 static struct rueda_mapping *mapping_new(int fd, size_t bytes,
                                          struct rueda_text *error)
 {
-    struct rueda_mapping *mapping = malloc(sizeof(*mapping));
+    struct rueda_mapping *mapping = calloc(1, sizeof(*mapping));
 
     if (mapping == NULL) {
         rueda_text_set(error, "no memory for a shared segment");
@@ -97,12 +105,23 @@ err_close:
     return NULL;
 }
 
+static void mapping_close_descriptors(struct rueda_mapping *mapping)
+{
+    for (int i = 0; i < mapping->doorbell_count; i++) {
+        rueda_fd_close(mapping->doorbells[i]);
+        mapping->doorbells[i] = -1;
+    }
+    rueda_fd_close(mapping->fd);
+    mapping->fd = -1;
+}
+
 static void mapping_release(struct rueda_mapping *mapping)
 {
     if (atomic_fetch_sub(&mapping->users, 1) > 1)
         return;
     rueda_memory_unmap(mapping->base, mapping->bytes);
-    rueda_fd_close(mapping->fd);
+    mapping_close_descriptors(mapping);
+    free(mapping->doorbells);
     free(mapping);
 }
 
@@ -292,6 +311,8 @@ rueda_status rueda_segment_threads(int size, struct rueda_segment **out,
     none = fd_list_new(size);
     if (doorbells == NULL || none == NULL)
         status = RUEDA_ERR_NOMEM;
+    mapping->doorbells = doorbells;
+    mapping->doorbell_count = doorbells != NULL ? size : 0;
     for (int i = 0; i < size && status == RUEDA_OK; i++)
         status = rueda_doorbell_open(&doorbells[i]);
     if (status != RUEDA_OK)
@@ -311,31 +332,20 @@ rueda_status rueda_segment_threads(int size, struct rueda_segment **out,
     if (status != RUEDA_OK) {
         for (int i = 0; i < made; i++)
             view_free(out[i]);
-        for (int i = 0; doorbells != NULL && i < size; i++)
-            rueda_fd_close(doorbells[i]);
         atomic_store(&mapping->users, 1);
         mapping_release(mapping);
     }
-    free(doorbells);
     free(none);
     return status;
 }
 
-/* Ranks that are threads hold the same doorbells; each closes its own. */
-static bool are_threads(const struct rueda_segment *segment)
-{
-    for (int i = 0; i < segment->size; i++)
-        if (segment->pidfds[i] >= 0)
-            return false;
-    return true;
-}
-
+/* Doorbells of ranks that are threads belong to the mapping. */
 static void close_descriptors(struct rueda_segment *segment)
 {
-    bool threads = are_threads(segment);
+    bool are_mine = segment->mapping->doorbells == NULL;
 
     for (int i = 0; i < segment->size; i++) {
-        if (!threads || i == segment->rank)
+        if (are_mine)
             rueda_fd_close(segment->doorbells[i]);
         rueda_fd_close(segment->pidfds[i]);
         segment->doorbells[i] = -1;
@@ -360,8 +370,7 @@ void rueda_segment_close(struct rueda_segment *segment)
 void rueda_segment_forked(struct rueda_segment *segment)
 {
     close_descriptors(segment);
-    rueda_fd_close(segment->mapping->fd);
-    segment->mapping->fd = -1;
+    mapping_close_descriptors(segment->mapping);
 }
 
 /* ---- News ------------------------------------------------------------ */
@@ -441,29 +450,68 @@ void rueda_segment_wake_self(struct rueda_segment *segment)
     rueda_doorbell_ring(segment->doorbells[segment->rank]);
 }
 
+/* Acquire: what it has written before it went is there. */
+static unsigned presence_of(const struct rueda_segment *segment, int member)
+{
+    return atomic_load_explicit(&segment->members[member].presence,
+                                memory_order_acquire);
+}
+
 bool rueda_segment_is_gone(const struct rueda_segment *segment, int member)
 {
     return segment->dead[member] ||
-           atomic_load_explicit(&segment->members[member].presence,
-                                memory_order_acquire) == RUEDA_LEFT;
+           presence_of(segment, member) >= RUEDA_FAILED;
+}
+
+bool rueda_segment_has_gone(const struct rueda_segment *segment,
+                            bool counts_left)
+{
+    for (int i = 0; i < segment->size; i++)
+        if (i != segment->rank && rueda_segment_is_gone(segment, i) &&
+            (counts_left || presence_of(segment, i) != RUEDA_LEFT))
+            return true;
+    return false;
+}
+
+void rueda_segment_fail(struct rueda_segment *segment)
+{
+    atomic_store_explicit(&segment->members[segment->rank].presence,
+                          RUEDA_FAILED, memory_order_release);
+    rueda_segment_notify_all(segment);
+}
+
+/* How a member went: by rank in the order in which to blame them. */
+enum { DIED, SHUT_DOWN, FAILED, STAYS };
+
+static int way_of(const struct rueda_segment *segment, int member)
+{
+    unsigned presence = presence_of(segment, member);
+
+    if (member == segment->rank || !rueda_segment_is_gone(segment, member))
+        return STAYS;
+    if (presence == RUEDA_LEFT)
+        return SHUT_DOWN;
+    return segment->dead[member] ? DIED : FAILED;
 }
 
 int rueda_segment_first_gone(const struct rueda_segment *segment,
                              struct rueda_text *out_words)
 {
-    for (int i = 0; i < segment->size; i++) {
-        const struct rueda_member *member = &segment->members[i];
+    static const char *const words[] = {"died", "shut down", "failed"};
+    int way = STAYS;
+    int first = -1;
 
-        if (i == segment->rank || !rueda_segment_is_gone(segment, i))
+    for (int i = 0; i < segment->size; i++) {
+        if (way_of(segment, i) >= way)
             continue;
-        rueda_text_set(out_words, "rank %d (pid %d on host %.*s) %s", i,
-                       (int)member->pid, RUEDA_HOST_BYTES, member->host,
-                       atomic_load(&member->presence) == RUEDA_LEFT
-                           ? "shut down"
-                           : "died");
-        return i;
+        way = way_of(segment, i);
+        first = i;
     }
-    return -1;
+    if (first >= 0)
+        rueda_text_set(out_words, "rank %d (pid %d on host %.*s) %s", first,
+                       (int)segment->members[first].pid, RUEDA_HOST_BYTES,
+                       segment->members[first].host, words[way]);
+    return first;
 }
 
 /* ---- Memory ---------------------------------------------------------- */

@@ -38,7 +38,8 @@
 enum rueda_presence {
     RUEDA_ABSENT, /* has not come yet */
     RUEDA_PRESENT,
-    RUEDA_LEFT, /* closed its context in good order */
+    RUEDA_FAILED, /* is there, and will take part in nothing any more */
+    RUEDA_LEFT,   /* closed its context in good order */
 };
 
 /* A member's line, written by that member, read by all. Two cache lines, so
@@ -128,15 +129,25 @@ void rueda_segment_wait(struct rueda_segment *segment, int64_t timeout_ns);
 /* Wake my own sleeper; for another thread of this rank. Any thread. */
 void rueda_segment_wake_self(struct rueda_segment *segment);
 
-/* Has this member died or left? Reads memory only; deaths are learned in
- * rueda_segment_wait() and rueda_segment_watch(). */
+/* Has this member died, failed or left? Reads memory only; deaths are learned
+ * in rueda_segment_wait() and rueda_segment_watch(). */
 bool rueda_segment_is_gone(const struct rueda_segment *segment, int member);
+
+/* Is anybody gone? Not counting those that left in good order, if asked so:
+ * they may have done their part before. */
+bool rueda_segment_has_gone(const struct rueda_segment *segment,
+                            bool counts_left);
+
+/* My context has failed: say so in my line and wake everybody, as they may
+ * wait for me. */
+void rueda_segment_fail(struct rueda_segment *segment);
 
 /* Learn of deaths without waiting. */
 void rueda_segment_watch(struct rueda_segment *segment);
 
 /* The first member that is gone, or -1; says how in words: "rank 3 (pid 71 on
- * host a) died". */
+ * host a) died". Those that died come first, then those that left, as others
+ * may have failed because of them. */
 int rueda_segment_first_gone(const struct rueda_segment *segment,
                              struct rueda_text *out_words);
 

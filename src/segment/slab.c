@@ -77,7 +77,7 @@ bool rueda_slab_all_tiny(struct rueda_slab *slab, uint64_t block)
     size_t first = offsetof(struct rueda_slab_line, tiny);
 
     return all_beyond(slab, &slab->posted, block,
-                      first + block % 2 * sizeof(struct rueda_tiny) +
+                      first + block % RUEDA_TINY_LINES * sizeof(struct rueda_tiny) +
                           offsetof(struct rueda_tiny, number));
 }
 
@@ -103,9 +103,10 @@ void rueda_slab_post_tiny(struct rueda_slab *slab, uint64_t block,
                           const void *bytes, size_t len)
 {
     struct rueda_slab_line *mine = &slab->lines[slab->rank];
-    struct rueda_tiny *tiny = &mine->tiny[block % 2];
+    struct rueda_tiny *tiny = &mine->tiny[block % RUEDA_TINY_LINES];
 
-    memcpy(tiny->bytes, bytes, len);
+    if (len > 0)
+        memcpy(tiny->bytes, bytes, len);
     store(&tiny->number, block + 1);
     store(&mine->posted, block + 1);
     rueda_segment_notify_all(slab->segment);

@@ -23,6 +23,7 @@
 #include "segment/segment.h"
 
 #define RUEDA_SLOTS      6
+#define RUEDA_TINY_LINES 4
 #define RUEDA_TINY_BYTES 56
 
 /* One cache line that carries a number and a few bytes at once. */
@@ -43,11 +44,12 @@ struct rueda_slab_line {
     _Alignas(128) _Atomic uint64_t posted;
     _Alignas(128) _Atomic uint64_t reduced;
     struct rueda_notice notice;
-    struct rueda_tiny tiny[2];
+    struct rueda_tiny tiny[RUEDA_TINY_LINES];
 };
 
-/* How far all others have come with one of their counters: everybody is known
- * to be beyond `reached`, and members below `at` beyond the next. */
+/* How far all others have come with one of their counters: every one is known
+ * to be at least `reached`, and those of members below `at` to be beyond the
+ * block that was last asked for. */
 struct rueda_cursor {
     uint64_t reached;
     int at;
@@ -98,7 +100,7 @@ void rueda_slab_post_tiny(struct rueda_slab *slab, uint64_t block,
                           const void *bytes, size_t len);
 
 /* Show a notice for the operation that begins with this block; and have all
- * others shown theirs? */
+ * members, myself included, shown theirs? */
 void rueda_slab_post_notice(struct rueda_slab *slab, uint64_t block,
                             const struct rueda_notice *notice);
 bool rueda_slab_all_noticed(const struct rueda_slab *slab, uint64_t block);

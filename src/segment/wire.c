@@ -8,6 +8,9 @@
 #include "os/process.h"
 #include "os/unix_socket.h"
 
+/* How long between two looks for what no descriptor tells. */
+#define PAUSE_NS 100000
+
 static void put_u32(unsigned char *out, uint32_t value)
 {
     for (int i = 0; i < 4; i++)
@@ -142,6 +145,8 @@ rueda_status rueda_meet_send_fds(int fd, const int *fds, int count,
             fds += part;
             count -= part;
         } else if (status == RUEDA_IN_PROGRESS) {
+            /* There may be room, and too many descriptors under way. */
+            rueda_sleep_ns(PAUSE_NS);
             status = await(fd, true, deadline_ns);
         }
         if (status < 0)
@@ -197,8 +202,10 @@ rueda_status rueda_meet_recv_kind(int fd, char wanted, int64_t deadline_ns,
     if (kind != RUEDA_MEET_FAIL)
         return RUEDA_ERR_INVALID;
     status = rueda_meet_recv(fd, len, sizeof(len), deadline_ns);
+    if (status != RUEDA_OK)
+        return status;
     bytes = len[0] | (size_t)len[1] << 8;
-    if (status != RUEDA_OK || bytes >= sizeof(words))
+    if (bytes >= sizeof(words))
         return RUEDA_ERR_INVALID;
     if (rueda_meet_recv(fd, words, bytes, deadline_ns) != RUEDA_OK)
         return RUEDA_ERR_PEER_LOST;

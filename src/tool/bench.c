@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/config.h"
 #include "tool/help.h"
 #include "tool/json.h"
 #include "tool/launched.h"
@@ -26,6 +27,13 @@ rueda_launch rueda_bench_launch(const struct rueda_bench *bench)
     return transport != NULL && strcmp(transport, "loop") == 0
                ? RUEDA_LAUNCH_THREADS
                : RUEDA_LAUNCH_PROCESSES;
+}
+
+bool rueda_bench_has_slab(const struct rueda_bench *bench)
+{
+    const char *transport = bench->options.transport;
+
+    return transport == NULL || strcmp(transport, "auto") == 0;
 }
 
 void rueda_bench_work(const struct rueda_bench *bench, size_t bytes,
@@ -72,7 +80,6 @@ bool rueda_bench_add(struct rueda_bench *bench, const char *name,
                      rueda_launch launch, const char *algo)
 {
     struct rueda_group *group = calloc(1, sizeof(*group));
-    bool is_up;
 
     if (group == NULL || bench->side_count == RUEDA_SIDES_MAX) {
         free(group);
@@ -89,9 +96,7 @@ bool rueda_bench_add(struct rueda_bench *bench, const char *name,
                  rueda_kind_str(rueda_bench_op_kind(bench->options.op)), algo);
     group->is_bound = bench->options.is_bound;
     group->is_crowded = bench->np > bench->machine.usable;
-    is_up = rueda_group_is_available(launch, &group->words) &&
-            rueda_group_start(group, &bench->hub, START_S);
-    if (!is_up) {
+    if (!rueda_group_start(group, &bench->hub, START_S)) {
         rueda_text_set(&bench->words, "%s", group->words.chars);
         free(group);
         return false;
@@ -199,7 +204,7 @@ bool rueda_bench_report(struct rueda_bench *bench)
     return is_well;
 }
 
-static void clean_up(struct rueda_bench *bench)
+void rueda_bench_fini(struct rueda_bench *bench)
 {
     for (int i = 0; i < bench->side_count; i++) {
         rueda_series_fini(&bench->sides[i].times);
@@ -218,7 +223,7 @@ static int finish(struct rueda_bench *bench, bool is_well)
     const int signal = bench->hub.signal;
 
     fflush(stdout);
-    clean_up(bench);
+    rueda_bench_fini(bench);
     if (signal != 0) {
         fprintf(stderr, "rueda: ended by signal %d (%s)\n", signal,
                 strsignal(signal));
@@ -251,8 +256,7 @@ static bool is_algo_known(struct rueda_bench *bench)
     if (options->algo == NULL)
         return true;
     rueda_library_algos(rueda_bench_op_kind(options->op),
-                        rueda_bench_launch(bench) == RUEDA_LAUNCH_PROCESSES,
-                        options->reduction == RUEDA_ADASUM, names);
+                        rueda_bench_has_slab(bench), names);
     for (int i = 0; names[i] != NULL; i++)
         if (strcmp(names[i], options->algo) == 0)
             return true;
@@ -272,7 +276,7 @@ static bool is_algo_known(struct rueda_bench *bench)
 int rueda_bench_main(int argc, char **argv)
 {
     struct rueda_bench bench = {.probe = {.fd = -1}};
-    bool is_launched = false;
+    struct rueda_config config;
 
     if (!rueda_bench_options_parse(argc, argv, &bench.options, &bench.words) ||
         !is_algo_known(&bench)) {
@@ -284,14 +288,18 @@ int rueda_bench_main(int argc, char **argv)
         fputs(rueda_bench_help(), stdout);
         return EXIT_SUCCESS;
     }
-    is_launched = getenv("RUEDA_RANK") != NULL && getenv("RUEDA_SIZE") != NULL;
+    if (rueda_config_load(&config, &bench.words) != RUEDA_OK) {
+        fprintf(stderr, "rueda: %s\n", bench.words.chars);
+        return EXIT_FAILURE;
+    }
     rueda_machine_read(&bench.machine);
     bench.np = bench.options.np;
     if (bench.np == 0)
         bench.np = bench.machine.usable < 2 ? 2 : bench.machine.usable;
     if (bench.np > RUEDA_NP_MAX)
         bench.np = RUEDA_NP_MAX;
-    if (is_launched)
+    /* Has a launcher made us a rank? */
+    if (config.rank >= 0 && config.size > 0)
         return rueda_launched_main(&bench);
     bench.replies = calloc((size_t)bench.np, sizeof(*bench.replies));
     if (bench.replies == NULL || !rueda_probe_open(&bench.probe)) {

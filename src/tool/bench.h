@@ -82,12 +82,18 @@ struct rueda_row {
 int rueda_bench_main(int argc, char **argv);
 
 /* Make the group, start it, add it as a side. False if it did not start; the
- * words are in bench. launch of Rueda itself follows from the options. */
+ * words are in bench. */
 bool rueda_bench_add(struct rueda_bench *bench, const char *name,
                      rueda_launch launch, const char *algo);
 
+/* Stop all groups and free what the benchmark holds. */
+void rueda_bench_fini(struct rueda_bench *bench);
+
 /* RUEDA_LAUNCH_THREADS for the transport "loop". */
 rueda_launch rueda_bench_launch(const struct rueda_bench *bench);
+
+/* "shm" and "loop" mean messages only: what needs shared memory cannot run. */
+bool rueda_bench_has_slab(const struct rueda_bench *bench);
 
 /* The work of the next size; bytes is asked for, not exact. */
 void rueda_bench_work(const struct rueda_bench *bench, size_t bytes,

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
@@ -63,29 +62,6 @@ static bool is_signalled(struct rueda_hub *hub)
         read(hub->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
         hub->signal = (int)info.ssi_signo;
     return hub->signal != 0;
-}
-
-bool rueda_group_is_available(rueda_launch launch, struct rueda_text *words)
-{
-    const char *program =
-        launch == RUEDA_LAUNCH_OPENMPI ? "mpirun.openmpi" : "mpirun.mpich";
-    const char *path = getenv("PATH");
-    char file[4096];
-
-    if (launch != RUEDA_LAUNCH_OPENMPI && launch != RUEDA_LAUNCH_MPICH)
-        return true;
-    while (path != NULL && *path != '\0') {
-        const int len = (int)strcspn(path, ":");
-
-        snprintf(file, sizeof(file), "%.*s/%s", len, path, program);
-        if (access(file, X_OK) == 0)
-            return true;
-        path += len;
-        path += *path == ':';
-    }
-    rueda_text_set(words, "%s is not here: apt-get install %s", program,
-                   launch == RUEDA_LAUNCH_OPENMPI ? "openmpi-bin" : "mpich");
-    return false;
 }
 
 /* Reap what has ended. The words of the first that ended badly are kept. */

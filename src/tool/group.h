@@ -88,8 +88,4 @@ bool rueda_group_command(struct rueda_group *group, struct rueda_hub *hub,
 /* Let the workers leave, or kill them. */
 void rueda_group_stop(struct rueda_group *group);
 
-/* Is there a way to start this kind of group? If not, words says what to
- * install. */
-bool rueda_group_is_available(rueda_launch launch, struct rueda_text *words);
-
 #endif /* RUEDA_TOOL_GROUP_H */

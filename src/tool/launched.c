@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tool/place.h"
 #include "tool/system.h"
 #include "tool/worker.h"
 
@@ -119,8 +120,7 @@ static bool lead(struct rueda_bench *bench, struct rank *rank)
     is_well = bench->replies != NULL && rueda_probe_open(&bench->probe) &&
               rueda_bench_report(bench);
     rueda_group_stop(&group);
-    rueda_probe_close(&bench->probe);
-    free(bench->replies);
+    rueda_bench_fini(bench);
     return is_well;
 }
 
@@ -158,7 +158,7 @@ int rueda_launched_main(struct rueda_bench *bench)
         return EXIT_FAILURE;
     }
     if (bench->options.is_bound)
-        rueda_worker_bind(system->rank);
+        rueda_place(system->rank, true);
     rank.worker.system = system;
     rank.ctx = rueda_system_ctx(system);
     bench->np = system->size;

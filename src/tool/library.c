@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "algo/algo.h"
+#include "api/internal.h"
 #include "base/config.h"
-#include "device/host.h"
 
 /* What RUEDA_KERNELS says, NULL for "auto". */
 static const char *wanted_kernels(void)
@@ -29,14 +28,13 @@ const char *rueda_library_kernels(void)
 {
     static const char *const known[] = {"c", "avx2", "avx512"};
     static char text[128];
-    const struct rueda_kernels *chosen = rueda_host_kernels(wanted_kernels());
+    const char *chosen = rueda_internal_kernels_find(wanted_kernels());
     size_t used;
 
-    used =
-        (size_t)snprintf(text, sizeof(text), "%s (this CPU can run",
-                         chosen != NULL ? rueda_kernels_name(chosen) : "none");
+    used = (size_t)snprintf(text, sizeof(text), "%s (this CPU can run",
+                            chosen != NULL ? chosen : "none");
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (rueda_host_kernels(known[i]) != NULL)
+        if (rueda_internal_kernels_find(known[i]) != NULL)
             used += (size_t)snprintf(text + used, sizeof(text) - used, "%s %s",
                                      i == 0 ? "" : ",", known[i]);
     snprintf(text + used, sizeof(text) - used, ")");
@@ -44,25 +42,17 @@ const char *rueda_library_kernels(void)
 }
 
 void rueda_library_algos(rueda_kind kind, bool has_shared_memory,
-                         bool is_adasum,
                          const char *out_names[RUEDA_LIBRARY_ALGOS + 1])
 {
     int count = 0;
 
-    for (int i = 0; rueda_algos[i] != NULL && count < RUEDA_LIBRARY_ALGOS;
-         i++) {
-        const struct rueda_algo *algo = rueda_algos[i];
+    for (size_t i = 0; count < RUEDA_LIBRARY_ALGOS; i++) {
+        const char *name = rueda_internal_algo_name(i, kind);
 
-        if ((algo->kinds & 1u << kind) != 0 && algo->does_adasum == is_adasum &&
-            (has_shared_memory || !algo->needs_slab))
-            out_names[count++] = algo->name;
+        if (name == NULL)
+            break;
+        if (has_shared_memory || !rueda_internal_algo_needs_slab(name))
+            out_names[count++] = name;
     }
     out_names[count] = NULL;
-}
-
-const char *rueda_library_algo_about(const char *name)
-{
-    const struct rueda_algo *algo = rueda_algo_find(name);
-
-    return algo != NULL ? algo->about : "";
 }

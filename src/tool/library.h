@@ -11,17 +11,11 @@
 /* "avx512 (this CPU can run c, avx2, avx512)"; RUEDA_KERNELS is minded. */
 const char *rueda_library_kernels(void);
 
-/*
- * The names of the algorithms that can run kind, ended by NULL; at most
+/* The names of the algorithms that can run kind, ended by NULL; at most
  * RUEDA_LIBRARY_ALGOS. Without shared memory those that need it are left out,
- * and only Adasum's own runs Adasum.
- */
+ * and Adasum's own always is. */
 #define RUEDA_LIBRARY_ALGOS 15
 void rueda_library_algos(rueda_kind kind, bool has_shared_memory,
-                         bool is_adasum,
                          const char *out_names[RUEDA_LIBRARY_ALGOS + 1]);
-
-/* A line about an algorithm, for people. */
-const char *rueda_library_algo_about(const char *name);
 
 #endif /* RUEDA_TOOL_LIBRARY_H */

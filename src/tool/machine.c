@@ -59,28 +59,32 @@ static size_t read_kilobytes(const char *key)
     return (size_t)strtoull(text, NULL, 10) << 10;
 }
 
+/* One line about the i-th cache of the first core. */
+static bool read_cache(int i, const char *what, char *out, size_t room)
+{
+    char path[96];
+
+    snprintf(path, sizeof(path),
+             "/sys/devices/system/cpu/cpu0/cache/index%d/%s", i, what);
+    return read_line(path, out, room);
+}
+
 static void read_caches(struct rueda_machine *machine)
 {
     size_t used = 0;
 
     for (int i = 0; i < 8 && used < sizeof(machine->caches); i++) {
-        char path[96];
         char level[8];
         char type[32];
         char size_text[32];
         char words[RUEDA_SIZE_TEXT];
         size_t bytes;
 
-        snprintf(path, sizeof(path),
-                 "/sys/devices/system/cpu/cpu0/cache/index%d/level", i);
-        if (!read_line(path, level, sizeof(level)))
+        if (!read_cache(i, "level", level, sizeof(level)) ||
+            !read_cache(i, "type", type, sizeof(type)) ||
+            !read_cache(i, "size", size_text, sizeof(size_text)))
             break;
-        strcpy(strrchr(path, '/'), "/type");
-        if (!read_line(path, type, sizeof(type)) ||
-            strcmp(type, "Instruction") == 0)
-            continue;
-        strcpy(strrchr(path, '/'), "/size");
-        if (!read_line(path, size_text, sizeof(size_text)) ||
+        if (strcmp(type, "Instruction") == 0 ||
             !rueda_parse_size(size_text, &bytes))
             continue;
         used += (size_t)snprintf(machine->caches + used,

@@ -345,6 +345,9 @@ static bool is_consistent(const struct rueda_bench_options *options,
         rueda_text_set(words, "adasum is a reduction of allreduce only");
     else if (options->is_tune && options->algo != NULL)
         rueda_text_set(words, "--tune tries every algorithm; leave --algo out");
+    else if (options->reduction == RUEDA_ADASUM &&
+             (options->is_tune || options->algo != NULL))
+        rueda_text_set(words, "adasum has one algorithm, there is no choice");
     else if (options->op == RUEDA_BENCH_PINGPONG && options->np == 1)
         rueda_text_set(words, "pingpong needs two ranks");
     return rueda_text_is_empty(words);

@@ -100,10 +100,12 @@ static void set_environment(const struct rueda_group *group)
 /* The child until exec. Its own process group keeps a Ctrl-C of the terminal
  * from it: the coordinator sees to its end. */
 static _Noreturn void become(const struct line *line,
-                             const struct rueda_group *group, pid_t parent)
+                             const struct rueda_group *group, pid_t parent,
+                             int report)
 {
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     sigset_t none;
+    int error;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
@@ -121,21 +123,54 @@ static _Noreturn void become(const struct line *line,
     }
     set_environment(group);
     execvp(line->argv[0], line->argv);
-    dprintf(STDERR_FILENO, "%s: %s\n", line->argv[0], strerror(errno));
+    error = errno;
+    if (write(report, &error, sizeof(error)) != (ssize_t)sizeof(error))
+        _exit(126);
     _exit(127);
 }
 
+/* -1 with errno. A pipe that exec closes tells whether exec came about. */
 static pid_t start(struct line *line, const struct rueda_group *group)
 {
     const pid_t parent = getpid();
+    int report[2];
+    int error = 0;
+    ssize_t got;
     pid_t child;
 
+    if (pipe2(report, O_CLOEXEC) != 0)
+        return -1;
     /* What stands in the buffers would be printed by the child as well. */
     fflush(NULL);
     child = fork();
     if (child == 0)
-        become(line, group, parent);
+        become(line, group, parent, report[1]);
+    if (child < 0)
+        error = errno;
+    close(report[1]);
+    do
+        got = read(report[0], &error, sizeof(error));
+    while (got < 0 && errno == EINTR);
+    close(report[0]);
+    if (child > 0 && got > 0) {
+        waitpid(child, NULL, 0);
+        child = -1;
+    }
+    errno = error;
     return child;
+}
+
+static void explain(struct rueda_group *group, int rank)
+{
+    if (group->launch == RUEDA_LAUNCH_OPENMPI && errno == ENOENT)
+        rueda_text_set(&group->words, "mpirun.openmpi is not here: "
+                                      "apt-get install openmpi-bin");
+    else if (group->launch == RUEDA_LAUNCH_MPICH && errno == ENOENT)
+        rueda_text_set(&group->words,
+                       "mpirun.mpich is not here: apt-get install mpich");
+    else
+        rueda_text_set(&group->words, "cannot start rank %d: %s", rank,
+                       strerror(errno));
 }
 
 bool rueda_spawn(struct rueda_group *group, const struct rueda_hub *hub)
@@ -157,8 +192,7 @@ bool rueda_spawn(struct rueda_group *group, const struct rueda_hub *hub)
         if (compose(&line, group, hub, rank))
             child = start(&line, group);
         if (child < 0) {
-            rueda_text_set(&group->words, "cannot start rank %d: %s", rank,
-                           strerror(errno));
+            explain(group, rank);
             return false;
         }
         group->children[group->child_count++] = child;
@@ -187,8 +221,10 @@ void rueda_spawn_last_words(const struct rueda_group *group, char *words,
         len = pread(group->log_fd, words, (size_t)(end - start), start);
     /* Lines become sentences, rulers and blanks go. */
     for (ssize_t i = 0; i < len; i++) {
-        const char c = words[i] == '\n' || words[i] == '\t' ? ' ' : words[i];
+        char c = words[i];
 
+        if (c == '\n' || c == '\t')
+            c = ' ';
         if (out > 0 && c == words[out - 1] && (c == ' ' || c == '-'))
             continue;
         words[out++] = c;

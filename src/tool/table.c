@@ -30,7 +30,7 @@ static void print_settings(const struct rueda_bench *bench)
     printf("# ranks       %d %s on this host, %s\n", bench->np,
            launch == RUEDA_LAUNCH_THREADS ? "threads" : "processes",
            options->is_bound ? "rank r of every side bound to core r"
-                             : "affinity left alone");
+                             : "free to move, each turn begins on core r");
     printf("# settings    transport %s, algorithm %s, %s, %s, %s memory\n",
            options->transport != NULL ? options->transport : "auto",
            options->is_tune        ? "each in turn"

@@ -9,13 +9,7 @@
 
 #include "tool/library.h"
 
-/* "shm" and "loop" mean messages only: what needs shared memory cannot run. */
-static bool has_shared_memory(const struct rueda_bench *bench)
-{
-    const char *transport = bench->options.transport;
-
-    return transport == NULL || strcmp(transport, "auto") == 0;
-}
+#define EQUAL 1.03 /* as good as the best, so near as that can be told */
 
 bool rueda_tune_start(struct rueda_bench *bench)
 {
@@ -26,8 +20,7 @@ bool rueda_tune_start(struct rueda_bench *bench)
     if (!rueda_bench_add(bench, "auto", launch, NULL))
         return false;
     rueda_library_algos(rueda_bench_op_kind(options->op),
-                        has_shared_memory(bench),
-                        options->reduction == RUEDA_ADASUM, names);
+                        rueda_bench_has_slab(bench), names);
     for (int i = 0; names[i] != NULL; i++) {
         if (rueda_bench_add(bench, names[i], launch, names[i]))
             continue;
@@ -51,6 +44,9 @@ static size_t table_bytes(const struct rueda_row *row)
 
 void rueda_tune_row(struct rueda_bench *bench, const struct rueda_row *row)
 {
+    const char *before = bench->point_count > 0
+                             ? bench->points[bench->point_count - 1].best
+                             : NULL;
     int best = 0;
 
     printf("%12zu", row->bytes);
@@ -65,6 +61,11 @@ void rueda_tune_row(struct rueda_bench *bench, const struct rueda_row *row)
             (best == 0 || row->sides[i].ratio < row->sides[best].ratio))
             best = i;
     }
+    /* Between equals the one that was best at the size before stays. */
+    for (int i = 1; i < bench->side_count && best != 0 && before != NULL; i++)
+        if (strcmp(bench->sides[i].name, before) == 0 &&
+            row->sides[i].ratio <= row->sides[best].ratio * EQUAL)
+            best = i;
     printf("  %s\n", best == 0 ? "-" : bench->sides[best].name);
     fflush(stdout);
     if (best == 0 || bench->point_count == RUEDA_TUNE_POINTS)

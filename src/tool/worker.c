@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tool/clock.h"
+#include "tool/place.h"
 #include "tool/probe.h"
 
 static void fail(struct rueda_worker *worker, struct rueda_reply *reply)
@@ -166,6 +167,7 @@ void rueda_worker_do(struct rueda_worker *worker,
     memset(out_reply, 0, sizeof(*out_reply));
     out_reply->is_ok = true;
     out_reply->rank = worker->system->rank;
+    rueda_place(worker->system->rank, false);
     switch (command->kind) {
     case RUEDA_COMMAND_PREPARE:
         prepare(worker, command, out_reply);

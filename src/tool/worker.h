@@ -18,9 +18,6 @@ struct rueda_worker {
     size_t copy_bytes;
 };
 
-/* Bind the calling thread to the rank-th core that it may use. */
-void rueda_worker_bind(int rank);
-
 /* Do one command and write its reply. Ranks must be given the same commands in
  * the same order. */
 void rueda_worker_do(struct rueda_worker *worker,

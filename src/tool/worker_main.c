@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "tool/place.h"
 #include "tool/worker.h"
 
 struct place {
@@ -21,25 +21,6 @@ struct place {
     const char *job;
     bool is_bound;
 };
-
-void rueda_worker_bind(int rank)
-{
-    cpu_set_t usable;
-    cpu_set_t mine;
-    int left;
-
-    if (sched_getaffinity(0, sizeof(usable), &usable) != 0)
-        return;
-    left = rank % CPU_COUNT(&usable);
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (!CPU_ISSET(cpu, &usable) || left-- > 0)
-            continue;
-        CPU_ZERO(&mine);
-        CPU_SET(cpu, &mine);
-        sched_setaffinity(0, sizeof(mine), &mine);
-        return;
-    }
-}
 
 /* Tell the coordinator who is there, or why not. */
 static bool greet(int fd, const struct place *place,
@@ -66,7 +47,7 @@ static int serve(int fd, const struct place *place, struct rueda_system *system)
     int code = EXIT_FAILURE;
 
     if (place->is_bound)
-        rueda_worker_bind(system->rank);
+        rueda_place(system->rank, true);
     while (rueda_control_recv(fd, &command, sizeof(command))) {
         rueda_worker_do(&worker, &command, &reply);
         if (command.kind == RUEDA_COMMAND_QUIT)
@@ -147,7 +128,7 @@ static int be_threads(const struct place *place)
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
     struct rueda_text words = {""};
     struct thread *threads = calloc((size_t)place->size, sizeof(*threads));
-    rueda_ctx **ctx = calloc((size_t)place->size, sizeof(*ctx));
+    rueda_ctx **ctx = calloc((size_t)place->size, sizeof(rueda_ctx *));
     char error[384] = "";
     rueda_status status = RUEDA_ERR_NOMEM;
     int code = EXIT_FAILURE;

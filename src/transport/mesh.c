@@ -66,19 +66,20 @@ void rueda_mesh_recv(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
 
 rueda_status rueda_mesh_progress(struct rueda_mesh *mesh, int *out_peer)
 {
-    rueda_status result = RUEDA_IN_PROGRESS;
+    rueda_status lost = RUEDA_IN_PROGRESS;
+    bool has_moved = false;
 
     for (int i = 0; i < mesh->open_count; i++) {
         rueda_status status = rueda_ep_progress(mesh->eps[mesh->open[i]]);
 
-        if (status < 0) {
+        if (status < 0 && lost == RUEDA_IN_PROGRESS) {
             *out_peer = mesh->open[i];
-            return status;
+            lost = status;
         }
         if (status == RUEDA_OK)
-            result = RUEDA_OK;
+            has_moved = true;
     }
-    return result;
+    return has_moved ? RUEDA_OK : lost;
 }
 
 void rueda_mesh_cancel(struct rueda_mesh *mesh, rueda_status status)

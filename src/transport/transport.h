@@ -151,8 +151,11 @@ void rueda_mesh_send(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
 void rueda_mesh_recv(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
                      void *buf, size_t len, struct rueda_req *req);
 
-/* Progress on all endpoints. As rueda_ep_progress(); on failure *out_peer is
- * the first lost peer. */
+/*
+ * Progress on all endpoints, also on those behind one that is lost: who has
+ * left may have done its part. RUEDA_OK if anything moved; else as
+ * rueda_ep_progress(). *out_peer is the first lost peer, if there is one.
+ */
 rueda_status rueda_mesh_progress(struct rueda_mesh *mesh, int *out_peer);
 
 void rueda_mesh_cancel(struct rueda_mesh *mesh, rueda_status status);

@@ -143,7 +143,7 @@ static void a_slot_that_makes_no_sense_fails_the_endpoint(void **state)
 static void a_count_out_of_range_fails_the_reader(void **state)
 {
     static const unsigned long long counts[] = {
-        0,      RUEDA_SHM_PIECE - 1, RUEDA_SHM_WIDE_RING + RUEDA_SHM_PIECE + 1,
+        0,      RUEDA_SHM_PIECE - 1, RUEDA_SHM_RING + RUEDA_SHM_PIECE + 1,
         200001, UINT64_MAX,
     };
     static unsigned char in[200000];
@@ -188,7 +188,7 @@ static void more_read_than_written_fails_the_writer(void **state)
     struct rueda_req sent;
 
     send_to_b(pair, 200000, &sent);
-    atomic_store(&host->lanes[0].flows[0].read, RUEDA_SHM_WIDE_RING + 1);
+    atomic_store(&host->lanes[0].flows[0].read, RUEDA_SHM_RING + 1);
 
     assert_int_equal(drive_to_end(pair->a), RUEDA_ERR_PEER_LOST);
     assert_int_equal(sent.status, RUEDA_ERR_PEER_LOST);
@@ -223,7 +223,7 @@ static void random_bytes_crash_nobody(void **state)
             size_t at;
 
             seed = seed * 1103515245 + 12345;
-            at = seed / 65536 % offsetof(struct rueda_shm_lane, wide);
+            at = seed / 65536 % offsetof(struct rueda_shm_lane, rings);
             head[at] = (unsigned char)(seed >> 8);
             rueda_ep_progress(ends[0]);
             rueda_ep_progress(ends[1]);

@@ -37,21 +37,16 @@
 #include "transport/transport.h"
 
 #define RUEDA_SHM_CHANNELS 8 /* and as many slots */
-/* Long messages take the lowest channel that is free, so the first two have
- * wide rings; the others are for what comes out of turn. */
-#define RUEDA_SHM_WIDE       2
-#define RUEDA_SHM_WIDE_RING  ((size_t)128 << 10)
-#define RUEDA_SHM_OTHER_RING ((size_t)32 << 10)
-#define RUEDA_SHM_PIECE      ((size_t)16 << 10)
-#define RUEDA_SHM_INLINE     88
+#define RUEDA_SHM_RING     ((size_t)128 << 10)
+#define RUEDA_SHM_PIECE    ((size_t)16 << 10)
+#define RUEDA_SHM_INLINE   88
 /* Two lines: what is written by one side stays clear of the other's even where
  * lines are fetched in pairs. */
 #define RUEDA_SHM_APART 128
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
                "atomics with a lock do not work between processes");
-_Static_assert(RUEDA_SHM_OTHER_RING % RUEDA_SHM_PIECE == 0 &&
-                   RUEDA_SHM_WIDE_RING % RUEDA_SHM_PIECE == 0,
+_Static_assert(RUEDA_SHM_RING % RUEDA_SHM_PIECE == 0,
                "a piece lies in one place");
 
 /* Written by the writer, read by the reader. */
@@ -83,22 +78,8 @@ struct rueda_shm_lane {
     atomic_uint is_closed;
 
     struct rueda_shm_flow flows[RUEDA_SHM_CHANNELS];
-    _Alignas(4096) char wide[RUEDA_SHM_WIDE][RUEDA_SHM_WIDE_RING];
-    char other[RUEDA_SHM_CHANNELS - RUEDA_SHM_WIDE][RUEDA_SHM_OTHER_RING];
+    _Alignas(4096) char rings[RUEDA_SHM_CHANNELS][RUEDA_SHM_RING];
 };
-
-static inline size_t rueda_shm_ring_bytes(unsigned channel)
-{
-    return channel < RUEDA_SHM_WIDE ? RUEDA_SHM_WIDE_RING
-                                    : RUEDA_SHM_OTHER_RING;
-}
-
-static inline char *rueda_shm_ring(struct rueda_shm_lane *lane,
-                                   unsigned channel)
-{
-    return channel < RUEDA_SHM_WIDE ? lane->wide[channel]
-                                    : lane->other[channel - RUEDA_SHM_WIDE];
-}
 
 /* The slot of message n, and what is in it before that. */
 static inline struct rueda_shm_slot *rueda_shm_slot(struct rueda_shm_lane *lane,

@@ -33,7 +33,7 @@ static void finish(struct rueda_shm_reader *reader, unsigned channel)
     struct rueda_shm_lane *lane = reader->lane;
 
     /* Relaxed: the ack publishes it. */
-    if (in->len > rueda_shm_ring_bytes(channel))
+    if (in->len > RUEDA_SHM_RING)
         atomic_store_explicit(&lane->flows[channel].read, 0,
                               memory_order_relaxed);
     /* Release: ring and slot have been read. Sequentially consistent for
@@ -61,7 +61,7 @@ static rueda_status refresh(struct rueda_shm_reader *reader, unsigned channel)
     written = atomic_load_explicit(&reader->lane->flows[channel].written,
                                    memory_order_acquire);
     if (written < in->written || written > in->len ||
-        written - in->read > rueda_shm_ring_bytes(channel))
+        written - in->read > RUEDA_SHM_RING)
         return broken("bytes written", written);
     in->written = (size_t)written;
     return RUEDA_OK;
@@ -71,21 +71,20 @@ static rueda_status refresh(struct rueda_shm_reader *reader, unsigned channel)
 static void read_piece(struct rueda_shm_reader *reader, unsigned channel)
 {
     struct rueda_shm_incoming *in = &reader->channels[channel];
-    size_t ring_bytes = rueda_shm_ring_bytes(channel);
-    size_t offset = in->read % ring_bytes;
+    size_t offset = in->read % RUEDA_SHM_RING;
     size_t len = in->written - in->read;
 
-    if (len > ring_bytes - offset)
-        len = ring_bytes - offset;
+    if (len > RUEDA_SHM_RING - offset)
+        len = RUEDA_SHM_RING - offset;
     if (len > RUEDA_SHM_PIECE)
         len = RUEDA_SHM_PIECE;
     if (in->req != NULL) {
-        memcpy(in->req->buf + in->read,
-               rueda_shm_ring(reader->lane, channel) + offset, len);
+        memcpy(in->req->buf + in->read, reader->lane->rings[channel] + offset,
+               len);
         in->req->done = in->read + len;
     }
     in->read += len;
-    if (in->len > ring_bytes && in->read < in->len) {
+    if (in->len > RUEDA_SHM_RING && in->read < in->len) {
         /* As the ack in finish(). */
         atomic_store_explicit(&reader->lane->flows[channel].read, in->read,
                               memory_order_seq_cst);
@@ -98,7 +97,7 @@ static rueda_status read_more(struct rueda_shm_reader *reader, unsigned channel)
 {
     struct rueda_shm_incoming *in = &reader->channels[channel];
     size_t start = in->read;
-    size_t limit = start + rueda_shm_ring_bytes(channel);
+    size_t limit = start + RUEDA_SHM_RING;
 
     while (in->read < in->len && in->read < limit) {
         if (in->read == in->written) {

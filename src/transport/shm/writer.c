@@ -78,7 +78,7 @@ static size_t write_first(struct rueda_shm_lane *lane, unsigned channel,
     size_t first = req->len < RUEDA_SHM_PIECE ? req->len : RUEDA_SHM_PIECE;
 
     if (req->len > RUEDA_SHM_INLINE)
-        memcpy(rueda_shm_ring(lane, channel), req->buf, first);
+        memcpy(lane->rings[channel], req->buf, first);
     else if (req->len > 0)
         memcpy(slot->text, req->buf, req->len);
     /* Relaxed: the number of the slot, stored later, publishes it. */
@@ -121,9 +121,8 @@ static void announce(struct rueda_shm_writer *writer, unsigned channel,
 static size_t room_for(struct rueda_shm_writer *writer, unsigned channel)
 {
     struct rueda_shm_outgoing *out = &writer->channels[channel];
-    size_t ring_bytes = rueda_shm_ring_bytes(channel);
-    size_t offset = out->written % ring_bytes;
-    size_t room = ring_bytes - (out->written - out->read);
+    size_t offset = out->written % RUEDA_SHM_RING;
+    size_t room = RUEDA_SHM_RING - (out->written - out->read);
     size_t rest = out->req->len - out->written;
     uint64_t read;
 
@@ -141,8 +140,8 @@ static size_t room_for(struct rueda_shm_writer *writer, unsigned channel)
         room = (size_t)read - out->read;
         out->read = (size_t)read;
     }
-    if (room > ring_bytes - offset)
-        room = ring_bytes - offset;
+    if (room > RUEDA_SHM_RING - offset)
+        room = RUEDA_SHM_RING - offset;
     if (room > RUEDA_SHM_PIECE)
         room = RUEDA_SHM_PIECE;
     return room < rest ? room : rest;
@@ -154,14 +153,14 @@ static bool write_more(struct rueda_shm_writer *writer, unsigned channel)
 {
     struct rueda_shm_outgoing *out = &writer->channels[channel];
     struct rueda_req *req = out->req;
-    char *ring = rueda_shm_ring(writer->lane, channel);
-    size_t ring_bytes = rueda_shm_ring_bytes(channel);
-    size_t limit = out->written + ring_bytes;
+    char *ring = writer->lane->rings[channel];
+    size_t limit = out->written + RUEDA_SHM_RING;
     size_t room = room_for(writer, channel);
     bool has_moved = room > 0;
 
     while (room > 0) {
-        memcpy(ring + out->written % ring_bytes, req->buf + out->written, room);
+        memcpy(ring + out->written % RUEDA_SHM_RING, req->buf + out->written,
+               room);
         out->written += room;
         /* Release: the piece is there for who sees the count. */
         atomic_store_explicit(&writer->lane->flows[channel].written,

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "tool/place.h"
+
+#include <sched.h>
+
+void rueda_place(int rank, bool is_bound)
+{
+    cpu_set_t usable;
+    cpu_set_t mine;
+    int left;
+
+    if (sched_getaffinity(0, sizeof(usable), &usable) != 0 ||
+        CPU_COUNT(&usable) < 2)
+        return;
+    left = rank % CPU_COUNT(&usable);
+    CPU_ZERO(&mine);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &usable) || left-- > 0)
+            continue;
+        CPU_SET(cpu, &mine);
+        break;
+    }
+    if (sched_setaffinity(0, sizeof(mine), &mine) == 0 && !is_bound)
+        sched_setaffinity(0, sizeof(usable), &usable);
+}

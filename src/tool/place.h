@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* On which core a rank runs. */
+#ifndef RUEDA_TOOL_PLACE_H
+#define RUEDA_TOOL_PLACE_H
+
+#include <stdbool.h>
+
+/*
+ * Move the calling thread to the rank-th core that it may use (they are counted
+ * round if there are fewer), and leave it free to go elsewhere, or bind it
+ * there.
+ *
+ * Ranks that wait for a command are all woken by one process, the coordinator,
+ * and the scheduler likes to put them beside it, on one core; spinning ranks
+ * then need many milliseconds to part. So every turn begins with this.
+ */
+void rueda_place(int rank, bool is_bound);
+
+#endif /* RUEDA_TOOL_PLACE_H */

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A rank that dies, leaves or is stopped while others are in the middle of
+ * something. The victim is always rank 1.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/coll_check.h"
+#include "support/processes.h"
+
+#define VICTIM 1
+#define RANKS  3
+
+/* Where the victim writes when it goes. */
+static volatile int64_t *time_of_death(struct party *me)
+{
+    return (volatile int64_t *)me->board->room;
+}
+
+struct plan {
+    struct coll_what what;
+    const char *how; /* what the others should say of it */
+    void (*go)(struct party *me);
+};
+
+/* ---- Ways to go ---------------------------------------------------------- */
+
+static void be_killed(struct party *me)
+{
+    *time_of_death(me) = party_now_ms();
+    raise(SIGKILL);
+}
+
+/* The child has all that its parent had, and lives on. */
+static void be_killed_with_a_child(struct party *me)
+{
+    if (fork() == 0) {
+        sleep(3);
+        _exit(0);
+    }
+    be_killed(me);
+}
+
+static void exit_without_shutdown(struct party *me)
+{
+    *time_of_death(me) = party_now_ms();
+    _exit(0);
+}
+
+static void shut_down(struct party *me)
+{
+    *time_of_death(me) = party_now_ms();
+    rueda_shutdown(me->ctx);
+    /* Still alive, so that nobody takes it for dead. */
+    sleep(1);
+    _exit(0);
+}
+
+/* ---- The others ------------------------------------------------------------ */
+
+/* After a failure: who is named, how soon it came, and what comes after. */
+static int check_words(struct party *me, const char *how)
+{
+    int64_t took = party_now_ms() - *time_of_death(me);
+    char words[PARTY_WORDS];
+    char who[32];
+    int64_t start;
+
+    snprintf(words, sizeof(words), "%s", rueda_error(me->ctx));
+    snprintf(who, sizeof(who), "rank %d ", VICTIM);
+    if (strncmp(words, who, strlen(who)) != 0 || strstr(words, how) == NULL)
+        return party_says(me, "said \"%s\"", words);
+    if (*time_of_death(me) == 0 || took > 1000)
+        return party_says(me, "took %d ms", (int)took);
+    start = party_now_ms();
+    if (party_expect(me, rueda_barrier(me->ctx), RUEDA_ERR_PEER_LOST,
+                     "barrier afterwards") != 0)
+        return 1;
+    if (party_now_ms() - start > 100)
+        return party_says(me, "the next call did not fail at once");
+    if (strcmp(words, rueda_error(me->ctx)) != 0)
+        return party_says(me, "said \"%s\", then \"%s\"", words,
+                          rueda_error(me->ctx));
+    return 0;
+}
+
+/* The victim goes while the others are blocked. */
+static int blocked(struct party *me)
+{
+    const struct plan *plan = me->arg;
+    struct coll_run run;
+    char words[160];
+
+    if (coll_prepare(me, &plan->what, &run) != 0 ||
+        party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
+        return 1;
+    if (me->rank == VICTIM) {
+        party_sleep_ms(60);
+        plan->go(me);
+    }
+    if (party_expect(me, rueda_run(me->ctx, &run.args), RUEDA_ERR_PEER_LOST,
+                     coll_describe(&plan->what, words, sizeof(words))) != 0)
+        return 1;
+    coll_release(me, &run);
+    return check_words(me, plan->how);
+}
+
+static void *kill_soon(void *arg)
+{
+    party_sleep_ms(40);
+    be_killed(arg);
+    return NULL;
+}
+
+/* The victim goes while all are busy. */
+static int streaming(struct party *me)
+{
+    const struct plan *plan = me->arg;
+    rueda_status status = RUEDA_OK;
+    struct coll_run run;
+    pthread_t killer;
+
+    if (coll_prepare(me, &plan->what, &run) != 0 ||
+        party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
+        return 1;
+    if (me->rank == VICTIM)
+        pthread_create(&killer, NULL, kill_soon, me);
+    while (status == RUEDA_OK)
+        status = rueda_run(me->ctx, &run.args);
+    if (party_expect(me, status, RUEDA_ERR_PEER_LOST, "streaming") != 0)
+        return 1;
+    coll_release(me, &run);
+    return check_words(me, plan->how);
+}
+
+static void run_plan(const struct party_place *place, party_fn body,
+                     struct plan *plan, int code)
+{
+    struct processes processes;
+
+    setenv("RUEDA_TRANSPORT", place->transport, 1);
+    processes_start(&processes, RANKS, processes_join, body, plan);
+    unsetenv("RUEDA_TRANSPORT");
+    processes.expected[VICTIM] = code;
+    assert_int_equal(processes_end(&processes, 8000), 0);
+}
+
+/* ---- Tests ------------------------------------------------------------------ */
+
+/* Of the victim's own data, where only one rank's data matter. */
+static struct plan plan_for(int kind, size_t count)
+{
+    return (struct plan){
+        .what = {.kind = (rueda_kind)kind,
+                 .dtype = RUEDA_FLOAT32,
+                 .count = count,
+                 .root = VICTIM},
+        .how = "died",
+        .go = be_killed,
+    };
+}
+
+static void a_death_is_named_by_all_who_wait_in_any_kind(void **state)
+{
+    for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++) {
+        struct plan few = plan_for(kind, 4);
+        struct plan many = plan_for(kind, 500000);
+
+        run_plan(*state, blocked, &few, PROCESS_SIGNAL - SIGKILL);
+        run_plan(*state, blocked, &many, PROCESS_SIGNAL - SIGKILL);
+    }
+}
+
+static void a_death_is_named_by_all_who_stream_in_any_kind(void **state)
+{
+    for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++) {
+        struct plan plan = plan_for(kind, 700001);
+
+        run_plan(*state, streaming, &plan, PROCESS_SIGNAL - SIGKILL);
+    }
+}
+
+static void a_death_is_seen_although_a_child_lives_on(void **state)
+{
+    struct plan plan = plan_for(RUEDA_ALLREDUCE, 500000);
+
+    plan.go = be_killed_with_a_child;
+    run_plan(*state, blocked, &plan, PROCESS_SIGNAL - SIGKILL);
+}
+
+static void an_exit_without_shutdown_counts_as_death(void **state)
+{
+    struct plan plan = plan_for(RUEDA_ALLREDUCE, 500000);
+
+    plan.go = exit_without_shutdown;
+    run_plan(*state, blocked, &plan, 0);
+}
+
+static void a_rank_that_shut_down_is_named_as_such(void **state)
+{
+    for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++) {
+        struct plan plan = plan_for(kind, 500000);
+
+        plan.how = "shut down";
+        plan.go = shut_down;
+        if (kind == RUEDA_ALLREDUCE || kind == RUEDA_BARRIER)
+            run_plan(*state, blocked, &plan, 0);
+    }
+}
+
+/* ---- Blame -------------------------------------------------------------------- */
+
+/* Those who see the death leave at once, and some see it later. */
+static int late_to_see(struct party *me)
+{
+    const struct plan *plan = me->arg;
+
+    if (party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
+        return 1;
+    if (me->rank == VICTIM)
+        plan->go(me);
+    if (me->rank == me->size - 1)
+        party_sleep_ms(300);
+    if (party_expect(me, rueda_barrier(me->ctx), RUEDA_ERR_PEER_LOST,
+                     "barrier") != 0)
+        return 1;
+    return check_words(me, plan->how);
+}
+
+static void those_who_left_because_of_a_death_are_not_blamed(void **state)
+{
+    struct plan plan = plan_for(RUEDA_BARRIER, 0);
+
+    run_plan(*state, late_to_see, &plan, PROCESS_SIGNAL - SIGKILL);
+}
+
+/* In a ring of messages rank 0 has no dealings with rank 2 of 4, if it waits
+ * for rank 3; all fail nevertheless, and nobody has to shut down for that. */
+static int failed_and_stays(struct party *me)
+{
+    const struct plan *plan = me->arg;
+    struct coll_run run;
+
+    if (coll_prepare(me, &plan->what, &run) != 0 ||
+        party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
+        return 1;
+    if (me->rank == VICTIM) {
+        rueda_shutdown(me->ctx);
+        me->ctx = NULL;
+        party_sleep_ms(600);
+        return 0;
+    }
+    if (party_expect(me, rueda_run(me->ctx, &run.args), RUEDA_ERR_PEER_LOST,
+                     "operation") != 0)
+        return 1;
+    /* As if it had more important things to do than to shut down. */
+    party_sleep_ms(600);
+    coll_release(me, &run);
+    return 0;
+}
+
+static void a_failure_spreads_to_those_who_wait_for_the_failed(void **state)
+{
+    static const rueda_kind kinds[] = {RUEDA_ALLREDUCE, RUEDA_ALLGATHER};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct plan plan = plan_for((int)kinds[i], 500000);
+
+        party_run(*state, 5, failed_and_stays, &plan);
+    }
+}
+
+/* ---- Not dead ------------------------------------------------------------------ */
+
+/* All have to stop after the same operation: rank 0 tells how many there will
+ * be. */
+static int patient_rounds(struct party *me)
+{
+    volatile unsigned char *is_over = me->board->room;
+    int32_t goes_on = 1;
+
+    while (goes_on) {
+        const struct coll_what what = {
+            .kind = RUEDA_ALLREDUCE, .dtype = RUEDA_FLOAT32, .count = 50003};
+
+        if (coll_check(me, &what) != 0)
+            return 1;
+        goes_on = *is_over == 0;
+        if (party_expect(me,
+                         rueda_broadcast(me->ctx, &goes_on, 1, RUEDA_INT32, 0),
+                         RUEDA_OK, "broadcast") != 0)
+            return 1;
+    }
+    return 0;
+}
+
+static void a_rank_that_is_stopped_for_two_seconds_is_waited_for(void **state)
+{
+    const struct party_place *place = *state;
+    struct processes processes;
+
+    setenv("RUEDA_TRANSPORT", place->transport, 1);
+    processes_start(&processes, RANKS, processes_join, patient_rounds, NULL);
+    unsetenv("RUEDA_TRANSPORT");
+    party_sleep_ms(200);
+    kill(processes.pids[VICTIM], SIGSTOP);
+    party_sleep_ms(2000);
+    kill(processes.pids[VICTIM], SIGCONT);
+    party_sleep_ms(100);
+    processes.board->room[0] = 1;
+
+    assert_int_equal(processes_end(&processes, 8000), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PARTY_IN_PROCESSES(a_death_is_named_by_all_who_wait_in_any_kind),
+        PARTY_IN_PROCESSES(a_death_is_named_by_all_who_stream_in_any_kind),
+        PARTY_IN_PROCESSES(a_death_is_seen_although_a_child_lives_on),
+        PARTY_IN_PROCESSES(an_exit_without_shutdown_counts_as_death),
+        PARTY_IN_PROCESSES(a_rank_that_shut_down_is_named_as_such),
+        PARTY_IN_PROCESSES(those_who_left_because_of_a_death_are_not_blamed),
+        PARTY_EVERYWHERE(a_failure_spreads_to_those_who_wait_for_the_failed),
+        PARTY_IN_PROCESSES(
+            a_rank_that_is_stopped_for_two_seconds_is_waited_for),
+    };
+
+    party_hush();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
