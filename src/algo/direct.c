@@ -2,27 +2,30 @@
 /*
  * Direct exchange between ranks that share memory.
  *
- * Data pass in blocks through the slots of the slab (segment/slab.h), small
+ * Data pass in blocks through the rings of the slab (segment/slab.h), small
  * enough to stay in cache: packing a block is publishing it. In an allreduce of
  * n ranks a block is cut into n slices. Rank r publishes the slices of the
- * others, adds slice r from all slots straight into its result and its own
- * slot, and fetches the other slices from where their owners left them:
+ * others, adds slice r of all blocks straight into its result and its own
+ * block, and fetches the other slices from where their owners left them:
  *
- *      rank 0's slot   | sum 0 |   1   |   2   |    rank r writes its own slot,
- *      rank 1's slot   |   0   | sum 1 |   2   |    reads column r to add it,
- *      rank 2's slot   |   0   |   1   | sum 2 |    and the diagonal at the end
+ *      rank 0's block   | sum 0 |   1   |   2   |   rank r writes its own block,
+ *      rank 1's block   |   0   | sum 1 |   2   |   reads column r to add it,
+ *      rank 2's block   |   0   |   1   | sum 2 |   and the diagonal at the end
  *
  * Numbers are added in the order of ranks, whoever does it. Each rank reads its
  * input once, writes its result once, and everything between stays in cache.
  *
  * In turn t a rank publishes block t, reduces block t-1 and fetches block t-2,
- * so that it rarely waits. Hence a rank that has posted block j has fetched all
- * up to j-3, and slot k may be written again when everybody has posted block
- * k - RUEDA_SLOTS + 3. Turns of the next operation follow those of the last.
+ * so that it rarely waits. Hence a rank that has posted a block has fetched all
+ * but the two before it, and with them every cell that lies more than
+ * 2 * RUEDA_BLOCK_CELLS behind: from that follows when a cell may be written
+ * again. The turns of the next operation follow those of the last.
  *
- * Small vectors are published whole and added by everybody; a few bytes travel
- * in the line that says that they are there. Buffers that lie in the segment
- * (rueda_alloc) are not published at all: a notice says where they are.
+ * Two ranks, and any number while the vector is small, do with one round: each
+ * publishes its vector whole, and everybody adds everything. It moves as much
+ * between two ranks as the other way, and waits half as often. A few bytes
+ * travel in the line that says that they are there. Buffers that lie in the
+ * segment (rueda_alloc) are not published at all: a notice says where they are.
  */
 #include "algo/direct.h"
 
@@ -34,27 +37,23 @@ _Static_assert(sizeof(struct rueda_direct) <= RUEDA_TASK_STATE_BYTES,
 
 /* A vector is small while the time to fetch it whole from every other rank is
  * below that of a second round of waiting. */
-#define SMALL_BYTES ((size_t)32 << 10)
+#define SMALL_BYTES     ((size_t)16 << 10)
+#define SMALL_BYTES_OF2 ((size_t)4 << 20)
+
+/* From here on it is worth asking whether all buffers are shared. */
+#define NOTICE_BYTES ((size_t)32 << 10)
+
+/* Two blocks overlap better than one, unless they become too short. */
+#define SPLIT_BYTES ((size_t)64 << 10)
 
 static size_t small_bytes(int size)
 {
-    if (size <= 2)
-        return SMALL_BYTES;
-    return SMALL_BYTES / 2 / (size_t)(size - 1);
+    return size <= 2 ? SMALL_BYTES_OF2 : SMALL_BYTES / (size_t)(size - 1);
 }
 
 static struct rueda_direct *direct_of(struct rueda_task *task)
 {
     return (struct rueda_direct *)task->state;
-}
-
-/* Has everybody read what was in my slot, or in my tiny line, before? */
-static bool may_write_slot(struct rueda_direct *direct)
-{
-    uint64_t block = direct->first + direct->turn;
-
-    return block + 3 < RUEDA_SLOTS ||
-           rueda_slab_all_posted(direct->slab, block + 3 - RUEDA_SLOTS);
 }
 
 /* ---- A few bytes ------------------------------------------------------ */
@@ -64,80 +63,76 @@ static void finish_tiny(const struct rueda_direct *direct)
     const struct rueda_coll *coll = direct->coll;
     const struct rueda_slab *slab = direct->slab;
     const void *sources[RUEDA_SEGMENT_MAX];
-    size_t which = direct->first % RUEDA_TINY_LINES;
 
     if (coll->kind == RUEDA_BROADCAST && coll->count > 0 &&
         (coll->root != slab->rank || coll->recv != coll->send))
-        memcpy(coll->recv, slab->lines[coll->root].tiny[which].bytes,
+        memcpy(coll->recv, rueda_slab_tiny(slab, coll->root),
                coll->count * coll->elem_bytes);
     if (coll->kind != RUEDA_ALLREDUCE || coll->count == 0)
         return;
     for (int i = 0; i < slab->size; i++)
-        sources[i] = slab->lines[i].tiny[which].bytes;
+        sources[i] = rueda_slab_tiny(slab, i);
     rueda_host_reduce(direct->kernels, &coll->arith, coll->recv, sources,
                       slab->size, coll->count);
 }
 
-/* Who has posted the block after a tiny one has read all lines of that. The
- * root of a broadcast runs ahead of the others, so one has to look. */
-_Static_assert(RUEDA_TINY_LINES >= RUEDA_SLOTS - 2,
-               "a line is written again before all have read it");
-
-static rueda_status progress_tiny(struct rueda_task *task)
+static rueda_status progress_tiny(struct rueda_direct *direct)
 {
-    struct rueda_direct *direct = direct_of(task);
-    const struct rueda_coll *coll = direct->coll;
-
-    if (direct->step == 0) {
-        if (!may_write_slot(direct))
-            return RUEDA_IN_PROGRESS;
-        rueda_slab_post_tiny(direct->slab, direct->first, coll->send,
-                             coll->count * coll->elem_bytes);
-        direct->step = 1;
-        task->moves++;
-    }
     if (!rueda_slab_all_tiny(direct->slab, direct->first))
         return RUEDA_IN_PROGRESS;
     finish_tiny(direct);
     return RUEDA_OK;
 }
 
-static rueda_status start_tiny(struct rueda_task *task)
+static rueda_status start_tiny(struct rueda_direct *direct)
 {
-    struct rueda_direct *direct = direct_of(task);
+    const struct rueda_coll *coll = direct->coll;
 
     direct->mode = RUEDA_DIRECT_TINY;
     direct->slab->next = direct->first + 1;
-    return progress_tiny(task);
+    rueda_slab_post_tiny(direct->slab, direct->first, coll->send,
+                         coll->count * coll->elem_bytes);
+    return progress_tiny(direct);
 }
 
 /* ---- Blocks ----------------------------------------------------------- */
 
+/* Has everybody fetched what was in these cells the last time round? */
+static bool may_write(struct rueda_direct *direct, uint64_t block)
+{
+    const uint64_t behind = RUEDA_CELLS - 2 * RUEDA_BLOCK_CELLS;
+    uint64_t end = block + direct->cells;
+
+    return end < behind || rueda_slab_all_posted(direct->slab, end - behind);
+}
+
 static bool publish_step(struct rueda_direct *direct)
 {
     const struct rueda_shape *shape = direct->shape;
+    uint64_t block = rueda_direct_block(direct, direct->turn);
 
     if (direct->turn >= direct->blocks)
         return true;
-    if (!may_write_slot(direct))
+    if (!may_write(direct, block))
         return false;
     if (!shape->is_from_root || direct->coll->root == direct->slab->rank)
         shape->publish(direct, direct->turn);
-    rueda_slab_post(direct->slab, direct->first + direct->turn);
+    rueda_slab_post(direct->slab, block);
     return true;
 }
 
 static bool reduce_step(struct rueda_direct *direct)
 {
     uint64_t i = direct->turn - 1;
+    uint64_t block = rueda_direct_block(direct, i);
 
     if (direct->shape->reduce == NULL || direct->turn < 1 ||
         i >= direct->blocks)
         return true;
-    if (!rueda_slab_all_posted(direct->slab, direct->first + i))
+    if (!rueda_slab_all_posted(direct->slab, block))
         return false;
     direct->shape->reduce(direct, i);
-    rueda_slab_post_reduced(direct->slab, direct->first + i);
+    rueda_slab_post_reduced(direct->slab, block);
     return true;
 }
 
@@ -156,7 +151,7 @@ static bool fetch_step(struct rueda_direct *direct)
 
     if (direct->turn < 2 || i >= direct->blocks)
         return true;
-    if (!is_complete(direct, direct->first + i))
+    if (!is_complete(direct, rueda_direct_block(direct, i)))
         return false;
     direct->shape->fetch(direct, i);
     return true;
@@ -187,7 +182,7 @@ static rueda_status start_blocks(struct rueda_task *task, uint64_t blocks)
 
     direct->mode = RUEDA_DIRECT_BLOCKS;
     direct->blocks = blocks;
-    direct->slab->next = direct->first + blocks;
+    direct->slab->next = rueda_direct_block(direct, blocks);
     return progress_blocks(task);
 }
 
@@ -261,8 +256,11 @@ static rueda_status progress_notice(struct rueda_task *task)
 /* ---- The algorithm ---------------------------------------------------- */
 
 static const struct rueda_shape *shape_of(const struct rueda_coll *coll,
-                                          size_t bytes, int size)
+                                          int size)
 {
+    size_t bytes = coll->count * coll->elem_bytes;
+
+
     switch (coll->kind) {
     case RUEDA_ALLREDUCE:
         return bytes <= small_bytes(size) ? &rueda_shape_allreduce_small
@@ -278,36 +276,54 @@ static const struct rueda_shape *shape_of(const struct rueda_coll *coll,
     }
 }
 
-/* A part of a block for each member, whole cache lines. */
-static size_t chunk_of(const struct rueda_slab *slab)
+/* Cut the operation into blocks of some cells: a block holds half of it if that
+ * is long enough, a whole number of cells, and a power of two of them. */
+static void cut(struct rueda_direct *direct)
 {
-    size_t chunk = slab->block_bytes / (size_t)slab->size;
+    struct rueda_slab *slab = direct->slab;
+    size_t bytes = direct->shape->bytes(direct);
 
-    return chunk & ~((size_t)RUEDA_CACHE_LINE - 1);
+    if (bytes > SPLIT_BYTES && bytes / 2 < SPLIT_BYTES)
+        bytes = SPLIT_BYTES;
+    else if (bytes > SPLIT_BYTES)
+        bytes = bytes / 2;
+    direct->cells = 1;
+    while (direct->cells < RUEDA_BLOCK_CELLS &&
+           direct->cells * slab->cell_bytes < bytes)
+        direct->cells *= 2;
+    direct->first = (slab->next + direct->cells - 1) & ~(direct->cells - 1);
+    direct->block_bytes = direct->cells * slab->cell_bytes;
+    /* A part of a block for each member, whole cache lines. */
+    direct->chunk_bytes = direct->block_bytes / (size_t)slab->size &
+                          ~((size_t)RUEDA_CACHE_LINE - 1);
+}
+
+static bool is_tiny(const struct rueda_coll *coll)
+{
+    return (coll->kind == RUEDA_ALLREDUCE || coll->kind == RUEDA_BROADCAST ||
+            coll->kind == RUEDA_BARRIER) &&
+           coll->count * coll->elem_bytes <= RUEDA_TINY_BYTES;
 }
 
 static rueda_status direct_post(struct rueda_task *task)
 {
     struct rueda_direct *direct = direct_of(task);
     const struct rueda_coll *coll = &task->coll;
-    struct rueda_slab *slab = task->place->slab;
-    size_t bytes = coll->count * coll->elem_bytes;
-    bool may_be_tiny = coll->kind == RUEDA_ALLREDUCE ||
-                       coll->kind == RUEDA_BROADCAST ||
-                       coll->kind == RUEDA_BARRIER;
     uint64_t blocks;
 
     memset(direct, 0, sizeof(*direct));
-    direct->slab = slab;
+    direct->slab = task->place->slab;
     direct->coll = coll;
     direct->kernels = task->place->kernels;
-    direct->first = slab->next;
-    direct->chunk_bytes = chunk_of(slab);
-    if (may_be_tiny && bytes <= RUEDA_TINY_BYTES)
-        return start_tiny(task);
-    direct->shape = shape_of(coll, bytes, slab->size);
+    direct->first = direct->slab->next;
+    if (is_tiny(coll))
+        return start_tiny(direct);
+    direct->shape = shape_of(coll, direct->slab->size);
+    cut(direct);
     blocks = direct->shape->blocks(direct);
-    if (direct->shape == &rueda_shape_allreduce || direct->shape->needs_notice)
+    if (direct->shape->needs_notice ||
+        (coll->kind == RUEDA_ALLREDUCE &&
+         coll->count * coll->elem_bytes > NOTICE_BYTES))
         return post_notice(task, blocks);
     return start_blocks(task, blocks);
 }
@@ -318,7 +334,7 @@ static rueda_status direct_progress(struct rueda_task *task)
 
     switch (direct->mode) {
     case RUEDA_DIRECT_TINY:
-        return progress_tiny(task);
+        return progress_tiny(direct);
     case RUEDA_DIRECT_NOTICE:
         return progress_notice(task);
     case RUEDA_DIRECT_BLOCKS:

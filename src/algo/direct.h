@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the direct algorithm share. direct.c moves blocks through
- * the slots of the slab; a shape says what a block of one kind of operation
- * holds: what I put into my slot, what I add, what I take from others' slots.
+ * the rings of the slab; a shape says what a block of one kind of operation
+ * holds: what I put into mine, what I add, what I take from the others'.
  */
 #ifndef RUEDA_ALGO_DIRECT_H
 #define RUEDA_ALGO_DIRECT_H
@@ -17,12 +17,16 @@
 struct rueda_direct;
 
 struct rueda_shape {
+    /* How many bytes a member passes through its ring, at most; the same number
+     * for all of them, or no less than a block. */
+    size_t (*bytes)(const struct rueda_direct *direct);
+
     /* How many blocks I need. With notice, the most that anybody needs counts;
      * without, all members must come to the same number by themselves. */
     uint64_t (*blocks)(const struct rueda_direct *direct);
     bool needs_notice;
 
-    /* Write block i of my data to my slot. */
+    /* Write block i of my data to my ring. */
     void (*publish)(const struct rueda_direct *direct, uint64_t i);
 
     /* Optional: all have published block i; do my part of it. */
@@ -39,7 +43,7 @@ struct rueda_shape {
 typedef enum rueda_direct_mode {
     RUEDA_DIRECT_TINY,   /* number and data in one cache line */
     RUEDA_DIRECT_NOTICE, /* waiting for what the others need or have */
-    RUEDA_DIRECT_BLOCKS, /* through the slots */
+    RUEDA_DIRECT_BLOCKS, /* through the rings */
     RUEDA_DIRECT_SHARED, /* straight in the users' shared buffers */
     RUEDA_DIRECT_LAST,   /* waiting until all have done that */
 } rueda_direct_mode;
@@ -50,7 +54,9 @@ struct rueda_direct {
     const struct rueda_kernels *kernels;
     const struct rueda_shape *shape;
     rueda_direct_mode mode;
-    uint64_t first; /* the slab's number of my block 0 */
+    uint64_t first;     /* the first cell of block 0 */
+    uint64_t cells;     /* of every block */
+    size_t block_bytes; /* the same in bytes */
     uint64_t blocks;
     uint64_t turn; /* publishes block turn, reduces turn-1, fetches turn-2 */
     int step;      /* within the turn: publish, reduce, fetch */
@@ -68,11 +74,18 @@ extern const struct rueda_shape rueda_shape_alltoall;
  * the result to all. */
 void rueda_direct_reduce_shared(const struct rueda_direct *direct);
 
-/* The slot of a member that block i passes through. */
-static inline char *rueda_direct_slot(const struct rueda_direct *direct,
-                                      int member, uint64_t i)
+/* The slab's number of block i. */
+static inline uint64_t rueda_direct_block(const struct rueda_direct *direct,
+                                          uint64_t i)
 {
-    return rueda_slab_slot(direct->slab, member, direct->first + i);
+    return direct->first + i * direct->cells;
+}
+
+/* Where block i of a member lies. */
+static inline char *rueda_direct_at(const struct rueda_direct *direct,
+                                    int member, uint64_t i)
+{
+    return rueda_slab_at(direct->slab, member, rueda_direct_block(direct, i));
 }
 
 /* What is left of `bytes` from `begin` on, at most `most`. */

@@ -18,33 +18,34 @@ static size_t broadcast_bytes(const struct rueda_direct *direct)
 
 static uint64_t broadcast_blocks(const struct rueda_direct *direct)
 {
-    return blocks_for(broadcast_bytes(direct), direct->slab->block_bytes);
+    return blocks_for(broadcast_bytes(direct), direct->block_bytes);
 }
 
 static void broadcast_publish(const struct rueda_direct *direct, uint64_t i)
 {
-    size_t most = direct->slab->block_bytes;
+    size_t most = direct->block_bytes;
     size_t begin = i * most;
 
-    memcpy(rueda_direct_slot(direct, direct->slab->rank, i),
+    memcpy(rueda_direct_at(direct, direct->slab->rank, i),
            (const char *)direct->coll->send + begin,
            rueda_part(broadcast_bytes(direct), begin, most));
 }
 
 static void broadcast_fetch(const struct rueda_direct *direct, uint64_t i)
 {
-    size_t most = direct->slab->block_bytes;
+    size_t most = direct->block_bytes;
     size_t begin = i * most;
     size_t part = rueda_part(broadcast_bytes(direct), begin, most);
     char *recv = (char *)direct->coll->recv + begin;
 
     if (direct->coll->root != direct->slab->rank)
-        memcpy(recv, rueda_direct_slot(direct, direct->coll->root, i), part);
+        memcpy(recv, rueda_direct_at(direct, direct->coll->root, i), part);
     else if (direct->coll->recv != direct->coll->send)
         memcpy(recv, (const char *)direct->coll->send + begin, part);
 }
 
 const struct rueda_shape rueda_shape_broadcast = {
+    .bytes = broadcast_bytes,
     .blocks = broadcast_blocks,
     .publish = broadcast_publish,
     .fetch = broadcast_fetch,
@@ -83,30 +84,30 @@ static size_t longest_recv(const struct rueda_direct *direct)
 
 static uint64_t allgather_blocks(const struct rueda_direct *direct)
 {
-    return blocks_for(longest_recv(direct), direct->slab->block_bytes);
+    return blocks_for(longest_recv(direct), direct->block_bytes);
 }
 
 static void allgather_publish(const struct rueda_direct *direct, uint64_t i)
 {
     int rank = direct->slab->rank;
-    size_t most = direct->slab->block_bytes;
+    size_t most = direct->block_bytes;
     size_t part = rueda_part(recv_bytes(direct->coll, rank), i * most, most);
 
     if (part > 0)
-        memcpy(rueda_direct_slot(direct, rank, i),
+        memcpy(rueda_direct_at(direct, rank, i),
                (const char *)direct->coll->send + i * most, part);
 }
 
 static void allgather_fetch(const struct rueda_direct *direct, uint64_t i)
 {
-    size_t most = direct->slab->block_bytes;
+    size_t most = direct->block_bytes;
     size_t begin = i * most;
     char *piece = direct->coll->recv;
 
     for (int member = 0; member < direct->slab->size; member++) {
         size_t bytes = recv_bytes(direct->coll, member);
         size_t part = rueda_part(bytes, begin, most);
-        const char *from = rueda_direct_slot(direct, member, i);
+        const char *from = rueda_direct_at(direct, member, i);
 
         if (member == direct->slab->rank)
             from = (const char *)direct->coll->send + begin;
@@ -117,6 +118,7 @@ static void allgather_fetch(const struct rueda_direct *direct, uint64_t i)
 }
 
 const struct rueda_shape rueda_shape_allgather = {
+    .bytes = longest_recv,
     .blocks = allgather_blocks,
     .publish = allgather_publish,
     .fetch = allgather_fetch,
@@ -124,7 +126,14 @@ const struct rueda_shape rueda_shape_allgather = {
 
 /* ---- Alltoall --------------------------------------------------------- */
 
-/* What two others exchange is known to them alone: hence the notice. */
+/* What two others exchange is known to them alone: hence whole blocks, and the
+ * notice. */
+static size_t alltoall_bytes(const struct rueda_direct *direct)
+{
+    (void)direct;
+    return SIZE_MAX;
+}
+
 static uint64_t alltoall_blocks(const struct rueda_direct *direct)
 {
     size_t longest = longest_recv(direct);
@@ -137,7 +146,7 @@ static uint64_t alltoall_blocks(const struct rueda_direct *direct)
 
 static void alltoall_publish(const struct rueda_direct *direct, uint64_t i)
 {
-    char *slot = rueda_direct_slot(direct, direct->slab->rank, i);
+    char *own = rueda_direct_at(direct, direct->slab->rank, i);
     const char *piece = direct->coll->send;
     size_t begin = i * direct->chunk_bytes;
 
@@ -146,7 +155,7 @@ static void alltoall_publish(const struct rueda_direct *direct, uint64_t i)
         size_t part = rueda_part(bytes, begin, direct->chunk_bytes);
 
         if (member != direct->slab->rank && part > 0)
-            memcpy(slot + (size_t)member * direct->chunk_bytes, piece + begin,
+            memcpy(own + (size_t)member * direct->chunk_bytes, piece + begin,
                    part);
         piece += bytes;
     }
@@ -170,7 +179,7 @@ static void alltoall_fetch(const struct rueda_direct *direct, uint64_t i)
     for (int member = 0; member < direct->slab->size; member++) {
         size_t bytes = recv_bytes(direct->coll, member);
         size_t part = rueda_part(bytes, begin, direct->chunk_bytes);
-        const char *from = rueda_direct_slot(direct, member, i) +
+        const char *from = rueda_direct_at(direct, member, i) +
                            rank * direct->chunk_bytes;
 
         if (member == direct->slab->rank)
@@ -182,6 +191,7 @@ static void alltoall_fetch(const struct rueda_direct *direct, uint64_t i)
 }
 
 const struct rueda_shape rueda_shape_alltoall = {
+    .bytes = alltoall_bytes,
     .blocks = alltoall_blocks,
     .needs_notice = true,
     .publish = alltoall_publish,

@@ -12,7 +12,7 @@ struct range {
 
 static size_t block_elems(const struct rueda_direct *direct)
 {
-    return direct->slab->block_bytes / direct->coll->elem_bytes;
+    return direct->block_bytes / direct->coll->elem_bytes;
 }
 
 static struct range block_range(const struct rueda_direct *direct, uint64_t i)
@@ -49,6 +49,11 @@ static void copy(const struct rueda_direct *direct, char *dst, const char *src,
 
 /* ---- Allreduce -------------------------------------------------------- */
 
+static size_t allreduce_bytes(const struct rueda_direct *direct)
+{
+    return direct->coll->count * direct->coll->elem_bytes;
+}
+
 static uint64_t allreduce_blocks(const struct rueda_direct *direct)
 {
     size_t most = block_elems(direct);
@@ -71,7 +76,7 @@ static void small_publish(const struct rueda_direct *direct, uint64_t i)
 {
     struct range block = block_range(direct, i);
 
-    memcpy(rueda_direct_slot(direct, direct->slab->rank, i),
+    memcpy(rueda_direct_at(direct, direct->slab->rank, i),
            input(direct, block), block.count * direct->coll->elem_bytes);
 }
 
@@ -81,7 +86,7 @@ static void small_fetch(const struct rueda_direct *direct, uint64_t i)
     const void *sources[RUEDA_SEGMENT_MAX];
 
     for (int member = 0; member < direct->slab->size; member++)
-        sources[member] = rueda_direct_slot(direct, member, i);
+        sources[member] = rueda_direct_at(direct, member, i);
     sources[direct->slab->rank] = input(direct, block);
     rueda_host_reduce(direct->kernels, &direct->coll->arith,
                       output(direct, block), sources, direct->slab->size,
@@ -89,6 +94,7 @@ static void small_fetch(const struct rueda_direct *direct, uint64_t i)
 }
 
 const struct rueda_shape rueda_shape_allreduce_small = {
+    .bytes = allreduce_bytes,
     .blocks = allreduce_blocks,
     .publish = small_publish,
     .fetch = small_fetch,
@@ -100,19 +106,19 @@ static void allreduce_publish(const struct rueda_direct *direct, uint64_t i)
     struct range block = block_range(direct, i);
     struct range mine = slice_of(direct, direct->slab->rank, block.count);
     size_t end = mine.begin + mine.count;
-    char *slot = rueda_direct_slot(direct, direct->slab->rank, i);
+    char *own = rueda_direct_at(direct, direct->slab->rank, i);
 
-    copy(direct, slot, input(direct, block), (struct range){0, mine.begin});
-    copy(direct, slot, input(direct, block),
+    copy(direct, own, input(direct, block), (struct range){0, mine.begin});
+    copy(direct, own, input(direct, block),
          (struct range){end, block.count - end});
 }
 
 /*
- * Add `slice` of all sources, each the start of a block, into slot and into
+ * Add `slice` of all sources, each the start of a block, into own and into
  * out. Piece by piece, so that the second write finds the sum in cache.
  */
 static void reduce_slice(const struct rueda_direct *direct, struct range slice,
-                         const char *const *blocks, char *slot, char *out)
+                         const char *const *blocks, char *own, char *out)
 {
     size_t elem = direct->coll->elem_bytes;
     size_t piece = RUEDA_DIRECT_PIECE / elem;
@@ -124,9 +130,9 @@ static void reduce_slice(const struct rueda_direct *direct, struct range slice,
 
         for (int member = 0; member < direct->slab->size; member++)
             sources[member] = blocks[member] + offset;
-        rueda_host_reduce(direct->kernels, &direct->coll->arith, slot + offset,
+        rueda_host_reduce(direct->kernels, &direct->coll->arith, own + offset,
                           sources, direct->slab->size, count);
-        memcpy(out + offset, slot + offset, count * elem);
+        memcpy(out + offset, own + offset, count * elem);
     }
 }
 
@@ -137,10 +143,10 @@ static void allreduce_reduce(const struct rueda_direct *direct, uint64_t i)
     int rank = direct->slab->rank;
 
     for (int member = 0; member < direct->slab->size; member++)
-        blocks[member] = rueda_direct_slot(direct, member, i);
+        blocks[member] = rueda_direct_at(direct, member, i);
     blocks[rank] = input(direct, block);
     reduce_slice(direct, slice_of(direct, rank, block.count), blocks,
-                 rueda_direct_slot(direct, rank, i), output(direct, block));
+                 rueda_direct_at(direct, rank, i), output(direct, block));
 }
 
 /* Beginning with my right neighbour, so that not all read from one member. */
@@ -153,12 +159,13 @@ static void allreduce_fetch(const struct rueda_direct *direct, uint64_t i)
         int member = (direct->slab->rank + step) % size;
 
         copy(direct, output(direct, block),
-             rueda_direct_slot(direct, member, i),
+             rueda_direct_at(direct, member, i),
              slice_of(direct, member, block.count));
     }
 }
 
 const struct rueda_shape rueda_shape_allreduce = {
+    .bytes = allreduce_bytes,
     .blocks = allreduce_blocks,
     .publish = allreduce_publish,
     .reduce = allreduce_reduce,
@@ -204,7 +211,7 @@ static size_t piece_bytes(const struct rueda_direct *direct, int member)
     return count * coll->elem_bytes;
 }
 
-static uint64_t scatter_blocks(const struct rueda_direct *direct)
+static size_t longest_piece(const struct rueda_direct *direct)
 {
     size_t longest = 0;
 
@@ -214,12 +221,26 @@ static uint64_t scatter_blocks(const struct rueda_direct *direct)
         if (bytes > longest)
             longest = bytes;
     }
-    return (longest + direct->chunk_bytes - 1) / direct->chunk_bytes;
+    return longest;
+}
+
+static size_t scatter_bytes(const struct rueda_direct *direct)
+{
+    size_t line = RUEDA_CACHE_LINE;
+
+    return (longest_piece(direct) + line - 1) / line * line *
+           (size_t)direct->slab->size;
+}
+
+static uint64_t scatter_blocks(const struct rueda_direct *direct)
+{
+    return (longest_piece(direct) + direct->chunk_bytes - 1) /
+           direct->chunk_bytes;
 }
 
 static void scatter_publish(const struct rueda_direct *direct, uint64_t i)
 {
-    char *slot = rueda_direct_slot(direct, direct->slab->rank, i);
+    char *own = rueda_direct_at(direct, direct->slab->rank, i);
     const char *piece = direct->coll->send;
     size_t begin = i * direct->chunk_bytes;
 
@@ -228,7 +249,7 @@ static void scatter_publish(const struct rueda_direct *direct, uint64_t i)
         size_t part = rueda_part(bytes, begin, direct->chunk_bytes);
 
         if (member != direct->slab->rank && part > 0)
-            memcpy(slot + (size_t)member * direct->chunk_bytes, piece + begin,
+            memcpy(own + (size_t)member * direct->chunk_bytes, piece + begin,
                    part);
         piece += bytes;
     }
@@ -248,7 +269,7 @@ static void scatter_fetch(const struct rueda_direct *direct, uint64_t i)
     for (int member = 0; member < rank; member++)
         mine += piece_bytes(direct, member);
     for (int member = 0; member < direct->slab->size; member++)
-        sources[member] = rueda_direct_slot(direct, member, i) +
+        sources[member] = rueda_direct_at(direct, member, i) +
                           (size_t)rank * direct->chunk_bytes;
     sources[rank] = mine + begin;
     rueda_host_reduce(direct->kernels, &direct->coll->arith,
@@ -257,6 +278,7 @@ static void scatter_fetch(const struct rueda_direct *direct, uint64_t i)
 }
 
 const struct rueda_shape rueda_shape_reduce_scatter = {
+    .bytes = scatter_bytes,
     .blocks = scatter_blocks,
     .publish = scatter_publish,
     .fetch = scatter_fetch,

@@ -103,14 +103,17 @@ static bool parse_slab(const char *value, void *out)
            *(size_t *)out <= ((size_t)1 << 32);
 }
 
-static bool parse_block(const char *value, void *out)
+/* A power of two, so that it can be cut. */
+static bool parse_ring(const char *value, void *out)
 {
+    size_t *bytes = out;
+
     if (strcmp(value, "auto") == 0) {
-        *(size_t *)out = 0;
+        *bytes = 0;
         return true;
     }
-    return rueda_parse_size(value, out) && *(size_t *)out >= 4096 &&
-           *(size_t *)out <= ((size_t)1 << 26);
+    return rueda_parse_size(value, out) && *bytes >= ((size_t)1 << 20) &&
+           *bytes <= ((size_t)1 << 28) && (*bytes & (*bytes - 1)) == 0;
 }
 
 static bool copy_text(const char *value, char *out, size_t bytes)
@@ -184,9 +187,9 @@ static const struct rueda_setting settings[] = {
     {"RUEDA_SLAB_BYTES", "16m",
      "largest operation whose input can be kept whole until it is delivered",
      AT(slab_bytes), parse_slab},
-    {"RUEDA_BLOCK_BYTES", "auto",
-     "block in which a large tensor passes through shared memory",
-     AT(block_bytes), parse_block},
+    {"RUEDA_RING_BYTES", "auto",
+     "shared memory that a rank's data pass through, 1m, 2m, 4m, ...",
+     AT(ring_bytes), parse_ring},
     {"RUEDA_SPIN_US", "auto", "how long a waiting rank spins, microseconds",
      AT(spin_us), parse_micros},
     {"RUEDA_YIELD_US", "auto",

@@ -20,28 +20,26 @@
 
 /* ---- What rank 0 decides for all --------------------------------------- */
 
-#define LEAST_BLOCK ((size_t)64 << 10)
-#define MOST_BLOCK  ((size_t)256 << 10)
+#define LEAST_RING ((size_t)1 << 20)
+#define MOST_RING  ((size_t)2 << 20)
 
 /*
- * A block and what is added to it should stay in the second cache while the
- * next one is published; and it should be long enough that the signals around
- * it, a few cache lines each, do not count.
+ * A ring should be about twice as large as a core's own cache (segment/slab.h
+ * says why), and all rings together should leave half of the shared cache to
+ * what passes through them.
  */
-static size_t block_bytes(const struct rueda_config *config, int size)
+static size_t ring_bytes(const struct rueda_config *config, int size)
 {
-    size_t least = (size_t)size * RUEDA_CACHE_LINE; /* a line for each rank */
     struct rueda_caches caches;
-    size_t block = LEAST_BLOCK;
+    size_t ring = LEAST_RING;
 
-    if (config->block_bytes > 0) {
-        block = config->block_bytes > least ? config->block_bytes : least;
-        return (block + RUEDA_PAGE_BYTES - 1) & ~(RUEDA_PAGE_BYTES - 1);
-    }
+    if (config->ring_bytes > 0)
+        return config->ring_bytes;
     rueda_machine_caches(&caches);
-    while (block < MOST_BLOCK && block * 4 < caches.l2_bytes)
-        block *= 2;
-    return block;
+    while (ring < MOST_RING && ring < 2 * caches.l2_bytes &&
+           ring * 4 * (size_t)size <= caches.l3_bytes)
+        ring *= 2;
+    return ring;
 }
 
 /* RUEDA_TUNE_FILE first, RUEDA_ALGO after it, so that the latter wins. */
@@ -77,9 +75,9 @@ static rueda_status agree(const struct rueda_config *config,
     status = algo_text(config, agreement->algo, sizeof(agreement->algo), error);
     if (status != RUEDA_OK)
         return status;
-    agreement->block_bytes = block_bytes(config, segment->size);
+    agreement->cell_bytes = ring_bytes(config, segment->size) / RUEDA_CELLS;
     status = rueda_segment_alloc(
-        segment, rueda_slab_bytes(segment->size, agreement->block_bytes), &slab,
+        segment, rueda_slab_bytes(segment->size, agreement->cell_bytes), &slab,
         error);
     if (status == RUEDA_OK)
         agreement->slab_offset = rueda_segment_offset(segment, slab);
@@ -130,7 +128,7 @@ static rueda_status open_messages(struct rueda_job *job)
     job->has_slab = job->config.transport == RUEDA_TRANSPORT_AUTO;
     rueda_slab_init(&job->slab, job->segment,
                     rueda_segment_at(job->segment, agreement->slab_offset),
-                    agreement->block_bytes);
+                    agreement->cell_bytes);
     if (is_loop)
         return rueda_mesh_init(&job->mesh, job->rank, job->size,
                                rueda_loop_connect, job->hub);
@@ -277,6 +275,8 @@ out_free:
 
 void rueda_job_close(struct rueda_job *job)
 {
+    /* First, so that who misses an endpoint finds out why. */
+    rueda_segment_leave(job->segment);
     rueda_mesh_fini(&job->mesh);
     if (job->hub != NULL)
         rueda_loop_hub_leave(job->hub, job->rank);

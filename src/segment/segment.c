@@ -38,6 +38,7 @@ struct head {
     uint32_t size;
     uint64_t range_bytes;
     unsigned char nonce[16];
+    atomic_uint departures; /* of members, so far */
     struct rueda_agreement agreement;
 };
 
@@ -355,12 +356,37 @@ static void close_descriptors(struct rueda_segment *segment)
     segment->poller = -1;
 }
 
+/* Say that I am gone in this way, and in which order I went. */
+static void depart(struct rueda_segment *segment, enum rueda_presence how)
+{
+    struct rueda_member *me = &segment->members[segment->rank];
+    struct head *head = (struct head *)segment->base;
+    unsigned order;
+
+    if (atomic_load_explicit(&me->departure, memory_order_relaxed) == 0) {
+        order = atomic_fetch_add(&head->departures, 1) + 1;
+        atomic_store_explicit(&me->departure, order, memory_order_relaxed);
+    }
+    /* Release: who sees it sees all that I have written, the order too. */
+    atomic_store_explicit(&me->presence, how, memory_order_release);
+}
+
+void rueda_segment_fail(struct rueda_segment *segment)
+{
+    depart(segment, RUEDA_FAILED);
+    rueda_segment_notify_all(segment);
+}
+
+void rueda_segment_leave(struct rueda_segment *segment)
+{
+    depart(segment, RUEDA_LEFT);
+}
+
 void rueda_segment_close(struct rueda_segment *segment)
 {
     if (segment == NULL)
         return;
-    atomic_store_explicit(&segment->members[segment->rank].presence, RUEDA_LEFT,
-                          memory_order_release);
+    rueda_segment_leave(segment);
     rueda_segment_notify_all(segment);
     close_descriptors(segment);
     mapping_release(segment->mapping);
@@ -473,44 +499,39 @@ bool rueda_segment_has_gone(const struct rueda_segment *segment,
     return false;
 }
 
-void rueda_segment_fail(struct rueda_segment *segment)
+/* In which order members went; 0: it has not, or died before it could. */
+static unsigned departure_of(const struct rueda_segment *segment, int member)
 {
-    atomic_store_explicit(&segment->members[segment->rank].presence,
-                          RUEDA_FAILED, memory_order_release);
-    rueda_segment_notify_all(segment);
+    return atomic_load_explicit(&segment->members[member].departure,
+                                memory_order_relaxed);
 }
 
-/* How a member went: by rank in the order in which to blame them. */
-enum { DIED, SHUT_DOWN, FAILED, STAYS };
-
-static int way_of(const struct rueda_segment *segment, int member)
+/* Was `a` gone before `b`? Who died is blamed before all others. */
+static bool is_before(const struct rueda_segment *segment, int a, int b)
 {
-    unsigned presence = presence_of(segment, member);
-
-    if (member == segment->rank || !rueda_segment_is_gone(segment, member))
-        return STAYS;
-    if (presence == RUEDA_LEFT)
-        return SHUT_DOWN;
-    return segment->dead[member] ? DIED : FAILED;
+    return departure_of(segment, a) < departure_of(segment, b);
 }
 
 int rueda_segment_first_gone(const struct rueda_segment *segment,
                              struct rueda_text *out_words)
 {
-    static const char *const words[] = {"died", "shut down", "failed"};
-    int way = STAYS;
+    const struct rueda_member *member;
+    unsigned presence;
     int first = -1;
 
-    for (int i = 0; i < segment->size; i++) {
-        if (way_of(segment, i) >= way)
-            continue;
-        way = way_of(segment, i);
-        first = i;
-    }
-    if (first >= 0)
-        rueda_text_set(out_words, "rank %d (pid %d on host %.*s) %s", first,
-                       (int)segment->members[first].pid, RUEDA_HOST_BYTES,
-                       segment->members[first].host, words[way]);
+    for (int i = 0; i < segment->size; i++)
+        if (i != segment->rank && rueda_segment_is_gone(segment, i) &&
+            (first < 0 || is_before(segment, i, first)))
+            first = i;
+    if (first < 0)
+        return -1;
+    member = &segment->members[first];
+    presence = presence_of(segment, first);
+    rueda_text_set(out_words, "rank %d (pid %d on host %.*s) %s", first,
+                   (int)member->pid, RUEDA_HOST_BYTES, member->host,
+                   presence == RUEDA_LEFT     ? "shut down"
+                   : presence == RUEDA_FAILED ? "failed"
+                                              : "died");
     return first;
 }
 

@@ -47,6 +47,7 @@ enum rueda_presence {
 struct rueda_member {
     _Alignas(128) atomic_uint sleeping;
     atomic_uint presence;
+    atomic_uint departure; /* its place among those that failed or left, or 0 */
     int32_t pid;
     char host[RUEDA_HOST_BYTES];
     struct rueda_cpus cpus; /* that it may run on */
@@ -56,7 +57,7 @@ struct rueda_member {
 /* What the first member decides for all, before the others can look. */
 struct rueda_agreement {
     uint64_t slab_offset; /* of the slab of all members */
-    uint64_t block_bytes;
+    uint64_t cell_bytes;
     char algo[RUEDA_PATH_BYTES];
 };
 
@@ -104,7 +105,10 @@ rueda_status rueda_segment_enter(struct rueda_segment *segment,
                                  const int *doorbells, const int *pidfds,
                                  struct rueda_text *error);
 
-/* Leave: mark myself so, wake everybody, unmap. NULL is allowed. */
+/* Mark myself as leaving, before I close what others may miss. */
+void rueda_segment_leave(struct rueda_segment *segment);
+
+/* Leave, wake everybody, unmap. NULL is allowed. */
 void rueda_segment_close(struct rueda_segment *segment);
 
 /* In the child of a fork: close the descriptors and touch nothing else. */
@@ -145,9 +149,9 @@ void rueda_segment_fail(struct rueda_segment *segment);
 /* Learn of deaths without waiting. */
 void rueda_segment_watch(struct rueda_segment *segment);
 
-/* The first member that is gone, or -1; says how in words: "rank 3 (pid 71 on
- * host a) died". Those that died come first, then those that left, as others
- * may have failed because of them. */
+/* The member to blame, or -1 if nobody is gone; says how in words: "rank 3 (pid
+ * 71 on host a) died". Who died comes first, then who failed or left before
+ * others did, perhaps because of it. */
 int rueda_segment_first_gone(const struct rueda_segment *segment,
                              struct rueda_text *out_words);
 

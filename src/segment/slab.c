@@ -12,21 +12,21 @@ static size_t lines_bytes(int size)
     return (bytes + RUEDA_PAGE_BYTES - 1) & ~(RUEDA_PAGE_BYTES - 1);
 }
 
-size_t rueda_slab_bytes(int size, size_t block_bytes)
+size_t rueda_slab_bytes(int size, size_t cell_bytes)
 {
-    return lines_bytes(size) + (size_t)size * RUEDA_SLOTS * block_bytes;
+    return lines_bytes(size) + (size_t)size * RUEDA_CELLS * cell_bytes;
 }
 
 void rueda_slab_init(struct rueda_slab *slab, struct rueda_segment *segment,
-                     void *at, size_t block_bytes)
+                     void *at, size_t cell_bytes)
 {
     memset(slab, 0, sizeof(*slab));
     slab->segment = segment;
     slab->rank = segment->rank;
     slab->size = segment->size;
     slab->lines = at;
-    slab->slots = (char *)at + lines_bytes(segment->size);
-    slab->block_bytes = block_bytes;
+    slab->rings = (char *)at + lines_bytes(segment->size);
+    slab->cell_bytes = cell_bytes;
 }
 
 static uint64_t load(const _Atomic uint64_t *counter)
@@ -74,10 +74,11 @@ bool rueda_slab_all_reduced(struct rueda_slab *slab, uint64_t block)
 
 bool rueda_slab_all_tiny(struct rueda_slab *slab, uint64_t block)
 {
-    size_t first = offsetof(struct rueda_slab_line, tiny);
+    size_t which = (slab->tinies - 1) % RUEDA_TINY_LINES;
 
     return all_beyond(slab, &slab->posted, block,
-                      first + block % RUEDA_TINY_LINES * sizeof(struct rueda_tiny) +
+                      offsetof(struct rueda_slab_line, tiny) +
+                          which * sizeof(struct rueda_tiny) +
                           offsetof(struct rueda_tiny, number));
 }
 
@@ -103,8 +104,9 @@ void rueda_slab_post_tiny(struct rueda_slab *slab, uint64_t block,
                           const void *bytes, size_t len)
 {
     struct rueda_slab_line *mine = &slab->lines[slab->rank];
-    struct rueda_tiny *tiny = &mine->tiny[block % RUEDA_TINY_LINES];
+    struct rueda_tiny *tiny = &mine->tiny[slab->tinies % RUEDA_TINY_LINES];
 
+    slab->tinies++;
     if (len > 0)
         memcpy(tiny->bytes, bytes, len);
     store(&tiny->number, block + 1);

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The part of the segment in which the members of a process set exchange data:
- * a few lines and a ring of slots for each member. A member writes its own and
+ * a few lines and a ring of cells for each member. A member writes its own and
  * reads the others'.
  *
- * Blocks of data are numbered from 0 through the whole life of the slab, in the
- * same way by every member; block k passes through slot k % RUEDA_SLOTS of each
- * member. `posted` and `reduced` count the blocks that a member has put into
- * its slot, and of which it has finished its part. What is counted is in place:
- * the counters are stored with release and read with acquire.
+ * Cells are numbered from 0 through the whole life of the slab, in the same way
+ * by every member; number k lies at place k % RUEDA_CELLS of the ring. A block
+ * of data takes some cells in a row, a power of two, and is named by the first,
+ * which is a multiple of their number, so that no block meets the ring's end.
+ * `posted` and `reduced` are one more than the last block that a member has put
+ * into its ring, and of which it has finished its part. What is counted is in
+ * place: the counters are stored with release and read with acquire.
  *
- * Who uses the slots, and when one may be written again, is the algorithm's
+ * The ring is larger than a core's own cache on purpose. A line that is written
+ * again should have left the caches of the cores that read it last, and lie in
+ * the one that they share: taking it from there is several times faster than
+ * taking it out of another core's hands.
+ *
+ * Who uses the cells, and when one may be written again, is the algorithm's
  * business (algo/direct.c).
  */
 #ifndef RUEDA_SEGMENT_SLAB_H
@@ -22,9 +29,10 @@
 
 #include "segment/segment.h"
 
-#define RUEDA_SLOTS      6
-#define RUEDA_TINY_LINES 4
-#define RUEDA_TINY_BYTES 56
+#define RUEDA_CELLS       256
+#define RUEDA_BLOCK_CELLS 16 /* in a block at most */
+#define RUEDA_TINY_LINES  2
+#define RUEDA_TINY_BYTES  56
 
 /* One cache line that carries a number and a few bytes at once. */
 struct rueda_tiny {
@@ -61,25 +69,28 @@ struct rueda_slab {
     int rank; /* in the set */
     int size;
     struct rueda_slab_line *lines; /* [size] */
-    char *slots;
-    size_t block_bytes;
-    uint64_t next; /* the number of the next block */
+    char *rings;
+    size_t cell_bytes;
+    uint64_t next;   /* the number of the next free cell */
+    uint64_t tinies; /* how many tiny exchanges there were */
     struct rueda_cursor posted;
     struct rueda_cursor reduced;
 };
 
 /* Bytes of a slab for so many members. */
-size_t rueda_slab_bytes(int size, size_t block_bytes);
+size_t rueda_slab_bytes(int size, size_t cell_bytes);
 
 /* Look at a slab; at is zeroed memory in the segment, the same for all. */
 void rueda_slab_init(struct rueda_slab *slab, struct rueda_segment *segment,
-                     void *at, size_t block_bytes);
+                     void *at, size_t cell_bytes);
 
-static inline char *rueda_slab_slot(const struct rueda_slab *slab, int member,
-                                    uint64_t block)
+/* Where a member's block lies. */
+static inline char *rueda_slab_at(const struct rueda_slab *slab, int member,
+                                  uint64_t block)
 {
-    return slab->slots + ((uint64_t)member * RUEDA_SLOTS + block % RUEDA_SLOTS) *
-                             slab->block_bytes;
+    uint64_t cell = (uint64_t)member * RUEDA_CELLS + block % RUEDA_CELLS;
+
+    return slab->rings + cell * slab->cell_bytes;
 }
 
 /* Have all others posted (or reduced) this block? */
@@ -90,14 +101,27 @@ bool rueda_slab_all_reduced(struct rueda_slab *slab, uint64_t block);
 bool rueda_slab_has_posted(const struct rueda_slab *slab, int member,
                            uint64_t block);
 
-/* My block is in its slot (or reduced); wakes who sleeps. */
+/* My block is in its place (or reduced); wakes who sleeps. */
 void rueda_slab_post(struct rueda_slab *slab, uint64_t block);
 void rueda_slab_post_reduced(struct rueda_slab *slab, uint64_t block);
 
-/* All others' tiny lines of this block are there; the same as all posted. */
-bool rueda_slab_all_tiny(struct rueda_slab *slab, uint64_t block);
+/*
+ * A tiny exchange: my bytes and the number of a block in one line, and those of
+ * all others. Everybody takes part in each of them and waits for all, so when
+ * the next but one begins, all have read the lines of this one.
+ */
 void rueda_slab_post_tiny(struct rueda_slab *slab, uint64_t block,
                           const void *bytes, size_t len);
+bool rueda_slab_all_tiny(struct rueda_slab *slab, uint64_t block);
+
+/* What a member has put into the exchange that was posted last. */
+static inline const unsigned char *
+rueda_slab_tiny(const struct rueda_slab *slab, int member)
+{
+    size_t which = (slab->tinies - 1) % RUEDA_TINY_LINES;
+
+    return slab->lines[member].tiny[which].bytes;
+}
 
 /* Show a notice for the operation that begins with this block; and have all
  * members, myself included, shown theirs? */

@@ -100,8 +100,8 @@ static int mixtures(struct party *me)
     return 0;
 }
 
-static void an_allreduce_takes_shared_and_private_memory_in_any_mixture(
-    void **state)
+static void
+an_allreduce_takes_shared_and_private_memory_in_any_mixture(void **state)
 {
     party_run(*state, 2, mixtures, NULL);
     party_run(*state, 3, mixtures, NULL);
@@ -167,7 +167,8 @@ static void parts_of_an_allocation_can_be_used(void **state)
     party_run(*state, 3, sub_ranges, NULL);
 }
 
-/* ---- What it costs -------------------------------------------------------- */
+/* ---- What it costs --------------------------------------------------------
+ */
 
 /* Bytes that the segment holds, by its memfd; -1: not found. */
 static int64_t segment_bytes(void)
@@ -281,7 +282,8 @@ static void a_pointer_that_was_not_allocated_here_is_left_alone(void **state)
     party_run(*state, 2, foreign, NULL);
 }
 
-/* ---- Kept inputs ---------------------------------------------------------- */
+/* ---- Kept inputs ----------------------------------------------------------
+ */
 
 static int kept(struct party *me)
 {

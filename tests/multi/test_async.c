@@ -317,8 +317,9 @@ static int unfinished(struct party *me)
     for (int i = 0; i < 3; i++) {
         args.send = buf[me->rank][i];
         args.recv = buf[me->rank][i];
-        if (me->rank == 0 && party_expect(me, rueda_start(me->ctx, &args, &handle),
-                                          RUEDA_OK, "start") != 0)
+        if (me->rank == 0 &&
+            party_expect(me, rueda_start(me->ctx, &args, &handle), RUEDA_OK,
+                         "start") != 0)
             return 1;
     }
     if (me->rank == 0) {

@@ -56,11 +56,12 @@ static void shut_down(struct party *me)
     *time_of_death(me) = party_now_ms();
     rueda_shutdown(me->ctx);
     /* Still alive, so that nobody takes it for dead. */
-    sleep(1);
+    party_sleep_ms(300);
     _exit(0);
 }
 
-/* ---- The others ------------------------------------------------------------ */
+/* ---- The others ------------------------------------------------------------
+ */
 
 /* After a failure: who is named, how soon it came, and what comes after. */
 static int check_words(struct party *me, const char *how)
@@ -149,7 +150,8 @@ static void run_plan(const struct party_place *place, party_fn body,
     assert_int_equal(processes_end(&processes, 8000), 0);
 }
 
-/* ---- Tests ------------------------------------------------------------------ */
+/* ---- Tests ------------------------------------------------------------------
+ */
 
 /* Of the victim's own data, where only one rank's data matter. */
 static struct plan plan_for(int kind, size_t count)
@@ -212,7 +214,8 @@ static void a_rank_that_shut_down_is_named_as_such(void **state)
     }
 }
 
-/* ---- Blame -------------------------------------------------------------------- */
+/* ---- Blame
+ * -------------------------------------------------------------------- */
 
 /* Those who see the death leave at once, and some see it later. */
 static int late_to_see(struct party *me)
@@ -238,8 +241,8 @@ static void those_who_left_because_of_a_death_are_not_blamed(void **state)
     run_plan(*state, late_to_see, &plan, PROCESS_SIGNAL - SIGKILL);
 }
 
-/* In a ring of messages rank 0 has no dealings with rank 2 of 4, if it waits
- * for rank 3; all fail nevertheless, and nobody has to shut down for that. */
+/* In a ring of messages most ranks have no dealings with the victim, only with
+ * those who have; all fail nevertheless, and nobody has to shut down for it. */
 static int failed_and_stays(struct party *me)
 {
     const struct plan *plan = me->arg;
@@ -249,16 +252,17 @@ static int failed_and_stays(struct party *me)
         party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
         return 1;
     if (me->rank == VICTIM) {
+        coll_release(me, &run);
         rueda_shutdown(me->ctx);
         me->ctx = NULL;
-        party_sleep_ms(600);
+        party_sleep_ms(250);
         return 0;
     }
     if (party_expect(me, rueda_run(me->ctx, &run.args), RUEDA_ERR_PEER_LOST,
                      "operation") != 0)
         return 1;
     /* As if it had more important things to do than to shut down. */
-    party_sleep_ms(600);
+    party_sleep_ms(250);
     coll_release(me, &run);
     return 0;
 }
@@ -274,7 +278,8 @@ static void a_failure_spreads_to_those_who_wait_for_the_failed(void **state)
     }
 }
 
-/* ---- Not dead ------------------------------------------------------------------ */
+/* ---- Not dead
+ * ------------------------------------------------------------------ */
 
 /* All have to stop after the same operation: rank 0 tells how many there will
  * be. */

@@ -71,7 +71,8 @@ static int check_sum(struct party *me)
     return coll_check(me, &what);
 }
 
-/* ---- The child -------------------------------------------------------------- */
+/* ---- The child --------------------------------------------------------------
+ */
 
 static int forbidden(struct party *me)
 {
@@ -159,7 +160,8 @@ static void a_child_holds_no_descriptor_of_the_context(void **state)
     assert_int_equal(processes_end(&processes, 10000), 0);
 }
 
-/* ---- The parent ---------------------------------------------------------------- */
+/* ---- The parent
+ * ---------------------------------------------------------------- */
 
 static int ends_at_once(struct party *me)
 {
@@ -202,7 +204,8 @@ static void a_fork_in_the_middle_of_work_does_not_disturb_it(void **state)
     party_run(*state, 2, forks_at_work, NULL);
 }
 
-/* ---- A job of the child's own --------------------------------------------------- */
+/* ---- A job of the child's own
+ * --------------------------------------------------- */
 
 static int own_job(struct party *me)
 {

@@ -258,8 +258,7 @@ static double right_number(const struct party *me, const struct coll_run *run,
     case RUEDA_ALLREDUCE:
         return reduced(what, me->size, i);
     case RUEDA_REDUCE_SCATTER:
-        return reduced(what, me->size,
-                       sum_of(run->recv_counts, me->rank) + i);
+        return reduced(what, me->size, sum_of(run->recv_counts, me->rank) + i);
     case RUEDA_BROADCAST:
         return number_of(what, what->root, i);
     default:
@@ -328,4 +327,37 @@ int coll_check(struct party *me, const struct coll_what *what)
         failed = coll_verify(me, &run);
     coll_release(me, &run);
     return failed;
+}
+
+int coll_check_ways(struct party *me, const struct coll_what *what)
+{
+    const bool has_in_place =
+        what->kind != RUEDA_ALLTOALL && what->kind != RUEDA_REDUCE_SCATTER;
+
+    for (int way = 0; way < 4; way++) {
+        struct coll_what one = *what;
+
+        one.is_in_place = (way & 1) != 0;
+        one.is_uneven = (way & 2) != 0;
+        if ((one.is_uneven && !has_pieces(one.kind)) ||
+            (one.is_in_place && !has_in_place))
+            continue;
+        if (coll_check(me, &one) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+int coll_check_counts(struct party *me, const struct coll_what *what,
+                      const size_t *counts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct coll_what one = *what;
+
+        one.count = counts[i];
+        one.salt += (unsigned)i;
+        if (coll_check_ways(me, &one) != 0)
+            return 1;
+    }
+    return 0;
 }

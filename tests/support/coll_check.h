@@ -55,6 +55,13 @@ void coll_release(struct party *me, struct coll_run *run);
 /* All of it, by rueda_run(). */
 int coll_check(struct party *me, const struct coll_what *what);
 
+/* In place and not, even and uneven, as far as the kind knows that. */
+int coll_check_ways(struct party *me, const struct coll_what *what);
+
+/* All ways, with each of these counts. */
+int coll_check_counts(struct party *me, const struct coll_what *what,
+                      const size_t *counts, size_t n);
+
 /* Which one it was, for messages. */
 const char *coll_describe(const struct coll_what *what, char *out,
                           size_t bytes);

@@ -86,7 +86,7 @@ extern const struct party_place party_threads_messages;
  * four; its state is the place. */
 #define PARTY_TEST(test, place)                                                \
     {                                                                          \
-        #test " [" #place "]", test, NULL, NULL, (void *)&party_##place        \
+#test " [" #place "]", test, NULL, NULL, (void *)&party_##place        \
     }
 #define PARTY_IN_PROCESSES(test)                                               \
     PARTY_TEST(test, processes), PARTY_TEST(test, processes_messages)

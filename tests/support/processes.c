@@ -81,11 +81,10 @@ static bool look(struct processes *processes, int rank)
 
     if (processes->codes[rank] != PROCESS_RUNS)
         return true;
-    if (waitpid(processes->pids[rank], &how, WNOHANG) !=
-        processes->pids[rank])
+    if (waitpid(processes->pids[rank], &how, WNOHANG) != processes->pids[rank])
         return false;
-    processes->codes[rank] = WIFSIGNALED(how) ? PROCESS_SIGNAL - WTERMSIG(how)
-                                              : WEXITSTATUS(how);
+    processes->codes[rank] =
+        WIFSIGNALED(how) ? PROCESS_SIGNAL - WTERMSIG(how) : WEXITSTATUS(how);
     return true;
 }
 

@@ -12,9 +12,9 @@
 #include "support/party.h"
 
 /* In place of an exit code. */
-#define PROCESS_RUNS    (-1)
-#define PROCESS_LATE    (-2) /* had to be killed at the deadline */
-#define PROCESS_SIGNAL  (-100)  /* less the number of the signal */
+#define PROCESS_RUNS   (-1)
+#define PROCESS_LATE   (-2)   /* had to be killed at the deadline */
+#define PROCESS_SIGNAL (-100) /* less the number of the signal */
 
 struct processes {
     int size;

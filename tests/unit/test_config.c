@@ -83,7 +83,7 @@ static void without_variables_every_setting_has_its_default(void **state)
     assert_string_equal(config.tune_file, "");
     assert_string_equal(config.kernels, "auto");
     assert_int_equal(config.slab_bytes, (size_t)16 << 20);
-    assert_int_equal(config.block_bytes, 0);
+    assert_int_equal(config.ring_bytes, 0);
     assert_int_equal(config.spin_us, -1);
     assert_int_equal(config.yield_us, -1);
 }
@@ -195,15 +195,15 @@ static void a_slab_holds_1_mib_to_4_gib(void **state)
     check_refused("RUEDA_SLAB_BYTES", bad);
 }
 
-static void a_block_holds_4_kib_to_64_mib_or_is_found_out(void **state)
+static void a_ring_is_a_power_of_two_from_1_mib_or_found_out(void **state)
 {
-    static const char *const bad[] = {"4095", "65m", "AUTO", "0", NULL};
+    static const char *const bad[] = {"512k", "512m", "3m", "AUTO", "0", NULL};
 
     (void)state;
-    assert_int_equal(good("RUEDA_BLOCK_BYTES", "auto").block_bytes, 0);
-    assert_int_equal(good("RUEDA_BLOCK_BYTES", "4096").block_bytes, 4096);
-    assert_int_equal(good("RUEDA_BLOCK_BYTES", "64m").block_bytes, 64 << 20);
-    check_refused("RUEDA_BLOCK_BYTES", bad);
+    assert_int_equal(good("RUEDA_RING_BYTES", "auto").ring_bytes, 0);
+    assert_int_equal(good("RUEDA_RING_BYTES", "1m").ring_bytes, 1 << 20);
+    assert_int_equal(good("RUEDA_RING_BYTES", "256m").ring_bytes, 256 << 20);
+    check_refused("RUEDA_RING_BYTES", bad);
 }
 
 static void patience_is_microseconds_or_found_out(void **state)
@@ -303,7 +303,7 @@ int main(void)
         CLEARED(log_levels_go_by_their_names),
         CLEARED(transports_go_by_their_names),
         CLEARED(a_slab_holds_1_mib_to_4_gib),
-        CLEARED(a_block_holds_4_kib_to_64_mib_or_is_found_out),
+        CLEARED(a_ring_is_a_power_of_two_from_1_mib_or_found_out),
         CLEARED(patience_is_microseconds_or_found_out),
         CLEARED(texts_are_taken_whole_or_refused),
         CLEARED(the_words_of_a_refusal_tell_what_is_taken),

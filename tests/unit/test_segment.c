@@ -186,29 +186,34 @@ static void who_shuts_down_is_named(void **state)
     assert_string_equal(words.chars, wanted);
 }
 
-static void who_fails_is_gone_until_somebody_worse_is(void **state)
+static void who_was_gone_first_is_named(void **state)
 {
     struct views *views = *state;
     struct rueda_text failed = {{0}};
-    struct rueda_text left = {{0}};
-    struct rueda_text died = {{0}};
+    struct rueda_text still = {{0}};
 
     assert_false(rueda_segment_has_gone(views->of[0], true));
     rueda_segment_arm(views->of[0]);
-    rueda_segment_fail(views->of[1]);
+    rueda_segment_fail(views->of[2]);
     assert_true(wait_of(views->of[0], 20 * SECOND) < 10 * SECOND);
     assert_true(rueda_segment_has_gone(views->of[0], false));
-    assert_int_equal(rueda_segment_first_gone(views->of[0], &failed), 1);
+    assert_int_equal(rueda_segment_first_gone(views->of[0], &failed), 2);
     assert_non_null(strstr(failed.chars, ") failed"));
 
-    rueda_segment_close(views->of[2]);
-    views->of[2] = NULL;
-    assert_int_equal(rueda_segment_first_gone(views->of[0], &left), 2);
-    assert_non_null(strstr(left.chars, ") shut down"));
+    rueda_segment_close(views->of[1]);
+    views->of[1] = NULL;
+    assert_int_equal(rueda_segment_first_gone(views->of[0], &still), 2);
+}
 
-    views->of[0]->dead[1] = true; /* as its pidfd would tell */
-    assert_int_equal(rueda_segment_first_gone(views->of[0], &died), 1);
-    assert_non_null(strstr(died.chars, ") died"));
+static void who_died_is_named_before_all_others(void **state)
+{
+    struct views *views = *state;
+    struct rueda_text words = {{0}};
+
+    rueda_segment_fail(views->of[1]);
+    views->of[0]->dead[2] = true; /* as its pidfd would tell */
+    assert_int_equal(rueda_segment_first_gone(views->of[0], &words), 2);
+    assert_non_null(strstr(words.chars, ") died"));
 }
 
 static void who_left_in_good_order_counts_only_if_asked_for(void **state)
@@ -500,12 +505,12 @@ static void who_looks_sees_what_rank_0_made(void **state)
 
     (void)state;
     assert_int_equal(rueda_segment_make(0, 2, &made, &error), RUEDA_OK);
-    made->agreement->block_bytes = 12345;
+    made->agreement->slab_offset = 12345;
     assert_int_equal(
         rueda_segment_look(1, 2, dup(rueda_segment_fd(made)), &seen, &error),
         RUEDA_OK);
     assert_ptr_not_equal(seen->base, made->base);
-    assert_int_equal(seen->agreement->block_bytes, 12345);
+    assert_int_equal(seen->agreement->slab_offset, 12345);
     assert_int_equal(made->members[1].presence, RUEDA_ABSENT);
 
     own_two(doorbells, pidfds);
@@ -642,7 +647,8 @@ int main(void)
         VIEWS(another_thread_of_a_rank_can_wake_it),
         VIEWS(no_wake_up_is_lost_between_two_threads),
         VIEWS(who_shuts_down_is_named),
-        VIEWS(who_fails_is_gone_until_somebody_worse_is),
+        VIEWS(who_was_gone_first_is_named),
+        VIEWS(who_died_is_named_before_all_others),
         VIEWS(who_left_in_good_order_counts_only_if_asked_for),
         VIEWS(a_view_does_not_miss_itself),
         VIEWS(memory_of_one_view_is_seen_by_another),

@@ -5,7 +5,7 @@
 #include "unit/unit.h"
 
 #define RANKS 3
-#define BLOCK ((size_t)8192)
+#define CELL  ((size_t)4096)
 
 struct slabs {
     struct rueda_segment *segments[RANKS];
@@ -20,11 +20,11 @@ static int slabs_open(void **state)
 
     *state = &slabs;
     if (rueda_segment_threads(RANKS, slabs.segments, &error) != RUEDA_OK ||
-        rueda_segment_alloc(slabs.segments[0], rueda_slab_bytes(RANKS, BLOCK),
+        rueda_segment_alloc(slabs.segments[0], rueda_slab_bytes(RANKS, CELL),
                             &at, &error) != RUEDA_OK)
         return -1;
     for (int i = 0; i < RANKS; i++)
-        rueda_slab_init(&slabs.of[i], slabs.segments[i], at, BLOCK);
+        rueda_slab_init(&slabs.of[i], slabs.segments[i], at, CELL);
     return 0;
 }
 
@@ -37,30 +37,31 @@ static int slabs_close(void **state)
     return 0;
 }
 
-static void slots_of_members_and_blocks_lie_apart(void **state)
+static void cells_of_all_members_lie_apart(void **state)
 {
     struct slabs *slabs = *state;
     struct rueda_slab *slab = &slabs->of[0];
-    char *end = (char *)slab->lines + rueda_slab_bytes(RANKS, BLOCK);
+    char *first = rueda_slab_at(slab, 0, 0);
+    char *end = (char *)slab->lines + rueda_slab_bytes(RANKS, CELL);
 
-    assert_true((char *)(slab->lines + RANKS) <= rueda_slab_slot(slab, 0, 0));
-    for (int i = 0; i < RANKS * RUEDA_SLOTS; i++) {
-        char *slot =
-            rueda_slab_slot(slab, i / RUEDA_SLOTS, (uint64_t)(i % RUEDA_SLOTS));
+    assert_true((char *)(slab->lines + RANKS) <= first);
+    for (int i = 0; i < RANKS * RUEDA_CELLS; i++) {
+        char *cell =
+            rueda_slab_at(slab, i / RUEDA_CELLS, (uint64_t)(i % RUEDA_CELLS));
 
-        assert_ptr_equal(slot, rueda_slab_slot(slab, 0, 0) + (size_t)i * BLOCK);
-        assert_true(slot + BLOCK <= end);
+        assert_ptr_equal(cell, first + (size_t)i * CELL);
+        assert_true(cell + CELL <= end);
     }
-    assert_ptr_equal(rueda_slab_slot(slab, 2, 1),
-                     rueda_slab_slot(slab, 2, 1 + 7 * RUEDA_SLOTS));
+    assert_ptr_equal(rueda_slab_at(slab, 2, 1),
+                     rueda_slab_at(slab, 2, 1 + 7 * RUEDA_CELLS));
 }
 
-static void what_one_puts_into_its_slot_is_read_by_another(void **state)
+static void what_one_puts_into_its_ring_is_read_by_another(void **state)
 {
     struct slabs *slabs = *state;
 
-    strcpy(rueda_slab_slot(&slabs->of[2], 2, 5), "block 5 of 2");
-    assert_string_equal(rueda_slab_slot(&slabs->of[1], 2, 5), "block 5 of 2");
+    strcpy(rueda_slab_at(&slabs->of[2], 2, 5), "block 5 of 2");
+    assert_string_equal(rueda_slab_at(&slabs->of[1], 2, 5), "block 5 of 2");
 }
 
 static void a_block_is_posted_when_all_others_have(void **state)
@@ -124,7 +125,7 @@ static void blocks_before_the_one_reached_are_known_at_once(void **state)
     assert_false(rueda_slab_all_posted(&slabs->of[0], 10));
 }
 
-/* Members run ahead of each other by as much as the slots allow. */
+/* Members run ahead of each other by as much as a ring allows. */
 static void counters_agree_with_a_model(void **state)
 {
     struct slabs *slabs = *state;
@@ -136,7 +137,7 @@ static void counters_agree_with_a_model(void **state)
         int i = (int)((seed >> 16) % RANKS);
 
         seed = seed * 1664525u + 1013904223u;
-        if (i > 0 && posted[i] < asked + RUEDA_SLOTS) {
+        if (i > 0 && posted[i] < asked + RUEDA_CELLS) {
             rueda_slab_post(&slabs->of[i], posted[i]);
             posted[i]++;
         } else if (i == 0) {
@@ -149,54 +150,44 @@ static void counters_agree_with_a_model(void **state)
     assert_true(asked > 1000);
 }
 
-static void tiny_lines_bring_their_bytes(void **state)
+/* Exchanges take the numbers of blocks, which go on by leaps. */
+static void a_tiny_exchange_brings_everybodys_bytes(void **state)
 {
     struct slabs *slabs = *state;
     unsigned char bytes[RUEDA_TINY_BYTES];
 
-    for (uint64_t block = 0; block < 3 * RUEDA_TINY_LINES; block++) {
-        for (int i = 1; i < RANKS; i++) {
-            assert_false(rueda_slab_all_tiny(&slabs->of[0], block));
-            memset(bytes, (int)(10 * block) + i, sizeof(bytes));
+    for (uint64_t block = 0; block < 40; block += 5) {
+        for (int i = 0; i < RANKS; i++) {
+            memset(bytes, (int)block + i, sizeof(bytes));
             rueda_slab_post_tiny(&slabs->of[i], block, bytes, sizeof(bytes));
+            if (i < RANKS - 1)
+                assert_false(rueda_slab_all_tiny(&slabs->of[i], block));
         }
-        assert_true(rueda_slab_all_tiny(&slabs->of[0], block));
-        for (int i = 1; i < RANKS; i++) {
-            const struct rueda_tiny *tiny =
-                &slabs->of[0].lines[i].tiny[block % RUEDA_TINY_LINES];
-
-            memset(bytes, (int)(10 * block) + i, sizeof(bytes));
-            assert_int_equal(tiny->number, block + 1);
-            assert_memory_equal(tiny->bytes, bytes, sizeof(bytes));
+        for (int i = 0; i < RANKS; i++) {
+            assert_true(rueda_slab_all_tiny(&slabs->of[i], block));
+            for (int k = 0; k < RANKS; k++) {
+                memset(bytes, (int)block + k, sizeof(bytes));
+                assert_memory_equal(rueda_slab_tiny(&slabs->of[i], k), bytes,
+                                    sizeof(bytes));
+            }
         }
     }
 }
 
-static void a_tiny_block_counts_as_posted(void **state)
+/* Who is one exchange ahead does not spoil the lines of the last one. */
+static void the_next_tiny_exchange_leaves_the_last_one_whole(void **state)
 {
     struct slabs *slabs = *state;
 
-    for (int i = 1; i < RANKS; i++)
-        rueda_slab_post_tiny(&slabs->of[i], 4, NULL, 0);
-    assert_true(rueda_slab_has_posted(&slabs->of[0], 1, 4));
-    assert_true(rueda_slab_all_tiny(&slabs->of[0], 4));
-    assert_true(rueda_slab_all_posted(&slabs->of[0], 4));
-}
+    for (int i = 0; i < RANKS; i++)
+        rueda_slab_post_tiny(&slabs->of[i], 3, "old", 4);
+    assert_true(rueda_slab_all_tiny(&slabs->of[1], 3));
+    rueda_slab_post_tiny(&slabs->of[1], 4, "new", 4);
 
-static void an_earlier_tiny_line_is_there_after_the_next(void **state)
-{
-    struct slabs *slabs = *state;
-
-    for (int i = 1; i < RANKS; i++) {
-        rueda_slab_post_tiny(&slabs->of[i], 0, "old", 4);
-        rueda_slab_post_tiny(&slabs->of[i], 1, "new", 4);
-    }
-    assert_true(rueda_slab_all_tiny(&slabs->of[0], 0));
-    assert_string_equal((const char *)slabs->of[0].lines[1].tiny[0].bytes,
-                        "old");
-    assert_true(rueda_slab_all_tiny(&slabs->of[0], 1));
-    assert_string_equal((const char *)slabs->of[0].lines[1].tiny[1].bytes,
-                        "new");
+    assert_true(rueda_slab_all_tiny(&slabs->of[0], 3));
+    assert_string_equal((const char *)rueda_slab_tiny(&slabs->of[0], 1), "old");
+    rueda_slab_post_tiny(&slabs->of[0], 4, NULL, 0);
+    assert_string_equal((const char *)rueda_slab_tiny(&slabs->of[0], 1), "new");
 }
 
 static void notices_are_there_when_every_member_has_shown_one(void **state)
@@ -250,16 +241,15 @@ static void whoever_sleeps_is_woken_by_a_post(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SLABS(slots_of_members_and_blocks_lie_apart),
-        SLABS(what_one_puts_into_its_slot_is_read_by_another),
+        SLABS(cells_of_all_members_lie_apart),
+        SLABS(what_one_puts_into_its_ring_is_read_by_another),
         SLABS(a_block_is_posted_when_all_others_have),
         SLABS(posting_and_reducing_are_counted_apart),
         SLABS(a_walk_goes_on_where_it_stopped),
         SLABS(blocks_before_the_one_reached_are_known_at_once),
         SLABS(counters_agree_with_a_model),
-        SLABS(tiny_lines_bring_their_bytes),
-        SLABS(a_tiny_block_counts_as_posted),
-        SLABS(an_earlier_tiny_line_is_there_after_the_next),
+        SLABS(a_tiny_exchange_brings_everybodys_bytes),
+        SLABS(the_next_tiny_exchange_leaves_the_last_one_whole),
         SLABS(notices_are_there_when_every_member_has_shown_one),
         SLABS(whoever_sleeps_is_woken_by_a_post),
     };

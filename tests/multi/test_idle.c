@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a job costs while it does nothing, what memory it takes, and what is
+ * left of it in the end. */
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "support/coll_check.h"
+#include "support/processes.h"
+
+/* Under a sanitizer neither times nor sizes mean anything. */
+static void skip_if_slow(void)
+{
+    if (PARTY_IS_SLOW) {
+        print_message("skipped: a sanitizer takes time and memory\n");
+        skip();
+    }
+}
+
+/* ---- Time ------------------------------------------------------------------
+ */
+
+static int64_t cpu_us(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (int64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+           usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+}
+
+static int idle(struct party *me)
+{
+    struct rueda_coll_args args = RUEDA_COLL_ARGS_INIT;
+    rueda_handle handle;
+    int64_t before;
+    int64_t used;
+
+    args.kind = RUEDA_BARRIER;
+    for (int i = 0; i < 10; i++)
+        if (party_expect(me, rueda_start(me->ctx, &args, &handle), RUEDA_OK,
+                         "start") ||
+            party_expect(me, rueda_wait(me->ctx, handle, -1), RUEDA_OK, "wait"))
+            return 1;
+    party_sleep_ms(50);
+    before = cpu_us();
+    party_sleep_ms(1000);
+    used = cpu_us() - before;
+    if (used >= 10000)
+        return party_says(me, "%d us of idling", (int)used);
+    return 0;
+}
+
+static void a_second_of_idling_takes_under_10_ms_of_cpu(void **state)
+{
+    skip_if_slow();
+    party_run(*state, 2, idle, NULL);
+}
+
+/* Rank 1 comes a second late; `arg` says whether the background thread waits,
+ * or a caller. */
+static int waits(struct party *me)
+{
+    const bool *in_background = me->arg;
+    struct rueda_coll_args args = RUEDA_COLL_ARGS_INIT;
+    rueda_status status = RUEDA_OK;
+    rueda_handle handle;
+    int64_t before;
+    int64_t used;
+
+    args.kind = RUEDA_BARRIER;
+    if (party_expect(me, rueda_run(me->ctx, &args), RUEDA_OK, "barrier") != 0)
+        return 1;
+    before = cpu_us();
+    if (me->rank == 1)
+        party_sleep_ms(1000);
+    if (*in_background) {
+        status = rueda_start(me->ctx, &args, &handle);
+        party_sleep_ms(me->rank == 0 ? 900 : 0);
+        if (status == RUEDA_OK)
+            status = rueda_wait(me->ctx, handle, -1);
+    } else {
+        status = rueda_run(me->ctx, &args);
+    }
+    used = cpu_us() - before;
+    if (party_expect(me, status, RUEDA_OK, "late barrier") != 0)
+        return 1;
+    if (used >= 50000)
+        return party_says(me, "%d us of waiting", (int)used);
+    return 0;
+}
+
+static void a_second_of_waiting_takes_under_50_ms_of_cpu(void **state)
+{
+    bool in_background = false;
+
+    skip_if_slow();
+    party_run(*state, 2, waits, &in_background);
+    in_background = true;
+    party_run(*state, 2, waits, &in_background);
+}
+
+/* ---- Memory
+ * ------------------------------------------------------------------ */
+
+/* Private and shared pages of this process that are in memory. */
+static long resident_kib(void)
+{
+    FILE *file = fopen("/proc/self/status", "re");
+    char line[256];
+    long total = 0;
+    long kib;
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+        if (sscanf(line, "RssAnon: %ld", &kib) == 1 ||
+            sscanf(line, "RssShmem: %ld", &kib) == 1)
+            total += kib;
+    if (file != NULL)
+        fclose(file);
+    return total;
+}
+
+/* Joins by itself, so that all of the context is counted. */
+static int takes_memory(struct party *me)
+{
+    const size_t count = 32 << 20;
+    struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
+    long *growth = (long *)me->board->room;
+    float *buf = malloc(count * sizeof(*buf));
+    rueda_status status;
+    long before;
+
+    for (size_t i = 0; i < count; i++)
+        buf[i] = (float)(i % 64);
+    args.rank = me->rank;
+    args.size = me->size;
+    args.job = me->job;
+    before = resident_kib();
+    if (party_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init") != 0)
+        return 1;
+    status =
+        rueda_allreduce(me->ctx, buf, buf, count, RUEDA_FLOAT32, RUEDA_SUM);
+    growth[me->rank] = resident_kib() - before;
+    if (party_expect(me, status, RUEDA_OK, "allreduce") != 0)
+        return 1;
+    for (size_t i = 0; i < count; i++)
+        if (buf[i] != (float)(i % 64 * 2))
+            return party_says(me, "wrong at %zu", i);
+    status = rueda_barrier(me->ctx);
+    rueda_shutdown(me->ctx);
+    if (growth[0] + growth[1] > 64 << 10)
+        return party_says(me, "%ld and %ld KiB", growth[0], growth[1]);
+    return party_expect(me, status, RUEDA_OK, "barrier");
+}
+
+static void an_allreduce_of_128_mib_takes_under_64_mib(void **state)
+{
+    const struct party_place *place = *state;
+    struct processes processes;
+
+    skip_if_slow();
+    setenv("RUEDA_TRANSPORT", place->transport, 1);
+    processes_start(&processes, 2, processes_by_self, takes_memory, NULL);
+    unsetenv("RUEDA_TRANSPORT");
+    assert_int_equal(processes_end(&processes, 10000), 0);
+}
+
+/* ---- What is left
+ * --------------------------------------------------------------- */
+
+static bool has_file_like(const char *path, const char *name)
+{
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    bool found = false;
+
+    if (folder == NULL)
+        return false;
+    for (entry = readdir(folder); entry != NULL; entry = readdir(folder))
+        if (strstr(entry->d_name, name) != NULL)
+            found = true;
+    closedir(folder);
+    return found;
+}
+
+static bool has_socket(const char *job)
+{
+    FILE *file = fopen("/proc/net/unix", "re");
+    char line[512];
+    bool found = false;
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+        if (strstr(line, job) != NULL)
+            found = true;
+    if (file != NULL)
+        fclose(file);
+    return found;
+}
+
+static int works_until_killed(struct party *me)
+{
+    const struct coll_what what = {
+        .kind = RUEDA_ALLREDUCE, .dtype = RUEDA_FLOAT32, .count = 100000};
+
+    while (coll_check(me, &what) == 0)
+        continue;
+    return 1;
+}
+
+/* The last rank never comes, so the others stay at the door. */
+static int waits_until_killed(struct party *me)
+{
+    struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
+
+    args.rank = me->rank;
+    args.size = me->size + 1;
+    args.job = me->job;
+    return party_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init");
+}
+
+static void check_nothing_is_left(processes_way way, party_fn body)
+{
+    struct processes processes;
+
+    processes_start(&processes, 3, way, body, NULL);
+    party_sleep_ms(200);
+    for (int i = 0; i < 3; i++) {
+        kill(processes.pids[i], SIGKILL);
+        processes.expected[i] = PROCESS_SIGNAL - SIGKILL;
+    }
+
+    assert_int_equal(processes_end(&processes, 5000), 0);
+    assert_false(has_socket(processes.job));
+    assert_false(has_file_like("/dev/shm", "rueda"));
+    assert_false(has_file_like("/dev/shm", processes.job));
+}
+
+static void nothing_is_left_when_all_are_killed(void **state)
+{
+    (void)state;
+    check_nothing_is_left(processes_join, works_until_killed);
+    check_nothing_is_left(processes_by_self, waits_until_killed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PARTY_IN_PROCESSES(a_second_of_idling_takes_under_10_ms_of_cpu),
+        PARTY_IN_PROCESSES(a_second_of_waiting_takes_under_50_ms_of_cpu),
+        PARTY_IN_PROCESSES(an_allreduce_of_128_mib_takes_under_64_mib),
+        cmocka_unit_test(nothing_is_left_when_all_are_killed),
+    };
+
+    party_hush();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The documentation: what it shows compiles, what it names exists."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Callable
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+LIMIT_S = 60
+
+# Fragments stand in a function of these arguments.
+HEAD = """
+#include <rueda/rueda.h>
+#include <stdio.h>
+#include <stdlib.h>
+void fragment(rueda_ctx *ctx, float *send, float *recv, size_t count,
+              rueda_status status);
+void fragment(rueda_ctx *ctx, float *send, float *recv, size_t count,
+              rueda_status status)
+{
+"""
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@cache
+def sources() -> str:
+    """All of the C code, as one text."""
+    files = [*(ROOT / "include").rglob("*.h"), *(ROOT / "src").rglob("*.[ch]")]
+    return "\n".join(file.read_text(encoding="utf-8") for file in sorted(files))
+
+
+def c_blocks() -> list:
+    """Every block marked as C, named by its page and line."""
+    blocks = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for found in re.finditer(r"^```c\n(.*?)^```$", text, re.M | re.S):
+            line = text.count("\n", 0, found.start(1)) + 1
+            blocks.append(pytest.param(found.group(1), id=f"{name_of(page)}:{line}"))
+    return blocks
+
+
+@pytest.mark.parametrize("block", c_blocks())
+def test_c_block_compiles(block: str, need_tool: Callable[[str], str]) -> None:
+    program = block if "int main" in block else f"{HEAD}{block}}}\n"
+    done = subprocess.run(
+        [need_tool("gcc"), "-std=c11", "-Wall", "-Werror", "-fsyntax-only",
+         f"-I{ROOT / 'include'}", "-x", "c", "-"],
+        input=program,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_quick_start_is_the_example() -> None:
+    example = (ROOT / "examples" / "c" / "hello_allreduce.c").read_text(encoding="utf-8")
+    code = example[example.index("#include") :]
+    assert f"```c\n{code}```" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_page_of_settings_is_up_to_date(need_tool: Callable[[str], str]) -> None:
+    done = subprocess.run(
+        [need_tool("rueda"), "info", "--config", "--markdown"],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=True,
+    )
+    page = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
+    assert page == done.stdout, "make it anew: rueda info --config --markdown >docs/config.md"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_functions_that_are_named_exist(page: Path) -> None:
+    """Functions of ours anywhere; in ARCHITECTURE.md every function at all."""
+    text = page.read_text(encoding="utf-8")
+    ours = r"\w+" if page.name == "ARCHITECTURE.md" else r"rueda_\w+"
+    named = sorted(set(re.findall(rf"`({ours})\(\)`", text)))
+    assert [name for name in named if not re.search(rf"\b{name}\s*\(", sources())] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_constants_and_settings_that_are_named_exist(page: Path) -> None:
+    named = sorted(set(re.findall(r"\bRUEDA_[A-Z0-9_]+\b", page.read_text(encoding="utf-8"))))
+    # Statuses, types and reductions are made of a list, without their prefix.
+    made = set(re.findall(r"\bX\((\w+),", sources()))
+    unknown = [
+        name
+        for name in named
+        if name.removeprefix("RUEDA_") not in made and not re.search(rf"\b{name}\b", sources())
+    ]
+    assert unknown == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:\s]+)(?:#[\w-]+)?\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_make_targets_that_are_named_exist(page: Path) -> None:
+    rules = (ROOT / "Makefile").read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    named = sorted(set(re.findall(r"(?:`|^ {4})make ([a-z]+)", text, re.M)))
+    assert [name for name in named if not re.search(rf"^{name}:", rules, re.M)] == []

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Meetings whose ranks are threads of this process: each maps the segment for
+ * itself, as a process would.
+ */
+#include "base/log.h"
+#include "os/clock.h"
+#include "os/event.h"
+#include "os/thread.h"
+#include "os/unix_socket.h"
+#include "segment/meet.h"
+#include "segment/segment.h"
+#include "segment/wire.h"
+#include "unit/unit.h"
+
+#define MS   ((int64_t)1000000)
+#define MOST 5
+
+/* One who comes to a meeting. */
+struct guest {
+    struct rueda_meeting meeting;
+    struct rueda_segment *segment;
+    struct rueda_text error;
+    rueda_status status;
+    pthread_t thread;
+};
+
+/* A meeting, with its guests as they are going to come. */
+struct party {
+    char job[64];
+    struct rueda_key key;
+    struct guest guests[MOST];
+    int count;
+    int descriptors;
+};
+
+static rueda_status prepare(void *arg, struct rueda_segment *segment,
+                            struct rueda_text *error)
+{
+    (void)arg;
+    (void)error;
+    if (segment->rank == 0)
+        segment->agreement->slab_offset = 4321;
+    segment->members[segment->rank].pairs_offset =
+        100 + (uint64_t)segment->rank;
+    return RUEDA_OK;
+}
+
+static rueda_status prepare_badly(void *arg, struct rueda_segment *segment,
+                                  struct rueda_text *error)
+{
+    (void)arg;
+    rueda_text_set(error, "rank %d has no mind to", segment->rank);
+    return RUEDA_ERR_LIMIT;
+}
+
+static void hush(void *arg, rueda_log_level level, const char *line)
+{
+    (void)arg;
+    (void)level;
+    (void)line;
+}
+
+static int party_open(void **state)
+{
+    static struct party party;
+    static int number;
+
+    memset(&party, 0, sizeof(party));
+    snprintf(party.job, sizeof(party.job), "unit-%d-%d", (int)getpid(),
+             number++);
+    party.descriptors = count_descriptors();
+    rueda_log_set_sink(hush, NULL);
+    *state = &party;
+    return 0;
+}
+
+static int party_close(void **state)
+{
+    struct party *party = *state;
+
+    for (int i = 0; i < party->count; i++)
+        rueda_segment_close(party->guests[i].segment);
+    rueda_log_set_sink(NULL, NULL);
+    return count_descriptors() == party->descriptors ? 0 : -1;
+}
+
+static struct guest *invite(struct party *party, int rank, int size,
+                            int64_t timeout_ms)
+{
+    struct guest *guest = &party->guests[party->count++];
+
+    guest->meeting = (struct rueda_meeting){
+        .rank = rank,
+        .size = size,
+        .job = party->job,
+        .key = &party->key,
+        .deadline_ns = rueda_clock_ns() + timeout_ms * MS,
+        .prepare = prepare,
+    };
+    return guest;
+}
+
+static void *come(void *arg)
+{
+    struct guest *guest = arg;
+
+    guest->status =
+        rueda_segment_meet(&guest->meeting, &guest->segment, &guest->error);
+    return NULL;
+}
+
+/* All come at once; done when the last has an answer. */
+static void meet(struct party *party)
+{
+    for (int i = 0; i < party->count; i++)
+        assert_int_equal(rueda_thread_start(&party->guests[i].thread, come,
+                                            &party->guests[i]),
+                         RUEDA_OK);
+    for (int i = 0; i < party->count; i++)
+        assert_int_equal(pthread_join(party->guests[i].thread, NULL), 0);
+}
+
+static void check_all_met(struct party *party)
+{
+    for (int i = 0; i < party->count; i++) {
+        struct guest *guest = &party->guests[i];
+
+        assert_int_equal(guest->status, RUEDA_OK);
+        assert_int_equal(guest->segment->agreement->slab_offset, 4321);
+        for (int k = 0; k < party->count; k++) {
+            const struct rueda_member *member = &guest->segment->members[k];
+
+            assert_int_equal(member->presence, RUEDA_PRESENT);
+            assert_int_equal(member->pid, getpid());
+            assert_int_equal(member->pairs_offset, 100 + k);
+        }
+    }
+}
+
+static void check_failed(const struct guest *guest, rueda_status status,
+                         const char *words)
+{
+    assert_int_equal(guest->status, status);
+    assert_non_null(strstr(guest->error.chars, words));
+    assert_null(guest->segment);
+}
+
+static void ranks_meet_and_can_wake_each_other(void **state)
+{
+    struct party *party = *state;
+
+    for (int rank = 0; rank < 4; rank++)
+        invite(party, rank, 4, 20000);
+    meet(party);
+
+    check_all_met(party);
+    for (int i = 0; i < 4; i++) {
+        struct rueda_segment *asleep = party->guests[i].segment;
+        int64_t before = rueda_clock_ns();
+
+        rueda_segment_arm(asleep);
+        rueda_segment_notify(party->guests[(i + 1) % 4].segment, i);
+        rueda_segment_wait(asleep, 20000 * MS);
+        assert_true(rueda_clock_ns() - before < 10000 * MS);
+    }
+}
+
+static void a_rank_alone_meets_nobody(void **state)
+{
+    struct party *party = *state;
+
+    invite(party, 0, 1, 20000);
+    meet(party);
+    check_all_met(party);
+}
+
+static void ranks_with_the_same_key_meet(void **state)
+{
+    struct party *party = *state;
+
+    party->key.present = true;
+    memset(party->key.bytes, 9, sizeof(party->key.bytes));
+    for (int rank = 0; rank < 3; rank++)
+        invite(party, rank, 3, 20000);
+    meet(party);
+    check_all_met(party);
+}
+
+static void another_key_is_refused(void **state)
+{
+    struct party *party = *state;
+    struct rueda_key other = {.present = true, .bytes = {1}};
+    struct guest *host;
+    struct guest *stranger;
+
+    party->key.present = true;
+    host = invite(party, 0, 2, 300);
+    stranger = invite(party, 1, 2, 300);
+    stranger->meeting.key = &other;
+    meet(party);
+
+    check_failed(host, RUEDA_ERR_TIMEOUT, "1 of 2 ranks of job");
+    check_failed(stranger, RUEDA_ERR_AUTH, "rank 0 and rank 1 do not agree");
+}
+
+static void another_number_of_ranks_is_refused_in_words(void **state)
+{
+    struct party *party = *state;
+    struct guest *host = invite(party, 0, 2, 300);
+    struct guest *guest = invite(party, 1, 3, 300);
+
+    meet(party);
+    check_failed(host, RUEDA_ERR_TIMEOUT, "did not come in time: rank 1");
+    check_failed(guest, RUEDA_ERR_MISMATCH, "has 3 ranks, rank 0 says 2");
+}
+
+static void a_rank_that_comes_twice_is_refused_in_words(void **state)
+{
+    struct party *party = *state;
+    struct guest *host = invite(party, 0, 3, 300);
+    struct guest *a = invite(party, 1, 3, 300);
+    struct guest *b = invite(party, 1, 3, 300);
+    bool is_a = false;
+
+    meet(party);
+    is_a = strstr(a->error.chars, "came twice") != NULL;
+    check_failed(host, RUEDA_ERR_TIMEOUT, "did not come in time: rank 2");
+    check_failed(is_a ? a : b, RUEDA_ERR_MISMATCH, "rank 1 of job \"unit-");
+    assert_true((is_a ? b : a)->status < 0);
+    assert_null((is_a ? b : a)->segment);
+}
+
+static void a_rank_that_cannot_be_is_refused_in_words(void **state)
+{
+    struct party *party = *state;
+    struct guest *host = invite(party, 0, 2, 300);
+    struct guest *guest = invite(party, 7, 2, 300);
+
+    meet(party);
+    check_failed(host, RUEDA_ERR_TIMEOUT, "1 of 2 ranks");
+    check_failed(guest, RUEDA_ERR_MISMATCH, "there is no rank 7 in a job of 2");
+}
+
+static void a_guest_that_cannot_start_fails_the_host(void **state)
+{
+    struct party *party = *state;
+    struct guest *host = invite(party, 0, 2, 20000);
+    struct guest *guest = invite(party, 1, 2, 20000);
+
+    guest->meeting.prepare = prepare_badly;
+    meet(party);
+    check_failed(host, RUEDA_ERR_PEER_LOST,
+                 "rank 1 went away while the job started");
+    check_failed(guest, RUEDA_ERR_LIMIT, "rank 1 has no mind to");
+}
+
+static void a_host_that_cannot_start_is_missed(void **state)
+{
+    struct party *party = *state;
+    struct guest *host = invite(party, 0, 2, 300);
+    struct guest *guest = invite(party, 1, 2, 300);
+
+    host->meeting.prepare = prepare_badly;
+    meet(party);
+    check_failed(host, RUEDA_ERR_LIMIT, "rank 0 has no mind to");
+    check_failed(guest, RUEDA_ERR_TIMEOUT, "did not show up in time");
+}
+
+/* Calls before the meeting is complete, and is no rank. */
+struct intruder {
+    const char *job;
+    const char *words; /* what it says; NULL: it just hangs up */
+    bool is_silent;    /* stays, and says nothing */
+    int fd;
+};
+
+static void *intrude(void *arg)
+{
+    struct intruder *intruder = arg;
+    int64_t deadline = rueda_clock_ns() + 10000 * MS;
+    char name[128];
+
+    rueda_meet_name(name, sizeof(name), intruder->job);
+    while (rueda_unix_connect(name, &intruder->fd) != RUEDA_OK &&
+           rueda_clock_ns() < deadline)
+        rueda_sleep_ns(MS / 10);
+    if (intruder->words != NULL)
+        rueda_meet_send(intruder->fd, intruder->words, strlen(intruder->words),
+                        deadline);
+    if (!intruder->is_silent) {
+        rueda_fd_close(intruder->fd);
+        intruder->fd = -1;
+    }
+    return NULL;
+}
+
+static void strangers_do_not_keep_the_ranks_from_meeting(void **state)
+{
+    struct party *party = *state;
+    struct intruder all[3] = {
+        {.job = party->job, .fd = -1, .words = "GET / HTTP/1.1\r\n\r\n"},
+        {.job = party->job, .fd = -1, .is_silent = true},
+        {.job = party->job, .fd = -1},
+    };
+    struct guest *host = invite(party, 0, 2, 20000);
+    struct guest *guest = invite(party, 1, 2, 20000);
+
+    assert_int_equal(rueda_thread_start(&host->thread, come, host), RUEDA_OK);
+    for (int i = 0; i < 3; i++)
+        intrude(&all[i]);
+    assert_int_equal(rueda_thread_start(&guest->thread, come, guest), RUEDA_OK);
+    assert_int_equal(pthread_join(host->thread, NULL), 0);
+    assert_int_equal(pthread_join(guest->thread, NULL), 0);
+    for (int i = 0; i < 3; i++)
+        rueda_fd_close(all[i].fd);
+
+    check_all_met(party);
+}
+
+static void a_name_that_is_taken_is_told_with_the_remedy(void **state)
+{
+    struct party *party = *state;
+    struct guest *host = invite(party, 0, 2, 30);
+    char name[128];
+    int taken;
+
+    rueda_meet_name(name, sizeof(name), party->job);
+    assert_int_equal(rueda_unix_listen(name, &taken), RUEDA_OK);
+    meet(party);
+    rueda_fd_close(taken);
+    check_failed(host, RUEDA_ERR_IO, "is starting, set RUEDA_JOB");
+}
+
+#define PARTY(test)                                                            \
+    cmocka_unit_test_setup_teardown(test, party_open, party_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PARTY(ranks_meet_and_can_wake_each_other),
+        PARTY(a_rank_alone_meets_nobody),
+        PARTY(ranks_with_the_same_key_meet),
+        PARTY(another_key_is_refused),
+        PARTY(another_number_of_ranks_is_refused_in_words),
+        PARTY(a_rank_that_comes_twice_is_refused_in_words),
+        PARTY(a_rank_that_cannot_be_is_refused_in_words),
+        PARTY(a_guest_that_cannot_start_fails_the_host),
+        PARTY(a_host_that_cannot_start_is_missed),
+        PARTY(strangers_do_not_keep_the_ranks_from_meeting),
+        PARTY(a_name_that_is_taken_is_told_with_the_remedy),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
