@@ -92,11 +92,14 @@ typedef enum rueda_dtype {
 RUEDA_API size_t rueda_dtype_size(rueda_dtype dtype);
 RUEDA_API const char *rueda_dtype_str(rueda_dtype dtype);
 
+/* One of the four floating types? */
+RUEDA_API bool rueda_dtype_is_float(rueda_dtype dtype);
+
 /*
  * How numbers of several ranks become one. Halves are added in float32. On
  * booleans sum and max mean "or", product and min mean "and". Average is a sum
- * divided by the number of ranks. Adasum (Maleki et al., 2020) takes floating
- * types only.
+ * divided by the number of ranks, for integers cut towards zero. Adasum (Maleki
+ * et al., 2020) takes floating types only.
  */
 #define RUEDA_REDUCTION_MAP(X)                                                 \
     X(SUM, 0, "sum")                                                           \
@@ -205,18 +208,21 @@ RUEDA_API void rueda_free(rueda_ctx *ctx, void *ptr);
  * interface.) Operations run one after another in the order in which they were
  * started.
  *
- * Counts are numbers of elements. send and recv are the same pointer for an
- * operation in place, or do not overlap at all. Both are borrowed until the
- * operation ends. After a failure recv is undefined and so is send, if it is
- * the same; with RUEDA_KEEP_INPUT send is whole after a failure wherever the
- * operation fits the slab (RUEDA_SLAB_BYTES), or else it is refused with
+ * Counts are numbers of elements. send and recv do not overlap, except in
+ * place: they are then the same pointer for an allreduce or a broadcast, and
+ * for an allgather send is this rank's own piece of recv. Both are borrowed
+ * until the operation ends. A broadcast looks at send in its root only.
+ *
+ * After a failure recv is undefined, and so is send in place. With
+ * RUEDA_KEEP_INPUT the input of an allreduce or broadcast in place is whole
+ * after a failure; it has to fit RUEDA_SLAB_BYTES, or else it is refused with
  * RUEDA_ERR_LIMIT.
  */
 typedef enum rueda_kind {
-    RUEDA_ALLREDUCE,      /* recv[count] = reduction over ranks of send[count] */
-    RUEDA_ALLGATHER,      /* recv = send[count] of rank 0, then of rank 1, ... */
-    RUEDA_BROADCAST,      /* recv[count] = send[count] of root */
-    RUEDA_ALLTOALL,       /* piece i of send goes to rank i */
+    RUEDA_ALLREDUCE, /* recv[count] = reduction over ranks of send[count] */
+    RUEDA_ALLGATHER, /* recv = send[count] of rank 0, then of rank 1, ... */
+    RUEDA_BROADCAST, /* recv[count] = send[count] of root */
+    RUEDA_ALLTOALL,  /* piece i of send goes to rank i */
     RUEDA_REDUCE_SCATTER, /* recv = my piece of the reduction of send */
     RUEDA_BARRIER,        /* ends when every rank has started it */
 } rueda_kind;
@@ -262,8 +268,8 @@ struct rueda_coll_args {
 };
 #define RUEDA_COLL_ARGS_INIT                                                   \
     {                                                                          \
-        .struct_size = sizeof(struct rueda_coll_args),                         \
-        .dtype = RUEDA_FLOAT32, .prescale = 1.0, .postscale = 1.0,             \
+        .struct_size = sizeof(struct rueda_coll_args), .dtype = RUEDA_FLOAT32, \
+        .prescale = 1.0, .postscale = 1.0,                                     \
     }
 
 /* Names an operation that was started; never reused within a context. */
@@ -285,7 +291,8 @@ RUEDA_API rueda_status rueda_poll(rueda_ctx *ctx, rueda_handle handle);
 /*
  * Wait until the operation ends and return how; the handle is then gone. After
  * timeout_ms (negative: no limit but the death of a peer) returns
- * RUEDA_ERR_TIMEOUT, the operation runs on and the handle stays.
+ * RUEDA_ERR_TIMEOUT, the operation runs on and the handle stays. Only one
+ * thread at a time waits for a handle.
  */
 RUEDA_API rueda_status rueda_wait(rueda_ctx *ctx, rueda_handle handle,
                                   int timeout_ms);

@@ -48,7 +48,8 @@ struct rueda_coll {
      * alltoall, reduce-scatter: of one piece where counts is NULL. */
     size_t count;
     const size_t *send_counts; /* alltoall, or NULL: equal pieces of count */
-    const size_t *recv_counts; /* allgather, reduce-scatter, alltoall, or NULL */
+    const size_t
+        *recv_counts; /* allgather, reduce-scatter, alltoall, or NULL */
 };
 
 struct rueda_algo;
@@ -60,7 +61,7 @@ struct rueda_task {
     struct rueda_place *place;
     struct rueda_coll coll;
     struct rueda_tag tag; /* of all messages of this task */
-    uint64_t moves; /* counted up whenever the task got on by itself */
+    uint64_t moves;       /* counted up whenever the task got on by itself */
     _Alignas(64) unsigned char state[RUEDA_TASK_STATE_BYTES]; /* algo's own */
 };
 

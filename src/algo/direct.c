@@ -8,8 +8,8 @@
  * others, adds slice r of all blocks straight into its result and its own
  * block, and fetches the other slices from where their owners left them:
  *
- *      rank 0's block   | sum 0 |   1   |   2   |   rank r writes its own block,
- *      rank 1's block   |   0   | sum 1 |   2   |   reads column r to add it,
+ *      rank 0's block   | sum 0 |   1   |   2   |   rank r writes its own
+ * block, rank 1's block   |   0   | sum 1 |   2   |   reads column r to add it,
  *      rank 2's block   |   0   |   1   | sum 2 |   and the diagonal at the end
  *
  * Numbers are added in the order of ranks, whoever does it. Each rank reads its
@@ -28,7 +28,6 @@
  * segment (rueda_alloc) are not published at all: a notice says where they are.
  */
 #include "algo/direct.h"
-
 
 #include <string.h>
 
@@ -259,7 +258,6 @@ static const struct rueda_shape *shape_of(const struct rueda_coll *coll,
                                           int size)
 {
     size_t bytes = coll->count * coll->elem_bytes;
-
 
     switch (coll->kind) {
     case RUEDA_ALLREDUCE:

@@ -179,8 +179,8 @@ static void alltoall_fetch(const struct rueda_direct *direct, uint64_t i)
     for (int member = 0; member < direct->slab->size; member++) {
         size_t bytes = recv_bytes(direct->coll, member);
         size_t part = rueda_part(bytes, begin, direct->chunk_bytes);
-        const char *from = rueda_direct_at(direct, member, i) +
-                           rank * direct->chunk_bytes;
+        const char *from =
+            rueda_direct_at(direct, member, i) + rank * direct->chunk_bytes;
 
         if (member == direct->slab->rank)
             from = own_piece(direct) + begin;

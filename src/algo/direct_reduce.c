@@ -76,8 +76,8 @@ static void small_publish(const struct rueda_direct *direct, uint64_t i)
 {
     struct range block = block_range(direct, i);
 
-    memcpy(rueda_direct_at(direct, direct->slab->rank, i),
-           input(direct, block), block.count * direct->coll->elem_bytes);
+    memcpy(rueda_direct_at(direct, direct->slab->rank, i), input(direct, block),
+           block.count * direct->coll->elem_bytes);
 }
 
 static void small_fetch(const struct rueda_direct *direct, uint64_t i)
@@ -158,8 +158,7 @@ static void allreduce_fetch(const struct rueda_direct *direct, uint64_t i)
     for (int step = 1; step < size; step++) {
         int member = (direct->slab->rank + step) % size;
 
-        copy(direct, output(direct, block),
-             rueda_direct_at(direct, member, i),
+        copy(direct, output(direct, block), rueda_direct_at(direct, member, i),
              slice_of(direct, member, block.count));
     }
 }
@@ -226,10 +225,9 @@ static size_t longest_piece(const struct rueda_direct *direct)
 
 static size_t scatter_bytes(const struct rueda_direct *direct)
 {
-    size_t line = RUEDA_CACHE_LINE;
+    size_t lines = longest_piece(direct) / RUEDA_CACHE_LINE + 1;
 
-    return (longest_piece(direct) + line - 1) / line * line *
-           (size_t)direct->slab->size;
+    return lines * RUEDA_CACHE_LINE * (size_t)direct->slab->size;
 }
 
 static uint64_t scatter_blocks(const struct rueda_direct *direct)
@@ -259,8 +257,8 @@ static void scatter_fetch(const struct rueda_direct *direct, uint64_t i)
 {
     int rank = direct->slab->rank;
     size_t begin = i * direct->chunk_bytes;
-    size_t part = rueda_part(piece_bytes(direct, rank), begin,
-                             direct->chunk_bytes);
+    size_t part =
+        rueda_part(piece_bytes(direct, rank), begin, direct->chunk_bytes);
     const void *sources[RUEDA_SEGMENT_MAX];
     const char *mine = direct->coll->send;
 

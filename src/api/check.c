@@ -77,22 +77,19 @@ static bool buffers_fit(const struct rueda_coll_args *args,
         return true;
     if (args->kind == RUEDA_ALLGATHER)
         return send == recv + extent->own * elem;
-    return send == recv && (args->kind == RUEDA_ALLREDUCE ||
-                            args->kind == RUEDA_BROADCAST);
+    return send == recv &&
+           (args->kind == RUEDA_ALLREDUCE || args->kind == RUEDA_BROADCAST);
 }
 
 static rueda_status check_numbers(const struct rueda_coll_args *args,
                                   struct rueda_text *error)
 {
-    bool is_float =
-        args->dtype == RUEDA_FLOAT16 || args->dtype == RUEDA_BFLOAT16 ||
-        args->dtype == RUEDA_FLOAT32 || args->dtype == RUEDA_FLOAT64;
-
     if (rueda_dtype_size(args->dtype) == 0)
         rueda_text_set(error, "dtype %d is unknown", (int)args->dtype);
     else if ((unsigned)args->reduction >= RUEDA_REDUCTION_COUNT)
         rueda_text_set(error, "reduction %d is unknown", (int)args->reduction);
-    else if (args->reduction == RUEDA_ADASUM && !is_float)
+    else if (args->reduction == RUEDA_ADASUM &&
+             !rueda_dtype_is_float(args->dtype))
         rueda_text_set(error, "adasum takes floating types, not %s",
                        rueda_dtype_str(args->dtype));
     else if (args->reduction == RUEDA_ADASUM && args->kind != RUEDA_ALLREDUCE)
@@ -126,11 +123,13 @@ rueda_status rueda_check_coll(const struct rueda_limits *limits,
                               struct rueda_text *error)
 {
     const char *kind = rueda_kind_str(args->kind);
+    bool is_sent = args->kind != RUEDA_BROADCAST || args->root == limits->rank;
     struct extent extent;
 
     if (args->struct_size < sizeof(*args))
-        rueda_text_set(error, "struct_size of the arguments is %zu; initialise "
-                              "them with RUEDA_COLL_ARGS_INIT",
+        rueda_text_set(error,
+                       "struct_size of the arguments is %zu; initialise "
+                       "them with RUEDA_COLL_ARGS_INIT",
                        args->struct_size);
     else if ((unsigned)args->kind >= RUEDA_KIND_COUNT)
         rueda_text_set(error, "kind %d is unknown", (int)args->kind);
@@ -146,19 +145,19 @@ rueda_status rueda_check_coll(const struct rueda_limits *limits,
                               "recv_counts; give both or neither");
     else if (!extent_of(limits, args, &extent))
         rueda_text_set(error, "%s of more elements than fit any memory", kind);
-    else if ((extent.send > 0 && args->send == NULL) ||
+    else if ((is_sent && extent.send > 0 && args->send == NULL) ||
              (extent.recv > 0 && args->recv == NULL))
         rueda_text_set(error, "%s with %s NULL", kind,
                        extent.send > 0 && args->send == NULL ? "send" : "recv");
     else if (args->kind == RUEDA_ALLGATHER && args->recv_counts != NULL &&
              args->recv_counts[limits->rank] != args->count)
-        rueda_text_set(error, "allgather of %zu elements, but recv_counts[%d] "
-                              "is %zu",
+        rueda_text_set(error,
+                       "allgather of %zu elements, but recv_counts[%d] "
+                       "is %zu",
                        args->count, limits->rank,
                        args->recv_counts[limits->rank]);
-    else if (!buffers_fit(args, &extent))
-        rueda_text_set(error,
-                       "%s: send and recv overlap; %s", kind,
+    else if (is_sent && !buffers_fit(args, &extent))
+        rueda_text_set(error, "%s: send and recv overlap; %s", kind,
                        args->kind == RUEDA_ALLGATHER
                            ? "in place, send is my own part of recv"
                            : "they must be the same for an allreduce or "

@@ -60,12 +60,6 @@ static rueda_status load(const struct rueda_init_args *args,
     if (status != RUEDA_OK)
         return status;
     rueda_log_set_level(config->log_level);
-    if (args->struct_size < sizeof(*args)) {
-        rueda_text_set(error, "struct_size of the arguments is %zu; initialise "
-                              "them with RUEDA_INIT_ARGS_INIT",
-                       args->struct_size);
-        return RUEDA_ERR_INVALID;
-    }
     if (args->rank >= 0)
         config->rank = args->rank;
     if (args->size >= 0)
@@ -76,16 +70,43 @@ static rueda_status load(const struct rueda_init_args *args,
     }
     if (args->timeout_ms > 0)
         config->start_timeout_ms = args->timeout_ms;
-    if (args->job != NULL &&
-        snprintf(config->job, sizeof(config->job), "%s", args->job) >=
-            (int)sizeof(config->job)) {
+    if (args->job != NULL && snprintf(config->job, sizeof(config->job), "%s",
+                                      args->job) >= (int)sizeof(config->job)) {
         rueda_text_set(error, "the name of the job has over %d characters",
                        RUEDA_NAME_BYTES - 1);
         return RUEDA_ERR_INVALID;
     }
-    if (args->key_file != NULL)
+    if (args->key_file != NULL &&
         snprintf(config->key_file, sizeof(config->key_file), "%s",
-                 args->key_file);
+                 args->key_file) >= (int)sizeof(config->key_file)) {
+        rueda_text_set(error, "the name of the key file has over %d characters",
+                       RUEDA_PATH_BYTES - 1);
+        return RUEDA_ERR_INVALID;
+    }
+    return RUEDA_OK;
+}
+
+/* The size of the arguments in the first release that had them: a program that
+ * was compiled against any release passes at least so much. */
+#define FIRST_ARGS_BYTES sizeof(struct rueda_init_args)
+
+/* Complete what the caller passed, which may be older and shorter, or NULL. */
+static rueda_status complete(const struct rueda_init_args *args,
+                             struct rueda_init_args *out)
+{
+    size_t bytes;
+
+    *out = (struct rueda_init_args)RUEDA_INIT_ARGS_INIT;
+    if (args == NULL)
+        return RUEDA_OK;
+    bytes = args->struct_size;
+    if (bytes < FIRST_ARGS_BYTES) {
+        log_error("struct_size of the arguments is %zu; initialise them with "
+                  "RUEDA_INIT_ARGS_INIT",
+                  bytes);
+        return RUEDA_ERR_INVALID;
+    }
+    memcpy(out, args, bytes < sizeof(*out) ? bytes : sizeof(*out));
     return RUEDA_OK;
 }
 
@@ -102,15 +123,16 @@ static void report(const struct rueda_init_args *args, rueda_status status,
 
 rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
 {
-    static const struct rueda_init_args none = RUEDA_INIT_ARGS_INIT;
     struct rueda_text error = {{0}};
+    struct rueda_init_args all;
     struct rueda_config config;
     struct rueda_job *job;
     rueda_status status;
 
-    if (args == NULL)
-        args = &none;
-    status = load(args, &config, &error);
+    status = complete(args, &all);
+    if (status != RUEDA_OK)
+        return status;
+    status = load(&all, &config, &error);
     if (status == RUEDA_OK) {
         rueda_log_set_rank(config.rank);
         status = rueda_job_open(&config, &job, &error);
@@ -118,24 +140,26 @@ rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
     if (status == RUEDA_OK)
         status = ctx_new(job, out_ctx, &error);
     if (status != RUEDA_OK)
-        report(args, status, &error);
+        report(&all, status, &error);
     return status;
 }
 
 rueda_status rueda_init_threads(int size, const struct rueda_init_args *args,
                                 rueda_ctx **out_ctx)
 {
-    static const struct rueda_init_args none = RUEDA_INIT_ARGS_INIT;
-    struct rueda_job **jobs = calloc(size > 0 ? (size_t)size : 1, sizeof(*jobs));
     struct rueda_text error = {{0}};
+    struct rueda_init_args all;
     struct rueda_config config;
+    struct rueda_job **jobs;
     rueda_status status;
 
-    if (args == NULL)
-        args = &none;
+    status = complete(args, &all);
+    if (status != RUEDA_OK)
+        return status;
+    jobs = calloc(size > 0 ? (size_t)size : 1, sizeof(struct rueda_job *));
     if (jobs == NULL)
         return RUEDA_ERR_NOMEM;
-    status = load(args, &config, &error);
+    status = load(&all, &config, &error);
     if (status == RUEDA_OK)
         status = rueda_job_open_threads(&config, size, jobs, &error);
     for (int i = 0; i < size && status == RUEDA_OK; i++) {
@@ -149,7 +173,7 @@ rueda_status rueda_init_threads(int size, const struct rueda_init_args *args,
     }
     free(jobs);
     if (status != RUEDA_OK)
-        report(args, status, &error);
+        report(&all, status, &error);
     return status;
 }
 

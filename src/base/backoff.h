@@ -24,8 +24,7 @@ struct rueda_backoff {
 static inline void rueda_backoff_init(struct rueda_backoff *backoff,
                                       int64_t spin_ns, int64_t yield_ns)
 {
-    *backoff = (struct rueda_backoff){.spin_ns = spin_ns,
-                                      .yield_ns = yield_ns};
+    *backoff = (struct rueda_backoff){.spin_ns = spin_ns, .yield_ns = yield_ns};
 }
 
 /* Something moved: the next wait begins anew. */

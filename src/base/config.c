@@ -42,8 +42,7 @@ static bool parse_micros(const char *value, void *out)
         *micros = -1;
         return true;
     }
-    return parse_whole(value, micros) && *micros >= 0 &&
-           *micros <= MOST_MICROS;
+    return parse_whole(value, micros) && *micros >= 0 && *micros <= MOST_MICROS;
 }
 
 /* Seconds by default; "500ms", "30s", "5m" and "1h" are said with their unit.
@@ -99,7 +98,8 @@ bool rueda_parse_size(const char *value, void *out_size)
 /* A slab has to hold something, and to fit a member's range. */
 static bool parse_slab(const char *value, void *out)
 {
-    return rueda_parse_size(value, out) && *(size_t *)out >= ((size_t)1 << 20) &&
+    return rueda_parse_size(value, out) &&
+           *(size_t *)out >= ((size_t)1 << 20) &&
            *(size_t *)out <= ((size_t)1 << 32);
 }
 
@@ -175,13 +175,14 @@ static const struct rueda_setting settings[] = {
     {"RUEDA_LOG_LEVEL", "warn", "error, warn, info, debug or trace",
      AT(log_level), parse_log_level},
     {"RUEDA_TRANSPORT", "auto",
-     "auto: shared memory directly; shm, loop: messages only",
-     AT(transport), parse_transport},
+     "auto: shared memory directly; shm, loop: messages only", AT(transport),
+     parse_transport},
     {"RUEDA_ALGO", "",
      "algorithms by size, e.g. allreduce:0-4k:tree;allreduce:4k-inf:ring",
      AT(algo), parse_path},
-    {"RUEDA_TUNE_FILE", "", "the same, from a file that rueda bench --tune made",
-     AT(tune_file), parse_path},
+    {"RUEDA_TUNE_FILE", "",
+     "the same, from a file that rueda bench --tune made", AT(tune_file),
+     parse_path},
     {"RUEDA_KERNELS", "auto", "vector kernels: auto, c, avx2 or avx512",
      AT(kernels), parse_name},
     {"RUEDA_SLAB_BYTES", "16m",
@@ -222,7 +223,8 @@ rueda_status rueda_config_load(struct rueda_config *config,
         const char *value = rueda_setting_value(setting);
 
         if (!setting->parse(value, (char *)config + setting->offset)) {
-            rueda_text_set(error, "%s is \"%.100s\", which cannot be: %s "
+            rueda_text_set(error,
+                           "%s is \"%.100s\", which cannot be: %s "
                            "(default %s)",
                            setting->name, value, setting->help,
                            setting->fallback[0] != '\0' ? setting->fallback

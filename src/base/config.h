@@ -35,8 +35,8 @@ struct rueda_config {
     char tune_file[RUEDA_PATH_BYTES];
     char kernels[RUEDA_NAME_BYTES];
     size_t slab_bytes;
-    size_t ring_bytes;  /* 0: from the caches */
-    int64_t spin_us;    /* -1: from the machine */
+    size_t ring_bytes; /* 0: from the caches */
+    int64_t spin_us;   /* -1: from the machine */
     int64_t yield_us;
 };
 

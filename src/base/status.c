@@ -51,6 +51,12 @@ const char *rueda_dtype_str(rueda_dtype dtype)
     return "unknown dtype";
 }
 
+bool rueda_dtype_is_float(rueda_dtype dtype)
+{
+    return dtype == RUEDA_FLOAT16 || dtype == RUEDA_BFLOAT16 ||
+           dtype == RUEDA_FLOAT32 || dtype == RUEDA_FLOAT64;
+}
+
 const char *rueda_reduction_str(rueda_reduction reduction)
 {
     switch (reduction) {

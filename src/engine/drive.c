@@ -245,13 +245,19 @@ static void set_patience(struct rueda_engine *engine)
     bool is_tight = quota > 0 && quota < engine->job->size;
 
     engine->spin_ns = is_crowded || is_tight ? 0 : SPIN_NS;
-    engine->yield_ns = is_tight     ? 0
-                       : is_crowded ? YIELD_CROWDED_NS
-                                    : YIELD_NS;
+    engine->yield_ns = is_tight ? 0 : is_crowded ? YIELD_CROWDED_NS : YIELD_NS;
     if (config->spin_us >= 0)
         engine->spin_ns = config->spin_us * 1000;
     if (config->yield_us >= 0)
         engine->yield_ns = config->yield_us * 1000;
+}
+
+static void unmap(struct rueda_engine *engine)
+{
+    if (engine->place.scratch != NULL)
+        rueda_memory_unmap(engine->place.scratch, engine->place.scratch_bytes);
+    if (engine->keep != NULL)
+        rueda_memory_unmap(engine->keep, engine->job->config.slab_bytes);
 }
 
 rueda_status rueda_engine_init(struct rueda_engine *engine,
@@ -283,6 +289,7 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
     engine->keep = rueda_memory_map_private(job->config.slab_bytes);
     if (engine->place.scratch == NULL || engine->keep == NULL) {
         rueda_text_set(error, "no memory for the engine");
+        unmap(engine);
         return RUEDA_ERR_NOMEM;
     }
     pthread_mutex_init(&engine->lock, NULL);
@@ -305,7 +312,7 @@ void rueda_engine_fini(struct rueda_engine *engine)
         /* It lets go of the token for a caller, and we are one. */
         atomic_fetch_add(&engine->callers, 1);
         rueda_segment_notify(engine->job->segment, engine->job->rank);
-        pthread_join(engine->thread, NULL);
+        rueda_thread_join(engine->thread);
     }
     if (rueda_op_peek(&engine->queue) != NULL) {
         rueda_text_set(&engine->error, "the context was shut down");
@@ -315,6 +322,5 @@ void rueda_engine_fini(struct rueda_engine *engine)
     pthread_cond_destroy(&engine->changed);
     pthread_cond_destroy(&engine->work);
     pthread_mutex_destroy(&engine->lock);
-    rueda_memory_unmap(engine->place.scratch, engine->place.scratch_bytes);
-    rueda_memory_unmap(engine->keep, engine->job->config.slab_bytes);
+    unmap(engine);
 }

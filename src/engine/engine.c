@@ -4,6 +4,7 @@
 
 #include "engine/engine.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/fence.h"
@@ -16,12 +17,29 @@ static bool must_keep(const struct rueda_coll_args *args)
            (args->kind == RUEDA_ALLREDUCE || args->kind == RUEDA_BROADCAST);
 }
 
-/* What the algorithms see of an operation. */
+/*
+ * What the result is multiplied by. Integers are cut towards zero afterwards,
+ * so an average of theirs takes a factor that is not below the true quotient:
+ * 49 times the nearest number to 1/49 is a little less than 1.
+ */
+static double postscale_of(const struct rueda_coll_args *args, int size)
+{
+    double factor = args->postscale / size;
+
+    if (args->reduction != RUEDA_AVERAGE)
+        return args->postscale;
+    return rueda_dtype_is_float(args->dtype) ? factor
+                                             : nextafter(factor, 2 * factor);
+}
+
+/* What the algorithms see of an operation. A broadcast looks at send only in
+ * its root. */
 static void fill_in(struct rueda_engine *engine,
                     const struct rueda_coll_args *args, struct rueda_coll *out)
 {
     bool is_average = args->reduction == RUEDA_AVERAGE;
-    double divisor = is_average ? engine->job->size : 1;
+    bool is_sent =
+        args->kind != RUEDA_BROADCAST || args->root == engine->job->rank;
 
     *out = (struct rueda_coll){
         .kind = args->kind,
@@ -29,9 +47,9 @@ static void fill_in(struct rueda_engine *engine,
         .arith = {.dtype = args->dtype,
                   .reduction = is_average ? RUEDA_SUM : args->reduction,
                   .prescale = args->prescale,
-                  .postscale = args->postscale / divisor},
+                  .postscale = postscale_of(args, engine->job->size)},
         .elem_bytes = rueda_dtype_size(args->dtype),
-        .send = args->send,
+        .send = is_sent ? args->send : args->recv,
         .recv = must_keep(args) ? engine->keep : args->recv,
         .count = args->kind == RUEDA_BARRIER ? 0 : args->count,
         .send_counts = args->send_counts,

@@ -53,9 +53,8 @@ static rueda_status algo_text(const struct rueda_config *config, char *out,
     if (config->tune_file[0] != '\0')
         status = rueda_file_read(config->tune_file, out, bytes);
     used = strlen(out);
-    if (status == RUEDA_OK &&
-        (size_t)snprintf(out + used, bytes - used, ";%s", config->algo) >=
-            bytes - used)
+    if (status == RUEDA_OK && (size_t)snprintf(out + used, bytes - used, ";%s",
+                                               config->algo) >= bytes - used)
         status = RUEDA_ERR_LIMIT;
     if (status != RUEDA_OK)
         rueda_text_set(error, "RUEDA_TUNE_FILE \"%s\": %s", config->tune_file,
@@ -122,8 +121,8 @@ static rueda_status connect_shm(struct rueda_mesh *mesh, int peer,
 static rueda_status open_messages(struct rueda_job *job)
 {
     const struct rueda_agreement *agreement = job->segment->agreement;
-    bool is_loop = job->hub != NULL &&
-                   job->config.transport != RUEDA_TRANSPORT_SHM;
+    bool is_loop =
+        job->hub != NULL && job->config.transport != RUEDA_TRANSPORT_SHM;
 
     job->has_slab = job->config.transport == RUEDA_TRANSPORT_AUTO;
     rueda_slab_init(&job->slab, job->segment,
@@ -158,7 +157,11 @@ static struct rueda_job *job_new(const struct rueda_config *config, int rank,
 static rueda_status check_place(const struct rueda_config *config,
                                 struct rueda_text *error)
 {
-    if (config->rank < 0 || config->size < 1) {
+    if (config->size == 0) {
+        rueda_text_set(error, "a job of 0 ranks; RUEDA_SIZE is at least 1");
+        return RUEDA_ERR_INVALID;
+    }
+    if (config->rank < 0 || config->size < 0) {
         rueda_text_set(error,
                        "%s is set and %s is not; a rank needs both, or neither "
                        "for a job of one",
@@ -172,8 +175,9 @@ static rueda_status check_place(const struct rueda_config *config,
         return RUEDA_ERR_INVALID;
     }
     if (config->transport == RUEDA_TRANSPORT_LOOP) {
-        rueda_text_set(error, "RUEDA_TRANSPORT is \"loop\", which joins threads "
-                              "of one process; take shm or auto");
+        rueda_text_set(error,
+                       "RUEDA_TRANSPORT is \"loop\", which joins threads "
+                       "of one process; take shm or auto");
         return RUEDA_ERR_INVALID;
     }
     return RUEDA_OK;
@@ -201,9 +205,9 @@ rueda_status rueda_job_open(const struct rueda_config *config,
     if (status != RUEDA_OK)
         return status;
     job = job_new(config, config->rank, config->size);
-    if (job == NULL)
-        return RUEDA_ERR_NOMEM;
-    status = rueda_segment_meet(&meeting, &job->segment, error);
+    status = RUEDA_ERR_NOMEM;
+    if (job != NULL)
+        status = rueda_segment_meet(&meeting, &job->segment, error);
     rueda_key_wipe(&key);
     if (status != RUEDA_OK)
         goto err_free;
@@ -226,11 +230,17 @@ rueda_status rueda_job_open_threads(const struct rueda_config *config, int size,
                                     struct rueda_job **out,
                                     struct rueda_text *error)
 {
-    struct rueda_segment **segments = calloc((size_t)size, sizeof(*segments));
+    struct rueda_segment **segments;
     struct rueda_loop_hub *hub = NULL;
     rueda_status status = RUEDA_ERR_NOMEM;
     int made = 0;
 
+    if (size < 1 || size > RUEDA_SEGMENT_MAX) {
+        rueda_text_set(error, "%d ranks as threads; 1 to %d can share memory",
+                       size, RUEDA_SEGMENT_MAX);
+        return RUEDA_ERR_LIMIT;
+    }
+    segments = calloc((size_t)size, sizeof(struct rueda_segment *));
     if (segments == NULL)
         return RUEDA_ERR_NOMEM;
     status = rueda_segment_threads(size, segments, error);

@@ -8,7 +8,7 @@
 #define PLACE_BITS 16
 #define PLACE_MASK ((rueda_handle)((1 << PLACE_BITS) - 1))
 
-_Static_assert(RUEDA_OP_CHUNK * RUEDA_OP_CHUNKS <= 1 << PLACE_BITS,
+_Static_assert(RUEDA_OP_CHUNK *RUEDA_OP_CHUNKS <= 1 << PLACE_BITS,
                "places of operations must fit their bits");
 
 void rueda_op_pool_init(struct rueda_op_pool *pool)
@@ -114,8 +114,8 @@ static void collect(struct rueda_op_queue *queue)
 
     if (atomic_load_explicit(&queue->arrived, memory_order_relaxed) == NULL)
         return;
-    newest = atomic_exchange_explicit(&queue->arrived, NULL,
-                                      memory_order_acquire);
+    newest =
+        atomic_exchange_explicit(&queue->arrived, NULL, memory_order_acquire);
     last = newest;
     while (newest != NULL) {
         struct rueda_op *older = newest->next;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small ordinary files, whole. Any thread; may block as the file system does. */
+/* Small ordinary files, whole. Any thread; may block as the file system does.
+ */
 #ifndef RUEDA_OS_FILE_H
 #define RUEDA_OS_FILE_H
 

@@ -3,8 +3,8 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 void rueda_machine_cpus(struct rueda_cpus *out)
 {
@@ -22,42 +22,101 @@ int rueda_cpus_count(const struct rueda_cpus *cpus)
     return count;
 }
 
-static size_t size_or(long value, size_t fallback)
+/* The first line of one of the small files about a cache. */
+static bool read_cache(int index, const char *name, char *out, size_t bytes)
 {
-    return value > 0 ? (size_t)value : fallback;
+    char path[128];
+    FILE *file;
+    bool has_line;
+
+    snprintf(path, sizeof(path),
+             "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, name);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    has_line = fgets(out, (int)bytes, file) != NULL;
+    fclose(file);
+    return has_line;
 }
 
+/* The C library knows caches too, but not what of them a virtual machine has.
+ */
 void rueda_machine_caches(struct rueda_caches *out)
 {
-    out->l1_bytes = size_or(sysconf(_SC_LEVEL1_DCACHE_SIZE), (size_t)32 << 10);
-    out->l2_bytes = size_or(sysconf(_SC_LEVEL2_CACHE_SIZE), (size_t)1 << 20);
-    out->l3_bytes = size_or(sysconf(_SC_LEVEL3_CACHE_SIZE), (size_t)16 << 20);
+    size_t *const levels[] = {&out->l1_bytes, &out->l2_bytes, &out->l3_bytes};
+    char text[32];
+
+    *out = (struct rueda_caches){
+        .l1_bytes = (size_t)32 << 10,
+        .l2_bytes = (size_t)1 << 20,
+        .l3_bytes = (size_t)16 << 20,
+    };
+    for (int index = 0; read_cache(index, "level", text, sizeof(text));
+         index++) {
+        long level = strtol(text, NULL, 10);
+        size_t kib;
+
+        if (level < 1 || level > 3 ||
+            !read_cache(index, "type", text, sizeof(text)) || text[0] == 'I' ||
+            !read_cache(index, "size", text, sizeof(text)))
+            continue;
+        kib = strtoul(text, NULL, 10);
+        if (kib > 0)
+            *levels[level - 1] = kib << 10;
+    }
+}
+
+static bool read_numbers(const char *path, long long *out, int count)
+{
+    FILE *file = fopen(path, "re");
+    int found = 0;
+
+    if (file == NULL)
+        return false;
+    while (found < count && fscanf(file, "%lld", &out[found]) == 1)
+        found++;
+    fclose(file);
+    return found == count;
+}
+
+/* One cgroup's quota: of v2, or of v1, whose file is -1 without one. */
+static double quota_of(const char *root, const char *below)
+{
+    char path[700];
+    long long both[2];
+
+    snprintf(path, sizeof(path), "%s%s/cpu.max", root, below);
+    if (read_numbers(path, both, 2) && both[1] > 0)
+        return (double)both[0] / (double)both[1];
+    snprintf(path, sizeof(path), "%s%s/cpu.cfs_quota_us", root, below);
+    if (!read_numbers(path, &both[0], 1) || both[0] <= 0)
+        return 0;
+    snprintf(path, sizeof(path), "%s%s/cpu.cfs_period_us", root, below);
+    if (!read_numbers(path, &both[1], 1) || both[1] <= 0)
+        return 0;
+    return (double)both[0] / (double)both[1];
 }
 
 double rueda_machine_cpu_quota(void)
 {
     char line[512];
-    char path[600];
-    long long quota;
-    long long period;
     double cpus = 0;
     FILE *file = fopen("/proc/self/cgroup", "re");
 
     if (file == NULL)
         return 0;
-    while (fgets(line, sizeof(line), file) != NULL) {
-        FILE *limit;
+    while (fgets(line, sizeof(line), file) != NULL && cpus == 0) {
+        char *names = strchr(line, ':');
+        char *below = names != NULL ? strchr(names + 1, ':') : NULL;
 
-        if (strncmp(line, "0::", 3) != 0)
+        if (below == NULL)
             continue;
-        line[strcspn(line, "\n")] = '\0';
-        snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", line + 3);
-        limit = fopen(path, "re");
-        if (limit == NULL)
-            break;
-        if (fscanf(limit, "%lld %lld", &quota, &period) == 2 && period > 0)
-            cpus = (double)quota / (double)period;
-        fclose(limit);
+        *below++ = '\0';
+        below[strcspn(below, "\n")] = '\0';
+        if (names[1] == '\0')
+            cpus = quota_of("/sys/fs/cgroup", below);
+        else if (strstr(names, "cpu,") != NULL || strcmp(names, ":cpu") == 0)
+            cpus = quota_of("/sys/fs/cgroup/cpu", below);
     }
     fclose(file);
     return cpus;

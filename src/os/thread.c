@@ -18,6 +18,11 @@ rueda_status rueda_thread_start(pthread_t *out_thread, void *(*run)(void *),
     return failed ? RUEDA_ERR_LIMIT : RUEDA_OK;
 }
 
+void rueda_thread_join(pthread_t thread)
+{
+    pthread_join(thread, NULL);
+}
+
 void rueda_condition_init(pthread_cond_t *condition)
 {
     pthread_condattr_t attributes;

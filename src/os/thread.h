@@ -11,6 +11,9 @@
 rueda_status rueda_thread_start(pthread_t *out_thread, void *(*run)(void *),
                                 void *arg);
 
+/* Wait until it has ended. */
+void rueda_thread_join(pthread_t thread);
+
 /* As pthread_cond_timedwait() on a condition made by rueda_condition_init(),
  * until the clock of os/clock.h says deadline_ns (negative: for ever). */
 void rueda_condition_init(pthread_cond_t *condition);

@@ -70,8 +70,8 @@ rueda_status rueda_heap_take(struct rueda_heap *heap, uint64_t bytes,
     if (span == NULL)
         return RUEDA_ERR_LIMIT;
     if (span->bytes > wanted) {
-        struct span *rest = span_new(span->offset + wanted,
-                                     span->bytes - wanted, span->next);
+        struct span *rest =
+            span_new(span->offset + wanted, span->bytes - wanted, span->next);
 
         if (rest == NULL)
             return RUEDA_ERR_NOMEM;

@@ -38,9 +38,9 @@ struct door {
     struct rueda_segment *segment;
     int listener;
     int poller;
-    int come; /* guests, myself included */
-    int *sockets;   /* [size], -1: not come */
-    int *fds;       /* [2 * size + 1]: doorbells, pidfds, memfd */
+    int come;     /* guests, myself included */
+    int *sockets; /* [size], -1: not come */
+    int *fds;     /* [2 * size + 1]: doorbells, pidfds, memfd */
     struct caller callers[MOST_CALLERS];
 };
 
@@ -149,7 +149,9 @@ static void answer(struct door *door)
             rueda_poller_add(door->poller, fd,
                              (uint32_t)(caller - door->callers)) != RUEDA_OK) {
             log_warn("somebody was turned away at the start: %s",
-                     caller == NULL ? "too many callers" : "not our user");
+                     caller == NULL          ? "too many callers"
+                     : !is_welcome(door, fd) ? "not our user"
+                                             : strerror(errno));
             rueda_fd_close(fd);
             if (caller != NULL)
                 rueda_handshake_fini(&caller->shake);
@@ -168,8 +170,9 @@ static void name_missing(const struct door *door, struct rueda_text *error)
     int missing = door->meeting->size - door->come;
     int named = 0;
 
-    rueda_text_set(error, "%d of %d ranks of job \"%s\" did not come in time: "
-                          "rank",
+    rueda_text_set(error,
+                   "%d of %d ranks of job \"%s\" did not come in time: "
+                   "rank",
                    missing, door->meeting->size, door->meeting->job);
     for (int i = 1; i < door->meeting->size && named < 8; i++)
         if (door->sockets[i] < 0)

@@ -128,18 +128,18 @@ static rueda_status enter_as_guest(const struct rueda_meeting *meeting, int fd,
     rueda_status status;
     char ready = RUEDA_MEET_READY;
 
-    status = rueda_meet_recv_kind(fd, RUEDA_MEET_START, meeting->deadline_ns,
-                                  error);
+    status =
+        rueda_meet_recv_kind(fd, RUEDA_MEET_START, meeting->deadline_ns, error);
     if (status == RUEDA_OK)
-        status = rueda_meet_recv_fds(fd, fds, 2 * size + 1,
-                                     meeting->deadline_ns);
+        status =
+            rueda_meet_recv_fds(fd, fds, 2 * size + 1, meeting->deadline_ns);
     if (status != RUEDA_OK) {
         for (int i = 0; i < 2 * size + 1; i++)
             rueda_fd_close(fds[i]);
         return lost_host(status, error);
     }
-    status = rueda_segment_look(meeting->rank, size, fds[2 * size], &segment,
-                                error);
+    status =
+        rueda_segment_look(meeting->rank, size, fds[2 * size], &segment, error);
     if (status != RUEDA_OK) {
         for (int i = 0; i < 2 * size; i++)
             rueda_fd_close(fds[i]);

@@ -168,9 +168,9 @@ static struct rueda_segment *view_new(struct rueda_mapping *mapping, int rank,
     segment->doorbells = fd_list_new(size);
     segment->pidfds = fd_list_new(size);
     segment->dead = calloc((size_t)size, sizeof(bool));
-    segment->heap = rueda_heap_new(
-        ranges_begin(size) + (uint64_t)rank * range_bytes(size),
-        range_bytes(size));
+    segment->heap =
+        rueda_heap_new(ranges_begin(size) + (uint64_t)rank * range_bytes(size),
+                       range_bytes(size));
     if (segment->doorbells == NULL || segment->pidfds == NULL ||
         segment->dead == NULL || segment->heap == NULL) {
         rueda_text_set(error, "no memory for a view of the segment");
@@ -238,8 +238,9 @@ rueda_status rueda_segment_look(int rank, int size, int memfd,
     struct head *head;
 
     if (!rueda_memfd_is_sealed(memfd, segment_bytes(size))) {
-        rueda_text_set(error, "rank 0 passed something that is not the "
-                              "segment of a job of %d ranks",
+        rueda_text_set(error,
+                       "rank 0 passed something that is not the "
+                       "segment of a job of %d ranks",
                        size);
         rueda_fd_close(memfd);
         return RUEDA_ERR_MISMATCH;
@@ -249,7 +250,8 @@ rueda_status rueda_segment_look(int rank, int size, int memfd,
         return RUEDA_ERR_LIMIT;
     head = mapping->base;
     if (memcmp(head->magic, magic_text, sizeof(head->magic)) != 0 ||
-        head->size != (uint32_t)size || head->range_bytes != range_bytes(size)) {
+        head->size != (uint32_t)size ||
+        head->range_bytes != range_bytes(size)) {
         rueda_text_set(error, "the segment of rank 0 is of another version");
         mapping_release(mapping);
         return RUEDA_ERR_VERSION;
@@ -280,8 +282,8 @@ rueda_status rueda_segment_enter(struct rueda_segment *segment,
     status = rueda_poller_open(&segment->poller);
     for (int i = 0; i < segment->size && status == RUEDA_OK; i++) {
         if (i == segment->rank)
-            status = rueda_poller_add(segment->poller, doorbells[i],
-                                      (uint32_t)i);
+            status =
+                rueda_poller_add(segment->poller, doorbells[i], (uint32_t)i);
         else if (pidfds[i] >= 0)
             status = rueda_poller_add(segment->poller, pidfds[i], (uint32_t)i);
     }

@@ -23,21 +23,6 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
-static void print_limits(const struct rueda_machine *machine)
-{
-    char words[RUEDA_SIZE_TEXT];
-
-    if (machine->cgroup_memory == 0)
-        printf("cgroup memory   no limit\n");
-    else
-        printf("cgroup memory   %s\n",
-               rueda_size_words(machine->cgroup_memory, words));
-    if (machine->cgroup_cpus == 0.0)
-        printf("cgroup cpus     no limit\n");
-    else
-        printf("cgroup cpus     %.2f\n", machine->cgroup_cpus);
-}
-
 static void print_algos(void)
 {
     for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++) {
@@ -66,10 +51,13 @@ static void print_info(void)
     printf("cores           %d, %d usable\n", machine.cpus, machine.usable);
     printf("caches          %s\n", machine.caches);
     printf("kernels         %s\n", rueda_library_kernels());
-    printf("memory          %s, %s free\n",
+    printf("memory          %s, %s free here and in the cgroup\n",
            rueda_size_words(machine.memory_total, total),
            rueda_size_words(machine.memory_free, left));
-    print_limits(&machine);
+    if (machine.quota_cpus > 0)
+        printf("cpu quota       %.2f\n", machine.quota_cpus);
+    else
+        printf("cpu quota       none\n");
     printf("\nalgorithms\n");
     print_algos();
 }

@@ -16,6 +16,12 @@ static size_t border(size_t below, size_t above)
     return (size_t)1 << (unsigned)lround(middle);
 }
 
+/* No rank of these knows how much the others send, so size is no reason. */
+static bool is_sized(rueda_kind kind)
+{
+    return kind != RUEDA_ALLTOALL && kind != RUEDA_BARRIER;
+}
+
 size_t rueda_tune_format(rueda_kind kind, int ranks,
                          const struct rueda_tune_point *points, int count,
                          char *out, size_t room)
@@ -37,10 +43,13 @@ size_t rueda_tune_format(rueda_kind kind, int ranks,
             to = border(points[i].bytes, points[i + 1].bytes);
         used += (size_t)snprintf(
             used < room ? out + used : NULL, used < room ? room - used : 0,
-            "%s:%s-%s@%d:%s;\n", rueda_kind_str(kind),
-            rueda_size_short(from, from_text),
-            is_last ? "inf" : rueda_size_short(to, to_text), ranks,
-            points[i].best);
+            is_sized(kind) ? "%s:%s-%s@%d:%s;\n" : "%s:%s%s@%d:%s;\n",
+            rueda_kind_str(kind),
+            is_sized(kind) ? rueda_size_short(from, from_text) : "",
+            !is_sized(kind) ? ""
+            : is_last       ? "inf"
+                            : rueda_size_short(to, to_text),
+            ranks, points[i].best);
         from = to;
     }
     return used;

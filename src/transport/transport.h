@@ -130,9 +130,9 @@ struct rueda_mesh {
     int rank;
     int size;
     rueda_mesh_connect connect;
-    void *owner; /* for connect() */
+    void *owner;           /* for connect() */
     struct rueda_ep **eps; /* [size]; NULL until first used, and for oneself */
-    int *open;             /* the peers that have an endpoint, in order of use */
+    int *open; /* the peers that have an endpoint, in order of use */
     int open_count;
 };
 

@@ -15,11 +15,11 @@ static void run_on_all_sizes(void **state, party_fn body, void *arg)
 
 /* ---- Sizes ------------------------------------------------------------- */
 
-/* Tiny up to 14 floats; small up to 8192 of them on 2 ranks, fewer on more; a
- * block is 16384 to 65536. */
+/* Tiny up to 14 floats; added by everybody up to 682, 1365 or 2048 on 7, 4 or 3
+ * ranks; shared memory is asked for from 8192 on; two blocks from 16384 on. */
 static const size_t float_counts[] = {
-    0,    1,    13,   14,    15,    1365,  1366,  2730,  2731,   4096,
-    8191, 8192, 8193, 16384, 16385, 65535, 65536, 65537, 100003,
+    0,    1,    13,   14,   15,    682,   683,   1365,  1366,  2048,   2049,
+    4096, 8191, 8192, 8193, 16384, 16385, 65535, 65536, 65537, 100003,
 };
 
 static int allreduce_sizes(struct party *me)
@@ -37,7 +37,7 @@ static void an_allreduce_is_right_around_every_threshold(void **state)
 
 static int large_allreduce(struct party *me)
 {
-    static const size_t counts[] = {1 << 20, (40 << 20) / 4};
+    static const size_t counts[] = {1 << 20, (1 << 20) + 1, (40 << 20) / 4};
     const struct coll_what what = {.kind = RUEDA_ALLREDUCE,
                                    .dtype = RUEDA_FLOAT32};
 
@@ -52,7 +52,7 @@ static void an_allreduce_of_40_mib_is_right(void **state)
 
 static int broadcasts(struct party *me)
 {
-    static const size_t counts[] = {0, 1, 14, 15, 8193, 65536, 65537, 300001};
+    static const size_t counts[] = {0, 1, 14, 15, 8193, 65536, 65537, 150001};
     struct coll_what what = {.kind = RUEDA_BROADCAST, .dtype = RUEDA_FLOAT32};
 
     for (what.root = 0; what.root < me->size; what.root++)

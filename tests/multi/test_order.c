@@ -150,8 +150,7 @@ static int tiny_around_broadcast(struct party *me)
                                          RUEDA_FLOAT32, RUEDA_SUM),
                          RUEDA_OK, "first") ||
             party_expect(
-                me,
-                rueda_broadcast(me->ctx, &numbers[1], 1, RUEDA_FLOAT32, root),
+                me, rueda_broadcast(me->ctx, spread, 20, RUEDA_FLOAT32, root),
                 RUEDA_OK, "broadcast") ||
             party_expect(me,
                          rueda_allreduce(me->ctx, &numbers[2], &numbers[2], 1,
