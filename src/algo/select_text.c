@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "algo/select.h"
+#include "base/config.h"
 
 /* Above every built-in row. */
 #define ADDED_SCORE 1000
@@ -61,36 +62,16 @@ static struct span trim(struct span span)
 
 /* ---- Reading --------------------------------------------------------- */
 
-/* Digits, and if `suffixes` is set one of k, m, g. */
+/* Digits, and if `suffixes` is set one of k, m, g, t. */
 static bool parse_number(struct span span, bool suffixes, size_t *out)
 {
-    size_t number = 0;
-    size_t i = 0;
-    int shift = 0;
+    char text[24] = "";
 
-    for (; i < span.length && isdigit((unsigned char)span.at[i]); i++) {
-        const size_t digit = (size_t)(span.at[i] - '0');
-
-        if (number > (SIZE_MAX - digit) / 10)
-            return false;
-        number = number * 10 + digit;
-    }
-    if (i == 0)
+    if (span.length == 0 || span.length >= sizeof(text) ||
+        (!suffixes && !isdigit((unsigned char)span.at[span.length - 1])))
         return false;
-    if (suffixes && i + 1 == span.length) {
-        const char suffix = (char)tolower((unsigned char)span.at[i]);
-
-        shift = suffix == 'k'   ? 10
-                : suffix == 'm' ? 20
-                : suffix == 'g' ? 30
-                                : 0;
-        if (shift > 0)
-            i++;
-    }
-    if (i < span.length || number > SIZE_MAX >> shift)
-        return false;
-    *out = number << shift;
-    return true;
+    memcpy(text, span.at, span.length);
+    return rueda_parse_size(text, out);
 }
 
 static bool parse_sizes(struct span sizes, struct rueda_select_row *row)

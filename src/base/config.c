@@ -121,7 +121,7 @@ static bool copy_text(const char *value, char *out, size_t bytes)
     if (strlen(value) >= bytes)
         return false;
     memset(out, 0, bytes);
-    memcpy(out, value, strlen(value));
+    memcpy(out, value, strlen(value) + 1);
     return true;
 }
 

@@ -29,14 +29,13 @@ const char *rueda_status_str(rueda_status status)
 
 size_t rueda_dtype_size(rueda_dtype dtype)
 {
-    switch (dtype) {
-#define X(name, value, bytes, text)                                            \
-    case RUEDA_##name:                                                         \
-        return bytes;
+    static const unsigned char sizes[] = {
+#define X(name, value, bytes, text) [RUEDA_##name] = (bytes),
         RUEDA_DTYPE_MAP(X)
 #undef X
-    }
-    return 0;
+    };
+
+    return (unsigned)dtype < RUEDA_DTYPE_COUNT ? sizes[dtype] : 0;
 }
 
 const char *rueda_dtype_str(rueda_dtype dtype)

@@ -36,7 +36,7 @@ static rueda_status grow(struct rueda_op_pool *pool)
         return RUEDA_ERR_NOMEM;
     for (int i = RUEDA_OP_CHUNK - 1; i >= 0; i--) {
         chunk[i].handle =
-            (rueda_handle)(pool->chunk_count * RUEDA_OP_CHUNK + i);
+            (rueda_handle)pool->chunk_count * RUEDA_OP_CHUNK + (rueda_handle)i;
         chunk[i].next = pool->free;
         pool->free = &chunk[i];
     }

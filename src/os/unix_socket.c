@@ -178,11 +178,12 @@ rueda_status rueda_unix_recv_fds(int fd, int *out_fds, int count)
     if (header != NULL && header->cmsg_level == SOL_SOCKET &&
         header->cmsg_type == SCM_RIGHTS)
         have = header->cmsg_len - CMSG_LEN(0);
-    if (have == bytes && (message.msg_flags & MSG_CTRUNC) == 0) {
+    if (header != NULL && have == bytes &&
+        (message.msg_flags & MSG_CTRUNC) == 0) {
         memcpy(out_fds, CMSG_DATA(header), bytes);
         return RUEDA_OK;
     }
-    for (size_t i = 0; i < have / sizeof(int); i++) {
+    for (size_t i = 0; header != NULL && i < have / sizeof(int); i++) {
         int unwanted;
 
         memcpy(&unwanted, CMSG_DATA(header) + i * sizeof(int), sizeof(int));

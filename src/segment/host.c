@@ -305,7 +305,7 @@ static struct door *door_new(const struct rueda_meeting *meeting,
     }
     door->fds[0] = own[0];
     door->fds[size] = own[1];
-    door->fds[2 * size] = rueda_segment_fd(segment);
+    door->fds[size + size] = rueda_segment_fd(segment);
     return door;
 }
 

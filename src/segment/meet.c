@@ -123,7 +123,8 @@ static rueda_status enter_as_guest(const struct rueda_meeting *meeting, int fd,
                                    int *fds, struct rueda_segment **out,
                                    struct rueda_text *error)
 {
-    int size = meeting->size;
+    const int size = meeting->size;
+    const int count = 2 * size + 1;
     struct rueda_segment *segment;
     rueda_status status;
     char ready = RUEDA_MEET_READY;
@@ -131,17 +132,16 @@ static rueda_status enter_as_guest(const struct rueda_meeting *meeting, int fd,
     status =
         rueda_meet_recv_kind(fd, RUEDA_MEET_START, meeting->deadline_ns, error);
     if (status == RUEDA_OK)
-        status =
-            rueda_meet_recv_fds(fd, fds, 2 * size + 1, meeting->deadline_ns);
+        status = rueda_meet_recv_fds(fd, fds, count, meeting->deadline_ns);
     if (status != RUEDA_OK) {
-        for (int i = 0; i < 2 * size + 1; i++)
+        for (int i = 0; i < count; i++)
             rueda_fd_close(fds[i]);
         return lost_host(status, error);
     }
-    status =
-        rueda_segment_look(meeting->rank, size, fds[2 * size], &segment, error);
+    status = rueda_segment_look(meeting->rank, size, fds[count - 1], &segment,
+                                error);
     if (status != RUEDA_OK) {
-        for (int i = 0; i < 2 * size; i++)
+        for (int i = 0; i < count - 1; i++)
             rueda_fd_close(fds[i]);
         return status;
     }
@@ -176,8 +176,7 @@ static rueda_status be_guest(const struct rueda_meeting *meeting,
 
     if (fds == NULL)
         return RUEDA_ERR_NOMEM;
-    for (size_t i = 0; i < most; i++)
-        fds[i] = -1;
+    memset(fds, 0xff, most * sizeof(int)); /* -1 each */
     status = find_host(meeting, &fd, error);
     if (status != RUEDA_OK)
         goto out_free;

@@ -130,8 +130,8 @@ static int *fd_list_new(int size)
 {
     int *list = malloc((size_t)size * sizeof(int));
 
-    for (int i = 0; list != NULL && i < size; i++)
-        list[i] = -1;
+    if (list != NULL)
+        memset(list, 0xff, (size_t)size * sizeof(int)); /* -1 each */
     return list;
 }
 
