@@ -100,7 +100,7 @@ static int blocked(struct party *me)
         party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
         return 1;
     if (me->rank == VICTIM) {
-        party_sleep_ms(60);
+        party_sleep_ms(100);
         plan->go(me);
     }
     if (party_expect(me, rueda_run(me->ctx, &run.args), RUEDA_ERR_PEER_LOST,
@@ -252,6 +252,8 @@ static int failed_and_stays(struct party *me)
         party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
         return 1;
     if (me->rank == VICTIM) {
+        /* A failure also ends what others have not quite finished. */
+        party_sleep_ms(200);
         coll_release(me, &run);
         rueda_shutdown(me->ctx);
         me->ctx = NULL;

@@ -208,8 +208,7 @@ static int works_until_killed(struct party *me)
     while (coll_check(me, &what) == 0)
         continue;
     /* Others were killed first. */
-    for (;;)
-        pause();
+    return pause();
 }
 
 /* The last rank never comes, so the others stay at the door. */
@@ -222,8 +221,7 @@ static int waits_until_killed(struct party *me)
     args.job = me->job;
     if (rueda_init(&args, &me->ctx) == RUEDA_OK)
         return party_says(me, "a job started without its last rank");
-    for (;;)
-        pause();
+    return pause();
 }
 
 static void check_nothing_is_left(processes_way way, party_fn body)

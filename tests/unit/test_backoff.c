@@ -8,9 +8,10 @@
 
 #include "base/backoff.h"
 
-#define SPIN  50000
-#define YIELD 1000000
-#define START 777000000000
+#define SPIN  INT64_C(50000)
+#define YIELD INT64_C(1000000)
+#define START INT64_C(777000000000)
+#define TURN  INT64_C(100)
 
 static void a_wait_spins_then_yields_then_sleeps(void **state)
 {
@@ -20,7 +21,7 @@ static void a_wait_spins_then_yields_then_sleeps(void **state)
 
     (void)state;
     rueda_backoff_init(&backoff, SPIN, YIELD);
-    for (int64_t now = START; now < START + 2 * YIELD; now += 100) {
+    for (int64_t now = START; now < START + 2 * YIELD; now += TURN) {
         rueda_backoff_step step = rueda_backoff_next(&backoff, now);
 
         assert_true(step >= last);
@@ -31,7 +32,7 @@ static void a_wait_spins_then_yields_then_sleeps(void **state)
 
     assert_int_equal(last, RUEDA_SLEEP);
     /* The clock is looked at once in so many turns of 100 ns. */
-    assert_in_range(changed[RUEDA_YIELD], SPIN, SPIN + RUEDA_SPIN_TURNS * 100);
+    assert_in_range(changed[RUEDA_YIELD], SPIN, SPIN + RUEDA_SPIN_TURNS * TURN);
     assert_int_equal(changed[RUEDA_SLEEP], SPIN + YIELD);
 }
 

@@ -250,6 +250,7 @@ static void buffers_that_overlap_otherwise_are_refused(void **state)
 
         snprintf(words, sizeof(words), "%s: send and recv overlap; " APART,
                  rueda_kind_str(kinds[i]));
+        args.root = limits.rank;
         args.recv = room + 1;
         check_refused(&args, words);
         args.send = room + 9;

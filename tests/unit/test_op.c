@@ -89,10 +89,9 @@ static void a_handle_that_never_was_names_nothing(void **state)
 static void as_many_as_65536_operations_are_unfinished_at_once(void **state)
 {
     struct rueda_op_pool *pool = *state;
-    struct rueda_op **ops = calloc(MOST, sizeof(*ops));
+    static struct rueda_op *ops[MOST];
     struct rueda_op *none = NULL;
 
-    assert_non_null(ops);
     assert_int_equal(MOST, 65536);
     for (int i = 0; i < MOST; i++)
         ops[i] = take(pool);
@@ -104,7 +103,6 @@ static void as_many_as_65536_operations_are_unfinished_at_once(void **state)
     rueda_op_give(pool, ops[777]);
     assert_ptr_equal(take(pool), ops[777]);
     assert_int_equal(rueda_op_take(pool, &none), RUEDA_ERR_LIMIT);
-    free(ops);
 }
 
 /* ---- Queue ----------------------------------------------------------- */
@@ -157,20 +155,21 @@ static void *push_all(void *arg)
 
 static void what_four_threads_push_arrives_once_and_in_their_order(void **state)
 {
+    static struct rueda_op ops[PUSHERS][PUSHES];
     struct rueda_op_queue queue = {.first = NULL};
-    struct rueda_op *ops = calloc(PUSHERS * PUSHES, sizeof(*ops));
     struct pusher pushers[PUSHERS];
     pthread_t threads[PUSHERS];
     int64_t deadline = rueda_clock_ns() + INT64_C(20000000000);
+    rueda_handle handle = 0;
     int next[PUSHERS] = {0};
     int arrived = 0;
 
     (void)state;
-    assert_non_null(ops);
-    for (int i = 0; i < PUSHERS * PUSHES; i++)
-        ops[i].handle = (rueda_handle)i;
+    for (int i = 0; i < PUSHERS; i++)
+        for (int j = 0; j < PUSHES; j++)
+            ops[i][j].handle = handle++;
     for (int i = 0; i < PUSHERS; i++) {
-        pushers[i] = (struct pusher){&queue, ops + i * PUSHES};
+        pushers[i] = (struct pusher){&queue, ops[i]};
         assert_int_equal(rueda_thread_start(&threads[i], push_all, &pushers[i]),
                          RUEDA_OK);
     }
@@ -192,7 +191,6 @@ static void what_four_threads_push_arrives_once_and_in_their_order(void **state)
 
     assert_int_equal(arrived, PUSHERS * PUSHES);
     assert_null(rueda_op_peek(&queue));
-    free(ops);
 }
 
 #define POOL(test) cmocka_unit_test_setup_teardown(test, pool_open, pool_close)

@@ -350,7 +350,7 @@ static void what_was_not_allocated_is_not_freed(void **state)
     assert_int_equal(
         rueda_segment_alloc(views->of[0], 8192, (void **)&mine, &views->error),
         RUEDA_OK);
-    strcpy(mine, "kept");
+    memcpy(mine, "kept", sizeof("kept"));
     rueda_log_set_sink(count_line, &warnings);
     rueda_segment_free(views->of[0], NULL);
     rueda_segment_free(views->of[0], mine + 4096);

@@ -58,10 +58,11 @@ static void cells_of_all_members_lie_apart(void **state)
 
 static void what_one_puts_into_its_ring_is_read_by_another(void **state)
 {
+    static const char text[] = "block 5 of 2";
     struct slabs *slabs = *state;
 
-    strcpy(rueda_slab_at(&slabs->of[2], 2, 5), "block 5 of 2");
-    assert_string_equal(rueda_slab_at(&slabs->of[1], 2, 5), "block 5 of 2");
+    memcpy(rueda_slab_at(&slabs->of[2], 2, 5), text, sizeof(text));
+    assert_string_equal(rueda_slab_at(&slabs->of[1], 2, 5), text);
 }
 
 static void a_block_is_posted_when_all_others_have(void **state)
