@@ -119,15 +119,14 @@ static void drive(struct rueda_engine *engine, struct rueda_op *op,
 
         if (is_enough(engine, op))
             return;
-        if (moved) {
+        if (moved)
             rueda_backoff_reset(&backoff);
-            continue;
-        }
-        if (rueda_backoff_wants_time(&backoff)) {
+        if (deadline_ns >= 0 || (!moved && rueda_backoff_wants_time(&backoff)))
             now = rueda_clock_ns();
-            if (deadline_ns >= 0 && now >= deadline_ns)
-                return;
-        }
+        if (deadline_ns >= 0 && now >= deadline_ns)
+            return;
+        if (moved)
+            continue;
         switch (rueda_backoff_next(&backoff, now)) {
         case RUEDA_SPIN:
             rueda_relax();

@@ -81,7 +81,7 @@ static bool fits(struct door *door, struct caller *caller, int *out_rank)
     if (rueda_text_is_empty(&why))
         return true;
     log_warn("%s", why.chars);
-    rueda_meet_fail(caller->fd, &why);
+    rueda_meet_fail(caller->fd, RUEDA_ERR_MISMATCH, &why);
     return false;
 }
 
@@ -354,7 +354,7 @@ rueda_status rueda_segment_host(const struct rueda_meeting *meeting,
         status = let_in(door, error);
     for (int i = 1; i < meeting->size && status != RUEDA_OK; i++)
         if (door->sockets[i] >= 0)
-            rueda_meet_fail(door->sockets[i], error);
+            rueda_meet_fail(door->sockets[i], status, error);
     door_free(door, has_entered);
     return status;
 }

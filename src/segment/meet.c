@@ -198,7 +198,7 @@ out_close:
     rueda_fd_close(fd);
 out_free:
     free(fds);
-    return status == RUEDA_ERR_CANCELLED ? RUEDA_ERR_MISMATCH : status;
+    return status;
 }
 
 /* ---- Everybody -------------------------------------------------------- */

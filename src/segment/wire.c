@@ -174,41 +174,49 @@ rueda_status rueda_meet_recv_fds(int fd, int *out_fds, int count,
     return RUEDA_OK;
 }
 
-void rueda_meet_fail(int fd, const struct rueda_text *why)
+void rueda_meet_fail(int fd, rueda_status status, const struct rueda_text *why)
 {
     size_t len = strlen(why->chars);
-    unsigned char head[3] = {RUEDA_MEET_FAIL, (unsigned char)len,
-                             (unsigned char)(len >> 8)};
+    unsigned char head[4] = {RUEDA_MEET_FAIL, (unsigned char)-status,
+                             (unsigned char)len, (unsigned char)(len >> 8)};
     int64_t soon = rueda_clock_ns() + 100000000;
 
     if (rueda_meet_send(fd, head, sizeof(head), soon) == RUEDA_OK)
         rueda_meet_send(fd, why->chars, len, soon);
 }
 
+/* What follows the kind byte of a failure. */
+static rueda_status recv_failure(int fd, int64_t deadline_ns,
+                                 struct rueda_text *error)
+{
+    char words[sizeof(error->chars)] = "";
+    unsigned char head[3];
+    rueda_status status = rueda_meet_recv(fd, head, sizeof(head), deadline_ns);
+    size_t bytes;
+
+    if (status != RUEDA_OK)
+        return status;
+    bytes = head[1] | (size_t)head[2] << 8;
+    if (head[0] == 0 || head[0] > -RUEDA_ERR_CANCELLED ||
+        bytes >= sizeof(words))
+        return RUEDA_ERR_INVALID;
+    status = rueda_meet_recv(fd, words, bytes, deadline_ns);
+    if (status != RUEDA_OK)
+        return status;
+    rueda_text_set(error, "%s", words);
+    return (rueda_status)-head[0];
+}
+
 rueda_status rueda_meet_recv_kind(int fd, char wanted, int64_t deadline_ns,
                                   struct rueda_text *error)
 {
-    char words[sizeof(error->chars)] = "";
-    unsigned char len[2];
     rueda_status status;
-    size_t bytes;
     char kind;
 
     status = rueda_meet_recv(fd, &kind, 1, deadline_ns);
-    if (status != RUEDA_OK)
+    if (status != RUEDA_OK || kind == wanted)
         return status;
-    if (kind == wanted)
-        return RUEDA_OK;
     if (kind != RUEDA_MEET_FAIL)
         return RUEDA_ERR_INVALID;
-    status = rueda_meet_recv(fd, len, sizeof(len), deadline_ns);
-    if (status != RUEDA_OK)
-        return status;
-    bytes = len[0] | (size_t)len[1] << 8;
-    if (bytes >= sizeof(words))
-        return RUEDA_ERR_INVALID;
-    if (rueda_meet_recv(fd, words, bytes, deadline_ns) != RUEDA_OK)
-        return RUEDA_ERR_PEER_LOST;
-    rueda_text_set(error, "%s", words);
-    return RUEDA_ERR_CANCELLED;
+    return recv_failure(fd, deadline_ns, error);
 }

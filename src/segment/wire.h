@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What both ends of a meeting say on the Unix socket after the handshake.
- * Every message is one kind byte; a failure is followed by a length byte pair
- * and that many characters.
+ * Every message is one kind byte; that of a failure is followed by its status,
+ * a length in two bytes and that many characters.
  */
 #ifndef RUEDA_SEGMENT_WIRE_H
 #define RUEDA_SEGMENT_WIRE_H
@@ -40,10 +40,10 @@ rueda_status rueda_meet_recv_fds(int fd, int *out_fds, int count,
                                  int64_t deadline_ns);
 
 /* Tell the other end why; best effort. */
-void rueda_meet_fail(int fd, const struct rueda_text *why);
+void rueda_meet_fail(int fd, rueda_status status, const struct rueda_text *why);
 
-/* The next kind byte; a failure's words go to error, and its status is
- * RUEDA_ERR_CANCELLED. */
+/* The next kind byte. If the other end tells of a failure instead, its words go
+ * to error, and its status is returned. */
 rueda_status rueda_meet_recv_kind(int fd, char wanted, int64_t deadline_ns,
                                   struct rueda_text *error);
 

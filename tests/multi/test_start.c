@@ -92,7 +92,7 @@ static void a_missing_rank_is_named_after_the_timeout(void **state)
         {.rank = 1,
          .size = 3,
          .timeout_ms = 5000,
-         .wanted = RUEDA_ERR_MISMATCH, /* of the words that rank 0 passes on */
+         .wanted = RUEDA_ERR_TIMEOUT, /* as rank 0 says */
          .words = "rank 2"},
         {.size = 0},
     };
@@ -417,7 +417,7 @@ static void a_rank_that_dies_during_the_start_is_named(void **state)
          .size = 3,
          .timeout_ms = 5000,
          .delay_ms = 500,
-         .wanted = RUEDA_ERR_MISMATCH,
+         .wanted = RUEDA_ERR_PEER_LOST,
          .words = "rank 1"},
     };
     struct processes processes;

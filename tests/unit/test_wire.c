@@ -186,7 +186,7 @@ static rueda_status kind_of(struct line *line, const void *bytes, size_t len)
     assert_int_equal(rueda_meet_send(line->a, bytes, len, LATE), RUEDA_OK);
     hang_up(line);
     status = rueda_meet_recv_kind(line->b, RUEDA_MEET_GO, LATE, &line->words);
-    if (status != RUEDA_ERR_CANCELLED)
+    if (status != RUEDA_ERR_TIMEOUT)
         assert_true(rueda_text_is_empty(&line->words));
     return status;
 }
@@ -201,13 +201,13 @@ static void another_kind_is_not_understood(void **state)
     assert_int_equal(kind_of(*state, "r", 1), RUEDA_ERR_INVALID);
 }
 
-static void a_failure_brings_its_words(void **state)
+static void a_failure_brings_its_status_and_words(void **state)
 {
     struct line *line = *state;
     struct rueda_text why = {"rank 3 came twice"};
 
-    rueda_meet_fail(line->a, &why);
-    assert_int_equal(kind_of(line, "", 0), RUEDA_ERR_CANCELLED);
+    rueda_meet_fail(line->a, RUEDA_ERR_TIMEOUT, &why);
+    assert_int_equal(kind_of(line, "", 0), RUEDA_ERR_TIMEOUT);
     assert_string_equal(line->words.chars, why.chars);
 }
 
@@ -218,29 +218,35 @@ static void the_longest_words_pass_whole(void **state)
 
     memset(why.chars, 'w', sizeof(why.chars) - 1);
     why.chars[sizeof(why.chars) - 1] = '\0';
-    rueda_meet_fail(line->a, &why);
-    assert_int_equal(kind_of(line, "", 0), RUEDA_ERR_CANCELLED);
+    rueda_meet_fail(line->a, RUEDA_ERR_TIMEOUT, &why);
+    assert_int_equal(kind_of(line, "", 0), RUEDA_ERR_TIMEOUT);
     assert_string_equal(line->words.chars, why.chars);
 }
 
 static void words_too_long_are_not_read(void **state)
 {
-    assert_int_equal(kind_of(*state, "f\x00\x02xxx", 6), RUEDA_ERR_INVALID);
+    assert_int_equal(kind_of(*state, "f\x01\x00\x02xxx", 7), RUEDA_ERR_INVALID);
 }
 
 static void the_most_words_are_not_read(void **state)
 {
-    assert_int_equal(kind_of(*state, "f\xff\xff", 3), RUEDA_ERR_INVALID);
+    assert_int_equal(kind_of(*state, "f\x01\xff\xff", 4), RUEDA_ERR_INVALID);
 }
 
 static void words_that_break_off_are_a_lost_peer(void **state)
 {
-    assert_int_equal(kind_of(*state, "f\x05\x00wor", 6), RUEDA_ERR_PEER_LOST);
+    assert_int_equal(kind_of(*state, "f\x01\x05\x00wor", 7),
+                     RUEDA_ERR_PEER_LOST);
 }
 
 static void a_length_that_breaks_off_is_a_lost_peer(void **state)
 {
-    assert_int_equal(kind_of(*state, "f\x05", 2), RUEDA_ERR_PEER_LOST);
+    assert_int_equal(kind_of(*state, "f\x01\x05", 3), RUEDA_ERR_PEER_LOST);
+}
+
+static void a_failure_without_a_status_is_not_understood(void **state)
+{
+    assert_int_equal(kind_of(*state, "f\x00\x01\x00w", 5), RUEDA_ERR_INVALID);
 }
 
 static void no_kind_at_all_is_a_lost_peer(void **state)
@@ -254,7 +260,7 @@ static void nobody_to_tell_why_is_no_harm(void **state)
     struct rueda_text why = {"nobody hears this"};
 
     hang_up(line);
-    rueda_meet_fail(line->b, &why);
+    rueda_meet_fail(line->b, RUEDA_ERR_TIMEOUT, &why);
 }
 
 /* ---- Handshake ------------------------------------------------------- */
@@ -364,12 +370,13 @@ int main(void)
         LINE(descriptors_that_do_not_come_are_a_failure),
         LINE(the_kind_that_is_wanted_is_success),
         LINE(another_kind_is_not_understood),
-        LINE(a_failure_brings_its_words),
+        LINE(a_failure_brings_its_status_and_words),
         LINE(the_longest_words_pass_whole),
         LINE(words_too_long_are_not_read),
         LINE(the_most_words_are_not_read),
         LINE(words_that_break_off_are_a_lost_peer),
         LINE(a_length_that_breaks_off_is_a_lost_peer),
+        LINE(a_failure_without_a_status_is_not_understood),
         LINE(no_kind_at_all_is_a_lost_peer),
         LINE(nobody_to_tell_why_is_no_harm),
         LINE(a_handshake_swallows_nothing_that_follows_it),
