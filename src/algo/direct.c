@@ -187,33 +187,47 @@ static rueda_status start_blocks(struct rueda_task *task, uint64_t blocks)
 
 /* ---- Notices ---------------------------------------------------------- */
 
-static uint64_t offset_if_shared(const struct rueda_direct *direct,
-                                 const void *buf)
+/* The bytes that I send, for others to read where they are. */
+static size_t sent_bytes(const struct rueda_direct *direct)
 {
-    const struct rueda_segment *segment = direct->slab->segment;
-    size_t bytes = direct->coll->count * direct->coll->elem_bytes;
+    const struct rueda_coll *coll = direct->coll;
+    size_t size = (size_t)direct->slab->size;
+    size_t count = coll->count;
 
-    if (!rueda_segment_holds(segment, buf, bytes))
-        return 0;
-    return rueda_segment_offset(segment, buf);
+    if (coll->kind == RUEDA_ALLTOALL ||
+        (coll->kind == RUEDA_REDUCE_SCATTER && coll->recv_counts == NULL))
+        count *= size;
+    else if (coll->kind == RUEDA_REDUCE_SCATTER)
+        for (count = 0; size > 0; size--)
+            count += coll->recv_counts[size - 1];
+    return count * coll->elem_bytes;
 }
 
-static rueda_status post_notice(struct rueda_task *task, uint64_t blocks)
+/* Can others reach my buffers? An allreduce writes to all of them; the places
+ * of uneven pieces are known to their owners alone. */
+static bool is_shared(const struct rueda_direct *direct)
 {
-    struct rueda_direct *direct = direct_of(task);
-    struct rueda_notice notice = {.blocks = blocks};
+    const struct rueda_segment *segment = direct->slab->segment;
+    const struct rueda_coll *coll = direct->coll;
+    size_t bytes = sent_bytes(direct);
 
-    if (direct->coll->kind == RUEDA_ALLREDUCE) {
-        notice.send_offset = offset_if_shared(direct, direct->coll->send);
-        notice.recv_offset = offset_if_shared(direct, direct->coll->recv);
+    return rueda_segment_holds(segment, coll->send, bytes) &&
+           (coll->kind != RUEDA_ALLREDUCE ||
+            rueda_segment_holds(segment, coll->recv, bytes)) &&
+           (coll->kind != RUEDA_ALLTOALL || coll->send_counts == NULL);
+}
+
+static void show_notice(struct rueda_direct *direct, bool may_share)
+{
+    const struct rueda_segment *segment = direct->slab->segment;
+    struct rueda_notice notice = {.blocks = direct->blocks,
+                                  .is_shared = may_share};
+
+    if (may_share) {
+        notice.send_offset = rueda_segment_offset(segment, direct->coll->send);
+        notice.recv_offset = rueda_segment_offset(segment, direct->coll->recv);
     }
     rueda_slab_post_notice(direct->slab, direct->first, &notice);
-    /* Who brings private memory knows already how it will go. */
-    if (!direct->shape->needs_notice &&
-        (notice.send_offset == 0 || notice.recv_offset == 0))
-        return start_blocks(task, blocks);
-    direct->mode = RUEDA_DIRECT_NOTICE;
-    return RUEDA_IN_PROGRESS;
 }
 
 static rueda_status progress_last(struct rueda_direct *direct)
@@ -223,33 +237,78 @@ static rueda_status progress_last(struct rueda_direct *direct)
                : RUEDA_IN_PROGRESS;
 }
 
+/* Nobody touches its buffers, or shows its next notice, before all are done. */
+static rueda_status end_shared(struct rueda_direct *direct)
+{
+    direct->slab->next = direct->first + 1;
+    rueda_slab_post(direct->slab, direct->first);
+    direct->mode = RUEDA_DIRECT_LAST;
+    return progress_last(direct);
+}
+
+static rueda_status start_notice(struct rueda_task *task)
+{
+    struct rueda_direct *direct = direct_of(task);
+    bool may_share = is_shared(direct);
+
+    direct->mode = RUEDA_DIRECT_NOTICE;
+    if (direct->shape->is_from_root) {
+        /* Root alone decides, and shows a notice only if it shares. */
+        if (direct->coll->root != direct->slab->rank)
+            return RUEDA_IN_PROGRESS;
+        if (!may_share)
+            return start_blocks(task, direct->blocks);
+        show_notice(direct, true);
+        direct->shape->share(direct);
+        return end_shared(direct);
+    }
+    show_notice(direct, may_share);
+    /* Who brings private memory knows already how it will go. */
+    if (!may_share && !direct->shape->needs_notice)
+        return start_blocks(task, direct->blocks);
+    return RUEDA_IN_PROGRESS;
+}
+
+/* Root has posted either its notice or its first block. If it had shared, it
+ * would not have gone on to another notice without me. */
+static rueda_status hear_root(struct rueda_task *task)
+{
+    struct rueda_direct *direct = direct_of(task);
+    int root = direct->coll->root;
+
+    if (!rueda_slab_has_posted(direct->slab, root, direct->first))
+        return RUEDA_IN_PROGRESS;
+    task->moves++;
+    if (!rueda_slab_has_notice(direct->slab, root, direct->first))
+        return start_blocks(task, direct->blocks);
+    direct->shape->share(direct);
+    return end_shared(direct);
+}
+
 static rueda_status progress_notice(struct rueda_task *task)
 {
     struct rueda_direct *direct = direct_of(task);
-    struct rueda_slab *slab = direct->slab;
-    bool is_shared = direct->coll->kind == RUEDA_ALLREDUCE;
+    const struct rueda_slab *slab = direct->slab;
+    bool all_share = true;
     uint64_t blocks = 0;
 
+    if (direct->shape->is_from_root)
+        return hear_root(task);
     if (!rueda_slab_all_noticed(slab, direct->first))
         return RUEDA_IN_PROGRESS;
     task->moves++;
     for (int i = 0; i < slab->size; i++) {
         const struct rueda_notice *notice = &slab->lines[i].notice;
 
-        if (notice->send_offset == 0 || notice->recv_offset == 0)
-            is_shared = false;
+        all_share = all_share && notice->is_shared;
         if (notice->blocks > blocks)
             blocks = notice->blocks;
     }
-    if (!is_shared && blocks > 0)
+    if (!all_share && blocks > 0)
         return start_blocks(task, blocks);
-    /* Nobody writes its next notice before all have read this one. */
-    if (is_shared)
-        rueda_direct_reduce_shared(direct);
-    slab->next = direct->first + 1;
-    rueda_slab_post(slab, direct->first);
-    direct->mode = RUEDA_DIRECT_LAST;
-    return progress_last(direct);
+    if (all_share)
+        direct->shape->share(direct);
+    return end_shared(direct);
 }
 
 /* ---- The algorithm ---------------------------------------------------- */
@@ -307,7 +366,6 @@ static rueda_status direct_post(struct rueda_task *task)
 {
     struct rueda_direct *direct = direct_of(task);
     const struct rueda_coll *coll = &task->coll;
-    uint64_t blocks;
 
     memset(direct, 0, sizeof(*direct));
     direct->slab = task->place->slab;
@@ -318,12 +376,10 @@ static rueda_status direct_post(struct rueda_task *task)
         return start_tiny(direct);
     direct->shape = shape_of(coll, direct->slab->size);
     cut(direct);
-    blocks = direct->shape->blocks(direct);
-    if (direct->shape->needs_notice ||
-        (coll->kind == RUEDA_ALLREDUCE &&
-         coll->count * coll->elem_bytes > NOTICE_BYTES))
-        return post_notice(task, blocks);
-    return start_blocks(task, blocks);
+    direct->blocks = direct->shape->blocks(direct);
+    if (direct->shape->bytes(direct) > NOTICE_BYTES)
+        return start_notice(task);
+    return start_blocks(task, direct->blocks);
 }
 
 static rueda_status direct_progress(struct rueda_task *task)

@@ -36,6 +36,10 @@ struct rueda_shape {
      * reduce(), all have published it): take what I need. */
     void (*fetch)(const struct rueda_direct *direct, uint64_t i);
 
+    /* All buffers that others need of me lie in the segment: do my part
+     * straight on them. */
+    void (*share)(const struct rueda_direct *direct);
+
     /* Only root publishes. */
     bool is_from_root;
 };
@@ -70,9 +74,15 @@ extern const struct rueda_shape rueda_shape_broadcast;
 extern const struct rueda_shape rueda_shape_allgather;
 extern const struct rueda_shape rueda_shape_alltoall;
 
-/* All members' buffers lie in the segment: reduce my slice of them and write
- * the result to all. */
-void rueda_direct_reduce_shared(const struct rueda_direct *direct);
+/* Where what a member sends lies, if it is shared. */
+static inline const char *rueda_direct_sent(const struct rueda_direct *direct,
+                                            int member)
+{
+    const struct rueda_slab *slab = direct->slab;
+
+    return rueda_segment_at(slab->segment,
+                            slab->lines[member].notice.send_offset);
+}
 
 /* The slab's number of block i. */
 static inline uint64_t rueda_direct_block(const struct rueda_direct *direct,

@@ -44,11 +44,21 @@ static void broadcast_fetch(const struct rueda_direct *direct, uint64_t i)
         memcpy(recv, (const char *)direct->coll->send + begin, part);
 }
 
+static void broadcast_share(const struct rueda_direct *direct)
+{
+    if (direct->coll->recv != direct->coll->send ||
+        direct->coll->root != direct->slab->rank)
+        memcpy(direct->coll->recv,
+               rueda_direct_sent(direct, direct->coll->root),
+               broadcast_bytes(direct));
+}
+
 const struct rueda_shape rueda_shape_broadcast = {
     .bytes = broadcast_bytes,
     .blocks = broadcast_blocks,
     .publish = broadcast_publish,
     .fetch = broadcast_fetch,
+    .share = broadcast_share,
     .is_from_root = true,
 };
 
@@ -117,11 +127,30 @@ static void allgather_fetch(const struct rueda_direct *direct, uint64_t i)
     }
 }
 
+/* Beginning with my right neighbour, so that not all read from one member. */
+static void allgather_share(const struct rueda_direct *direct)
+{
+    const int size = direct->slab->size;
+
+    for (int step = 0; step < size; step++) {
+        int member = (direct->slab->rank + step) % size;
+        size_t bytes = recv_bytes(direct->coll, member);
+        char *piece = direct->coll->recv;
+        const char *from = rueda_direct_sent(direct, member);
+
+        for (int i = 0; i < member; i++)
+            piece += recv_bytes(direct->coll, i);
+        if (bytes > 0 && from != piece)
+            memcpy(piece, from, bytes);
+    }
+}
+
 const struct rueda_shape rueda_shape_allgather = {
     .bytes = longest_recv,
     .blocks = allgather_blocks,
     .publish = allgather_publish,
     .fetch = allgather_fetch,
+    .share = allgather_share,
 };
 
 /* ---- Alltoall --------------------------------------------------------- */
@@ -190,10 +219,26 @@ static void alltoall_fetch(const struct rueda_direct *direct, uint64_t i)
     }
 }
 
+/* Equal pieces, or the others' places in theirs would not be known. */
+static void alltoall_share(const struct rueda_direct *direct)
+{
+    const size_t bytes = direct->coll->count * direct->coll->elem_bytes;
+    const size_t rank = (size_t)direct->slab->rank;
+    const size_t size = (size_t)direct->slab->size;
+
+    for (size_t step = 0; bytes > 0 && step < size; step++) {
+        size_t member = (rank + step) % size;
+
+        memcpy((char *)direct->coll->recv + member * bytes,
+               rueda_direct_sent(direct, (int)member) + rank * bytes, bytes);
+    }
+}
+
 const struct rueda_shape rueda_shape_alltoall = {
     .bytes = alltoall_bytes,
     .blocks = alltoall_blocks,
     .needs_notice = true,
     .publish = alltoall_publish,
     .fetch = alltoall_fetch,
+    .share = alltoall_share,
 };

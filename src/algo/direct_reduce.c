@@ -93,11 +93,39 @@ static void small_fetch(const struct rueda_direct *direct, uint64_t i)
                       block.count);
 }
 
+/* Reduce my slice of all buffers, and write the result to all. */
+static void allreduce_share(const struct rueda_direct *direct)
+{
+    const struct rueda_slab *slab = direct->slab;
+    size_t elem = direct->coll->elem_bytes;
+    size_t piece = RUEDA_DIRECT_PIECE / elem;
+    struct range slice = slice_of(direct, slab->rank, direct->coll->count);
+    const void *sources[RUEDA_SEGMENT_MAX];
+    char *mine = direct->coll->recv;
+
+    for (size_t at = 0; at < slice.count; at += piece) {
+        size_t count = rueda_part(slice.count, at, piece);
+        size_t offset = (slice.begin + at) * elem;
+
+        for (int i = 0; i < slab->size; i++)
+            sources[i] = rueda_direct_sent(direct, i) + offset;
+        rueda_host_reduce(direct->kernels, &direct->coll->arith, mine + offset,
+                          sources, slab->size, count);
+        for (int i = 0; i < slab->size; i++)
+            if (i != slab->rank)
+                memcpy(rueda_segment_at(slab->segment,
+                                        slab->lines[i].notice.recv_offset +
+                                            offset),
+                       mine + offset, count * elem);
+    }
+}
+
 const struct rueda_shape rueda_shape_allreduce_small = {
     .bytes = allreduce_bytes,
     .blocks = allreduce_blocks,
     .publish = small_publish,
     .fetch = small_fetch,
+    .share = allreduce_share,
 };
 
 /* The slices of the others: all but mine, which is one range in the middle. */
@@ -169,34 +197,8 @@ const struct rueda_shape rueda_shape_allreduce = {
     .publish = allreduce_publish,
     .reduce = allreduce_reduce,
     .fetch = allreduce_fetch,
+    .share = allreduce_share,
 };
-
-void rueda_direct_reduce_shared(const struct rueda_direct *direct)
-{
-    const struct rueda_slab *slab = direct->slab;
-    size_t elem = direct->coll->elem_bytes;
-    size_t piece = RUEDA_DIRECT_PIECE / elem;
-    struct range slice = slice_of(direct, slab->rank, direct->coll->count);
-    const void *sources[RUEDA_SEGMENT_MAX];
-    char *mine = direct->coll->recv;
-
-    for (size_t at = 0; at < slice.count; at += piece) {
-        size_t count = rueda_part(slice.count, at, piece);
-        size_t offset = (slice.begin + at) * elem;
-
-        for (int i = 0; i < slab->size; i++)
-            sources[i] = rueda_segment_at(
-                slab->segment, slab->lines[i].notice.send_offset + offset);
-        rueda_host_reduce(direct->kernels, &direct->coll->arith, mine + offset,
-                          sources, slab->size, count);
-        for (int i = 0; i < slab->size; i++)
-            if (i != slab->rank)
-                memcpy(rueda_segment_at(slab->segment,
-                                        slab->lines[i].notice.recv_offset +
-                                            offset),
-                       mine + offset, count * elem);
-    }
-}
 
 /* ---- Reduce-scatter --------------------------------------------------- */
 
@@ -275,9 +277,25 @@ static void scatter_fetch(const struct rueda_direct *direct, uint64_t i)
                       direct->slab->size, part / direct->coll->elem_bytes);
 }
 
+static void scatter_share(const struct rueda_direct *direct)
+{
+    const struct rueda_slab *slab = direct->slab;
+    const void *sources[RUEDA_SEGMENT_MAX];
+    size_t before = 0;
+
+    for (int member = 0; member < slab->rank; member++)
+        before += piece_bytes(direct, member);
+    for (int member = 0; member < slab->size; member++)
+        sources[member] = rueda_direct_sent(direct, member) + before;
+    rueda_host_reduce(
+        direct->kernels, &direct->coll->arith, direct->coll->recv, sources,
+        slab->size, piece_bytes(direct, slab->rank) / direct->coll->elem_bytes);
+}
+
 const struct rueda_shape rueda_shape_reduce_scatter = {
     .bytes = scatter_bytes,
     .blocks = scatter_blocks,
     .publish = scatter_publish,
     .fetch = scatter_fetch,
+    .share = scatter_share,
 };

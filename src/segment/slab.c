@@ -119,6 +119,7 @@ void rueda_slab_post_notice(struct rueda_slab *slab, uint64_t block,
 {
     struct rueda_notice *mine = &slab->lines[slab->rank].notice;
 
+    mine->is_shared = notice->is_shared;
     mine->send_offset = notice->send_offset;
     mine->recv_offset = notice->recv_offset;
     mine->blocks = notice->blocks;
@@ -132,4 +133,10 @@ bool rueda_slab_all_noticed(const struct rueda_slab *slab, uint64_t block)
         if (load(&slab->lines[peer].notice.number) <= block)
             return false;
     return true;
+}
+
+bool rueda_slab_has_notice(const struct rueda_slab *slab, int member,
+                           uint64_t block)
+{
+    return load(&slab->lines[member].notice.number) == block + 1;
 }

@@ -43,7 +43,8 @@ struct rueda_tiny {
 /* What a member shows of an operation before its first block. */
 struct rueda_notice {
     _Alignas(128) _Atomic uint64_t number;
-    uint64_t send_offset; /* of its buffers in the segment, or 0: private */
+    bool is_shared;       /* others can reach its buffers: */
+    uint64_t send_offset; /* where they are in the segment */
     uint64_t recv_offset;
     uint64_t blocks; /* how many it needs */
 };
@@ -128,5 +129,9 @@ rueda_slab_tiny(const struct rueda_slab *slab, int member)
 void rueda_slab_post_notice(struct rueda_slab *slab, uint64_t block,
                             const struct rueda_notice *notice);
 bool rueda_slab_all_noticed(const struct rueda_slab *slab, uint64_t block);
+
+/* Is the notice that this member shows now the one of that operation? */
+bool rueda_slab_has_notice(const struct rueda_slab *slab, int member,
+                           uint64_t block);
 
 #endif /* RUEDA_SEGMENT_SLAB_H */

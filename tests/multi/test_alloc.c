@@ -109,22 +109,29 @@ an_allreduce_takes_shared_and_private_memory_in_any_mixture(void **state)
 
 static int other_kinds(struct party *me)
 {
-    for (int kind = 0; kind < RUEDA_BARRIER; kind++) {
-        const struct coll_what what = {
-            .kind = (rueda_kind)kind,
-            .dtype = RUEDA_INT64,
-            .count = 20001,
-            .shared = (1u << me->size) - 1,
-        };
+    const unsigned mixtures_count = 1u << me->size;
 
-        if (coll_check(me, &what) != 0)
-            return 1;
-    }
+    for (int kind = 0; kind < RUEDA_BARRIER; kind++)
+        for (unsigned i = 0; i < 2 * mixtures_count; i++) {
+            const struct coll_what what = {
+                .kind = (rueda_kind)kind,
+                .dtype = RUEDA_INT64,
+                .count = 20001,
+                .root = (int)i % me->size,
+                .is_uneven = i >= mixtures_count,
+                .shared = i % mixtures_count,
+                .salt = i,
+            };
+
+            if (coll_check(me, &what) != 0)
+                return 1;
+        }
     return 0;
 }
 
-static void every_kind_takes_shared_memory(void **state)
+static void every_kind_takes_shared_and_private_memory(void **state)
 {
+    party_run(*state, 2, other_kinds, NULL);
     party_run(*state, 3, other_kinds, NULL);
 }
 
@@ -399,7 +406,7 @@ int main(void)
         PARTY_EVERYWHERE(pieces_of_memory_do_not_overlap),
         PARTY_EVERYWHERE(
             an_allreduce_takes_shared_and_private_memory_in_any_mixture),
-        PARTY_EVERYWHERE(every_kind_takes_shared_memory),
+        PARTY_EVERYWHERE(every_kind_takes_shared_and_private_memory),
         PARTY_EVERYWHERE(parts_of_an_allocation_can_be_used),
         PARTY_TEST(freed_memory_goes_back_to_the_machine, processes),
         PARTY_TEST(an_absurd_size_is_refused_and_nothing_is_touched, processes),

@@ -120,14 +120,6 @@ static int barriers(struct party *me)
 
 static void a_barrier_ends_when_all_have_come(void **state)
 {
-#ifdef PARTY_TSAN
-    const struct party_place *place = *state;
-
-    if (place->is_threads) {
-        print_message("skipped: the board is read without atomics\n");
-        skip();
-    }
-#endif
     run_on_all_sizes(state, barriers, NULL);
 }
 
