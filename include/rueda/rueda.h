@@ -215,7 +215,7 @@ RUEDA_API void rueda_free(rueda_ctx *ctx, void *ptr);
  *
  * After a failure recv is undefined, and so is send in place. With
  * RUEDA_KEEP_INPUT the input of an allreduce or broadcast in place is whole
- * after a failure; it has to fit RUEDA_SLAB_BYTES, or else it is refused with
+ * after a failure; it has to fit RUEDA_KEEP_BYTES, or else it is refused with
  * RUEDA_ERR_LIMIT.
  */
 typedef enum rueda_kind {

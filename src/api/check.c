@@ -108,13 +108,13 @@ static rueda_status check_keep(const struct rueda_limits *limits,
 
     if ((args->flags & RUEDA_KEEP_INPUT) == 0 || args->send != args->recv ||
         (args->kind != RUEDA_ALLREDUCE && args->kind != RUEDA_BROADCAST) ||
-        bytes <= limits->slab_bytes)
+        bytes <= limits->keep_bytes)
         return RUEDA_OK;
     rueda_text_set(error,
                    "%s of %zu MiB in place with RUEDA_KEEP_INPUT does not fit "
-                   "the slab of %zu MiB; raise RUEDA_SLAB_BYTES",
+                   "the %zu MiB kept for that; raise RUEDA_KEEP_BYTES",
                    rueda_kind_str(args->kind), bytes >> 20,
-                   limits->slab_bytes >> 20);
+                   limits->keep_bytes >> 20);
     return RUEDA_ERR_LIMIT;
 }
 

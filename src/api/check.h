@@ -11,7 +11,7 @@
 struct rueda_limits {
     int rank;
     int size;
-    size_t slab_bytes;
+    size_t keep_bytes;
 };
 
 /* RUEDA_OK, or a failure with words in error. */

@@ -7,8 +7,9 @@
 
 /* About thirty years: no time that is made of a setting, in nanoseconds, gets
  * out of 64 bits. */
-#define MOST_MS     ((int64_t)1000000000000)
-#define MOST_MICROS (MOST_MS * 1000)
+#define MOST_MS ((int64_t)1000000000000)
+/* Deaths are seen by who sleeps, so nobody may wait awake for long. */
+#define MOST_MICROS 250000
 
 static bool parse_whole(const char *value, int64_t *out)
 {
@@ -95,8 +96,7 @@ bool rueda_parse_size(const char *value, void *out_size)
     return true;
 }
 
-/* A slab has to hold something, and to fit a member's range. */
-static bool parse_slab(const char *value, void *out)
+static bool parse_keep(const char *value, void *out)
 {
     return rueda_parse_size(value, out) &&
            *(size_t *)out >= ((size_t)1 << 20) &&
@@ -170,6 +170,9 @@ static const struct rueda_setting settings[] = {
     {"RUEDA_KEY_FILE", "",
      "file with the job's key (64 hex digits, readable by its owner only)",
      AT(key_file), parse_path},
+    {"RUEDA_SEGMENT_FD", "",
+     "descriptor of a sealed memfd that rank 0 is to share, as it inherited it",
+     AT(segment_fd), parse_rank},
     {"RUEDA_START_TIMEOUT", "30s", "how long to wait for the other ranks",
      AT(start_timeout_ms), parse_duration},
     {"RUEDA_LOG_LEVEL", "warn", "error, warn, info, debug or trace",
@@ -185,9 +188,9 @@ static const struct rueda_setting settings[] = {
      parse_path},
     {"RUEDA_KERNELS", "auto", "vector kernels: auto, c, avx2 or avx512",
      AT(kernels), parse_name},
-    {"RUEDA_SLAB_BYTES", "16m",
+    {"RUEDA_KEEP_BYTES", "16m",
      "largest operation whose input can be kept whole until it is delivered",
-     AT(slab_bytes), parse_slab},
+     AT(keep_bytes), parse_keep},
     {"RUEDA_RING_BYTES", "auto",
      "shared memory that a rank's data pass through, 1m, 2m, 4m, ...",
      AT(ring_bytes), parse_ring},

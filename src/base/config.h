@@ -29,12 +29,13 @@ struct rueda_config {
     char job[RUEDA_NAME_BYTES];
     char key_file[RUEDA_PATH_BYTES];
     int64_t start_timeout_ms;
+    int segment_fd; /* -1: not set */
     rueda_log_level log_level;
     rueda_transport_choice transport;
     char algo[RUEDA_PATH_BYTES];
     char tune_file[RUEDA_PATH_BYTES];
     char kernels[RUEDA_NAME_BYTES];
-    size_t slab_bytes;
+    size_t keep_bytes;
     size_t ring_bytes; /* 0: from the caches */
     int64_t spin_us;   /* -1: from the machine */
     int64_t yield_us;

@@ -6,6 +6,7 @@
 #include "device/host.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -87,11 +88,6 @@ const char *rueda_kernels_name(const struct rueda_kernels *kernels)
 static bool is_half(rueda_dtype dtype)
 {
     return dtype == RUEDA_FLOAT16 || dtype == RUEDA_BFLOAT16;
-}
-
-static bool is_float(rueda_dtype dtype)
-{
-    return is_half(dtype) || dtype == RUEDA_FLOAT32 || dtype == RUEDA_FLOAT64;
 }
 
 static void copy(void *dst, const void *src, size_t bytes)
@@ -176,6 +172,43 @@ static void reduce_all(const struct rueda_kernels *kernels, rueda_dtype dtype,
     }
 }
 
+/* The whole number that factor is one over, or 0. */
+static int64_t whole_inverse(double factor)
+{
+    double inverse = factor > 0x1p-31 && factor < 1.0 ? round(1.0 / factor) : 0;
+
+    return inverse > 0 && 1.0 / inverse == factor ? (int64_t)inverse : 0;
+}
+
+static void divide(void *dst, const void *src, size_t count, int64_t divisor)
+{
+    typedef int64_t any __attribute__((aligned(1), may_alias));
+    const any *in = src;
+    any *out = dst;
+
+    for (size_t i = 0; i < count; i++)
+        out[i] = in[i] / divisor;
+}
+
+/*
+ * One over a whole number divides exactly: 49 times the nearest number to 1/49
+ * would be a little less than 1 and be cut to 0. Up to 32 bits it is enough to
+ * take the next factor, which is not below the true one.
+ */
+static void scale_integers(const struct rueda_kernels *kernels,
+                           rueda_dtype dtype, void *dst, const void *src,
+                           size_t count, double factor)
+{
+    const int64_t divisor = whole_inverse(factor);
+
+    if (divisor == 0)
+        kernels->scale[dtype](dst, src, count, factor);
+    else if (dtype == RUEDA_INT64)
+        divide(dst, src, count, divisor);
+    else
+        kernels->scale[dtype](dst, src, count, nextafter(factor, 1.0));
+}
+
 /* One tile of integers that are scaled before they are added. */
 static void reduce_prescaled_tile(const struct rueda_kernels *kernels,
                                   rueda_dtype dtype,
@@ -193,11 +226,11 @@ static void reduce_prescaled_tile(const struct rueda_kernels *kernels,
         .count = tile->count,
     };
 
-    kernels->scale[dtype](sum, tile->src[0] + tile->offset, tile->count,
-                          tile->prescale);
+    scale_integers(kernels, dtype, sum, tile->src[0] + tile->offset,
+                   tile->count, tile->prescale);
     for (int k = 1; k < tile->n; k++) {
-        kernels->scale[dtype](next, tile->src[k] + tile->offset, tile->count,
-                              tile->prescale);
+        scale_integers(kernels, dtype, next, tile->src[k] + tile->offset,
+                       tile->count, tile->prescale);
         reduce_all(kernels, dtype, &pass);
     }
     memcpy(tile->dst + tile->offset, sum, bytes);
@@ -220,9 +253,8 @@ static void reduce_scaled_integers(const struct rueda_kernels *kernels,
         else
             reduce_all(kernels, dtype, &pass);
         if (all->postscale != 1.0)
-            kernels->scale[dtype](all->dst + pass.offset,
-                                  all->dst + pass.offset, pass.count,
-                                  all->postscale);
+            scale_integers(kernels, dtype, all->dst + pass.offset,
+                           all->dst + pass.offset, pass.count, all->postscale);
     }
 }
 
@@ -255,7 +287,7 @@ void rueda_host_reduce(const struct rueda_kernels *kernels,
             reduce_all(kernels, dtype, &pass);
     } else if (n == 1 && !is_scaled) {
         copy(dst, src[0], count * rueda_dtype_size(dtype));
-    } else if (is_scaled && !is_float(dtype)) {
+    } else if (is_scaled && !rueda_dtype_is_float(dtype)) {
         reduce_scaled_integers(kernels, dtype, &pass);
     } else {
         reduce_all(kernels, dtype, &pass);
@@ -274,10 +306,10 @@ void rueda_host_scale(const struct rueda_kernels *kernels, rueda_dtype dtype,
 
     if (factor == 1.0)
         copy(dst, src, count * rueda_dtype_size(dtype));
-    else if (is_float(dtype) || dtype == RUEDA_BOOL)
+    else if (rueda_dtype_is_float(dtype) || dtype == RUEDA_BOOL)
         rueda_host_reduce(kernels, &arith, dst, &src, 1, count);
     else
-        kernels->scale[dtype](dst, src, count, factor);
+        scale_integers(kernels, dtype, dst, src, count, factor);
 }
 
 void rueda_host_convert(const struct rueda_kernels *kernels, rueda_dtype to,
@@ -296,7 +328,7 @@ void rueda_host_dots(const struct rueda_kernels *kernels, rueda_dtype dtype,
                      const void *a, const void *b, size_t count,
                      double out_dots[3])
 {
-    assert(is_float(dtype));
+    assert(rueda_dtype_is_float(dtype));
     kernels->dots[dtype](a, b, count, out_dots);
 }
 
@@ -304,6 +336,6 @@ void rueda_host_combine(const struct rueda_kernels *kernels, rueda_dtype dtype,
                         void *dst, const void *a, const void *b,
                         const double by[2], size_t count)
 {
-    assert(is_float(dtype));
+    assert(rueda_dtype_is_float(dtype));
     kernels->combine[dtype](dst, a, b, by, count);
 }

@@ -55,8 +55,9 @@ void rueda_host_reduce(const struct rueda_kernels *kernels,
                        const void *const *src, int n, size_t count);
 
 /*
- * dst = factor * src; the two may be the same pointer. An integer is multiplied
- * in fp64, cut towards zero and held within its range (NaN gives 0). A bool
+ * dst = factor * src; the two may be the same pointer. An integer is divided
+ * exactly where factor is one over a whole number, else multiplied in fp64, cut
+ * towards zero and held within its range (NaN gives 0). A bool
  * becomes 0 if factor is 0, else 0 or 1. A factor of exactly 1.0 is a copy.
  */
 void rueda_host_scale(const struct rueda_kernels *kernels, rueda_dtype dtype,

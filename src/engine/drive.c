@@ -147,6 +147,7 @@ static void park(struct rueda_engine *engine, struct rueda_op *op,
 {
     pthread_mutex_lock(&engine->lock);
     atomic_fetch_add(&engine->parked, 1);
+    rueda_fence();
     if (rueda_op_status(op) == RUEDA_IN_PROGRESS &&
         atomic_load(&engine->token) != 0)
         rueda_condition_wait(&engine->changed, &engine->lock, deadline_ns);
@@ -256,7 +257,7 @@ static void unmap(struct rueda_engine *engine)
     if (engine->place.scratch != NULL)
         rueda_memory_unmap(engine->place.scratch, engine->place.scratch_bytes);
     if (engine->keep != NULL)
-        rueda_memory_unmap(engine->keep, engine->job->config.slab_bytes);
+        rueda_memory_unmap(engine->keep, engine->job->config.keep_bytes);
 }
 
 rueda_status rueda_engine_init(struct rueda_engine *engine,
@@ -285,7 +286,7 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
     }
     engine->place.scratch_bytes = RUEDA_SCRATCH_BYTES;
     engine->place.scratch = rueda_memory_map_private(RUEDA_SCRATCH_BYTES);
-    engine->keep = rueda_memory_map_private(job->config.slab_bytes);
+    engine->keep = rueda_memory_map_private(job->config.keep_bytes);
     if (engine->place.scratch == NULL || engine->keep == NULL) {
         rueda_text_set(error, "no memory for the engine");
         unmap(engine);

@@ -4,11 +4,11 @@
 
 #include "engine/engine.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/fence.h"
 #include "base/log.h"
+#include "trace/flight.h"
 
 /* The other kinds do not write their input, not even in place. */
 static bool must_keep(const struct rueda_coll_args *args)
@@ -17,27 +17,13 @@ static bool must_keep(const struct rueda_coll_args *args)
            (args->kind == RUEDA_ALLREDUCE || args->kind == RUEDA_BROADCAST);
 }
 
-/*
- * What the result is multiplied by. Integers are cut towards zero afterwards,
- * so an average of theirs takes a factor that is not below the true quotient:
- * 49 times the nearest number to 1/49 is a little less than 1.
- */
-static double postscale_of(const struct rueda_coll_args *args, int size)
-{
-    double factor = args->postscale / size;
-
-    if (args->reduction != RUEDA_AVERAGE)
-        return args->postscale;
-    return rueda_dtype_is_float(args->dtype) ? factor
-                                             : nextafter(factor, 2 * factor);
-}
-
 /* What the algorithms see of an operation. A broadcast looks at send only in
  * its root. */
 static void fill_in(struct rueda_engine *engine,
                     const struct rueda_coll_args *args, struct rueda_coll *out)
 {
     bool is_average = args->reduction == RUEDA_AVERAGE;
+    double divisor = is_average ? engine->job->size : 1;
     bool is_sent =
         args->kind != RUEDA_BROADCAST || args->root == engine->job->rank;
 
@@ -47,7 +33,7 @@ static void fill_in(struct rueda_engine *engine,
         .arith = {.dtype = args->dtype,
                   .reduction = is_average ? RUEDA_SUM : args->reduction,
                   .prescale = args->prescale,
-                  .postscale = postscale_of(args, engine->job->size)},
+                  .postscale = args->postscale / divisor},
         .elem_bytes = rueda_dtype_size(args->dtype),
         .send = is_sent ? args->send : args->recv,
         .recv = must_keep(args) ? engine->keep : args->recv,
@@ -55,6 +41,20 @@ static void fill_in(struct rueda_engine *engine,
         .send_counts = args->send_counts,
         .recv_counts = args->recv_counts,
     };
+}
+
+/* For the flight recorder. */
+static void note(struct rueda_engine *engine, rueda_flight_step step)
+{
+    const struct rueda_coll *coll = &engine->task.coll;
+    const struct rueda_flight_event event = {
+        .step = step,
+        .kind = coll->kind,
+        .number = engine->task.tag.sequence,
+        .bytes = coll->count * coll->elem_bytes,
+    };
+
+    rueda_flight_note(engine->job->segment, &event);
 }
 
 /* The oldest operation begins to run. */
@@ -69,6 +69,7 @@ static rueda_status start(struct rueda_engine *engine, struct rueda_op *op)
     task->algo =
         rueda_select_choose(&engine->select, &engine->place, &task->coll);
     engine->running = op;
+    note(engine, RUEDA_FLIGHT_STARTED);
     return task->algo->post(task);
 }
 
@@ -102,6 +103,7 @@ static void finish(struct rueda_engine *engine, rueda_status status)
     if (task->algo->finish != NULL)
         task->algo->finish(task);
     engine->running = NULL;
+    note(engine, status == RUEDA_OK ? RUEDA_FLIGHT_ENDED : RUEDA_FLIGHT_FAILED);
     deliver(engine, op, status);
 }
 
@@ -126,14 +128,18 @@ void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer)
 {
     struct rueda_segment *segment = engine->job->segment;
     struct rueda_text gone = {{0}};
+    int first;
 
     rueda_segment_watch(segment);
-    if (rueda_segment_first_gone(segment, &gone) < 0)
+    first = rueda_segment_first_gone(segment, &gone);
+    if (first < 0)
         rueda_text_set(&gone, "the connection with rank %d is lost", peer);
     rueda_text_set(&engine->error, "%s while rank %d was in %s number %llu",
                    gone.chars, engine->job->rank,
                    rueda_kind_str(engine->task.coll.kind),
                    (unsigned long long)engine->task.tag.sequence);
+    if (first >= 0)
+        rueda_flight_tell(segment, first, &engine->error);
     rueda_engine_fail(engine, RUEDA_ERR_PEER_LOST);
 }
 
@@ -149,6 +155,7 @@ bool engine_turn(struct rueda_engine *engine)
     bool is_first = engine->running == NULL;
     rueda_status status = RUEDA_IN_PROGRESS;
     rueda_status messages;
+    bool has_moved;
     uint64_t moves;
     int peer = -1;
 
@@ -167,8 +174,11 @@ bool engine_turn(struct rueda_engine *engine)
         rueda_engine_fail(engine, status);
     else if (status == RUEDA_OK)
         finish(engine, RUEDA_OK);
-    if (engine->job->hub != NULL && engine->job->mesh.open_count > 0)
+    has_moved = is_first || status != RUEDA_IN_PROGRESS ||
+                messages == RUEDA_OK || task->moves != moves;
+    /* Between threads nobody else tells those who sleep of messages. */
+    if (has_moved && engine->job->hub != NULL &&
+        engine->job->mesh.open_count > 0)
         rueda_segment_notify_all(engine->job->segment);
-    return is_first || status != RUEDA_IN_PROGRESS || messages == RUEDA_OK ||
-           task->moves != moves;
+    return has_moved;
 }

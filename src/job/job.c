@@ -74,6 +74,7 @@ static rueda_status agree(const struct rueda_config *config,
     status = algo_text(config, agreement->algo, sizeof(agreement->algo), error);
     if (status != RUEDA_OK)
         return status;
+    agreement->transport = config->transport;
     agreement->cell_bytes = ring_bytes(config, segment->size) / RUEDA_CELLS;
     status = rueda_segment_alloc(
         segment, rueda_slab_bytes(segment->size, agreement->cell_bytes), &slab,
@@ -122,9 +123,9 @@ static rueda_status open_messages(struct rueda_job *job)
 {
     const struct rueda_agreement *agreement = job->segment->agreement;
     bool is_loop =
-        job->hub != NULL && job->config.transport != RUEDA_TRANSPORT_SHM;
+        job->hub != NULL && agreement->transport != RUEDA_TRANSPORT_SHM;
 
-    job->has_slab = job->config.transport == RUEDA_TRANSPORT_AUTO;
+    job->has_slab = agreement->transport == RUEDA_TRANSPORT_AUTO;
     rueda_slab_init(&job->slab, job->segment,
                     rueda_segment_at(job->segment, agreement->slab_offset),
                     agreement->cell_bytes);
@@ -169,6 +170,11 @@ static rueda_status check_place(const struct rueda_config *config,
                        config->rank < 0 ? "RUEDA_RANK" : "RUEDA_SIZE");
         return RUEDA_ERR_INVALID;
     }
+    if (config->size > RUEDA_SEGMENT_MAX) {
+        rueda_text_set(error, "a job of %d ranks; up to %d can share a host",
+                       config->size, RUEDA_SEGMENT_MAX);
+        return RUEDA_ERR_LIMIT;
+    }
     if (config->rank >= config->size) {
         rueda_text_set(error, "rank %d in a job of %d; ranks go from 0 to %d",
                        config->rank, config->size, config->size - 1);
@@ -193,6 +199,7 @@ rueda_status rueda_job_open(const struct rueda_config *config,
         .job = config->job,
         .key = &key,
         .deadline_ns = rueda_clock_ns() + config->start_timeout_ms * 1000000,
+        .inherited = config->segment_fd,
         .prepare = prepare,
         .arg = (void *)config,
     };

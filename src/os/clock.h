@@ -8,6 +8,9 @@
 /* Nanoseconds of a clock that never goes back; its origin means nothing. */
 int64_t rueda_clock_ns(void);
 
+/* The same clock to some milliseconds, for a fraction of the cost. */
+int64_t rueda_clock_coarse_ns(void);
+
 /* Let another thread run on this core. */
 void rueda_yield(void);
 

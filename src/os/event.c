@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/event.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -87,6 +88,16 @@ int rueda_poller_wait(int poller, int64_t timeout_ns, uint32_t *out_numbers,
     for (int i = 0; i < found; i++)
         out_numbers[i] = events[i].data.u32;
     return found < 0 ? 0 : found;
+}
+
+rueda_status rueda_fd_copy(int fd, int *out_fd)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+    if (copy < 0)
+        return RUEDA_ERR_IO;
+    *out_fd = copy;
+    return RUEDA_OK;
 }
 
 void rueda_fd_close(int fd)

@@ -35,6 +35,9 @@ void rueda_poller_remove(int poller, int fd);
 int rueda_poller_wait(int poller, int64_t timeout_ns, uint32_t *out_numbers,
                       int room);
 
+/* Another descriptor of the same file, closed on exec. */
+rueda_status rueda_fd_copy(int fd, int *out_fd);
+
 /* Negative descriptors are allowed. */
 void rueda_fd_close(int fd);
 

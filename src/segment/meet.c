@@ -12,7 +12,7 @@
 #include "os/event.h"
 #include "os/process.h"
 #include "os/unix_socket.h"
-#include "segment/host.h"
+#include "segment/door.h"
 #include "segment/segment.h"
 #include "segment/wire.h"
 
@@ -109,12 +109,15 @@ static rueda_status prove_to_host(const struct rueda_meeting *meeting, int fd,
 /* Words for a failure on the socket after the handshake. */
 static rueda_status lost_host(rueda_status status, struct rueda_text *error)
 {
-    rueda_text_set(error,
-                   status == RUEDA_ERR_TIMEOUT
-                       ? "rank 0 did not let us start in time; other ranks "
-                         "are missing or slow"
-                       : "rank 0 went away while the job started");
-    return status;
+    if (status == RUEDA_ERR_TIMEOUT)
+        rueda_text_set(error, "rank 0 did not let us start in time; other "
+                              "ranks are missing or slow");
+    else if (status == RUEDA_ERR_INVALID)
+        rueda_text_set(error, "not all descriptors of the other ranks could "
+                              "be taken; raise `ulimit -n`");
+    else
+        rueda_text_set(error, "rank 0 went away while the job started");
+    return status == RUEDA_ERR_INVALID ? RUEDA_ERR_LIMIT : status;
 }
 
 /* Receive the segment and everybody's descriptors, and enter. fds is room for
@@ -213,7 +216,8 @@ rueda_status rueda_segment_meet(const struct rueda_meeting *meeting,
 
     if (meeting->rank > 0)
         return be_guest(meeting, out, error);
-    status = rueda_segment_make(0, meeting->size, &segment, error);
+    status =
+        rueda_segment_make(meeting->size, meeting->inherited, &segment, error);
     if (status != RUEDA_OK)
         return status;
     status = meeting->prepare(meeting->arg, segment, error);
@@ -222,7 +226,7 @@ rueda_status rueda_segment_meet(const struct rueda_meeting *meeting,
     status = own_descriptors(own, error);
     if (status != RUEDA_OK)
         goto err_close;
-    status = rueda_segment_host(meeting, segment, own, error);
+    status = rueda_segment_receive(meeting, segment, own, error);
     if (status != RUEDA_OK)
         goto err_close;
     *out = segment;

@@ -27,6 +27,7 @@ struct rueda_meeting {
     const char *job;
     const struct rueda_key *key; /* present or not */
     int64_t deadline_ns;
+    int inherited; /* rank 0's memfd, or -1: it makes one */
 
     /* Called in every rank once it sees the segment and before others see its
      * line: rank 0 fills in segment->agreement, everybody its own line. */

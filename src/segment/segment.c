@@ -32,7 +32,8 @@
 
 static const char magic_text[8] = "RUEDAseg";
 
-/* At the start of the mapping; members follow on the next page. */
+/* At the start of the mapping; members follow on the next page, then their
+ * flight recorders. */
 struct head {
     char magic[8];
     uint32_t size;
@@ -67,12 +68,17 @@ static uint64_t range_bytes(int size)
     return share < RANGE_BYTES ? share : RANGE_BYTES;
 }
 
-static uint64_t ranges_begin(int size)
+static uint64_t flights_begin(int size)
 {
     return RUEDA_PAGE_BYTES + members_bytes(size);
 }
 
-static size_t segment_bytes(int size)
+static uint64_t ranges_begin(int size)
+{
+    return flights_begin(size) + (uint64_t)size * RUEDA_FLIGHT_BYTES;
+}
+
+size_t rueda_segment_bytes(int size)
 {
     return ranges_begin(size) + (uint64_t)size * range_bytes(size);
 }
@@ -164,6 +170,7 @@ static struct rueda_segment *view_new(struct rueda_mapping *mapping, int rank,
     segment->agreement = &head->agreement;
     segment->members =
         (struct rueda_member *)(segment->base + RUEDA_PAGE_BYTES);
+    segment->flights = segment->base + flights_begin(size);
     segment->poller = -1;
     segment->doorbells = fd_list_new(size);
     segment->pidfds = fd_list_new(size);
@@ -180,10 +187,36 @@ static struct rueda_segment *view_new(struct rueda_mapping *mapping, int rank,
     return segment;
 }
 
-static rueda_status mapping_make(int size, struct rueda_mapping **out,
+/* A memfd of my own, or a copy of one that I inherited, emptied. */
+static rueda_status memfd_for(int size, int inherited, int *out_fd,
+                              struct rueda_text *error)
+{
+    if (inherited < 0) {
+        if (rueda_memfd_create("rueda", rueda_segment_bytes(size), out_fd) ==
+            RUEDA_OK)
+            return RUEDA_OK;
+        rueda_text_set(error, "cannot make a shared segment: %s",
+                       strerror(errno));
+        return RUEDA_ERR_IO;
+    }
+    if (!rueda_memfd_is_sealed(inherited, rueda_segment_bytes(size)) ||
+        rueda_fd_copy(inherited, out_fd) != RUEDA_OK) {
+        rueda_text_set(error,
+                       "RUEDA_SEGMENT_FD is %d, which is not a sealed memfd of "
+                       "%zu bytes, the segment of %d ranks",
+                       inherited, rueda_segment_bytes(size), size);
+        return RUEDA_ERR_MISMATCH;
+    }
+    rueda_memory_punch(*out_fd, 0, rueda_segment_bytes(size));
+    return RUEDA_OK;
+}
+
+static rueda_status mapping_make(int size, int inherited,
+                                 struct rueda_mapping **out,
                                  struct rueda_text *error)
 {
     struct rueda_mapping *mapping;
+    rueda_status status;
     struct head *head;
     int fd;
 
@@ -192,12 +225,10 @@ static rueda_status mapping_make(int size, struct rueda_mapping **out,
                        size, RUEDA_SEGMENT_MAX);
         return RUEDA_ERR_LIMIT;
     }
-    if (rueda_memfd_create("rueda", segment_bytes(size), &fd) != RUEDA_OK) {
-        rueda_text_set(error, "cannot make a shared segment: %s",
-                       strerror(errno));
-        return RUEDA_ERR_IO;
-    }
-    mapping = mapping_new(fd, segment_bytes(size), error);
+    status = memfd_for(size, inherited, &fd, error);
+    if (status != RUEDA_OK)
+        return status;
+    mapping = mapping_new(fd, rueda_segment_bytes(size), error);
     if (mapping == NULL)
         return RUEDA_ERR_LIMIT;
     head = mapping->base;
@@ -213,15 +244,16 @@ static rueda_status mapping_make(int size, struct rueda_mapping **out,
     return RUEDA_OK;
 }
 
-rueda_status rueda_segment_make(int rank, int size, struct rueda_segment **out,
+rueda_status rueda_segment_make(int size, int inherited,
+                                struct rueda_segment **out,
                                 struct rueda_text *error)
 {
     struct rueda_mapping *mapping;
-    rueda_status status = mapping_make(size, &mapping, error);
+    rueda_status status = mapping_make(size, inherited, &mapping, error);
 
     if (status != RUEDA_OK)
         return status;
-    *out = view_new(mapping, rank, size, error);
+    *out = view_new(mapping, 0, size, error);
     if (*out == NULL) {
         mapping_release(mapping);
         return RUEDA_ERR_NOMEM;
@@ -237,7 +269,7 @@ rueda_status rueda_segment_look(int rank, int size, int memfd,
     struct rueda_segment *segment;
     struct head *head;
 
-    if (!rueda_memfd_is_sealed(memfd, segment_bytes(size))) {
+    if (!rueda_memfd_is_sealed(memfd, rueda_segment_bytes(size))) {
         rueda_text_set(error,
                        "rank 0 passed something that is not the "
                        "segment of a job of %d ranks",
@@ -245,7 +277,7 @@ rueda_status rueda_segment_look(int rank, int size, int memfd,
         rueda_fd_close(memfd);
         return RUEDA_ERR_MISMATCH;
     }
-    mapping = mapping_new(memfd, segment_bytes(size), error);
+    mapping = mapping_new(memfd, rueda_segment_bytes(size), error);
     if (mapping == NULL)
         return RUEDA_ERR_LIMIT;
     head = mapping->base;
@@ -303,7 +335,7 @@ rueda_status rueda_segment_threads(int size, struct rueda_segment **out,
                                    struct rueda_text *error)
 {
     struct rueda_mapping *mapping = NULL;
-    rueda_status status = mapping_make(size, &mapping, error);
+    rueda_status status = mapping_make(size, -1, &mapping, error);
     int *doorbells = NULL;
     int *none = NULL;
     int made = 0;
@@ -471,11 +503,6 @@ void rueda_segment_wait(struct rueda_segment *segment, int64_t timeout_ns)
 void rueda_segment_watch(struct rueda_segment *segment)
 {
     look(segment, 0);
-}
-
-void rueda_segment_wake_self(struct rueda_segment *segment)
-{
-    rueda_doorbell_ring(segment->doorbells[segment->rank]);
 }
 
 /* Acquire: what it has written before it went is there. */

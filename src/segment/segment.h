@@ -8,7 +8,7 @@
  * lock is shared between processes. Offsets travel between members, pointers
  * never.
  *
- *     | header | members | range of 0 | range of 1 | ... | range of n-1 |
+ *     | header | members | flights | range of 0 | ... | range of n-1 |
  *
  * Pages cost memory only when they are first touched, and the whole file is
  * gone with its last process: nothing has a name that could be left behind.
@@ -31,9 +31,10 @@
 #include "base/text.h"
 #include "os/machine.h"
 
-#define RUEDA_CACHE_LINE  64
-#define RUEDA_HOST_BYTES  64
-#define RUEDA_SEGMENT_MAX 1024 /* members */
+#define RUEDA_CACHE_LINE   64
+#define RUEDA_HOST_BYTES   64
+#define RUEDA_SEGMENT_MAX  1024 /* members */
+#define RUEDA_FLIGHT_BYTES 4096
 
 enum rueda_presence {
     RUEDA_ABSENT, /* has not come yet */
@@ -58,6 +59,7 @@ struct rueda_member {
 struct rueda_agreement {
     uint64_t slab_offset; /* of the slab of all members */
     uint64_t cell_bytes;
+    uint32_t transport; /* rueda_transport_choice */
     char algo[RUEDA_PATH_BYTES];
 };
 
@@ -67,6 +69,7 @@ struct rueda_segment {
     char *base;   /* where the memfd is mapped here */
     size_t bytes; /* of the whole mapping */
     struct rueda_member *members;
+    char *flights; /* [size] areas of RUEDA_FLIGHT_BYTES (trace/flight.h) */
     struct rueda_agreement *agreement;
     struct rueda_heap *heap; /* pages of my own range */
     struct rueda_mapping *mapping;
@@ -83,13 +86,20 @@ struct rueda_segment {
 rueda_status rueda_segment_threads(int size, struct rueda_segment **out,
                                    struct rueda_text *error);
 
+/* How large the memfd of so many members is; who makes it for rank 0 to
+ * inherit needs to know. */
+size_t rueda_segment_bytes(int size);
+
 /*
- * Make the segment of a job of processes, or look at one whose memfd came from
- * another process. rank 0 makes, the others look. Takes no descriptor but
- * *memfd, which is taken in any case.
+ * Make the segment of a job of processes, as rank 0: in a memfd of its own, or
+ * in one that it inherited (or -1), whose descriptor is copied.
  */
-rueda_status rueda_segment_make(int rank, int size, struct rueda_segment **out,
+rueda_status rueda_segment_make(int size, int inherited,
+                                struct rueda_segment **out,
                                 struct rueda_text *error);
+
+/* Look at a segment whose memfd came from rank 0; memfd is taken in any case.
+ */
 rueda_status rueda_segment_look(int rank, int size, int memfd,
                                 struct rueda_segment **out,
                                 struct rueda_text *error);
@@ -129,9 +139,6 @@ void rueda_segment_notify_all(struct rueda_segment *segment);
 void rueda_segment_arm(struct rueda_segment *segment);
 void rueda_segment_disarm(struct rueda_segment *segment);
 void rueda_segment_wait(struct rueda_segment *segment, int64_t timeout_ns);
-
-/* Wake my own sleeper; for another thread of this rank. Any thread. */
-void rueda_segment_wake_self(struct rueda_segment *segment);
 
 /* Has this member died, failed or left? Reads memory only; deaths are learned
  * in rueda_segment_wait() and rueda_segment_watch(). */

@@ -122,10 +122,27 @@ static rueda_status average_whole_numbers(rueda_ctx *ctx)
     return status;
 }
 
+/* Beyond what a double holds. */
+static rueda_status average_large_numbers(rueda_ctx *ctx)
+{
+    static const int64_t wanted[] = {((int64_t)1 << 53) + 1, -(INT64_MAX / ODD),
+                                     INT64_MAX / ODD};
+    int64_t numbers[3];
+    rueda_status status;
+
+    memcpy(numbers, wanted, sizeof(numbers));
+    status =
+        rueda_allreduce(ctx, numbers, numbers, 3, RUEDA_INT64, RUEDA_AVERAGE);
+    if (status == RUEDA_OK && memcmp(numbers, wanted, sizeof(numbers)) != 0)
+        status = RUEDA_ERR_MISMATCH;
+    return status;
+}
+
 static void an_average_of_whole_numbers_is_exact(void **state)
 {
     (void)state;
     check_all(ODD, average_whole_numbers);
+    check_all(ODD, average_large_numbers);
 }
 
 int main(void)

@@ -23,6 +23,7 @@ struct claim {
     int size; /* 0: does not come at all */
     const char *job;
     const char *key_file;
+    const char *transport;
     int timeout_ms;
     int delay_ms;
     rueda_status wanted;
@@ -49,6 +50,8 @@ static int claim(struct party *me)
     args.error = words;
     args.error_bytes = sizeof(words);
     party_sleep_ms(mine->delay_ms);
+    if (mine->transport != NULL)
+        setenv("RUEDA_TRANSPORT", mine->transport, 1);
     status = rueda_init(&args, &me->ctx);
     if (status != mine->wanted)
         return party_says(me, "init: \"%s\" instead of \"%s\" (%s)",
@@ -147,6 +150,21 @@ static void ranks_that_count_differently_are_told_both_numbers(void **state)
     };
 
     (void)state;
+    check_claims(claims, 2);
+}
+
+/* Else one would wait for messages, and the other in shared memory. */
+static void the_transport_of_rank_0_is_that_of_all(void **state)
+{
+    struct claim claims[] = {
+        {.rank = 0, .size = 2, .timeout_ms = 5000},
+        {.rank = 1, .size = 2, .timeout_ms = 5000, .transport = "shm"},
+    };
+
+    (void)state;
+    check_claims(claims, 2);
+    claims[0].transport = "shm";
+    claims[1].transport = "auto";
     check_claims(claims, 2);
 }
 
@@ -584,6 +602,7 @@ int main(void)
         cmocka_unit_test(a_missing_first_rank_is_named_after_the_timeout),
         cmocka_unit_test(a_rank_that_comes_late_is_waited_for),
         cmocka_unit_test(ranks_that_count_differently_are_told_both_numbers),
+        cmocka_unit_test(the_transport_of_rank_0_is_that_of_all),
         cmocka_unit_test(a_rank_that_comes_twice_is_refused),
         cmocka_unit_test(a_second_first_rank_does_not_disturb_the_first),
         cmocka_unit_test(a_rank_beyond_the_size_is_refused),

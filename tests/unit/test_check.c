@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rank 1 of 4, with a slab of 1 MiB. */
+/* Rank 1 of 4, with 1 MiB to keep inputs in. */
 #include "api/check.h"
 #include "unit/unit.h"
 
 static const struct rueda_limits limits = {
-    .rank = 1, .size = 4, .slab_bytes = (size_t)1 << 20};
+    .rank = 1, .size = 4, .keep_bytes = (size_t)1 << 20};
 
 static float room[4096];
 
@@ -315,8 +315,8 @@ static void an_input_is_kept_only_if_it_fits_the_slab(void **state)
     assert_int_equal(rueda_check_coll(&limits, &args, &error), RUEDA_ERR_LIMIT);
     assert_string_equal(error.chars,
                         "allreduce of 5 MiB in place with RUEDA_KEEP_INPUT "
-                        "does not fit the slab of 1 MiB; raise "
-                        "RUEDA_SLAB_BYTES");
+                        "does not fit the 1 MiB kept for that; raise "
+                        "RUEDA_KEEP_BYTES");
     args.flags = 0;
     check_passes(&args);
 }

@@ -96,6 +96,7 @@ static struct guest *invite(struct party *party, int rank, int size,
         .job = party->job,
         .key = &party->key,
         .deadline_ns = rueda_clock_ns() + timeout_ms * MS,
+        .inherited = -1,
         .prepare = prepare,
     };
     return guest;

@@ -96,7 +96,8 @@ static void another_thread_of_a_rank_can_wake_it(void **state)
 {
     struct views *views = *state;
 
-    rueda_segment_wake_self(views->of[2]);
+    rueda_segment_arm(views->of[2]);
+    rueda_segment_notify(views->of[2], 2);
     assert_true(wait_of(views->of[2], 20 * SECOND) < 10 * SECOND);
     assert_true(wait_of(views->of[2], 2 * MS) >= 2 * MS);
 }
@@ -504,7 +505,7 @@ static void who_looks_sees_what_rank_0_made(void **state)
     int pidfds[2];
 
     (void)state;
-    assert_int_equal(rueda_segment_make(0, 2, &made, &error), RUEDA_OK);
+    assert_int_equal(rueda_segment_make(2, -1, &made, &error), RUEDA_OK);
     made->agreement->slab_offset = 12345;
     assert_int_equal(
         rueda_segment_look(1, 2, dup(rueda_segment_fd(made)), &seen, &error),
@@ -537,7 +538,7 @@ static void what_is_not_the_segment_is_refused(void **state)
     int fd;
 
     (void)state;
-    assert_int_equal(rueda_segment_make(0, 2, &made, &error), RUEDA_OK);
+    assert_int_equal(rueda_segment_make(2, -1, &made, &error), RUEDA_OK);
     assert_int_equal(
         rueda_segment_look(1, 3, dup(rueda_segment_fd(made)), &seen, &mismatch),
         RUEDA_ERR_MISMATCH);
@@ -551,6 +552,33 @@ static void what_is_not_the_segment_is_refused(void **state)
                      RUEDA_ERR_MISMATCH);
     assert_null(seen);
     rueda_segment_close(made);
+    assert_int_equal(count_descriptors(), before);
+}
+
+static void a_memfd_that_rank_0_inherited_is_taken_and_emptied(void **state)
+{
+    struct rueda_text error = {{0}};
+    int before = count_descriptors();
+    struct rueda_segment *made;
+    char *page;
+    int fd;
+
+    (void)state;
+    assert_int_equal(
+        rueda_memfd_create("inherited", rueda_segment_bytes(2), &fd), RUEDA_OK);
+    assert_int_equal(rueda_segment_make(2, fd, &made, &error), RUEDA_OK);
+    page = made->base + made->bytes - 1;
+    *page = 'x';
+    rueda_segment_close(made);
+
+    assert_int_equal(rueda_segment_make(2, fd, &made, &error), RUEDA_OK);
+    page = made->base + made->bytes - 1;
+    assert_int_equal(*page, 0);
+    rueda_segment_close(made);
+    assert_int_equal(rueda_segment_make(3, fd, &made, &error),
+                     RUEDA_ERR_MISMATCH);
+    assert_non_null(strstr(error.chars, "RUEDA_SEGMENT_FD"));
+    close(fd);
     assert_int_equal(count_descriptors(), before);
 }
 
@@ -588,7 +616,7 @@ static void a_death_is_learned_by_its_pidfd(void **state)
     own_two(doorbells, pidfds);
     close(pidfds[1]);
     assert_int_equal(rueda_unix_recv_fds(ends[0], &pidfds[1], 1), RUEDA_OK);
-    assert_int_equal(rueda_segment_make(0, 2, &made, &words), RUEDA_OK);
+    assert_int_equal(rueda_segment_make(2, -1, &made, &words), RUEDA_OK);
     assert_int_equal(rueda_segment_enter(made, doorbells, pidfds, &words),
                      RUEDA_OK);
     made->members[1].pid = child;
@@ -667,6 +695,7 @@ int main(void)
         cmocka_unit_test(without_address_space_the_words_name_the_limit),
         cmocka_unit_test(who_looks_sees_what_rank_0_made),
         cmocka_unit_test(what_is_not_the_segment_is_refused),
+        cmocka_unit_test(a_memfd_that_rank_0_inherited_is_taken_and_emptied),
         cmocka_unit_test(a_death_is_learned_by_its_pidfd),
         cmocka_unit_test(a_child_holds_no_descriptors_of_its_parents_views),
     };

@@ -37,14 +37,10 @@ struct loop_ep {
     struct rueda_ep super;
     struct link *link; /* freed by the side that closes last */
     int side;
-    struct rueda_loop_hub *hub; /* to notify the peer by, or NULL */
 };
 
 struct rueda_loop_hub {
     int size;
-    void (*notify)(void *arg, int rank); /* these two: set at first only */
-    void *notify_arg;
-
     pthread_mutex_t lock; /* guards what follows */
     int holders;
     bool *is_gone;             /* [size] */
@@ -80,20 +76,12 @@ static rueda_status deliver(const struct rueda_req *send,
     return RUEDA_OK;
 }
 
-static void notify_peer(const struct loop_ep *ep)
-{
-    struct rueda_loop_hub *hub = ep->hub;
-
-    if (hub != NULL && hub->notify != NULL)
-        hub->notify(hub->notify_arg, ep->super.peer);
-}
-
 static void loop_send(struct rueda_ep *super, struct rueda_tag tag,
                       const void *buf, size_t len, struct rueda_req *req)
 {
     struct loop_ep *ep = (struct loop_ep *)super;
     struct link *link = ep->link;
-    struct rueda_req *recv = NULL;
+    struct rueda_req *recv;
 
     rueda_req_begin(req, tag, buf, len);
     pthread_mutex_lock(&link->lock);
@@ -109,8 +97,6 @@ static void loop_send(struct rueda_ep *super, struct rueda_tag tag,
         }
     }
     pthread_mutex_unlock(&link->lock);
-    if (recv != NULL)
-        notify_peer(ep);
 }
 
 static void loop_recv(struct rueda_ep *super, struct rueda_tag tag, void *buf,
@@ -118,7 +104,7 @@ static void loop_recv(struct rueda_ep *super, struct rueda_tag tag, void *buf,
 {
     struct loop_ep *ep = (struct loop_ep *)super;
     struct link *link = ep->link;
-    struct rueda_req *send = NULL;
+    struct rueda_req *send;
 
     rueda_req_begin(req, tag, buf, len);
     pthread_mutex_lock(&link->lock);
@@ -134,8 +120,6 @@ static void loop_recv(struct rueda_ep *super, struct rueda_tag tag, void *buf,
         }
     }
     pthread_mutex_unlock(&link->lock);
-    if (send != NULL)
-        notify_peer(ep);
 }
 
 static rueda_status loop_progress(struct rueda_ep *super)
@@ -192,8 +176,6 @@ static void loop_close(struct rueda_ep *super)
     if (is_last) {
         pthread_mutex_destroy(&link->lock);
         free(link);
-    } else {
-        notify_peer(ep);
     }
     free(ep);
 }
@@ -209,8 +191,7 @@ static const struct rueda_transport_ops loop_ops = {
 
 /* ---- Pairs ----------------------------------------------------------- */
 
-static struct loop_ep *ep_new(struct rueda_loop_hub *hub, struct link *link,
-                              int side, int peer)
+static struct loop_ep *ep_new(struct link *link, int side, int peer)
 {
     struct loop_ep *ep = calloc(1, sizeof(*ep));
 
@@ -220,12 +201,10 @@ static struct loop_ep *ep_new(struct rueda_loop_hub *hub, struct link *link,
     ep->super.peer = peer;
     ep->link = link;
     ep->side = side;
-    ep->hub = hub;
     return ep;
 }
 
-static rueda_status pair_open(struct rueda_loop_hub *hub, int rank_a,
-                              int rank_b, struct rueda_ep **out_a,
+static rueda_status pair_open(int rank_a, int rank_b, struct rueda_ep **out_a,
                               struct rueda_ep **out_b)
 {
     struct link *link;
@@ -236,10 +215,10 @@ static rueda_status pair_open(struct rueda_loop_hub *hub, int rank_a,
     if (link == NULL)
         goto err;
     pthread_mutex_init(&link->lock, NULL);
-    a = ep_new(hub, link, 0, rank_b);
+    a = ep_new(link, 0, rank_b);
     if (a == NULL)
         goto err_free_link;
-    b = ep_new(hub, link, 1, rank_a);
+    b = ep_new(link, 1, rank_a);
     if (b == NULL)
         goto err_free_a;
 
@@ -260,7 +239,7 @@ err:
 rueda_status rueda_loop_pair(int rank_a, int rank_b, struct rueda_ep **out_a,
                              struct rueda_ep **out_b)
 {
-    return pair_open(NULL, rank_a, rank_b, out_a, out_b);
+    return pair_open(rank_a, rank_b, out_a, out_b);
 }
 
 /* ---- Hub ------------------------------------------------------------- */
@@ -295,13 +274,6 @@ err_free_hub:
 err:
     log_error("no memory for a hub of %d ranks", size);
     return RUEDA_ERR_NOMEM;
-}
-
-void rueda_loop_hub_set_notify(struct rueda_loop_hub *hub,
-                               void (*notify)(void *arg, int rank), void *arg)
-{
-    hub->notify = notify;
-    hub->notify_arg = arg;
 }
 
 /* Closes the ends that this rank has not asked for; notifies their peers, so
@@ -341,7 +313,6 @@ void rueda_loop_hub_release(struct rueda_loop_hub *hub)
         return;
 
     /* Nobody is left to be woken. */
-    hub->notify = NULL;
     for (int rank = 0; rank < hub->size; rank++)
         close_unasked(hub, rank);
     pthread_mutex_destroy(&hub->lock);
@@ -375,7 +346,7 @@ rueda_status rueda_loop_connect(struct rueda_mesh *mesh, int peer,
          * this rank has closed its own, and nobody will use that link. */
         stale = *theirs;
         *theirs = NULL;
-        status = pair_open(hub, mesh->rank, peer, out_ep, theirs);
+        status = pair_open(mesh->rank, peer, out_ep, theirs);
     }
     is_gone = hub->is_gone[peer];
     pthread_mutex_unlock(&hub->lock);

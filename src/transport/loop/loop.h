@@ -31,15 +31,6 @@ rueda_status rueda_loop_hub_open(int size, struct rueda_loop_hub **out_hub);
 void rueda_loop_hub_release(struct rueda_loop_hub *hub);
 
 /*
- * Call notify(arg, rank) whenever a rank has something new to find in
- * progress(), on the thread of the peer that brought it about. It holds no lock
- * and may wake the rank, but must not call the endpoint. Set before the first
- * connection is made.
- */
-void rueda_loop_hub_set_notify(struct rueda_loop_hub *hub,
-                               void (*notify)(void *arg, int rank), void *arg);
-
-/*
  * This rank is gone, dead or finished: ends that were made for it and that it
  * has not asked for are closed, and who connects to it later finds it lost.
  * Optional, before the release. Endpoints that it has are not touched.

@@ -7,9 +7,10 @@
  */
 #define RUEDA_LOG_TAG "segment"
 
-#include "segment/host.h"
+#include "segment/door.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,12 +36,12 @@ struct caller {
 
 struct door {
     const struct rueda_meeting *meeting;
-    struct rueda_segment *segment;
     int listener;
     int poller;
     int come;     /* guests, myself included */
     int *sockets; /* [size], -1: not come */
     int *fds;     /* [2 * size + 1]: doorbells, pidfds, memfd */
+    struct rueda_fork_hook fork_hook;
     struct caller callers[MOST_CALLERS];
 };
 
@@ -85,6 +86,9 @@ static bool fits(struct door *door, struct caller *caller, int *out_rank)
     return false;
 }
 
+static const struct rueda_text no_room = {
+    "rank 0 could not take the descriptors of another rank; raise `ulimit -n`"};
+
 /* One step with a caller; it may become a guest or be turned away. */
 static void hear(struct door *door, struct caller *caller)
 {
@@ -107,6 +111,8 @@ static void hear(struct door *door, struct caller *caller)
     status = rueda_unix_recv_fds(caller->fd, pair, 2);
     if (status == RUEDA_IN_PROGRESS)
         return;
+    if (status == RUEDA_ERR_INVALID)
+        rueda_meet_fail(caller->fd, RUEDA_ERR_LIMIT, &no_room);
     if (status != RUEDA_OK || !fits(door, caller, &rank)) {
         if (status == RUEDA_OK) {
             rueda_fd_close(pair[0]);
@@ -133,11 +139,13 @@ static bool is_welcome(const struct door *door, int fd)
             user == rueda_process_user());
 }
 
-static void answer(struct door *door)
+/* Let in who has connected; fails if there is no room for anybody. */
+static rueda_status answer(struct door *door, struct rueda_text *error)
 {
+    rueda_status status;
     int fd;
 
-    while (rueda_unix_accept(door->listener, &fd) == RUEDA_OK) {
+    while ((status = rueda_unix_accept(door->listener, &fd)) == RUEDA_OK) {
         struct caller *caller = NULL;
 
         for (int i = 0; i < MOST_CALLERS && caller == NULL; i++)
@@ -162,6 +170,15 @@ static void answer(struct door *door)
         caller->deadline_ns = rueda_clock_ns() + HANDSHAKE_NS;
         hear(door, caller);
     }
+    if (status == RUEDA_IN_PROGRESS)
+        return RUEDA_OK;
+    rueda_text_set(error,
+                   "rank 0 cannot take a connection of another rank: %s; a job "
+                   "of %d ranks needs some %d descriptors in each, see "
+                   "`ulimit -n`",
+                   strerror(errno), door->meeting->size,
+                   3 * door->meeting->size + 16);
+    return RUEDA_ERR_LIMIT;
 }
 
 /* Who has not come, in words. */
@@ -189,6 +206,7 @@ static rueda_status await_all(struct door *door, struct rueda_text *error)
 
     while (door->come < door->meeting->size) {
         int64_t now = rueda_clock_ns();
+        rueda_status status = RUEDA_OK;
         int found;
 
         if (now >= door->meeting->deadline_ns) {
@@ -198,10 +216,12 @@ static rueda_status await_all(struct door *door, struct rueda_text *error)
         found = rueda_poller_wait(door->poller, SLICE_NS, numbers, 32);
         for (int i = 0; i < found; i++) {
             if (numbers[i] == LISTENER_EVENT)
-                answer(door);
+                status = answer(door, error);
             else if (door->callers[numbers[i]].fd >= 0)
                 hear(door, &door->callers[numbers[i]]);
         }
+        if (status != RUEDA_OK)
+            return status;
         for (int i = 0; i < MOST_CALLERS; i++)
             if (door->callers[i].fd >= 0 && door->callers[i].deadline_ns < now)
                 turn_away(door, &door->callers[i]);
@@ -275,6 +295,22 @@ static rueda_status open_door(struct door *door, struct rueda_text *error)
     return RUEDA_OK;
 }
 
+/* In the child of a fork: what is open here must not outlive the start. */
+static void close_in_child(struct rueda_fork_hook *hook)
+{
+    struct door *door =
+        (struct door *)((char *)hook - offsetof(struct door, fork_hook));
+
+    rueda_fd_close(door->listener);
+    rueda_fd_close(door->poller);
+    for (int i = 0; i < MOST_CALLERS; i++)
+        rueda_fd_close(door->callers[i].fd);
+    for (int i = 0; i < door->meeting->size; i++)
+        rueda_fd_close(door->sockets[i]);
+    for (int i = 0; i < 2 * door->meeting->size; i++)
+        rueda_fd_close(door->fds[i]);
+}
+
 static struct door *door_new(const struct rueda_meeting *meeting,
                              struct rueda_segment *segment, const int own[2])
 {
@@ -284,7 +320,6 @@ static struct door *door_new(const struct rueda_meeting *meeting,
     if (door == NULL)
         return NULL;
     door->meeting = meeting;
-    door->segment = segment;
     door->listener = -1;
     door->poller = -1;
     door->come = 1;
@@ -306,6 +341,8 @@ static struct door *door_new(const struct rueda_meeting *meeting,
     door->fds[0] = own[0];
     door->fds[size] = own[1];
     door->fds[size + size] = rueda_segment_fd(segment);
+    door->fork_hook.in_child = close_in_child;
+    rueda_fork_hook_add(&door->fork_hook);
     return door;
 }
 
@@ -314,6 +351,7 @@ static void door_free(struct door *door, bool has_entered)
 {
     int size = door->meeting->size;
 
+    rueda_fork_hook_remove(&door->fork_hook);
     for (int i = 0; i < MOST_CALLERS; i++)
         if (door->callers[i].fd >= 0)
             turn_away(door, &door->callers[i]);
@@ -328,9 +366,9 @@ static void door_free(struct door *door, bool has_entered)
     free(door);
 }
 
-rueda_status rueda_segment_host(const struct rueda_meeting *meeting,
-                                struct rueda_segment *segment, const int own[2],
-                                struct rueda_text *error)
+rueda_status rueda_segment_receive(const struct rueda_meeting *meeting,
+                                   struct rueda_segment *segment,
+                                   const int own[2], struct rueda_text *error)
 {
     struct door *door = door_new(meeting, segment, own);
     rueda_status status = RUEDA_OK;

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "trace/flight.h"
+
+#include "os/clock.h"
+
+/* As it lies in the segment. Every field is atomic, since readers do not wait
+ * for the writer; on the machines that we know that costs nothing. */
+struct record {
+    _Atomic uint32_t step;
+    _Atomic uint32_t kind;
+    _Atomic uint64_t number;
+    _Atomic uint64_t bytes;
+    _Atomic int64_t time_ns;
+};
+
+struct flight {
+    _Alignas(64) _Atomic uint64_t count;
+    struct record records[];
+};
+
+#define RECORDS                                                                \
+    ((RUEDA_FLIGHT_BYTES - sizeof(struct flight)) / sizeof(struct record))
+
+static struct flight *flight_of(const struct rueda_segment *segment, int member)
+{
+    return (struct flight *)(segment->flights +
+                             (size_t)member * RUEDA_FLIGHT_BYTES);
+}
+
+#define STORE(field, value)                                                    \
+    atomic_store_explicit(&(field), (value), memory_order_relaxed)
+#define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
+
+void rueda_flight_note(struct rueda_segment *segment,
+                       const struct rueda_flight_event *event)
+{
+    struct flight *flight = flight_of(segment, segment->rank);
+    uint64_t count = LOAD(flight->count);
+    struct record *record = &flight->records[count % RECORDS];
+
+    STORE(record->step, event->step);
+    STORE(record->kind, event->kind);
+    STORE(record->number, event->number);
+    STORE(record->bytes, event->bytes);
+    STORE(record->time_ns, rueda_clock_coarse_ns());
+    /* Release: who sees the count sees the event. */
+    atomic_store_explicit(&flight->count, count + 1, memory_order_release);
+}
+
+uint64_t rueda_flight_count(const struct rueda_segment *segment, int member)
+{
+    return atomic_load_explicit(&flight_of(segment, member)->count,
+                                memory_order_acquire);
+}
+
+bool rueda_flight_read(const struct rueda_segment *segment, int member,
+                       uint64_t i, struct rueda_flight_event *out)
+{
+    const struct flight *flight = flight_of(segment, member);
+    const struct record *record = &flight->records[i % RECORDS];
+    uint64_t count = rueda_flight_count(segment, member);
+
+    if (i >= count || count - i > RECORDS)
+        return false;
+    *out = (struct rueda_flight_event){
+        .step = (rueda_flight_step)LOAD(record->step),
+        .kind = (rueda_kind)LOAD(record->kind),
+        .number = LOAD(record->number),
+        .bytes = LOAD(record->bytes),
+        .time_ns = LOAD(record->time_ns),
+    };
+    return true;
+}
+
+void rueda_flight_tell(const struct rueda_segment *segment, int member,
+                       struct rueda_text *words)
+{
+    static const char *const did[] = {"was in", "had ended", "had failed in"};
+    uint64_t count = rueda_flight_count(segment, member);
+    struct rueda_flight_event last;
+
+    if (count == 0 || !rueda_flight_read(segment, member, count - 1, &last) ||
+        (unsigned)last.step > RUEDA_FLIGHT_FAILED)
+        return;
+    rueda_text_add(words, "; it %s %s number %llu of %llu bytes",
+                   did[last.step], rueda_kind_str(last.kind),
+                   (unsigned long long)last.number,
+                   (unsigned long long)last.bytes);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The flight recorder: what each rank of a host did last, in the segment, where
+ * others can read it also when that rank is wedged or dead.
+ *
+ * A ring of a fixed number of events a rank, written by the holder of the
+ * engine's token for a few nanoseconds each. Others may read a rank's ring
+ * while it is being written, and then see an event that is half old and half
+ * new: it is there to give hints.
+ */
+#ifndef RUEDA_TRACE_FLIGHT_H
+#define RUEDA_TRACE_FLIGHT_H
+
+#include <rueda/rueda.h>
+
+#include "base/text.h"
+#include "segment/segment.h"
+
+typedef enum rueda_flight_step {
+    RUEDA_FLIGHT_STARTED,
+    RUEDA_FLIGHT_ENDED,
+    RUEDA_FLIGHT_FAILED,
+} rueda_flight_step;
+
+struct rueda_flight_event {
+    rueda_flight_step step;
+    rueda_kind kind;
+    uint64_t number; /* of the operation, the same in every rank */
+    uint64_t bytes;
+    int64_t time_ns; /* of a coarse clock, some milliseconds off */
+};
+
+/* Note an event of my own; its time is filled in. */
+void rueda_flight_note(struct rueda_segment *segment,
+                       const struct rueda_flight_event *event);
+
+/* How many events a rank has noted, and the i-th of them from 0; false if it is
+ * not there any more, or not yet. */
+uint64_t rueda_flight_count(const struct rueda_segment *segment, int member);
+bool rueda_flight_read(const struct rueda_segment *segment, int member,
+                       uint64_t i, struct rueda_flight_event *out);
+
+/* Add in words what a rank did last: "it had ended allreduce number 16". */
+void rueda_flight_tell(const struct rueda_segment *segment, int member,
+                       struct rueda_text *words);
+
+#endif /* RUEDA_TRACE_FLIGHT_H */
