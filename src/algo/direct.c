@@ -8,9 +8,12 @@
  * others, adds slice r of all blocks straight into its result and its own
  * block, and fetches the other slices from where their owners left them:
  *
- *      rank 0's block   | sum 0 |   1   |   2   |   rank r writes its own
- * block, rank 1's block   |   0   | sum 1 |   2   |   reads column r to add it,
- *      rank 2's block   |   0   |   1   | sum 2 |   and the diagonal at the end
+ *      block of rank 0   | sum 0 |   1   |   2   |
+ *      block of rank 1   |   0   | sum 1 |   2   |
+ *      block of rank 2   |   0   |   1   | sum 2 |
+ *
+ * that is, rank r writes row r, adds column r, and reads the diagonal at the
+ * end.
  *
  * Numbers are added in the order of ranks, whoever does it. Each rank reads its
  * input once, writes its result once, and everything between stays in cache.

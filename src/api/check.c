@@ -126,7 +126,7 @@ rueda_status rueda_check_coll(const struct rueda_limits *limits,
     bool is_sent = args->kind != RUEDA_BROADCAST || args->root == limits->rank;
     struct extent extent;
 
-    if (args->struct_size < sizeof(*args))
+    if (args->struct_size < RUEDA_FIRST_COLL_ARGS_BYTES)
         rueda_text_set(error,
                        "struct_size of the arguments is %zu; initialise "
                        "them with RUEDA_COLL_ARGS_INIT",

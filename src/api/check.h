@@ -14,6 +14,9 @@ struct rueda_limits {
     size_t keep_bytes;
 };
 
+/* The size of the arguments in the first release, which never changes. */
+#define RUEDA_FIRST_COLL_ARGS_BYTES 88
+
 /* RUEDA_OK, or a failure with words in error. */
 rueda_status rueda_check_coll(const struct rueda_limits *limits,
                               const struct rueda_coll_args *args,

@@ -2,9 +2,25 @@
 #define RUEDA_LOG_TAG "api"
 
 #include "api/check.h"
+
+#include <string.h>
+
 #include "api/ctx.h"
 #include "base/log.h"
 #include "os/clock.h"
+
+_Static_assert(sizeof(struct rueda_coll_args) >= RUEDA_FIRST_COLL_ARGS_BYTES,
+               "arguments only grow");
+
+/* Copy what the caller passed, which may be shorter than what we know. */
+static void complete(const struct rueda_coll_args *args,
+                     struct rueda_coll_args *out)
+{
+    size_t bytes = args->struct_size;
+
+    *out = (struct rueda_coll_args)RUEDA_COLL_ARGS_INIT;
+    memcpy(out, args, bytes < sizeof(*out) ? bytes : sizeof(*out));
+}
 
 /* May this operation start? */
 static rueda_status admit(rueda_ctx *ctx, const struct rueda_coll_args *args)
@@ -41,7 +57,7 @@ rueda_status rueda_start(rueda_ctx *ctx, const struct rueda_coll_args *args,
     status = rueda_op_take(&ctx->ops, &op);
     if (status != RUEDA_OK)
         return status;
-    op->args = *args;
+    complete(args, &op->args);
     *out_handle = op->handle;
     rueda_engine_submit(&ctx->engine, op);
     return RUEDA_OK;
@@ -87,7 +103,7 @@ rueda_status rueda_run(rueda_ctx *ctx, const struct rueda_coll_args *args)
         return status;
     atomic_init(&op.status, RUEDA_IN_PROGRESS);
     op.handle = 0;
-    op.args = *args;
+    complete(args, &op.args);
     rueda_engine_push(&ctx->engine, &op);
     return rueda_engine_wait(&ctx->engine, &op, -1);
 }

@@ -86,9 +86,11 @@ static rueda_status load(const struct rueda_init_args *args,
     return RUEDA_OK;
 }
 
-/* The size of the arguments in the first release that had them: a program that
- * was compiled against any release passes at least so much. */
-#define FIRST_ARGS_BYTES sizeof(struct rueda_init_args)
+/* The size of the arguments in the first release, which never changes: a
+ * program that was compiled against any release passes at least so much. */
+#define FIRST_ARGS_BYTES 56
+_Static_assert(sizeof(struct rueda_init_args) >= FIRST_ARGS_BYTES,
+               "arguments only grow");
 
 /* Complete what the caller passed, which may be older and shorter, or NULL. */
 static rueda_status complete(const struct rueda_init_args *args,

@@ -23,7 +23,7 @@
 #define HAS_FEATURE(feature) 0
 #endif
 #if defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer)
-#define RANGE_BYTES ((uint64_t)256 << 20)
+#define RANGE_BYTES ((uint64_t)512 << 20)
 #else
 #define RANGE_BYTES ((uint64_t)64 << 30)
 #endif
