@@ -117,7 +117,7 @@ static int other_kinds(struct party *me)
                 .kind = (rueda_kind)kind,
                 .dtype = RUEDA_INT64,
                 .count = 20001,
-                .root = (int)i % me->size,
+                .root = i % 2 == 0 ? 0 : me->size - 1,
                 .is_uneven = i >= mixtures_count,
                 .shared = i % mixtures_count,
                 .salt = i,
@@ -143,7 +143,7 @@ static int sub_ranges(struct party *me)
     float *all;
     void *memory;
 
-    if (party_expect(me, rueda_alloc(me->ctx, 4 * 120000, &memory), RUEDA_OK,
+    if (party_expect(me, rueda_alloc(me->ctx, 480000, &memory), RUEDA_OK,
                      "alloc") != 0)
         return 1;
     all = memory;
@@ -174,8 +174,7 @@ static void parts_of_an_allocation_can_be_used(void **state)
     party_run(*state, 3, sub_ranges, NULL);
 }
 
-/* ---- What it costs --------------------------------------------------------
- */
+/* ---- What it costs --------------------------------------------------- */
 
 /* Bytes that the segment holds, by its memfd; -1: not found. */
 static int64_t segment_bytes(void)
@@ -266,9 +265,11 @@ static int foreign(struct party *me)
     char on_stack[16] = "stack";
     void *memory;
 
-    if (party_expect(me, rueda_alloc(me->ctx, 20000, &memory), RUEDA_OK,
-                     "alloc") != 0)
+    if (heap == NULL || party_expect(me, rueda_alloc(me->ctx, 20000, &memory),
+                                     RUEDA_OK, "alloc") != 0) {
+        free(heap);
         return 1;
+    }
     memset(memory, 3, 20000);
     memset(heap, 4, 100);
     rueda_free(me->ctx, NULL);
@@ -289,8 +290,7 @@ static void a_pointer_that_was_not_allocated_here_is_left_alone(void **state)
     party_run(*state, 2, foreign, NULL);
 }
 
-/* ---- Kept inputs ----------------------------------------------------------
- */
+/* ---- Kept inputs ----------------------------------------------------- */
 
 static int kept(struct party *me)
 {

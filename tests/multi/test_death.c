@@ -60,8 +60,7 @@ static void shut_down(struct party *me)
     _exit(0);
 }
 
-/* ---- The others ------------------------------------------------------------
- */
+/* ---- The others ------------------------------------------------------ */
 
 /* After a failure: who is named, how soon it came, and what comes after. */
 static int check_words(struct party *me, const char *how)
@@ -150,8 +149,7 @@ static void run_plan(const struct party_place *place, party_fn body,
     assert_int_equal(processes_end(&processes, 8000), 0);
 }
 
-/* ---- Tests ------------------------------------------------------------------
- */
+/* ---- Tests ----------------------------------------------------------- */
 
 /* Of the victim's own data, where only one rank's data matter. */
 static struct plan plan_for(int kind, size_t count)
@@ -214,8 +212,7 @@ static void a_rank_that_shut_down_is_named_as_such(void **state)
     }
 }
 
-/* ---- Blame
- * -------------------------------------------------------------------- */
+/* ---- Blame ----------------------------------------------------------- */
 
 /* Those who see the death leave at once, and some see it later. */
 static int late_to_see(struct party *me)
@@ -280,8 +277,7 @@ static void a_failure_spreads_to_those_who_wait_for_the_failed(void **state)
     }
 }
 
-/* ---- Not dead
- * ------------------------------------------------------------------ */
+/* ---- Not dead -------------------------------------------------------- */
 
 /* All have to stop after the same operation: rank 0 tells how many there will
  * be. */

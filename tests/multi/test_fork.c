@@ -71,8 +71,7 @@ static int check_sum(struct party *me)
     return coll_check(me, &what);
 }
 
-/* ---- The child --------------------------------------------------------------
- */
+/* ---- The child ------------------------------------------------------- */
 
 static int forbidden(struct party *me)
 {
@@ -144,6 +143,7 @@ static int descriptors_in_child(struct party *me)
     if (failed == 0)
         failed = check_sum(me);
     rueda_shutdown(me->ctx);
+    me->arg = NULL;
     if (failed == 0 && count_descriptors() != before)
         return party_says(me, "shutdown leaves %d descriptors",
                           count_descriptors() - before);
@@ -160,8 +160,7 @@ static void a_child_holds_no_descriptor_of_the_context(void **state)
     assert_int_equal(processes_end(&processes, 10000), 0);
 }
 
-/* ---- The parent
- * ---------------------------------------------------------------- */
+/* ---- The parent ------------------------------------------------------ */
 
 static int ends_at_once(struct party *me)
 {
@@ -204,8 +203,7 @@ static void a_fork_in_the_middle_of_work_does_not_disturb_it(void **state)
     party_run(*state, 2, forks_at_work, NULL);
 }
 
-/* ---- A job of the child's own
- * --------------------------------------------------- */
+/* ---- A job of the child's own ---------------------------------------- */
 
 static int own_job(struct party *me)
 {

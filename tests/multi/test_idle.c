@@ -166,8 +166,7 @@ static void an_allreduce_of_128_mib_takes_under_64_mib(void **state)
     assert_int_equal(processes_end(&processes, 10000), 0);
 }
 
-/* ---- What is left
- * --------------------------------------------------------------- */
+/* ---- What is left ---------------------------------------------------- */
 
 static bool has_file_like(const char *path, const char *name)
 {

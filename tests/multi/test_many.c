@@ -54,13 +54,14 @@ static rueda_status exchange(rueda_ctx *ctx, size_t count)
     for (int i = 0; i < 2 * MANY; i++)
         send[i] = 1000 * rueda_rank(ctx) + i;
     status = rueda_alltoall(ctx, send, recv, count, RUEDA_INT32);
-    for (size_t i = 0; i < count * (size_t)rueda_size(ctx); i++) {
-        size_t mine = (size_t)rueda_rank(ctx) * count + i % count;
+    for (int from = 0; from < rueda_size(ctx); from++)
+        for (size_t i = 0; i < count; i++) {
+            size_t mine = (size_t)rueda_rank(ctx) * count + i;
 
-        if (status == RUEDA_OK &&
-            recv[i] != (int32_t)(1000 * (i / count) + mine))
-            status = RUEDA_ERR_MISMATCH;
-    }
+            if (status == RUEDA_OK &&
+                recv[(size_t)from * count + i] != 1000 * from + (int32_t)mine)
+                status = RUEDA_ERR_MISMATCH;
+        }
     return status;
 }
 

@@ -14,8 +14,7 @@
 #include "support/coll_check.h"
 #include "support/processes.h"
 
-/* ---- Joining by hand ------------------------------------------------------
- */
+/* ---- Joining by hand ------------------------------------------------- */
 
 /* What a rank says of itself, and what it should get. */
 struct claim {
@@ -81,8 +80,7 @@ static void check_claims(struct claim *claims, int count)
     assert_int_equal(processes_end(&processes, 10000), 0);
 }
 
-/* ---- Who is missing ---------------------------------------------------------
- */
+/* ---- Who is missing -------------------------------------------------- */
 
 static void a_missing_rank_is_named_after_the_timeout(void **state)
 {
@@ -131,8 +129,7 @@ static void a_rank_that_comes_late_is_waited_for(void **state)
     check_claims(claims, 3);
 }
 
-/* ---- Who does not fit
- * --------------------------------------------------------- */
+/* ---- Who does not fit ------------------------------------------------ */
 
 static void ranks_that_count_differently_are_told_both_numbers(void **state)
 {
@@ -233,8 +230,7 @@ static void jobs_of_different_names_do_not_meet(void **state)
     check_claims(claims, 5);
 }
 
-/* ---- Keys
- * ------------------------------------------------------------------------ */
+/* ---- Keys ------------------------------------------------------------ */
 
 struct keys {
     char folder[64];
@@ -330,8 +326,7 @@ static void a_key_file_that_is_not_there_is_named(void **state)
     check_claims(claims, 1);
 }
 
-/* ---- Strangers
- * --------------------------------------------------------------------- */
+/* ---- Strangers ------------------------------------------------------- */
 
 /* Connect to where rank 0 of the job listens; tries for a while. */
 static int connect_to(const char *job)
@@ -419,8 +414,7 @@ static void strangers_who_say_nothing_do_no_harm(void **state)
     check_nuisance((struct nuisance){.callers = 20});
 }
 
-/* ---- Death during the start
- * ----------------------------------------------------------- */
+/* ---- Death during the start ------------------------------------------ */
 
 static void a_rank_that_dies_during_the_start_is_named(void **state)
 {
@@ -472,8 +466,7 @@ static void the_first_rank_that_dies_during_the_start_is_named(void **state)
     assert_int_equal(processes_end(&processes, 2000), 0);
 }
 
-/* ---- Again and again
- * ------------------------------------------------------------------- */
+/* ---- Again and again ------------------------------------------------- */
 
 static int count_descriptors(void)
 {
