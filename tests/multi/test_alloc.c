@@ -119,7 +119,7 @@ static int other_kinds(struct party *me)
                 .count = 20001,
                 .root = i % 2 == 0 ? 0 : me->size - 1,
                 .is_uneven = i >= mixtures_count,
-                .shared = i % mixtures_count,
+                .shared = i & (mixtures_count - 1),
                 .salt = i,
             };
 
