@@ -187,9 +187,11 @@ RUEDA_API const char *rueda_error(const rueda_ctx *ctx);
 /* ---- Memory ---------------------------------------------------------- */
 
 /*
- * Memory that every rank of this host can reach: a collective on it needs no
- * copy. Zeroed, aligned to a page. Every rank may allocate as it likes; an
- * operation skips its copies where all ranks passed such memory.
+ * Memory that every rank of this host can reach; zeroed, aligned to a page.
+ * Every rank may allocate as it likes. An operation of more than 32 KiB skips
+ * copies where all that others need is such memory: send and recv of all ranks
+ * in an allreduce, the root's send in a broadcast, send of all ranks in the
+ * other kinds. docs/memory.md has the exceptions.
  *
  * Fails with RUEDA_ERR_LIMIT, touching nothing, where the machine or the
  * cgroup has not that much memory left.

@@ -380,7 +380,8 @@ static rueda_status direct_post(struct rueda_task *task)
     direct->shape = shape_of(coll, direct->slab->size);
     cut(direct);
     direct->blocks = direct->shape->blocks(direct);
-    if (direct->shape->bytes(direct) > NOTICE_BYTES)
+    if (direct->shape->needs_notice ||
+        (direct->blocks > 0 && direct->shape->bytes(direct) > NOTICE_BYTES))
         return start_notice(task);
     return start_blocks(task, direct->blocks);
 }

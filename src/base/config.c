@@ -194,10 +194,11 @@ static const struct rueda_setting settings[] = {
     {"RUEDA_RING_BYTES", "auto",
      "shared memory that a rank's data pass through, 1m, 2m, 4m, ...",
      AT(ring_bytes), parse_ring},
-    {"RUEDA_SPIN_US", "auto", "how long a waiting rank spins, microseconds",
-     AT(spin_us), parse_micros},
+    {"RUEDA_SPIN_US", "auto",
+     "how long a waiting rank spins, microseconds, at most 250000", AT(spin_us),
+     parse_micros},
     {"RUEDA_YIELD_US", "auto",
-     "how long it then yields its core before it sleeps, microseconds",
+     "how long it then yields its core before it sleeps, likewise",
      AT(yield_us), parse_micros},
 };
 

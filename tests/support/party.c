@@ -10,8 +10,6 @@
 #include "support/processes.h"
 #include "support/threads.h"
 
-#define DEADLINE_MS (PARTY_IS_SLOW ? 100000 : 20000)
-
 const struct party_place party_processes = {"processes", false, "auto"};
 const struct party_place party_processes_messages = {"processes", false, "shm"};
 const struct party_place party_threads = {"threads", true, "auto"};
@@ -46,12 +44,12 @@ void party_run(const struct party_place *place, int size, party_fn body,
 
     setenv("RUEDA_TRANSPORT", place->transport, 1);
     if (place->is_threads) {
-        failures = threads_run(size, body, arg, DEADLINE_MS);
+        failures = threads_run(size, body, arg, PARTY_DEADLINE_MS);
     } else {
         struct processes processes;
 
         processes_start(&processes, size, processes_join, body, arg);
-        failures = processes_end(&processes, DEADLINE_MS);
+        failures = processes_end(&processes, PARTY_DEADLINE_MS);
     }
     unsetenv("RUEDA_TRANSPORT");
     assert_int_equal(failures, 0);

@@ -41,6 +41,13 @@
 #define PARTY_IS_SLOW 0
 #endif
 
+/* For the ranks of a test, from beginning to end. */
+#if PARTY_IS_SLOW || defined(RUEDA_TEST_COVERAGE)
+#define PARTY_DEADLINE_MS 100000
+#else
+#define PARTY_DEADLINE_MS 20000
+#endif
+
 /* What the ranks of a test and the test itself can all see. */
 struct party_board {
     char words[PARTY_MOST][PARTY_WORDS];

@@ -9,8 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define DEADLINE_MS (PARTY_IS_SLOW ? 100000 : 20000)
-#define WORDS_MOST  32
+#define WORDS_MOST 32
 
 /* The child until exec. */
 static _Noreturn void become(const struct program *program, pid_t parent,
@@ -84,7 +83,7 @@ static bool has_ended(struct program *program)
 
 bool program_await(struct program *program, const char *text)
 {
-    const int64_t deadline = party_now_ms() + DEADLINE_MS;
+    const int64_t deadline = party_now_ms() + PARTY_DEADLINE_MS;
 
     for (;;) {
         const bool is_last = has_ended(program) || party_now_ms() > deadline;
@@ -100,7 +99,7 @@ bool program_await(struct program *program, const char *text)
 
 int program_end(struct program *program)
 {
-    const int64_t deadline = party_now_ms() + DEADLINE_MS;
+    const int64_t deadline = party_now_ms() + PARTY_DEADLINE_MS;
 
     while (!has_ended(program) && party_now_ms() < deadline)
         party_sleep_ms(1);
