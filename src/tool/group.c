@@ -299,8 +299,10 @@ static void explain(struct rueda_group *group, struct rueda_hub *hub,
     if (hub->signal != 0) {
         rueda_text_set(&group->words, "interrupted");
     } else if (wait->has_failed) {
-        /* How a rank died is the cause of what the others say. */
-        any_child_ended(group);
+        /* How a rank died is the cause of what the others say; its socket may
+         * be closed a moment before it can be reaped. */
+        for (int i = 0; i < 100 && !any_child_ended(group); i++)
+            poll(NULL, 0, 5);
         rueda_text_set(&group->words, "%s", wait->words);
     } else {
         rueda_text_set(&group->words, "%d of %d ranks did not answer in %.0f s",
