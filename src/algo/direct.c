@@ -194,15 +194,10 @@ static rueda_status start_blocks(struct rueda_task *task, uint64_t blocks)
 static size_t sent_bytes(const struct rueda_direct *direct)
 {
     const struct rueda_coll *coll = direct->coll;
-    size_t size = (size_t)direct->slab->size;
     size_t count = coll->count;
 
-    if (coll->kind == RUEDA_ALLTOALL ||
-        (coll->kind == RUEDA_REDUCE_SCATTER && coll->recv_counts == NULL))
-        count *= size;
-    else if (coll->kind == RUEDA_REDUCE_SCATTER)
-        for (count = 0; size > 0; size--)
-            count += coll->recv_counts[size - 1];
+    if (coll->kind == RUEDA_ALLTOALL || coll->kind == RUEDA_REDUCE_SCATTER)
+        count = rueda_chunk_total(coll->recv_counts, count, direct->slab->size);
     return count * coll->elem_bytes;
 }
 

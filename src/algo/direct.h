@@ -8,6 +8,7 @@
 #define RUEDA_ALGO_DIRECT_H
 
 #include "algo/algo.h"
+#include "algo/chunk.h"
 #include "segment/slab.h"
 
 /* Sums are made in pieces that stay in the first cache between being added and
@@ -96,6 +97,30 @@ static inline char *rueda_direct_at(const struct rueda_direct *direct,
                                     int member, uint64_t i)
 {
     return rueda_slab_at(direct->slab, member, rueda_direct_block(direct, i));
+}
+
+/* The bytes of piece i, and of all before it; counts is one of the operation's
+ * lists, or NULL. */
+static inline size_t rueda_piece_bytes(const struct rueda_coll *coll,
+                                       const size_t *counts, int i)
+{
+    return (counts != NULL ? counts[i] : coll->count) * coll->elem_bytes;
+}
+
+static inline size_t rueda_piece_offset(const struct rueda_coll *coll,
+                                        const size_t *counts, int i)
+{
+    return rueda_chunk_listed(counts, coll->count, i).at * coll->elem_bytes;
+}
+
+/* The bytes of the longest piece. */
+static inline size_t rueda_piece_longest(const struct rueda_direct *direct,
+                                         const size_t *counts)
+{
+    const struct rueda_coll *coll = direct->coll;
+
+    return rueda_chunk_longest(counts, coll->count, direct->slab->size) *
+           coll->elem_bytes;
 }
 
 /* What is left of `bytes` from `begin` on, at most `most`. */

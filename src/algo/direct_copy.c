@@ -66,28 +66,17 @@ const struct rueda_shape rueda_shape_broadcast = {
 
 static size_t recv_bytes(const struct rueda_coll *coll, int member)
 {
-    size_t count =
-        coll->recv_counts != NULL ? coll->recv_counts[member] : coll->count;
-
-    return count * coll->elem_bytes;
+    return rueda_piece_bytes(coll, coll->recv_counts, member);
 }
 
 static size_t send_bytes(const struct rueda_coll *coll, int member)
 {
-    size_t count =
-        coll->send_counts != NULL ? coll->send_counts[member] : coll->count;
-
-    return count * coll->elem_bytes;
+    return rueda_piece_bytes(coll, coll->send_counts, member);
 }
 
 static size_t longest_recv(const struct rueda_direct *direct)
 {
-    size_t longest = 0;
-
-    for (int member = 0; member < direct->slab->size; member++)
-        if (recv_bytes(direct->coll, member) > longest)
-            longest = recv_bytes(direct->coll, member);
-    return longest;
+    return rueda_piece_longest(direct, direct->coll->recv_counts);
 }
 
 /* ---- Allgather -------------------------------------------------------- */
@@ -135,11 +124,11 @@ static void allgather_share(const struct rueda_direct *direct)
     for (int step = 0; step < size; step++) {
         int member = (direct->slab->rank + step) % size;
         size_t bytes = recv_bytes(direct->coll, member);
-        char *piece = direct->coll->recv;
+        char *piece =
+            (char *)direct->coll->recv +
+            rueda_piece_offset(direct->coll, direct->coll->recv_counts, member);
         const char *from = rueda_direct_sent(direct, member);
 
-        for (int i = 0; i < member; i++)
-            piece += recv_bytes(direct->coll, i);
         if (bytes > 0 && from != piece)
             memcpy(piece, from, bytes);
     }
@@ -165,12 +154,10 @@ static size_t alltoall_bytes(const struct rueda_direct *direct)
 
 static uint64_t alltoall_blocks(const struct rueda_direct *direct)
 {
-    size_t longest = longest_recv(direct);
+    size_t received = longest_recv(direct);
+    size_t sent = rueda_piece_longest(direct, direct->coll->send_counts);
 
-    for (int member = 0; member < direct->slab->size; member++)
-        if (send_bytes(direct->coll, member) > longest)
-            longest = send_bytes(direct->coll, member);
-    return blocks_for(longest, direct->chunk_bytes);
+    return blocks_for(sent > received ? sent : received, direct->chunk_bytes);
 }
 
 static void alltoall_publish(const struct rueda_direct *direct, uint64_t i)
@@ -192,11 +179,9 @@ static void alltoall_publish(const struct rueda_direct *direct, uint64_t i)
 
 static const char *own_piece(const struct rueda_direct *direct)
 {
-    const char *piece = direct->coll->send;
-
-    for (int member = 0; member < direct->slab->rank; member++)
-        piece += send_bytes(direct->coll, member);
-    return piece;
+    return (const char *)direct->coll->send +
+           rueda_piece_offset(direct->coll, direct->coll->send_counts,
+                              direct->slab->rank);
 }
 
 static void alltoall_fetch(const struct rueda_direct *direct, uint64_t i)

@@ -205,24 +205,17 @@ const struct rueda_shape rueda_shape_allreduce = {
 /* Piece d of the input goes to member d; a block holds a chunk of each. */
 static size_t piece_bytes(const struct rueda_direct *direct, int member)
 {
-    const struct rueda_coll *coll = direct->coll;
-    size_t count =
-        coll->recv_counts != NULL ? coll->recv_counts[member] : coll->count;
-
-    return count * coll->elem_bytes;
+    return rueda_piece_bytes(direct->coll, direct->coll->recv_counts, member);
 }
 
 static size_t longest_piece(const struct rueda_direct *direct)
 {
-    size_t longest = 0;
+    return rueda_piece_longest(direct, direct->coll->recv_counts);
+}
 
-    for (int member = 0; member < direct->slab->size; member++) {
-        size_t bytes = piece_bytes(direct, member);
-
-        if (bytes > longest)
-            longest = bytes;
-    }
-    return longest;
+static size_t piece_offset(const struct rueda_direct *direct, int member)
+{
+    return rueda_piece_offset(direct->coll, direct->coll->recv_counts, member);
 }
 
 static size_t scatter_bytes(const struct rueda_direct *direct)
@@ -266,12 +259,10 @@ static void scatter_fetch(const struct rueda_direct *direct, uint64_t i)
 
     if (part == 0)
         return;
-    for (int member = 0; member < rank; member++)
-        mine += piece_bytes(direct, member);
     for (int member = 0; member < direct->slab->size; member++)
         sources[member] = rueda_direct_at(direct, member, i) +
                           (size_t)rank * direct->chunk_bytes;
-    sources[rank] = mine + begin;
+    sources[rank] = mine + piece_offset(direct, rank) + begin;
     rueda_host_reduce(direct->kernels, &direct->coll->arith,
                       (char *)direct->coll->recv + begin, sources,
                       direct->slab->size, part / direct->coll->elem_bytes);
@@ -281,10 +272,8 @@ static void scatter_share(const struct rueda_direct *direct)
 {
     const struct rueda_slab *slab = direct->slab;
     const void *sources[RUEDA_SEGMENT_MAX];
-    size_t before = 0;
+    size_t before = piece_offset(direct, slab->rank);
 
-    for (int member = 0; member < slab->rank; member++)
-        before += piece_bytes(direct, member);
     for (int member = 0; member < slab->size; member++)
         sources[member] = rueda_direct_sent(direct, member) + before;
     rueda_host_reduce(

@@ -110,24 +110,8 @@ rueda_status rueda_run(rueda_ctx *ctx, const struct rueda_coll_args *args)
 
 /* ---- The usual cases ---------------------------------------------------- */
 
-rueda_status rueda_allreduce(rueda_ctx *ctx, const void *send, void *recv,
-                             size_t count, rueda_dtype dtype,
-                             rueda_reduction reduction)
-{
-    struct rueda_coll_args args = RUEDA_COLL_ARGS_INIT;
-
-    args.kind = RUEDA_ALLREDUCE;
-    args.send = send;
-    args.recv = recv;
-    args.count = count;
-    args.dtype = dtype;
-    args.reduction = reduction;
-    return rueda_run(ctx, &args);
-}
-
-/* For the kinds that take nothing but two buffers. */
-static rueda_status run_copy(rueda_ctx *ctx, rueda_kind kind, const void *send,
-                             void *recv, size_t count, rueda_dtype dtype)
+static struct rueda_coll_args usual(rueda_kind kind, const void *send,
+                                    void *recv, size_t count, rueda_dtype dtype)
 {
     struct rueda_coll_args args = RUEDA_COLL_ARGS_INIT;
 
@@ -136,25 +120,35 @@ static rueda_status run_copy(rueda_ctx *ctx, rueda_kind kind, const void *send,
     args.recv = recv;
     args.count = count;
     args.dtype = dtype;
+    return args;
+}
+
+rueda_status rueda_allreduce(rueda_ctx *ctx, const void *send, void *recv,
+                             size_t count, rueda_dtype dtype,
+                             rueda_reduction reduction)
+{
+    struct rueda_coll_args args =
+        usual(RUEDA_ALLREDUCE, send, recv, count, dtype);
+
+    args.reduction = reduction;
     return rueda_run(ctx, &args);
 }
 
 rueda_status rueda_allgather(rueda_ctx *ctx, const void *send, void *recv,
                              size_t count, rueda_dtype dtype)
 {
-    return run_copy(ctx, RUEDA_ALLGATHER, send, recv, count, dtype);
+    struct rueda_coll_args args =
+        usual(RUEDA_ALLGATHER, send, recv, count, dtype);
+
+    return rueda_run(ctx, &args);
 }
 
 rueda_status rueda_broadcast(rueda_ctx *ctx, void *buf, size_t count,
                              rueda_dtype dtype, int root)
 {
-    struct rueda_coll_args args = RUEDA_COLL_ARGS_INIT;
+    struct rueda_coll_args args =
+        usual(RUEDA_BROADCAST, buf, buf, count, dtype);
 
-    args.kind = RUEDA_BROADCAST;
-    args.send = buf;
-    args.recv = buf;
-    args.count = count;
-    args.dtype = dtype;
     args.root = root;
     return rueda_run(ctx, &args);
 }
@@ -162,25 +156,27 @@ rueda_status rueda_broadcast(rueda_ctx *ctx, void *buf, size_t count,
 rueda_status rueda_alltoall(rueda_ctx *ctx, const void *send, void *recv,
                             size_t count, rueda_dtype dtype)
 {
-    return run_copy(ctx, RUEDA_ALLTOALL, send, recv, count, dtype);
+    struct rueda_coll_args args =
+        usual(RUEDA_ALLTOALL, send, recv, count, dtype);
+
+    return rueda_run(ctx, &args);
 }
 
 rueda_status rueda_reduce_scatter(rueda_ctx *ctx, const void *send, void *recv,
                                   size_t count, rueda_dtype dtype,
                                   rueda_reduction reduction)
 {
-    struct rueda_coll_args args = RUEDA_COLL_ARGS_INIT;
+    struct rueda_coll_args args =
+        usual(RUEDA_REDUCE_SCATTER, send, recv, count, dtype);
 
-    args.kind = RUEDA_REDUCE_SCATTER;
-    args.send = send;
-    args.recv = recv;
-    args.count = count;
-    args.dtype = dtype;
     args.reduction = reduction;
     return rueda_run(ctx, &args);
 }
 
 rueda_status rueda_barrier(rueda_ctx *ctx)
 {
-    return run_copy(ctx, RUEDA_BARRIER, NULL, NULL, 0, RUEDA_UINT8);
+    struct rueda_coll_args args =
+        usual(RUEDA_BARRIER, NULL, NULL, 0, RUEDA_UINT8);
+
+    return rueda_run(ctx, &args);
 }

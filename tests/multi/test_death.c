@@ -301,7 +301,7 @@ static int patient_rounds(struct party *me)
     return 0;
 }
 
-static void a_rank_that_is_stopped_for_two_seconds_is_waited_for(void **state)
+static void a_rank_that_is_stopped_for_five_seconds_is_waited_for(void **state)
 {
     const struct party_place *place = *state;
     struct processes processes;
@@ -311,7 +311,7 @@ static void a_rank_that_is_stopped_for_two_seconds_is_waited_for(void **state)
     unsetenv("RUEDA_TRANSPORT");
     party_sleep_ms(200);
     kill(processes.pids[VICTIM], SIGSTOP);
-    party_sleep_ms(2000);
+    party_sleep_ms(5000);
     kill(processes.pids[VICTIM], SIGCONT);
     party_sleep_ms(100);
     processes.board->room[0] = 1;
@@ -330,7 +330,7 @@ int main(void)
         PARTY_IN_PROCESSES(those_who_left_because_of_a_death_are_not_blamed),
         PARTY_EVERYWHERE(a_failure_spreads_to_those_who_wait_for_the_failed),
         PARTY_IN_PROCESSES(
-            a_rank_that_is_stopped_for_two_seconds_is_waited_for),
+            a_rank_that_is_stopped_for_five_seconds_is_waited_for),
     };
 
     party_hush();
