@@ -24,6 +24,11 @@
 #define YIELD_NS         1000000
 #define YIELD_CROWDED_NS 2000000
 
+/* A core that comes back only after this is at work for somebody else, and is
+ * likely to be for a while. Who sleeps is woken sooner than who yields then. */
+#define LONG_YIELD_NS 500000
+#define BUSY_NS       100000000
+
 static bool take(struct rueda_engine *engine)
 {
     int free = 0;
@@ -107,12 +112,34 @@ static void sleep_for_news(struct rueda_engine *engine, struct rueda_op *op,
     rueda_engine_fail_by_peer(engine, -1);
 }
 
+/* Give up the core, and remember if it was long gone. */
+static void give_way(struct rueda_engine *engine, int64_t now_ns,
+                     struct rueda_backoff *backoff)
+{
+    int64_t back_ns;
+
+    rueda_yield();
+    back_ns = rueda_clock_ns();
+    if (back_ns - now_ns < LONG_YIELD_NS)
+        return;
+    engine->busy_until_ns = back_ns + BUSY_NS;
+    backoff->yield_ns = 0;
+}
+
+static bool is_busy(struct rueda_engine *engine)
+{
+    if (engine->busy_until_ns > 0 && rueda_clock_ns() >= engine->busy_until_ns)
+        engine->busy_until_ns = 0;
+    return engine->busy_until_ns > 0;
+}
+
 static void drive(struct rueda_engine *engine, struct rueda_op *op,
                   int64_t deadline_ns)
 {
     struct rueda_backoff backoff;
 
-    rueda_backoff_init(&backoff, engine->spin_ns, engine->yield_ns);
+    rueda_backoff_init(&backoff, engine->spin_ns,
+                       is_busy(engine) ? 0 : engine->yield_ns);
     for (;;) {
         bool moved = engine_turn(engine);
         int64_t now = 0;
@@ -132,7 +159,7 @@ static void drive(struct rueda_engine *engine, struct rueda_op *op,
             rueda_relax();
             break;
         case RUEDA_YIELD:
-            rueda_yield();
+            give_way(engine, now, &backoff);
             break;
         case RUEDA_SLEEP:
             sleep_for_news(engine, op, deadline_ns);

@@ -38,6 +38,7 @@ struct rueda_engine {
     uint64_t sequence;
     int64_t spin_ns;
     int64_t yield_ns;
+    int64_t busy_until_ns; /* other work is on my core: do not yield to it */
 
     atomic_int failed; /* rueda_status; error is written before it */
     struct rueda_text error;
