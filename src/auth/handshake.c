@@ -5,6 +5,7 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "os/random.h"
 
 /* Where the fields of a HELLO are. */
@@ -40,28 +41,6 @@ static const char proof_labels[2][sizeof("rueda handshake 1: initiator")] = {
     [RUEDA_ACCEPTOR] = "rueda handshake 1: acceptor",
 };
 static const char session_label[] = "rueda handshake 1: session";
-
-static void put_u16(unsigned char *at, uint16_t value)
-{
-    at[0] = (unsigned char)(value & 0xff);
-    at[1] = (unsigned char)(value >> 8);
-}
-
-static void put_u32(unsigned char *at, uint32_t value)
-{
-    put_u16(at, (uint16_t)(value & 0xffff));
-    put_u16(at + 2, (uint16_t)(value >> 16));
-}
-
-static uint32_t get_u16(const unsigned char *at)
-{
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8;
-}
-
-static uint32_t get_u32(const unsigned char *at)
-{
-    return get_u16(at) | get_u16(at + 2) << 16;
-}
 
 static size_t least(size_t a, size_t b)
 {
@@ -126,10 +105,10 @@ static void write_hello(struct rueda_handshake *hs, const void *about,
     if (hs->role == RUEDA_INITIATOR)
         flags |= FLAG_INITIATOR;
     memcpy(hs->out + AT_MAGIC, magic, MAGIC_BYTES);
-    put_u32(hs->out + AT_VERSION, RUEDA_PROTOCOL_VERSION);
-    put_u32(hs->out + AT_OLDEST, RUEDA_PROTOCOL_OLDEST);
+    rueda_put_u32(hs->out + AT_VERSION, RUEDA_PROTOCOL_VERSION);
+    rueda_put_u32(hs->out + AT_OLDEST, RUEDA_PROTOCOL_OLDEST);
     hs->out[AT_FLAGS] = (unsigned char)flags;
-    put_u16(hs->out + AT_ABOUT_LEN, (uint16_t)about_bytes);
+    rueda_put_u16(hs->out + AT_ABOUT_LEN, (uint16_t)about_bytes);
     if (about_bytes > 0)
         memcpy(hs->out + AT_ABOUT, about, about_bytes);
     hs->out_len = HELLO_BYTES;
@@ -205,8 +184,8 @@ static rueda_status check_magic(struct rueda_handshake *hs)
  * Comes before the fields whose meaning may depend on the version. */
 static rueda_status check_version(struct rueda_handshake *hs)
 {
-    uint32_t version = get_u32(hs->in + AT_VERSION);
-    uint32_t oldest = get_u32(hs->in + AT_OLDEST);
+    uint32_t version = rueda_get_u32(hs->in + AT_VERSION);
+    uint32_t oldest = rueda_get_u32(hs->in + AT_OLDEST);
 
     hs->version = version;
     if (hs->version > RUEDA_PROTOCOL_VERSION)
@@ -224,7 +203,7 @@ static rueda_status check_version(struct rueda_handshake *hs)
 
 static rueda_status check_form(struct rueda_handshake *hs)
 {
-    size_t about_bytes = get_u16(hs->in + AT_ABOUT_LEN);
+    size_t about_bytes = rueda_get_u16(hs->in + AT_ABOUT_LEN);
     unsigned flags = hs->in[AT_FLAGS];
 
     if ((flags & ~(FLAG_KEY | FLAG_INITIATOR)) == 0 &&
@@ -368,7 +347,7 @@ const void *rueda_handshake_peer_about(const struct rueda_handshake *hs,
 {
     if (status_of(hs) != RUEDA_OK)
         return NULL;
-    *out_bytes = get_u16(hs->in + AT_ABOUT_LEN);
+    *out_bytes = rueda_get_u16(hs->in + AT_ABOUT_LEN);
     return hs->in + AT_ABOUT;
 }
 

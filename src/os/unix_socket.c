@@ -2,12 +2,13 @@
 #include "os/unix_socket.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "os/stream.h"
 
 static socklen_t abstract_address(const char *name, struct sockaddr_un *out)
 {
@@ -66,33 +67,6 @@ rueda_status rueda_unix_connect(const char *name, int *out_fd)
     return RUEDA_OK;
 }
 
-/* What errno means for a call that may find nothing to do. */
-static rueda_status status_of_errno(void)
-{
-    switch (errno) {
-    case EAGAIN:
-    case EINTR:
-    case ECONNABORTED:
-    case ETOOMANYREFS: /* descriptors that nobody has received yet */
-        return RUEDA_IN_PROGRESS;
-    case EPIPE:
-    case ECONNRESET:
-        return RUEDA_ERR_PEER_LOST;
-    default:
-        return RUEDA_ERR_IO;
-    }
-}
-
-rueda_status rueda_unix_accept(int listener, int *out_fd)
-{
-    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-    if (fd < 0)
-        return status_of_errno();
-    *out_fd = fd;
-    return RUEDA_OK;
-}
-
 rueda_status rueda_unix_peer_user(int fd, unsigned *out_user)
 {
     struct ucred peer;
@@ -101,31 +75,6 @@ rueda_status rueda_unix_peer_user(int fd, unsigned *out_user)
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
         return RUEDA_ERR_IO;
     *out_user = peer.uid;
-    return RUEDA_OK;
-}
-
-rueda_status rueda_unix_send(int fd, const void *buf, size_t len,
-                             size_t *out_bytes)
-{
-    ssize_t sent = send(fd, buf, len, MSG_NOSIGNAL);
-
-    *out_bytes = 0;
-    if (sent < 0)
-        return status_of_errno();
-    *out_bytes = (size_t)sent;
-    return RUEDA_OK;
-}
-
-rueda_status rueda_unix_recv(int fd, void *buf, size_t len, size_t *out_bytes)
-{
-    ssize_t got = recv(fd, buf, len, 0);
-
-    *out_bytes = 0;
-    if (got < 0)
-        return status_of_errno();
-    if (got == 0)
-        return RUEDA_ERR_PEER_LOST;
-    *out_bytes = (size_t)got;
     return RUEDA_OK;
 }
 
@@ -152,7 +101,7 @@ rueda_status rueda_unix_send_fds(int fd, const int *fds, int count)
     header->cmsg_len = CMSG_LEN(bytes);
     memcpy(CMSG_DATA(header), fds, bytes);
     if (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
-        return status_of_errno();
+        return rueda_stream_status();
     return RUEDA_OK;
 }
 
@@ -171,7 +120,7 @@ rueda_status rueda_unix_recv_fds(int fd, int *out_fds, int count)
     size_t have = 0;
 
     if (got < 0)
-        return status_of_errno();
+        return rueda_stream_status();
     if (got == 0)
         return RUEDA_ERR_PEER_LOST;
     header = CMSG_FIRSTHDR(&message);
@@ -190,12 +139,4 @@ rueda_status rueda_unix_recv_fds(int fd, int *out_fds, int count)
         close(unwanted);
     }
     return RUEDA_ERR_INVALID;
-}
-
-void rueda_fd_wait(int fd, bool for_writing, int64_t timeout_ns)
-{
-    struct pollfd one = {.fd = fd, .events = for_writing ? POLLOUT : POLLIN};
-    int64_t ms = timeout_ns > 0 ? (timeout_ns + 999999) / 1000000 : 0;
-
-    poll(&one, 1, ms > INT32_MAX ? INT32_MAX : (int)ms);
 }

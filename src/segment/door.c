@@ -14,10 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "auth/shake.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
 #include "os/process.h"
+#include "os/stream.h"
 #include "os/unix_socket.h"
 #include "segment/wire.h"
 
@@ -97,7 +99,7 @@ static void hear(struct door *door, struct caller *caller)
     int rank;
 
     if (!caller->is_proven) {
-        status = rueda_meet_shake(caller->fd, &caller->shake);
+        status = rueda_shake_step(caller->fd, &caller->shake);
         if (status == RUEDA_IN_PROGRESS)
             return;
         if (status != RUEDA_OK) {
@@ -145,7 +147,7 @@ static rueda_status answer(struct door *door, struct rueda_text *error)
     rueda_status status;
     int fd;
 
-    while ((status = rueda_unix_accept(door->listener, &fd)) == RUEDA_OK) {
+    while ((status = rueda_stream_accept(door->listener, &fd)) == RUEDA_OK) {
         struct caller *caller = NULL;
 
         for (int i = 0; i < MOST_CALLERS && caller == NULL; i++)
@@ -240,7 +242,8 @@ static rueda_status let_in(struct door *door, struct rueda_text *error)
     int rank = 0;
 
     for (rank = 1; rank < size && status == RUEDA_OK; rank++) {
-        status = rueda_meet_send(door->sockets[rank], &start, 1, deadline);
+        status =
+            rueda_stream_send_all(door->sockets[rank], &start, 1, deadline);
         if (status == RUEDA_OK)
             status = rueda_meet_send_fds(door->sockets[rank], door->fds,
                                          2 * size + 1, deadline);
@@ -258,7 +261,7 @@ static rueda_status let_in(struct door *door, struct rueda_text *error)
     rueda_fd_close(door->listener);
     door->listener = -1;
     for (rank = 1; rank < size && status == RUEDA_OK; rank++)
-        status = rueda_meet_send(door->sockets[rank], &go, 1, deadline);
+        status = rueda_stream_send_all(door->sockets[rank], &go, 1, deadline);
     if (status != RUEDA_OK)
         rueda_text_set(error, "rank %d went away while the job started",
                        rank - 1);

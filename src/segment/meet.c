@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "auth/shake.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
 #include "os/process.h"
+#include "os/stream.h"
 #include "os/unix_socket.h"
 #include "segment/door.h"
 #include "segment/segment.h"
@@ -88,7 +90,7 @@ static rueda_status prove_to_host(const struct rueda_meeting *meeting, int fd,
     status = rueda_handshake_init(&shake, RUEDA_INITIATOR, meeting->key, about,
                                   sizeof(about));
     while (status == RUEDA_OK) {
-        status = rueda_meet_shake(fd, &shake);
+        status = rueda_shake_step(fd, &shake);
         if (status != RUEDA_IN_PROGRESS)
             break;
         if (rueda_clock_ns() >= meeting->deadline_ns) {
@@ -152,7 +154,7 @@ static rueda_status enter_as_guest(const struct rueda_meeting *meeting, int fd,
     if (status == RUEDA_OK)
         status = meeting->prepare(meeting->arg, segment, error);
     if (status == RUEDA_OK) {
-        status = rueda_meet_send(fd, &ready, 1, meeting->deadline_ns);
+        status = rueda_stream_send_all(fd, &ready, 1, meeting->deadline_ns);
         if (status == RUEDA_OK)
             status = rueda_meet_recv_kind(fd, RUEDA_MEET_GO,
                                           meeting->deadline_ns, error);

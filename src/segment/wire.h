@@ -9,7 +9,6 @@
 
 #include <rueda/rueda.h>
 
-#include "auth/handshake.h"
 #include "base/text.h"
 
 #define RUEDA_MEET_START 's' /* memfd and descriptors follow */
@@ -26,14 +25,7 @@ bool rueda_meet_about_read(const void *about, size_t bytes, int *out_rank,
 /* The socket's name: "rueda-<user>-<job>". */
 void rueda_meet_name(char *out, size_t bytes, const char *job);
 
-/* One step of the handshake over fd; RUEDA_OK when it is done. */
-rueda_status rueda_meet_shake(int fd, struct rueda_handshake *shake);
-
-/* All of len bytes or an error, waiting until the deadline. */
-rueda_status rueda_meet_send(int fd, const void *buf, size_t len,
-                             int64_t deadline_ns);
-rueda_status rueda_meet_recv(int fd, void *buf, size_t len,
-                             int64_t deadline_ns);
+/* Descriptors, waiting until the deadline. */
 rueda_status rueda_meet_send_fds(int fd, const int *fds, int count,
                                  int64_t deadline_ns);
 rueda_status rueda_meet_recv_fds(int fd, int *out_fds, int count,

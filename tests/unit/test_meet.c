@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
+#include "os/stream.h"
 #include "os/thread.h"
 #include "os/unix_socket.h"
 #include "segment/meet.h"
@@ -287,8 +288,8 @@ static void *intrude(void *arg)
            rueda_clock_ns() < deadline)
         rueda_sleep_ns(MS / 10);
     if (intruder->words != NULL)
-        rueda_meet_send(intruder->fd, intruder->words, strlen(intruder->words),
-                        deadline);
+        rueda_stream_send_all(intruder->fd, intruder->words,
+                              strlen(intruder->words), deadline);
     if (!intruder->is_silent) {
         rueda_fd_close(intruder->fd);
         intruder->fd = -1;

@@ -6,6 +6,7 @@
 
 #include "os/clock.h"
 #include "os/event.h"
+#include "os/stream.h"
 #include "os/unix_socket.h"
 #include "unit/unit.h"
 
@@ -29,7 +30,7 @@ static int line_open(void **state)
     if (rueda_unix_listen(line.name, &line.listener) != RUEDA_OK ||
         rueda_unix_connect(line.name, &line.a) != RUEDA_OK)
         return -1;
-    return rueda_unix_accept(line.listener, &line.b) == RUEDA_OK ? 0 : -1;
+    return rueda_stream_accept(line.listener, &line.b) == RUEDA_OK ? 0 : -1;
 }
 
 static int line_close(void **state)
@@ -48,14 +49,14 @@ static void bytes_pass_both_ways(void **state)
     char buf[8] = "";
     size_t moved;
 
-    assert_int_equal(rueda_unix_send(line->a, "there", 6, &moved), RUEDA_OK);
+    assert_int_equal(rueda_stream_send(line->a, "there", 6, &moved), RUEDA_OK);
     assert_int_equal(moved, 6);
-    assert_int_equal(rueda_unix_recv(line->b, buf, sizeof(buf), &moved),
+    assert_int_equal(rueda_stream_recv(line->b, buf, sizeof(buf), &moved),
                      RUEDA_OK);
     assert_int_equal(moved, 6);
     assert_string_equal(buf, "there");
-    assert_int_equal(rueda_unix_send(line->b, "back", 5, &moved), RUEDA_OK);
-    assert_int_equal(rueda_unix_recv(line->a, buf, 2, &moved), RUEDA_OK);
+    assert_int_equal(rueda_stream_send(line->b, "back", 5, &moved), RUEDA_OK);
+    assert_int_equal(rueda_stream_recv(line->a, buf, 2, &moved), RUEDA_OK);
     assert_int_equal(moved, 2);
     assert_memory_equal(buf, "ba", 2);
 }
@@ -89,9 +90,10 @@ static void without_callers_accept_finds_nobody(void **state)
     struct line *line = *state;
     int fd = -7;
 
-    assert_int_equal(rueda_unix_accept(line->listener, &fd), RUEDA_IN_PROGRESS);
+    assert_int_equal(rueda_stream_accept(line->listener, &fd),
+                     RUEDA_IN_PROGRESS);
     assert_int_equal(fd, -7);
-    assert_int_equal(rueda_unix_accept(line->a, &fd), RUEDA_ERR_IO);
+    assert_int_equal(rueda_stream_accept(line->a, &fd), RUEDA_ERR_IO);
 }
 
 static void the_kernel_names_the_peers_user(void **state)
@@ -113,7 +115,7 @@ static void without_news_a_receive_is_in_progress(void **state)
     char byte;
     int fd = -7;
 
-    assert_int_equal(rueda_unix_recv(line->a, &byte, 1, &moved),
+    assert_int_equal(rueda_stream_recv(line->a, &byte, 1, &moved),
                      RUEDA_IN_PROGRESS);
     assert_int_equal(moved, 0);
     assert_int_equal(rueda_unix_recv_fds(line->a, &fd, 1), RUEDA_IN_PROGRESS);
@@ -129,7 +131,7 @@ static void a_full_socket_takes_no_more(void **state)
     int sends = 0;
 
     do
-        status = rueda_unix_send(line->a, bytes, sizeof(bytes), &moved);
+        status = rueda_stream_send(line->a, bytes, sizeof(bytes), &moved);
     while (status == RUEDA_OK && ++sends < 10000);
 
     assert_int_equal(status, RUEDA_IN_PROGRESS);
@@ -149,11 +151,11 @@ static void the_end_of_the_stream_is_a_lost_peer(void **state)
     rueda_fd_close(line->b);
     line->b = -1;
 
-    assert_int_equal(rueda_unix_recv(line->a, &byte, 1, &moved),
+    assert_int_equal(rueda_stream_recv(line->a, &byte, 1, &moved),
                      RUEDA_ERR_PEER_LOST);
     assert_int_equal(moved, 0);
     assert_int_equal(rueda_unix_recv_fds(line->a, &fd, 1), RUEDA_ERR_PEER_LOST);
-    assert_int_equal(rueda_unix_send(line->a, "x", 1, &moved),
+    assert_int_equal(rueda_stream_send(line->a, "x", 1, &moved),
                      RUEDA_ERR_PEER_LOST);
     assert_int_equal(rueda_unix_send_fds(line->a, &line->a, 1),
                      RUEDA_ERR_PEER_LOST);
@@ -211,7 +213,7 @@ static void a_wrong_number_of_descriptors_is_refused_and_closed(void **state)
     assert_int_equal(rueda_unix_recv_fds(line->b, got, 2), RUEDA_ERR_INVALID);
     assert_int_equal(rueda_unix_send_fds(line->a, sent, 3), RUEDA_OK);
     assert_int_equal(rueda_unix_recv_fds(line->b, got, 4), RUEDA_ERR_INVALID);
-    assert_int_equal(rueda_unix_send(line->a, "f", 1, &moved), RUEDA_OK);
+    assert_int_equal(rueda_stream_send(line->a, "f", 1, &moved), RUEDA_OK);
     assert_int_equal(rueda_unix_recv_fds(line->b, got, 1), RUEDA_ERR_INVALID);
 
     assert_int_equal(count_descriptors(), before);
@@ -253,7 +255,7 @@ static void a_wait_ends_with_news_or_with_the_time(void **state)
     rueda_fd_wait(line->a, false, 3 * MS);
     assert_true(rueda_clock_ns() - before >= 3 * MS);
 
-    assert_int_equal(rueda_unix_send(line->b, "x", 1, &moved), RUEDA_OK);
+    assert_int_equal(rueda_stream_send(line->b, "x", 1, &moved), RUEDA_OK);
     before = rueda_clock_ns();
     rueda_fd_wait(line->a, false, 60000 * MS);
     rueda_fd_wait(line->a, true, 60000 * MS);

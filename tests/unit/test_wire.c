@@ -2,8 +2,10 @@
 /* What the two ends of a meeting say to each other, over a socket pair. */
 #include <sys/socket.h>
 
+#include "auth/shake.h"
 #include "os/clock.h"
 #include "os/event.h"
+#include "os/stream.h"
 #include "os/unix_socket.h"
 #include "segment/wire.h"
 #include "unit/unit.h"
@@ -114,15 +116,18 @@ static void all_bytes_come_or_the_deadline(void **state)
     struct line *line = *state;
     char got[8] = "";
 
-    assert_int_equal(rueda_meet_send(line->a, "12345", 5, LATE), RUEDA_OK);
-    assert_int_equal(rueda_meet_recv(line->b, got, 3, LATE), RUEDA_OK);
+    assert_int_equal(rueda_stream_send_all(line->a, "12345", 5, LATE),
+                     RUEDA_OK);
+    assert_int_equal(rueda_stream_recv_all(line->b, got, 3, LATE), RUEDA_OK);
     assert_string_equal(got, "123");
-    assert_int_equal(rueda_meet_recv(line->b, got, 3, SOON), RUEDA_ERR_TIMEOUT);
-    assert_int_equal(rueda_meet_recv(line->b, got, 1, 0), RUEDA_ERR_TIMEOUT);
+    assert_int_equal(rueda_stream_recv_all(line->b, got, 3, SOON),
+                     RUEDA_ERR_TIMEOUT);
+    assert_int_equal(rueda_stream_recv_all(line->b, got, 1, 0),
+                     RUEDA_ERR_TIMEOUT);
     hang_up(line);
-    assert_int_equal(rueda_meet_recv(line->b, got, 1, LATE),
+    assert_int_equal(rueda_stream_recv_all(line->b, got, 1, LATE),
                      RUEDA_ERR_PEER_LOST);
-    assert_int_equal(rueda_meet_send(line->b, got, 1, LATE),
+    assert_int_equal(rueda_stream_send_all(line->b, got, 1, LATE),
                      RUEDA_ERR_PEER_LOST);
 }
 
@@ -132,7 +137,7 @@ a_peer_that_does_not_read_costs_no_more_than_the_deadline(void **state)
     static char bytes[4 << 20];
     struct line *line = *state;
 
-    assert_int_equal(rueda_meet_send(line->a, bytes, sizeof(bytes), SOON),
+    assert_int_equal(rueda_stream_send_all(line->a, bytes, sizeof(bytes), SOON),
                      RUEDA_ERR_TIMEOUT);
     assert_int_equal(rueda_meet_send_fds(line->a, &line->b, 1, SOON),
                      RUEDA_ERR_TIMEOUT);
@@ -165,7 +170,7 @@ static void descriptors_that_do_not_come_are_a_failure(void **state)
 
     assert_int_equal(rueda_meet_recv_fds(line->b, got, 2, SOON),
                      RUEDA_ERR_TIMEOUT);
-    assert_int_equal(rueda_meet_send(line->a, "f", 1, LATE), RUEDA_OK);
+    assert_int_equal(rueda_stream_send_all(line->a, "f", 1, LATE), RUEDA_OK);
     assert_int_equal(rueda_meet_recv_fds(line->b, got, 2, LATE),
                      RUEDA_ERR_INVALID);
     hang_up(line);
@@ -183,7 +188,8 @@ static rueda_status kind_of(struct line *line, const void *bytes, size_t len)
 {
     rueda_status status;
 
-    assert_int_equal(rueda_meet_send(line->a, bytes, len, LATE), RUEDA_OK);
+    assert_int_equal(rueda_stream_send_all(line->a, bytes, len, LATE),
+                     RUEDA_OK);
     hang_up(line);
     status = rueda_meet_recv_kind(line->b, RUEDA_MEET_GO, LATE, &line->words);
     if (status != RUEDA_ERR_TIMEOUT)
@@ -276,7 +282,7 @@ static void shake(struct line *line, struct rueda_handshake ends[2],
         int i = turn % 2;
 
         if (out[i] == RUEDA_IN_PROGRESS)
-            out[i] = rueda_meet_shake(fds[i], &ends[i]);
+            out[i] = rueda_shake_step(fds[i], &ends[i]);
         if (out[i] < 0)
             shutdown(fds[i], SHUT_RDWR);
     }
@@ -318,7 +324,7 @@ static void a_handshake_swallows_nothing_that_follows_it(void **state)
     assert_int_equal(size, 8);
 
     assert_int_equal(rueda_meet_send_fds(line->a, &line->a, 1, LATE), RUEDA_OK);
-    assert_int_equal(rueda_meet_shake(line->b, &ends[1]), RUEDA_OK);
+    assert_int_equal(rueda_shake_step(line->b, &ends[1]), RUEDA_OK);
     assert_int_equal(rueda_meet_recv_fds(line->b, &fd, 1, LATE), RUEDA_OK);
     close(fd);
     rueda_handshake_fini(&ends[0]);
@@ -348,9 +354,9 @@ static void who_hangs_up_during_a_handshake_is_lost(void **state)
     struct rueda_handshake ends[2];
 
     shake_init(ends, keys);
-    assert_int_equal(rueda_meet_shake(line->b, &ends[1]), RUEDA_IN_PROGRESS);
+    assert_int_equal(rueda_shake_step(line->b, &ends[1]), RUEDA_IN_PROGRESS);
     hang_up(line);
-    assert_int_equal(rueda_meet_shake(line->b, &ends[1]), RUEDA_ERR_PEER_LOST);
+    assert_int_equal(rueda_shake_step(line->b, &ends[1]), RUEDA_ERR_PEER_LOST);
     rueda_handshake_fini(&ends[0]);
     rueda_handshake_fini(&ends[1]);
 }

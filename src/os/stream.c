@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/stream.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "os/clock.h"
+
+rueda_status rueda_stream_status(void)
+{
+    switch (errno) {
+    case EAGAIN:
+    case EINTR:
+    case ECONNABORTED:
+    case ETOOMANYREFS: /* descriptors that nobody has received yet */
+        return RUEDA_IN_PROGRESS;
+    case EPIPE:
+    case ECONNRESET:
+        return RUEDA_ERR_PEER_LOST;
+    default:
+        return RUEDA_ERR_IO;
+    }
+}
+
+rueda_status rueda_stream_accept(int listener, int *out_fd)
+{
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0)
+        return rueda_stream_status();
+    *out_fd = fd;
+    return RUEDA_OK;
+}
+
+rueda_status rueda_stream_send(int fd, const void *buf, size_t len,
+                               size_t *out_bytes)
+{
+    ssize_t sent = send(fd, buf, len, MSG_NOSIGNAL);
+
+    *out_bytes = 0;
+    if (sent < 0)
+        return rueda_stream_status();
+    *out_bytes = (size_t)sent;
+    return RUEDA_OK;
+}
+
+rueda_status rueda_stream_recv(int fd, void *buf, size_t len, size_t *out_bytes)
+{
+    ssize_t got = recv(fd, buf, len, 0);
+
+    *out_bytes = 0;
+    if (got < 0)
+        return rueda_stream_status();
+    if (got == 0)
+        return RUEDA_ERR_PEER_LOST;
+    *out_bytes = (size_t)got;
+    return RUEDA_OK;
+}
+
+void rueda_fd_wait(int fd, bool for_writing, int64_t timeout_ns)
+{
+    struct pollfd one = {.fd = fd, .events = for_writing ? POLLOUT : POLLIN};
+    int64_t ms = timeout_ns > 0 ? (timeout_ns + 999999) / 1000000 : 0;
+
+    poll(&one, 1, ms > INT32_MAX ? INT32_MAX : (int)ms);
+}
+
+rueda_status rueda_stream_await(int fd, bool for_writing, int64_t deadline_ns)
+{
+    int64_t left = deadline_ns - rueda_clock_ns();
+
+    if (left <= 0)
+        return RUEDA_ERR_TIMEOUT;
+    rueda_fd_wait(fd, for_writing, left);
+    return RUEDA_OK;
+}
+
+rueda_status rueda_stream_send_all(int fd, const void *buf, size_t len,
+                                   int64_t deadline_ns)
+{
+    const char *at = buf;
+
+    while (len > 0) {
+        size_t moved;
+        rueda_status status = rueda_stream_send(fd, at, len, &moved);
+
+        at += moved;
+        len -= moved;
+        if (status == RUEDA_IN_PROGRESS)
+            status = rueda_stream_await(fd, true, deadline_ns);
+        if (status < 0)
+            return status;
+    }
+    return RUEDA_OK;
+}
+
+rueda_status rueda_stream_recv_all(int fd, void *buf, size_t len,
+                                   int64_t deadline_ns)
+{
+    char *at = buf;
+
+    while (len > 0) {
+        size_t moved;
+        rueda_status status = rueda_stream_recv(fd, at, len, &moved);
+
+        at += moved;
+        len -= moved;
+        if (status == RUEDA_IN_PROGRESS)
+            status = rueda_stream_await(fd, false, deadline_ns);
+        if (status < 0)
+            return status;
+    }
+    return RUEDA_OK;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bytes through stream sockets of any kind, without blocking. Functions that
+ * return RUEDA_ERR_IO leave the cause in errno.
+ */
+#ifndef RUEDA_OS_STREAM_H
+#define RUEDA_OS_STREAM_H
+
+#include <rueda/rueda.h>
+
+/* RUEDA_IN_PROGRESS: nobody waits. */
+rueda_status rueda_stream_accept(int listener, int *out_fd);
+
+/*
+ * Send or receive some of len bytes, len > 0. *out_bytes is how many; 0 with
+ * RUEDA_IN_PROGRESS if none can move now. The end of the stream is
+ * RUEDA_ERR_PEER_LOST.
+ */
+rueda_status rueda_stream_send(int fd, const void *buf, size_t len,
+                               size_t *out_bytes);
+rueda_status rueda_stream_recv(int fd, void *buf, size_t len,
+                               size_t *out_bytes);
+
+/* Wait until fd can be read (or written), or the time is over; a negative time
+ * is over. */
+void rueda_fd_wait(int fd, bool for_writing, int64_t timeout_ns);
+
+/* The same until the deadline; RUEDA_ERR_TIMEOUT once it has passed. */
+rueda_status rueda_stream_await(int fd, bool for_writing, int64_t deadline_ns);
+
+/* All of len bytes or an error, waiting until the deadline. */
+rueda_status rueda_stream_send_all(int fd, const void *buf, size_t len,
+                                   int64_t deadline_ns);
+rueda_status rueda_stream_recv_all(int fd, void *buf, size_t len,
+                                   int64_t deadline_ns);
+
+/* What errno means after a call on a stream: RUEDA_IN_PROGRESS if it may work
+ * later, RUEDA_ERR_PEER_LOST, or RUEDA_ERR_IO. */
+rueda_status rueda_stream_status(void);
+
+#endif /* RUEDA_OS_STREAM_H */
