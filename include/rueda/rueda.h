@@ -179,6 +179,14 @@ RUEDA_API int rueda_rank(const rueda_ctx *ctx);
 RUEDA_API int rueda_size(const rueda_ctx *ctx);
 
 /*
+ * Say that this rank cannot go on, and why, such as the text of an exception.
+ * Its operations end with RUEDA_ERR_CANCELLED; those of ranks that need it end
+ * with RUEDA_ERR_PEER_LOST, and `why` is part of their words. Only the first
+ * failure of a context counts. Returns at once.
+ */
+RUEDA_API void rueda_fail(rueda_ctx *ctx, const char *why);
+
+/*
  * The words of the first failure of this context: who, where, why. Empty
  * while all is well. Valid until rueda_shutdown().
  */

@@ -201,6 +201,12 @@ int rueda_size(const rueda_ctx *ctx)
     return ctx->job->size;
 }
 
+void rueda_fail(rueda_ctx *ctx, const char *why)
+{
+    if (!atomic_load(&ctx->is_forked))
+        rueda_engine_abort(&ctx->engine, why != NULL ? why : "no reason given");
+}
+
 const char *rueda_error(const rueda_ctx *ctx)
 {
     if (atomic_load(&ctx->is_forked))

@@ -10,8 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define RUEDA_TEXT_BYTES 1024
+
 struct rueda_text {
-    char chars[512];
+    char chars[RUEDA_TEXT_BYTES];
 };
 
 static inline bool rueda_text_is_empty(const struct rueda_text *text)

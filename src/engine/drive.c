@@ -37,6 +37,14 @@ static bool take(struct rueda_engine *engine)
            atomic_compare_exchange_strong(&engine->token, &free, 1);
 }
 
+/* Whoever holds the token may sleep. */
+static void wake_holder(struct rueda_engine *engine)
+{
+    struct rueda_segment *segment = engine->job->segment;
+
+    rueda_segment_notify(segment, segment->me);
+}
+
 static void tell_thread(struct rueda_engine *engine)
 {
     pthread_mutex_lock(&engine->lock);
@@ -196,7 +204,7 @@ rueda_status rueda_engine_wait(struct rueda_engine *engine, struct rueda_op *op,
                 /* The background thread may sleep: it should let go. */
                 has_waited = true;
                 atomic_fetch_add(&engine->callers, 1);
-                rueda_segment_notify(engine->job->segment, engine->job->rank);
+                wake_holder(engine);
             }
             park(engine, op, deadline_ns);
         }
@@ -257,7 +265,14 @@ void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
     pthread_cond_signal(&engine->work);
     pthread_mutex_unlock(&engine->lock);
     /* A holder that sleeps looks at the queue when it wakes. */
-    rueda_segment_notify(engine->job->segment, engine->job->rank);
+    wake_holder(engine);
+}
+
+void rueda_engine_abort(struct rueda_engine *engine, const char *why)
+{
+    rueda_engine_blame(engine, RUEDA_ERR_CANCELLED, why);
+    wake_holder(engine);
+    tell_thread(engine);
 }
 
 /* ---- Life ---------------------------------------------------------------- */
@@ -266,10 +281,10 @@ void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
 static void set_patience(struct rueda_engine *engine)
 {
     const struct rueda_config *config = &engine->job->config;
-    bool is_crowded =
-        rueda_segment_cpus(engine->job->segment) < engine->job->size;
+    const struct rueda_segment *segment = engine->job->segment;
+    bool is_crowded = rueda_segment_cpus(segment) < segment->size;
     double quota = rueda_machine_cpu_quota();
-    bool is_tight = quota > 0 && quota < engine->job->size;
+    bool is_tight = quota > 0 && quota < segment->size;
 
     engine->spin_ns = is_crowded || is_tight ? 0 : SPIN_NS;
     engine->yield_ns = is_tight ? 0 : is_crowded ? YIELD_CROWDED_NS : YIELD_NS;
@@ -338,14 +353,10 @@ void rueda_engine_fini(struct rueda_engine *engine)
     if (has_thread) {
         /* It lets go of the token for a caller, and we are one. */
         atomic_fetch_add(&engine->callers, 1);
-        rueda_segment_notify(engine->job->segment, engine->job->rank);
+        wake_holder(engine);
         rueda_thread_join(engine->thread);
     }
-    if (rueda_op_peek(&engine->queue) != NULL) {
-        rueda_text_set(&engine->error, "the context was shut down");
-        atomic_store(&engine->failed, RUEDA_ERR_CLOSED);
-        rueda_engine_fail(engine, RUEDA_ERR_CLOSED);
-    }
+    rueda_engine_end(engine, RUEDA_ERR_CLOSED, "the context was shut down");
     pthread_cond_destroy(&engine->changed);
     pthread_cond_destroy(&engine->work);
     pthread_mutex_destroy(&engine->lock);

@@ -8,6 +8,7 @@
 
 #include "base/fence.h"
 #include "base/log.h"
+#include "os/clock.h"
 #include "trace/flight.h"
 
 /* The other kinds do not write their input, not even in place. */
@@ -107,16 +108,34 @@ static void finish(struct rueda_engine *engine, rueda_status status)
     deliver(engine, op, status);
 }
 
-void rueda_engine_fail(struct rueda_engine *engine, rueda_status status)
+/* Whoever is first writes the words; the others find them. */
+static bool keep_first(struct rueda_engine *engine, rueda_status status,
+                       const char *why)
+{
+    if (atomic_exchange(&engine->is_failing, true))
+        return false;
+    rueda_text_set(&engine->error, "%s", why);
+    atomic_store(&engine->failed, status);
+    return true;
+}
+
+void rueda_engine_blame(struct rueda_engine *engine, rueda_status status,
+                        const char *why)
+{
+    if (!keep_first(engine, status, why))
+        return;
+    log_error("%s", why);
+    rueda_segment_fail(engine->job->segment, why);
+}
+
+void rueda_engine_end(struct rueda_engine *engine, rueda_status status,
+                      const char *why)
 {
     struct rueda_op *op;
 
-    if (atomic_load(&engine->failed) == RUEDA_OK) {
-        rueda_text_set(&engine->error, "%s", rueda_status_str(status));
-        log_error("%s", engine->error.chars);
-        atomic_store(&engine->failed, status);
-        rueda_segment_fail(engine->job->segment);
-    }
+    keep_first(engine, status, why);
+    while (atomic_load(&engine->failed) == RUEDA_OK)
+        rueda_yield(); /* another thread is writing its words */
     status = (rueda_status)atomic_load(&engine->failed);
     if (engine->running != NULL)
         finish(engine, status);
@@ -124,23 +143,29 @@ void rueda_engine_fail(struct rueda_engine *engine, rueda_status status)
         deliver(engine, op, status);
 }
 
+static void fail(struct rueda_engine *engine, rueda_status status,
+                 const char *why)
+{
+    rueda_engine_blame(engine, status, why);
+    rueda_engine_end(engine, status, why);
+}
+
 void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer)
 {
     struct rueda_segment *segment = engine->job->segment;
-    struct rueda_text gone = {{0}};
+    struct rueda_text why = {{0}};
     int first;
 
     rueda_segment_watch(segment);
-    first = rueda_segment_first_gone(segment, &gone);
+    first = rueda_segment_first_gone(segment, &why);
     if (first < 0)
-        rueda_text_set(&gone, "the connection with rank %d is lost", peer);
-    rueda_text_set(&engine->error, "%s while rank %d was in %s number %llu",
-                   gone.chars, engine->job->rank,
-                   rueda_kind_str(engine->task.coll.kind),
+        rueda_text_set(&why, "the connection with rank %d is lost", peer);
+    rueda_text_add(&why, " while rank %d was in %s number %llu",
+                   engine->job->rank, rueda_kind_str(engine->task.coll.kind),
                    (unsigned long long)engine->task.tag.sequence);
     if (first >= 0)
-        rueda_flight_tell(segment, first, &engine->error);
-    rueda_engine_fail(engine, RUEDA_ERR_PEER_LOST);
+        rueda_flight_tell(segment, first, &why);
+    fail(engine, RUEDA_ERR_PEER_LOST, why.chars);
 }
 
 /*
@@ -162,7 +187,7 @@ bool engine_turn(struct rueda_engine *engine)
     if (op == NULL)
         return false;
     if (atomic_load_explicit(&engine->failed, memory_order_relaxed) < 0) {
-        rueda_engine_fail(engine, RUEDA_ERR_CLOSED);
+        rueda_engine_end(engine, RUEDA_ERR_CLOSED, "");
         return true;
     }
     moves = task->moves;
@@ -171,7 +196,7 @@ bool engine_turn(struct rueda_engine *engine)
     if (status == RUEDA_ERR_PEER_LOST)
         rueda_engine_fail_by_peer(engine, peer);
     else if (status < 0)
-        rueda_engine_fail(engine, status);
+        fail(engine, status, rueda_status_str(status));
     else if (status == RUEDA_OK)
         finish(engine, RUEDA_OK);
     has_moved = is_first || status != RUEDA_IN_PROGRESS ||

@@ -40,8 +40,9 @@ struct rueda_engine {
     int64_t yield_ns;
     int64_t busy_until_ns; /* other work is on my core: do not yield to it */
 
-    atomic_int failed; /* rueda_status; error is written before it */
+    atomic_bool is_failing; /* somebody is writing: */
     struct rueda_text error;
+    atomic_int failed; /* rueda_status, once error is written */
 
     /* The token, and those who wait for it or for the holder's deliveries. */
     atomic_int token;
@@ -83,11 +84,22 @@ rueda_status rueda_engine_wait(struct rueda_engine *engine, struct rueda_op *op,
 /* One turn; true if anything moved. Only by the holder of the token. */
 bool engine_turn(struct rueda_engine *engine);
 
-/* Fail for good: the words are kept if they are the first. Only by the holder
- * of the token. */
-void rueda_engine_fail(struct rueda_engine *engine, rueda_status status);
+/*
+ * Fail for good, if nothing has failed before: keep why, log it, and tell the
+ * other ranks. Any thread; operations end at the holder's next turn.
+ */
+void rueda_engine_blame(struct rueda_engine *engine, rueda_status status,
+                        const char *why);
 
-/* The same, with RUEDA_ERR_PEER_LOST and words that say who is gone; peer is
+/* The same, and see to it that there is a next turn. */
+void rueda_engine_abort(struct rueda_engine *engine, const char *why);
+
+/* Fail for good, without telling anybody: end all operations with the status of
+ * the first failure, or this one. Only by the holder of the token. */
+void rueda_engine_end(struct rueda_engine *engine, rueda_status status,
+                      const char *why);
+
+/* Fail with RUEDA_ERR_PEER_LOST and words that say who is gone; peer is
  * whose connection was lost, if nobody is found. An operation is running. */
 void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer);
 

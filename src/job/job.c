@@ -88,11 +88,11 @@ static rueda_status agree(const struct rueda_config *config,
 static rueda_status prepare(void *arg, struct rueda_segment *segment,
                             struct rueda_text *error)
 {
-    struct rueda_member *me = &segment->members[segment->rank];
-    size_t after = (size_t)(segment->size - segment->rank - 1);
+    struct rueda_member *me = &segment->members[segment->me];
+    size_t after = (size_t)(segment->size - segment->me - 1);
     rueda_status status = RUEDA_OK;
 
-    if (segment->rank == 0)
+    if (segment->me == 0)
         status = agree(arg, segment, error);
     if (status == RUEDA_OK)
         status = rueda_segment_reserve(segment, after * rueda_shm_pair_bytes(),

@@ -151,8 +151,13 @@ static void view_free(struct rueda_segment *segment)
     free(segment);
 }
 
+static struct rueda_member *members_of(const struct rueda_mapping *mapping)
+{
+    return (struct rueda_member *)((char *)mapping->base + RUEDA_PAGE_BYTES);
+}
+
 /* A view of a mapping by one member, without descriptors as yet. */
-static struct rueda_segment *view_new(struct rueda_mapping *mapping, int rank,
+static struct rueda_segment *view_new(struct rueda_mapping *mapping, int me,
                                       int size, struct rueda_text *error)
 {
     struct rueda_segment *segment = calloc(1, sizeof(*segment));
@@ -162,21 +167,20 @@ static struct rueda_segment *view_new(struct rueda_mapping *mapping, int rank,
         rueda_text_set(error, "no memory for a view of the segment");
         return NULL;
     }
-    segment->rank = rank;
+    segment->me = me;
     segment->size = size;
     segment->mapping = mapping;
     segment->base = mapping->base;
     segment->bytes = mapping->bytes;
     segment->agreement = &head->agreement;
-    segment->members =
-        (struct rueda_member *)(segment->base + RUEDA_PAGE_BYTES);
+    segment->members = members_of(mapping);
     segment->flights = segment->base + flights_begin(size);
     segment->poller = -1;
     segment->doorbells = fd_list_new(size);
     segment->pidfds = fd_list_new(size);
     segment->dead = calloc((size_t)size, sizeof(bool));
     segment->heap =
-        rueda_heap_new(ranges_begin(size) + (uint64_t)rank * range_bytes(size),
+        rueda_heap_new(ranges_begin(size) + (uint64_t)me * range_bytes(size),
                        range_bytes(size));
     if (segment->doorbells == NULL || segment->pidfds == NULL ||
         segment->dead == NULL || segment->heap == NULL) {
@@ -235,6 +239,8 @@ static rueda_status mapping_make(int size, int inherited,
     memcpy(head->magic, magic_text, sizeof(head->magic));
     head->size = (uint32_t)size;
     head->range_bytes = range_bytes(size);
+    for (int i = 0; i < size; i++)
+        members_of(mapping)[i].rank = i;
     if (rueda_random_fill(head->nonce, sizeof(head->nonce)) != RUEDA_OK) {
         rueda_text_set(error, "no random numbers: %s", strerror(errno));
         mapping_release(mapping);
@@ -306,14 +312,14 @@ rueda_status rueda_segment_enter(struct rueda_segment *segment,
                                  const int *doorbells, const int *pidfds,
                                  struct rueda_text *error)
 {
-    struct rueda_member *me = &segment->members[segment->rank];
+    struct rueda_member *me = &segment->members[segment->me];
     rueda_status status;
 
     memcpy(segment->doorbells, doorbells, (size_t)segment->size * sizeof(int));
     memcpy(segment->pidfds, pidfds, (size_t)segment->size * sizeof(int));
     status = rueda_poller_open(&segment->poller);
     for (int i = 0; i < segment->size && status == RUEDA_OK; i++) {
-        if (i == segment->rank)
+        if (i == segment->me)
             status =
                 rueda_poller_add(segment->poller, doorbells[i], (uint32_t)i);
         else if (pidfds[i] >= 0)
@@ -393,7 +399,7 @@ static void close_descriptors(struct rueda_segment *segment)
 /* Say that I am gone in this way, and in which order I went. */
 static void depart(struct rueda_segment *segment, enum rueda_presence how)
 {
-    struct rueda_member *me = &segment->members[segment->rank];
+    struct rueda_member *me = &segment->members[segment->me];
     struct head *head = (struct head *)segment->base;
     unsigned order;
 
@@ -405,8 +411,11 @@ static void depart(struct rueda_segment *segment, enum rueda_presence how)
     atomic_store_explicit(&me->presence, how, memory_order_release);
 }
 
-void rueda_segment_fail(struct rueda_segment *segment)
+void rueda_segment_fail(struct rueda_segment *segment, const char *why)
 {
+    struct rueda_text *failure = &segment->members[segment->me].failure;
+
+    rueda_text_set(failure, "%s", why);
     depart(segment, RUEDA_FAILED);
     rueda_segment_notify_all(segment);
 }
@@ -460,20 +469,20 @@ void rueda_segment_notify_all(struct rueda_segment *segment)
 {
     rueda_fence();
     for (int i = 0; i < segment->size; i++)
-        if (i != segment->rank)
+        if (i != segment->me)
             ring_if_asleep(segment, i);
 }
 
 void rueda_segment_arm(struct rueda_segment *segment)
 {
-    atomic_store_explicit(&segment->members[segment->rank].sleeping, 1,
+    atomic_store_explicit(&segment->members[segment->me].sleeping, 1,
                           memory_order_relaxed);
     rueda_fence();
 }
 
 void rueda_segment_disarm(struct rueda_segment *segment)
 {
-    atomic_store_explicit(&segment->members[segment->rank].sleeping, 0,
+    atomic_store_explicit(&segment->members[segment->me].sleeping, 0,
                           memory_order_relaxed);
 }
 
@@ -485,7 +494,7 @@ static void look(struct rueda_segment *segment, int64_t timeout_ns)
     for (int i = 0; i < found; i++) {
         int member = (int)numbers[i];
 
-        if (member == segment->rank) {
+        if (member == segment->me) {
             rueda_doorbell_clear(segment->doorbells[member]);
         } else {
             segment->dead[member] = true;
@@ -522,7 +531,7 @@ bool rueda_segment_has_gone(const struct rueda_segment *segment,
                             bool counts_left)
 {
     for (int i = 0; i < segment->size; i++)
-        if (i != segment->rank && rueda_segment_is_gone(segment, i) &&
+        if (i != segment->me && rueda_segment_is_gone(segment, i) &&
             (counts_left || presence_of(segment, i) != RUEDA_LEFT))
             return true;
     return false;
@@ -549,22 +558,31 @@ int rueda_segment_first_gone(const struct rueda_segment *segment,
     int first = -1;
 
     for (int i = 0; i < segment->size; i++)
-        if (i != segment->rank && rueda_segment_is_gone(segment, i) &&
+        if (i != segment->me && rueda_segment_is_gone(segment, i) &&
             (first < 0 || is_before(segment, i, first)))
             first = i;
     if (first < 0)
         return -1;
     member = &segment->members[first];
     presence = presence_of(segment, first);
-    rueda_text_set(out_words, "rank %d (pid %d on host %.*s) %s", first,
-                   (int)member->pid, RUEDA_HOST_BYTES, member->host,
+    rueda_text_set(out_words, "rank %d (pid %d on host %.*s) %s",
+                   (int)member->rank, (int)member->pid, RUEDA_HOST_BYTES,
+                   member->host,
                    presence == RUEDA_LEFT     ? "shut down"
-                   : presence == RUEDA_FAILED ? "failed"
+                   : presence == RUEDA_FAILED ? "failed: "
                                               : "died");
+    if (presence == RUEDA_FAILED)
+        rueda_text_add(out_words, "%.*s", RUEDA_TEXT_BYTES / 2,
+                       member->failure.chars);
     return first;
 }
 
 /* ---- Memory ---------------------------------------------------------- */
+
+static int rank_of(const struct rueda_segment *segment)
+{
+    return segment->members[segment->me].rank;
+}
 
 /* Pages that are still to be touched by others count as if they were free, so
  * a margin is left for them. */
@@ -582,7 +600,7 @@ rueda_status rueda_segment_alloc(struct rueda_segment *segment, size_t bytes,
                        "rank %d asks for %zu MiB of shared memory and %zu MiB "
                        "are left in this machine or its cgroup; ask for less, "
                        "or raise the limit",
-                       segment->rank, bytes >> 20, available >> 20);
+                       rank_of(segment), bytes >> 20, available >> 20);
         return RUEDA_ERR_LIMIT;
     }
     status = rueda_segment_reserve(segment, bytes, &offset, error);
@@ -602,7 +620,7 @@ rueda_status rueda_segment_reserve(struct rueda_segment *segment, size_t bytes,
         rueda_text_set(error,
                        "rank %d asks for %zu MiB of shared memory, more than "
                        "its part of the segment has left",
-                       segment->rank, bytes >> 20);
+                       rank_of(segment), bytes >> 20);
     return status;
 }
 

@@ -49,10 +49,12 @@ struct rueda_member {
     _Alignas(128) atomic_uint sleeping;
     atomic_uint presence;
     atomic_uint departure; /* its place among those that failed or left, or 0 */
+    int32_t rank;          /* in the job */
     int32_t pid;
     char host[RUEDA_HOST_BYTES];
-    struct rueda_cpus cpus; /* that it may run on */
-    uint64_t pairs_offset;  /* of its channels with members after it */
+    struct rueda_text failure; /* why it failed, in its own words */
+    struct rueda_cpus cpus;    /* that it may run on */
+    uint64_t pairs_offset;     /* of its channels with members after it */
 };
 
 /* What the first member decides for all, before the others can look. */
@@ -64,7 +66,8 @@ struct rueda_agreement {
 };
 
 struct rueda_segment {
-    int rank;
+    int me; /* my place among the members, which is not my rank in the job if
+               that has other hosts */
     int size;
     char *base;   /* where the memfd is mapped here */
     size_t bytes; /* of the whole mapping */
@@ -149,16 +152,16 @@ bool rueda_segment_is_gone(const struct rueda_segment *segment, int member);
 bool rueda_segment_has_gone(const struct rueda_segment *segment,
                             bool counts_left);
 
-/* My context has failed: say so in my line and wake everybody, as they may
- * wait for me. */
-void rueda_segment_fail(struct rueda_segment *segment);
+/* My context has failed: say so and why in my line and wake everybody, as they
+ * may wait for me. Once; any thread. */
+void rueda_segment_fail(struct rueda_segment *segment, const char *why);
 
 /* Learn of deaths without waiting. */
 void rueda_segment_watch(struct rueda_segment *segment);
 
 /* The member to blame, or -1 if nobody is gone; says how in words: "rank 3 (pid
- * 71 on host a) died". Who died comes first, then who failed or left before
- * others did, perhaps because of it. */
+ * 71 on host a) died", or failed, with why. Who died comes first, then who
+ * failed or left before others did, perhaps because of it. */
 int rueda_segment_first_gone(const struct rueda_segment *segment,
                              struct rueda_text *out_words);
 

@@ -22,7 +22,7 @@ void rueda_slab_init(struct rueda_slab *slab, struct rueda_segment *segment,
 {
     memset(slab, 0, sizeof(*slab));
     slab->segment = segment;
-    slab->rank = segment->rank;
+    slab->rank = segment->me;
     slab->size = segment->size;
     slab->lines = at;
     slab->rings = (char *)at + lines_bytes(segment->size);

@@ -34,7 +34,7 @@ static struct flight *flight_of(const struct rueda_segment *segment, int member)
 void rueda_flight_note(struct rueda_segment *segment,
                        const struct rueda_flight_event *event)
 {
-    struct flight *flight = flight_of(segment, segment->rank);
+    struct flight *flight = flight_of(segment, segment->me);
     uint64_t count = LOAD(flight->count);
     struct record *record = &flight->records[count % RECORDS];
 

@@ -60,6 +60,17 @@ static void shut_down(struct party *me)
     _exit(0);
 }
 
+/* As a program does that ends by an exception. */
+static void say_why_and_exit(struct party *me)
+{
+    *time_of_death(me) = party_now_ms();
+    rueda_fail(me->ctx, "ValueError: the loss is NaN");
+    if (rueda_barrier(me->ctx) != RUEDA_ERR_CANCELLED ||
+        strcmp(rueda_error(me->ctx), "ValueError: the loss is NaN") != 0)
+        party_says(me, "its own words are \"%s\"", rueda_error(me->ctx));
+    _exit(3);
+}
+
 /* ---- The others ------------------------------------------------------ */
 
 /* After a failure: who is named, how soon it came, and what comes after. */
@@ -212,6 +223,49 @@ static void a_rank_that_shut_down_is_named_as_such(void **state)
     }
 }
 
+/* Another thread of the failing rank waits in an operation meanwhile. */
+static void *fail_soon(void *arg)
+{
+    struct party *me = arg;
+
+    party_sleep_ms(50);
+    rueda_fail(me->ctx, "told by another thread");
+    rueda_fail(me->ctx, "and again");
+    return NULL;
+}
+
+static int failed_while_waiting(struct party *me)
+{
+    float numbers[3] = {0};
+    rueda_status status;
+    pthread_t other;
+
+    if (me->rank == VICTIM)
+        pthread_create(&other, NULL, fail_soon, me);
+    else
+        party_sleep_ms(200);
+    status =
+        rueda_allreduce(me->ctx, numbers, numbers, 3, RUEDA_FLOAT32, RUEDA_SUM);
+    if (me->rank == VICTIM)
+        pthread_join(other, NULL);
+    else if (status == RUEDA_OK) /* it had done its part in that one */
+        status = rueda_barrier(me->ctx);
+    if (party_expect(me, status,
+                     me->rank == VICTIM ? RUEDA_ERR_CANCELLED
+                                        : RUEDA_ERR_PEER_LOST,
+                     "after the failure") != 0)
+        return 1;
+    if (strstr(rueda_error(me->ctx), "told by another thread") == NULL)
+        return party_says(me, "said \"%s\"", rueda_error(me->ctx));
+    party_sleep_ms(300);
+    return 0;
+}
+
+static void a_failure_ends_what_other_threads_wait_for(void **state)
+{
+    party_run(*state, RANKS, failed_while_waiting, NULL);
+}
+
 /* ---- Blame ----------------------------------------------------------- */
 
 /* Those who see the death leave at once, and some see it later. */
@@ -236,6 +290,20 @@ static void those_who_left_because_of_a_death_are_not_blamed(void **state)
     struct plan plan = plan_for(RUEDA_BARRIER, 0);
 
     run_plan(*state, late_to_see, &plan, PROCESS_SIGNAL - SIGKILL);
+}
+
+static void the_words_of_a_failure_reach_all(void **state)
+{
+    struct plan few = plan_for(RUEDA_ALLREDUCE, 4);
+    struct plan many = plan_for(RUEDA_ALLGATHER, 500000);
+
+    few.how = "failed: ValueError: the loss is NaN while rank";
+    few.go = say_why_and_exit;
+    many.how = few.how;
+    many.go = few.go;
+    run_plan(*state, blocked, &few, 3);
+    run_plan(*state, blocked, &many, 3);
+    run_plan(*state, late_to_see, &few, 3);
 }
 
 /* In a ring of messages most ranks have no dealings with the victim, only with
@@ -328,6 +396,8 @@ int main(void)
         PARTY_IN_PROCESSES(an_exit_without_shutdown_counts_as_death),
         PARTY_IN_PROCESSES(a_rank_that_shut_down_is_named_as_such),
         PARTY_IN_PROCESSES(those_who_left_because_of_a_death_are_not_blamed),
+        PARTY_IN_PROCESSES(the_words_of_a_failure_reach_all),
+        PARTY_EVERYWHERE(a_failure_ends_what_other_threads_wait_for),
         PARTY_EVERYWHERE(a_failure_spreads_to_those_who_wait_for_the_failed),
         PARTY_IN_PROCESSES(
             a_rank_that_is_stopped_for_five_seconds_is_waited_for),

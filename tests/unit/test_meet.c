@@ -40,10 +40,9 @@ static rueda_status prepare(void *arg, struct rueda_segment *segment,
 {
     (void)arg;
     (void)error;
-    if (segment->rank == 0)
+    if (segment->me == 0)
         segment->agreement->slab_offset = 4321;
-    segment->members[segment->rank].pairs_offset =
-        100 + (uint64_t)segment->rank;
+    segment->members[segment->me].pairs_offset = 100 + (uint64_t)segment->me;
     return RUEDA_OK;
 }
 
@@ -51,7 +50,7 @@ static rueda_status prepare_badly(void *arg, struct rueda_segment *segment,
                                   struct rueda_text *error)
 {
     (void)arg;
-    rueda_text_set(error, "rank %d has no mind to", segment->rank);
+    rueda_text_set(error, "rank %d has no mind to", segment->me);
     return RUEDA_ERR_LIMIT;
 }
 

@@ -195,11 +195,11 @@ static void who_was_gone_first_is_named(void **state)
 
     assert_false(rueda_segment_has_gone(views->of[0], true));
     rueda_segment_arm(views->of[0]);
-    rueda_segment_fail(views->of[2]);
+    rueda_segment_fail(views->of[2], "no more paper");
     assert_true(wait_of(views->of[0], 20 * SECOND) < 10 * SECOND);
     assert_true(rueda_segment_has_gone(views->of[0], false));
     assert_int_equal(rueda_segment_first_gone(views->of[0], &failed), 2);
-    assert_non_null(strstr(failed.chars, ") failed"));
+    assert_non_null(strstr(failed.chars, ") failed: no more paper"));
 
     rueda_segment_close(views->of[1]);
     views->of[1] = NULL;
@@ -211,7 +211,7 @@ static void who_died_is_named_before_all_others(void **state)
     struct views *views = *state;
     struct rueda_text words = {{0}};
 
-    rueda_segment_fail(views->of[1]);
+    rueda_segment_fail(views->of[1], "no more ink");
     views->of[0]->dead[2] = true; /* as its pidfd would tell */
     assert_int_equal(rueda_segment_first_gone(views->of[0], &words), 2);
     assert_non_null(strstr(words.chars, ") died"));
