@@ -34,6 +34,8 @@
 
 #include <string.h>
 
+#include "os/clock.h"
+
 _Static_assert(sizeof(struct rueda_direct) <= RUEDA_TASK_STATE_BYTES,
                "the state of a task is too small");
 
@@ -47,6 +49,9 @@ _Static_assert(sizeof(struct rueda_direct) <= RUEDA_TASK_STATE_BYTES,
 
 /* Two blocks overlap better than one, unless they become too short. */
 #define SPLIT_BYTES ((size_t)64 << 10)
+
+/* Shorter blocks are waited for rather than copied: they stay in cache. */
+#define STREAM_BYTES ((size_t)16 << 10)
 
 static size_t small_bytes(int size)
 {
@@ -99,6 +104,35 @@ static rueda_status start_tiny(struct rueda_direct *direct)
 
 /* ---- Blocks ----------------------------------------------------------- */
 
+/*
+ * Do one step with block i, and see how long it takes if it is a trial of ways
+ * to write. Where only root writes, nobody sees both sides of it; in an
+ * alltoall nobody knows how much is in a block.
+ */
+static void act(struct rueda_direct *direct, uint64_t i,
+                void (*step)(const struct rueda_direct *direct, uint64_t i))
+{
+    struct rueda_trial *trial = &direct->slab->trial;
+    uint64_t block = direct->before + i;
+    int64_t began;
+
+    if (!direct->is_tried || !rueda_trial_is_on(block) ||
+        direct->shape->is_from_root || direct->shape->needs_notice) {
+        step(direct, i);
+        return;
+    }
+    if (step == direct->shape->publish)
+        rueda_trial_begin(trial, block,
+                          rueda_part(direct->shape->bytes(direct),
+                                     i * direct->block_bytes,
+                                     direct->block_bytes));
+    began = rueda_clock_ns();
+    step(direct, i);
+    rueda_trial_spend(trial, block, rueda_clock_ns() - began);
+    if (step == direct->shape->fetch)
+        rueda_trial_end(trial, block);
+}
+
 /* Has everybody fetched what was in these cells the last time round? */
 static bool may_write(struct rueda_direct *direct, uint64_t block)
 {
@@ -118,7 +152,7 @@ static bool publish_step(struct rueda_direct *direct)
     if (!may_write(direct, block))
         return false;
     if (!shape->is_from_root || direct->coll->root == direct->slab->rank)
-        shape->publish(direct, direct->turn);
+        act(direct, direct->turn, shape->publish);
     rueda_slab_post(direct->slab, block);
     return true;
 }
@@ -133,7 +167,7 @@ static bool reduce_step(struct rueda_direct *direct)
         return true;
     if (!rueda_slab_all_posted(direct->slab, block))
         return false;
-    direct->shape->reduce(direct, i);
+    act(direct, i, direct->shape->reduce);
     rueda_slab_post_reduced(direct->slab, block);
     return true;
 }
@@ -155,7 +189,7 @@ static bool fetch_step(struct rueda_direct *direct)
         return true;
     if (!is_complete(direct, rueda_direct_block(direct, i)))
         return false;
-    direct->shape->fetch(direct, i);
+    act(direct, i, direct->shape->fetch);
     return true;
 }
 
@@ -184,6 +218,10 @@ static rueda_status start_blocks(struct rueda_task *task, uint64_t blocks)
 
     direct->mode = RUEDA_DIRECT_BLOCKS;
     direct->blocks = blocks;
+    direct->is_tried = direct->block_bytes >= STREAM_BYTES;
+    direct->before = direct->slab->trial.blocks;
+    if (direct->is_tried)
+        direct->slab->trial.blocks += blocks;
     direct->slab->next = rueda_direct_block(direct, blocks);
     return progress_blocks(task);
 }

@@ -7,6 +7,8 @@
 #ifndef RUEDA_ALGO_DIRECT_H
 #define RUEDA_ALGO_DIRECT_H
 
+#include <string.h>
+
 #include "algo/algo.h"
 #include "algo/chunk.h"
 #include "segment/slab.h"
@@ -63,8 +65,10 @@ struct rueda_direct {
     uint64_t cells;     /* of every block */
     size_t block_bytes; /* the same in bytes */
     uint64_t blocks;
-    uint64_t turn; /* publishes block turn, reduces turn-1, fetches turn-2 */
-    int step;      /* within the turn: publish, reduce, fetch */
+    bool is_tried;   /* its blocks count in the slab's trial, */
+    uint64_t before; /* after so many */
+    uint64_t turn;   /* publishes block turn, reduces turn-1, fetches turn-2 */
+    int step;        /* within the turn: publish, reduce, fetch */
     size_t chunk_bytes; /* of one member's part in a block, for pieces */
 };
 
@@ -97,6 +101,18 @@ static inline char *rueda_direct_at(const struct rueda_direct *direct,
                                     int member, uint64_t i)
 {
     return rueda_slab_at(direct->slab, member, rueda_direct_block(direct, i));
+}
+
+/* Write to my part of block i, which others are going to read. */
+static inline void rueda_direct_write(const struct rueda_direct *direct,
+                                      uint64_t i, void *dst, const void *src,
+                                      size_t bytes)
+{
+    if (direct->is_tried && rueda_trial_way(&direct->slab->trial,
+                                            direct->before + i) == RUEDA_STREAM)
+        rueda_host_stream(dst, src, bytes);
+    else
+        memcpy(dst, src, bytes);
 }
 
 /* The bytes of piece i, and of all before it; counts is one of the operation's

@@ -26,9 +26,10 @@ static void broadcast_publish(const struct rueda_direct *direct, uint64_t i)
     size_t most = direct->block_bytes;
     size_t begin = i * most;
 
-    memcpy(rueda_direct_at(direct, direct->slab->rank, i),
-           (const char *)direct->coll->send + begin,
-           rueda_part(broadcast_bytes(direct), begin, most));
+    rueda_direct_write(direct, i,
+                       rueda_direct_at(direct, direct->slab->rank, i),
+                       (const char *)direct->coll->send + begin,
+                       rueda_part(broadcast_bytes(direct), begin, most));
 }
 
 static void broadcast_fetch(const struct rueda_direct *direct, uint64_t i)
@@ -93,8 +94,8 @@ static void allgather_publish(const struct rueda_direct *direct, uint64_t i)
     size_t part = rueda_part(recv_bytes(direct->coll, rank), i * most, most);
 
     if (part > 0)
-        memcpy(rueda_direct_at(direct, rank, i),
-               (const char *)direct->coll->send + i * most, part);
+        rueda_direct_write(direct, i, rueda_direct_at(direct, rank, i),
+                           (const char *)direct->coll->send + i * most, part);
 }
 
 static void allgather_fetch(const struct rueda_direct *direct, uint64_t i)
@@ -171,8 +172,9 @@ static void alltoall_publish(const struct rueda_direct *direct, uint64_t i)
         size_t part = rueda_part(bytes, begin, direct->chunk_bytes);
 
         if (member != direct->slab->rank && part > 0)
-            memcpy(own + (size_t)member * direct->chunk_bytes, piece + begin,
-                   part);
+            rueda_direct_write(direct, i,
+                               own + (size_t)member * direct->chunk_bytes,
+                               piece + begin, part);
         piece += bytes;
     }
 }

@@ -36,17 +36,6 @@ static struct range slice_of(const struct rueda_direct *direct, int member,
                           rueda_part(count, begin, most)};
 }
 
-/* Copy a range of elements. */
-static void copy(const struct rueda_direct *direct, char *dst, const char *src,
-                 struct range range)
-{
-    size_t elem = direct->coll->elem_bytes;
-
-    if (range.count > 0)
-        memcpy(dst + range.begin * elem, src + range.begin * elem,
-               range.count * elem);
-}
-
 /* ---- Allreduce -------------------------------------------------------- */
 
 static size_t allreduce_bytes(const struct rueda_direct *direct)
@@ -76,8 +65,9 @@ static void small_publish(const struct rueda_direct *direct, uint64_t i)
 {
     struct range block = block_range(direct, i);
 
-    memcpy(rueda_direct_at(direct, direct->slab->rank, i), input(direct, block),
-           block.count * direct->coll->elem_bytes);
+    rueda_direct_write(
+        direct, i, rueda_direct_at(direct, direct->slab->rank, i),
+        input(direct, block), block.count * direct->coll->elem_bytes);
 }
 
 static void small_fetch(const struct rueda_direct *direct, uint64_t i)
@@ -128,26 +118,40 @@ const struct rueda_shape rueda_shape_allreduce_small = {
     .share = allreduce_share,
 };
 
+/* A range of block i of my input. */
+static void publish(const struct rueda_direct *direct, uint64_t i,
+                    struct range range)
+{
+    size_t elem = direct->coll->elem_bytes;
+    size_t at = range.begin * elem;
+
+    if (range.count > 0)
+        rueda_direct_write(
+            direct, i, rueda_direct_at(direct, direct->slab->rank, i) + at,
+            input(direct, block_range(direct, i)) + at, range.count * elem);
+}
+
 /* The slices of the others: all but mine, which is one range in the middle. */
 static void allreduce_publish(const struct rueda_direct *direct, uint64_t i)
 {
     struct range block = block_range(direct, i);
     struct range mine = slice_of(direct, direct->slab->rank, block.count);
     size_t end = mine.begin + mine.count;
-    char *own = rueda_direct_at(direct, direct->slab->rank, i);
 
-    copy(direct, own, input(direct, block), (struct range){0, mine.begin});
-    copy(direct, own, input(direct, block),
-         (struct range){end, block.count - end});
+    publish(direct, i, (struct range){0, mine.begin});
+    publish(direct, i, (struct range){end, block.count - end});
 }
 
 /*
- * Add `slice` of all sources, each the start of a block, into own and into
- * out. Piece by piece, so that the second write finds the sum in cache.
+ * Add `slice` of all sources, each the start of block i of a member, into out
+ * and into my own. Piece by piece, so that the second write finds the sum in
+ * cache.
  */
-static void reduce_slice(const struct rueda_direct *direct, struct range slice,
-                         const char *const *blocks, char *own, char *out)
+static void reduce_slice(const struct rueda_direct *direct, uint64_t i,
+                         struct range slice, const char *const *blocks,
+                         char *out)
 {
+    char *own = rueda_direct_at(direct, direct->slab->rank, i);
     size_t elem = direct->coll->elem_bytes;
     size_t piece = RUEDA_DIRECT_PIECE / elem;
     const void *sources[RUEDA_SEGMENT_MAX];
@@ -158,9 +162,9 @@ static void reduce_slice(const struct rueda_direct *direct, struct range slice,
 
         for (int member = 0; member < direct->slab->size; member++)
             sources[member] = blocks[member] + offset;
-        rueda_host_reduce(direct->kernels, &direct->coll->arith, own + offset,
+        rueda_host_reduce(direct->kernels, &direct->coll->arith, out + offset,
                           sources, direct->slab->size, count);
-        memcpy(out + offset, own + offset, count * elem);
+        rueda_direct_write(direct, i, own + offset, out + offset, count * elem);
     }
 }
 
@@ -173,21 +177,26 @@ static void allreduce_reduce(const struct rueda_direct *direct, uint64_t i)
     for (int member = 0; member < direct->slab->size; member++)
         blocks[member] = rueda_direct_at(direct, member, i);
     blocks[rank] = input(direct, block);
-    reduce_slice(direct, slice_of(direct, rank, block.count), blocks,
-                 rueda_direct_at(direct, rank, i), output(direct, block));
+    reduce_slice(direct, i, slice_of(direct, rank, block.count), blocks,
+                 output(direct, block));
 }
 
 /* Beginning with my right neighbour, so that not all read from one member. */
 static void allreduce_fetch(const struct rueda_direct *direct, uint64_t i)
 {
     struct range block = block_range(direct, i);
+    size_t elem = direct->coll->elem_bytes;
     int size = direct->slab->size;
 
     for (int step = 1; step < size; step++) {
         int member = (direct->slab->rank + step) % size;
 
-        copy(direct, output(direct, block), rueda_direct_at(direct, member, i),
-             slice_of(direct, member, block.count));
+        struct range slice = slice_of(direct, member, block.count);
+        size_t at = slice.begin * elem;
+
+        if (slice.count > 0)
+            memcpy(output(direct, block) + at,
+                   rueda_direct_at(direct, member, i) + at, slice.count * elem);
     }
 }
 
@@ -242,8 +251,9 @@ static void scatter_publish(const struct rueda_direct *direct, uint64_t i)
         size_t part = rueda_part(bytes, begin, direct->chunk_bytes);
 
         if (member != direct->slab->rank && part > 0)
-            memcpy(own + (size_t)member * direct->chunk_bytes, piece + begin,
-                   part);
+            rueda_direct_write(direct, i,
+                               own + (size_t)member * direct->chunk_bytes,
+                               piece + begin, part);
         piece += bytes;
     }
 }

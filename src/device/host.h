@@ -84,4 +84,11 @@ void rueda_host_combine(const struct rueda_kernels *kernels, rueda_dtype dtype,
                         void *dst, const void *a, const void *b,
                         const double by[2], size_t count);
 
+/*
+ * Copy past the caches, into memory; the two do not overlap. Done, also for
+ * whoever sees a later release of the caller's, when it returns. A plain copy
+ * where the CPU has no such stores.
+ */
+void rueda_host_stream(void *dst, const void *src, size_t bytes);
+
 #endif /* RUEDA_DEVICE_HOST_H */

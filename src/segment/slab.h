@@ -28,6 +28,7 @@
 #include <stdatomic.h>
 
 #include "segment/segment.h"
+#include "segment/trial.h"
 
 #define RUEDA_CELLS       256
 #define RUEDA_BLOCK_CELLS 16 /* in a block at most */
@@ -76,6 +77,7 @@ struct rueda_slab {
     uint64_t tinies; /* how many tiny exchanges there were */
     struct rueda_cursor posted;
     struct rueda_cursor reduced;
+    struct rueda_trial trial;
 };
 
 /* Bytes of a slab for so many members. */
