@@ -107,24 +107,41 @@ bool rueda_bench_add(struct rueda_bench *bench, const char *name,
     return true;
 }
 
+/* Start the ranks of a peer that has some of its own. */
+static bool start_peer(struct rueda_bench *bench, rueda_peer peer)
+{
+    const char *name = rueda_peer_str(peer);
+
+    if (peer != RUEDA_PEER_PRIVATE)
+        return rueda_bench_add(bench, name,
+                               peer == RUEDA_PEER_OPENMPI ? RUEDA_LAUNCH_OPENMPI
+                                                          : RUEDA_LAUNCH_MPICH,
+                               NULL);
+    if (!rueda_bench_add(bench, name, rueda_bench_launch(bench),
+                         bench->options.algo))
+        return false;
+    bench->sides[bench->side_count - 1].is_private = true;
+    return true;
+}
+
 /* A peer that cannot be had is named, and the run goes on without it. */
 static bool add_peer(struct rueda_bench *bench, rueda_peer peer)
 {
     const char *name = rueda_peer_str(peer);
 
+    /* What has no size has no buffers to copy, or to be elsewhere. */
+    if (!rueda_bench_op_has_size(bench->options.op) &&
+        (peer == RUEDA_PEER_MEMCPY || peer == RUEDA_PEER_PRIVATE))
+        return true;
     if (peer == RUEDA_PEER_MEMCPY) {
-        if (rueda_bench_op_has_size(bench->options.op))
-            bench->sides[bench->side_count++] = (struct rueda_side){
-                .name = name,
-                .group = bench->sides[0].group,
-                .is_copy = true,
-            };
+        bench->sides[bench->side_count++] = (struct rueda_side){
+            .name = name,
+            .group = bench->sides[0].group,
+            .is_copy = true,
+        };
         return true;
     }
-    if (rueda_bench_add(bench, name,
-                        peer == RUEDA_PEER_OPENMPI ? RUEDA_LAUNCH_OPENMPI
-                                                   : RUEDA_LAUNCH_MPICH,
-                        NULL))
+    if (start_peer(bench, peer))
         return true;
     if (bench->hub.signal != 0)
         return false;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A benchmark: several sides that do the same work in turn, and what comes of
- * it. The first side is Rueda; the others are peers, or algorithms to choose
- * from. The coordinator runs it and is itself no rank.
+ * it. The first side is Rueda; the others are peers (Rueda once more among
+ * them, with other buffers), or algorithms to choose from. The coordinator runs
+ * it and is itself no rank.
  *
  * Every side is measured for a moment (under 100 ms), then the next, while all
  * others are blocked in recv(); that is a round. The ratio of two sides is
@@ -25,6 +26,7 @@ struct rueda_side {
     const char *name;          /* borrowed */
     struct rueda_group *group; /* borrowed */
     bool is_copy;              /* memcpy in this group's ranks */
+    bool is_private;           /* its buffers are, whatever the others' are */
     bool is_out;               /* it failed; its words have been printed */
 
     /* Of the size that is being measured. */

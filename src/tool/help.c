@@ -8,6 +8,7 @@ static const char general[] =
     "  bench [OPERATION]     measure collectives on this host, beside MPI\n"
     "  info                  what the library and this machine are\n"
     "  info --config         all settings, their values and defaults\n"
+    "  info --job            which launcher, rank and size are found here\n"
     "\n"
     "options\n"
     "  --version             print the version and end\n"
@@ -47,7 +48,11 @@ static const char bench[] =
     "                        1024. Sizes count all pieces of a rank.\n"
     "\n"
     "beside whom\n"
-    "  --vs LIST             openmpi, mpich, memcpy, parted by commas\n"
+    "  --vs LIST             openmpi, mpich, memcpy, private, parted by "
+    "commas;\n"
+    "                        private is Rueda itself with private memory, "
+    "and\n"
+    "                        goes with --alloc shared\n"
     "  --rounds N            turns that everybody takes at each size (15)\n"
     "\n"
     "results\n"
@@ -57,11 +62,14 @@ static const char bench[] =
     "  --help                print this text and end\n";
 
 static const char info[] =
-    "usage: rueda info [--config [--markdown]]\n"
+    "usage: rueda info [--config [--markdown] | --job]\n"
     "\n"
     "  --config              the settings: name, value, default, meaning\n"
     "  --markdown            the same as a table for docs/config.md, without\n"
     "                        the values\n"
+    "  --job                 my seat in the job, as the launcher's variables\n"
+    "                        say it: who started this process, its rank, and\n"
+    "                        how the ranks will find one another\n"
     "  --help                print this text and end\n";
 
 const char *rueda_help(void)

@@ -136,6 +136,7 @@ static bool prepare(struct rueda_bench *bench, const struct rueda_case *work)
 
         if (side->is_out || side->is_copy)
             continue;
+        order.work.is_shared = work->is_shared && !side->is_private;
         if (!command(bench, side, &order) && !survives(bench, side))
             return false;
     }

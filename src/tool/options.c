@@ -26,7 +26,8 @@ static const char *const reduction_names[] = {
 #undef X
         NULL,
 };
-static const char *const peer_names[] = {"openmpi", "mpich", "memcpy", NULL};
+static const char *const peer_names[] = {"openmpi", "mpich", "memcpy",
+                                         "private", NULL};
 static const char *const transport_names[] = {"auto", "shm", "loop", NULL};
 static const char *const bind_names[] = {"none", "core", NULL};
 static const char *const alloc_names[] = {"private", "shared", NULL};
@@ -180,6 +181,14 @@ static bool set_bind(struct rueda_bench_options *options, const char *value,
     return i >= 0;
 }
 
+static bool has_peer(const struct rueda_bench_options *options, rueda_peer peer)
+{
+    for (int i = 0; i < options->peer_count; i++)
+        if (options->peers[i] == peer)
+            return true;
+    return false;
+}
+
 static bool add_peer(struct rueda_bench_options *options, const char *name,
                      struct rueda_text *words)
 {
@@ -187,10 +196,8 @@ static bool add_peer(struct rueda_bench_options *options, const char *name,
 
     if (peer < 0)
         return false;
-    for (int i = 0; i < options->peer_count; i++)
-        if (options->peers[i] == (rueda_peer)peer)
-            return true;
-    options->peers[options->peer_count++] = (rueda_peer)peer;
+    if (!has_peer(options, (rueda_peer)peer))
+        options->peers[options->peer_count++] = (rueda_peer)peer;
     return true;
 }
 
@@ -350,6 +357,9 @@ static bool is_consistent(const struct rueda_bench_options *options,
         rueda_text_set(words, "adasum has one algorithm, there is no choice");
     else if (options->op == RUEDA_BENCH_PINGPONG && options->np == 1)
         rueda_text_set(words, "pingpong needs two ranks");
+    else if (has_peer(options, RUEDA_PEER_PRIVATE) && !options->is_shared)
+        rueda_text_set(words, "--vs private is for a run with shared memory; "
+                              "add --alloc shared");
     return rueda_text_is_empty(words);
 }
 

@@ -13,8 +13,9 @@ typedef enum rueda_peer {
     RUEDA_PEER_OPENMPI,
     RUEDA_PEER_MPICH,
     RUEDA_PEER_MEMCPY,
+    RUEDA_PEER_PRIVATE, /* Rueda itself, where our side has shared memory */
 } rueda_peer;
-#define RUEDA_PEER_COUNT 3
+#define RUEDA_PEER_COUNT 4
 
 const char *rueda_peer_str(rueda_peer peer);
 

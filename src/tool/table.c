@@ -41,6 +41,15 @@ static void print_settings(const struct rueda_bench *bench)
            options->is_shared ? "shared" : "private");
 }
 
+static const char *words_of(const struct rueda_side *side)
+{
+    if (side->is_copy)
+        return "memcpy by every rank at once";
+    if (side->is_private)
+        return "rueda with private memory";
+    return side->group->version;
+}
+
 static void print_peers(const struct rueda_bench *bench)
 {
     if (bench->side_count < 2 || bench->options.is_tune)
@@ -49,9 +58,7 @@ static void print_peers(const struct rueda_bench *bench)
     for (int i = 1; i < bench->side_count; i++) {
         const struct rueda_side *side = &bench->sides[i];
 
-        printf("%s %s", i == 1 ? "" : ",",
-               side->is_copy ? "memcpy by every rank at once"
-                             : side->group->version);
+        printf("%s %s", i == 1 ? "" : ",", words_of(side));
         if (side->group->launch == RUEDA_LAUNCH_OPENMPI)
             printf(" (--bind-to none%s)",
                    side->group->is_crowded ? " --oversubscribe" : "");

@@ -339,6 +339,46 @@ static void is_beside_peer(const char *line, int rows)
     }
 }
 
+static void private_memory_is_measured_beside_shared(void **state)
+{
+    struct folder *folder = *state;
+    const char *path = folder_write(folder, "rows.json", "");
+    char line[256];
+    char text[8192];
+
+    /* Large enough that shared buffers are read where they are. */
+    snprintf(line, sizeof(line),
+             "bench --np 2 --rounds 2 --min 64k --max 64k --alloc shared "
+             "--vs private --json %s",
+             path);
+    is_beside_peer(line, 1);
+    has(rueda.out, ", shared memory");
+    has(rueda.out, "# peers       rueda with private memory");
+    has(rueda.out, "vs private");
+    read_whole(path, text, sizeof(text));
+    assert_true(json_is_valid(text));
+    assert_true(
+        json_is_text(json_field(json_element(text, 0), "alloc"), "shared"));
+    assert_true(
+        json_number(json_field(json_field(json_element(text, 0), "peers"),
+                               "private")) > 0);
+    assert_true(
+        json_number(json_field(json_field(json_element(text, 0), "ratio"),
+                               "private")) > 0);
+
+    is_beside_peer("bench alltoall --np 2 --transport loop --alloc shared "
+                   "--rounds 1 --max 8 --vs private",
+                   1);
+}
+
+static void private_memory_beside_itself_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(run("bench --np 2" SHORT " --vs private", NULL), 2);
+    assert_string_equal(rueda.out, "");
+    has(rueda.err, "add --alloc shared");
+}
+
 static void openmpi_is_measured_beside_us(void **state)
 {
     static const char *const ops[] = {
@@ -486,6 +526,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_peer_that_fails_is_left_out_with_its_words, folder_make,
             folder_drop),
+        cmocka_unit_test_setup_teardown(
+            private_memory_is_measured_beside_shared, folder_make, folder_drop),
+        cmocka_unit_test(private_memory_beside_itself_is_refused),
         cmocka_unit_test(openmpi_is_measured_beside_us),
         cmocka_unit_test(mpich_is_measured_beside_us),
         cmocka_unit_test(a_peer_that_cannot_do_it_is_out),

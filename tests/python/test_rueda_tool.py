@@ -113,6 +113,7 @@ def test_version_and_help(rueda) -> None:
         ("bench allredcue", "did you mean 'allreduce'?"),
         ("bench --max 4q", "--max takes a size"),
         ("bench --vs openmp", "did you mean 'openmpi'?"),
+        ("bench --vs private", "add --alloc shared"),
         ("bench --algo rong", "did you mean 'ring'?"),
         ("bench --algo zzz", "no algorithm 'zzz'"),
         ("bench --transport loop --algo direct", "no algorithm 'direct'"),
@@ -234,6 +235,42 @@ def test_a_peer_is_measured_beside_us(rueda, need_tool, peer: str) -> None:
     assert done.returncode == 0, done.stderr
     assert f"vs {peer}" in done.stdout
     assert all(float(row[6]) > 0 for row in rows_of(done)), done.stderr
+
+
+def test_private_memory_is_measured_beside_shared(rueda, tmp_path: Path) -> None:
+    file = tmp_path / "rows.json"
+    words = ["--alloc", "shared", "--vs", "private", "--json", str(file)]
+    done = rueda("bench", "--np", "2", *SHORT, *words)
+    assert done.returncode == 0, done.stderr
+    assert "vs private" in done.stdout
+    for row in json.loads(file.read_text()):
+        assert row["alloc"] == "shared"
+        assert row["peers"]["private"] > 0
+        assert row["ratio"]["private"] > 0
+
+
+def private_bytes(pid: int) -> int:
+    """The memory of a process that belongs to it alone."""
+    status = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in status if line.startswith("RssAnon:")) << 10
+
+
+def test_the_peer_private_alone_has_private_buffers(start_bench) -> None:
+    buffer = 64 << 20
+    sizes = ["--min", str(buffer), "--max", str(buffer)]
+    bench = start_bench("--alloc", "shared", "--vs", "private", *sizes)
+    ours: list[int] = []
+    peer: list[int] = []
+    for pid in workers_of(bench.pid):
+        group = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[3]
+        (ours if group == b"0" else peer).append(pid)
+    assert len(ours) == len(peer) == 2
+    # The run ends by itself after a while.
+    while not all(private_bytes(pid) >= buffer for pid in peer):
+        time.sleep(0.02)
+        assert bench.poll() is None, "the peer had no private buffers"
+    # Ours were made first.
+    assert all(private_bytes(pid) < buffer for pid in ours)
 
 
 def test_a_peer_that_is_not_installed_is_named_and_left_out(rueda) -> None:

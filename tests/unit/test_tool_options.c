@@ -84,6 +84,19 @@ static void peers_keep_their_order_and_count_once(void **state)
     assert_int_equal(line.options.peers[2], RUEDA_PEER_MPICH);
 }
 
+static void private_memory_is_a_peer_of_shared_memory(void **state)
+{
+    struct line line;
+
+    (void)state;
+    assert_true(parse(&line, "--vs private,private --alloc shared"));
+    assert_int_equal(line.options.peer_count, 1);
+    assert_int_equal(line.options.peers[0], RUEDA_PEER_PRIVATE);
+    assert_true(parse(&line, "--alloc shared "
+                             "--vs openmpi,mpich,memcpy,private,openmpi"));
+    assert_int_equal(line.options.peer_count, RUEDA_PEER_COUNT);
+}
+
 static void the_file_of_tune_may_be_left_out(void **state)
 {
     struct line line;
@@ -142,6 +155,10 @@ static void a_mistake_is_named_with_what_was_meant(void **state)
         {"--tune --algo ring", "--tune tries every algorithm; leave --algo "
                                "out"},
         {"pingpong --np 1", "pingpong needs two ranks"},
+        {"--vs private", "--vs private is for a run with shared memory; add "
+                         "--alloc shared"},
+        {"--alloc private --vs memcpy,private",
+         "--vs private is for a run with shared memory; add --alloc shared"},
     };
 
     (void)state;
@@ -159,6 +176,7 @@ int main(void)
         cmocka_unit_test(without_words_everything_has_its_default),
         cmocka_unit_test(every_option_is_understood_in_both_forms),
         cmocka_unit_test(peers_keep_their_order_and_count_once),
+        cmocka_unit_test(private_memory_is_a_peer_of_shared_memory),
         cmocka_unit_test(the_file_of_tune_may_be_left_out),
         cmocka_unit_test(one_end_of_the_range_moves_the_other_if_it_must),
         cmocka_unit_test(a_mistake_is_named_with_what_was_meant),
