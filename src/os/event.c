@@ -71,6 +71,15 @@ void rueda_poller_remove(int poller, int fd)
     epoll_ctl(poller, EPOLL_CTL_DEL, fd, NULL);
 }
 
+void rueda_poller_write(int poller, int fd, uint32_t number, bool is_wanted)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = number};
+
+    if (is_wanted)
+        event.events |= EPOLLOUT;
+    epoll_ctl(poller, EPOLL_CTL_MOD, fd, &event);
+}
+
 int rueda_poller_wait(int poller, int64_t timeout_ns, uint32_t *out_numbers,
                       int room)
 {

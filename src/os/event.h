@@ -27,6 +27,9 @@ rueda_status rueda_poller_open(int *out_poller);
 rueda_status rueda_poller_add(int poller, int fd, uint32_t number);
 void rueda_poller_remove(int poller, int fd);
 
+/* Tell also when fd, which is watched, can be written; or no longer. */
+void rueda_poller_write(int poller, int fd, uint32_t number, bool is_wanted);
+
 /*
  * Sleep until something is readable or timeout_ns has passed (negative: for
  * ever; rounded up to a millisecond). Fills in up to room numbers and

@@ -3,7 +3,11 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/bytes.h"
+#include "os/file.h"
 
 int rueda_process_id(void)
 {
@@ -20,6 +24,34 @@ void rueda_process_host(char *out, size_t bytes)
     memset(out, 0, bytes);
     if (gethostname(out, bytes - 1) < 0)
         memcpy(out, "?", 2);
+}
+
+/* Two halves of 16 bytes: the boot id without its dashes, packed, and the
+ * network namespace. */
+void rueda_process_host_id(unsigned char out[RUEDA_PROCESS_HOST_ID])
+{
+    struct stat net;
+    char boot[64];
+    int digits = 0;
+
+    memset(out, 0, RUEDA_PROCESS_HOST_ID);
+    if (rueda_file_read("/proc/sys/kernel/random/boot_id", boot,
+                        sizeof(boot)) != RUEDA_OK)
+        rueda_process_host((char *)out, 16);
+    else
+        for (const char *at = boot; *at != '\0' && digits < 32; at++) {
+            if (*at == '-' || *at == '\n')
+                continue;
+            out[digits / 2] =
+                (unsigned char)(out[digits / 2] << 4 |
+                                (*at <= '9' ? *at - '0'
+                                            : (*at | 32) - 'a' + 10));
+            digits++;
+        }
+    if (stat("/proc/self/ns/net", &net) < 0)
+        return;
+    rueda_put_u64(out + 16, (uint64_t)net.st_ino);
+    rueda_put_u64(out + 24, (uint64_t)net.st_dev);
 }
 
 static pthread_mutex_t hooks_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -59,14 +91,18 @@ void rueda_fork_hook_add(struct rueda_fork_hook *hook)
     pthread_mutex_unlock(&hooks_lock);
 }
 
-void rueda_fork_hook_remove(struct rueda_fork_hook *hook)
+bool rueda_fork_hook_remove(struct rueda_fork_hook *hook)
 {
+    bool is_found = false;
+
     pthread_mutex_lock(&hooks_lock);
     for (struct rueda_fork_hook **at = &hooks; *at != NULL; at = &(*at)->next) {
         if (*at == hook) {
             *at = hook->next;
+            is_found = true;
             break;
         }
     }
     pthread_mutex_unlock(&hooks_lock);
+    return is_found;
 }

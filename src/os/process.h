@@ -10,6 +10,14 @@ unsigned rueda_process_user(void);
 void rueda_process_host(char *out, size_t bytes);
 
 /*
+ * What tells this host from others: the same for processes that can meet at an
+ * abstract Unix socket, that is, in one boot of one machine and one network
+ * namespace. The host's name stands in for a boot id that cannot be read.
+ */
+#define RUEDA_PROCESS_HOST_ID 32
+void rueda_process_host_id(unsigned char out[RUEDA_PROCESS_HOST_ID]);
+
+/*
  * fork() happens, in data loaders for instance. A hook runs in the child, on
  * its only thread, right after the fork; it may close descriptors and set
  * flags and nothing else (no lock, no malloc). The list belongs to the process
@@ -20,6 +28,8 @@ struct rueda_fork_hook {
     struct rueda_fork_hook *next;
 };
 void rueda_fork_hook_add(struct rueda_fork_hook *hook);
-void rueda_fork_hook_remove(struct rueda_fork_hook *hook);
+
+/* False: it is not in the list; only its address is looked at then. */
+bool rueda_fork_hook_remove(struct rueda_fork_hook *hook);
 
 #endif /* RUEDA_OS_PROCESS_H */

@@ -231,7 +231,7 @@ static void the_longest_words_pass_whole(void **state)
 
 static void words_too_long_are_not_read(void **state)
 {
-    assert_int_equal(kind_of(*state, "f\x01\x00\x02xxx", 7), RUEDA_ERR_INVALID);
+    assert_int_equal(kind_of(*state, "f\x01\x00\x04xxx", 7), RUEDA_ERR_INVALID);
 }
 
 static void the_most_words_are_not_read(void **state)

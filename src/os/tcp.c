@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/tcp.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(struct sockaddr_in6) <=
+                   sizeof(((struct rueda_address *)0)->bytes),
+               "an address is too long");
+
+static const struct sockaddr *sockaddr_of(const struct rueda_address *address)
+{
+    return (const struct sockaddr *)address->bytes;
+}
+
+static void address_set(struct rueda_address *address,
+                        const struct sockaddr *from, size_t len)
+{
+    memset(address, 0, sizeof(*address));
+    memcpy(address->bytes, from, len);
+    address->len = (unsigned)len;
+}
+
+void rueda_address_text(const struct rueda_address *address, char *out,
+                        size_t bytes)
+{
+    char host[RUEDA_ADDRESS_TEXT];
+    char port[16];
+
+    if (getnameinfo(sockaddr_of(address), address->len, host, sizeof(host),
+                    port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        snprintf(out, bytes, "?");
+    else if (sockaddr_of(address)->sa_family == AF_INET6)
+        snprintf(out, bytes, "[%s]:%s", host, port);
+    else
+        snprintf(out, bytes, "%s:%s", host, port);
+}
+
+int rueda_address_port(const struct rueda_address *address)
+{
+    struct sockaddr_in6 copy; /* the port is at the same place in both kinds */
+
+    memcpy(&copy, address->bytes, sizeof(copy));
+    return ntohs(copy.sin6_port);
+}
+
+void rueda_address_set_port(struct rueda_address *address, int port)
+{
+    struct sockaddr_in6 copy;
+
+    memcpy(&copy, address->bytes, sizeof(copy));
+    copy.sin6_port = htons((uint16_t)port);
+    memcpy(address->bytes, &copy, sizeof(copy));
+}
+
+/* Cut "host:port" or "[host]:port" in two. */
+static bool split(const char *text, char *host, size_t bytes,
+                  const char **out_port)
+{
+    const char *colon = strrchr(text, ':');
+    const char *begin = text;
+    const char *end = colon;
+
+    if (colon == NULL || colon[1] == '\0')
+        return false;
+    if (text[0] == '[') {
+        begin = text + 1;
+        end = colon - 1;
+        if (end < begin || *end != ']')
+            return false;
+    }
+    if (end == begin || (size_t)(end - begin) >= bytes)
+        return false;
+    memcpy(host, begin, (size_t)(end - begin));
+    host[end - begin] = '\0';
+    *out_port = colon + 1;
+    return true;
+}
+
+int rueda_address_find(const char *text, struct rueda_address *out, int room,
+                       struct rueda_text *error)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_NUMERICSERV};
+    struct addrinfo *list;
+    const char *port;
+    char host[256];
+    int count = 0;
+    int code;
+
+    if (!split(text, host, sizeof(host), &port)) {
+        rueda_text_set(error,
+                       "\"%.100s\" is not an address; it should look like "
+                       "host:4000, 10.1.2.3:4000 or [fe80::1]:4000",
+                       text);
+        return 0;
+    }
+    code = getaddrinfo(host, port, &hints, &list);
+    if (code != 0) {
+        rueda_text_set(error, "cannot find the address of \"%.100s\": %s", text,
+                       code == EAI_SYSTEM ? strerror(errno)
+                                          : gai_strerror(code));
+        return 0;
+    }
+    for (const struct addrinfo *at = list; at != NULL && count < room;
+         at = at->ai_next)
+        if (at->ai_addrlen <= sizeof(out->bytes))
+            address_set(&out[count++], at->ai_addr, at->ai_addrlen);
+    freeaddrinfo(list);
+    if (count == 0)
+        rueda_text_set(error, "\"%.100s\" has no address", text);
+    return count;
+}
+
+/* Can others reach it, as far as one can tell from here? */
+static bool is_usable(const struct ifaddrs *interface)
+{
+    const struct sockaddr *address = interface->ifa_addr;
+
+    if (address == NULL || (interface->ifa_flags & IFF_UP) == 0 ||
+        (interface->ifa_flags & IFF_LOOPBACK) != 0)
+        return false;
+    if (address->sa_family == AF_INET6) {
+        struct sockaddr_in6 six;
+
+        memcpy(&six, address, sizeof(six));
+        return !IN6_IS_ADDR_LINKLOCAL(&six.sin6_addr);
+    }
+    return address->sa_family == AF_INET;
+}
+
+int rueda_address_own(struct rueda_address *out, int room)
+{
+    struct ifaddrs *list;
+    int count = 0;
+
+    if (getifaddrs(&list) < 0)
+        return 0;
+    for (const struct ifaddrs *at = list; at != NULL && count < room;
+         at = at->ifa_next)
+        if (is_usable(at))
+            address_set(&out[count++], at->ifa_addr,
+                        at->ifa_addr->sa_family == AF_INET6
+                            ? sizeof(struct sockaddr_in6)
+                            : sizeof(struct sockaddr_in));
+    freeifaddrs(list);
+    return count;
+}
+
+static int open_socket(const struct rueda_address *address)
+{
+    return socket(sockaddr_of(address)->sa_family,
+                  SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+static void close_keeping_errno(int fd)
+{
+    int cause = errno;
+
+    close(fd);
+    errno = cause;
+}
+
+void rueda_tcp_hurry(int fd)
+{
+    int on = 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+rueda_status rueda_tcp_listen(const struct rueda_address *at, int *out_fd,
+                              struct rueda_address *out_bound)
+{
+    struct rueda_address bound = {.len = sizeof(bound.bytes)};
+    socklen_t len = sizeof(bound.bytes);
+    int fd = open_socket(at);
+    int on = 1;
+
+    if (fd < 0)
+        return RUEDA_ERR_IO;
+    /* The last job's connections may linger on this port. */
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (sockaddr_of(at)->sa_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+    if (bind(fd, sockaddr_of(at), at->len) < 0 || listen(fd, SOMAXCONN) < 0 ||
+        getsockname(fd, (struct sockaddr *)bound.bytes, &len) < 0) {
+        close_keeping_errno(fd);
+        return RUEDA_ERR_IO;
+    }
+    bound.len = len;
+    *out_bound = bound;
+    *out_fd = fd;
+    return RUEDA_OK;
+}
+
+rueda_status rueda_tcp_connect(const struct rueda_address *to, int *out_fd)
+{
+    int fd = open_socket(to);
+
+    if (fd < 0)
+        return RUEDA_ERR_IO;
+    rueda_tcp_hurry(fd);
+    if (connect(fd, sockaddr_of(to), to->len) < 0 && errno != EINPROGRESS) {
+        close_keeping_errno(fd);
+        return RUEDA_ERR_IO;
+    }
+    *out_fd = fd;
+    return RUEDA_OK;
+}
+
+rueda_status rueda_tcp_connected(int fd)
+{
+    struct rueda_address peer;
+    socklen_t len = sizeof(int);
+    int cause = 0;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &cause, &len) < 0)
+        return RUEDA_ERR_IO;
+    errno = cause;
+    if (cause != 0)
+        return RUEDA_ERR_IO;
+    len = sizeof(peer.bytes);
+    return getpeername(fd, (struct sockaddr *)peer.bytes, &len) == 0
+               ? RUEDA_OK
+               : RUEDA_IN_PROGRESS;
+}

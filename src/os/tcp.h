@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * TCP sockets over IPv4 and IPv6, non-blocking; what goes through them is in
+ * os/stream.h. Functions that return RUEDA_ERR_IO leave the cause in errno.
+ * Any thread.
+ */
+#ifndef RUEDA_OS_TCP_H
+#define RUEDA_OS_TCP_H
+
+#include <rueda/rueda.h>
+
+#include "base/text.h"
+
+/* An address of a host and a port, as the system writes it. */
+struct rueda_address {
+    _Alignas(8) unsigned char bytes[32];
+    unsigned len;
+};
+
+/* "10.1.2.3:4000" or "[fe80::1%eth0]:4000". */
+#define RUEDA_ADDRESS_TEXT 80
+void rueda_address_text(const struct rueda_address *address, char *out,
+                        size_t bytes);
+
+int rueda_address_port(const struct rueda_address *address);
+void rueda_address_set_port(struct rueda_address *address, int port);
+
+/*
+ * The addresses of "host:port", "[::1]:port" or a numeric address, `room` at
+ * most. Asks the system's resolver, and blocks as long as that does. Returns
+ * how many; 0 with words in error.
+ */
+int rueda_address_find(const char *text, struct rueda_address *out, int room,
+                       struct rueda_text *error);
+
+/* The addresses of this host's interfaces that are up, but for loopback and
+ * link-local ones, with port 0; returns how many. */
+int rueda_address_own(struct rueda_address *out, int room);
+
+/* Listen there; port 0 takes one that is free. Writes the address with its
+ * port. */
+rueda_status rueda_tcp_listen(const struct rueda_address *at, int *out_fd,
+                              struct rueda_address *out_bound);
+
+/* Begin to connect. When fd can be written, ask how that ended: RUEDA_OK,
+ * RUEDA_ERR_IO, or RUEDA_IN_PROGRESS if it has not. */
+rueda_status rueda_tcp_connect(const struct rueda_address *to, int *out_fd);
+rueda_status rueda_tcp_connected(int fd);
+
+/* Small messages leave at once. For accepted sockets; others are so. */
+void rueda_tcp_hurry(int fd);
+
+#endif /* RUEDA_OS_TCP_H */

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TCP over loopback, and what addresses look like. */
+#include "os/clock.h"
+#include "os/event.h"
+#include "os/stream.h"
+#include "os/tcp.h"
+#include "unit/unit.h"
+
+#define SECOND ((int64_t)1000000000)
+
+static void find_one(const char *text, struct rueda_address *out)
+{
+    struct rueda_text error = {{0}};
+
+    assert_int_equal(rueda_address_find(text, out, 1, &error), 1);
+}
+
+static void an_address_reads_as_it_was_written(void **state)
+{
+    static const char *const texts[] = {"127.0.0.1:80", "[::1]:65535",
+                                        "10.1.2.3:1", "[2001:db8::7]:443"};
+    char text[RUEDA_ADDRESS_TEXT];
+    struct rueda_address address;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        find_one(texts[i], &address);
+        rueda_address_text(&address, text, sizeof(text));
+        assert_string_equal(text, texts[i]);
+    }
+    find_one("127.0.0.1:80", &address);
+    assert_int_equal(rueda_address_port(&address), 80);
+    rueda_address_set_port(&address, 81);
+    assert_int_equal(rueda_address_port(&address), 81);
+    rueda_address_text(&address, text, sizeof(text));
+    assert_string_equal(text, "127.0.0.1:81");
+}
+
+static void what_is_no_address_is_named(void **state)
+{
+    static const char *const texts[] = {
+        "", "host", ":1", "host:", "[::1", "[]:12", "::1]:", "[::1:9"};
+    struct rueda_address address;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct rueda_text error = {{0}};
+
+        assert_int_equal(rueda_address_find(texts[i], &address, 1, &error), 0);
+        assert_non_null(strstr(error.chars, "is not an address"));
+        assert_non_null(strstr(error.chars, texts[i]));
+    }
+}
+
+static void a_host_nobody_knows_is_named(void **state)
+{
+    struct rueda_text error = {{0}};
+    struct rueda_address address;
+
+    (void)state;
+    assert_int_equal(rueda_address_find("127.0.0.1:port", &address, 1, &error),
+                     0);
+    assert_non_null(strstr(error.chars, "127.0.0.1:port"));
+}
+
+/* No loopback among them, and a port is still to be chosen. */
+static void own_addresses_are_for_others(void **state)
+{
+    struct rueda_address addresses[8];
+    int count = rueda_address_own(addresses, 8);
+
+    (void)state;
+    for (int i = 0; i < count; i++) {
+        char text[RUEDA_ADDRESS_TEXT];
+
+        rueda_address_text(&addresses[i], text, sizeof(text));
+        assert_int_not_equal(strncmp(text, "127.", 4), 0);
+        assert_int_not_equal(strncmp(text, "[::1]", 5), 0);
+        assert_int_equal(rueda_address_port(&addresses[i]), 0);
+    }
+}
+
+static void bytes_pass_both_ways(void **state)
+{
+    static const char *const texts[] = {"127.0.0.1:0", "[::1]:0"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        int64_t deadline = rueda_clock_ns() + 5 * SECOND;
+        struct rueda_address at;
+        char word[6] = "";
+        int listener;
+        int here;
+        int there = -1;
+
+        find_one(texts[i], &at);
+        assert_int_equal(rueda_tcp_listen(&at, &listener, &at), RUEDA_OK);
+        assert_int_not_equal(rueda_address_port(&at), 0);
+        assert_int_equal(rueda_tcp_connect(&at, &here), RUEDA_OK);
+        assert_int_equal(rueda_stream_await(here, true, deadline), RUEDA_OK);
+        assert_int_equal(rueda_tcp_connected(here), RUEDA_OK);
+        assert_int_equal(rueda_stream_await(listener, false, deadline),
+                         RUEDA_OK);
+        assert_int_equal(rueda_stream_accept(listener, &there), RUEDA_OK);
+        rueda_tcp_hurry(there);
+        assert_int_equal(rueda_stream_send_all(here, "hello", 6, deadline),
+                         RUEDA_OK);
+        assert_int_equal(rueda_stream_recv_all(there, word, 6, deadline),
+                         RUEDA_OK);
+        assert_string_equal(word, "hello");
+        assert_int_equal(rueda_stream_send_all(there, "world", 6, deadline),
+                         RUEDA_OK);
+        assert_int_equal(rueda_stream_recv_all(here, word, 6, deadline),
+                         RUEDA_OK);
+        assert_string_equal(word, "world");
+        rueda_fd_close(here);
+        rueda_fd_close(there);
+        rueda_fd_close(listener);
+    }
+}
+
+static void a_port_where_nobody_listens_is_refused(void **state)
+{
+    struct rueda_address at;
+    int listener;
+    int fd;
+
+    (void)state;
+    find_one("127.0.0.1:0", &at);
+    assert_int_equal(rueda_tcp_listen(&at, &listener, &at), RUEDA_OK);
+    rueda_fd_close(listener);
+    if (rueda_tcp_connect(&at, &fd) != RUEDA_OK)
+        return; /* some systems say so at once */
+    rueda_fd_wait(fd, true, 5 * SECOND);
+    assert_int_equal(rueda_tcp_connected(fd), RUEDA_ERR_IO);
+    rueda_fd_close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_address_reads_as_it_was_written),
+        cmocka_unit_test(what_is_no_address_is_named),
+        cmocka_unit_test(a_host_nobody_knows_is_named),
+        cmocka_unit_test(own_addresses_are_for_others),
+        cmocka_unit_test(bytes_pass_both_ways),
+        cmocka_unit_test(a_port_where_nobody_listens_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
