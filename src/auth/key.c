@@ -135,6 +135,11 @@ rueda_status rueda_key_write_file(const char *path, const struct rueda_key *key,
     return status;
 }
 
+void rueda_secret_wipe(void *bytes, size_t len)
+{
+    sodium_memzero(bytes, len);
+}
+
 void rueda_key_wipe(struct rueda_key *key)
 {
     sodium_memzero(key, sizeof(*key));

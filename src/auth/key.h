@@ -47,6 +47,9 @@ rueda_status rueda_key_read_file(const char *path, struct rueda_text *why,
 rueda_status rueda_key_write_file(const char *path, const struct rueda_key *key,
                                   struct rueda_text *why);
 
+/* Zero bytes that held a secret; is not optimised away. */
+void rueda_secret_wipe(void *bytes, size_t len);
+
 /* Forget the key: its memory is zero afterwards, and says "no key". */
 void rueda_key_wipe(struct rueda_key *key);
 

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job/store/client.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "auth/shake.h"
+#include "job/store/inbox.h"
+#include "job/store/wire.h"
+#include "os/clock.h"
+#include "os/event.h"
+#include "os/random.h"
+#include "os/stream.h"
+#include "os/unix_socket.h"
+#include "segment/wire.h"
+
+/* Between two rounds over all ways to the store. */
+#define FIRST_PAUSE_NS ((int64_t)200000)
+#define MOST_PAUSE_NS  ((int64_t)50000000)
+
+/* For one way, if the system does not say sooner that it leads nowhere. */
+#define WAY_NS ((int64_t)3000000000)
+
+/* For a store that was there: as long as it keeps our session. */
+#define LOST_NS ((int64_t)RUEDA_STORE_DEFAULT_GRACE_MS * 1000000)
+
+/* The store allows as many. */
+struct watch {
+    uint64_t number; /* 0: a free place */
+    uint64_t revision;
+    size_t prefix_bytes;
+    unsigned char prefix[RUEDA_STORE_KEY_BYTES];
+};
+
+struct rueda_client {
+    struct rueda_client_args args;
+    struct rueda_key key;
+    unsigned char session[RUEDA_STORE_SESSION_BYTES];
+    int fd;
+    uint64_t number; /* of the last request */
+    struct rueda_inbox inbox;
+    size_t wanted;   /* bytes of the frame that is coming */
+    size_t consumed; /* of the inbox, by the reply that is lent out */
+    struct watch watches[RUEDA_STORE_MOST_WATCHES];
+};
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- The way there ------------------------------------------------------ */
+
+static void hang_up(struct rueda_client *client)
+{
+    rueda_fd_close(client->fd);
+    client->fd = -1;
+    client->inbox.len = 0;
+    client->consumed = 0;
+    client->wanted = RUEDA_STORE_HEAD_BYTES;
+}
+
+/* Way 0 is the Unix socket, the others are addresses. RUEDA_IN_PROGRESS, with
+ * errno: this one leads nowhere now. */
+static rueda_status call_up(const struct rueda_client *client, int way,
+                            int64_t deadline_ns, int *out_fd)
+{
+    rueda_status status;
+
+    if (way == 0) {
+        if (client->args.socket == NULL)
+            return RUEDA_IN_PROGRESS;
+        status = rueda_unix_connect(client->args.socket, out_fd);
+        return status == RUEDA_OK ? RUEDA_OK : RUEDA_IN_PROGRESS;
+    }
+    if (rueda_tcp_connect(&client->args.addresses[way - 1], out_fd) != RUEDA_OK)
+        return RUEDA_IN_PROGRESS;
+    rueda_fd_wait(*out_fd, true,
+                  sooner(deadline_ns - rueda_clock_ns(), WAY_NS));
+    if (rueda_tcp_connected(*out_fd) == RUEDA_OK)
+        return RUEDA_OK;
+    rueda_fd_close(*out_fd);
+    return RUEDA_IN_PROGRESS;
+}
+
+/* Prove myself, and let the store prove itself. */
+static rueda_status shake_hands(const struct rueda_client *client, int fd,
+                                int64_t deadline_ns, struct rueda_text *error)
+{
+    unsigned char about[RUEDA_MEET_ABOUT_BYTES];
+    struct rueda_handshake shake;
+    rueda_status status;
+
+    rueda_meet_about_write(about, client->args.rank, client->args.size);
+    status = rueda_handshake_init(&shake, RUEDA_INITIATOR, &client->key, about,
+                                  sizeof(about));
+    while (status == RUEDA_OK) {
+        status = rueda_shake_step(fd, &shake);
+        if (status != RUEDA_IN_PROGRESS)
+            break;
+        status = rueda_stream_await(fd, false, deadline_ns);
+    }
+    if (status == RUEDA_ERR_AUTH || status == RUEDA_ERR_VERSION)
+        rueda_text_set(error, "rank %d and the store do not agree: %s",
+                       client->args.rank, rueda_handshake_error(&shake));
+    rueda_handshake_fini(&shake);
+    return status;
+}
+
+/* ---- Frames ------------------------------------------------------------- */
+
+static rueda_status send_request(struct rueda_client *client,
+                                 const struct rueda_store_request *request,
+                                 int64_t deadline_ns)
+{
+    unsigned char start[RUEDA_STORE_START_BYTES];
+    size_t bytes = rueda_store_request_encode(request, start);
+    rueda_status status =
+        rueda_stream_send_all(client->fd, start, bytes, deadline_ns);
+
+    if (status == RUEDA_OK && request->value_bytes > 0)
+        status = rueda_stream_send_all(client->fd, request->value,
+                                       request->value_bytes, deadline_ns);
+    return status;
+}
+
+/* The next frame, if it is there; the one before it is done with. */
+static rueda_status next_reply(struct rueda_client *client,
+                               struct rueda_store_reply *out)
+{
+    rueda_status status;
+    size_t bytes;
+
+    rueda_inbox_drop(&client->inbox, client->consumed);
+    client->consumed = 0;
+    for (;;) {
+        status = rueda_store_reply_decode(client->inbox.bytes,
+                                          client->inbox.len, out, &bytes);
+        if (status == RUEDA_OK)
+            client->consumed = bytes;
+        if (status != RUEDA_IN_PROGRESS)
+            break;
+        client->wanted = bytes;
+        status = rueda_inbox_fill(&client->inbox, client->fd, client->wanted);
+        if (status != RUEDA_OK)
+            break;
+    }
+    /* What is no reply is no store. */
+    return status == RUEDA_ERR_INVALID ? RUEDA_ERR_PEER_LOST : status;
+}
+
+static struct watch *watch_of(struct rueda_client *client, uint64_t number)
+{
+    for (size_t i = 0; i < RUEDA_STORE_MOST_WATCHES; i++)
+        if (client->watches[i].number == number)
+            return &client->watches[i];
+    return NULL;
+}
+
+/* Is it an event? Then it is delivered. */
+static bool take_event(struct rueda_client *client,
+                       const struct rueda_store_reply *reply)
+{
+    struct watch *watch;
+
+    if (reply->kind != RUEDA_STORE_EVENT_SET &&
+        reply->kind != RUEDA_STORE_EVENT_DELETE)
+        return false;
+    watch = watch_of(client, reply->number);
+    if (watch == NULL || reply->revision <= watch->revision)
+        return true;
+    watch->revision = reply->revision;
+    if (client->args.on_event != NULL)
+        client->args.on_event(client->args.arg, reply);
+    return true;
+}
+
+/* Wait for the reply of that number. */
+static rueda_status await_reply(struct rueda_client *client, uint64_t number,
+                                int64_t deadline_ns,
+                                struct rueda_store_reply *out)
+{
+    rueda_status status;
+
+    for (;;) {
+        status = next_reply(client, out);
+        if (status == RUEDA_IN_PROGRESS)
+            status = rueda_stream_await(client->fd, false, deadline_ns);
+        else if (status == RUEDA_OK && !take_event(client, out) &&
+                 out->number == number)
+            return RUEDA_OK;
+        if (status < 0)
+            return status;
+    }
+}
+
+/* ---- Sessions ----------------------------------------------------------- */
+
+/* The first request of a connection, then the watches that there were. */
+static rueda_status attach(struct rueda_client *client, int64_t deadline_ns,
+                           struct rueda_text *error)
+{
+    struct rueda_store_request request = {.kind = RUEDA_STORE_ATTACH,
+                                          .number = 1,
+                                          .key = client->session,
+                                          .key_bytes = sizeof(client->session)};
+    struct rueda_store_reply reply;
+    rueda_status status = send_request(client, &request, deadline_ns);
+
+    if (status == RUEDA_OK)
+        status = await_reply(client, request.number, deadline_ns, &reply);
+    if (status == RUEDA_OK && reply.status == RUEDA_ERR_MISMATCH)
+        rueda_text_set(error, "%.*s", (int)reply.value_bytes,
+                       (const char *)reply.value);
+    if (status == RUEDA_OK)
+        status = reply.status;
+    for (size_t i = 0; i < RUEDA_STORE_MOST_WATCHES && status == RUEDA_OK;
+         i++) {
+        const struct watch *watch = &client->watches[i];
+
+        request = (struct rueda_store_request){
+            .kind = RUEDA_STORE_WATCH,
+            .number = watch->number,
+            .key = watch->prefix,
+            .key_bytes = watch->prefix_bytes,
+            .revision = watch->revision,
+        };
+        if (watch->number > 0)
+            status = send_request(client, &request, deadline_ns);
+    }
+    return status;
+}
+
+/* Would another attempt be in vain? */
+static bool is_final(rueda_status status)
+{
+    return status == RUEDA_ERR_AUTH || status == RUEDA_ERR_VERSION ||
+           status == RUEDA_ERR_MISMATCH || status == RUEDA_ERR_NOMEM ||
+           status == RUEDA_ERR_LIMIT;
+}
+
+/* Try all ways once. RUEDA_IN_PROGRESS: none leads to the store now. */
+static rueda_status try_ways(struct rueda_client *client, int64_t deadline_ns,
+                             struct rueda_text *error)
+{
+    for (int way = 0; way <= client->args.address_count; way++) {
+        rueda_status status = call_up(client, way, deadline_ns, &client->fd);
+
+        if (status == RUEDA_OK)
+            status = shake_hands(client, client->fd, deadline_ns, error);
+        else
+            client->fd = -1;
+        if (status == RUEDA_OK)
+            status = attach(client, deadline_ns, error);
+        if (status == RUEDA_OK)
+            return RUEDA_OK;
+        hang_up(client);
+        if (is_final(status))
+            return status;
+    }
+    return RUEDA_IN_PROGRESS;
+}
+
+/* Where the store was looked for. */
+static void name_ways(const struct rueda_client *client,
+                      struct rueda_text *words)
+{
+    char text[RUEDA_ADDRESS_TEXT];
+
+    if (client->args.address_count == 0)
+        rueda_text_add(words, "on this host");
+    for (int i = 0; i < client->args.address_count; i++) {
+        rueda_address_text(&client->args.addresses[i], text, sizeof(text));
+        rueda_text_add(words, "%s%s", i > 0 ? ", " : "at ", text);
+    }
+}
+
+static rueda_status connect_by(struct rueda_client *client, int64_t deadline_ns,
+                               struct rueda_text *error)
+{
+    int64_t pause = FIRST_PAUSE_NS;
+
+    for (;;) {
+        rueda_status status = try_ways(client, deadline_ns, error);
+
+        if (status != RUEDA_IN_PROGRESS)
+            return status;
+        if (rueda_clock_ns() + pause >= deadline_ns)
+            return RUEDA_ERR_TIMEOUT;
+        rueda_sleep_ns(pause);
+        pause = sooner(2 * pause, MOST_PAUSE_NS);
+    }
+}
+
+rueda_status rueda_client_open(const struct rueda_client_args *args,
+                               int64_t deadline_ns, struct rueda_client **out,
+                               struct rueda_text *error)
+{
+    struct rueda_client *client = calloc(1, sizeof(*client));
+    rueda_status status;
+
+    if (client == NULL)
+        return RUEDA_ERR_NOMEM;
+    client->args = *args;
+    client->key = *args->key;
+    client->fd = -1;
+    client->number = 1; /* that of ATTACH */
+    client->wanted = RUEDA_STORE_HEAD_BYTES;
+    status = rueda_random_fill(client->session, sizeof(client->session));
+    if (status == RUEDA_OK)
+        status = connect_by(client, deadline_ns, error);
+    if (status == RUEDA_OK) {
+        *out = client;
+        return RUEDA_OK;
+    }
+    if (status == RUEDA_ERR_TIMEOUT && rueda_text_is_empty(error)) {
+        rueda_text_set(error, "rank %d found no store of the job ", args->rank);
+        name_ways(client, error);
+        rueda_text_add(error, "; is rank 0 running, and can this host reach "
+                              "it?");
+    }
+    client->args.on_event = NULL;
+    rueda_inbox_fini(&client->inbox);
+    rueda_key_wipe(&client->key);
+    free(client);
+    return status;
+}
+
+/* ---- Requests ----------------------------------------------------------- */
+
+/* Note what has to be said again over the next connection. */
+static void note_watch(struct rueda_client *client,
+                       const struct rueda_store_request *request)
+{
+    struct watch *watch;
+
+    if (request->kind == RUEDA_STORE_UNWATCH) {
+        watch = watch_of(client, request->id);
+        if (watch != NULL)
+            watch->number = 0;
+    }
+    if (request->kind != RUEDA_STORE_WATCH)
+        return;
+    watch = watch_of(client, 0);
+    if (watch == NULL)
+        return; /* the store refuses it too */
+    watch->number = request->number;
+    watch->revision = request->revision;
+    watch->prefix_bytes = request->key_bytes;
+    memcpy(watch->prefix, request->key, request->key_bytes);
+}
+
+/* The store was there and is gone. */
+static rueda_status lost(const struct rueda_client *client, rueda_status status,
+                         struct rueda_text *error)
+{
+    if (is_final(status))
+        return status;
+    rueda_text_set(error, "rank %d lost the store of the job ",
+                   client->args.rank);
+    name_ways(client, error);
+    return RUEDA_ERR_PEER_LOST;
+}
+
+rueda_status rueda_client_ask(struct rueda_client *client,
+                              struct rueda_store_request *request,
+                              int64_t deadline_ns,
+                              struct rueda_store_reply *out_reply,
+                              struct rueda_text *error)
+{
+    int64_t give_up_ns = INT64_MAX;
+    rueda_status status;
+
+    request->number = ++client->number;
+    status = rueda_store_request_check(request);
+    if (status != RUEDA_OK) {
+        rueda_text_set(error, "not a request to the store");
+        return status;
+    }
+    note_watch(client, request);
+    for (;;) {
+        status = RUEDA_OK;
+        if (client->fd < 0)
+            status = connect_by(client, sooner(deadline_ns, give_up_ns), error);
+        if (status != RUEDA_OK && give_up_ns != INT64_MAX)
+            return lost(client, status, error);
+        if (status == RUEDA_OK)
+            status = send_request(client, request, deadline_ns);
+        if (status == RUEDA_OK)
+            status =
+                await_reply(client, request->number, deadline_ns, out_reply);
+        if (status == RUEDA_OK)
+            return out_reply->status;
+        if (status == RUEDA_ERR_TIMEOUT) {
+            rueda_text_set(error, "the store did not answer rank %d in time",
+                           client->args.rank);
+            return status;
+        }
+        hang_up(client);
+        if (give_up_ns == INT64_MAX)
+            give_up_ns = rueda_clock_ns() + LOST_NS;
+    }
+}
+
+rueda_status rueda_client_poll(struct rueda_client *client,
+                               struct rueda_text *error)
+{
+    struct rueda_store_reply reply;
+    rueda_status status = RUEDA_OK;
+
+    while (status == RUEDA_OK && client->fd >= 0) {
+        status = next_reply(client, &reply);
+        if (status == RUEDA_OK)
+            take_event(client, &reply);
+    }
+    if (status == RUEDA_IN_PROGRESS)
+        return RUEDA_OK;
+    hang_up(client);
+    status = connect_by(client, rueda_clock_ns() + LOST_NS, error);
+    return status == RUEDA_OK ? RUEDA_OK : lost(client, status, error);
+}
+
+int rueda_client_fd(const struct rueda_client *client)
+{
+    return client->fd;
+}
+
+void rueda_client_forked(struct rueda_client *client)
+{
+    rueda_fd_close(client->fd);
+    client->fd = -1;
+}
+
+/* How long to wait for the store's farewell. */
+#define FAREWELL_NS ((int64_t)200000000)
+
+void rueda_client_close(struct rueda_client *client)
+{
+    struct rueda_store_request bye = {.kind = RUEDA_STORE_BYE};
+    struct rueda_store_reply reply;
+    int64_t deadline = rueda_clock_ns() + FAREWELL_NS;
+
+    if (client == NULL)
+        return;
+    bye.number = client->number + 1;
+    if (client->fd >= 0 && send_request(client, &bye, deadline) == RUEDA_OK)
+        await_reply(client, bye.number, deadline, &reply);
+    hang_up(client);
+    rueda_inbox_fini(&client->inbox);
+    rueda_key_wipe(&client->key);
+    free(client);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A rank's connection with the job's store (store.h). Calls block until their
+ * deadline at most. A connection that breaks is made again within the call
+ * that notices it, under the same session, and the request is repeated: the
+ * store carries it out once. One thread at a time.
+ */
+#ifndef RUEDA_JOB_STORE_CLIENT_H
+#define RUEDA_JOB_STORE_CLIENT_H
+
+#include <rueda/rueda.h>
+
+#include "auth/key.h"
+#include "base/text.h"
+#include "job/store/store.h"
+#include "os/tcp.h"
+
+struct rueda_client_args {
+    int rank;
+    int size;
+
+    /* Ways to the store, tried in this order: a Unix socket's name, or NULL,
+     * and addresses for TCP. All are borrowed until the client is closed. */
+    const char *socket;
+    const struct rueda_address *addresses;
+    int address_count;
+
+    const struct rueda_key *key; /* present or not; copied */
+
+    /* Called for every event of a WATCH, inside another call; may be NULL. */
+    void (*on_event)(void *arg, const struct rueda_store_reply *event);
+    void *arg;
+};
+
+struct rueda_client;
+
+/* Reach the store, which may not be there yet, and attach a new session. On
+ * failure error says where it was looked for and what to do. */
+rueda_status rueda_client_open(const struct rueda_client_args *args,
+                               int64_t deadline_ns, struct rueda_client **out,
+                               struct rueda_text *error);
+
+/*
+ * Ask and wait for the answer. request->number is filled in. Returns the
+ * reply's status, with the reply, whose value is borrowed until the next call;
+ * or, with words in error and no reply:
+ *
+ *      RUEDA_ERR_TIMEOUT     the deadline passed
+ *      RUEDA_ERR_PEER_LOST   the store is gone, for good as it seems
+ *      RUEDA_ERR_AUTH, RUEDA_ERR_VERSION
+ *                            another store is in its place
+ */
+rueda_status rueda_client_ask(struct rueda_client *client,
+                              struct rueda_store_request *request,
+                              int64_t deadline_ns,
+                              struct rueda_store_reply *out_reply,
+                              struct rueda_text *error);
+
+/* Take the events that have come; waits only where the connection is broken
+ * and has to be made again. As rueda_client_ask(). */
+rueda_status rueda_client_poll(struct rueda_client *client,
+                               struct rueda_text *error);
+
+/* Readable when there may be events; changes when the connection is made
+ * again, and -1 while there is none. */
+int rueda_client_fd(const struct rueda_client *client);
+
+/* In the child of a fork: close the descriptor and touch nothing else. */
+void rueda_client_forked(struct rueda_client *client);
+
+/* End the session in good order, if the store can be reached, and free. NULL
+ * is allowed. */
+void rueda_client_close(struct rueda_client *client);
+
+#endif /* RUEDA_JOB_STORE_CLIENT_H */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job/store/inbox.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/stream.h"
+
+#define LEAST_ROOM 4096
+
+rueda_status rueda_inbox_fill(struct rueda_inbox *inbox, int fd, size_t wanted)
+{
+    rueda_status status;
+    size_t moved;
+
+    if (wanted < LEAST_ROOM)
+        wanted = LEAST_ROOM;
+    if (inbox->room < wanted) {
+        unsigned char *more = realloc(inbox->bytes, wanted);
+
+        if (more == NULL)
+            return RUEDA_ERR_NOMEM;
+        inbox->bytes = more;
+        inbox->room = wanted;
+    }
+    status = rueda_stream_recv(fd, inbox->bytes + inbox->len,
+                               inbox->room - inbox->len, &moved);
+    inbox->len += moved;
+    return status;
+}
+
+void rueda_inbox_drop(struct rueda_inbox *inbox, size_t count)
+{
+    inbox->len -= count;
+    if (inbox->len > 0)
+        memmove(inbox->bytes, inbox->bytes + count, inbox->len);
+}
+
+void rueda_inbox_fini(struct rueda_inbox *inbox)
+{
+    free(inbox->bytes);
+    *inbox = (struct rueda_inbox){0};
+}

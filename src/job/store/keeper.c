@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A guest is whoever has connected. Until it has proven itself nothing of it is
+ * read but the handshake, and it has HANDSHAKE_NS for that. Its connection has
+ * a number for the store, made of its place and of a count of guests, so that
+ * an answer to one who has left does not reach the next.
+ */
+#define RUEDA_LOG_TAG "job"
+
+#include "job/store/keeper.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "auth/shake.h"
+#include "base/log.h"
+#include "job/store/inbox.h"
+#include "job/store/outbox.h"
+#include "job/store/wire.h"
+#include "os/clock.h"
+#include "os/event.h"
+#include "os/process.h"
+#include "os/random.h"
+#include "os/stream.h"
+#include "os/thread.h"
+#include "os/unix_socket.h"
+#include "segment/wire.h"
+
+#define HANDSHAKE_NS ((int64_t)5000000000)
+
+/* Strangers who may be at the door beside all ranks. */
+#define STRANGERS 64
+
+/* Numbers of the poller: guests from 0, then these. */
+#define STOP_EVENT     UINT32_MAX
+#define LISTENER_EVENT (UINT32_MAX - 1 - RUEDA_KEEPER_MOST_ADDRESSES)
+
+struct guest {
+    int fd; /* -1: a free place */
+    uint64_t connection;
+    bool is_local; /* over the Unix socket */
+    bool is_proven;
+    bool is_lost; /* to be closed at the end of the turn */
+    bool wants_write;
+    int64_t deadline_ns; /* of the handshake */
+    struct rueda_handshake shake;
+    struct rueda_inbox inbox;
+    size_t wanted; /* bytes of the frame that is coming */
+    struct rueda_outbox outbox;
+};
+
+struct rueda_keeper {
+    int size;
+    struct rueda_key key;
+    struct rueda_store *store;
+    int poller;
+    int stop; /* a doorbell */
+    atomic_bool is_stopping;
+    int listeners[RUEDA_KEEPER_MOST_ADDRESSES + 1]; /* the last: Unix */
+    struct rueda_address addresses[RUEDA_KEEPER_MOST_ADDRESSES];
+    int address_count;
+    struct guest *guests; /* [guest_count] */
+    size_t guest_count;
+    uint64_t connections; /* so far */
+    pthread_t thread;
+    struct rueda_fork_hook fork_hook;
+};
+
+#define UNIX_LISTENER RUEDA_KEEPER_MOST_ADDRESSES
+
+static uint32_t place_of(const struct rueda_keeper *keeper,
+                         const struct guest *guest)
+{
+    return (uint32_t)(guest - keeper->guests);
+}
+
+/* ---- Replies ------------------------------------------------------------ */
+
+/* The store's callback. */
+static void emit(void *arg, uint64_t connection,
+                 const struct rueda_store_reply *reply)
+{
+    struct rueda_keeper *keeper = arg;
+    struct guest *guest = &keeper->guests[connection % keeper->guest_count];
+
+    if (guest->fd < 0 || guest->connection != connection)
+        return;
+    if (reply->kind == RUEDA_STORE_BYE && reply->number == 0)
+        guest->is_lost = true; /* it has come again over another connection */
+    else if (rueda_outbox_add(&guest->outbox, reply) != RUEDA_OK)
+        guest->is_lost = true; /* it does not read, or there is no memory */
+}
+
+static void send_replies(struct rueda_keeper *keeper, struct guest *guest)
+{
+    bool is_empty;
+
+    if (!guest->is_lost && rueda_outbox_send(&guest->outbox, guest->fd) < 0)
+        guest->is_lost = true;
+    is_empty = rueda_outbox_is_empty(&guest->outbox);
+    if (guest->wants_write == is_empty) {
+        guest->wants_write = !is_empty;
+        rueda_poller_write(keeper->poller, guest->fd, place_of(keeper, guest),
+                           guest->wants_write);
+    }
+}
+
+/* ---- Guests ------------------------------------------------------------- */
+
+static void dismiss(struct rueda_keeper *keeper, struct guest *guest)
+{
+    if (guest->is_proven)
+        rueda_store_detach(keeper->store, guest->connection, rueda_clock_ns());
+    rueda_outbox_fini(&guest->outbox);
+    rueda_poller_remove(keeper->poller, guest->fd);
+    rueda_fd_close(guest->fd);
+    rueda_handshake_fini(&guest->shake);
+    rueda_inbox_fini(&guest->inbox);
+    guest->fd = -1;
+}
+
+/* May it speak with us without a key? */
+static bool is_welcome(const struct rueda_keeper *keeper, int fd, bool is_local)
+{
+    unsigned user;
+
+    return keeper->key.present ||
+           (is_local && rueda_unix_peer_user(fd, &user) == RUEDA_OK &&
+            user == rueda_process_user());
+}
+
+static void admit(struct rueda_keeper *keeper, int fd, bool is_local)
+{
+    struct guest *guest = NULL;
+
+    for (size_t i = 0; i < keeper->guest_count && guest == NULL; i++)
+        if (keeper->guests[i].fd < 0)
+            guest = &keeper->guests[i];
+    if (guest == NULL || !is_welcome(keeper, fd, is_local) ||
+        rueda_poller_add(keeper->poller, fd, place_of(keeper, guest)) !=
+            RUEDA_OK) {
+        log_warn("the store turned somebody away: %s",
+                 guest == NULL ? "too many connections" : "not our user");
+        rueda_fd_close(fd);
+        return;
+    }
+    if (!is_local)
+        rueda_tcp_hurry(fd);
+    *guest = (struct guest){
+        .fd = fd,
+        .connection = keeper->connections++ * keeper->guest_count +
+                      place_of(keeper, guest),
+        .is_local = is_local,
+        .deadline_ns = rueda_clock_ns() + HANDSHAKE_NS,
+        .wanted = RUEDA_STORE_HEAD_BYTES,
+    };
+    /* A failure shows at the first step. */
+    rueda_handshake_init(&guest->shake, RUEDA_ACCEPTOR, &keeper->key, NULL, 0);
+}
+
+/* Tell it why, as the answer to its first request; best effort. */
+static void refuse(struct guest *guest, const struct rueda_text *why)
+{
+    const struct rueda_store_reply reply = {.kind = RUEDA_STORE_ATTACH,
+                                            .number = 1,
+                                            .status = RUEDA_ERR_MISMATCH,
+                                            .value = why->chars,
+                                            .value_bytes = strlen(why->chars)};
+    unsigned char start[RUEDA_STORE_START_BYTES];
+    size_t bytes = rueda_store_reply_encode(&reply, start);
+
+    if (rueda_stream_send(guest->fd, start, bytes, &bytes) == RUEDA_OK)
+        rueda_stream_send(guest->fd, reply.value, reply.value_bytes, &bytes);
+}
+
+/* It has proven that it is of the job; is it of the right one? */
+static bool fits(struct rueda_keeper *keeper, struct guest *guest)
+{
+    struct rueda_text why = {{0}};
+    const void *about;
+    size_t bytes;
+    int rank;
+    int size;
+
+    about = rueda_handshake_peer_about(&guest->shake, &bytes);
+    if (!rueda_meet_about_read(about, bytes, &rank, &size))
+        rueda_text_set(&why, "the store does not understand who is calling");
+    else if (size != keeper->size || rank < 0 || rank >= size)
+        rueda_text_set(&why,
+                       "rank %d of %d came to the store of a job of %d ranks; "
+                       "start all with the same number",
+                       rank, size, keeper->size);
+    if (rueda_text_is_empty(&why))
+        return true;
+    log_warn("%s", why.chars);
+    refuse(guest, &why);
+    return false;
+}
+
+static void shake_hands(struct rueda_keeper *keeper, struct guest *guest)
+{
+    rueda_status status = rueda_shake_step(guest->fd, &guest->shake);
+
+    if (status == RUEDA_IN_PROGRESS)
+        return;
+    if (status != RUEDA_OK) {
+        log_warn("the store refused somebody: %s",
+                 rueda_handshake_error(&guest->shake));
+        guest->is_lost = true;
+        return;
+    }
+    if (!fits(keeper, guest)) {
+        guest->is_lost = true;
+        return;
+    }
+    guest->is_proven = true;
+    rueda_handshake_fini(&guest->shake);
+}
+
+static void hear(struct rueda_keeper *keeper, struct guest *guest)
+{
+    struct rueda_store_request request;
+    rueda_status status;
+    size_t bytes;
+
+    status = rueda_inbox_fill(&guest->inbox, guest->fd, guest->wanted);
+    if (status < 0)
+        guest->is_lost = true;
+    while (!guest->is_lost) {
+        status = rueda_store_request_decode(guest->inbox.bytes,
+                                            guest->inbox.len, &request, &bytes);
+        if (status == RUEDA_IN_PROGRESS) {
+            guest->wanted = bytes;
+            return;
+        }
+        if (status != RUEDA_OK) {
+            log_warn("the store hung up on somebody who sent no request");
+            guest->is_lost = true;
+            return;
+        }
+        rueda_store_ask(keeper->store, guest->connection, &request,
+                        rueda_clock_ns());
+        rueda_inbox_drop(&guest->inbox, bytes);
+    }
+}
+
+/* ---- The thread --------------------------------------------------------- */
+
+static void answer_door(struct rueda_keeper *keeper, int which)
+{
+    int fd;
+
+    while (rueda_stream_accept(keeper->listeners[which], &fd) == RUEDA_OK)
+        admit(keeper, fd, which == UNIX_LISTENER);
+}
+
+static void serve(struct rueda_keeper *keeper, uint32_t number)
+{
+    struct guest *guest;
+
+    if (number == STOP_EVENT)
+        return;
+    if (number >= LISTENER_EVENT) {
+        answer_door(keeper, (int)(number - LISTENER_EVENT));
+        return;
+    }
+    guest = &keeper->guests[number];
+    if (guest->fd < 0)
+        return;
+    if (!guest->is_proven)
+        shake_hands(keeper, guest);
+    if (guest->is_proven)
+        hear(keeper, guest);
+}
+
+/* Send what there is to be sent, close who is lost or too slow. Returns when
+ * the next handshake is overdue. */
+static int64_t tidy(struct rueda_keeper *keeper)
+{
+    int64_t now = rueda_clock_ns();
+    int64_t next = INT64_MAX;
+
+    for (size_t i = 0; i < keeper->guest_count; i++) {
+        struct guest *guest = &keeper->guests[i];
+
+        if (guest->fd < 0)
+            continue;
+        send_replies(keeper, guest);
+        if (guest->is_lost || (!guest->is_proven && guest->deadline_ns <= now))
+            dismiss(keeper, guest);
+        else if (!guest->is_proven && guest->deadline_ns < next)
+            next = guest->deadline_ns;
+    }
+    return next;
+}
+
+static void *keep(void *arg)
+{
+    struct rueda_keeper *keeper = arg;
+    int64_t next = INT64_MAX;
+    uint32_t numbers[64];
+
+    while (!atomic_load(&keeper->is_stopping)) {
+        int64_t due = rueda_store_next_ns(keeper->store);
+        int64_t until = due < next ? due : next;
+        int64_t left = until == INT64_MAX ? -1 : until - rueda_clock_ns();
+        int found;
+
+        if (until != INT64_MAX && left < 0)
+            left = 0;
+        found = rueda_poller_wait(keeper->poller, left, numbers, 64);
+        for (int i = 0; i < found; i++)
+            serve(keeper, numbers[i]);
+        rueda_store_tick(keeper->store, rueda_clock_ns());
+        next = tidy(keeper);
+    }
+    return NULL;
+}
+
+/* ---- Life --------------------------------------------------------------- */
+
+/* A name may stand for addresses of which not all are of this host. */
+static rueda_status listen_tcp(struct rueda_keeper *keeper,
+                               const struct rueda_keeper_args *args,
+                               struct rueda_text *error)
+{
+    for (int i = 0; i < args->address_count; i++) {
+        int at = keeper->address_count;
+        char text[RUEDA_ADDRESS_TEXT];
+
+        if (rueda_tcp_listen(&args->addresses[i], &keeper->listeners[at],
+                             &keeper->addresses[at]) == RUEDA_OK &&
+            rueda_poller_add(keeper->poller, keeper->listeners[at],
+                             LISTENER_EVENT + (uint32_t)at) == RUEDA_OK) {
+            keeper->address_count++;
+            continue;
+        }
+        if (errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT)
+            continue;
+        rueda_address_text(&args->addresses[i], text, sizeof(text));
+        rueda_text_set(error, "the store cannot listen at %s: %s", text,
+                       strerror(errno));
+        return RUEDA_ERR_IO;
+    }
+    if (keeper->address_count > 0 || args->address_count == 0)
+        return RUEDA_OK;
+    rueda_text_set(error, "the store's address is not one of this host, where "
+                          "rank 0 is to hold it");
+    return RUEDA_ERR_INVALID;
+}
+
+static rueda_status listen_all(struct rueda_keeper *keeper,
+                               const struct rueda_keeper_args *args,
+                               struct rueda_text *error)
+{
+    int *local = &keeper->listeners[UNIX_LISTENER];
+
+    if (rueda_poller_open(&keeper->poller) != RUEDA_OK ||
+        rueda_doorbell_open(&keeper->stop) != RUEDA_OK ||
+        rueda_poller_add(keeper->poller, keeper->stop, STOP_EVENT) !=
+            RUEDA_OK) {
+        rueda_text_set(error, "no descriptors for the store: %s",
+                       strerror(errno));
+        return RUEDA_ERR_IO;
+    }
+    if (args->socket != NULL &&
+        (rueda_unix_listen(args->socket, local) != RUEDA_OK ||
+         rueda_poller_add(keeper->poller, *local,
+                          LISTENER_EVENT + UNIX_LISTENER) != RUEDA_OK)) {
+        rueda_text_set(error, "the store cannot listen at \"%s\": %s",
+                       args->socket, strerror(errno));
+        return RUEDA_ERR_IO;
+    }
+    return listen_tcp(keeper, args, error);
+}
+
+/* In the child of a fork: its copies must not keep connections alive. */
+static void close_in_child(struct rueda_fork_hook *hook)
+{
+    struct rueda_keeper *keeper =
+        (struct rueda_keeper *)((char *)hook -
+                                offsetof(struct rueda_keeper, fork_hook));
+
+    rueda_fd_close(keeper->poller);
+    rueda_fd_close(keeper->stop);
+    for (int i = 0; i <= UNIX_LISTENER; i++)
+        rueda_fd_close(keeper->listeners[i]);
+    for (size_t i = 0; i < keeper->guest_count; i++)
+        rueda_fd_close(keeper->guests[i].fd);
+}
+
+static void keeper_free(struct rueda_keeper *keeper)
+{
+    for (size_t i = 0; i < keeper->guest_count; i++)
+        if (keeper->guests[i].fd >= 0)
+            dismiss(keeper, &keeper->guests[i]);
+    for (int i = 0; i <= UNIX_LISTENER; i++)
+        rueda_fd_close(keeper->listeners[i]);
+    rueda_fd_close(keeper->poller);
+    rueda_fd_close(keeper->stop);
+    rueda_store_close(keeper->store);
+    rueda_key_wipe(&keeper->key);
+    free(keeper->guests);
+    free(keeper);
+}
+
+static struct rueda_keeper *keeper_new(const struct rueda_keeper_args *args)
+{
+    struct rueda_keeper *keeper = calloc(1, sizeof(*keeper));
+    struct rueda_store_options options = {.emit = emit, .arg = keeper};
+
+    if (keeper == NULL)
+        return NULL;
+    keeper->size = args->size;
+    keeper->key = *args->key;
+    keeper->poller = -1;
+    keeper->stop = -1;
+    for (int i = 0; i <= UNIX_LISTENER; i++)
+        keeper->listeners[i] = -1;
+    keeper->guests =
+        calloc((size_t)args->size + STRANGERS, sizeof(struct guest));
+    if (keeper->guests != NULL)
+        keeper->guest_count = (size_t)args->size + STRANGERS;
+    for (size_t i = 0; i < keeper->guest_count; i++)
+        keeper->guests[i].fd = -1;
+    /* Any seed will do if there is no better one. */
+    rueda_random_fill(&options.seed, sizeof(options.seed));
+    if (keeper->guests == NULL ||
+        rueda_store_open(&options, &keeper->store) != RUEDA_OK) {
+        keeper_free(keeper);
+        return NULL;
+    }
+    return keeper;
+}
+
+rueda_status rueda_keeper_open(const struct rueda_keeper_args *args,
+                               struct rueda_keeper **out,
+                               struct rueda_text *error)
+{
+    struct rueda_keeper *keeper;
+    rueda_status status;
+
+    if (args->address_count > 0 && !args->key->present) {
+        rueda_text_set(error, "a store that others reach by TCP needs a key");
+        return RUEDA_ERR_AUTH;
+    }
+    keeper = keeper_new(args);
+    if (keeper == NULL) {
+        rueda_text_set(error, "no memory for the store");
+        return RUEDA_ERR_NOMEM;
+    }
+    status = listen_all(keeper, args, error);
+    if (status != RUEDA_OK)
+        goto err;
+    if (rueda_thread_start(&keeper->thread, keep, keeper) != RUEDA_OK) {
+        rueda_text_set(error, "no thread for the store");
+        status = RUEDA_ERR_LIMIT;
+        goto err;
+    }
+    keeper->fork_hook.in_child = close_in_child;
+    rueda_fork_hook_add(&keeper->fork_hook);
+    *out = keeper;
+    return RUEDA_OK;
+
+err:
+    keeper_free(keeper);
+    return status;
+}
+
+const struct rueda_address *
+rueda_keeper_addresses(const struct rueda_keeper *keeper, int *out_count)
+{
+    *out_count = keeper->address_count;
+    return keeper->addresses;
+}
+
+void rueda_keeper_close(struct rueda_keeper *keeper)
+{
+    if (keeper == NULL)
+        return;
+    rueda_fork_hook_remove(&keeper->fork_hook);
+    atomic_store(&keeper->is_stopping, true);
+    rueda_doorbell_ring(keeper->stop);
+    rueda_thread_join(keeper->thread);
+    keeper_free(keeper);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who keeps the store where no launcher does: a thread of rank 0 that answers
+ * the ranks over a Unix socket and TCP. It sleeps while nobody asks.
+ *
+ * Every connection proves the job's key before another byte of it is read;
+ * over the Unix socket the same user is proof enough where there is no key.
+ * Then it says which rank of how many it is, inside the handshake, and speaks
+ * the frames of wire.h.
+ */
+#ifndef RUEDA_JOB_STORE_KEEPER_H
+#define RUEDA_JOB_STORE_KEEPER_H
+
+#include <rueda/rueda.h>
+
+#include "auth/key.h"
+#include "base/text.h"
+#include "os/tcp.h"
+
+#define RUEDA_KEEPER_MOST_ADDRESSES 8
+
+struct rueda_keeper_args {
+    int size;                    /* ranks of the job */
+    const char *socket;          /* name of the Unix socket, or NULL */
+    const struct rueda_key *key; /* present or not; copied */
+
+    /* Where to listen for TCP, which takes a key; port 0: any that is free. */
+    const struct rueda_address *addresses;
+    int address_count;
+};
+
+struct rueda_keeper;
+
+/* Listen, and start the thread. On failure error has the words and nothing is
+ * left. */
+rueda_status rueda_keeper_open(const struct rueda_keeper_args *args,
+                               struct rueda_keeper **out,
+                               struct rueda_text *error);
+
+/* The addresses with the ports that were taken. */
+const struct rueda_address *
+rueda_keeper_addresses(const struct rueda_keeper *keeper, int *out_count);
+
+/* Drop all connections, stop the thread, free. NULL is allowed. */
+void rueda_keeper_close(struct rueda_keeper *keeper);
+
+#endif /* RUEDA_JOB_STORE_KEEPER_H */

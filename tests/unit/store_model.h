@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A model of the store: arrays that are searched from end to end. They are kept
+ * in the order of coming, so order is checked too. Functions are named for what
+ * has happened in the store; each reads what the store must have said of it.
+ */
+#ifndef RUEDA_TESTS_UNIT_STORE_MODEL_H
+#define RUEDA_TESTS_UNIT_STORE_MODEL_H
+
+#include "unit/store_desk.h"
+
+#define KEYS       12
+#define SESSIONS   5
+#define MOST       1024 /* of anything in the model */
+#define MOST_BYTES 90
+#define REPEATABLE 80 /* a little more than the store remembers */
+
+static const char *const names[KEYS] = {"a",  "aa", "aaa", "ab", "abc", "b",
+                                        "ba", "c",  "ca",  "cb", "d",   "dddd"};
+
+/* What is due, or INT64_MAX; of those at once, the one set first. */
+struct due {
+    int64_t ns;
+    int order;
+};
+
+struct key {
+    uint64_t revision;
+    unsigned char value[16];
+    size_t bytes;
+    uint64_t lease;
+    int bound; /* when it came under its lease */
+};
+
+struct wait {
+    int session;
+    int key;
+    uint64_t number;
+    uint64_t above;
+    struct due due;
+};
+
+struct watch {
+    int session;
+    uint64_t number;
+    const char *prefix;
+};
+
+struct lease {
+    int session;
+    uint64_t id;
+    uint32_t time_ms;
+    struct due due;
+};
+
+/* A change and its answer. */
+struct past {
+    struct rueda_store_request request;
+    struct rueda_store_reply reply;
+};
+
+struct session {
+    bool is_there;
+    bool is_attached;
+    uint64_t connection;
+    struct due due;
+    uint64_t number;
+    int past_count;
+    struct past past[REPEATABLE]; /* the last ones, oldest first */
+};
+
+struct model {
+    struct desk *desk;
+    uint32_t seed;
+    uint64_t revision;
+    uint64_t last_lease;
+    uint64_t last_connection;
+    int order;
+    struct key keys[KEYS];
+    struct session sessions[SESSIONS];
+    struct wait waits[MOST];
+    int wait_count;
+    struct watch watches[MOST];
+    int watch_count;
+    struct lease leases[MOST];
+    int lease_count;
+    int seen[RUEDA_STORE_EVENT_DELETE + 1];
+    int failed[-RUEDA_ERR_CANCELLED + 1];
+    int repeated;
+};
+
+/* ---- What the store must have said -------------------------------------- */
+
+static void heard(struct model *model, int session,
+                  const struct rueda_store_reply *expected)
+{
+    uint64_t connection = model->sessions[session].connection;
+    const struct rueda_store_reply *reply = next_on(model->desk, connection);
+
+    assert_int_equal(reply->kind, expected->kind);
+    assert_int_equal(reply->number, expected->number);
+    assert_int_equal(reply->status, expected->status);
+    assert_int_equal(reply->revision, expected->revision);
+    assert_int_equal(reply->id, expected->id);
+    assert_int_equal(reply->count, expected->count);
+    assert_int_equal(reply->key_bytes, expected->key_bytes);
+    assert_int_equal(reply->value_bytes, expected->value_bytes);
+    if (expected->key_bytes > 0)
+        assert_memory_equal(reply->key, expected->key, reply->key_bytes);
+    if (expected->value_bytes > 0)
+        assert_memory_equal(reply->value, expected->value, reply->value_bytes);
+    model->seen[reply->kind]++;
+    model->failed[-reply->status]++;
+}
+
+static void show(const struct key *key, struct rueda_store_reply *reply)
+{
+    if (key->revision == 0)
+        return;
+    reply->revision = key->revision;
+    reply->value = key->value;
+    reply->value_bytes = key->bytes;
+}
+
+/* ---- Changes ------------------------------------------------------------ */
+
+#define REMOVE(array, count, i)                                                \
+    memmove(&(array)[i], &(array)[(i) + 1],                                    \
+            (size_t)(--(count) - (i)) * sizeof((array)[0]))
+
+static struct due due_in(struct model *model, uint32_t time_ms)
+{
+    return (struct due){model->desk->now_ns + time_ms * MS, model->order++};
+}
+
+static void heard_by_watches(struct model *model, int key,
+                             struct rueda_store_reply *event)
+{
+    event->key = names[key];
+    event->key_bytes = strlen(names[key]);
+    for (int i = 0; i < model->watch_count; i++) {
+        const struct watch *watch = &model->watches[i];
+
+        event->number = watch->number;
+        if (strncmp(names[key], watch->prefix, strlen(watch->prefix)) == 0)
+            heard(model, watch->session, event);
+    }
+}
+
+static void changed(struct model *model, int key)
+{
+    struct rueda_store_reply reply = {.kind = RUEDA_STORE_WAIT};
+    int i = 0;
+
+    show(&model->keys[key], &reply);
+    while (i < model->wait_count) {
+        struct wait wait = model->waits[i];
+
+        if (wait.key != key || wait.above >= reply.revision) {
+            i++;
+            continue;
+        }
+        reply.number = wait.number;
+        heard(model, wait.session, &reply);
+        REMOVE(model->waits, model->wait_count, i);
+    }
+    reply.kind = RUEDA_STORE_EVENT_SET;
+    heard_by_watches(model, key, &reply);
+}
+
+static void deleted(struct model *model, int key)
+{
+    struct rueda_store_reply event = {.kind = RUEDA_STORE_EVENT_DELETE,
+                                      .revision = ++model->revision};
+
+    model->keys[key] = (struct key){0};
+    heard_by_watches(model, key, &event);
+}
+
+static uint64_t total_bytes(const struct model *model)
+{
+    uint64_t bytes = 0;
+
+    for (int i = 0; i < KEYS; i++)
+        if (model->keys[i].revision != 0)
+            bytes += strlen(names[i]) + model->keys[i].bytes;
+    return bytes;
+}
+
+static rueda_status put(struct model *model, int key, const void *value,
+                        size_t bytes, uint64_t lease)
+{
+    struct key before = model->keys[key];
+    struct key *now = &model->keys[key];
+
+    now->bytes = bytes;
+    now->revision = model->revision + 1;
+    if (total_bytes(model) > MOST_BYTES) {
+        *now = before;
+        return RUEDA_ERR_LIMIT;
+    }
+    model->revision++;
+    if (bytes > 0)
+        memcpy(now->value, value, bytes);
+    now->lease = lease;
+    now->bound = model->order++;
+    changed(model, key);
+    return RUEDA_OK;
+}
+
+/* ---- Ends --------------------------------------------------------------- */
+
+static int lease_find(const struct model *model, int session, uint64_t id)
+{
+    for (int i = 0; i < model->lease_count; i++)
+        if (model->leases[i].session == session && model->leases[i].id == id)
+            return i;
+    return -1;
+}
+
+static void lease_ended(struct model *model, int at)
+{
+    uint64_t id = model->leases[at].id;
+    int first;
+
+    REMOVE(model->leases, model->lease_count, at);
+    do {
+        first = -1;
+        for (int i = 0; i < KEYS; i++)
+            if (model->keys[i].revision != 0 && model->keys[i].lease == id &&
+                (first < 0 || model->keys[i].bound < model->keys[first].bound))
+                first = i;
+        if (first >= 0)
+            deleted(model, first);
+    } while (first >= 0);
+}
+
+static void parted(struct model *model, int session)
+{
+    for (int i = model->wait_count - 1; i >= 0; i--)
+        if (model->waits[i].session == session)
+            REMOVE(model->waits, model->wait_count, i);
+    for (int i = model->watch_count - 1; i >= 0; i--)
+        if (model->watches[i].session == session)
+            REMOVE(model->watches, model->watch_count, i);
+    model->sessions[session].is_attached = false;
+}
+
+static void session_ended(struct model *model, int session)
+{
+    int i = 0;
+
+    parted(model, session);
+    while (i < model->lease_count) {
+        if (model->leases[i].session == session)
+            lease_ended(model, i);
+        else
+            i++;
+    }
+    model->sessions[session].is_there = false;
+    model->sessions[session].past_count = 0;
+}
+
+static bool is_before(struct due a, struct due b)
+{
+    return a.ns != b.ns ? a.ns < b.ns : a.order < b.order;
+}
+
+/* What is due next: *out_list is 0 for a wait, 1 a lease, 2 a session. */
+static struct due next_due(const struct model *model, int *out_list, int *out_i)
+{
+    struct due due = {INT64_MAX, 0};
+    const int counts[3] = {model->wait_count, model->lease_count, SESSIONS};
+
+    for (int list = 0; list < 3; list++)
+        for (int i = 0; i < counts[list]; i++) {
+            struct due other = {INT64_MAX, 1};
+
+            if (list == 0)
+                other = model->waits[i].due;
+            else if (list == 1)
+                other = model->leases[i].due;
+            else if (model->sessions[i].is_there &&
+                     !model->sessions[i].is_attached)
+                other = model->sessions[i].due;
+            if (is_before(other, due)) {
+                due = other;
+                *out_list = list;
+                *out_i = i;
+            }
+        }
+    return due;
+}
+
+static void ticked(struct model *model)
+{
+    int list = 0;
+    int i = 0;
+
+    while (next_due(model, &list, &i).ns <= model->desk->now_ns) {
+        struct rueda_store_reply late = {.kind = RUEDA_STORE_WAIT,
+                                         .status = RUEDA_ERR_TIMEOUT};
+
+        if (list == 0) {
+            late.number = model->waits[i].number;
+            heard(model, model->waits[i].session, &late);
+            REMOVE(model->waits, model->wait_count, i);
+        } else if (list == 1) {
+            lease_ended(model, i);
+        } else {
+            session_ended(model, i);
+        }
+    }
+}
+
+/* ---- Requests ----------------------------------------------------------- */
+
+/* Keys of the test are pointers into names. */
+static int key_of(const struct rueda_store_request *request)
+{
+    for (int i = 0; i < KEYS; i++)
+        if (request->key == names[i])
+            return i;
+    return 0;
+}
+
+static rueda_status added(struct model *model,
+                          const struct rueda_store_request *request,
+                          struct rueda_store_reply *reply)
+{
+    struct key *key = &model->keys[key_of(request)];
+    int64_t sum = 0;
+    rueda_status status;
+
+    if (key->revision != 0 && key->bytes != sizeof(sum))
+        return RUEDA_ERR_INVALID;
+    if (key->revision != 0)
+        memcpy(&sum, key->value, sizeof(sum));
+    sum += request->count;
+    status = put(model, key_of(request), &sum, sizeof(sum),
+                 key->revision != 0 ? key->lease : 0);
+    if (status == RUEDA_OK) {
+        reply->revision = model->revision;
+        reply->count = sum;
+    }
+    return status;
+}
+
+static rueda_status was_set(struct model *model, int session,
+                            const struct rueda_store_request *request,
+                            struct rueda_store_reply *reply)
+{
+    const struct key *key = &model->keys[key_of(request)];
+    rueda_status status;
+
+    if (request->kind == RUEDA_STORE_CAS &&
+        key->revision != request->revision) {
+        show(key, reply);
+        return RUEDA_ERR_MISMATCH;
+    }
+    if (request->id != 0 && lease_find(model, session, request->id) < 0)
+        return RUEDA_ERR_CLOSED;
+    status = put(model, key_of(request), request->value, request->value_bytes,
+                 request->id);
+    if (status == RUEDA_OK)
+        reply->revision = model->revision;
+    return status;
+}
+
+static rueda_status lease_changed(struct model *model, int session,
+                                  const struct rueda_store_request *request,
+                                  struct rueda_store_reply *reply)
+{
+    int at = lease_find(model, session, request->id);
+    int count = 0;
+
+    if (request->kind == RUEDA_STORE_LEASE_OPEN) {
+        for (int i = 0; i < model->lease_count; i++)
+            count += model->leases[i].session == session;
+        if (count == RUEDA_STORE_MOST_LEASES)
+            return RUEDA_ERR_LIMIT;
+        reply->id = ++model->last_lease;
+        model->leases[model->lease_count++] = (struct lease){
+            .session = session,
+            .id = reply->id,
+            .time_ms = request->time_ms,
+            .due = due_in(model, request->time_ms),
+        };
+        return RUEDA_OK;
+    }
+    if (at < 0)
+        return RUEDA_ERR_CLOSED;
+    reply->id = request->id;
+    if (request->kind == RUEDA_STORE_LEASE_RENEW)
+        model->leases[at].due = due_in(model, model->leases[at].time_ms);
+    else
+        lease_ended(model, at);
+    return RUEDA_OK;
+}
+
+static rueda_status waited(struct model *model, int session,
+                           const struct rueda_store_request *request,
+                           struct rueda_store_reply *reply)
+{
+    const struct key *key = &model->keys[key_of(request)];
+    struct due never = {INT64_MAX, 1};
+    int count = 0;
+
+    if (key->revision > request->revision) {
+        show(key, reply);
+        return RUEDA_OK;
+    }
+    for (int i = 0; i < model->wait_count; i++)
+        count += model->waits[i].session == session;
+    if (count == RUEDA_STORE_MOST_WAITS)
+        return RUEDA_ERR_LIMIT;
+    assert_true(model->wait_count < MOST);
+    model->waits[model->wait_count++] = (struct wait){
+        .session = session,
+        .key = key_of(request),
+        .number = request->number,
+        .above = request->revision,
+        .due = request->time_ms == 0 ? never : due_in(model, request->time_ms),
+    };
+    return RUEDA_IN_PROGRESS;
+}
+
+static rueda_status watched(struct model *model, int session,
+                            const struct rueda_store_request *request,
+                            struct rueda_store_reply *reply)
+{
+    struct rueda_store_reply event = {.kind = RUEDA_STORE_EVENT_SET,
+                                      .number = request->number};
+    uint64_t after = request->revision;
+    int count = 0;
+
+    for (int i = 0; i < model->watch_count; i++)
+        count += model->watches[i].session == session;
+    if (count == RUEDA_STORE_MOST_WATCHES)
+        return RUEDA_ERR_LIMIT;
+    model->watches[model->watch_count++] =
+        (struct watch){session, request->number, request->key};
+    for (;;) {
+        int next = -1;
+
+        for (int i = 0; i < KEYS; i++)
+            if (model->keys[i].revision > after &&
+                (next < 0 ||
+                 model->keys[i].revision < model->keys[next].revision))
+                next = i;
+        if (next < 0)
+            break;
+        after = model->keys[next].revision;
+        event.key = names[next];
+        event.key_bytes = strlen(names[next]);
+        show(&model->keys[next], &event);
+        if (strncmp(names[next], request->key, request->key_bytes) == 0)
+            heard(model, session, &event);
+    }
+    reply->revision = model->revision;
+    return RUEDA_OK;
+}
+
+#endif /* RUEDA_TESTS_UNIT_STORE_MODEL_H */
