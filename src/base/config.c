@@ -130,6 +130,11 @@ static bool parse_name(const char *value, void *out)
     return copy_text(value, out, RUEDA_NAME_BYTES);
 }
 
+static bool parse_store(const char *value, void *out)
+{
+    return copy_text(value, out, RUEDA_STORE_BYTES);
+}
+
 static bool parse_path(const char *value, void *out)
 {
     return copy_text(value, out, RUEDA_PATH_BYTES);
@@ -165,6 +170,18 @@ static const struct rueda_setting settings[] = {
     {"RUEDA_RANK", "", "my place among the ranks, from 0", AT(rank),
      parse_rank},
     {"RUEDA_SIZE", "", "the number of ranks", AT(size), parse_rank},
+    {"RUEDA_LOCAL_RANK", "", "my place among the ranks of this host",
+     AT(local_rank), parse_rank},
+    {"RUEDA_LOCAL_SIZE", "", "the number of ranks of this host", AT(local_size),
+     parse_rank},
+    {"RUEDA_CROSS_RANK", "",
+     "my host's place among those with a rank of my local rank", AT(cross_rank),
+     parse_rank},
+    {"RUEDA_CROSS_SIZE", "", "how many such hosts there are", AT(cross_size),
+     parse_rank},
+    {"RUEDA_STORE", "",
+     "host:port where rank 0 runs and ranks of several hosts meet", AT(store),
+     parse_store},
     {"RUEDA_JOB", "rueda", "ranks of one user that say the same name meet",
      AT(job), parse_name},
     {"RUEDA_KEY_FILE", "",
@@ -208,11 +225,18 @@ const struct rueda_setting *rueda_settings(size_t *out_count)
     return settings;
 }
 
+const char *rueda_environment(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
 const char *rueda_setting_value(const struct rueda_setting *setting)
 {
-    const char *value = getenv(setting->name);
+    const char *value = rueda_environment(setting->name);
 
-    return value != NULL && value[0] != '\0' ? value : setting->fallback;
+    return value != NULL ? value : setting->fallback;
 }
 
 rueda_status rueda_config_load(struct rueda_config *config,

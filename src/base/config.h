@@ -14,8 +14,9 @@
 #include "base/log.h"
 #include "base/text.h"
 
-#define RUEDA_NAME_BYTES 64
-#define RUEDA_PATH_BYTES 1024
+#define RUEDA_NAME_BYTES  64
+#define RUEDA_PATH_BYTES  1024
+#define RUEDA_STORE_BYTES 256 /* of the store's address */
 
 typedef enum rueda_transport_choice {
     RUEDA_TRANSPORT_AUTO, /* shared memory with all its short cuts */
@@ -26,6 +27,11 @@ typedef enum rueda_transport_choice {
 struct rueda_config {
     int rank; /* -1: not set */
     int size;
+    int local_rank;
+    int local_size;
+    int cross_rank;
+    int cross_size;
+    char store[RUEDA_STORE_BYTES];
     char job[RUEDA_NAME_BYTES];
     char key_file[RUEDA_PATH_BYTES];
     int64_t start_timeout_ms;
@@ -61,6 +67,12 @@ const char *rueda_setting_value(const struct rueda_setting *setting);
  */
 rueda_status rueda_config_load(struct rueda_config *config,
                                struct rueda_text *error);
+
+/*
+ * A variable that is no setting of ours, such as a launcher's; NULL where it is
+ * unset or empty. Valid until the environment changes.
+ */
+const char *rueda_environment(const char *name);
 
 /* "64m" or "65536": bytes, with k, m, g or t for powers of 1024. */
 bool rueda_parse_size(const char *value, void *out_size);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "job/seat.h"
 #include "tool/help.h"
 #include "tool/library.h"
 #include "tool/machine.h"
@@ -112,10 +113,63 @@ static void print_markdown(void)
     }
 }
 
+/* ---- The seat ----------------------------------------------------------- */
+
+static const char *look(void *arg, const char *name)
+{
+    (void)arg;
+    return rueda_environment(name);
+}
+
+/* "1 of 4", where the launcher does not say it all "1 of ?". */
+static void print_pair(const char *what, int rank, int size)
+{
+    if (rank < 0 && size < 0) {
+        printf("%-15s the launcher does not say\n", what);
+        return;
+    }
+    printf("%-15s ", what);
+    if (rank < 0)
+        printf("? of ");
+    else
+        printf("%d of ", rank);
+    if (size < 0)
+        printf("?\n");
+    else
+        printf("%d\n", size);
+}
+
+static int print_job(void)
+{
+    struct rueda_text error = {{0}};
+    struct rueda_seat_query query;
+    struct rueda_seat seat;
+
+    rueda_seat_query_init(&query);
+    query.environment = look;
+    if (rueda_seat_find(&query, &seat, &error) != RUEDA_OK) {
+        fprintf(stderr, "rueda: %s\n", error.chars);
+        return EXIT_FAILURE;
+    }
+    printf("launcher        %s\n", rueda_launcher_str(seat.launcher));
+    printf("why             %s\n", seat.why.chars);
+    printf("rank            %d\n", seat.rank);
+    printf("size            %d\n", seat.size);
+    print_pair("local", seat.local_rank, seat.local_size);
+    print_pair("cross", seat.cross_rank, seat.cross_size);
+    printf("introduction    %s\n", rueda_introduction_str(seat.introduction));
+    printf("job             %s\n", seat.job);
+    if (seat.store[0] != '\0')
+        printf("store           %s\n", seat.store);
+    return EXIT_SUCCESS;
+}
+
+/* ---- The words of the command line -------------------------------------- */
+
 static int mistake(const char *word)
 {
-    static const char *const known[] = {"--config", "--markdown", "--help",
-                                        NULL};
+    static const char *const known[] = {"--config", "--job", "--markdown",
+                                        "--help", NULL};
     const char *near = rueda_near_match(word, known);
 
     fprintf(stderr, "rueda: unknown option '%s'", word);
@@ -128,11 +182,14 @@ static int mistake(const char *word)
 int rueda_info_main(int argc, char **argv)
 {
     bool is_config = false;
+    bool is_job = false;
     bool is_markdown = false;
 
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--config") == 0) {
             is_config = true;
+        } else if (strcmp(argv[i], "--job") == 0) {
+            is_job = true;
         } else if (strcmp(argv[i], "--markdown") == 0) {
             is_markdown = true;
         } else if (strcmp(argv[i], "--help") == 0 ||
@@ -147,6 +204,12 @@ int rueda_info_main(int argc, char **argv)
         fprintf(stderr, "rueda: --markdown goes with --config\n");
         return 2;
     }
+    if (is_job && is_config) {
+        fprintf(stderr, "rueda: --job and --config do not go together\n");
+        return 2;
+    }
+    if (is_job)
+        return print_job();
     if (is_markdown)
         print_markdown();
     else if (is_config)

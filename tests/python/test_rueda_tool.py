@@ -98,6 +98,7 @@ def test_version_and_help(rueda) -> None:
     assert "bench" in rueda("--help").stdout
     assert "--vs LIST" in rueda("bench", "--help").stdout
     assert "--config" in rueda("info", "--help").stdout
+    assert "--job" in rueda("info", "--help").stdout
 
 
 @pytest.mark.parametrize(
@@ -107,6 +108,7 @@ def test_version_and_help(rueda) -> None:
         ("--versoin", "unknown option '--versoin'; did you mean '--version'?"),
         ("info --confg", "did you mean '--config'?"),
         ("info --markdown", "--markdown goes with --config"),
+        ("info --job --config", "--job and --config do not go together"),
         ("bench --nq 2", "did you mean '--np'?"),
         ("bench --np -3", "--np takes a number"),
         ("bench --np", "--np needs a value"),
@@ -158,6 +160,150 @@ def test_markdown_has_a_row_for_every_setting(rueda) -> None:
     assert names
     for name in names:
         assert f"| `{name}` |" in page
+
+
+# ---- Info on the job --------------------------------------------------------
+
+
+@pytest.fixture
+def seat(need_tool) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """A function that runs `rueda info --job` with these variables only."""
+    program = need_tool("rueda")
+
+    def run(**environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [program, "info", "--job"],
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            env=environment,
+        )
+
+    return run
+
+
+def lines_of(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
+    """The first word of each line, and the rest of it."""
+    assert done.returncode == 0, done.stderr
+    pairs = (line.split(None, 1) for line in done.stdout.splitlines())
+    return {name: rest for name, rest in pairs}
+
+
+MPIRUN = {
+    "OMPI_COMM_WORLD_RANK": "1",
+    "OMPI_COMM_WORLD_SIZE": "4",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+    "PMIX_RANK": "1",
+}
+SRUN = {
+    "SLURM_JOB_ID": "1000",
+    "SLURM_STEP_ID": "2",
+    "SLURM_PROCID": "3",
+    "SLURM_NTASKS": "4",
+    "SLURM_STEP_NUM_NODES": "2",
+    "SLURM_STEP_NODELIST": "n[07-08]",
+}
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        (
+            {},
+            {"launcher": "none", "rank": "0", "size": "1", "introduction": "nobody"},
+        ),
+        (
+            {"RUEDA_RANK": "1", "RUEDA_SIZE": "2", "RUEDA_JOB": "mine"},
+            {
+                "launcher": "rueda",
+                "local": "the launcher does not say",
+                "introduction": "socket",
+                "job": "mine",
+            },
+        ),
+        (
+            {"RUEDA_RANK": "1", "RUEDA_SIZE": "2", "RUEDA_STORE": "node:4000"},
+            {"launcher": "rueda", "introduction": "store", "store": "node:4000"},
+        ),
+        (
+            {"HOROVOD_RANK": "0", "HOROVOD_SIZE": "2", "HOROVOD_LOCAL_SIZE": "2"},
+            {"launcher": "horovod", "local": "? of 2", "job": "horovod"},
+        ),
+        (
+            {**MPIRUN, **SRUN},
+            {
+                "launcher": "openmpi",
+                "rank": "1",
+                "size": "4",
+                "local": "1 of 2",
+                "introduction": "pmix",
+            },
+        ),
+        (
+            SRUN,
+            {"launcher": "slurm", "introduction": "store", "store": "n07:27002"},
+        ),
+        (
+            {**SRUN, "SLURM_LOCALID": "0", "PMI_RANK": "3", "PMI_SIZE": "4", "PMI_FD": "5"},
+            {"launcher": "slurm", "local": "0 of ?", "introduction": "pmi2"},
+        ),
+    ],
+)
+def test_info_tells_the_seat_in_the_job(
+    seat, environment: dict[str, str], expected: dict[str, str]
+) -> None:
+    lines = lines_of(seat(**environment))
+    assert {name: lines[name] for name in expected} == expected
+    assert ("store" in lines) == (lines["introduction"] == "store")
+    assert lines["why"]
+
+
+def test_the_seat_tells_who_was_passed_over(seat) -> None:
+    why = lines_of(seat(**MPIRUN, **SRUN))["why"]
+    assert "SLURM_PROCID is there too, but mpirun is nearer" in why
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"RUEDA_SIZE": "2"}, "RUEDA_SIZE is set (2) and RUEDA_RANK is not"),
+        ({"OMPI_COMM_WORLD_RANK": "3"}, "OMPI_COMM_WORLD_SIZE is not; mpirun sets both"),
+        ({"RUEDA_RANK": "2", "RUEDA_SIZE": "2"}, "rank 2 in a job of 2"),
+        ({"HOROVOD_RANK": "0", "HOROVOD_SIZE": "2"}, "set RUEDA_STORE=host:port"),
+    ],
+)
+def test_a_seat_that_cannot_be_is_one_line_and_exit_code_one(
+    seat, environment: dict[str, str], expected: str
+) -> None:
+    done = seat(**environment)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert expected in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_seat_tells_nothing_of_the_key(seat) -> None:
+    done = seat(RUEDA_RANK="0", RUEDA_SIZE="2", RUEDA_KEY_FILE="/a/key", RUEDA_KEY="5ec3e7")
+    assert "key" not in done.stdout
+    assert "5ec3e7" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("peer", "way"), [("openmpi", "pmix"), ("mpich", "pmi1")])
+def test_a_real_launcher_is_found(need_tool, peer: str, way: str) -> None:
+    words = [need_tool(f"mpirun.{peer}"), "-n", "2", need_tool("rueda"), "info", "--job"]
+    more = {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    }
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=LIMIT_S, env={**os.environ, **more}
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(f"introduction    {way}\n") == 2
+    assert "rank            0\n" in done.stdout
+    assert "rank            1\n" in done.stdout
 
 
 # ---- Bench ------------------------------------------------------------------

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Process sets of rank 2 in a job of 6. */
+#include "job/set.h"
+#include "unit/unit.h"
+
+#define RANK 2
+#define SIZE 6
+
+static int table_make(void **state)
+{
+    *state = rueda_set_table_new(RANK, SIZE);
+    return *state != NULL ? 0 : -1;
+}
+
+static int table_drop(void **state)
+{
+    rueda_set_table_free(*state);
+    return 0;
+}
+
+static int add(struct rueda_set_table *table, const int *ranks, int count)
+{
+    struct rueda_text error = {{0}};
+    int id = -7;
+
+    assert_int_equal(rueda_set_add(table, ranks, count, &id, &error), RUEDA_OK);
+    assert_true(rueda_text_is_empty(&error));
+    return id;
+}
+
+/* Refused with these words, and nothing has changed. */
+static void check_refused(struct rueda_set_table *table, const int *ranks,
+                          int count, rueda_status status, const char *words)
+{
+    struct rueda_text error = {{0}};
+    int before = rueda_set_count(table);
+    int id = -7;
+
+    assert_int_equal(rueda_set_add(table, ranks, count, &id, &error), status);
+    assert_non_null(strstr(error.chars, words));
+    assert_int_equal(id, -7);
+    assert_int_equal(rueda_set_count(table), before);
+}
+
+static void a_table_begins_with_the_set_of_all_ranks(void **state)
+{
+    struct rueda_set_table *table = *state;
+    const struct rueda_set *all = rueda_set_find(table, RUEDA_SET_GLOBAL);
+
+    assert_int_equal(rueda_set_count(table), 1);
+    assert_non_null(all);
+    assert_int_equal(all->id, 0);
+    assert_int_equal(all->size, SIZE);
+    assert_int_equal(all->me, RANK);
+    for (int i = 0; i < SIZE; i++)
+        assert_int_equal(all->ranks[i], i);
+}
+
+static void ranks_of_a_set_are_in_order(void **state)
+{
+    static const int ranks[] = {5, 0, 2};
+    struct rueda_set_table *table = *state;
+    const struct rueda_set *set = rueda_set_find(table, add(table, ranks, 3));
+
+    assert_int_equal(set->size, 3);
+    assert_int_equal(set->ranks[0], 0);
+    assert_int_equal(set->ranks[1], 2);
+    assert_int_equal(set->ranks[2], 5);
+    assert_int_equal(set->me, 1);
+    assert_int_equal(rueda_set_index(set, 0), 0);
+    assert_int_equal(rueda_set_index(set, 5), 2);
+    assert_int_equal(rueda_set_index(set, 3), -1);
+    assert_int_equal(rueda_set_index(set, -1), -1);
+    assert_true(rueda_set_has(set, 2));
+    assert_false(rueda_set_has(set, 6));
+}
+
+static void i_need_not_be_a_member(void **state)
+{
+    static const int ranks[] = {4, 1};
+    struct rueda_set_table *table = *state;
+
+    assert_int_equal(rueda_set_find(table, add(table, ranks, 2))->me, -1);
+}
+
+static void lists_that_cannot_be_are_refused(void **state)
+{
+    static const int twice[] = {3, 1, 3};
+    static const int high[] = {1, 6};
+    static const int low[] = {1, -1};
+    struct rueda_set_table *table = *state;
+
+    check_refused(table, twice, 0, RUEDA_ERR_INVALID, "without ranks");
+    check_refused(table, twice, -1, RUEDA_ERR_INVALID, "without ranks");
+    check_refused(table, NULL, 2, RUEDA_ERR_INVALID, "without ranks");
+    check_refused(table, twice, 3, RUEDA_ERR_INVALID,
+                  "rank 3 is in a process "
+                  "set twice");
+    check_refused(table, high, 2, RUEDA_ERR_INVALID,
+                  "rank 6 in a process set; the job's ranks go from 0 to 5");
+    check_refused(table, low, 2, RUEDA_ERR_INVALID, "rank -1");
+}
+
+static void a_set_that_is_there_is_not_made_again(void **state)
+{
+    static const int ranks[] = {1, 3};
+    static const int turned[] = {3, 1};
+    static const int prefix[] = {1, 3, 4};
+    static const int all[] = {5, 4, 3, 2, 1, 0};
+    struct rueda_set_table *table = *state;
+    struct rueda_text error = {{0}};
+
+    assert_int_equal(add(table, ranks, 2), 1);
+    check_refused(table, turned, 2, RUEDA_ERR_INVALID,
+                  "process set 1 has these ranks already");
+    check_refused(table, all, SIZE, RUEDA_ERR_INVALID,
+                  "process set 0 has these ranks already");
+    assert_int_equal(add(table, prefix, 3), 2);
+    assert_int_equal(rueda_set_remove(table, 1, &error), RUEDA_OK);
+    assert_int_equal(add(table, turned, 2), 3);
+}
+
+static void ids_grow_and_are_never_used_again(void **state)
+{
+    struct rueda_set_table *table = *state;
+    struct rueda_text error = {{0}};
+
+    for (int rank = 0; rank < 4; rank++)
+        assert_int_equal(add(table, &rank, 1), rank + 1);
+    assert_int_equal(rueda_set_remove(table, 4, &error), RUEDA_OK);
+    assert_int_equal(rueda_set_remove(table, 2, &error), RUEDA_OK);
+    assert_int_equal(add(table, (int[]){1}, 1), 5);
+    assert_null(rueda_set_find(table, 2));
+    assert_null(rueda_set_find(table, 4));
+    assert_null(rueda_set_find(table, 6));
+    assert_null(rueda_set_find(table, -1));
+    assert_int_equal(rueda_set_find(table, 3)->ranks[0], 2);
+    assert_int_equal(rueda_set_find(table, 5)->ranks[0], 1);
+}
+
+static void what_is_not_there_is_not_removed(void **state)
+{
+    struct rueda_set_table *table = *state;
+    struct rueda_text error = {{0}};
+
+    assert_int_equal(rueda_set_remove(table, 0, &error), RUEDA_ERR_INVALID);
+    assert_non_null(strstr(error.chars, "set 0 has all ranks and stays"));
+    memset(&error, 0, sizeof(error));
+    assert_int_equal(rueda_set_remove(table, 1, &error), RUEDA_ERR_INVALID);
+    assert_string_equal(error.chars, "there is no process set 1");
+    memset(&error, 0, sizeof(error));
+    add(table, (int[]){1}, 1);
+    assert_int_equal(rueda_set_remove(table, 1, &error), RUEDA_OK);
+    assert_int_equal(rueda_set_remove(table, 1, &error), RUEDA_ERR_INVALID);
+    assert_string_equal(error.chars, "there is no process set 1 any more");
+    assert_int_equal(rueda_set_count(table), 1);
+}
+
+static void ids_can_be_walked_while_sets_go(void **state)
+{
+    struct rueda_set_table *table = *state;
+    struct rueda_text error = {{0}};
+    int seen[8];
+    int count = 0;
+
+    for (int rank = 0; rank < 4; rank++)
+        add(table, &rank, 1);
+    assert_int_equal(rueda_set_remove(table, 2, &error), RUEDA_OK);
+    for (int id = rueda_set_next(table, -1); id >= 0;
+         id = rueda_set_next(table, id)) {
+        seen[count++] = id;
+        if (id == 1)
+            assert_int_equal(rueda_set_remove(table, 1, &error), RUEDA_OK);
+    }
+    assert_int_equal(count, 4);
+    assert_memory_equal(seen, ((int[]){0, 1, 3, 4}), sizeof(int[4]));
+}
+
+static void there_is_room_for_so_many_sets(void **state)
+{
+    struct rueda_set_table *table = rueda_set_table_new(0, 12);
+    struct rueda_text error = {{0}};
+    int ranks[12];
+    int id = 0;
+
+    (void)state;
+    assert_non_null(table);
+    /* The bits of a number choose the ranks: no list comes twice. */
+    for (unsigned bits = 1; bits <= RUEDA_SET_MAX; bits++) {
+        int count = 0;
+
+        for (int rank = 0; rank < 12; rank++)
+            if ((bits >> rank & 1) != 0)
+                ranks[count++] = rank;
+        if (bits < RUEDA_SET_MAX)
+            assert_int_equal(add(table, ranks, count), bits);
+        else
+            check_refused(table, ranks, count, RUEDA_ERR_LIMIT,
+                          "1024 process sets");
+    }
+    assert_int_equal(rueda_set_count(table), RUEDA_SET_MAX);
+    assert_int_equal(rueda_set_remove(table, 7, &error), RUEDA_OK);
+    ranks[0] = 10;
+    assert_int_equal(rueda_set_add(table, ranks, 1, &id, &error), RUEDA_OK);
+    assert_int_equal(id, RUEDA_SET_MAX);
+    rueda_set_table_free(table);
+}
+
+int main(void)
+{
+#define with_table(test)                                                       \
+    cmocka_unit_test_setup_teardown(test, table_make, table_drop)
+    const struct CMUnitTest tests[] = {
+        with_table(a_table_begins_with_the_set_of_all_ranks),
+        with_table(ranks_of_a_set_are_in_order),
+        with_table(i_need_not_be_a_member),
+        with_table(lists_that_cannot_be_are_refused),
+        with_table(a_set_that_is_there_is_not_made_again),
+        with_table(ids_grow_and_are_never_used_again),
+        with_table(what_is_not_there_is_not_removed),
+        with_table(ids_can_be_walked_while_sets_go),
+        cmocka_unit_test(there_is_room_for_so_many_sets),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
