@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
+from slurm import slurm  # noqa: F401 -- a fixture
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How rank 0 tells all ranks where it can be found: by a card, some bytes that
+ * mean nothing here, passed through the exchange that the launcher offers.
+ *
+ *   pmix   Open MPI's mpirun, prrte, srun --mpi=pmix: libpmix, opened at run
+ *          time
+ *   pmi1   Hydra (MPICH, Intel MPI): lines over the socket PMI_FD
+ *   pmi2   srun --mpi=pmi2: counted messages over the socket PMI_FD
+ *
+ * Every rank of the job calls the same function, once in its life: we take
+ * leave of the launcher after the exchange, so the caller keeps the card. A
+ * process that has an MPI over PMI-1 or PMI-2, or will have one, must not come
+ * here: the two would talk over the same socket. What arrives is as trustworthy
+ * as the launcher, no more.
+ *
+ * Calls block, until the deadline at most. One thread at a time.
+ */
+#ifndef RUEDA_JOB_EXCHANGE_H
+#define RUEDA_JOB_EXCHANGE_H
+
+#include <rueda/rueda.h>
+
+#include "base/text.h"
+
+/* The largest card. */
+#define RUEDA_CARD_BYTES 512
+
+/* What all three say when the deadline passes while ranks wait for others. */
+#define RUEDA_EXCHANGE_LATE                                                    \
+    "not all ranks came to meet in time; are some stuck, or "                  \
+    "RUEDA_START_TIMEOUT too short?"
+
+struct rueda_exchange {
+    int rank;
+    int size;
+    /* The value of a variable of the environment, or NULL. What the launcher
+     * has set must be in the process's own too: PMIx reads it there. */
+    const char *(*environment)(void *arg, const char *name);
+    void *arg;
+    int64_t deadline_ns; /* on rueda_clock_ns() */
+};
+
+/*
+ * In rank 0 the card is handed out, in the others it is filled in; bytes is
+ * the same everywhere, 1 to RUEDA_CARD_BYTES. On failure error says what to
+ * do, the card is as it was, and nothing of ours stays open. (A PMIx that could
+ * not reach its launcher keeps a thread of its own; if the launcher is stopped,
+ * one of ours stays with it.) A job of one rank needs no launcher.
+ *
+ * RUEDA_ERR_TIMEOUT: some rank has not come, or the launcher does not answer.
+ * RUEDA_ERR_UNSUPPORTED: this launcher offers no such exchange, or it speaks a
+ * version that we do not know; another way may work.
+ * RUEDA_ERR_MISMATCH: it has another idea of rank, size or card than we have.
+ * RUEDA_ERR_PEER_LOST: the launcher has gone.
+ * RUEDA_ERR_INVALID: what it said makes no sense, or it refused.
+ */
+rueda_status rueda_exchange_pmix(const struct rueda_exchange *exchange,
+                                 void *card, size_t bytes,
+                                 struct rueda_text *error);
+rueda_status rueda_exchange_pmi1(const struct rueda_exchange *exchange,
+                                 void *card, size_t bytes,
+                                 struct rueda_text *error);
+rueda_status rueda_exchange_pmi2(const struct rueda_exchange *exchange,
+                                 void *card, size_t bytes,
+                                 struct rueda_text *error);
+
+#endif /* RUEDA_JOB_EXCHANGE_H */

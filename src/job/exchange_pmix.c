@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PMIx, through the library that the site has; no header of it is needed. Rank
+ * 0 puts the card, all meet in a fence that carries what was put to everybody,
+ * and the others get it.
+ *
+ * No call of PMIx can be trusted to end: PMIx_Init waits for ever for a
+ * launcher that is stopped, and a timeout is a mere wish that some launchers do
+ * not grant. So a thread of our own makes all calls, and for those that wait
+ * for other ranks it takes the non-blocking kind, so that it can still take
+ * leave in good order when somebody is missing. The caller waits for the
+ * thread, but not beyond the deadline.
+ */
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/exchange.h"
+#include "job/pmix.h"
+#include "os/clock.h"
+#include "os/thread.h"
+
+#define SECOND ((int64_t)1000000000)
+
+/* How long before the deadline we stop waiting for other ranks, to have time to
+ * take leave; a tenth of the time if that is less. */
+#define LEAVE_NS (SECOND / 4)
+
+static const char card_key[] = "rueda.card";
+
+/*
+ * Shared by the caller, our thread and threads of the library. The last two
+ * may hold on to it for ever if something is stuck; then it is never freed.
+ */
+struct session {
+    struct rueda_pmix_calls calls;
+    struct rueda_pmix_proc me;
+    int rank;
+    size_t bytes;
+    int64_t deadline_ns; /* a little earlier than the caller's */
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+
+    /* The call under way. The library keeps pointers to who and info until it
+     * answers; the rest is guarded by lock. */
+    struct rueda_pmix_proc who;
+    struct rueda_pmix_info info[2];
+    bool is_lent;
+    int answer;
+    size_t value_bytes; /* more than fit: the rest is missing */
+    char value[RUEDA_CARD_BYTES];
+
+    /* Our thread's until is_over, guarded by lock; then the caller's. */
+    bool is_over;
+    rueda_status result;
+    struct rueda_text error;
+    char card[RUEDA_CARD_BYTES];
+};
+
+/* ---- Calls that answer later --------------------------------------------- */
+
+static void set_key(struct rueda_pmix_info *info, const char *key)
+{
+    memset(info, 0, sizeof(*info));
+    memcpy(info->key, key, strlen(key));
+}
+
+/* Prepare for a call about rank. The library is asked to give up when we do,
+ * so that it cleans up. */
+static void lend(struct session *session, uint32_t rank)
+{
+    int64_t left = session->deadline_ns - rueda_clock_ns();
+
+    session->who = session->me;
+    session->who.rank = rank;
+    set_key(&session->info[0], "pmix.timeout");
+    session->info[0].value.type = RUEDA_PMIX_INT;
+    session->info[0].value.data.integer =
+        left > 0 ? (int)(left / SECOND) + 1 : 1;
+    set_key(&session->info[1], "pmix.collect");
+    session->info[1].value.type = RUEDA_PMIX_BOOL;
+    session->info[1].value.data.flag = true;
+    session->is_lent = true;
+}
+
+/* On a thread of the library. */
+static void on_value(int status, struct rueda_pmix_value *value, void *arg)
+{
+    struct session *session = arg;
+
+    pthread_mutex_lock(&session->lock);
+    if (status == RUEDA_PMIX_SUCCESS && value != NULL &&
+        value->type == RUEDA_PMIX_BYTES && value->data.object.bytes != NULL) {
+        size_t size = value->data.object.size;
+
+        session->value_bytes = size;
+        memcpy(session->value, value->data.object.bytes,
+               size < sizeof(session->value) ? size : sizeof(session->value));
+    }
+    session->answer = status;
+    session->is_lent = false;
+    pthread_cond_broadcast(&session->changed);
+    pthread_mutex_unlock(&session->lock);
+}
+
+static void on_fence(int status, void *arg)
+{
+    on_value(status, NULL, arg);
+}
+
+/* The answer to a call that the library took with this status. */
+static int await(struct session *session, int taken)
+{
+    int answer;
+
+    pthread_mutex_lock(&session->lock);
+    if (taken != RUEDA_PMIX_SUCCESS) {
+        session->is_lent = false;
+        session->answer =
+            taken == RUEDA_PMIX_DONE_NOW ? RUEDA_PMIX_SUCCESS : taken;
+    }
+    while (session->is_lent && rueda_clock_ns() < session->deadline_ns)
+        rueda_condition_wait(&session->changed, &session->lock,
+                             session->deadline_ns);
+    answer = session->is_lent ? RUEDA_PMIX_TIMED_OUT : session->answer;
+    pthread_mutex_unlock(&session->lock);
+    return answer;
+}
+
+/* ---- The exchange, on our thread ------------------------------------------
+ */
+
+/* Words for a status of PMIx's. */
+static rueda_status refused(struct session *session, const char *what,
+                            int status)
+{
+    if (status == RUEDA_PMIX_TIMED_OUT) {
+        rueda_text_set(&session->error, "%s", RUEDA_EXCHANGE_LATE);
+        return RUEDA_ERR_TIMEOUT;
+    }
+    rueda_text_set(&session->error,
+                   "%s failed: %s (%d); do the launcher and %s fit together?",
+                   what, session->calls.error_string(status), status,
+                   RUEDA_PMIX_LIBRARY);
+    return status == RUEDA_PMIX_UNREACHED ? RUEDA_ERR_PEER_LOST
+                                          : RUEDA_ERR_INVALID;
+}
+
+static rueda_status check_place(struct session *session)
+{
+    if (session->me.rank == (uint32_t)session->rank)
+        return RUEDA_OK;
+    rueda_text_set(&session->error,
+                   "the launcher takes us for rank %u, the settings say rank "
+                   "%d; set neither RUEDA_RANK nor RUEDA_SIZE under a launcher",
+                   (unsigned)session->me.rank, session->rank);
+    return RUEDA_ERR_MISMATCH;
+}
+
+static rueda_status hand_out(struct session *session)
+{
+    struct rueda_pmix_value value = {.type = RUEDA_PMIX_BYTES};
+    int status;
+
+    value.data.object.bytes = session->card;
+    value.data.object.size = session->bytes;
+    status = session->calls.put(RUEDA_PMIX_GLOBAL, card_key, &value);
+    if (status != RUEDA_PMIX_SUCCESS)
+        return refused(session, "PMIx_Put", status);
+    status = session->calls.commit();
+    if (status != RUEDA_PMIX_SUCCESS)
+        return refused(session, "PMIx_Commit", status);
+    return RUEDA_OK;
+}
+
+static rueda_status meet(struct session *session)
+{
+    int status;
+
+    lend(session, RUEDA_PMIX_ANY_RANK);
+    status = session->calls.fence_nb(&session->who, 1, session->info, 2,
+                                     on_fence, session);
+    status = await(session, status);
+    return status == RUEDA_PMIX_SUCCESS
+               ? RUEDA_OK
+               : refused(session, "PMIx_Fence", status);
+}
+
+static rueda_status fill_in(struct session *session)
+{
+    int status;
+
+    lend(session, 0);
+    status = session->calls.get_nb(&session->who, card_key, session->info, 1,
+                                   on_value, session);
+    status = await(session, status);
+    if (status != RUEDA_PMIX_SUCCESS && status != RUEDA_PMIX_NOT_FOUND)
+        return refused(session, "PMIx_Get", status);
+    if (status == RUEDA_PMIX_NOT_FOUND ||
+        session->value_bytes != session->bytes) {
+        rueda_text_set(&session->error,
+                       "the launcher has no card of %zu bytes of rank 0; run "
+                       "the same version of rueda on all ranks",
+                       session->bytes);
+        return RUEDA_ERR_MISMATCH;
+    }
+    memcpy(session->card, session->value, session->bytes);
+    return RUEDA_OK;
+}
+
+static rueda_status converse(struct session *session)
+{
+    rueda_status status;
+    int failed = session->calls.init(&session->me, NULL, 0);
+
+    if (failed != RUEDA_PMIX_SUCCESS)
+        return refused(session, "PMIx_Init", failed);
+    status = check_place(session);
+    if (status == RUEDA_OK && session->rank == 0)
+        status = hand_out(session);
+    if (status == RUEDA_OK)
+        status = meet(session);
+    if (status == RUEDA_OK && session->rank != 0)
+        status = fill_in(session);
+    /* A process that leaves without it is taken for one that crashed. */
+    (void)session->calls.finalize(NULL, 0);
+    return status;
+}
+
+static void *run(void *arg)
+{
+    struct session *session = arg;
+
+    session->result = converse(session);
+    pthread_mutex_lock(&session->lock);
+    session->is_over = true;
+    pthread_cond_broadcast(&session->changed);
+    pthread_mutex_unlock(&session->lock);
+    return NULL;
+}
+
+/* ---- The caller ------------------------------------------------------------
+ */
+
+static struct session *session_new(const struct rueda_exchange *exchange,
+                                   const void *card, size_t bytes)
+{
+    struct session *session = calloc(1, sizeof(*session));
+    int64_t left = exchange->deadline_ns - rueda_clock_ns();
+    int64_t rest = left / 10 < LEAVE_NS ? left / 10 : LEAVE_NS;
+
+    if (session == NULL)
+        return NULL;
+    session->rank = exchange->rank;
+    session->bytes = bytes;
+    session->deadline_ns = exchange->deadline_ns - (rest > 0 ? rest : 0);
+    memcpy(session->card, card, bytes);
+    pthread_mutex_init(&session->lock, NULL);
+    rueda_condition_init(&session->changed);
+    return session;
+}
+
+static void session_free(struct session *session)
+{
+    pthread_cond_destroy(&session->changed);
+    pthread_mutex_destroy(&session->lock);
+    free(session);
+}
+
+/* False: the deadline has passed, and the thread is stuck. */
+static bool await_end(struct session *session, int64_t deadline_ns)
+{
+    bool is_over;
+
+    pthread_mutex_lock(&session->lock);
+    while (!session->is_over && rueda_clock_ns() < deadline_ns)
+        rueda_condition_wait(&session->changed, &session->lock, deadline_ns);
+    is_over = session->is_over;
+    pthread_mutex_unlock(&session->lock);
+    return is_over;
+}
+
+rueda_status rueda_exchange_pmix(const struct rueda_exchange *exchange,
+                                 void *card, size_t bytes,
+                                 struct rueda_text *error)
+{
+    struct session *session;
+    rueda_status status;
+    pthread_t thread;
+    bool is_lent;
+
+    assert(bytes > 0 && bytes <= RUEDA_CARD_BYTES);
+    if (exchange->size == 1)
+        return RUEDA_OK;
+    session = session_new(exchange, card, bytes);
+    if (session == NULL)
+        return RUEDA_ERR_NOMEM;
+    status = rueda_pmix_load(exchange, &session->calls, error);
+    if (status == RUEDA_OK)
+        status = rueda_thread_start(&thread, run, session);
+    if (status != RUEDA_OK) {
+        session_free(session);
+        return status;
+    }
+    if (!await_end(session, exchange->deadline_ns)) {
+        rueda_text_set(error,
+                       "the launcher did not answer through %s in time; "
+                       "is it stopped?",
+                       RUEDA_PMIX_LIBRARY);
+        return RUEDA_ERR_TIMEOUT;
+    }
+    rueda_thread_join(thread);
+    status = session->result;
+    rueda_text_set(error, "%s", session->error.chars);
+    if (status == RUEDA_OK)
+        memcpy(card, session->card, bytes);
+    pthread_mutex_lock(&session->lock);
+    is_lent = session->is_lent;
+    pthread_mutex_unlock(&session->lock);
+    if (!is_lent)
+        session_free(session);
+    return status;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shared libraries that are opened at run time, so that we use what a site has
+ * and need none of it. Any thread.
+ */
+#ifndef RUEDA_OS_LIBRARY_H
+#define RUEDA_OS_LIBRARY_H
+
+#include <rueda/rueda.h>
+
+/* One that the process has loaded already, or NULL; name as its own soname. */
+void *rueda_library_find(const char *name);
+
+/* Load by name, or by path if that has a slash. NULL: rueda_library_error()
+ * says why. Its symbols stay out of the way of others. */
+void *rueda_library_open(const char *name);
+
+/* Undo one find or open. */
+void rueda_library_close(void *library);
+
+/* Put the address of a function into *out_function, which is a pointer to a
+ * function of whatever type. RUEDA_ERR_UNSUPPORTED: there is no such. */
+rueda_status rueda_library_function(void *library, const char *name,
+                                    void *out_function);
+
+/* What went wrong last in this thread; never NULL. */
+const char *rueda_library_error(void);
+
+#endif /* RUEDA_OS_LIBRARY_H */

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/library.h"
+#include "unit/unit.h"
+
+/* The C library, which is always there. */
+#define PRESENT "libc.so.6"
+
+static void a_function_is_found_and_works(void **state)
+{
+    int (*absolute)(int number) = NULL;
+    void *library = rueda_library_open(PRESENT);
+
+    (void)state;
+    assert_non_null(library);
+    assert_int_equal(rueda_library_function(library, "abs", &absolute),
+                     RUEDA_OK);
+    assert_int_equal(absolute(-5), 5);
+    rueda_library_close(library);
+}
+
+static void a_function_that_is_not_there_leaves_the_pointer(void **state)
+{
+    int (*absolute)(int number) = abs;
+    void *library = rueda_library_open(PRESENT);
+
+    (void)state;
+    assert_int_equal(
+        rueda_library_function(library, "rueda_no_such_thing", &absolute),
+        RUEDA_ERR_UNSUPPORTED);
+    assert_ptr_equal(absolute, abs);
+    rueda_library_close(library);
+}
+
+static void a_library_that_is_not_there_has_a_reason(void **state)
+{
+    (void)state;
+    assert_null(rueda_library_open("librueda-nowhere.so.9"));
+    assert_non_null(strstr(rueda_library_error(), "librueda-nowhere.so.9"));
+    assert_non_null(rueda_library_error());
+    rueda_library_close(NULL);
+}
+
+static void only_what_is_loaded_is_found(void **state)
+{
+    void *library = rueda_library_find(PRESENT);
+
+    (void)state;
+    assert_non_null(library);
+    rueda_library_close(library);
+    assert_null(rueda_library_find("librueda-nowhere.so.9"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_function_is_found_and_works),
+        cmocka_unit_test(a_function_that_is_not_there_leaves_the_pointer),
+        cmocka_unit_test(a_library_that_is_not_there_has_a_reason),
+        cmocka_unit_test(only_what_is_loaded_is_found),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
