@@ -122,15 +122,22 @@ RUEDA_API const char *rueda_reduction_str(rueda_reduction reduction);
 
 typedef struct rueda_ctx rueda_ctx;
 
+/*
+ * What a program says of its place in the job. All of it can be left out: rank,
+ * size and the way to the others are then taken from the variables of whoever
+ * started this process: RUEDA_*, HOROVOD_*, torchrun, Open MPI, MPICH, Slurm,
+ * the first of these that is there; or it is a job of one rank.
+ * docs/launchers.md has the details, `rueda info --job` says what is found.
+ */
 struct rueda_init_args {
     size_t struct_size;
 
-    /* My place among the ranks; -1 in both: taken from RUEDA_RANK and
-     * RUEDA_SIZE, or a job of one rank if neither is set. */
+    /* My place among the ranks; -1: as the launcher says. */
     int rank;
     int size;
 
-    /* Ranks of the same user that say the same name meet. NULL: RUEDA_JOB. */
+    /* Ranks of one host and one user that say the same name meet, where no
+     * launcher introduces them. NULL: RUEDA_JOB. */
     const char *job;
 
     /* A file with the job's key. NULL: RUEDA_KEY_FILE; without one the same
@@ -143,10 +150,32 @@ struct rueda_init_args {
     /* Where to put the words of a failure; may be NULL. */
     char *error;
     size_t error_bytes;
+
+    /* My place among the ranks of my host, and among those of all hosts that
+     * have the same place there; -1: as the launcher says, or as found. */
+    int local_rank;
+    int local_size;
+    int cross_rank;
+    int cross_size;
+
+    /* "host:port": ranks of several hosts meet here, where rank 0 runs; takes a
+     * key. NULL: RUEDA_STORE. */
+    const char *store;
+
+    /*
+     * Passes rank 0's bytes to all ranks: in rank 0 it is to hand them out, in
+     * the others to fill them in, and may block for that. Returns 0 if it
+     * could. For launchers with an exchange that only the caller can speak.
+     * What it carries is secret. NULL: there is none.
+     */
+    int (*exchange)(void *arg, void *bytes, size_t len);
+    void *exchange_arg;
 };
 #define RUEDA_INIT_ARGS_INIT                                                   \
     {                                                                          \
         .struct_size = sizeof(struct rueda_init_args), .rank = -1, .size = -1, \
+        .local_rank = -1, .local_size = -1, .cross_rank = -1,                  \
+        .cross_size = -1,                                                      \
     }
 
 /*
@@ -171,12 +200,26 @@ RUEDA_API rueda_status rueda_init_threads(int size,
  * Leave the job and free the context. Does not wait for other ranks; those
  * that still need this one get RUEDA_ERR_PEER_LOST. Operations of this rank
  * that still run end with RUEDA_ERR_CLOSED. No other thread may be inside a
- * call on ctx. NULL is allowed.
+ * call on ctx. NULL is allowed, and a context that was shut down before is left
+ * alone, until a new one may have its address.
  */
 RUEDA_API void rueda_shutdown(rueda_ctx *ctx);
 
 RUEDA_API int rueda_rank(const rueda_ctx *ctx);
 RUEDA_API int rueda_size(const rueda_ctx *ctx);
+
+/* My place among the ranks of this host, and how many these are: the launcher's
+ * word where it has one. */
+RUEDA_API int rueda_local_rank(const rueda_ctx *ctx);
+RUEDA_API int rueda_local_size(const rueda_ctx *ctx);
+
+/* My host's place among the hosts that have a rank of my local rank, and how
+ * many these are. */
+RUEDA_API int rueda_cross_rank(const rueda_ctx *ctx);
+RUEDA_API int rueda_cross_size(const rueda_ctx *ctx);
+
+/* Has every host as many ranks? */
+RUEDA_API bool rueda_is_homogeneous(const rueda_ctx *ctx);
 
 /*
  * Say that this rank cannot go on, and why, such as the text of an exception.

@@ -21,7 +21,7 @@ static void in_child(struct rueda_fork_hook *hook)
         (rueda_ctx *)((char *)hook - offsetof(struct rueda_ctx, fork_hook));
 
     atomic_store(&ctx->is_forked, true);
-    rueda_segment_forked(ctx->job->segment);
+    rueda_job_forked(ctx->job);
 }
 
 /* Takes the job in any case. */
@@ -60,22 +60,8 @@ static rueda_status load(const struct rueda_init_args *args,
     if (status != RUEDA_OK)
         return status;
     rueda_log_set_level(config->log_level);
-    if (args->rank >= 0)
-        config->rank = args->rank;
-    if (args->size >= 0)
-        config->size = args->size;
-    if (config->rank < 0 && config->size < 0) {
-        config->rank = 0;
-        config->size = 1;
-    }
     if (args->timeout_ms > 0)
         config->start_timeout_ms = args->timeout_ms;
-    if (args->job != NULL && snprintf(config->job, sizeof(config->job), "%s",
-                                      args->job) >= (int)sizeof(config->job)) {
-        rueda_text_set(error, "the name of the job has over %d characters",
-                       RUEDA_NAME_BYTES - 1);
-        return RUEDA_ERR_INVALID;
-    }
     if (args->key_file != NULL &&
         snprintf(config->key_file, sizeof(config->key_file), "%s",
                  args->key_file) >= (int)sizeof(config->key_file)) {
@@ -84,6 +70,24 @@ static rueda_status load(const struct rueda_init_args *args,
         return RUEDA_ERR_INVALID;
     }
     return RUEDA_OK;
+}
+
+static struct rueda_job_args job_args(const struct rueda_init_args *args)
+{
+    return (struct rueda_job_args){
+        .query = {.environment = rueda_seat_environment,
+                  .rank = args->rank,
+                  .size = args->size,
+                  .local_rank = args->local_rank,
+                  .local_size = args->local_size,
+                  .cross_rank = args->cross_rank,
+                  .cross_size = args->cross_size,
+                  .has_exchange = args->exchange != NULL,
+                  .job = args->job,
+                  .store = args->store},
+        .exchange = args->exchange,
+        .exchange_arg = args->exchange_arg,
+    };
 }
 
 /* The size of the arguments in the first release, which never changes: a
@@ -127,6 +131,7 @@ rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
 {
     struct rueda_text error = {{0}};
     struct rueda_init_args all;
+    struct rueda_job_args wanted;
     struct rueda_config config;
     struct rueda_job *job;
     rueda_status status;
@@ -134,11 +139,10 @@ rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
     status = complete(args, &all);
     if (status != RUEDA_OK)
         return status;
+    wanted = job_args(&all);
     status = load(&all, &config, &error);
-    if (status == RUEDA_OK) {
-        rueda_log_set_rank(config.rank);
-        status = rueda_job_open(&config, &job, &error);
-    }
+    if (status == RUEDA_OK)
+        status = rueda_job_open(&config, &wanted, &job, &error);
     if (status == RUEDA_OK)
         status = ctx_new(job, out_ctx, &error);
     if (status != RUEDA_OK)
@@ -181,9 +185,9 @@ rueda_status rueda_init_threads(int size, const struct rueda_init_args *args,
 
 void rueda_shutdown(rueda_ctx *ctx)
 {
-    if (ctx == NULL || atomic_load(&ctx->is_forked))
+    /* Not in the list: forked, or shut down before and no longer ours. */
+    if (ctx == NULL || !rueda_fork_hook_remove(&ctx->fork_hook))
         return;
-    rueda_fork_hook_remove(&ctx->fork_hook);
     rueda_engine_fini(&ctx->engine);
     rueda_job_close(ctx->job);
     rueda_op_pool_fini(&ctx->ops);
@@ -199,6 +203,31 @@ int rueda_rank(const rueda_ctx *ctx)
 int rueda_size(const rueda_ctx *ctx)
 {
     return ctx->job->size;
+}
+
+int rueda_local_rank(const rueda_ctx *ctx)
+{
+    return ctx->job->place.local_rank;
+}
+
+int rueda_local_size(const rueda_ctx *ctx)
+{
+    return ctx->job->place.local_size;
+}
+
+int rueda_cross_rank(const rueda_ctx *ctx)
+{
+    return ctx->job->place.cross_rank;
+}
+
+int rueda_cross_size(const rueda_ctx *ctx)
+{
+    return ctx->job->place.cross_size;
+}
+
+bool rueda_is_homogeneous(const rueda_ctx *ctx)
+{
+    return ctx->job->topology == NULL || ctx->job->topology->is_homogeneous;
 }
 
 void rueda_fail(rueda_ctx *ctx, const char *why)

@@ -13,6 +13,10 @@
 
 #include "base/config.h"
 #include "base/text.h"
+#include "job/introduce.h"
+#include "job/seat.h"
+#include "job/store/client.h"
+#include "job/topology.h"
 #include "segment/segment.h"
 #include "segment/slab.h"
 #include "transport/transport.h"
@@ -23,18 +27,35 @@ struct rueda_job {
     struct rueda_config config;
     int rank;
     int size;
-    struct rueda_segment *segment;
+    struct rueda_topology_place place;
+
+    /* A job of several hosts: where everybody is, and the store, which stays.
+     * Without words in `barred` operations can run. */
+    struct rueda_topology *topology; /* NULL: all ranks are here */
+    struct rueda_contact contact;
+    struct rueda_client *client;
+    struct rueda_text barred;
+
+    struct rueda_segment *segment; /* of the ranks of this host */
     struct rueda_slab slab;
     bool has_slab; /* false where settings ask for messages only */
     struct rueda_mesh mesh;
     struct rueda_loop_hub *hub; /* ranks are threads: how messages go */
 };
 
+/* What the caller of rueda_init() says. */
+struct rueda_job_args {
+    struct rueda_seat_query query;
+    int (*exchange)(void *arg, void *bytes, size_t len); /* or NULL */
+    void *exchange_arg;
+};
+
 /*
- * Join the job that config describes (rank and size included). On failure
- * error has the words and nothing is left.
+ * Join the job in which we have a seat. On failure error has the words and
+ * nothing is left.
  */
 rueda_status rueda_job_open(const struct rueda_config *config,
+                            const struct rueda_job_args *args,
                             struct rueda_job **out, struct rueda_text *error);
 
 /* All ranks of a job as threads: out[size]. */
@@ -43,6 +64,9 @@ rueda_status rueda_job_open_threads(const struct rueda_config *config, int size,
                                     struct rueda_text *error);
 
 void rueda_job_close(struct rueda_job *job);
+
+/* In the child of a fork: close descriptors and touch nothing else. */
+void rueda_job_forked(struct rueda_job *job);
 
 /* The name of the transport that messages take. */
 const char *rueda_job_transport(const struct rueda_job *job);

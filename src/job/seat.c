@@ -34,9 +34,16 @@ const char *rueda_introduction_str(rueda_introduction introduction)
     return names[introduction];
 }
 
+const char *rueda_seat_environment(void *arg, const char *name)
+{
+    (void)arg;
+    return rueda_environment(name);
+}
+
 void rueda_seat_query_init(struct rueda_seat_query *query)
 {
     memset(query, 0, sizeof(*query));
+    query->environment = rueda_seat_environment;
     query->rank = -1;
     query->size = -1;
     query->local_rank = -1;

@@ -100,8 +100,11 @@ struct rueda_seat_query {
     const char *store; /* NULL or "": RUEDA_STORE, or none */
 };
 
-/* A query in which the caller says nothing. */
+/* A query in which the caller says nothing, of this process's environment. */
 void rueda_seat_query_init(struct rueda_seat_query *query);
+
+/* A variable of this process; arg is not looked at. */
+const char *rueda_seat_environment(void *arg, const char *name);
 
 /*
  * Find my seat. On failure error names the variables, what they hold and what

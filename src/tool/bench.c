@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "job/seat.h"
 #include "tool/help.h"
 #include "tool/json.h"
 #include "tool/launched.h"
@@ -293,7 +294,9 @@ static bool is_algo_known(struct rueda_bench *bench)
 int rueda_bench_main(int argc, char **argv)
 {
     struct rueda_bench bench = {.probe = {.fd = -1}};
+    struct rueda_seat_query query;
     struct rueda_config config;
+    struct rueda_seat seat;
 
     if (!rueda_bench_options_parse(argc, argv, &bench.options, &bench.words) ||
         !is_algo_known(&bench)) {
@@ -315,8 +318,12 @@ int rueda_bench_main(int argc, char **argv)
         bench.np = bench.machine.usable < 2 ? 2 : bench.machine.usable;
     if (bench.np > RUEDA_NP_MAX)
         bench.np = RUEDA_NP_MAX;
-    /* Has a launcher made us a rank? */
-    if (config.rank >= 0 && config.size > 0)
+    rueda_seat_query_init(&query);
+    if (rueda_seat_find(&query, &seat, &bench.words) != RUEDA_OK) {
+        fprintf(stderr, "rueda: %s\n", bench.words.chars);
+        return EXIT_FAILURE;
+    }
+    if (seat.launcher != RUEDA_LAUNCHER_NONE)
         return rueda_launched_main(&bench);
     bench.replies = calloc((size_t)bench.np, sizeof(*bench.replies));
     if (bench.replies == NULL || !rueda_probe_open(&bench.probe)) {

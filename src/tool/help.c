@@ -9,6 +9,7 @@ static const char general[] =
     "  info                  what the library and this machine are\n"
     "  info --config         all settings, their values and defaults\n"
     "  info --job            which launcher, rank and size are found here\n"
+    "  key FILE              make a key for a job of several hosts\n"
     "\n"
     "options\n"
     "  --version             print the version and end\n"
@@ -19,9 +20,8 @@ static const char bench[] =
     "usage: rueda bench [OPERATION] [OPTIONS]\n"
     "\n"
     "Starts ranks on this host, measures, checks every answer, and prints a\n"
-    "table. Where RUEDA_RANK and RUEDA_SIZE are set it is one rank itself, "
-    "and\n"
-    "rank 0 prints.\n"
+    "table. Started by a launcher, such as mpirun or srun, it is one rank\n"
+    "itself, and rank 0 prints.\n"
     "\n"
     "operations\n"
     "  allreduce (default), allgather, broadcast, alltoall, reducescatter,\n"
@@ -72,6 +72,12 @@ static const char info[] =
     "                        how the ranks will find one another\n"
     "  --help                print this text and end\n";
 
+static const char key[] =
+    "usage: rueda key FILE\n"
+    "\n"
+    "Writes a new key to FILE, which must not exist and which only you may\n"
+    "read. Copy it to every host of the job and set RUEDA_KEY_FILE to it.\n";
+
 const char *rueda_help(void)
 {
     return general;
@@ -85,4 +91,9 @@ const char *rueda_bench_help(void)
 const char *rueda_info_help(void)
 {
     return info;
+}
+
+const char *rueda_key_help(void)
+{
+    return key;
 }

@@ -6,5 +6,6 @@
 const char *rueda_help(void);
 const char *rueda_bench_help(void);
 const char *rueda_info_help(void);
+const char *rueda_key_help(void);
 
 #endif /* RUEDA_TOOL_HELP_H */

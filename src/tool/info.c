@@ -115,12 +115,6 @@ static void print_markdown(void)
 
 /* ---- The seat ----------------------------------------------------------- */
 
-static const char *look(void *arg, const char *name)
-{
-    (void)arg;
-    return rueda_environment(name);
-}
-
 /* "1 of 4", where the launcher does not say it all "1 of ?". */
 static void print_pair(const char *what, int rank, int size)
 {
@@ -146,7 +140,6 @@ static int print_job(void)
     struct rueda_seat seat;
 
     rueda_seat_query_init(&query);
-    query.environment = look;
     if (rueda_seat_find(&query, &seat, &error) != RUEDA_OK) {
         fprintf(stderr, "rueda: %s\n", error.chars);
         return EXIT_FAILURE;

@@ -13,6 +13,7 @@
 #include "tool/bench.h"
 #include "tool/help.h"
 #include "tool/info.h"
+#include "tool/key.h"
 #include "tool/near.h"
 #include "tool/worker.h"
 
@@ -36,15 +37,16 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"bench", rueda_bench_main},  {"info", rueda_info_main},
-    {"--version", print_version}, {"--help", print_help},
-    {"-h", print_help},           {"help", print_help},
+    {"bench", rueda_bench_main}, {"info", rueda_info_main},
+    {"key", rueda_key_main},     {"--version", print_version},
+    {"--help", print_help},      {"-h", print_help},
+    {"help", print_help},
 };
 
 static int mistake(const char *word)
 {
-    static const char *const known[] = {"bench", "info", "--version", "--help",
-                                        NULL};
+    static const char *const known[] = {"bench",     "info",   "key",
+                                        "--version", "--help", NULL};
     const char *near = rueda_near_match(word, known);
 
     fprintf(stderr, "rueda: unknown %s '%s'",

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How ranks meet, and how it goes wrong. */
-#include <dirent.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -466,128 +465,6 @@ static void the_first_rank_that_dies_during_the_start_is_named(void **state)
     assert_int_equal(processes_end(&processes, 2000), 0);
 }
 
-/* ---- Again and again ------------------------------------------------- */
-
-static int count_descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-
-    if (folder == NULL)
-        return -1;
-    while (readdir(folder) != NULL)
-        count++;
-    closedir(folder);
-    return count;
-}
-
-static long resident_kib(void)
-{
-    FILE *file = fopen("/proc/self/statm", "re");
-    long pages = 0;
-
-    if (file == NULL || fscanf(file, "%*d %ld", &pages) != 1)
-        pages = -1;
-    if (file != NULL)
-        fclose(file);
-    return pages * 4;
-}
-
-/* Once with everything: a thread, messages, shared memory. */
-static int live_once(struct party *me)
-{
-    struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
-    struct rueda_coll_args barrier = RUEDA_COLL_ARGS_INIT;
-    const struct coll_what what = {.kind = RUEDA_ALLREDUCE,
-                                   .dtype = RUEDA_FLOAT32,
-                                   .count = 3000,
-                                   .shared = 3};
-    rueda_handle handle;
-    int failed;
-
-    args.rank = me->rank;
-    args.size = me->size;
-    args.job = me->job;
-    args.timeout_ms = 5000;
-    barrier.kind = RUEDA_BARRIER;
-    if (party_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init") != 0)
-        return 1;
-    failed = coll_check(me, &what);
-    if (failed == 0)
-        failed = party_expect(me, rueda_start(me->ctx, &barrier, &handle),
-                              RUEDA_OK, "start");
-    if (failed == 0)
-        failed =
-            party_expect(me, rueda_wait(me->ctx, handle, -1), RUEDA_OK, "wait");
-    rueda_shutdown(me->ctx);
-    me->ctx = NULL;
-    return failed;
-}
-
-static int many_lives(struct party *me)
-{
-    const int lives = PARTY_IS_SLOW ? 30 : 300;
-    int descriptors = 0;
-    long resident = 0;
-
-    for (int i = 0; i < lives; i++) {
-        if (live_once(me) != 0)
-            return 1;
-        if (i == 9) {
-            descriptors = count_descriptors();
-            resident = resident_kib();
-        }
-    }
-    if (count_descriptors() != descriptors)
-        return party_says(me, "%d descriptors leaked",
-                          count_descriptors() - descriptors);
-    if (!PARTY_IS_SLOW && resident_kib() - resident > 2048)
-        return party_says(me, "%ld KiB leaked", resident_kib() - resident);
-    return 0;
-}
-
-static void three_hundred_lives_leak_nothing(void **state)
-{
-    const struct party_place *place = *state;
-    struct processes processes;
-
-    setenv("RUEDA_TRANSPORT", place->transport, 1);
-    processes_start(&processes, 2, processes_by_self, many_lives, NULL);
-    unsetenv("RUEDA_TRANSPORT");
-    assert_int_equal(processes_end(&processes, 20000), 0);
-}
-
-/* Failed starts neither. */
-static int many_failures(struct party *me)
-{
-    struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
-    int descriptors = count_descriptors();
-    char words[PARTY_WORDS];
-
-    args.rank = me->rank;
-    args.size = 3;
-    args.job = me->job;
-    args.timeout_ms = 20;
-    args.error = words;
-    args.error_bytes = sizeof(words);
-    for (int i = 0; i < 30; i++)
-        if (rueda_init(&args, &me->ctx) == RUEDA_OK)
-            return party_says(me, "a job of 3 started with 2");
-    if (count_descriptors() != descriptors)
-        return party_says(me, "%d descriptors leaked",
-                          count_descriptors() - descriptors);
-    return 0;
-}
-
-static void failed_starts_leak_nothing(void **state)
-{
-    struct processes processes;
-
-    (void)state;
-    processes_start(&processes, 2, processes_by_self, many_failures, NULL);
-    assert_int_equal(processes_end(&processes, 10000), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -611,8 +488,6 @@ int main(void)
         cmocka_unit_test(strangers_who_say_nothing_do_no_harm),
         cmocka_unit_test(a_rank_that_dies_during_the_start_is_named),
         cmocka_unit_test(the_first_rank_that_dies_during_the_start_is_named),
-        PARTY_IN_PROCESSES(three_hundred_lives_leak_nothing),
-        cmocka_unit_test(failed_starts_leak_nothing),
     };
 
     party_hush();

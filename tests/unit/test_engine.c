@@ -465,12 +465,12 @@ static void a_place_that_cannot_be_is_refused(void **state)
 
     (void)state;
     args.rank = 2;
-    check_no_start(args, RUEDA_ERR_INVALID, "RUEDA_RANK is set and RUEDA_SIZE");
+    check_no_start(args, RUEDA_ERR_INVALID, "rank is set (2) and size is not");
     args.size = 2;
     check_no_start(args, RUEDA_ERR_INVALID,
                    "rank 2 in a job of 2; ranks go from 0 to 1");
     args.rank = -1;
-    check_no_start(args, RUEDA_ERR_INVALID, "RUEDA_SIZE is set and RUEDA_RANK");
+    check_no_start(args, RUEDA_ERR_INVALID, "size is set (2) and rank is not");
 }
 
 static void arguments_of_a_start_that_cannot_be_are_refused(void **state)

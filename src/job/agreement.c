@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job/agreement.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "os/file.h"
+#include "os/machine.h"
+#include "os/memory.h"
+#include "segment/slab.h"
+#include "transport/shm/shm.h"
+
+#define LEAST_RING ((size_t)1 << 20)
+#define MOST_RING  ((size_t)2 << 20)
+
+/*
+ * A ring should be about twice as large as a core's own cache (segment/slab.h
+ * says why), and all rings together should leave half of the shared cache to
+ * what passes through them.
+ */
+static size_t ring_bytes(const struct rueda_config *config, int size)
+{
+    struct rueda_caches caches;
+    size_t ring = LEAST_RING;
+
+    if (config->ring_bytes > 0)
+        return config->ring_bytes;
+    rueda_machine_caches(&caches);
+    while (ring < MOST_RING && ring < 2 * caches.l2_bytes &&
+           ring * 4 * (size_t)size <= caches.l3_bytes)
+        ring *= 2;
+    return ring;
+}
+
+/* RUEDA_TUNE_FILE first, RUEDA_ALGO after it, so that the latter wins. */
+static rueda_status algo_text(const struct rueda_config *config, char *out,
+                              size_t bytes, struct rueda_text *error)
+{
+    rueda_status status = RUEDA_OK;
+    size_t used;
+
+    out[0] = '\0';
+    if (config->tune_file[0] != '\0')
+        status = rueda_file_read(config->tune_file, out, bytes);
+    used = strlen(out);
+    if (status == RUEDA_OK && (size_t)snprintf(out + used, bytes - used, ";%s",
+                                               config->algo) >= bytes - used)
+        status = RUEDA_ERR_LIMIT;
+    if (status != RUEDA_OK)
+        rueda_text_set(error, "RUEDA_TUNE_FILE \"%s\": %s", config->tune_file,
+                       status == RUEDA_ERR_IO ? strerror(errno)
+                                              : "too long a table");
+    return status;
+}
+
+static rueda_status agree(const struct rueda_config *config,
+                          struct rueda_segment *segment,
+                          struct rueda_text *error)
+{
+    struct rueda_agreement *agreement = segment->agreement;
+    rueda_status status;
+    void *slab;
+
+    status = algo_text(config, agreement->algo, sizeof(agreement->algo), error);
+    if (status != RUEDA_OK)
+        return status;
+    agreement->transport = config->transport;
+    agreement->cell_bytes = ring_bytes(config, segment->size) / RUEDA_CELLS;
+    status = rueda_segment_alloc(
+        segment, rueda_slab_bytes(segment->size, agreement->cell_bytes), &slab,
+        error);
+    if (status == RUEDA_OK)
+        agreement->slab_offset = rueda_segment_offset(segment, slab);
+    return status;
+}
+
+rueda_status rueda_agreement_prepare(const struct rueda_config *config,
+                                     struct rueda_segment *segment,
+                                     struct rueda_text *error)
+{
+    struct rueda_member *me = &segment->members[segment->me];
+    size_t after = (size_t)(segment->size - segment->me - 1);
+    rueda_status status = RUEDA_OK;
+
+    if (segment->me == 0)
+        status = agree(config, segment, error);
+    if (status == RUEDA_OK)
+        status = rueda_segment_reserve(segment, after * rueda_shm_pair_bytes(),
+                                       &me->pairs_offset, error);
+    return status;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What rank 0 tells all ranks through their launcher (exchange.h): where its
+ * store can be reached, and the key to prove that one is of the job. Pure.
+ *
+ * As bytes, RUEDA_CARD_PACKED of them:
+ *
+ *      at   bytes
+ *       0       4   "RC" 0 and the version of this layout, 1
+ *       4      16   nonce: names the store's Unix socket
+ *      20      32   key, or zeros
+ *      52       1   1 if there is a key
+ *      53     400   addresses for TCP, separated by blanks, then zeros
+ */
+#ifndef RUEDA_JOB_CARD_H
+#define RUEDA_JOB_CARD_H
+
+#include <rueda/rueda.h>
+
+#include "auth/key.h"
+
+#define RUEDA_NONCE_BYTES    16
+#define RUEDA_CARD_ADDRESSES 400
+#define RUEDA_CARD_PACKED                                                      \
+    (4 + RUEDA_NONCE_BYTES + RUEDA_KEY_BYTES + 1 + RUEDA_CARD_ADDRESSES)
+
+struct rueda_card {
+    unsigned char nonce[RUEDA_NONCE_BYTES];
+    struct rueda_key key;
+    char addresses[RUEDA_CARD_ADDRESSES];
+};
+
+void rueda_card_pack(const struct rueda_card *card,
+                     unsigned char out[RUEDA_CARD_PACKED]);
+
+/* False for bytes that pack() cannot have made. */
+bool rueda_card_unpack(const unsigned char bytes[RUEDA_CARD_PACKED],
+                       struct rueda_card *out);
+
+/* Forget its key. */
+void rueda_card_wipe(struct rueda_card *card);
+
+/* A nonce as text: 32 digits and an end. */
+#define RUEDA_NONCE_TEXT (2 * RUEDA_NONCE_BYTES + 1)
+void rueda_nonce_text(const unsigned char *nonce, char out[RUEDA_NONCE_TEXT]);
+
+#endif /* RUEDA_JOB_CARD_H */

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define RUEDA_LOG_TAG "job"
+
+#include "job/introduce.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "job/card.h"
+#include "job/exchange.h"
+#include "os/process.h"
+#include "os/random.h"
+
+_Static_assert(RUEDA_CARD_PACKED <= RUEDA_CARD_BYTES, "the card is too large");
+
+/* ---- What the launcher said --------------------------------------------- */
+
+static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rueda_card memory; /* under memory_lock */
+static bool has_memory;
+
+/* A caller's own exchange works every time, and may have moved since. */
+static bool recall(const struct rueda_seat *seat, struct rueda_card *out)
+{
+    bool found;
+
+    pthread_mutex_lock(&memory_lock);
+    found = has_memory && seat->introduction != RUEDA_INTRODUCE_CALLER;
+    if (found)
+        *out = memory;
+    pthread_mutex_unlock(&memory_lock);
+    return found;
+}
+
+static void remember(const struct rueda_card *card)
+{
+    pthread_mutex_lock(&memory_lock);
+    memory = *card;
+    has_memory = true;
+    pthread_mutex_unlock(&memory_lock);
+}
+
+/* ---- Cards -------------------------------------------------------------- */
+
+/* Pass rank 0's bytes to all. */
+static rueda_status pass_on(const struct rueda_introduce_args *args,
+                            unsigned char *bytes, struct rueda_text *error)
+{
+    const struct rueda_exchange exchange = {
+        .rank = args->seat->rank,
+        .size = args->seat->size,
+        .environment = rueda_seat_environment,
+        .deadline_ns = args->deadline_ns,
+    };
+
+    switch (args->seat->introduction) {
+    case RUEDA_INTRODUCE_PMIX:
+        return rueda_exchange_pmix(&exchange, bytes, RUEDA_CARD_PACKED, error);
+    case RUEDA_INTRODUCE_PMI1:
+        return rueda_exchange_pmi1(&exchange, bytes, RUEDA_CARD_PACKED, error);
+    case RUEDA_INTRODUCE_PMI2:
+        return rueda_exchange_pmi2(&exchange, bytes, RUEDA_CARD_PACKED, error);
+    default:
+        break;
+    }
+    if (args->exchange(args->exchange_arg, bytes, RUEDA_CARD_PACKED) == 0)
+        return RUEDA_OK;
+    rueda_text_set(error, "the exchange that the caller of rueda_init() gave "
+                          "has failed");
+    return RUEDA_ERR_IO;
+}
+
+static rueda_status exchange_card(const struct rueda_introduce_args *args,
+                                  struct rueda_card *card,
+                                  struct rueda_text *error)
+{
+    unsigned char bytes[RUEDA_CARD_PACKED] = {0};
+    rueda_status status;
+
+    if (args->seat->rank == 0)
+        rueda_card_pack(card, bytes);
+    status = pass_on(args, bytes, error);
+    if (status == RUEDA_OK && !rueda_card_unpack(bytes, card)) {
+        rueda_text_set(error, "what rank 0 sent through the launcher is not "
+                              "from a Rueda of this version");
+        status = RUEDA_ERR_VERSION;
+    }
+    rueda_secret_wipe(bytes, sizeof(bytes));
+    return status;
+}
+
+/* Rank 0 fills in what nobody else knows. */
+static rueda_status make_card(const struct rueda_introduce_args *args,
+                              struct rueda_card *card, struct rueda_text *error)
+{
+    rueda_status status = rueda_random_fill(card->nonce, RUEDA_NONCE_BYTES);
+
+    if (status == RUEDA_OK && !args->key->present)
+        status = rueda_key_create(&card->key);
+    if (status != RUEDA_OK)
+        rueda_text_set(error, "no random numbers: %s", strerror(errno));
+    return status;
+}
+
+/* ---- The store ---------------------------------------------------------- */
+
+static void write_addresses(const struct rueda_contact *contact,
+                            struct rueda_card *card)
+{
+    size_t used = 0;
+
+    for (int i = 0; i < contact->address_count; i++) {
+        char text[RUEDA_ADDRESS_TEXT];
+        int len;
+
+        rueda_address_text(&contact->addresses[i], text, sizeof(text));
+        len = snprintf(card->addresses + used, sizeof(card->addresses) - used,
+                       "%s%s", i > 0 ? " " : "", text);
+        if (len < 0 || used + (size_t)len >= sizeof(card->addresses)) {
+            card->addresses[used] = '\0'; /* the others will do */
+            return;
+        }
+        used += (size_t)len;
+    }
+}
+
+/* All of them are numbers, so nobody is asked. */
+static void read_addresses(const struct rueda_card *card,
+                           struct rueda_contact *contact)
+{
+    char text[RUEDA_CARD_ADDRESSES];
+    char *rest = text;
+    char *one;
+
+    memcpy(text, card->addresses, sizeof(text));
+    contact->address_count = 0;
+    while (contact->address_count < RUEDA_KEEPER_MOST_ADDRESSES &&
+           (one = strtok_r(rest, " ", &rest)) != NULL) {
+        struct rueda_text ignored = {{0}};
+
+        contact->address_count += rueda_address_find(
+            one, &contact->addresses[contact->address_count], 1, &ignored);
+    }
+}
+
+static rueda_status open_store(const struct rueda_introduce_args *args,
+                               struct rueda_contact *contact,
+                               struct rueda_text *error)
+{
+    const struct rueda_keeper_args keeper = {
+        .size = args->seat->size,
+        .socket = contact->socket[0] != '\0' ? contact->socket : NULL,
+        .key = &contact->key,
+        .addresses = contact->addresses,
+        .address_count = contact->address_count,
+    };
+    rueda_status status = rueda_keeper_open(&keeper, &contact->keeper, error);
+    const struct rueda_address *bound;
+    int count;
+
+    if (status != RUEDA_OK)
+        return status;
+    bound = rueda_keeper_addresses(contact->keeper, &count);
+    memcpy(contact->addresses, bound,
+           (size_t)count * sizeof(struct rueda_address));
+    contact->address_count = count;
+    return RUEDA_OK;
+}
+
+static void name_socket(const struct rueda_card *card,
+                        struct rueda_contact *contact)
+{
+    char nonce[RUEDA_NONCE_TEXT];
+
+    rueda_nonce_text(card->nonce, nonce);
+    snprintf(contact->socket, sizeof(contact->socket), "rueda-%u-store-%s",
+             rueda_process_user(), nonce);
+}
+
+/* Rank 0 of a launcher with an exchange. TCP only where the launcher does not
+ * say that all are here. */
+static rueda_status receive_all(const struct rueda_introduce_args *args,
+                                struct rueda_card *card,
+                                struct rueda_contact *contact,
+                                struct rueda_text *error)
+{
+    const struct rueda_seat *seat = args->seat;
+    bool is_known = recall(seat, card);
+    rueda_status status = RUEDA_OK;
+
+    if (!is_known)
+        status = make_card(args, card, error);
+    if (status != RUEDA_OK)
+        return status;
+    contact->key = args->key->present ? *args->key : card->key;
+    name_socket(card, contact);
+    if (is_known)
+        read_addresses(card, contact);
+    else if (seat->local_size != seat->size)
+        contact->address_count =
+            rueda_address_own(contact->addresses, RUEDA_KEEPER_MOST_ADDRESSES);
+    status = open_store(args, contact, error);
+    if (status != RUEDA_OK || is_known)
+        return status;
+    write_addresses(contact, card);
+    return exchange_card(args, card, error);
+}
+
+static rueda_status introduce_by_card(const struct rueda_introduce_args *args,
+                                      struct rueda_contact *contact,
+                                      struct rueda_text *error)
+{
+    struct rueda_card card = {.key = {.present = false}};
+    rueda_status status = RUEDA_OK;
+
+    if (args->seat->rank == 0)
+        status = receive_all(args, &card, contact, error);
+    else if (!recall(args->seat, &card))
+        status = exchange_card(args, &card, error);
+    if (status == RUEDA_OK && args->seat->rank > 0) {
+        contact->key = args->key->present ? *args->key : card.key;
+        name_socket(&card, contact);
+        read_addresses(&card, contact);
+    }
+    if (status == RUEDA_OK &&
+        args->seat->introduction != RUEDA_INTRODUCE_CALLER)
+        remember(&card);
+    rueda_card_wipe(&card);
+    return status;
+}
+
+static rueda_status introduce_by_store(const struct rueda_introduce_args *args,
+                                       struct rueda_contact *contact,
+                                       struct rueda_text *error)
+{
+    if (!args->key->present) {
+        rueda_text_set(
+            error,
+            "the ranks meet at the store %s, and there is no key to prove that "
+            "they belong together. Make one with \"rueda key FILE\", put the "
+            "same file on every host, readable by its owner only, and set "
+            "RUEDA_KEY_FILE to it on every rank",
+            args->seat->store);
+        return RUEDA_ERR_AUTH;
+    }
+    contact->key = *args->key;
+    contact->address_count =
+        rueda_address_find(args->seat->store, contact->addresses,
+                           RUEDA_KEEPER_MOST_ADDRESSES, error);
+    if (contact->address_count == 0)
+        return RUEDA_ERR_INVALID;
+    if (args->seat->rank == 0)
+        return open_store(args, contact, error);
+    return RUEDA_OK;
+}
+
+rueda_status rueda_introduce(const struct rueda_introduce_args *args,
+                             struct rueda_contact *out,
+                             struct rueda_text *error)
+{
+    struct rueda_contact contact = {.address_count = 0};
+    rueda_status status = args->seat->introduction == RUEDA_INTRODUCE_STORE
+                              ? introduce_by_store(args, &contact, error)
+                              : introduce_by_card(args, &contact, error);
+
+    if (status != RUEDA_OK) {
+        rueda_contact_fini(&contact);
+        return status;
+    }
+    *out = contact;
+    return RUEDA_OK;
+}
+
+void rueda_contact_fini(struct rueda_contact *contact)
+{
+    rueda_keeper_close(contact->keeper);
+    contact->keeper = NULL;
+    rueda_key_wipe(&contact->key);
+}
+
+rueda_status rueda_introduce_new_key(const char *path, struct rueda_text *error)
+{
+    struct rueda_key key;
+    rueda_status status = rueda_key_create(&key);
+
+    if (status != RUEDA_OK) {
+        rueda_text_set(error, "no random numbers: %s", strerror(errno));
+        return status;
+    }
+    status = rueda_key_write_file(path, &key, error);
+    rueda_key_wipe(&key);
+    return status;
+}
