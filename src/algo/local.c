@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "algo/local.h"
 
-#include <string.h>
-
 #include "algo/chunk.h"
-
-void rueda_local_move(void *dst, const void *src, size_t bytes)
-{
-    if (bytes > 0 && dst != src)
-        memmove(dst, src, bytes);
-}
 
 void rueda_local_take(struct rueda_task *task, size_t count)
 {
     const struct rueda_coll *coll = &task->coll;
 
     if (coll->arith.prescale == 1.0)
-        rueda_local_move(coll->recv, coll->send, count * coll->elem_bytes);
+        rueda_local_move(task, coll->recv, coll->send,
+                         count * coll->elem_bytes);
     else if (count > 0)
         rueda_host_scale(task->place->kernels, coll->arith.dtype, coll->recv,
                          coll->send, count, coll->arith.prescale);
@@ -62,11 +55,11 @@ void rueda_local_alone(struct rueda_task *task)
     }
     case RUEDA_ALLGATHER:
     case RUEDA_BROADCAST:
-        rueda_local_move(coll->recv, coll->send,
+        rueda_local_move(task, coll->recv, coll->send,
                          coll->count * coll->elem_bytes);
         break;
     case RUEDA_ALLTOALL:
-        rueda_local_move(coll->recv, coll->send,
+        rueda_local_move(task, coll->recv, coll->send,
                          rueda_chunk_total(coll->send_counts, coll->count, 1) *
                              coll->elem_bytes);
         break;

@@ -22,7 +22,11 @@ void rueda_local_add(struct rueda_task *task, void *dst, const void *own,
                      const void *arrived, size_t count, double postscale);
 
 /* memmove() for which NULL is allowed where there is nothing to move. */
-void rueda_local_move(void *dst, const void *src, size_t bytes);
+static inline void rueda_local_move(const struct rueda_task *task, void *dst,
+                                    const void *src, size_t bytes)
+{
+    rueda_host_move(task->place->kernels, dst, src, bytes);
+}
 
 /* Pointers to element `at` of a buffer. */
 static inline char *rueda_local_at(void *buf, const struct rueda_task *task,

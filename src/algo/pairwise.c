@@ -102,14 +102,14 @@ static rueda_status pairwise_post(struct rueda_task *task)
         pairwise->copy = malloc(bytes);
         if (pairwise->copy == NULL)
             return RUEDA_ERR_NOMEM;
-        rueda_local_move(pairwise->copy, coll->send, bytes);
+        rueda_local_move(task, pairwise->copy, coll->send, bytes);
         pairwise->from = pairwise->copy;
     }
     sent = rueda_chunk_listed(coll->send_counts, coll->count, mesh->rank);
     kept = rueda_chunk_listed(coll->recv_counts, coll->count, mesh->rank);
     if (sent.count != kept.count)
         return RUEDA_ERR_MISMATCH;
-    rueda_local_move(rueda_local_at(coll->recv, task, kept.at),
+    rueda_local_move(task, rueda_local_at(coll->recv, task, kept.at),
                      rueda_local_const_at(pairwise->from, task, sent.at),
                      kept.count * coll->elem_bytes);
     return pairwise_progress(task);

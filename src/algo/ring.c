@@ -266,8 +266,8 @@ static void gather_out(struct rueda_task *task)
     if (ring->is_copying && position < ring->pieces) {
         const size_t at = piece.at - chunk_behind(task, 0).at;
 
-        rueda_local_move(buf, rueda_local_const_at(task->coll.send, task, at),
-                         bytes);
+        rueda_local_move(
+            task, buf, rueda_local_const_at(task->coll.send, task, at), bytes);
     }
     rueda_window_send(&ring->out, task, neighbour(task, 1), buf, bytes);
 }
@@ -312,7 +312,8 @@ static void move_result_to_front(struct rueda_task *task)
     const struct rueda_range mine = chunk_behind(task, 0);
 
     if (coll->send == coll->recv)
-        rueda_local_move(coll->recv, rueda_local_at(coll->recv, task, mine.at),
+        rueda_local_move(task, coll->recv,
+                         rueda_local_at(coll->recv, task, mine.at),
                          mine.count * coll->elem_bytes);
 }
 
@@ -352,7 +353,8 @@ static rueda_status ring_post(struct rueda_task *task)
 
         /* In place it makes room for what comes from rank 0, at once. */
         if (coll->send == coll->recv)
-            rueda_local_move(place, coll->send, mine.count * coll->elem_bytes);
+            rueda_local_move(task, place, coll->send,
+                             mine.count * coll->elem_bytes);
         else
             ring->is_copying = true;
         begin_gathering(task);

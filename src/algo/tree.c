@@ -178,7 +178,7 @@ static void send_to_child(struct rueda_task *task)
     char *buf = (char *)task->coll.recv + piece.at;
 
     if (task->coll.kind == RUEDA_BROADCAST && is_root(tree) && child == 0)
-        rueda_local_move(buf, (const char *)task->coll.send + piece.at,
+        rueda_local_move(task, buf, (const char *)task->coll.send + piece.at,
                          piece.count);
     rueda_window_send(&tree->out, task,
                       child_rank(task, tree->children - 1 - child), buf,

@@ -85,6 +85,18 @@ const char *rueda_kernels_name(const struct rueda_kernels *kernels)
     return kernels->name;
 }
 
+/* Counts the work, where somebody wants to know; true: that is all there is to
+ * do, as the numbers are phantoms. */
+static bool is_phantom(const struct rueda_kernels *kernels, size_t bytes)
+{
+    struct rueda_meter *meter = kernels->meter;
+
+    if (meter == NULL)
+        return false;
+    meter->bytes += bytes;
+    return meter->is_phantom;
+}
+
 static bool is_half(rueda_dtype dtype)
 {
     return dtype == RUEDA_FLOAT16 || dtype == RUEDA_BFLOAT16;
@@ -258,9 +270,9 @@ static void reduce_scaled_integers(const struct rueda_kernels *kernels,
     }
 }
 
-void rueda_host_reduce(const struct rueda_kernels *kernels,
-                       const struct rueda_arith *arith, void *dst,
-                       const void *const *src, int n, size_t count)
+static void reduce(const struct rueda_kernels *kernels,
+                   const struct rueda_arith *arith, void *dst,
+                   const void *const *src, int n, size_t count)
 {
     const rueda_dtype dtype = arith->dtype;
     const bool is_scaled = arith->prescale != 1.0 || arith->postscale != 1.0;
@@ -294,6 +306,14 @@ void rueda_host_reduce(const struct rueda_kernels *kernels,
     }
 }
 
+void rueda_host_reduce(const struct rueda_kernels *kernels,
+                       const struct rueda_arith *arith, void *dst,
+                       const void *const *src, int n, size_t count)
+{
+    if (!is_phantom(kernels, count * rueda_dtype_size(arith->dtype)))
+        reduce(kernels, arith, dst, src, n, count);
+}
+
 void rueda_host_scale(const struct rueda_kernels *kernels, rueda_dtype dtype,
                       void *dst, const void *src, size_t count, double factor)
 {
@@ -304,12 +324,21 @@ void rueda_host_scale(const struct rueda_kernels *kernels, rueda_dtype dtype,
         .postscale = 1.0,
     };
 
+    if (is_phantom(kernels, count * rueda_dtype_size(dtype)))
+        return;
     if (factor == 1.0)
         copy(dst, src, count * rueda_dtype_size(dtype));
     else if (rueda_dtype_is_float(dtype) || dtype == RUEDA_BOOL)
-        rueda_host_reduce(kernels, &arith, dst, &src, 1, count);
+        reduce(kernels, &arith, dst, &src, 1, count);
     else
         scale_integers(kernels, dtype, dst, src, count, factor);
+}
+
+void rueda_host_move(const struct rueda_kernels *kernels, void *dst,
+                     const void *src, size_t bytes)
+{
+    if (bytes > 0 && dst != src && !is_phantom(kernels, bytes))
+        memmove(dst, src, bytes);
 }
 
 void rueda_host_convert(const struct rueda_kernels *kernels, rueda_dtype to,
@@ -318,6 +347,8 @@ void rueda_host_convert(const struct rueda_kernels *kernels, rueda_dtype to,
 {
     assert(is_half(to) ? from == RUEDA_FLOAT32
                        : to == RUEDA_FLOAT32 && is_half(from));
+    if (is_phantom(kernels, count * rueda_dtype_size(to)))
+        return;
     if (is_half(from))
         kernels->widen[from](dst, src, count);
     else
@@ -329,7 +360,10 @@ void rueda_host_dots(const struct rueda_kernels *kernels, rueda_dtype dtype,
                      double out_dots[3])
 {
     assert(rueda_dtype_is_float(dtype));
-    kernels->dots[dtype](a, b, count, out_dots);
+    if (is_phantom(kernels, count * rueda_dtype_size(dtype)))
+        memset(out_dots, 0, 3 * sizeof(double));
+    else
+        kernels->dots[dtype](a, b, count, out_dots);
 }
 
 void rueda_host_combine(const struct rueda_kernels *kernels, rueda_dtype dtype,
@@ -337,5 +371,6 @@ void rueda_host_combine(const struct rueda_kernels *kernels, rueda_dtype dtype,
                         const double by[2], size_t count)
 {
     assert(rueda_dtype_is_float(dtype));
-    kernels->combine[dtype](dst, a, b, by, count);
+    if (!is_phantom(kernels, count * rueda_dtype_size(dtype)))
+        kernels->combine[dtype](dst, a, b, by, count);
 }

@@ -63,6 +63,10 @@ void rueda_host_reduce(const struct rueda_kernels *kernels,
 void rueda_host_scale(const struct rueda_kernels *kernels, rueda_dtype dtype,
                       void *dst, const void *src, size_t count, double factor);
 
+/* memmove(), for which NULL is allowed where there is nothing to move. */
+void rueda_host_move(const struct rueda_kernels *kernels, void *dst,
+                     const void *src, size_t bytes);
+
 /* Between a half (fp16, bf16) and fp32, either way, rounding to nearest even.
  * NaN stays NaN, made quiet. The two do not overlap. */
 void rueda_host_convert(const struct rueda_kernels *kernels, rueda_dtype to,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table that an implementation of device/host.h fills in, and the tables
- * there are. Only host.c and the implementations include it.
+ * there are. Only host.c, the implementations and the simulator include it.
  */
 #ifndef RUEDA_DEVICE_HOST_KERNELS_H
 #define RUEDA_DEVICE_HOST_KERNELS_H
@@ -44,9 +44,16 @@ typedef void rueda_combine_fn(unsigned char *dst, const unsigned char *a,
                               const unsigned char *b, const double by[2],
                               size_t count);
 
+/* Counts the work of one rank of a simulator. */
+struct rueda_meter {
+    uint64_t bytes;  /* of results */
+    bool is_phantom; /* only count, and touch no memory */
+};
+
 struct rueda_kernels {
     const char *name;
     size_t block_bytes;
+    struct rueda_meter *meter; /* NULL but in a simulator's copy; borrowed */
     rueda_reduce_fn *reduce[RUEDA_DTYPE_COUNT];
     rueda_scale_fn *scale[RUEDA_DTYPE_COUNT];     /* integers */
     rueda_convert_fn *widen[RUEDA_DTYPE_COUNT];   /* halves, to fp32 */

@@ -10,7 +10,7 @@
 
 #include "algo/chunk.h"
 
-#define MAX_RANKS 16
+#define MAX_RANKS 32
 
 /* ---- Numbers --------------------------------------------------------- */
 
@@ -231,44 +231,73 @@ static void say(const struct coll_case *c, int size, const char *what)
                 c->is_uneven ? ", uneven" : "", what);
 }
 
-static void check_side(const struct coll_case *c, int size,
-                       const struct side *side)
+static bool is_side_right(const struct coll_case *c, int size,
+                          const struct side *side)
 {
     const size_t elem = rueda_dtype_size(c->dtype);
 
     if (memcmp(side->recv, side->expected, side->recv_total * elem) != 0) {
         say(c, size, "wrong result");
-        fail();
+        return false;
     }
     if (!c->is_in_place &&
         memcmp(side->send, side->input, side->send_total * elem) != 0) {
         say(c, size, "input was written");
-        fail();
+        return false;
     }
+    return true;
+}
+
+struct coll_job {
+    struct coll_case what;
+    int size;
+    struct side sides[MAX_RANKS];
+    struct rueda_coll coll[MAX_RANKS];
+};
+
+struct coll_job *coll_job_open(const struct coll_case *c, int size)
+{
+    struct coll_job *job = calloc(1, sizeof(*job));
+
+    assert_non_null(job);
+    assert_true(size <= MAX_RANKS);
+    job->what = *c;
+    job->size = size;
+    for (int i = 0; i < size; i++) {
+        side_init(c, size, i, &job->sides[i]);
+        job->coll[i] = coll_of(c, &job->sides[i], i);
+    }
+    return job;
+}
+
+void coll_job_close(struct coll_job *job)
+{
+    for (int i = 0; i < job->size; i++)
+        side_fini(&job->sides[i]);
+    free(job);
+}
+
+const struct rueda_coll *coll_job_colls(const struct coll_job *job)
+{
+    return job->coll;
+}
+
+bool coll_job_is_right(const struct coll_job *job, int rank)
+{
+    return is_side_right(&job->what, job->size, &job->sides[rank]);
 }
 
 void coll_case_check(struct ranks *ranks, const struct coll_case *c)
 {
-    struct side *sides = calloc((size_t)ranks->size, sizeof(*sides));
-    struct rueda_coll coll[MAX_RANKS];
-    rueda_status status;
-
-    assert_non_null(sides);
-    for (int i = 0; i < ranks->size; i++) {
-        side_init(c, ranks->size, i, &sides[i]);
-        coll[i] = coll_of(c, &sides[i], i);
-    }
-
-    status = ranks_run(ranks, c->algo, coll);
+    struct coll_job *job = coll_job_open(c, ranks->size);
+    const rueda_status status = ranks_run(ranks, c->algo, job->coll);
 
     if (status != RUEDA_OK)
         say(c, ranks->size, rueda_status_str(status));
     assert_int_equal(status, RUEDA_OK);
-    for (int i = 0; i < ranks->size; i++) {
-        check_side(c, ranks->size, &sides[i]);
-        side_fini(&sides[i]);
-    }
-    free(sides);
+    for (int i = 0; i < ranks->size; i++)
+        assert_true(coll_job_is_right(job, i));
+    coll_job_close(job);
 }
 
 static bool has_pieces(rueda_kind kind)
@@ -362,24 +391,18 @@ static void check_others_ended(const struct ranks *ranks)
 
 void coll_case_check_leaving(const struct coll_case *c, int size)
 {
-    struct side sides[MAX_RANKS];
-    struct rueda_coll coll[MAX_RANKS];
+    struct coll_job *job = coll_job_open(c, size);
     rueda_status status = RUEDA_IN_PROGRESS;
 
-    for (int i = 0; i < size; i++) {
-        side_init(c, size, i, &sides[i]);
-        coll[i] = coll_of(c, &sides[i], i);
-    }
     for (int after = 0; status != RUEDA_OK; after++) {
         struct ranks *ranks = ranks_open(size);
 
         ranks->leaver = after % size;
         ranks->leaves_after = after;
-        status = ranks_run(ranks, c->algo, coll);
+        status = ranks_run(ranks, c->algo, job->coll);
         if (status != RUEDA_OK)
             check_others_ended(ranks);
         ranks_close(ranks);
     }
-    for (int i = 0; i < size; i++)
-        side_fini(&sides[i]);
+    coll_job_close(job);
 }

@@ -22,6 +22,19 @@ struct coll_case {
     double postscale;
 };
 
+/* The buffers of all ranks, and the right answers: for whoever runs a case by
+ * other means than ranks.h. At most 32 ranks. */
+struct coll_job;
+struct coll_job *coll_job_open(const struct coll_case *c, int size);
+void coll_job_close(struct coll_job *job);
+
+/* What each rank is to do, [size]. */
+const struct rueda_coll *coll_job_colls(const struct coll_job *job);
+
+/* Has this rank the right result and, out of place, its input as it was? If
+ * not, says so. */
+bool coll_job_is_right(const struct coll_job *job, int rank);
+
 /* Run it and assert that every rank has the right result and, out of place,
  * that its input is as it was. */
 void coll_case_check(struct ranks *ranks, const struct coll_case *c);
