@@ -1,7 +1,7 @@
 # The front door. Each target says its steps; the work is done in tools/.
 # "make help" lists them.
 
-.PHONY: all build demo test bench lint sanitize coverage wheel clean help
+.PHONY: all build demo test bench lint sanitize fuzz coverage wheel clean help
 # The stages share two cores and the folder .venv: one at a time, always.
 .NOTPARALLEL:
 
@@ -18,7 +18,7 @@ demo: ## install in .venv, then measure two ranks against Open MPI and MPICH
 	@.venv/bin/rueda bench allreduce --np 2 --vs openmpi,mpich,memcpy
 
 test: ## build, install in .venv, and run all tests, of C and of Python
-	@tools/setup build python peers
+	@tools/setup build python peers launchers frameworks
 	@tools/build release
 	@tools/wheel --install
 	@tools/run-tests --preset release
@@ -35,6 +35,12 @@ lint: ## format, warnings, clang-tidy, cppcheck, house rules, ruff
 sanitize: ## the C tests under ASan with UBSan, then under TSan
 	@tools/setup build sanitize
 	@tools/sanitize
+
+# For each target; make fuzz SECONDS=60 is shorter.
+SECONDS = 300
+fuzz: ## hostile bytes for every decoder, SECONDS=300 each, two at a time
+	@tools/setup build sanitize
+	@tools/fuzz --seconds $(SECONDS)
 
 coverage: ## line coverage of the C tests; fails under 85 %
 	@tools/setup build coverage

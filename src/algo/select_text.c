@@ -83,7 +83,7 @@ static bool parse_sizes(struct span sizes, struct rueda_select_row *row)
         return false;
     if (is_word(to, "inf")) {
         row->bytes_to = SIZE_MAX;
-        return true;
+        return row->bytes_from < SIZE_MAX;
     }
     return parse_number(to, true, &row->bytes_to) &&
            row->bytes_from < row->bytes_to;

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * seeds DIR: write the inputs that fuzzing begins with, DIR/<target>/<name>.
+ * What is not text comes from the library's own encoders. The bytes at the end
+ * are the choices that a target makes; the last one is the first to be made.
+ */
+#include <sys/stat.h>
+
+#include "auth/handshake.h"
+#include "fuzz/fuzz.h"
+#include "job/card.h"
+#include "job/store/wire.h"
+#include "job/topology.h"
+
+#define SEED_BYTES 4096
+
+static const char *root;
+
+static void save(const char *target, const char *name, const void *bytes,
+                 size_t len)
+{
+    char path[512];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/%s", root, target);
+    (void)mkdir(path, 0777);
+    snprintf(path, sizeof(path), "%s/%s/%s", root, target, name);
+    file = fopen(path, "we");
+    must(file != NULL);
+    must(fwrite(bytes, 1, len, file) == len);
+    must(fclose(file) == 0);
+}
+
+/* ---- Text --------------------------------------------------------------- */
+
+#define DIGITS "00112233445566778899aabbccddeeff"
+#define TEXT(target, name, text)                                               \
+    {                                                                          \
+        target, name, text, sizeof(text) - 1                                   \
+    }
+
+static const struct {
+    const char *target;
+    const char *name;
+    const char *text;
+    size_t len;
+} texts[] = {
+    TEXT("key_file", "key", DIGITS DIGITS "\n\0"),
+    TEXT("key_file", "capitals", "ABCDEF" DIGITS DIGITS "\1"),
+    TEXT("key_file", "open", DIGITS DIGITS "\n\2"),
+    TEXT("hostlist", "one", "login\0\x40"),
+    TEXT("hostlist", "range", "node[01-03,7]-ib,login\0\x40"),
+    TEXT("hostlist", "tasks", "4(x2),3\3\x40"),
+    TEXT("seat", "rueda",
+         "RUEDA_RANK=1\nRUEDA_SIZE=4\nRUEDA_LOCAL_RANK=1\n"
+         "RUEDA_LOCAL_SIZE=2\nRUEDA_STORE=10.0.0.1:4000\nRUEDA_JOB=j"),
+    TEXT("seat", "options", "rank=1\nsize=2\nlocal_size=2\nexchange=1\njob=a"),
+    TEXT("seat", "horovod",
+         "HOROVOD_RANK=1\nHOROVOD_SIZE=4\nHOROVOD_LOCAL_SIZE=4\n"
+         "HOROVOD_GLOO_RENDEZVOUS_ADDR=h"),
+    TEXT("seat", "torchrun",
+         "RANK=2\nWORLD_SIZE=5\nLOCAL_WORLD_SIZE=5\nMASTER_ADDR=h\n"
+         "MASTER_PORT=1\nTORCHELASTIC_RUN_ID=x"),
+    TEXT("seat", "openmpi",
+         "OMPI_COMM_WORLD_RANK=3\nOMPI_COMM_WORLD_SIZE=6\n"
+         "OMPI_COMM_WORLD_LOCAL_RANK=3\nPMIX_NAMESPACE=n\nPMIX_RANK=3"),
+    TEXT("seat", "hydra",
+         "PMI_RANK=4\nPMI_SIZE=7\nPMI_FD=6\nMPI_LOCALRANKID=0\n"
+         "MPI_LOCALNRANKS=7"),
+    TEXT("seat", "slurm",
+         "SLURM_STEP_ID=2\nSLURM_JOB_ID=77\nSLURM_PROCID=5\nSLURM_NTASKS=8\n"
+         "SLURM_LOCALID=1\nSLURM_NODEID=1\nSLURM_STEP_NUM_NODES=3\n"
+         "SLURM_STEP_TASKS_PER_NODE=4(x1),2(x2)\nSLURM_STEP_NODELIST=n[1-3]"),
+    TEXT("select", "sizes", "allreduce:0-4k:tree;allreduce:4k-inf@2-8:ring"),
+    TEXT("select", "end", "allreduce:18446744073709551615-inf:ring"),
+    TEXT("select", "kinds",
+         " broadcast:tree ; alltoall:@3:pairwise;;allgather:1m-2g:ring;"
+         "barrier:dissemination"),
+    TEXT("config", "rank", "7\0"),
+    TEXT("config", "store", "host:4000\6"),
+    TEXT("config", "timeout", "1.5m\12"),
+    TEXT("config", "log", "debug\13"),
+    TEXT("config", "transport", "shm\14"),
+    TEXT("config", "keep", "64m\20"),
+    TEXT("config", "ring", "2M\21"),
+    TEXT("config", "spin", "250\22"),
+    TEXT("address", "ipv4", "10.1.2.3:4000"),
+    TEXT("address", "ipv6", "[2001:db8::1]:65535"),
+    TEXT("address", "scope", "[fe80::1%1]:1"),
+    TEXT("address", "mapped", "[::ffff:1.2.3.4]:80"),
+    TEXT("meet_wire", "kinds", "rrrr\0\1"),
+    TEXT("meet_wire", "failure", "f\5\3\0why\x22\0"),
+    TEXT("pmi_wire", "lines", "cmd=x rc=0 value=0a0b0c0d\ncmd=x rank=3\n\0"),
+    TEXT("pmi_wire", "counted",
+         "26    cmd=x;rc=0;value=0a0b0c0d;     6cmd=x;\1"),
+    TEXT("pmi_wire", "refusal", "cmd=x rc=-1 msg=no\n\0"),
+    TEXT("pmi", "pmi1_put",
+         "cmd=response_to_init rc=0\ncmd=maxes vallen_max=1024\n"
+         "cmd=my_kvsname kvsname=kvs_1\ncmd=put_result rc=0\n"
+         "cmd=barrier_out\ncmd=finalize_ack\n\3\0"),
+    TEXT("pmi", "pmi1_get",
+         "cmd=response_to_init rc=0\ncmd=maxes vallen_max=1024\n"
+         "cmd=my_kvsname kvsname=kvs_1\ncmd=barrier_out\n"
+         "cmd=get_result rc=0 value=63617264\ncmd=finalize_ack\n\3\2"),
+    TEXT("pmi", "pmi2_get",
+         "cmd=response_to_init rc=0\n"
+         "41    cmd=fullinit-response;rc=0;rank=3;size=4;"
+         "38    cmd=job-getid-response;rc=0;jobid=7.1;"
+         "28    cmd=kvs-fence-response;rc=0;"
+         "52    cmd=kvs-get-response;rc=0;found=TRUE;value=63617264;"
+         "27    cmd=finalize-response;rc=0;\3\3"),
+};
+
+/* ---- Handshakes --------------------------------------------------------- */
+
+/* What a peer sends to whoever fuzz_handshake.c is. It is the second to draw
+ * a nonce, as it is here. */
+static void save_handshake(const char *name, unsigned choice)
+{
+    struct rueda_key key = {.bytes = {1, 2, 3}, .present = (choice & 2) != 0};
+    const bool is_acceptor = choice & 1;
+    unsigned char seed[RUEDA_HANDSHAKE_BYTES + 2];
+    struct rueda_handshake ends[2]; /* the target's and the peer's */
+    size_t len = 0;
+
+    fuzz_random_restart();
+    rueda_handshake_init(&ends[0],
+                         is_acceptor ? RUEDA_ACCEPTOR : RUEDA_INITIATOR, &key,
+                         "rank 0", 6);
+    rueda_handshake_init(&ends[1],
+                         is_acceptor ? RUEDA_INITIATOR : RUEDA_ACCEPTOR, &key,
+                         "rank 1", 6);
+    for (int turn = 0; turn < 4; turn++) {
+        const int from = turn % 2;
+        const void *bytes;
+        size_t count = rueda_handshake_output(&ends[from], &bytes);
+        size_t used;
+
+        if (from == 1) {
+            memcpy(seed + len, bytes, count);
+            len += count;
+        }
+        must(rueda_handshake_input(&ends[1 - from], bytes, count, &used) >= 0);
+        rueda_handshake_sent(&ends[from], count);
+    }
+    must(len == RUEDA_HANDSHAKE_BYTES);
+    seed[len++] = 0xff; /* all in one piece */
+    seed[len++] = (unsigned char)choice;
+    save("handshake", name, seed, len);
+}
+
+static void save_handshakes(void)
+{
+    save_handshake("initiator", 0);
+    save_handshake("acceptor", 1);
+    save_handshake("initiator_key", 2);
+    save_handshake("acceptor_key", 3);
+    save("handshake_flip", "none", "\xff\xff\xff\xff\xff\xff\xff\xff\1", 9);
+    save("handshake_flip", "pieces", "\1\2\3\4\5\6\7\10\0", 9);
+    save("handshake_flip", "hello", "\1\24\1\xff\xff\xff\xff\xff\xff\xff\xff\1",
+         12);
+    save("handshake_flip", "proof",
+         "\1\x80\1\xff\xff\xff\xff\xff\xff\xff\xff\1", 12);
+}
+
+/* ---- The store ---------------------------------------------------------- */
+
+#define NAME  .key = "name", .key_bytes = 4
+#define VALUE .value = "a value", .value_bytes = 7
+
+static const struct rueda_store_request requests[] = {
+    {.kind = RUEDA_STORE_ATTACH,
+     .number = 1,
+     .key = "0123456789abcdef",
+     .key_bytes = RUEDA_STORE_SESSION_BYTES},
+    {.kind = RUEDA_STORE_GET, .number = 2, NAME},
+    {.kind = RUEDA_STORE_WAIT, .number = 3, NAME, .revision = 1, .time_ms = 9},
+    {.kind = RUEDA_STORE_SET, .number = 4, NAME, VALUE, .id = 77},
+    {.kind = RUEDA_STORE_ADD, .number = 5, NAME, .count = INT64_MIN},
+    {.kind = RUEDA_STORE_WATCH, .number = 6},
+    {.kind = RUEDA_STORE_BYE, .number = UINT64_MAX},
+};
+
+static const struct rueda_store_reply replies[] = {
+    {.kind = RUEDA_STORE_ATTACH, .number = 1, .revision = 5, .count = 1},
+    {.kind = RUEDA_STORE_GET, .number = 2, .revision = 3, VALUE},
+    {.kind = RUEDA_STORE_WAIT, .number = 3, .status = RUEDA_ERR_TIMEOUT},
+    {.kind = RUEDA_STORE_EVENT_SET, .number = 8, .revision = 2, NAME, VALUE},
+    {.kind = RUEDA_STORE_EVENT_DELETE, .number = 8, .revision = 3, NAME},
+};
+
+/* Steps of fuzz_store.c: what and where, kind, key, value, number, revision,
+ * id, time. */
+static const unsigned char steps[][8] = {
+    {0x02, RUEDA_STORE_ATTACH, 0},
+    {0x12, RUEDA_STORE_ATTACH, 1},
+    {0x02, RUEDA_STORE_WATCH, 6},
+    {0x12, RUEDA_STORE_WAIT, 0, 0, 0, 0, 0, 4},
+    {0x02, RUEDA_STORE_LEASE_OPEN, 6, 0, 0, 0, 0, 3},
+    {0x02, RUEDA_STORE_SET, 0, 1, 0, 0, 1},
+    {0x12, RUEDA_STORE_ADD, 1},
+    {0x12, RUEDA_STORE_CAS, 3, 2},
+    {0x12, RUEDA_STORE_GET, 3},
+    {0x12, RUEDA_STORE_DELETE, 3},
+    {0x12, RUEDA_STORE_WAIT, 5, 0, 0, 0, 0, 2},
+    {0x00, 0, 0, 0, 0, 0, 0, 4},
+    {0x11},
+    {0x22, RUEDA_STORE_ATTACH, 1},
+    {0x22, RUEDA_STORE_ADD, 1, 0, 0x85},
+    {0x32, RUEDA_STORE_ATTACH, 0},
+    {0x32, RUEDA_STORE_UNWATCH, 6, 0, 0, 0, 3},
+    {0x32, RUEDA_STORE_LEASE_RENEW, 6, 0, 0, 0, 1},
+    {0x32, RUEDA_STORE_LEASE_CLOSE, 6, 0, 0, 0, 1},
+    {0x32, RUEDA_STORE_BYE, 6},
+};
+
+static size_t add(unsigned char *seed, size_t len, const void *bytes,
+                  size_t count)
+{
+    must(len + count <= SEED_BYTES);
+    if (count > 0)
+        memcpy(seed + len, bytes, count);
+    return len + count;
+}
+
+/* More of everything than one session may have. */
+static void save_limits(void)
+{
+    unsigned char seed[SEED_BYTES];
+    size_t len = add(seed, 0, steps[0], sizeof(steps[0]));
+
+    for (int i = 0; i <= RUEDA_STORE_MOST_WAITS; i++)
+        len = add(seed, len, "\2\4\5\0\0\0\0\4", 8);
+    for (int i = 0; i <= RUEDA_STORE_MOST_WATCHES; i++)
+        len = add(seed, len, "\2\11\0\0\0\0\0\0", 8);
+    for (int i = 0; i <= RUEDA_STORE_MOST_LEASES; i++)
+        len = add(seed, len, "\2\13\6\0\0\0\0\4", 8);
+    save("store", "limits", seed, len);
+}
+
+static void save_frames(void)
+{
+    unsigned char seed[SEED_BYTES];
+    size_t len = 0;
+
+    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+        len += rueda_store_request_encode(&requests[i], seed + len);
+        len = add(seed, len, requests[i].value, requests[i].value_bytes);
+    }
+    save("store_wire", "requests", seed, len);
+    len = 0;
+    for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
+        len += rueda_store_reply_encode(&replies[i], seed + len);
+        len = add(seed, len, replies[i].value, replies[i].value_bytes);
+    }
+    save("store_wire", "replies", seed, len);
+    save("store", "all_kinds", steps, sizeof(steps));
+    save("store", "sessions", steps, 4 * sizeof(steps[0]));
+}
+
+/* ---- Tables and cards --------------------------------------------------- */
+
+static void save_table(const char *name, int size, int hosts, bool is_said)
+{
+    struct rueda_topology_record records[8] = {0};
+    struct rueda_topology *topology;
+    unsigned char seed[SEED_BYTES];
+    struct rueda_text error = {{0}};
+
+    for (int i = 0; i < size; i++) {
+        records[i].host[0] = (unsigned char)(i % hosts);
+        snprintf(records[i].name, sizeof(records[i].name), "n%d", i % hosts);
+        records[i].local_rank = is_said ? i / hosts : -1;
+        records[i].local_size = is_said ? size / hosts : -1;
+    }
+    must(rueda_topology_new(records, size, &topology, &error) == RUEDA_OK);
+    rueda_topology_pack(topology, seed);
+    save("topology", name, seed, rueda_topology_bytes(topology));
+    rueda_topology_free(topology);
+    save("topology", "record", seed,
+         rueda_topology_record_pack(&records[size - 1], seed));
+}
+
+static void save_card(const char *name, bool has_key)
+{
+    struct rueda_card card = {.nonce = "nonce", .key = {{9, 8, 7}, has_key}};
+    unsigned char seed[RUEDA_CARD_PACKED];
+
+    snprintf(card.addresses, sizeof(card.addresses),
+             "10.1.2.3:4000 [2001:db8::1]:4001");
+    rueda_card_pack(&card, seed);
+    save("card", name, seed, sizeof(seed));
+}
+
+int main(int argc, char **argv)
+{
+    must(argc == 2);
+    root = argv[1];
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        save(texts[i].target, texts[i].name, texts[i].text, texts[i].len);
+    save_handshakes();
+    save_frames();
+    save_limits();
+    save_table("one", 1, 1, false);
+    save_table("hosts", 8, 2, true);
+    save_card("key", true);
+    save_card("no_key", false);
+    return 0;
+}
