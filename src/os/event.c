@@ -66,6 +66,16 @@ rueda_status rueda_poller_add(int poller, int fd, uint32_t number)
     return RUEDA_OK;
 }
 
+rueda_status rueda_poller_add_edges(int poller, int fd, uint32_t number)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET,
+                                .data.u32 = number};
+
+    if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) < 0)
+        return RUEDA_ERR_IO;
+    return RUEDA_OK;
+}
+
 void rueda_poller_remove(int poller, int fd)
 {
     epoll_ctl(poller, EPOLL_CTL_DEL, fd, NULL);

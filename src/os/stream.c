@@ -2,8 +2,11 @@
 #include "os/stream.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "os/clock.h"
 
@@ -56,6 +59,51 @@ rueda_status rueda_stream_recv(int fd, void *buf, size_t len, size_t *out_bytes)
         return RUEDA_ERR_PEER_LOST;
     *out_bytes = (size_t)got;
     return RUEDA_OK;
+}
+
+rueda_status rueda_stream_send_both(int fd, const void *first, size_t first_len,
+                                    const void *second, size_t second_len,
+                                    size_t *out_bytes)
+{
+    struct iovec parts[2] = {{(void *)first, first_len},
+                             {(void *)second, second_len}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+
+    *out_bytes = 0;
+    if (sent < 0)
+        return rueda_stream_status();
+    *out_bytes = (size_t)sent;
+    return RUEDA_OK;
+}
+
+rueda_status rueda_stream_recv_both(int fd, void *first, size_t first_len,
+                                    void *second, size_t second_len,
+                                    size_t *out_bytes)
+{
+    struct iovec parts[2] = {{first, first_len}, {second, second_len}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    ssize_t got = recvmsg(fd, &message, 0);
+
+    *out_bytes = 0;
+    if (got < 0)
+        return rueda_stream_status();
+    if (got == 0)
+        return RUEDA_ERR_PEER_LOST;
+    *out_bytes = (size_t)got;
+    return RUEDA_OK;
+}
+
+bool rueda_stream_is_sent(int fd)
+{
+    int waiting = 0;
+
+    return ioctl(fd, SIOCOUTQ, &waiting) < 0 || waiting == 0;
+}
+
+void rueda_stream_end(int fd)
+{
+    shutdown(fd, SHUT_WR);
 }
 
 void rueda_fd_wait(int fd, bool for_writing, int64_t timeout_ns)

@@ -21,6 +21,22 @@ rueda_status rueda_stream_send(int fd, const void *buf, size_t len,
 rueda_status rueda_stream_recv(int fd, void *buf, size_t len,
                                size_t *out_bytes);
 
+/* The same for two buffers, one after the other, in one call; either may be
+ * empty. */
+rueda_status rueda_stream_send_both(int fd, const void *first, size_t first_len,
+                                    const void *second, size_t second_len,
+                                    size_t *out_bytes);
+rueda_status rueda_stream_recv_both(int fd, void *first, size_t first_len,
+                                    void *second, size_t second_len,
+                                    size_t *out_bytes);
+
+/* Has the peer's system taken all that was sent? It may lose what it has not,
+ * if fd is closed while it still sends. */
+bool rueda_stream_is_sent(int fd);
+
+/* Say that nothing more will be sent; what was sent still arrives. */
+void rueda_stream_end(int fd);
+
 /* Wait until fd can be read (or written), or the time is over; a negative time
  * is over. */
 void rueda_fd_wait(int fd, bool for_writing, int64_t timeout_ns);

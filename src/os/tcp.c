@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -121,24 +122,85 @@ int rueda_address_find(const char *text, struct rueda_address *out, int room,
     return count;
 }
 
+/* The bytes of an address alone; returns how many. */
+static size_t number_of(const struct sockaddr *address, unsigned char *out)
+{
+    if (address->sa_family == AF_INET6) {
+        struct sockaddr_in6 six;
+
+        memcpy(&six, address, sizeof(six));
+        memcpy(out, &six.sin6_addr, 16);
+        return 16;
+    } else {
+        struct sockaddr_in four;
+
+        memcpy(&four, address, sizeof(four));
+        memcpy(out, &four.sin_addr, 4);
+        return 4;
+    }
+}
+
+/* Is it in the network, "10.1.0.0/16"? */
+static bool is_within(const struct sockaddr *address, const char *network)
+{
+    const char *slash = strchr(network, '/');
+    unsigned char mine[16];
+    unsigned char wanted[16];
+    char prefix[64];
+    char *end;
+    int bits;
+
+    if (slash == NULL || (size_t)(slash - network) >= sizeof(prefix))
+        return false;
+    memcpy(prefix, network, (size_t)(slash - network));
+    prefix[slash - network] = '\0';
+    bits = (int)strtol(slash + 1, &end, 10);
+    if (end == slash + 1 || *end != '\0' ||
+        inet_pton(address->sa_family, prefix, wanted) != 1 || bits < 0 ||
+        bits > (int)(8 * number_of(address, mine)))
+        return false;
+    for (int bit = 0; bit < bits; bit++)
+        if (((mine[bit / 8] ^ wanted[bit / 8]) >> (7 - bit % 8) & 1) != 0)
+            return false;
+    return true;
+}
+
+/* Is it one of the interfaces or networks in the list? */
+static bool is_named(const struct ifaddrs *interface, const char *allowed)
+{
+    char copy[256];
+    char *rest = copy;
+    char *one;
+
+    snprintf(copy, sizeof(copy), "%s", allowed);
+    while ((one = strtok_r(rest, ", ", &rest)) != NULL)
+        if (strcmp(one, interface->ifa_name) == 0 ||
+            is_within(interface->ifa_addr, one))
+            return true;
+    return false;
+}
+
 /* Can others reach it, as far as one can tell from here? */
-static bool is_usable(const struct ifaddrs *interface)
+static bool is_usable(const struct ifaddrs *interface, const char *allowed)
 {
     const struct sockaddr *address = interface->ifa_addr;
 
     if (address == NULL || (interface->ifa_flags & IFF_UP) == 0 ||
-        (interface->ifa_flags & IFF_LOOPBACK) != 0)
+        (address->sa_family != AF_INET && address->sa_family != AF_INET6))
         return false;
     if (address->sa_family == AF_INET6) {
         struct sockaddr_in6 six;
 
         memcpy(&six, address, sizeof(six));
-        return !IN6_IS_ADDR_LINKLOCAL(&six.sin6_addr);
+        if (IN6_IS_ADDR_LINKLOCAL(&six.sin6_addr))
+            return false;
     }
-    return address->sa_family == AF_INET;
+    if (allowed != NULL && allowed[0] != '\0')
+        return is_named(interface, allowed);
+    return (interface->ifa_flags & IFF_LOOPBACK) == 0;
 }
 
-int rueda_address_own(struct rueda_address *out, int room)
+int rueda_address_own(const char *allowed, struct rueda_address *out, int room)
 {
     struct ifaddrs *list;
     int count = 0;
@@ -147,7 +209,7 @@ int rueda_address_own(struct rueda_address *out, int room)
         return 0;
     for (const struct ifaddrs *at = list; at != NULL && count < room;
          at = at->ifa_next)
-        if (is_usable(at))
+        if (is_usable(at, allowed))
             address_set(&out[count++], at->ifa_addr,
                         at->ifa_addr->sa_family == AF_INET6
                             ? sizeof(struct sockaddr_in6)
@@ -205,10 +267,13 @@ rueda_status rueda_tcp_listen(const struct rueda_address *at, int *out_fd,
 rueda_status rueda_tcp_connect(const struct rueda_address *to, int *out_fd)
 {
     int fd = open_socket(to);
+    int on = 1;
 
     if (fd < 0)
         return RUEDA_ERR_IO;
     rueda_tcp_hurry(fd);
+    /* Its port may be wanted by a listener when it is closed. */
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (connect(fd, sockaddr_of(to), to->len) < 0 && errno != EINPROGRESS) {
         close_keeping_errno(fd);
         return RUEDA_ERR_IO;
@@ -217,9 +282,20 @@ rueda_status rueda_tcp_connect(const struct rueda_address *to, int *out_fd)
     return RUEDA_OK;
 }
 
+/* A socket that calls a port of its own host where nobody listens may be given
+ * that very port, and then meets itself. */
+static bool has_met_itself(int fd, const struct rueda_address *peer)
+{
+    struct rueda_address own = {.len = sizeof(own.bytes)};
+    socklen_t len = sizeof(own.bytes);
+
+    return getsockname(fd, (struct sockaddr *)own.bytes, &len) == 0 &&
+           len == peer->len && memcmp(own.bytes, peer->bytes, len) == 0;
+}
+
 rueda_status rueda_tcp_connected(int fd)
 {
-    struct rueda_address peer;
+    struct rueda_address peer = {.len = sizeof(peer.bytes)};
     socklen_t len = sizeof(int);
     int cause = 0;
 
@@ -229,7 +305,22 @@ rueda_status rueda_tcp_connected(int fd)
     if (cause != 0)
         return RUEDA_ERR_IO;
     len = sizeof(peer.bytes);
-    return getpeername(fd, (struct sockaddr *)peer.bytes, &len) == 0
-               ? RUEDA_OK
-               : RUEDA_IN_PROGRESS;
+    if (getpeername(fd, (struct sockaddr *)peer.bytes, &len) < 0)
+        return RUEDA_IN_PROGRESS;
+    peer.len = len;
+    if (has_met_itself(fd, &peer)) {
+        errno = ECONNREFUSED;
+        return RUEDA_ERR_IO;
+    }
+    return RUEDA_OK;
+}
+
+bool rueda_address_is_loopback(const struct rueda_address *address)
+{
+    static const unsigned char one[16] = {[15] = 1};
+    unsigned char number[16];
+
+    if (number_of(sockaddr_of(address), number) == 4)
+        return number[0] == 127;
+    return memcmp(number, one, sizeof(one)) == 0;
 }

@@ -22,6 +22,8 @@ struct rueda_address {
 void rueda_address_text(const struct rueda_address *address, char *out,
                         size_t bytes);
 
+bool rueda_address_is_loopback(const struct rueda_address *address);
+
 int rueda_address_port(const struct rueda_address *address);
 void rueda_address_set_port(struct rueda_address *address, int port);
 
@@ -33,9 +35,13 @@ void rueda_address_set_port(struct rueda_address *address, int port);
 int rueda_address_find(const char *text, struct rueda_address *out, int room,
                        struct rueda_text *error);
 
-/* The addresses of this host's interfaces that are up, but for loopback and
- * link-local ones, with port 0; returns how many. */
-int rueda_address_own(struct rueda_address *out, int room);
+/*
+ * The addresses of this host's interfaces that are up, but for loopback and
+ * link-local ones, with port 0; returns how many. allowed: names of interfaces
+ * or networks, such as "eth0,10.1.0.0/16"; loopback ones count if they are
+ * named. NULL or "": all.
+ */
+int rueda_address_own(const char *allowed, struct rueda_address *out, int room);
 
 /* Listen there; port 0 takes one that is free. Writes the address with its
  * port. */

@@ -355,7 +355,6 @@ static void cancel_ends_everything_and_keeps_no_pointer(void **state)
         assert_int_equal(reqs[i].status, RUEDA_ERR_CANCELLED);
     for (int i = COUNT; i < 2 * COUNT; i++)
         assert_int_not_equal(reqs[i].status, RUEDA_IN_PROGRESS);
-    assert_int_equal(reqs[2 * COUNT - 1].status, RUEDA_ERR_CANCELLED);
     /* Who still holds a pointer is seen by the sanitizer. */
     free(reqs);
     free(buf);

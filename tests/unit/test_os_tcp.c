@@ -67,7 +67,7 @@ static void a_host_nobody_knows_is_named(void **state)
 static void own_addresses_are_for_others(void **state)
 {
     struct rueda_address addresses[8];
-    int count = rueda_address_own(addresses, 8);
+    int count = rueda_address_own(NULL, addresses, 8);
 
     (void)state;
     for (int i = 0; i < count; i++) {
@@ -78,6 +78,28 @@ static void own_addresses_are_for_others(void **state)
         assert_int_not_equal(strncmp(text, "[::1]", 5), 0);
         assert_int_equal(rueda_address_port(&addresses[i]), 0);
     }
+}
+
+/* Loopback is there on every machine, and is not taken unless it is named. */
+static void interfaces_and_networks_can_be_chosen(void **state)
+{
+    static const char *const names[] = {"lo", "127.0.0.0/8", "eth77,lo",
+                                        "10.99.0.0/16, 127.0.0.1/32"};
+    struct rueda_address addresses[8];
+    char text[RUEDA_ADDRESS_TEXT];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_true(rueda_address_own(names[i], addresses, 8) >= 1);
+        rueda_address_text(&addresses[0], text, sizeof(text));
+        assert_string_equal(text, "127.0.0.1:0");
+    }
+    assert_int_equal(rueda_address_own("eth77", addresses, 8), 0);
+    assert_int_equal(rueda_address_own("128.0.0.0/8", addresses, 8), 0);
+    assert_int_equal(rueda_address_own("127.0.0.0/33", addresses, 8), 0);
+    assert_int_equal(rueda_address_own("nonsense/8", addresses, 8), 0);
+    assert_int_equal(rueda_address_own("127.0.0.0/", addresses, 8), 0);
+    assert_int_equal(rueda_address_own("127.0.0.0/8x", addresses, 8), 0);
 }
 
 static void bytes_pass_both_ways(void **state)
@@ -143,6 +165,7 @@ int main(void)
         cmocka_unit_test(what_is_no_address_is_named),
         cmocka_unit_test(a_host_nobody_knows_is_named),
         cmocka_unit_test(own_addresses_are_for_others),
+        cmocka_unit_test(interfaces_and_networks_can_be_chosen),
         cmocka_unit_test(bytes_pass_both_ways),
         cmocka_unit_test(a_port_where_nobody_listens_is_refused),
     };

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/tcp/ep.h"
+
+#include <stdlib.h>
+
+#include "os/clock.h"
+#include "os/event.h"
+#include "os/stream.h"
+#include "transport/tcp/hub.h"
+
+/* How long to stay for what the peer has not taken yet, when we leave. */
+#define LEAVE_NS  ((int64_t)2000000000)
+#define GLANCE_NS ((int64_t)200000)
+
+/* ---- Failure ------------------------------------------------------------ */
+
+static void hang_up(struct rueda_tcp_ep *ep)
+{
+    for (int i = 0; i < ep->stream_count; i++) {
+        rueda_fd_close(ep->streams[i].fd);
+        ep->streams[i].fd = -1;
+    }
+}
+
+/* End what is in flight. */
+static void drop_all(struct rueda_tcp_ep *ep, rueda_status status)
+{
+    rueda_reqs_end(&ep->sends, status);
+    for (int i = 0; i < RUEDA_TCP_OUTGOING; i++) {
+        if (ep->outgoing[i].req != NULL)
+            ep->outgoing[i].req->status = status;
+        ep->outgoing[i].req = NULL;
+    }
+    rueda_tcp_receiver_end(ep, status);
+}
+
+void rueda_tcp_ep_fail(struct rueda_tcp_ep *ep)
+{
+    ep->has_failed = true;
+    hang_up(ep);
+    drop_all(ep, RUEDA_ERR_PEER_LOST);
+}
+
+/* ---- The contract ------------------------------------------------------- */
+
+static void tcp_send(struct rueda_ep *super, struct rueda_tag tag,
+                     const void *buf, size_t len, struct rueda_req *req)
+{
+    struct rueda_tcp_ep *ep = (struct rueda_tcp_ep *)super;
+
+    rueda_req_begin(req, tag, buf, len);
+    if (ep->has_failed) {
+        req->status = RUEDA_ERR_PEER_LOST;
+        return;
+    }
+    rueda_reqs_push(&ep->sends, req);
+    for (int i = 0; i < ep->stream_count && ep->sends.head != NULL; i++)
+        if (!ep->streams[i].is_sending && !ep->has_failed)
+            rueda_tcp_stream_write(ep, &ep->streams[i]);
+}
+
+static void tcp_recv(struct rueda_ep *super, struct rueda_tag tag, void *buf,
+                     size_t len, struct rueda_req *req)
+{
+    struct rueda_tcp_ep *ep = (struct rueda_tcp_ep *)super;
+
+    rueda_req_begin(req, tag, buf, len);
+    if (rueda_tcp_receiver_find(ep, req))
+        return;
+    if (ep->has_failed)
+        req->status = RUEDA_ERR_PEER_LOST;
+    else
+        rueda_reqs_push(&ep->recvs, req);
+}
+
+/* Will nothing come any more? */
+static bool has_ended(const struct rueda_tcp_ep *ep)
+{
+    for (int i = 0; i < ep->stream_count; i++)
+        if (!ep->streams[i].has_ended)
+            return false;
+    return ep->stream_count > 0;
+}
+
+static rueda_status tcp_progress(struct rueda_ep *super)
+{
+    struct rueda_tcp_ep *ep = (struct rueda_tcp_ep *)super;
+    bool has_moved = false;
+
+    if (ep->stream_count < rueda_tcp_hub_streams(ep->hub))
+        rueda_tcp_hub_progress(ep->hub);
+    for (int i = 0; i < ep->stream_count && !ep->has_failed; i++) {
+        if (rueda_tcp_stream_read(ep, &ep->streams[i]))
+            has_moved = true;
+        if (!ep->has_failed && rueda_tcp_stream_write(ep, &ep->streams[i]))
+            has_moved = true;
+    }
+    if (!ep->has_failed && !has_moved && has_ended(ep))
+        rueda_tcp_ep_fail(ep);
+    if (ep->has_failed)
+        return RUEDA_ERR_PEER_LOST;
+    return has_moved ? RUEDA_OK : RUEDA_IN_PROGRESS;
+}
+
+static void tcp_cancel(struct rueda_ep *super, rueda_status status)
+{
+    struct rueda_tcp_ep *ep = (struct rueda_tcp_ep *)super;
+    bool is_busy =
+        rueda_tcp_sender_is_busy(ep) || rueda_tcp_receiver_is_busy(ep);
+
+    if (!is_busy) {
+        /* Messages that nobody has asked for stay. */
+        rueda_reqs_end(&ep->sends, status);
+        rueda_reqs_end(&ep->recvs, status);
+        return;
+    }
+    drop_all(ep, status);
+    ep->has_failed = true;
+    hang_up(ep);
+}
+
+/* What was sent should arrive: a socket that is closed while the peer still
+ * sends takes with it what the peer's system has not got. */
+static void take_leave(struct rueda_tcp_ep *ep)
+{
+    int64_t until = rueda_clock_ns() + LEAVE_NS;
+
+    for (int i = 0; i < ep->stream_count; i++)
+        if (ep->streams[i].fd >= 0)
+            rueda_stream_end(ep->streams[i].fd);
+    for (int i = 0; i < ep->stream_count; i++)
+        while (ep->streams[i].fd >= 0 && !ep->streams[i].has_ended &&
+               !rueda_stream_is_sent(ep->streams[i].fd) &&
+               rueda_clock_ns() < until)
+            rueda_sleep_ns(GLANCE_NS);
+}
+
+static void tcp_close(struct rueda_ep *super)
+{
+    struct rueda_tcp_ep *ep = (struct rueda_tcp_ep *)super;
+
+    if (!ep->has_failed)
+        take_leave(ep);
+    rueda_tcp_hub_leave(ep->hub, ep);
+    rueda_tcp_ep_fail(ep);
+    rueda_tcp_receiver_fini(ep);
+    free(ep);
+}
+
+static const struct rueda_transport_ops tcp_ops = {
+    .name = "tcp",
+    .send = tcp_send,
+    .recv = tcp_recv,
+    .progress = tcp_progress,
+    .cancel = tcp_cancel,
+    .close = tcp_close,
+};
+
+rueda_status rueda_tcp_ep_open(struct rueda_tcp_hub *hub, int peer,
+                               struct rueda_ep **out)
+{
+    struct rueda_tcp_ep *ep = calloc(1, sizeof(*ep));
+
+    if (ep == NULL)
+        return RUEDA_ERR_NOMEM;
+    ep->super.ops = &tcp_ops;
+    ep->super.peer = peer;
+    ep->hub = hub;
+    for (int i = 0; i < RUEDA_TCP_MOST_STREAMS; i++)
+        ep->streams[i].fd = -1;
+    rueda_tcp_hub_join(hub, ep);
+    *out = &ep->super;
+    return RUEDA_OK;
+}

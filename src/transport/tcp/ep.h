@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of an endpoint: what its files share.
+ *
+ *      ep.c       the contract's calls, life and death
+ *      stream.c   frames in and out of one socket
+ *      sender.c   which piece a stream sends next
+ *      receiver.c where a piece that comes belongs
+ *
+ * A message is cut into pieces (frame.h). Whichever stream has nothing to send
+ * takes the next piece, so a slow one sends fewer. Pieces are numbered over all
+ * streams; the receiver looks at them in the order of their numbers, and a
+ * stream that is ahead waits for the others. So messages of one tag are matched
+ * in the order in which they were sent.
+ *
+ * A message that nobody waits for yet is held by the receiver, up to HELD_BYTES
+ * of it; the sender stops there until it is granted. All together the receiver
+ * holds at most WINDOW_BYTES: the sender counts what it has sent against the
+ * credit that comes back. Hence memory is bounded, and a few messages without a
+ * receive do not hold up others.
+ */
+#ifndef RUEDA_TRANSPORT_TCP_EP_H
+#define RUEDA_TRANSPORT_TCP_EP_H
+
+#include "transport/reqs.h"
+#include "transport/tcp/frame.h"
+#include "transport/tcp/tcp.h"
+
+#define RUEDA_TCP_HELD_BYTES   (2 * RUEDA_TCP_PIECE_BYTES)
+#define RUEDA_TCP_WINDOW_BYTES ((uint64_t)4 << 20)
+#define RUEDA_TCP_OUTGOING     16 /* messages that are under way at a time */
+
+/* What a piece costs of the window, so that many short ones count too. */
+#define RUEDA_TCP_PIECE_COST 128
+
+/* A message that is being sent. */
+struct rueda_tcp_outgoing {
+    struct rueda_req *req; /* NULL: a free place */
+    uint64_t first;
+    size_t assigned; /* bytes that streams have taken */
+    bool has_begun;
+    bool is_granted;
+};
+
+/* A message that is being received, or waits to be. */
+struct rueda_tcp_incoming {
+    struct rueda_tcp_incoming *next;
+    uint64_t first;
+    struct rueda_tag tag;
+    size_t total;
+    struct rueda_req *req; /* NULL: nobody has asked for it yet */
+    bool is_dropped;       /* it did not fit its receive */
+    size_t begun;          /* bytes of pieces that have begun to come */
+    size_t got;            /* bytes of pieces that have come whole */
+    uint64_t held;         /* their cost, as long as there is no receive */
+    char *store;           /* bytes until then */
+};
+
+struct rueda_tcp_stream {
+    int fd;         /* -1: none */
+    bool has_ended; /* the peer will send nothing more */
+
+    /* The frame that goes out. */
+    unsigned char out_head[RUEDA_TCP_HEAD_BYTES];
+    bool is_sending;
+    size_t out_sent; /* of head and piece together */
+    const char *out_piece;
+    size_t out_bytes;
+    struct rueda_tcp_outgoing *outgoing; /* NULL: a GRANT or CREDIT */
+
+    /* The frame that comes in. */
+    unsigned char in_head[RUEDA_TCP_HEAD_BYTES];
+    size_t in_head_got;
+    bool is_receiving; /* the head was looked at, bytes are coming */
+    struct rueda_tcp_frame in;
+    size_t in_got; /* bytes of the piece */
+    struct rueda_tcp_incoming *incoming;
+};
+
+struct rueda_tcp_ep {
+    struct rueda_ep super;
+    struct rueda_tcp_hub *hub;
+    bool has_failed;
+    struct rueda_tcp_stream streams[RUEDA_TCP_MOST_STREAMS];
+    int stream_count; /* that have been connected so far */
+
+    /* sender.c */
+    struct rueda_reqs sends; /* not begun */
+    struct rueda_tcp_outgoing outgoing[RUEDA_TCP_OUTGOING];
+    uint64_t next_out; /* number of the next piece */
+    uint64_t spent;    /* cost of all pieces so far */
+    uint64_t credited;
+
+    /* receiver.c */
+    struct rueda_reqs recvs;             /* no message yet */
+    struct rueda_tcp_incoming *incoming; /* oldest first */
+    struct rueda_tcp_incoming *spare;
+    uint64_t next_in; /* number of the piece to be looked at next */
+    uint64_t taken;   /* cost of pieces that have found their place */
+    uint64_t told;    /* of that, what the peer knows */
+    uint64_t grants[RUEDA_TCP_OUTGOING]; /* messages to be granted */
+    int grant_count;
+};
+
+/* Fail for good: everything in flight ends with RUEDA_ERR_PEER_LOST. What has
+ * come whole can still be received. */
+void rueda_tcp_ep_fail(struct rueda_tcp_ep *ep);
+
+/* ---- stream.c ----------------------------------------------------------- */
+
+/* True if bytes moved. A stream that breaks makes the endpoint fail. */
+bool rueda_tcp_stream_read(struct rueda_tcp_ep *ep,
+                           struct rueda_tcp_stream *stream);
+bool rueda_tcp_stream_write(struct rueda_tcp_ep *ep,
+                            struct rueda_tcp_stream *stream);
+
+/* ---- sender.c ----------------------------------------------------------- */
+
+/* Give the stream a frame to send; false if there is none now. */
+bool rueda_tcp_sender_next(struct rueda_tcp_ep *ep,
+                           struct rueda_tcp_stream *stream);
+
+/* The stream has sent its frame. */
+void rueda_tcp_sender_done(struct rueda_tcp_ep *ep,
+                           struct rueda_tcp_stream *stream);
+
+/* Is any message half sent? */
+bool rueda_tcp_sender_is_busy(const struct rueda_tcp_ep *ep);
+
+/* GRANT or CREDIT has come; false if it makes no sense. */
+bool rueda_tcp_sender_told(struct rueda_tcp_ep *ep,
+                           const struct rueda_tcp_frame *frame);
+
+/* ---- receiver.c --------------------------------------------------------- */
+
+/* The head of a piece, stream->in, whose turn it is; false if it makes no
+ * sense, or there is no memory. */
+bool rueda_tcp_receiver_begin(struct rueda_tcp_ep *ep,
+                              struct rueda_tcp_stream *stream);
+
+/* Where the next bytes of the stream's piece go; NULL: nowhere. */
+char *rueda_tcp_receiver_place(const struct rueda_tcp_stream *stream);
+
+/* Some bytes of the stream's piece, perhaps the last, have come. */
+void rueda_tcp_receiver_got(struct rueda_tcp_ep *ep,
+                            struct rueda_tcp_stream *stream);
+
+/* Is there a message for this receive, or its beginning? Then they are one from
+ * now on. */
+bool rueda_tcp_receiver_find(struct rueda_tcp_ep *ep, struct rueda_req *req);
+
+/* Is any message half received that has a receive? */
+bool rueda_tcp_receiver_is_busy(const struct rueda_tcp_ep *ep);
+
+/* End all receives with status, and forget all messages but those that have
+ * come whole and wait to be asked for. */
+void rueda_tcp_receiver_end(struct rueda_tcp_ep *ep, rueda_status status);
+
+/* Forget these too. */
+void rueda_tcp_receiver_fini(struct rueda_tcp_ep *ep);
+
+#endif /* RUEDA_TRANSPORT_TCP_EP_H */

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/tcp/ep.h"
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- Records ------------------------------------------------------------ */
+
+/* At the end of the list, which is that of the newest. */
+static struct rueda_tcp_incoming *
+record_new(struct rueda_tcp_ep *ep, const struct rueda_tcp_frame *frame)
+{
+    struct rueda_tcp_incoming **end = &ep->incoming;
+    struct rueda_tcp_incoming *message = ep->spare;
+
+    if (message != NULL)
+        ep->spare = message->next;
+    else
+        message = malloc(sizeof(*message));
+    if (message == NULL)
+        return NULL;
+    *message = (struct rueda_tcp_incoming){
+        .first = frame->first,
+        .tag = frame->tag,
+        .total = (size_t)frame->total,
+    };
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = message;
+    return message;
+}
+
+static void record_drop(struct rueda_tcp_ep *ep,
+                        struct rueda_tcp_incoming *message)
+{
+    struct rueda_tcp_incoming **at = &ep->incoming;
+
+    while (*at != message)
+        at = &(*at)->next;
+    *at = message->next;
+    free(message->store);
+    message->next = ep->spare;
+    ep->spare = message;
+}
+
+static struct rueda_tcp_incoming *record_of(struct rueda_tcp_ep *ep,
+                                            uint64_t first)
+{
+    struct rueda_tcp_incoming *message = ep->incoming;
+
+    while (message != NULL && message->first != first)
+        message = message->next;
+    return message;
+}
+
+/* ---- Matching ----------------------------------------------------------- */
+
+/* A message and its receive have found each other. */
+static void match(struct rueda_tcp_ep *ep, struct rueda_tcp_incoming *message,
+                  struct rueda_req *req)
+{
+    if (req->len == message->total) {
+        message->req = req;
+    } else {
+        message->is_dropped = true;
+        req->status = RUEDA_ERR_MISMATCH;
+    }
+    /* The sender has no more messages under way than there is room here. */
+    if (message->total > RUEDA_TCP_HELD_BYTES &&
+        ep->grant_count < RUEDA_TCP_OUTGOING)
+        ep->grants[ep->grant_count++] = message->first;
+    ep->taken += message->held;
+    message->held = 0;
+}
+
+/* How far it has come without a hole: as far as the first piece that is still
+ * coming. */
+static size_t prefix_of(const struct rueda_tcp_ep *ep,
+                        const struct rueda_tcp_incoming *message)
+{
+    size_t prefix = message->begun;
+
+    for (int i = 0; i < ep->stream_count; i++) {
+        const struct rueda_tcp_stream *stream = &ep->streams[i];
+
+        if (stream->is_receiving && stream->incoming == message)
+            prefix = least(prefix, (size_t)stream->in.offset + stream->in_got);
+    }
+    return prefix;
+}
+
+/* All of it that was to come is there? Then it is over. */
+static void settle(struct rueda_tcp_ep *ep, struct rueda_tcp_incoming *message)
+{
+    if (message->req != NULL)
+        message->req->done = prefix_of(ep, message);
+    if (message->got < message->total || message->begun < message->total)
+        return;
+    if (message->req != NULL)
+        message->req->status = RUEDA_OK;
+    if (message->req != NULL || message->is_dropped)
+        record_drop(ep, message);
+}
+
+bool rueda_tcp_receiver_find(struct rueda_tcp_ep *ep, struct rueda_req *req)
+{
+    struct rueda_tcp_incoming *message = ep->incoming;
+
+    while (message != NULL && (message->req != NULL || message->is_dropped ||
+                               !rueda_tag_equal(message->tag, req->tag)))
+        message = message->next;
+    if (message == NULL)
+        return false;
+    match(ep, message, req);
+    if (message->req != NULL && message->store != NULL)
+        memcpy(req->buf, message->store, message->begun);
+    free(message->store);
+    message->store = NULL;
+    settle(ep, message);
+    return true;
+}
+
+/* ---- Pieces ------------------------------------------------------------- */
+
+static struct rueda_tcp_incoming *
+begin_message(struct rueda_tcp_ep *ep, const struct rueda_tcp_frame *in)
+{
+    struct rueda_tcp_incoming *message = record_new(ep, in);
+    struct rueda_req *req;
+
+    if (message == NULL)
+        return NULL;
+    req = rueda_reqs_take(&ep->recvs, in->tag);
+    if (req != NULL) {
+        match(ep, message, req);
+    } else if (message->total > 0) {
+        message->store = malloc(least(message->total, RUEDA_TCP_HELD_BYTES));
+        if (message->store == NULL)
+            return NULL;
+    }
+    return message;
+}
+
+bool rueda_tcp_receiver_begin(struct rueda_tcp_ep *ep,
+                              struct rueda_tcp_stream *stream)
+{
+    const struct rueda_tcp_frame *in = &stream->in;
+    struct rueda_tcp_incoming *message;
+
+    message =
+        in->offset == 0 ? begin_message(ep, in) : record_of(ep, in->first);
+    if (message == NULL || in->total != message->total ||
+        in->offset != message->begun ||
+        (message->store != NULL &&
+         in->offset + in->bytes > RUEDA_TCP_HELD_BYTES))
+        return false;
+    message->begun += in->bytes;
+    stream->incoming = message;
+    stream->in_got = 0;
+    stream->is_receiving = true;
+    return true;
+}
+
+char *rueda_tcp_receiver_place(const struct rueda_tcp_stream *stream)
+{
+    const struct rueda_tcp_incoming *message = stream->incoming;
+    size_t at = (size_t)stream->in.offset + stream->in_got;
+
+    if (message->is_dropped)
+        return NULL;
+    return message->req != NULL ? message->req->buf + at : message->store + at;
+}
+
+void rueda_tcp_receiver_got(struct rueda_tcp_ep *ep,
+                            struct rueda_tcp_stream *stream)
+{
+    struct rueda_tcp_incoming *message = stream->incoming;
+    uint64_t cost = stream->in.bytes + RUEDA_TCP_PIECE_COST;
+
+    if (stream->in_got == stream->in.bytes) {
+        stream->is_receiving = false;
+        stream->incoming = NULL;
+        message->got += stream->in.bytes;
+        if (message->req != NULL || message->is_dropped)
+            ep->taken += cost;
+        else
+            message->held += cost;
+    }
+    settle(ep, message);
+}
+
+bool rueda_tcp_receiver_is_busy(const struct rueda_tcp_ep *ep)
+{
+    for (const struct rueda_tcp_incoming *message = ep->incoming;
+         message != NULL; message = message->next)
+        if (message->req != NULL)
+            return true;
+    return false;
+}
+
+void rueda_tcp_receiver_end(struct rueda_tcp_ep *ep, rueda_status status)
+{
+    struct rueda_tcp_incoming *message = ep->incoming;
+
+    rueda_reqs_end(&ep->recvs, status);
+    while (message != NULL) {
+        struct rueda_tcp_incoming *next = message->next;
+
+        if (message->req != NULL)
+            message->req->status = status;
+        if (message->req != NULL || message->got < message->total)
+            record_drop(ep, message);
+        message = next;
+    }
+}
+
+void rueda_tcp_receiver_fini(struct rueda_tcp_ep *ep)
+{
+    while (ep->incoming != NULL)
+        record_drop(ep, ep->incoming);
+    while (ep->spare != NULL) {
+        struct rueda_tcp_incoming *message = ep->spare;
+
+        ep->spare = message->next;
+        free(message);
+    }
+}

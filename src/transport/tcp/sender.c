@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/tcp/ep.h"
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- Which piece -------------------------------------------------------- */
+
+static bool is_all_assigned(const struct rueda_tcp_outgoing *message)
+{
+    return message->has_begun && message->assigned == message->req->len;
+}
+
+/* Has it a piece that may go now? */
+static bool is_ready(const struct rueda_tcp_outgoing *message)
+{
+    return message->req != NULL && !is_all_assigned(message) &&
+           (message->is_granted || message->assigned < RUEDA_TCP_HELD_BYTES);
+}
+
+/* The oldest message that has one; they are begun in the order of places only
+ * by chance, so look for the lowest name. */
+static struct rueda_tcp_outgoing *oldest_ready(struct rueda_tcp_ep *ep)
+{
+    struct rueda_tcp_outgoing *oldest = NULL;
+
+    for (int i = 0; i < RUEDA_TCP_OUTGOING; i++) {
+        struct rueda_tcp_outgoing *message = &ep->outgoing[i];
+
+        if (is_ready(message) &&
+            (oldest == NULL || message->first < oldest->first))
+            oldest = message;
+    }
+    return oldest;
+}
+
+/* Begin the next message of the queue, if there is one and a place for it. */
+static struct rueda_tcp_outgoing *begin_next(struct rueda_tcp_ep *ep)
+{
+    if (ep->sends.head == NULL)
+        return NULL;
+    for (int i = 0; i < RUEDA_TCP_OUTGOING; i++) {
+        struct rueda_tcp_outgoing *message = &ep->outgoing[i];
+
+        if (message->req != NULL)
+            continue;
+        *message = (struct rueda_tcp_outgoing){
+            .req = rueda_reqs_pop(&ep->sends),
+            .first = ep->next_out,
+        };
+        return message;
+    }
+    return NULL;
+}
+
+static bool has_credit(const struct rueda_tcp_ep *ep)
+{
+    return ep->spent - ep->credited + RUEDA_TCP_PIECE_BYTES +
+               RUEDA_TCP_PIECE_COST <=
+           RUEDA_TCP_WINDOW_BYTES;
+}
+
+/* ---- Frames ------------------------------------------------------------- */
+
+static void send_frame(struct rueda_tcp_stream *stream,
+                       const struct rueda_tcp_frame *frame, const char *piece,
+                       struct rueda_tcp_outgoing *outgoing)
+{
+    rueda_tcp_frame_encode(frame, stream->out_head);
+    stream->is_sending = true;
+    stream->out_sent = 0;
+    stream->out_piece = piece;
+    stream->out_bytes = frame->bytes;
+    stream->outgoing = outgoing;
+}
+
+/* What the peer's sender waits for goes first. */
+static bool next_control(struct rueda_tcp_ep *ep,
+                         struct rueda_tcp_stream *stream)
+{
+    struct rueda_tcp_frame frame = {.kind = RUEDA_TCP_GRANT};
+
+    if (ep->grant_count > 0) {
+        frame.first = ep->grants[--ep->grant_count];
+    } else if (ep->taken - ep->told >= RUEDA_TCP_WINDOW_BYTES / 4) {
+        frame.kind = RUEDA_TCP_CREDIT;
+        frame.total = ep->taken;
+        ep->told = ep->taken;
+    } else {
+        return false;
+    }
+    send_frame(stream, &frame, NULL, NULL);
+    return true;
+}
+
+bool rueda_tcp_sender_next(struct rueda_tcp_ep *ep,
+                           struct rueda_tcp_stream *stream)
+{
+    struct rueda_tcp_outgoing *message;
+    struct rueda_tcp_frame frame;
+
+    if (next_control(ep, stream))
+        return true;
+    if (!has_credit(ep))
+        return false;
+    message = oldest_ready(ep);
+    if (message == NULL)
+        message = begin_next(ep);
+    if (message == NULL)
+        return false;
+    frame = (struct rueda_tcp_frame){
+        .kind = RUEDA_TCP_PIECE,
+        .bytes = (uint32_t)least(message->req->len - message->assigned,
+                                 RUEDA_TCP_PIECE_BYTES),
+        .tag = message->req->tag,
+        .number = ep->next_out++,
+        .first = message->first,
+        .offset = message->assigned,
+        .total = message->req->len,
+    };
+    send_frame(stream, &frame, message->req->buf + message->assigned, message);
+    message->has_begun = true;
+    message->assigned += frame.bytes;
+    ep->spent += frame.bytes + RUEDA_TCP_PIECE_COST;
+    return true;
+}
+
+void rueda_tcp_sender_done(struct rueda_tcp_ep *ep,
+                           struct rueda_tcp_stream *stream)
+{
+    struct rueda_tcp_outgoing *message = stream->outgoing;
+
+    (void)ep;
+    stream->is_sending = false;
+    stream->outgoing = NULL;
+    if (message == NULL)
+        return;
+    message->req->done += stream->out_bytes;
+    if (message->req->done < message->req->len)
+        return;
+    message->req->status = RUEDA_OK;
+    message->req = NULL;
+}
+
+bool rueda_tcp_sender_is_busy(const struct rueda_tcp_ep *ep)
+{
+    for (int i = 0; i < RUEDA_TCP_OUTGOING; i++)
+        if (ep->outgoing[i].req != NULL)
+            return true;
+    return false;
+}
+
+bool rueda_tcp_sender_told(struct rueda_tcp_ep *ep,
+                           const struct rueda_tcp_frame *frame)
+{
+    if (frame->kind == RUEDA_TCP_CREDIT) {
+        if (frame->total < ep->credited || frame->total > ep->spent)
+            return false;
+        ep->credited = frame->total;
+        return true;
+    }
+    for (int i = 0; i < RUEDA_TCP_OUTGOING; i++) {
+        struct rueda_tcp_outgoing *message = &ep->outgoing[i];
+
+        if (message->req != NULL && message->has_begun &&
+            message->first == frame->first) {
+            message->is_granted = true;
+            return true;
+        }
+    }
+    /* All of it was under way already. */
+    return frame->first < ep->next_out;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The transport between hosts: several TCP streams towards each peer.
+ *
+ * A hub is what a rank has towards all peers: it listens, and makes endpoints.
+ * Of two ranks the lower one dials, when its endpoint is made; the higher one
+ * waits for that. Every connection proves the job's key before anything else
+ * of it is read. Streams are spread over all addresses of the peer that answer;
+ * an endpoint works as soon as one of them is up. frame.h has what travels,
+ * ep.h how.
+ *
+ * Calls base/, os/ and auth/. One thread at a time, the holder of the engine's
+ * token.
+ */
+#ifndef RUEDA_TRANSPORT_TCP_TCP_H
+#define RUEDA_TRANSPORT_TCP_TCP_H
+
+#include "auth/key.h"
+#include "base/text.h"
+#include "os/tcp.h"
+#include "transport/transport.h"
+
+#define RUEDA_TCP_MOST_STREAMS   8
+#define RUEDA_TCP_MOST_ADDRESSES 8
+
+struct rueda_tcp_args {
+    int rank;
+    int size;
+    const struct rueda_key *key; /* present; copied */
+
+    /* Where to listen; port 0: any that is free. */
+    const struct rueda_address *addresses;
+    int address_count;
+
+    int streams; /* towards each peer, 1 to RUEDA_TCP_MOST_STREAMS */
+};
+
+struct rueda_tcp_hub;
+
+/* Listen. On failure error has the words and nothing is left. */
+rueda_status rueda_tcp_hub_open(const struct rueda_tcp_args *args,
+                                struct rueda_tcp_hub **out,
+                                struct rueda_text *error);
+
+/* Where this rank can be reached. */
+const struct rueda_address *
+rueda_tcp_hub_addresses(const struct rueda_tcp_hub *hub, int *out_count);
+
+/* Where a peer can be reached; to be said before an endpoint towards it is
+ * made. Copied. RUEDA_ERR_NOMEM. */
+rueda_status rueda_tcp_hub_locate(struct rueda_tcp_hub *hub, int peer,
+                                  const struct rueda_address *addresses,
+                                  int count);
+
+/* Call watch with every socket that there is and that will be, so that who
+ * sleeps is woken by it. */
+void rueda_tcp_hub_watch(struct rueda_tcp_hub *hub,
+                         void (*watch)(void *arg, int fd), void *arg);
+
+/* Make an endpoint; connections come about while it makes progress. */
+rueda_status rueda_tcp_ep_open(struct rueda_tcp_hub *hub, int peer,
+                               struct rueda_ep **out);
+
+/* Are connections in the making? They have deadlines, which no socket tells. */
+bool rueda_tcp_hub_is_busy(const struct rueda_tcp_hub *hub);
+
+/* After all its endpoints are closed. NULL is allowed. */
+void rueda_tcp_hub_close(struct rueda_tcp_hub *hub);
+
+/* In the child of a fork: close descriptors and touch nothing else. */
+void rueda_tcp_hub_forked(struct rueda_tcp_hub *hub);
+
+#endif /* RUEDA_TRANSPORT_TCP_TCP_H */
