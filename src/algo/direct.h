@@ -108,8 +108,9 @@ static inline void rueda_direct_write(const struct rueda_direct *direct,
                                       uint64_t i, void *dst, const void *src,
                                       size_t bytes)
 {
-    if (direct->is_tried && rueda_trial_way(&direct->slab->trial,
-                                            direct->before + i) == RUEDA_STREAM)
+    if (direct->is_tried &&
+        rueda_trial_way(&direct->slab->trial, direct->before + i) ==
+            RUEDA_WAY_STREAM)
         rueda_host_stream(dst, src, bytes);
     else
         memcpy(dst, src, bytes);

@@ -40,10 +40,6 @@ static rueda_status admit(rueda_ctx *ctx, const struct rueda_coll_args *args)
     if (status != RUEDA_OK)
         return status;
     error.chars[0] = '\0';
-    if (!rueda_text_is_empty(&ctx->job->barred)) {
-        log_error("rank %d: %s", limits.rank, ctx->job->barred.chars);
-        return RUEDA_ERR_UNSUPPORTED;
-    }
     status = rueda_check_coll(&limits, args, &error);
     if (status != RUEDA_OK)
         log_error("rank %d: %s", limits.rank, error.chars);

@@ -74,20 +74,21 @@ static rueda_status load(const struct rueda_init_args *args,
 
 static struct rueda_job_args job_args(const struct rueda_init_args *args)
 {
-    return (struct rueda_job_args){
-        .query = {.environment = rueda_seat_environment,
-                  .rank = args->rank,
-                  .size = args->size,
-                  .local_rank = args->local_rank,
-                  .local_size = args->local_size,
-                  .cross_rank = args->cross_rank,
-                  .cross_size = args->cross_size,
-                  .has_exchange = args->exchange != NULL,
-                  .job = args->job,
-                  .store = args->store},
-        .exchange = args->exchange,
-        .exchange_arg = args->exchange_arg,
-    };
+    struct rueda_job_args wanted = {.exchange = args->exchange,
+                                    .exchange_arg = args->exchange_arg};
+    struct rueda_seat_query *query = &wanted.query;
+
+    rueda_seat_query_init(query);
+    query->rank = args->rank;
+    query->size = args->size;
+    query->local_rank = args->local_rank;
+    query->local_size = args->local_size;
+    query->cross_rank = args->cross_rank;
+    query->cross_size = args->cross_size;
+    query->has_exchange = args->exchange != NULL;
+    query->job = args->job;
+    query->store = args->store;
+    return wanted;
 }
 
 /* The size of the arguments in the first release, which never changes: a

@@ -111,6 +111,62 @@ wipe:
     return status;
 }
 
+/* The same for a file that was open before. What has no name is reached by
+ * nobody but those who were handed it, whatever its mode. */
+static rueda_status check_fd(int fd, const struct rueda_keyfile *file,
+                             struct rueda_text *why)
+{
+    if (!file->is_regular) {
+        rueda_text_set(why,
+                       "RUEDA_KEY_FD is %d, which is neither a file nor a "
+                       "memfd; a pipe or a socket could not be read again, so "
+                       "let the launcher write the key to a memfd",
+                       fd);
+        return RUEDA_ERR_AUTH;
+    }
+    if (file->has_name &&
+        (!file->is_owner_trusted || (file->mode & 077) != 0)) {
+        rueda_text_set(why,
+                       "RUEDA_KEY_FD is %d, a file of mode %04o that other "
+                       "users can open or change; let the launcher make it "
+                       "its own with mode 0600, or write the key to a memfd",
+                       fd, file->mode);
+        return RUEDA_ERR_AUTH;
+    }
+    return RUEDA_OK;
+}
+
+rueda_status rueda_key_read_fd(int fd, struct rueda_text *why,
+                               struct rueda_key *out_key)
+{
+    char digits[FILE_ROOM];
+    struct rueda_keyfile file;
+    rueda_status status;
+
+    status = rueda_keyfile_read_fd(fd, digits, sizeof(digits), &file);
+    if (status != RUEDA_OK) {
+        rueda_text_set(why,
+                       "cannot read the key from descriptor %d, which "
+                       "RUEDA_KEY_FD names: %s; does the launcher leave it "
+                       "open for reading, and does nothing between close it?",
+                       fd, strerror(errno));
+        goto wipe;
+    }
+    status = check_fd(fd, &file, why);
+    if (status != RUEDA_OK)
+        goto wipe;
+    status = parse(digits, file.bytes, out_key);
+    if (status != RUEDA_OK)
+        rueda_text_set(why,
+                       "descriptor %d, which RUEDA_KEY_FD names, does not hold "
+                       "a key, which is %zu hexadecimal digits, not all zero, "
+                       "and a newline",
+                       fd, HEX_DIGITS);
+wipe:
+    sodium_memzero(digits, sizeof(digits));
+    return status;
+}
+
 rueda_status rueda_key_write_file(const char *path, const struct rueda_key *key,
                                   struct rueda_text *why)
 {

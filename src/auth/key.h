@@ -4,10 +4,10 @@
  * else. It never goes over a wire and never into the log; handshake.h proves
  * that a peer has it.
  *
- * A key file holds the 64 hexadecimal digits of the key and, if you like, a
- * newline. Calls base/ and os/. Any thread, though one key belongs to one
- * thread at a time. Failures are put into words in the text the caller gives;
- * the caller logs them.
+ * A key file, or what a launcher left open in its place, holds the 64
+ * hexadecimal digits of the key and, if you like, a newline. Calls base/ and
+ * os/. Any thread, though one key belongs to one thread at a time. Failures are
+ * put into words in the text the caller gives; the caller logs them.
  */
 #ifndef RUEDA_AUTH_KEY_H
 #define RUEDA_AUTH_KEY_H
@@ -38,6 +38,15 @@ rueda_status rueda_key_create(struct rueda_key *out_key);
  */
 rueda_status rueda_key_read_file(const char *path, struct rueda_text *why,
                                  struct rueda_key *out_key);
+
+/*
+ * Read the key from a file that a launcher left open: a memfd, or a file with a
+ * name, which has to be as safe as one that rueda_key_read_file() takes. It is
+ * read from its start and stays open, so that it can be read again. The same
+ * statuses; why names RUEDA_KEY_FD.
+ */
+rueda_status rueda_key_read_fd(int fd, struct rueda_text *why,
+                               struct rueda_key *out_key);
 
 /*
  * Write the key to a new file that only its owner may read. A file that is

@@ -5,45 +5,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 /* About thirty years: no time that is made of a setting, in nanoseconds, gets
  * out of 64 bits. */
 #define MOST_MS ((int64_t)1000000000000)
 /* Deaths are seen by who sleeps, so nobody may wait awake for long. */
 #define MOST_MICROS 250000
 
-static bool parse_whole(const char *value, int64_t *out)
-{
-    char *end;
-
-    errno = 0;
-    *out = strtoll(value, &end, 10);
-    return end != value && *end == '\0' && errno == 0;
-}
-
 static bool parse_rank(const char *value, void *out)
 {
-    int64_t number;
-
-    if (value[0] == '\0') {
-        *(int *)out = -1;
-        return true;
-    }
-    if (!parse_whole(value, &number) || number < 0 || number > INT32_MAX)
-        return false;
-    *(int *)out = (int)number;
+    if (value[0] != '\0')
+        return rueda_parse_int(value, out);
+    *(int *)out = -1;
     return true;
 }
 
 /* "auto" is -1. */
 static bool parse_micros(const char *value, void *out)
 {
-    int64_t *micros = out;
+    uint64_t micros;
 
     if (strcmp(value, "auto") == 0) {
-        *micros = -1;
+        *(int64_t *)out = -1;
         return true;
     }
-    return parse_whole(value, micros) && *micros >= 0 && *micros <= MOST_MICROS;
+    if (!rueda_parse_whole(value, MOST_MICROS, &micros))
+        return false;
+    *(int64_t *)out = (int64_t)micros;
+    return true;
 }
 
 /* Seconds by default; "500ms", "30s", "5m" and "1h" are said with their unit.
@@ -151,11 +141,16 @@ static bool parse_log_level(const char *value, void *out)
     return false;
 }
 
+static bool parse_streams(const char *value, void *out)
+{
+    return rueda_parse_int(value, out) && *(int *)out >= 1 && *(int *)out <= 8;
+}
+
 static bool parse_transport(const char *value, void *out)
 {
-    static const char *const names[] = {"auto", "shm", "loop"};
+    static const char *const names[] = {"auto", "shm", "loop", "tcp"};
 
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         if (strcmp(value, names[i]) == 0) {
             *(rueda_transport_choice *)out = (rueda_transport_choice)i;
             return true;
@@ -187,6 +182,10 @@ static const struct rueda_setting settings[] = {
     {"RUEDA_KEY_FILE", "",
      "file with the job's key (64 hex digits, readable by its owner only)",
      AT(key_file), parse_path},
+    {"RUEDA_KEY_FD", "",
+     "descriptor of a file that holds the job's key, as a launcher leaves it "
+     "open",
+     AT(key_fd), parse_rank},
     {"RUEDA_SEGMENT_FD", "",
      "descriptor of a sealed memfd that rank 0 is to share, as it inherited it",
      AT(segment_fd), parse_rank},
@@ -195,8 +194,15 @@ static const struct rueda_setting settings[] = {
     {"RUEDA_LOG_LEVEL", "warn", "error, warn, info, debug or trace",
      AT(log_level), parse_log_level},
     {"RUEDA_TRANSPORT", "auto",
-     "auto: shared memory directly; shm, loop: messages only", AT(transport),
-     parse_transport},
+     "auto: shared memory directly, TCP between hosts; shm, loop, tcp: "
+     "messages "
+     "only",
+     AT(transport), parse_transport},
+    {"RUEDA_TCP_STREAMS", "2", "TCP connections between two ranks, 1 to 8",
+     AT(tcp_streams), parse_streams},
+    {"RUEDA_NETWORK", "",
+     "interfaces or networks for TCP, e.g. eth0,10.1.0.0/16 (default: all)",
+     AT(network), parse_store},
     {"RUEDA_ALGO", "",
      "algorithms by size, e.g. allreduce:0-4k:tree;allreduce:4k-inf:ring",
      AT(algo), parse_path},

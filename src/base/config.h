@@ -22,6 +22,7 @@ typedef enum rueda_transport_choice {
     RUEDA_TRANSPORT_AUTO, /* shared memory with all its short cuts */
     RUEDA_TRANSPORT_SHM,  /* messages through shared memory only */
     RUEDA_TRANSPORT_LOOP, /* messages between threads only */
+    RUEDA_TRANSPORT_TCP,  /* messages through TCP only, also in a host */
 } rueda_transport_choice;
 
 struct rueda_config {
@@ -34,10 +35,13 @@ struct rueda_config {
     char store[RUEDA_STORE_BYTES];
     char job[RUEDA_NAME_BYTES];
     char key_file[RUEDA_PATH_BYTES];
+    int key_fd; /* -1: not set */
     int64_t start_timeout_ms;
     int segment_fd; /* -1: not set */
     rueda_log_level log_level;
     rueda_transport_choice transport;
+    int tcp_streams;
+    char network[RUEDA_STORE_BYTES];
     char algo[RUEDA_PATH_BYTES];
     char tune_file[RUEDA_PATH_BYTES];
     char kernels[RUEDA_NAME_BYTES];

@@ -29,6 +29,9 @@
 #define LONG_YIELD_NS 500000
 #define BUSY_NS       100000000
 
+/* While connections are in the making. */
+#define CONNECT_NAP_NS 10000000
+
 static bool take(struct rueda_engine *engine)
 {
     int free = 0;
@@ -105,6 +108,9 @@ static void sleep_for_news(struct rueda_engine *engine, struct rueda_op *op,
         if (timeout < 0)
             timeout = 0;
     }
+    if (engine->job->tcp != NULL && rueda_tcp_hub_is_busy(engine->job->tcp) &&
+        (timeout < 0 || timeout > CONNECT_NAP_NS))
+        timeout = CONNECT_NAP_NS;
     rueda_segment_arm(segment);
     has_lost = is_spoilt(engine);
     if (engine_turn(engine) || is_enough(engine, op) ||

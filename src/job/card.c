@@ -24,11 +24,24 @@ void rueda_card_pack(const struct rueda_card *card,
            strnlen(card->addresses, RUEDA_CARD_ADDRESSES - 1));
 }
 
+static bool is_zero(const unsigned char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (bytes[i] != 0)
+            return false;
+    return true;
+}
+
 bool rueda_card_unpack(const unsigned char bytes[RUEDA_CARD_PACKED],
                        struct rueda_card *out)
 {
+    const unsigned char *addresses = bytes + AT_ADDRESSES;
+    size_t used = strnlen((const char *)addresses, RUEDA_CARD_ADDRESSES);
+
     if (memcmp(bytes, head, sizeof(head)) != 0 || bytes[AT_HAS_KEY] > 1 ||
-        bytes[RUEDA_CARD_PACKED - 1] != '\0')
+        bytes[RUEDA_CARD_PACKED - 1] != '\0' ||
+        (bytes[AT_HAS_KEY] == 0 && !is_zero(bytes + AT_KEY, RUEDA_KEY_BYTES)) ||
+        !is_zero(addresses + used, RUEDA_CARD_ADDRESSES - used))
         return false;
     memset(out, 0, sizeof(*out));
     memcpy(out->nonce, bytes + AT_NONCE, RUEDA_NONCE_BYTES);

@@ -10,9 +10,11 @@
  *
  * Every rank of the job calls the same function, once in its life: we take
  * leave of the launcher after the exchange, so the caller keeps the card. A
- * process that has an MPI over PMI-1 or PMI-2, or will have one, must not come
- * here: the two would talk over the same socket. What arrives is as trustworthy
- * as the launcher, no more.
+ * launcher serves each process once, whichever of the three it speaks, so a
+ * process that has an MPI, or will have one, must not come here: with PMI-1 and
+ * PMI-2 the two would talk over the same socket, and under Open MPI 4 MPI_Init
+ * fails after our leave. seat.h sees to it where an MPI is loaded. What arrives
+ * is as trustworthy as the launcher, no more.
  *
  * Calls block, until the deadline at most. One thread at a time.
  */
@@ -26,11 +28,6 @@
 /* The largest card. */
 #define RUEDA_CARD_BYTES 512
 
-/* What all three say when the deadline passes while ranks wait for others. */
-#define RUEDA_EXCHANGE_LATE                                                    \
-    "not all ranks came to meet in time; are some stuck, or "                  \
-    "RUEDA_START_TIMEOUT too short?"
-
 struct rueda_exchange {
     int rank;
     int size;
@@ -40,6 +37,9 @@ struct rueda_exchange {
     void *arg;
     int64_t deadline_ns; /* on rueda_clock_ns() */
 };
+
+/* What all three say when the deadline passes while ranks wait for others. */
+void rueda_exchange_late(int rank, int size, struct rueda_text *error);
 
 /*
  * In rank 0 the card is handed out, in the others it is filled in; bytes is

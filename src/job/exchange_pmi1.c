@@ -82,7 +82,6 @@ rueda_status rueda_exchange_pmi1(const struct rueda_exchange *exchange,
         .fence = fence,
         .get = get,
         .leave = leave,
-        .farewell = "cmd=finalize",
     };
 
     return rueda_pmi_exchange(&pmi1, exchange, card, bytes, error);

@@ -113,7 +113,6 @@ rueda_status rueda_exchange_pmi2(const struct rueda_exchange *exchange,
         .fence = fence,
         .get = get,
         .leave = leave,
-        .farewell = "cmd=finalize;",
     };
 
     return rueda_pmi_exchange(&pmi2, exchange, card, bytes, error);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "auth/key.h"
 #include "job/exchange.h"
 #include "job/pmix.h"
 #include "os/clock.h"
@@ -37,6 +38,7 @@ struct session {
     struct rueda_pmix_calls calls;
     struct rueda_pmix_proc me;
     int rank;
+    int size;
     size_t bytes;
     int64_t deadline_ns; /* a little earlier than the caller's */
 
@@ -91,7 +93,8 @@ static void on_value(int status, struct rueda_pmix_value *value, void *arg)
     struct session *session = arg;
 
     pthread_mutex_lock(&session->lock);
-    if (status == RUEDA_PMIX_SUCCESS && value != NULL &&
+    /* Nobody wipes a value that comes after the end. */
+    if (!session->is_over && status == RUEDA_PMIX_SUCCESS && value != NULL &&
         value->type == RUEDA_PMIX_BYTES && value->data.object.bytes != NULL) {
         size_t size = value->data.object.size;
 
@@ -137,7 +140,7 @@ static rueda_status refused(struct session *session, const char *what,
                             int status)
 {
     if (status == RUEDA_PMIX_TIMED_OUT) {
-        rueda_text_set(&session->error, "%s", RUEDA_EXCHANGE_LATE);
+        rueda_exchange_late(session->rank, session->size, &session->error);
         return RUEDA_ERR_TIMEOUT;
     }
     rueda_text_set(&session->error,
@@ -254,6 +257,7 @@ static struct session *session_new(const struct rueda_exchange *exchange,
     if (session == NULL)
         return NULL;
     session->rank = exchange->rank;
+    session->size = exchange->size;
     session->bytes = bytes;
     session->deadline_ns = exchange->deadline_ns - (rest > 0 ? rest : 0);
     memcpy(session->card, card, bytes);
@@ -266,6 +270,8 @@ static void session_free(struct session *session)
 {
     pthread_cond_destroy(&session->changed);
     pthread_mutex_destroy(&session->lock);
+    rueda_secret_wipe(session->card, sizeof(session->card));
+    rueda_secret_wipe(session->value, sizeof(session->value));
     free(session);
 }
 
@@ -316,7 +322,9 @@ rueda_status rueda_exchange_pmix(const struct rueda_exchange *exchange,
     rueda_text_set(error, "%s", session->error.chars);
     if (status == RUEDA_OK)
         memcpy(card, session->card, bytes);
+    rueda_secret_wipe(session->card, sizeof(session->card));
     pthread_mutex_lock(&session->lock);
+    rueda_secret_wipe(session->value, sizeof(session->value));
     is_lent = session->is_lent;
     pthread_mutex_unlock(&session->lock);
     if (!is_lent)

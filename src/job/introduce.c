@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "job/card.h"
 #include "job/exchange.h"
+#include "job/network.h"
 #include "os/process.h"
 #include "os/random.h"
 
@@ -18,29 +19,35 @@ _Static_assert(RUEDA_CARD_PACKED <= RUEDA_CARD_BYTES, "the card is too large");
 
 /* ---- What the launcher said --------------------------------------------- */
 
+/* Only one thread at a time speaks with the launcher, and what it says is
+ * remembered before the next asks. */
 static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rueda_card memory; /* under memory_lock */
 static bool has_memory;
 
+/* A thread that held the lock is not there in the child of a fork. */
+static void unlock_in_child(struct rueda_fork_hook *hook)
+{
+    (void)hook;
+    pthread_mutex_init(&memory_lock, NULL);
+}
+
 /* A caller's own exchange works every time, and may have moved since. */
 static bool recall(const struct rueda_seat *seat, struct rueda_card *out)
 {
-    bool found;
-
-    pthread_mutex_lock(&memory_lock);
-    found = has_memory && seat->introduction != RUEDA_INTRODUCE_CALLER;
-    if (found)
-        *out = memory;
-    pthread_mutex_unlock(&memory_lock);
-    return found;
+    if (!has_memory || seat->introduction == RUEDA_INTRODUCE_CALLER)
+        return false;
+    *out = memory;
+    return true;
 }
 
-static void remember(const struct rueda_card *card)
+static void remember(const struct rueda_seat *seat,
+                     const struct rueda_card *card)
 {
-    pthread_mutex_lock(&memory_lock);
+    if (seat->introduction == RUEDA_INTRODUCE_CALLER)
+        return;
     memory = *card;
     has_memory = true;
-    pthread_mutex_unlock(&memory_lock);
 }
 
 /* ---- Cards -------------------------------------------------------------- */
@@ -107,45 +114,6 @@ static rueda_status make_card(const struct rueda_introduce_args *args,
 
 /* ---- The store ---------------------------------------------------------- */
 
-static void write_addresses(const struct rueda_contact *contact,
-                            struct rueda_card *card)
-{
-    size_t used = 0;
-
-    for (int i = 0; i < contact->address_count; i++) {
-        char text[RUEDA_ADDRESS_TEXT];
-        int len;
-
-        rueda_address_text(&contact->addresses[i], text, sizeof(text));
-        len = snprintf(card->addresses + used, sizeof(card->addresses) - used,
-                       "%s%s", i > 0 ? " " : "", text);
-        if (len < 0 || used + (size_t)len >= sizeof(card->addresses)) {
-            card->addresses[used] = '\0'; /* the others will do */
-            return;
-        }
-        used += (size_t)len;
-    }
-}
-
-/* All of them are numbers, so nobody is asked. */
-static void read_addresses(const struct rueda_card *card,
-                           struct rueda_contact *contact)
-{
-    char text[RUEDA_CARD_ADDRESSES];
-    char *rest = text;
-    char *one;
-
-    memcpy(text, card->addresses, sizeof(text));
-    contact->address_count = 0;
-    while (contact->address_count < RUEDA_KEEPER_MOST_ADDRESSES &&
-           (one = strtok_r(rest, " ", &rest)) != NULL) {
-        struct rueda_text ignored = {{0}};
-
-        contact->address_count += rueda_address_find(
-            one, &contact->addresses[contact->address_count], 1, &ignored);
-    }
-}
-
 static rueda_status open_store(const struct rueda_introduce_args *args,
                                struct rueda_contact *contact,
                                struct rueda_text *error)
@@ -198,14 +166,16 @@ static rueda_status receive_all(const struct rueda_introduce_args *args,
     contact->key = args->key->present ? *args->key : card->key;
     name_socket(card, contact);
     if (is_known)
-        read_addresses(card, contact);
+        contact->address_count = rueda_network_read(
+            card->addresses, contact->addresses, RUEDA_KEEPER_MOST_ADDRESSES);
     else if (seat->local_size != seat->size)
-        contact->address_count =
-            rueda_address_own(contact->addresses, RUEDA_KEEPER_MOST_ADDRESSES);
+        contact->address_count = rueda_address_own(NULL, contact->addresses,
+                                                   RUEDA_KEEPER_MOST_ADDRESSES);
     status = open_store(args, contact, error);
     if (status != RUEDA_OK || is_known)
         return status;
-    write_addresses(contact, card);
+    rueda_network_write(contact->addresses, contact->address_count,
+                        card->addresses, sizeof(card->addresses));
     return exchange_card(args, card, error);
 }
 
@@ -213,23 +183,47 @@ static rueda_status introduce_by_card(const struct rueda_introduce_args *args,
                                       struct rueda_contact *contact,
                                       struct rueda_text *error)
 {
+    struct rueda_fork_hook in_fork = {.in_child = unlock_in_child};
     struct rueda_card card = {.key = {.present = false}};
     rueda_status status = RUEDA_OK;
 
+    pthread_mutex_lock(&memory_lock);
+    rueda_fork_hook_add(&in_fork);
     if (args->seat->rank == 0)
         status = receive_all(args, &card, contact, error);
     else if (!recall(args->seat, &card))
         status = exchange_card(args, &card, error);
+    if (status == RUEDA_OK)
+        remember(args->seat, &card);
+    rueda_fork_hook_remove(&in_fork);
+    pthread_mutex_unlock(&memory_lock);
     if (status == RUEDA_OK && args->seat->rank > 0) {
         contact->key = args->key->present ? *args->key : card.key;
         name_socket(&card, contact);
-        read_addresses(&card, contact);
+        contact->address_count = rueda_network_read(
+            card.addresses, contact->addresses, RUEDA_KEEPER_MOST_ADDRESSES);
     }
-    if (status == RUEDA_OK &&
-        args->seat->introduction != RUEDA_INTRODUCE_CALLER)
-        remember(&card);
     rueda_card_wipe(&card);
     return status;
+}
+
+/* Many hosts find their own name at loopback, where others do not: then rank 0
+ * listens at all its addresses. */
+static void listen_widely(const char *store, struct rueda_contact *contact)
+{
+    int port = rueda_address_port(&contact->addresses[0]);
+    int found = contact->address_count;
+
+    if (strncmp(store, "localhost:", 10) == 0 || store[0] == '[' ||
+        (store[0] >= '0' && store[0] <= '9'))
+        return;
+    for (int i = 0; i < found; i++)
+        if (!rueda_address_is_loopback(&contact->addresses[i]))
+            return;
+    contact->address_count += rueda_address_own(
+        NULL, contact->addresses + found, RUEDA_KEEPER_MOST_ADDRESSES - found);
+    for (int i = found; i < contact->address_count; i++)
+        rueda_address_set_port(&contact->addresses[i], port);
 }
 
 static rueda_status introduce_by_store(const struct rueda_introduce_args *args,
@@ -252,9 +246,10 @@ static rueda_status introduce_by_store(const struct rueda_introduce_args *args,
                            RUEDA_KEEPER_MOST_ADDRESSES, error);
     if (contact->address_count == 0)
         return RUEDA_ERR_INVALID;
-    if (args->seat->rank == 0)
-        return open_store(args, contact, error);
-    return RUEDA_OK;
+    if (args->seat->rank > 0)
+        return RUEDA_OK;
+    listen_widely(args->seat->store, contact);
+    return open_store(args, contact, error);
 }
 
 rueda_status rueda_introduce(const struct rueda_introduce_args *args,
@@ -271,6 +266,7 @@ rueda_status rueda_introduce(const struct rueda_introduce_args *args,
         return status;
     }
     *out = contact;
+    rueda_key_wipe(&contact.key);
     return RUEDA_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include "job/job.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "auth/key.h"
 #include "base/log.h"
 #include "job/agreement.h"
+#include "job/network.h"
 #include "job/rollcall.h"
 #include "os/clock.h"
 #include "segment/meet.h"
@@ -41,8 +43,6 @@ static rueda_status connect_shm(struct rueda_mesh *mesh, int peer,
     int high = member < me ? me : member;
     uint64_t offset;
 
-    if (member < 0)
-        return RUEDA_ERR_UNSUPPORTED;
     offset = job->segment->members[low].pairs_offset +
              (uint64_t)(high - low - 1) * rueda_shm_pair_bytes();
     if (offset > job->segment->bytes - rueda_shm_pair_bytes())
@@ -50,6 +50,31 @@ static rueda_status connect_shm(struct rueda_mesh *mesh, int peer,
     return rueda_shm_ep_open(job->segment,
                              rueda_segment_at(job->segment, offset),
                              me == low ? 0 : 1, peer, member, out_ep);
+}
+
+static rueda_status connect_tcp(struct rueda_mesh *mesh, int peer,
+                                struct rueda_ep **out_ep)
+{
+    struct rueda_job *job = mesh->owner;
+
+    return rueda_tcp_ep_open(job->tcp, peer, out_ep);
+}
+
+/* A job of several hosts. */
+static rueda_status connect_any(struct rueda_mesh *mesh, int peer,
+                                struct rueda_ep **out_ep)
+{
+    struct rueda_job *job = mesh->owner;
+
+    return member_of(job, peer) >= 0 ? connect_shm(mesh, peer, out_ep)
+                                     : connect_tcp(mesh, peer, out_ep);
+}
+
+static rueda_mesh_connect connect_of(const struct rueda_job *job)
+{
+    if (job->segment->agreement->transport == RUEDA_TRANSPORT_TCP)
+        return connect_tcp;
+    return job->tcp != NULL ? connect_any : connect_shm;
 }
 
 static rueda_status open_messages(struct rueda_job *job)
@@ -66,12 +91,17 @@ static rueda_status open_messages(struct rueda_job *job)
     if (is_loop)
         return rueda_mesh_init(&job->mesh, job->rank, job->size,
                                rueda_loop_connect, job->hub);
-    return rueda_mesh_init(&job->mesh, job->rank, job->size, connect_shm, job);
+    return rueda_mesh_init(&job->mesh, job->rank, job->size, connect_of(job),
+                           job);
 }
 
 const char *rueda_job_transport(const struct rueda_job *job)
 {
-    return job->mesh.connect == connect_shm ? "shm" : "loop";
+    if (job->mesh.connect == rueda_loop_connect)
+        return "loop";
+    return job->mesh.connect == connect_shm   ? "shm"
+           : job->mesh.connect == connect_tcp ? "tcp"
+                                              : "shm+tcp";
 }
 
 /* ---- Who is where ------------------------------------------------------- */
@@ -96,20 +126,88 @@ static void place_cross(struct rueda_job *job, const struct rueda_seat *seat)
         job->place.cross_size = seat->cross_size;
 }
 
-static void bar_collectives(struct rueda_job *job)
+/* Reach the store. */
+static rueda_status open_client(struct rueda_job *job,
+                                const struct rueda_seat *seat,
+                                int64_t deadline_ns, struct rueda_text *error)
+{
+    const struct rueda_contact *contact = &job->contact;
+    const struct rueda_client_args args = {
+        .rank = seat->rank,
+        .size = seat->size,
+        .socket = contact->socket[0] != '\0' ? contact->socket : NULL,
+        .addresses = contact->addresses,
+        .address_count = contact->address_count,
+        .key = &contact->key,
+    };
+
+    return rueda_client_open(&args, deadline_ns, &job->client, error);
+}
+
+/* Ranks that are all here, by the launcher's word, need not be reached. */
+static rueda_status open_network(struct rueda_job *job,
+                                 const struct rueda_seat *seat,
+                                 char contact[RUEDA_CONTACT_BYTES],
+                                 struct rueda_text *error)
+{
+    _Static_assert(RUEDA_NETWORK_TEXT <= RUEDA_CONTACT_BYTES,
+                   "a rank's addresses are its contact");
+    contact[0] = '\0';
+    if (seat->local_size == seat->size || !job->contact.key.present)
+        return RUEDA_OK;
+    return rueda_network_open(&job->config, seat->rank, seat->size,
+                              &job->contact.key, &job->tcp, contact, error);
+}
+
+/* The ranks of my host, in the job. */
+static rueda_status list_ranks(struct rueda_job *job)
 {
     const struct rueda_topology *topology = job->topology;
+    int size = topology->hosts[job->place.host].size;
 
-    rueda_text_set(&job->barred,
-                   "this job has %d hosts (rank %d is on %s, rank %d on %s), "
-                   "and operations between hosts are not there yet",
-                   topology->host_count, topology->hosts[0].first,
-                   topology->hosts[0].name, topology->hosts[1].first,
-                   topology->hosts[1].name);
+    job->ranks = calloc((size_t)size, sizeof(int));
+    if (job->ranks == NULL)
+        return RUEDA_ERR_NOMEM;
+    for (int rank = 0; rank < topology->size; rank++)
+        if (topology->places[rank].host == job->place.host)
+            job->ranks[topology->places[rank].index] = rank;
+    return RUEDA_OK;
+}
+
+/* Learn where all ranks are. Where all are on one host nobody has to be reached
+ * by TCP. */
+static rueda_status call_together(struct rueda_job *job,
+                                  const struct rueda_introduce_args *args,
+                                  struct rueda_rollcall *call,
+                                  struct rueda_text *error)
+{
+    char contact[RUEDA_CONTACT_BYTES];
+    const struct rueda_rollcall_args roll = {.seat = args->seat,
+                                             .contact = contact,
+                                             .deadline_ns = args->deadline_ns};
+    rueda_status status = open_network(job, args->seat, contact, error);
+
+    if (status == RUEDA_OK)
+        status = rueda_rollcall(job->client, &roll, call, error);
+    if (status != RUEDA_OK)
+        return status;
+    if (call->topology->host_count > 1 && job->tcp != NULL)
+        return rueda_network_locate(job->tcp, call->topology->size,
+                                    call->contacts, call->contacts_bytes);
+    rueda_tcp_hub_close(job->tcp);
+    job->tcp = NULL;
+    if (call->topology->host_count == 1)
+        return RUEDA_OK;
+    rueda_text_set(error,
+                   "the launcher says that all %d ranks are on one host, and "
+                   "%d were found (network namespaces count as hosts); set "
+                   "RUEDA_STORE and RUEDA_KEY_FILE",
+                   call->topology->size, call->topology->host_count);
+    return RUEDA_ERR_MISMATCH;
 }
 
 /* Find the store, and through it all ranks. Writes how the ranks of this host
- * meet: meeting->job, held in `name`. */
+ * meet; meeting->job is held in `name`. */
 static rueda_status find_all(struct rueda_job *job,
                              const struct rueda_introduce_args *args,
                              struct rueda_meeting *meeting,
@@ -117,33 +215,31 @@ static rueda_status find_all(struct rueda_job *job,
                              struct rueda_text *error)
 {
     const struct rueda_seat *seat = args->seat;
-    struct rueda_client_args client = {.rank = seat->rank, .size = seat->size};
+    struct rueda_rollcall call = {.topology = NULL};
     char nonce[RUEDA_NONCE_TEXT];
-    struct rueda_rollcall call;
     rueda_status status;
 
     status = rueda_introduce(args, &job->contact, error);
-    if (status != RUEDA_OK)
-        return status;
-    client.socket = job->contact.socket[0] != '\0' ? job->contact.socket : NULL;
-    client.addresses = job->contact.addresses;
-    client.address_count = job->contact.address_count;
-    client.key = &job->contact.key;
-    status = rueda_client_open(&client, args->deadline_ns, &job->client, error);
     if (status == RUEDA_OK)
-        status =
-            rueda_rollcall(job->client, seat, args->deadline_ns, &call, error);
+        status = open_client(job, seat, args->deadline_ns, error);
+    if (status == RUEDA_OK)
+        status = call_together(job, args, &call, error);
+    job->topology = call.topology;
+    call.topology = NULL;
+    rueda_rollcall_fini(&call);
     if (status != RUEDA_OK)
         return status;
-    job->topology = call.topology;
-    job->place = call.topology->places[seat->rank];
+    job->place = job->topology->places[seat->rank];
+    status = list_ranks(job);
     rueda_nonce_text(call.nonce, nonce);
     snprintf(name, RUEDA_NAME_BYTES, "%s-%d", nonce, job->place.host);
     meeting->job = name;
+    meeting->title = seat->job;
+    meeting->ranks = job->ranks;
     meeting->key = &job->contact.key;
     meeting->rank = job->place.index;
-    meeting->size = call.topology->hosts[job->place.host].size;
-    return RUEDA_OK;
+    meeting->size = job->topology->hosts[job->place.host].size;
+    return status;
 }
 
 /* The store has done its duty where all ranks share a segment, which knows who
@@ -169,7 +265,9 @@ static struct rueda_job *job_new(const struct rueda_config *config)
 static void job_free(struct rueda_job *job)
 {
     leave_store(job);
+    rueda_tcp_hub_close(job->tcp);
     rueda_topology_free(job->topology);
+    free(job->ranks);
     free(job);
 }
 
@@ -178,9 +276,15 @@ static rueda_status prepare(void *arg, struct rueda_segment *segment,
                             struct rueda_text *error)
 {
     struct rueda_job *job = arg;
+    rueda_status status;
 
     segment->members[segment->me].rank = job->rank;
-    return rueda_agreement_prepare(&job->config, segment, error);
+    status = rueda_agreement_prepare(&job->config, segment, error);
+    if (status != RUEDA_OK ||
+        segment->agreement->transport != RUEDA_TRANSPORT_TCP ||
+        job->tcp != NULL)
+        return status;
+    return rueda_network_open_local(&job->config, segment, &job->tcp, error);
 }
 
 static rueda_status check_host(const struct rueda_job *job,
@@ -199,6 +303,26 @@ static rueda_status check_host(const struct rueda_job *job,
         return RUEDA_ERR_INVALID;
     }
     return RUEDA_OK;
+}
+
+static void wake_by(void *arg, int fd)
+{
+    struct rueda_job *job = arg;
+
+    if (rueda_segment_watch_fd(job->segment, fd) != RUEDA_OK)
+        log_warn("a connection will not wake who sleeps: %s", strerror(errno));
+}
+
+/* The ranks of this host have met. */
+static rueda_status open_tcp(struct rueda_job *job)
+{
+    bool is_local = job->topology == NULL || job->topology->host_count == 1;
+
+    if (job->tcp == NULL)
+        return RUEDA_OK;
+    rueda_tcp_hub_watch(job->tcp, wake_by, job);
+    return is_local ? rueda_network_locate_local(job->tcp, job->segment)
+                    : RUEDA_OK;
 }
 
 static bool needs_store(const struct rueda_seat *seat)
@@ -238,9 +362,9 @@ static rueda_status assemble(struct rueda_job *job,
         return status;
     if (job->topology == NULL || job->topology->host_count == 1)
         leave_store(job);
-    else
-        bar_collectives(job);
-    status = open_messages(job);
+    status = open_tcp(job);
+    if (status == RUEDA_OK)
+        status = open_messages(job);
     if (status != RUEDA_OK)
         rueda_segment_close(job->segment);
     return status;
@@ -269,6 +393,8 @@ rueda_status rueda_job_open(const struct rueda_config *config,
     log_info("%s", seat.why.chars);
     if (config->key_file[0] != '\0')
         status = rueda_key_read_file(config->key_file, error, &key);
+    else if (config->key_fd >= 0)
+        status = rueda_key_read_fd(config->key_fd, error, &key);
     if (status != RUEDA_OK)
         return status;
     job = job_new(config);
@@ -370,6 +496,6 @@ void rueda_job_close(struct rueda_job *job)
 void rueda_job_forked(struct rueda_job *job)
 {
     rueda_segment_forked(job->segment);
-    if (job->client != NULL)
-        rueda_client_forked(job->client);
+    if (job->tcp != NULL)
+        rueda_tcp_hub_forked(job->tcp);
 }

@@ -19,6 +19,7 @@
 #include "job/topology.h"
 #include "segment/segment.h"
 #include "segment/slab.h"
+#include "transport/tcp/tcp.h"
 #include "transport/transport.h"
 
 struct rueda_loop_hub;
@@ -30,17 +31,18 @@ struct rueda_job {
     struct rueda_topology_place place;
 
     /* A job of several hosts: where everybody is, and the store, which stays.
-     * Without words in `barred` operations can run. */
+     */
     struct rueda_topology *topology; /* NULL: all ranks are here */
+    int *ranks;                      /* of this host, if there is a topology */
     struct rueda_contact contact;
     struct rueda_client *client;
-    struct rueda_text barred;
 
     struct rueda_segment *segment; /* of the ranks of this host */
     struct rueda_slab slab;
     bool has_slab; /* false where settings ask for messages only */
     struct rueda_mesh mesh;
     struct rueda_loop_hub *hub; /* ranks are threads: how messages go */
+    struct rueda_tcp_hub *tcp;  /* messages to other hosts, or NULL */
 };
 
 /* What the caller of rueda_init() says. */

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "auth/key.h"
+#include "base/number.h"
+#include "os/clock.h"
+
 /* Find the launcher's socket. */
 static rueda_status find_socket(const struct rueda_exchange *exchange,
                                 const char *name, int *out_fd,
@@ -25,7 +29,7 @@ static rueda_status find_socket(const struct rueda_exchange *exchange,
                            name);
         return RUEDA_ERR_UNSUPPORTED;
     }
-    if (!rueda_pmi_parse_number(text, out_fd)) {
+    if (!rueda_parse_int(text, out_fd)) {
         rueda_text_set(error, "PMI_FD is \"%.40s\", which is no descriptor",
                        text);
         return RUEDA_ERR_INVALID;
@@ -47,55 +51,55 @@ static rueda_status hand_out(const struct rueda_pmi_dialect *dialect,
                              struct rueda_pmi *pmi, const char *card,
                              size_t bytes)
 {
+    rueda_status status = RUEDA_OK;
     char value[RUEDA_PMI_VALUE + 1];
     char key[32];
     size_t len;
 
-    for (size_t offset = 0; offset < bytes; offset += len) {
-        rueda_status status;
-
+    for (size_t offset = 0; offset < bytes && status == RUEDA_OK;
+         offset += len) {
         len = part_at(pmi, offset, bytes, key, sizeof(key));
         rueda_pmi_hex_write(card + offset, len, value);
         status = dialect->put(pmi, key, value);
-        if (status != RUEDA_OK)
-            return status;
     }
-    return RUEDA_OK;
+    rueda_secret_wipe(value, sizeof(value));
+    return status;
 }
 
 static rueda_status fill_in(const struct rueda_pmi_dialect *dialect,
                             struct rueda_pmi *pmi, char *out_card, size_t bytes)
 {
+    rueda_status status = RUEDA_OK;
     char value[RUEDA_PMI_VALUE + 1];
     char key[32];
     size_t len;
 
-    for (size_t offset = 0; offset < bytes; offset += len) {
-        rueda_status status;
-
+    for (size_t offset = 0; offset < bytes && status == RUEDA_OK;
+         offset += len) {
         len = part_at(pmi, offset, bytes, key, sizeof(key));
         status = dialect->get(pmi, key, value);
         if (status == RUEDA_OK &&
             !rueda_pmi_hex_read(value, out_card + offset, len))
             status = RUEDA_ERR_MISMATCH;
-        if (status == RUEDA_ERR_MISMATCH)
-            rueda_text_set(pmi->wire.error,
-                           "the launcher has no card of %zu bytes of rank 0; "
-                           "run the same version of rueda on all ranks",
-                           bytes);
-        if (status != RUEDA_OK)
-            return status;
     }
-    return RUEDA_OK;
+    if (status == RUEDA_ERR_MISMATCH)
+        rueda_text_set(pmi->wire.error,
+                       "the launcher has no card of %zu bytes of rank 0; run "
+                       "the same version of rueda on all ranks",
+                       bytes);
+    rueda_secret_wipe(value, sizeof(value));
+    return status;
 }
 
 static rueda_status meet(const struct rueda_pmi_dialect *dialect,
                          struct rueda_pmi *pmi)
 {
     const char *silence = pmi->wire.silence;
+    struct rueda_text late = {{0}};
     rueda_status status;
 
-    pmi->wire.silence = RUEDA_EXCHANGE_LATE;
+    rueda_exchange_late(pmi->exchange->rank, pmi->exchange->size, &late);
+    pmi->wire.silence = late.chars;
     status = dialect->fence(pmi);
     pmi->wire.silence = silence;
     return status;
@@ -117,6 +121,18 @@ static rueda_status pass(const struct rueda_pmi_dialect *dialect,
     if (status == RUEDA_OK)
         status = dialect->leave(pmi);
     return status;
+}
+
+/* For the launcher's answer to a farewell after the deadline. */
+#define FAREWELL_NS ((int64_t)200000000)
+
+/* A process that leaves without a word is taken for one that crashed; and Hydra
+ * breaks if it is gone before the answer, with all that its ranks have said. */
+static void take_leave(const struct rueda_pmi_dialect *dialect,
+                       struct rueda_pmi *pmi)
+{
+    pmi->wire.deadline_ns = rueda_clock_ns() + FAREWELL_NS;
+    dialect->leave(pmi);
 }
 
 rueda_status rueda_pmi_exchange(const struct rueda_pmi_dialect *dialect,
@@ -145,11 +161,12 @@ rueda_status rueda_pmi_exchange(const struct rueda_pmi_dialect *dialect,
     status = dialect->join(pmi);
     if (status == RUEDA_OK)
         status = pass(dialect, pmi, copy, bytes);
-    /* A process that leaves without a word is taken for one that crashed. */
     if (status != RUEDA_OK)
-        rueda_pmi_tell(&pmi->wire, dialect->farewell);
+        take_leave(dialect, pmi);
     else
         memcpy(card, copy, bytes);
+    rueda_secret_wipe(copy, sizeof(copy));
+    rueda_secret_wipe(pmi, sizeof(*pmi)); /* the inbox, the last answer */
     free(pmi);
     return status;
 }

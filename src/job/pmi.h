@@ -36,8 +36,6 @@ struct rueda_pmi_dialect {
      * and a zero. */
     rueda_status (*get)(struct rueda_pmi *pmi, const char *key, char *out);
     rueda_status (*leave)(struct rueda_pmi *pmi);
-    /* The command that leave gives, for when there is no time for answers. */
-    const char *farewell;
 };
 
 /* As in exchange.h. */

@@ -2,11 +2,12 @@
 #include "job/pmi_wire.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "auth/key.h"
+#include "base/number.h"
 #include "os/inherited.h"
 
 /* A counted message begins with its length, so wide. */
@@ -23,24 +24,7 @@ void rueda_pmi_wire_init(struct rueda_pmi_wire *wire, int fd,
                     "RUEDA_START_TIMEOUT too short?";
 }
 
-/* ---- Numbers and digits -------------------------------------------------- */
-
-bool rueda_pmi_parse_number(const char *text, int *out)
-{
-    long long number = 0;
-
-    if (text[0] == '\0')
-        return false;
-    for (; *text != '\0'; text++) {
-        if (*text < '0' || *text > '9')
-            return false;
-        number = number * 10 + (*text - '0');
-        if (number > INT_MAX)
-            return false;
-    }
-    *out = (int)number;
-    return true;
-}
+/* ---- Digits -------------------------------------------------------------- */
 
 void rueda_pmi_hex_write(const void *bytes, size_t count, char *out)
 {
@@ -115,7 +99,7 @@ bool rueda_pmi_number(const struct rueda_pmi_wire *wire, const char *key,
     char text[16];
 
     return rueda_pmi_value(wire, key, text, sizeof(text)) &&
-           rueda_pmi_parse_number(text, out);
+           rueda_parse_int(text, out);
 }
 
 /* ---- Messages in --------------------------------------------------------- */
@@ -207,7 +191,7 @@ static bool parse_count(const char *from, int *out)
     if (end + strspn(text + end, " ") != COUNT_CHARS)
         return false;
     text[end] = '\0';
-    return rueda_pmi_parse_number(text + start, out);
+    return rueda_parse_int(text + start, out);
 }
 
 static rueda_status receive_counted(struct rueda_pmi_wire *wire)
@@ -233,14 +217,24 @@ static rueda_status send_words(struct rueda_pmi_wire *wire, const char *words)
 {
     char message[COUNT_CHARS + RUEDA_PMI_MOST_OUT + 2];
     size_t len = strnlen(words, RUEDA_PMI_MOST_OUT);
+    rueda_status status;
 
     if (wire->is_counted)
         snprintf(message, sizeof(message), "%-*zu%.*s", COUNT_CHARS, len,
                  (int)len, words);
     else
         snprintf(message, sizeof(message), "%.*s\n", (int)len, words);
-    return rueda_inherited_send(wire->fd, message, strlen(message),
-                                wire->deadline_ns);
+    status = rueda_inherited_send(wire->fd, message, strlen(message),
+                                  wire->deadline_ns);
+    rueda_secret_wipe(message, sizeof(message));
+    return status;
+}
+
+static rueda_status say(struct rueda_pmi_wire *wire, const char *words)
+{
+    rueda_status status = send_words(wire, words);
+
+    return status == RUEDA_OK ? RUEDA_OK : lost(wire, status);
 }
 
 void rueda_pmi_tell(struct rueda_pmi_wire *wire, const char *words)
@@ -279,10 +273,12 @@ rueda_status rueda_pmi_ask(struct rueda_pmi_wire *wire, const char *kind,
     len = vsnprintf(text, sizeof(text), words, args);
     va_end(args);
     if (len < 0 || (size_t)len >= sizeof(text))
-        return nonsense(wire, "too long a name");
-    status = send_words(wire, text);
+        status = nonsense(wire, "too long a name");
+    else
+        status = say(wire, text);
+    rueda_secret_wipe(text, sizeof(text));
     if (status != RUEDA_OK)
-        return lost(wire, status);
+        return status;
     status = wire->is_counted ? receive_counted(wire) : receive_line(wire);
     if (status != RUEDA_OK)
         return status;

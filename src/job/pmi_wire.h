@@ -9,6 +9,9 @@
  * PMI-1 uses lines; PMI-2 greets with a line and goes on counted. A value has
  * no separator in it: what we send is digits, and names that came this way.
  * What comes in is held to bounds and believed only where it can be checked.
+ *
+ * What passes may be a secret: copies on the stack are wiped here, the wire
+ * itself by its owner.
  */
 #ifndef RUEDA_JOB_PMI_WIRE_H
 #define RUEDA_JOB_PMI_WIRE_H
@@ -57,9 +60,6 @@ bool rueda_pmi_value(const struct rueda_pmi_wire *wire, const char *key,
 /* The same for a whole number from 0 on. */
 bool rueda_pmi_number(const struct rueda_pmi_wire *wire, const char *key,
                       int *out);
-
-/* Decimal digits and nothing else, up to INT_MAX. */
-bool rueda_pmi_parse_number(const char *text, int *out);
 
 /* Bytes as two hexadecimal digits each, ended by a zero. */
 void rueda_pmi_hex_write(const void *bytes, size_t count, char *out);

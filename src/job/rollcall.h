@@ -3,8 +3,17 @@
  * All ranks say through the store where they are, and learn where all others
  * are. Keys:
  *
- *      rank/<r>   what rank r says of itself (topology.h)
- *      job        from rank 0: a nonce and the table, or why there is none
+ *      rank/<r>   where rank r can be reached, after its length in two bytes,
+ *                 and what it says of itself (topology.h); gone with its
+ *                 session
+ *
+ *      job        from rank 0: a nonce, the table, and where all can be
+ *                 reached; or why there is no job
+ *
+ *      heard      how many have read that
+ *
+ * Once "job" is there the store takes no more ranks: who comes then has found
+ * the store of an earlier job and waits for the next.
  */
 #ifndef RUEDA_JOB_ROLLCALL_H
 #define RUEDA_JOB_ROLLCALL_H
@@ -17,16 +26,29 @@
 #include "job/store/client.h"
 #include "job/topology.h"
 
+/* How a rank can be reached, in words of its own, with their end. */
+#define RUEDA_CONTACT_BYTES 512
+
+struct rueda_rollcall_args {
+    const struct rueda_seat *seat;
+    const char *contact; /* at most RUEDA_CONTACT_BYTES; "": not at all */
+    int64_t deadline_ns;
+};
+
 struct rueda_rollcall {
     unsigned char nonce[RUEDA_NONCE_BYTES]; /* the same in all ranks */
-    struct rueda_topology *topology;        /* the caller frees it */
+    struct rueda_topology *topology;
+    char *contacts; /* of all ranks, one after another, each with its end */
+    size_t contacts_bytes;
 };
 
 /* Blocks until all ranks have come, at most until the deadline. On failure
- * error says who is missing. */
+ * error says who is missing. Undo with rueda_rollcall_fini(). */
 rueda_status rueda_rollcall(struct rueda_client *client,
-                            const struct rueda_seat *seat, int64_t deadline_ns,
+                            const struct rueda_rollcall_args *args,
                             struct rueda_rollcall *out,
                             struct rueda_text *error);
+
+void rueda_rollcall_fini(struct rueda_rollcall *call);
 
 #endif /* RUEDA_JOB_ROLLCALL_H */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "job/seat_launchers.h"
 
 /* ---- Names -------------------------------------------------------------- */
@@ -32,24 +33,6 @@ const char *rueda_introduction_str(rueda_introduction introduction)
     if ((unsigned)introduction >= RUEDA_INTRODUCE_COUNT)
         return "unknown";
     return names[introduction];
-}
-
-const char *rueda_seat_environment(void *arg, const char *name)
-{
-    (void)arg;
-    return rueda_environment(name);
-}
-
-void rueda_seat_query_init(struct rueda_seat_query *query)
-{
-    memset(query, 0, sizeof(*query));
-    query->environment = rueda_seat_environment;
-    query->rank = -1;
-    query->size = -1;
-    query->local_rank = -1;
-    query->local_size = -1;
-    query->cross_rank = -1;
-    query->cross_size = -1;
 }
 
 /* ---- Numbers ------------------------------------------------------------ */
@@ -116,14 +99,11 @@ static rueda_status read_numbers(const struct rueda_seat_query *query,
 
     for (int i = 0; i < RUEDA_SEAT_NUMBERS; i++) {
         const char *value = rueda_launcher_value(query, row, i, buf);
-        uint64_t number;
 
         numbers[i] = -1;
         if (i == RUEDA_SEAT_LOCAL_SIZE && row->local_size != NULL) {
             numbers[i] = row->local_size(query);
-        } else if (rueda_seat_whole(value, INT32_MAX, &number)) {
-            numbers[i] = (int)number;
-        } else if (value != NULL) {
+        } else if (value != NULL && !rueda_parse_int(value, &numbers[i])) {
             rueda_text_set(error,
                            "%s%s is \"%.60s\"; it takes whole numbers from 0 "
                            "to %d",
@@ -242,6 +222,8 @@ static void derive_job(const struct rueda_seat_query *query,
                        const struct rueda_launcher_row *row, char *out)
 {
     const char *words[5] = {row->job, "", "", "", ""};
+    const char *other = NULL;
+    char parent[16];
     int length;
 
     for (int i = 0; i < 2 && row->parts[i] != NULL; i++) {
@@ -251,6 +233,15 @@ static void derive_job(const struct rueda_seat_query *query,
             continue;
         words[1 + 2 * i] = i == 0 ? "-" : row->joint;
         words[2 + 2 * i] = value;
+    }
+    snprintf(parent, sizeof(parent), "%d", query->parent);
+    if (row->has_parent)
+        other = parent;
+    else if (row->other_part != NULL)
+        other = rueda_seat_look(query, row->other_part);
+    if (other != NULL && words[2][0] == '\0' && words[4][0] == '\0') {
+        words[1] = "-";
+        words[2] = other;
     }
     length = snprintf(out, RUEDA_NAME_BYTES, "%s%s%s%s%s", words[0], words[1],
                       words[2], words[3], words[4]);
@@ -290,7 +281,7 @@ static rueda_status take_store(const char *store, struct rueda_seat *seat,
     uint64_t port;
 
     if (strlen(store) >= sizeof(seat->store) || colon == NULL ||
-        colon == store || !rueda_seat_whole(colon + 1, UINT16_MAX, &port) ||
+        colon == store || !rueda_parse_whole(colon + 1, UINT16_MAX, &port) ||
         port == 0) {
         rueda_text_set(error,
                        "the store (RUEDA_STORE) is \"%.80s\"; it takes "
@@ -303,11 +294,40 @@ static rueda_status take_store(const char *store, struct rueda_seat *seat,
     return RUEDA_OK;
 }
 
+static bool is_launchers(rueda_introduction introduction)
+{
+    return introduction == RUEDA_INTRODUCE_PMIX ||
+           introduction == RUEDA_INTRODUCE_PMI1 ||
+           introduction == RUEDA_INTRODUCE_PMI2;
+}
+
+/* The launcher's exchange is MPI's. */
+static rueda_status introduce_beside_mpi(const struct rueda_seat_query *query,
+                                         struct rueda_seat *seat,
+                                         struct rueda_text *error)
+{
+    if (!rueda_launcher_is_one_host(query, seat)) {
+        rueda_text_set(error,
+                       "an MPI library is loaded in this process, and the "
+                       "launcher introduces the ranks of MPI or ours, not "
+                       "both. The %d ranks are not known to be on one host: "
+                       "%s, or hand rueda_init() an exchange that uses "
+                       "MPI_Bcast",
+                       seat->size, RUEDA_SEAT_STORE_ADVICE);
+        return RUEDA_ERR_INVALID;
+    }
+    seat->introduction = RUEDA_INTRODUCE_SOCKET;
+    rueda_text_add(&seat->why, "; an MPI library is loaded in this process, so "
+                               "the launcher's own exchange is left to it");
+    return RUEDA_OK;
+}
+
 static rueda_status introduce(const struct rueda_seat_query *query,
                               const struct rueda_launcher_row *row,
                               struct rueda_seat *seat, struct rueda_text *error)
 {
     const char *store = chosen(query, query->store, "RUEDA_STORE");
+    rueda_status status;
 
     seat->introduction = RUEDA_INTRODUCE_NOBODY;
     if (row == NULL || seat->size == 1)
@@ -318,7 +338,11 @@ static rueda_status introduce(const struct rueda_seat_query *query,
     }
     if (store != NULL)
         return take_store(store, seat, error);
-    return row->introduce(query, row, seat, error);
+    status = row->introduce(query, row, seat, error);
+    if (status == RUEDA_OK && query->has_mpi &&
+        is_launchers(seat->introduction))
+        status = introduce_beside_mpi(query, seat, error);
+    return status;
 }
 
 /* ---- Why ---------------------------------------------------------------- */

@@ -4,7 +4,8 @@
  * ranks are going to be introduced to one another.
  *
  * Pure: the environment comes through a function of the query, nothing is
- * opened and nobody is asked. On any thread.
+ * opened and nobody is asked; only rueda_seat_query_init() looks at this
+ * process. On any thread.
  *
  * The nearest launcher wins, in the order of the list below: whoever is
  * started inside a Slurm allocation by mpirun sees the variables of both, and
@@ -52,7 +53,7 @@ typedef enum rueda_launcher {
  *      socket  all on one host: an abstract Unix socket named after `job`
  *      store   the store at `store`
  *      pmix, pmi1, pmi2
- *              the launcher's own exchange
+ *              the launcher's own exchange; not where an MPI is loaded
  *      caller  the caller passes bytes from rank 0 to all
  */
 #define RUEDA_INTRODUCTION_MAP(X)                                              \
@@ -98,9 +99,19 @@ struct rueda_seat_query {
     bool has_exchange; /* the caller can pass bytes from rank 0 to all */
     const char *job;   /* NULL or "": RUEDA_JOB, or as the launcher has it */
     const char *store; /* NULL or "": RUEDA_STORE, or none */
+
+    /*
+     * An MPI library is loaded in this process. A launcher's exchange serves a
+     * process once (exchange.h), and whether MPI has used it or will, nobody
+     * can tell: it is left to MPI, in all ranks alike.
+     */
+    bool has_mpi;
+    int parent; /* process id of who started us: Hydra's proxy on this host,
+                   where we come from one, else the parent */
 };
 
-/* A query in which the caller says nothing, of this process's environment. */
+/* A query in which the caller says nothing, of this process: its environment,
+ * its libraries, its parent. */
 void rueda_seat_query_init(struct rueda_seat_query *query);
 
 /* A variable of this process; arg is not looked at. */

@@ -3,10 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/number.h"
 #include "job/hostlist.h"
-
-#define STORE_ADVICE                                                           \
-    "set RUEDA_STORE=host:port and RUEDA_KEY_FILE for all ranks"
 
 /* ---- Looking things up -------------------------------------------------- */
 
@@ -23,31 +21,12 @@ static bool is_set(const struct rueda_seat_query *query, const char *name)
     return rueda_seat_look(query, name) != NULL;
 }
 
-bool rueda_seat_whole(const char *text, uint64_t most, uint64_t *out)
-{
-    uint64_t number = 0;
-
-    if (text == NULL || text[0] == '\0')
-        return false;
-    for (; *text >= '0' && *text <= '9'; text++) {
-        uint64_t digit = (uint64_t)(*text - '0');
-
-        if (digit > most || number > (most - digit) / 10)
-            return false;
-        number = number * 10 + digit;
-    }
-    *out = number;
-    return *text == '\0';
-}
-
 /* The number that a variable holds, or -1. */
 static int look_whole(const struct rueda_seat_query *query, const char *name)
 {
-    uint64_t number;
+    int number;
 
-    if (!rueda_seat_whole(rueda_seat_look(query, name), INT32_MAX, &number))
-        return -1;
-    return (int)number;
+    return rueda_parse_int(rueda_seat_look(query, name), &number) ? number : -1;
 }
 
 const char *rueda_launcher_name(const struct rueda_seat_query *query,
@@ -129,7 +108,7 @@ static bool is_srun(const struct rueda_seat_query *query)
     const char *step = rueda_seat_look(query, "SLURM_STEP_ID");
     uint64_t number;
 
-    return step != NULL && !(rueda_seat_whole(step, UINT32_MAX, &number) &&
+    return step != NULL && !(rueda_parse_whole(step, UINT32_MAX, &number) &&
                              number >= 0xfffffff0u);
 }
 
@@ -140,6 +119,16 @@ static int slurm_local_size(const struct rueda_seat_query *query)
     if (tasks == NULL)
         return -1;
     return rueda_hostlist_tasks(tasks, look_whole(query, "SLURM_NODEID"));
+}
+
+bool rueda_launcher_is_one_host(const struct rueda_seat_query *query,
+                                const struct rueda_seat *seat)
+{
+    int hosts = -1;
+
+    if (seat->launcher == RUEDA_LAUNCHER_SLURM)
+        hosts = look_whole(query, "SLURM_STEP_NUM_NODES");
+    return hosts == 1 || (hosts < 0 && seat->local_size == seat->size);
 }
 
 /* ---- How ranks are introduced ------------------------------------------- */
@@ -162,7 +151,7 @@ static rueda_status by_socket_of_one_host(const struct rueda_seat_query *query,
                                           struct rueda_text *error)
 {
     const char *name = row->names[RUEDA_SEAT_LOCAL_SIZE];
-    const char *advice = STORE_ADVICE;
+    const char *advice = RUEDA_SEAT_STORE_ADVICE;
 
     if (seat->local_size == seat->size)
         return by_socket(query, row, seat, error);
@@ -209,13 +198,14 @@ static rueda_status by_pmi1(const struct rueda_seat_query *query,
         rueda_text_set(error,
                        "PMI_FD is not set; PMI_PORT is (\"%.60s\"), but PMI "
                        "over a port is not supported; %s",
-                       port, STORE_ADVICE);
+                       port, RUEDA_SEAT_STORE_ADVICE);
         return RUEDA_ERR_UNSUPPORTED;
     }
     rueda_text_set(error,
                    "%s%s is set and PMI_FD is not, so the ranks cannot be "
                    "introduced by mpiexec; %s",
-                   row->owner, rueda_launcher_trace(query, row), STORE_ADVICE);
+                   row->owner, rueda_launcher_trace(query, row),
+                   RUEDA_SEAT_STORE_ADVICE);
     return RUEDA_ERR_INVALID;
 }
 
@@ -235,17 +225,17 @@ static rueda_status by_slurm_store(const struct rueda_seat_query *query,
     uint64_t job;
     uint64_t step;
 
-    if (!rueda_seat_whole(rueda_seat_look(query, "SLURM_JOB_ID"), UINT32_MAX,
-                          &job) ||
-        !rueda_seat_whole(rueda_seat_look(query, "SLURM_STEP_ID"), UINT32_MAX,
-                          &step) ||
+    if (!rueda_parse_whole(rueda_seat_look(query, "SLURM_JOB_ID"), UINT32_MAX,
+                           &job) ||
+        !rueda_parse_whole(rueda_seat_look(query, "SLURM_STEP_ID"), UINT32_MAX,
+                           &step) ||
         list == NULL || !rueda_hostlist_first(list, host, sizeof(host))) {
         rueda_text_set(error,
                        "the step has several hosts, or SLURM_STEP_NUM_NODES is "
                        "not set, and SLURM_JOB_ID, SLURM_STEP_ID and "
                        "SLURM_STEP_NODELIST (\"%.60s\") do not say where to "
                        "meet; take srun --mpi=pmi2, or %s",
-                       list != NULL ? list : "", STORE_ADVICE);
+                       list != NULL ? list : "", RUEDA_SEAT_STORE_ADVICE);
         return RUEDA_ERR_INVALID;
     }
     snprintf(seat->store, sizeof(seat->store), "%s:%d", host,
@@ -258,8 +248,6 @@ static rueda_status by_slurm(const struct rueda_seat_query *query,
                              const struct rueda_launcher_row *row,
                              struct rueda_seat *seat, struct rueda_text *error)
 {
-    int nodes = look_whole(query, "SLURM_STEP_NUM_NODES");
-
     if (is_set(query, "PMIX_NAMESPACE")) {
         seat->introduction = RUEDA_INTRODUCE_PMIX;
         return RUEDA_OK;
@@ -268,7 +256,7 @@ static rueda_status by_slurm(const struct rueda_seat_query *query,
         seat->introduction = RUEDA_INTRODUCE_PMI2;
         return RUEDA_OK;
     }
-    if (nodes == 1 || (nodes < 0 && seat->local_size == seat->size))
+    if (rueda_launcher_is_one_host(query, seat))
         return by_socket(query, row, seat, error);
     return by_slurm_store(query, seat, error);
 }
@@ -340,6 +328,7 @@ static const struct rueda_launcher_row rows[] = {
         .job = "openmpi",
         .parts = {"OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_ess_jobid"},
         .joint = "-",
+        .other_part = "PMIX_NAMESPACE",
         .introduce = by_pmix_or_socket,
     },
     {
@@ -351,6 +340,7 @@ static const struct rueda_launcher_row rows[] = {
         .remedy = BOTH("mpiexec"),
         .is_here = is_hydra,
         .job = "hydra",
+        .has_parent = true,
         .introduce = by_pmi1,
     },
     {

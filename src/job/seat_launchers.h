@@ -39,9 +39,11 @@ struct rueda_launcher_row {
     /* Optional: the local size, where its variable is not a number. */
     int (*local_size)(const struct rueda_seat_query *query);
 
-    const char *job;      /* the socket's name: this, */
-    const char *parts[2]; /* then the values of these variables, */
-    const char *joint;    /* with this between the two */
+    const char *job;        /* the socket's name: this, */
+    const char *parts[2];   /* then the values of these variables, */
+    const char *joint;      /* with this between the two, */
+    const char *other_part; /* or of this one if neither is there; */
+    bool has_parent;        /* or the id of the query's parent */
 
     /* How ranks are introduced if neither caller nor settings say it. Sets
      * introduction, and store where that is it. The size is above 1. */
@@ -50,6 +52,10 @@ struct rueda_launcher_row {
                               struct rueda_seat *seat,
                               struct rueda_text *error);
 };
+
+/* What to do where ranks of several hosts have no way to meet. */
+#define RUEDA_SEAT_STORE_ADVICE                                                \
+    "set RUEDA_STORE=host:port and RUEDA_KEY_FILE for all ranks"
 
 /* All but RUEDA_LAUNCHER_NONE, the nearest first. */
 const struct rueda_launcher_row *rueda_launcher_rows(int *out_count);
@@ -72,10 +78,11 @@ const char *rueda_launcher_value(const struct rueda_seat_query *query,
 const char *rueda_launcher_trace(const struct rueda_seat_query *query,
                                  const struct rueda_launcher_row *row);
 
+/* Does the launcher say that all ranks are on this host? */
+bool rueda_launcher_is_one_host(const struct rueda_seat_query *query,
+                                const struct rueda_seat *seat);
+
 bool rueda_launcher_is_here(const struct rueda_seat_query *query,
                             const struct rueda_launcher_row *row);
-
-/* Digits only, up to most. */
-bool rueda_seat_whole(const char *text, uint64_t most, uint64_t *out);
 
 #endif /* RUEDA_JOB_SEAT_LAUNCHERS_H */

@@ -171,7 +171,7 @@ static rueda_status number_crosses(struct rueda_topology *topology)
 
 /* ---- The table ---------------------------------------------------------- */
 
-static bool is_record_good(const struct rueda_topology_record *record)
+bool rueda_topology_record_is_good(const struct rueda_topology_record *record)
 {
     return record->local_rank >= -1 &&
            record->local_rank < RUEDA_TOPOLOGY_MAX &&
@@ -190,7 +190,7 @@ static rueda_status check(const struct rueda_topology_record *records, int size,
         return RUEDA_ERR_LIMIT;
     }
     for (int rank = 0; rank < size; rank++) {
-        if (!is_record_good(&records[rank])) {
+        if (!rueda_topology_record_is_good(&records[rank])) {
             rueda_text_set(error,
                            "rank %d says that it has local rank %d of %d, "
                            "which cannot be",

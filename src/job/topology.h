@@ -57,6 +57,9 @@ struct rueda_topology {
                                             order in which ranks show them */
 };
 
+/* Can its local numbers be? */
+bool rueda_topology_record_is_good(const struct rueda_topology_record *record);
+
 /*
  * The table of records[size], which is only read. On failure error has the
  * words and out is as it was.

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "job/topology.h"
 
 #define MAGIC       0x31505452u /* "RTP1" */
@@ -25,9 +26,8 @@
 
 static unsigned char *put_number(unsigned char *at, uint32_t number)
 {
-    for (int i = 0; i < 4; i++)
-        *at++ = (unsigned char)(number >> (8 * i));
-    return at;
+    rueda_put_u32(at, number);
+    return at + 4;
 }
 
 /* Names are shown to people: nothing in them may move a terminal's cursor. */
@@ -137,10 +137,7 @@ static uint32_t take_number(struct reader *reader)
 {
     const unsigned char *at = take(reader, 4);
 
-    if (at == NULL)
-        return 0;
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
-           (uint32_t)at[3] << 24;
+    return at != NULL ? rueda_get_u32(at) : 0;
 }
 
 /* -1 and what local ranks and sizes can be; all else is a failure. */
@@ -181,12 +178,6 @@ static void take_name(struct reader *reader, char *out)
             reader->is_good = false;
 }
 
-static bool can_be(const struct rueda_topology_record *record)
-{
-    return record->local_size != 0 &&
-           (record->local_size < 0 || record->local_rank < record->local_size);
-}
-
 rueda_status rueda_topology_record_unpack(const void *bytes, size_t len,
                                           struct rueda_topology_record *out)
 {
@@ -198,7 +189,8 @@ rueda_status rueda_topology_record_unpack(const void *bytes, size_t len,
     record.local_rank = take_local(&reader);
     record.local_size = take_local(&reader);
     take_name(&reader, record.name);
-    if (!reader.is_good || reader.left != 0 || !can_be(&record))
+    if (!reader.is_good || reader.left != 0 ||
+        !rueda_topology_record_is_good(&record))
         return RUEDA_ERR_INVALID;
     *out = record;
     return RUEDA_OK;

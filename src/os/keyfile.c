@@ -6,14 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Close without losing the errno that tells why we are leaving. */
-static void close_quietly(int fd)
-{
-    int cause = errno;
-
-    close(fd);
-    errno = cause;
-}
+#include "os/close.h"
 
 static rueda_status read_up_to(int fd, unsigned char *buf, size_t room,
                                size_t *out_bytes)
@@ -21,7 +14,7 @@ static rueda_status read_up_to(int fd, unsigned char *buf, size_t room,
     size_t done = 0;
 
     while (done < room) {
-        ssize_t got = read(fd, buf + done, room - done);
+        ssize_t got = pread(fd, buf + done, room - done, (off_t)done);
 
         if (got < 0 && errno == EINTR)
             continue;
@@ -51,30 +44,38 @@ static rueda_status write_all(int fd, const unsigned char *bytes, size_t len)
     return RUEDA_OK;
 }
 
-rueda_status rueda_keyfile_read(const char *path, void *buf, size_t room,
-                                struct rueda_keyfile *out_file)
+rueda_status rueda_keyfile_read_fd(int fd, void *buf, size_t room,
+                                   struct rueda_keyfile *out_file)
 {
     struct rueda_keyfile file = {.bytes = 0};
     rueda_status status = RUEDA_OK;
     struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return RUEDA_ERR_IO;
+    file.is_regular = S_ISREG(st.st_mode);
+    file.has_name = st.st_nlink > 0;
+    file.is_owner_trusted = st.st_uid == geteuid() || st.st_uid == 0;
+    file.mode = (unsigned)st.st_mode & 07777;
+    if (file.is_regular)
+        status = read_up_to(fd, buf, room, &file.bytes);
+    if (status == RUEDA_OK)
+        *out_file = file;
+    return status;
+}
+
+rueda_status rueda_keyfile_read(const char *path, void *buf, size_t room,
+                                struct rueda_keyfile *out_file)
+{
+    rueda_status status;
     int fd;
 
     /* O_NONBLOCK: opening a FIFO must not wait for a writer. */
     fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return RUEDA_ERR_IO;
-    if (fstat(fd, &st) != 0) {
-        close_quietly(fd);
-        return RUEDA_ERR_IO;
-    }
-    file.is_regular = S_ISREG(st.st_mode);
-    file.is_owner_trusted = st.st_uid == geteuid() || st.st_uid == 0;
-    file.mode = (unsigned)st.st_mode & 07777;
-    if (file.is_regular)
-        status = read_up_to(fd, buf, room, &file.bytes);
-    close_quietly(fd);
-    if (status == RUEDA_OK)
-        *out_file = file;
+    status = rueda_keyfile_read_fd(fd, buf, room, out_file);
+    rueda_close_keeping_errno(fd);
     return status;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small secret files: the system calls under auth/key.c, which decides what a
- * file must be like. Any thread. May block as long as the file system does.
+ * Small secret files, by name or inherited: the system calls under auth/key.c,
+ * which decides what a file must be like. Any thread. May block as long as the
+ * file system does.
  *
  * A function that returns RUEDA_ERR_IO leaves the cause in errno.
  */
@@ -13,10 +14,11 @@
 
 #include <rueda/rueda.h>
 
-/* What was found at a path. All of it is about the one file that was opened,
- * so nobody can put another in its place between the check and the read. */
+/* What was found. All of it is about the one file that was opened, so nobody
+ * can put another in its place between the check and the read. */
 struct rueda_keyfile {
-    bool is_regular;
+    bool is_regular;       /* a memfd is, too */
+    bool has_name;         /* in a folder, where others may find it */
     bool is_owner_trusted; /* the owner is the user we run as, or root */
     unsigned mode;         /* the permission bits, 07777 of them */
     size_t bytes;          /* how many bytes were read; none if not regular */
@@ -29,6 +31,11 @@ struct rueda_keyfile {
  */
 rueda_status rueda_keyfile_read(const char *path, void *buf, size_t room,
                                 struct rueda_keyfile *out_file);
+
+/* The same from the start of an open file, whose position stays as it is. What
+ * is not regular is reported but not read. fd is borrowed. */
+rueda_status rueda_keyfile_read_fd(int fd, void *buf, size_t room,
+                                   struct rueda_keyfile *out_file);
 
 /*
  * Make a file that only its owner may read and write, whatever the umask.

@@ -2,6 +2,7 @@
 #include "os/library.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 
 void *rueda_library_find(const char *name)
@@ -12,6 +13,27 @@ void *rueda_library_find(const char *name)
 void *rueda_library_open(const char *name)
 {
     return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+}
+
+bool rueda_library_has_symbol(const char *name)
+{
+    return dlsym(RTLD_DEFAULT, name) != NULL;
+}
+
+/* Not 0 ends the walk. */
+static int begins_so(struct dl_phdr_info *info, size_t bytes, void *arg)
+{
+    const char *beginning = arg;
+    const char *slash = strrchr(info->dlpi_name, '/');
+    const char *file = slash != NULL ? slash + 1 : info->dlpi_name;
+
+    (void)bytes;
+    return strncmp(file, beginning, strlen(beginning)) == 0;
+}
+
+bool rueda_library_is_mapped(const char *beginning)
+{
+    return dl_iterate_phdr(begins_so, (void *)beginning) != 0;
 }
 
 void rueda_library_close(void *library)

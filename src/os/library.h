@@ -15,6 +15,14 @@ void *rueda_library_find(const char *name);
  * says why. Its symbols stay out of the way of others. */
 void *rueda_library_open(const char *name);
 
+/* Does a library that the process has loaded, or the program itself, offer this
+ * symbol to all others? */
+bool rueda_library_has_symbol(const char *name);
+
+/* Has the process loaded a library whose file name, without folders, begins
+ * so? Finds also those that offer nothing to others. */
+bool rueda_library_is_mapped(const char *beginning);
+
 /* Undo one find or open. */
 void rueda_library_close(void *library);
 

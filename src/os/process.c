@@ -2,6 +2,8 @@
 #include "os/process.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +14,51 @@
 int rueda_process_id(void)
 {
     return getpid();
+}
+
+int rueda_process_parent(void)
+{
+    return getppid();
+}
+
+/* Name and parent of a process: "7 (a name) S 3 ..."; the name may have any
+ * character in it. False: it cannot be seen. */
+static bool look_at(int id, char *text, size_t bytes, const char **out_name,
+                    int *out_parent)
+{
+    char path[32];
+    char *end;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", id);
+    if (rueda_file_read(path, text, bytes) != RUEDA_OK)
+        return false;
+    *out_name = strchr(text, '(');
+    end = strrchr(text, ')');
+    if (*out_name == NULL || end == NULL || strlen(end) < 4)
+        return false;
+    (*out_name)++;
+    *end = '\0';
+    *out_parent = (int)strtol(end + 3, NULL, 10);
+    return true;
+}
+
+int rueda_process_ancestor(const char *beginning)
+{
+    int id = getppid();
+    char text[1024];
+    const char *name;
+    int parent;
+
+    /* Ids are used again: a chain that changes while we climb could be a ring,
+     * so it is not climbed for ever. */
+    for (int step = 0; step < 64 && id > 0; step++) {
+        if (!look_at(id, text, sizeof(text), &name, &parent))
+            return 0;
+        if (strncmp(name, beginning, strlen(beginning)) == 0)
+            return id;
+        id = parent;
+    }
+    return 0;
 }
 
 unsigned rueda_process_user(void)

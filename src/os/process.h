@@ -6,6 +6,12 @@
 #include <rueda/rueda.h>
 
 int rueda_process_id(void);
+int rueda_process_parent(void);
+
+/* The nearest process above us whose name begins so; 0: there is none, or none
+ * that can be seen. */
+int rueda_process_ancestor(const char *beginning);
+
 unsigned rueda_process_user(void);
 void rueda_process_host(char *out, size_t bytes);
 

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "os/close.h"
 #include "os/stream.h"
 
 static socklen_t abstract_address(const char *name, struct sockaddr_un *out)
@@ -25,14 +26,6 @@ static int open_socket(void)
     return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-static void close_keeping_errno(int fd)
-{
-    int cause = errno;
-
-    close(fd);
-    errno = cause;
-}
-
 rueda_status rueda_unix_listen(const char *name, int *out_fd)
 {
     struct sockaddr_un address;
@@ -43,7 +36,7 @@ rueda_status rueda_unix_listen(const char *name, int *out_fd)
         return RUEDA_ERR_IO;
     if (bind(fd, (struct sockaddr *)&address, len) < 0 ||
         listen(fd, SOMAXCONN) < 0) {
-        close_keeping_errno(fd);
+        rueda_close_keeping_errno(fd);
         return RUEDA_ERR_IO;
     }
     *out_fd = fd;
@@ -59,7 +52,7 @@ rueda_status rueda_unix_connect(const char *name, int *out_fd)
     if (fd < 0)
         return RUEDA_ERR_IO;
     if (connect(fd, (struct sockaddr *)&address, len) < 0) {
-        close_keeping_errno(fd);
+        rueda_close_keeping_errno(fd);
         return errno == ECONNREFUSED || errno == EAGAIN ? RUEDA_IN_PROGRESS
                                                         : RUEDA_ERR_IO;
     }

@@ -66,13 +66,15 @@ static bool fits(struct door *door, struct caller *caller, int *out_rank)
 
     about = rueda_handshake_peer_about(&caller->shake, &bytes);
     if (!rueda_meet_about_read(about, bytes, out_rank, &size))
-        rueda_text_set(&why, "rank 0 does not understand who is calling");
+        rueda_text_set(&why, "rank %d does not understand who is calling",
+                       rueda_meeting_rank(meeting, 0));
     else if (size != meeting->size)
         rueda_text_set(&why,
                        "rank %d says that job \"%s\" has %d ranks, rank 0 says "
                        "%d; start all with the same number, or set another "
                        "RUEDA_JOB for another job",
-                       *out_rank, meeting->job, size, meeting->size);
+                       *out_rank, rueda_meeting_title(meeting), size,
+                       meeting->size);
     else if (*out_rank < 1 || *out_rank >= size)
         rueda_text_set(&why, "there is no rank %d in a job of %d", *out_rank,
                        size);
@@ -80,7 +82,8 @@ static bool fits(struct door *door, struct caller *caller, int *out_rank)
         rueda_text_set(&why,
                        "rank %d of job \"%s\" came twice; set another "
                        "RUEDA_JOB for another job",
-                       *out_rank, meeting->job);
+                       rueda_meeting_rank(meeting, *out_rank),
+                       rueda_meeting_title(meeting));
     if (rueda_text_is_empty(&why))
         return true;
     log_warn("%s", why.chars);
@@ -89,7 +92,8 @@ static bool fits(struct door *door, struct caller *caller, int *out_rank)
 }
 
 static const struct rueda_text no_room = {
-    "rank 0 could not take the descriptors of another rank; raise `ulimit -n`"};
+    "the first rank of this host could not take the descriptors of another; "
+    "raise `ulimit -n`"};
 
 /* One step with a caller; it may become a guest or be turned away. */
 static void hear(struct door *door, struct caller *caller)
@@ -192,10 +196,12 @@ static void name_missing(const struct door *door, struct rueda_text *error)
     rueda_text_set(error,
                    "%d of %d ranks of job \"%s\" did not come in time: "
                    "rank",
-                   missing, door->meeting->size, door->meeting->job);
+                   missing, door->meeting->size,
+                   rueda_meeting_title(door->meeting));
     for (int i = 1; i < door->meeting->size && named < 8; i++)
         if (door->sockets[i] < 0)
-            rueda_text_add(error, "%s%d", named++ > 0 ? ", " : " ", i);
+            rueda_text_add(error, "%s%d", named++ > 0 ? ", " : " ",
+                           rueda_meeting_rank(door->meeting, i));
     if (missing > named)
         rueda_text_add(error, " and others");
     rueda_text_add(error, "; they must run as the same user on this host, or "
@@ -254,7 +260,7 @@ static rueda_status let_in(struct door *door, struct rueda_text *error)
                                           deadline, error);
     if (status != RUEDA_OK) {
         rueda_text_set(error, "rank %d went away while the job started",
-                       rank - 1);
+                       rueda_meeting_rank(door->meeting, rank - 1));
         return RUEDA_ERR_PEER_LOST;
     }
     /* Whoever is let go may start the next job of this name at once. */
@@ -264,7 +270,7 @@ static rueda_status let_in(struct door *door, struct rueda_text *error)
         status = rueda_stream_send_all(door->sockets[rank], &go, 1, deadline);
     if (status != RUEDA_OK)
         rueda_text_set(error, "rank %d went away while the job started",
-                       rank - 1);
+                       rueda_meeting_rank(door->meeting, rank - 1));
     return status;
 }
 
@@ -285,7 +291,7 @@ static rueda_status open_door(struct door *door, struct rueda_text *error)
         rueda_text_set(error,
                        "cannot listen for job \"%s\": %s; if another job of "
                        "that name is starting, set RUEDA_JOB",
-                       door->meeting->job, strerror(errno));
+                       rueda_meeting_title(door->meeting), strerror(errno));
         return status;
     }
     if (rueda_poller_open(&door->poller) != RUEDA_OK ||

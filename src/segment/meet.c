@@ -52,16 +52,18 @@ static rueda_status find_host(const struct rueda_meeting *meeting, int *out_fd,
         if (status == RUEDA_OK)
             return RUEDA_OK;
         if (status < 0) {
-            rueda_text_set(error, "cannot reach rank 0 of job \"%s\": %s",
-                           meeting->job, strerror(errno));
+            rueda_text_set(error, "cannot reach rank %d of job \"%s\": %s",
+                           rueda_meeting_rank(meeting, 0),
+                           rueda_meeting_title(meeting), strerror(errno));
             return status;
         }
         if (rueda_clock_ns() + pause >= meeting->deadline_ns) {
             rueda_text_set(error,
-                           "rank 0 of job \"%s\" did not show up in time; was "
+                           "rank %d of job \"%s\" did not show up in time; was "
                            "it started by the same user, on this host, with "
                            "the same RUEDA_JOB?",
-                           meeting->job);
+                           rueda_meeting_rank(meeting, 0),
+                           rueda_meeting_title(meeting));
             return RUEDA_ERR_TIMEOUT;
         }
         rueda_sleep_ns(pause);
@@ -83,7 +85,7 @@ static rueda_status prove_to_host(const struct rueda_meeting *meeting, int fd,
         rueda_text_set(error,
                        "job \"%s\" is held by another user, and there is no "
                        "key; set RUEDA_KEY_FILE on all ranks",
-                       meeting->job);
+                       rueda_meeting_title(meeting));
         return RUEDA_ERR_AUTH;
     }
     rueda_meet_about_write(about, meeting->rank, meeting->size);
@@ -94,7 +96,8 @@ static rueda_status prove_to_host(const struct rueda_meeting *meeting, int fd,
         if (status != RUEDA_IN_PROGRESS)
             break;
         if (rueda_clock_ns() >= meeting->deadline_ns) {
-            rueda_text_set(error, "rank 0 did not answer in time");
+            rueda_text_set(error, "rank %d did not answer in time",
+                           rueda_meeting_rank(meeting, 0));
             status = RUEDA_ERR_TIMEOUT;
             break;
         }
@@ -102,23 +105,30 @@ static rueda_status prove_to_host(const struct rueda_meeting *meeting, int fd,
         status = RUEDA_OK;
     }
     if (status < 0)
-        rueda_text_set(error, "rank 0 and rank %d do not agree: %s",
-                       meeting->rank, rueda_handshake_error(&shake));
+        rueda_text_set(error, "rank %d and rank %d do not agree: %s",
+                       rueda_meeting_rank(meeting, 0),
+                       rueda_meeting_rank(meeting, meeting->rank),
+                       rueda_handshake_error(&shake));
     rueda_handshake_fini(&shake);
     return status;
 }
 
 /* Words for a failure on the socket after the handshake. */
-static rueda_status lost_host(rueda_status status, struct rueda_text *error)
+static rueda_status lost_host(const struct rueda_meeting *meeting,
+                              rueda_status status, struct rueda_text *error)
 {
+    int host = rueda_meeting_rank(meeting, 0);
+
     if (status == RUEDA_ERR_TIMEOUT)
-        rueda_text_set(error, "rank 0 did not let us start in time; other "
-                              "ranks are missing or slow");
+        rueda_text_set(error,
+                       "rank %d did not let us start in time; other ranks are "
+                       "missing or slow",
+                       host);
     else if (status == RUEDA_ERR_INVALID)
         rueda_text_set(error, "not all descriptors of the other ranks could "
                               "be taken; raise `ulimit -n`");
     else
-        rueda_text_set(error, "rank 0 went away while the job started");
+        rueda_text_set(error, "rank %d went away while the job started", host);
     return status == RUEDA_ERR_INVALID ? RUEDA_ERR_LIMIT : status;
 }
 
@@ -141,7 +151,7 @@ static rueda_status enter_as_guest(const struct rueda_meeting *meeting, int fd,
     if (status != RUEDA_OK) {
         for (int i = 0; i < count; i++)
             rueda_fd_close(fds[i]);
-        return lost_host(status, error);
+        return lost_host(meeting, status, error);
     }
     status = rueda_segment_look(meeting->rank, size, fds[count - 1], &segment,
                                 error);
@@ -159,7 +169,7 @@ static rueda_status enter_as_guest(const struct rueda_meeting *meeting, int fd,
             status = rueda_meet_recv_kind(fd, RUEDA_MEET_GO,
                                           meeting->deadline_ns, error);
         if (status != RUEDA_OK)
-            status = lost_host(status, error);
+            status = lost_host(meeting, status, error);
     }
     if (status != RUEDA_OK) {
         rueda_segment_close(segment);
@@ -197,7 +207,7 @@ static rueda_status be_guest(const struct rueda_meeting *meeting,
     if (status == RUEDA_OK)
         status = enter_as_guest(meeting, fd, fds, out, error);
     else
-        lost_host(status, error);
+        lost_host(meeting, status, error);
 
 out_close:
     rueda_fd_close(fd);

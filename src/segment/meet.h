@@ -22,9 +22,11 @@
 struct rueda_segment;
 
 struct rueda_meeting {
-    int rank;
+    int rank; /* among those who meet; the first one holds the door */
     int size;
-    const char *job;
+    const char *job;   /* names the socket */
+    const char *title; /* of the job, for people; NULL: the same */
+    const int *ranks;  /* of all who meet, in the job; NULL: the same */
     const struct rueda_key *key; /* present or not */
     int64_t deadline_ns;
     int inherited; /* rank 0's memfd, or -1: it makes one */
@@ -35,6 +37,19 @@ struct rueda_meeting {
                             struct rueda_text *error);
     void *arg;
 };
+
+/* The rank in the job of somebody who meets, for words. */
+static inline int rueda_meeting_rank(const struct rueda_meeting *meeting,
+                                     int who)
+{
+    return meeting->ranks != NULL ? meeting->ranks[who] : who;
+}
+
+static inline const char *
+rueda_meeting_title(const struct rueda_meeting *meeting)
+{
+    return meeting->title != NULL ? meeting->title : meeting->job;
+}
 
 rueda_status rueda_segment_meet(const struct rueda_meeting *meeting,
                                 struct rueda_segment **out,

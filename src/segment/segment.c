@@ -494,6 +494,8 @@ static void look(struct rueda_segment *segment, int64_t timeout_ns)
     for (int i = 0; i < found; i++) {
         int member = (int)numbers[i];
 
+        if (member >= segment->size)
+            continue; /* somebody else's descriptor: it is enough to be awake */
         if (member == segment->me) {
             rueda_doorbell_clear(segment->doorbells[member]);
         } else {
@@ -507,6 +509,11 @@ void rueda_segment_wait(struct rueda_segment *segment, int64_t timeout_ns)
 {
     look(segment, timeout_ns);
     rueda_segment_disarm(segment);
+}
+
+rueda_status rueda_segment_watch_fd(struct rueda_segment *segment, int fd)
+{
+    return rueda_poller_add_edges(segment->poller, fd, (uint32_t)segment->size);
 }
 
 void rueda_segment_watch(struct rueda_segment *segment)

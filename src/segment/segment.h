@@ -27,6 +27,7 @@
 
 #include <stdatomic.h>
 
+#include "auth/key.h"
 #include "base/config.h"
 #include "base/text.h"
 #include "os/machine.h"
@@ -55,13 +56,15 @@ struct rueda_member {
     struct rueda_text failure; /* why it failed, in its own words */
     struct rueda_cpus cpus;    /* that it may run on */
     uint64_t pairs_offset;     /* of its channels with members after it */
+    uint16_t port; /* where it listens, if messages take TCP in this host */
 };
 
 /* What the first member decides for all, before the others can look. */
 struct rueda_agreement {
     uint64_t slab_offset; /* of the slab of all members */
     uint64_t cell_bytes;
-    uint32_t transport; /* rueda_transport_choice */
+    uint32_t transport;   /* rueda_transport_choice */
+    struct rueda_key key; /* for TCP in this host */
     char algo[RUEDA_PATH_BYTES];
 };
 
@@ -142,6 +145,9 @@ void rueda_segment_notify_all(struct rueda_segment *segment);
 void rueda_segment_arm(struct rueda_segment *segment);
 void rueda_segment_disarm(struct rueda_segment *segment);
 void rueda_segment_wait(struct rueda_segment *segment, int64_t timeout_ns);
+
+/* Be woken also by what happens at this descriptor, until it is closed. */
+rueda_status rueda_segment_watch_fd(struct rueda_segment *segment, int fd);
 
 /* Has this member died, failed or left? Reads memory only; deaths are learned
  * in rueda_segment_wait() and rueda_segment_watch(). */

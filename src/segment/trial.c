@@ -11,8 +11,8 @@ void rueda_trial_begin(struct rueda_trial *trial, uint64_t block, size_t bytes)
 
     if (trial->pair != block / RUEDA_TRIAL_EVERY) {
         trial->pair = block / RUEDA_TRIAL_EVERY;
-        trial->bytes[RUEDA_STORE] = 0;
-        trial->bytes[RUEDA_STREAM] = 0;
+        trial->bytes[RUEDA_WAY_STORE] = 0;
+        trial->bytes[RUEDA_WAY_STREAM] = 0;
     }
     trial->spent[way] = 0;
     trial->bytes[way] = bytes;
@@ -36,12 +36,12 @@ static bool is_fair(size_t a, size_t b)
 
 void rueda_trial_end(struct rueda_trial *trial, uint64_t block)
 {
-    if (rueda_trial_way(trial, block) != RUEDA_STREAM ||
-        !is_fair(trial->bytes[RUEDA_STORE], trial->bytes[RUEDA_STREAM]))
+    if (rueda_trial_way(trial, block) != RUEDA_WAY_STREAM ||
+        !is_fair(trial->bytes[RUEDA_WAY_STORE], trial->bytes[RUEDA_WAY_STREAM]))
         return;
-    if (cost(trial, RUEDA_STREAM) < cost(trial, RUEDA_STORE))
+    if (cost(trial, RUEDA_WAY_STREAM) < cost(trial, RUEDA_WAY_STORE))
         trial->score += trial->score < MOST_SCORE;
     else
         trial->score -= trial->score > -MOST_SCORE;
-    trial->bytes[RUEDA_STORE] = 0; /* counted */
+    trial->bytes[RUEDA_WAY_STORE] = 0; /* counted */
 }

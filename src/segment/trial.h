@@ -25,8 +25,8 @@
 #define RUEDA_TRIAL_EVERY 128
 
 typedef enum rueda_way {
-    RUEDA_STORE,
-    RUEDA_STREAM,
+    RUEDA_WAY_STORE,
+    RUEDA_WAY_STREAM,
 } rueda_way;
 
 struct rueda_trial {
@@ -40,7 +40,7 @@ struct rueda_trial {
 /* Is this block one to be timed? */
 static inline bool rueda_trial_is_on(uint64_t block)
 {
-    return block % RUEDA_TRIAL_EVERY <= RUEDA_STREAM;
+    return block % RUEDA_TRIAL_EVERY <= RUEDA_WAY_STREAM;
 }
 
 /* How to write this block. */
@@ -49,7 +49,7 @@ static inline rueda_way rueda_trial_way(const struct rueda_trial *trial,
 {
     if (rueda_trial_is_on(block))
         return (rueda_way)(block % RUEDA_TRIAL_EVERY);
-    return trial->score > 0 ? RUEDA_STREAM : RUEDA_STORE;
+    return trial->score > 0 ? RUEDA_WAY_STREAM : RUEDA_WAY_STORE;
 }
 
 /* A trial block of so many bytes begins; then time was spent on it; then it is

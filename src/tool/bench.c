@@ -323,7 +323,9 @@ int rueda_bench_main(int argc, char **argv)
         fprintf(stderr, "rueda: %s\n", bench.words.chars);
         return EXIT_FAILURE;
     }
-    if (seat.launcher != RUEDA_LAUNCHER_NONE)
+    /* The shell of srun --pty or mpirun -np 1 is a job of one, in which there
+     * is nothing to measure. */
+    if (seat.size > 1)
         return rueda_launched_main(&bench);
     bench.replies = calloc((size_t)bench.np, sizeof(*bench.replies));
     if (bench.replies == NULL || !rueda_probe_open(&bench.probe)) {

@@ -185,6 +185,36 @@ static void failed_starts_leak_nothing(void **state)
     assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
 }
 
+/* Nothing holds the ranks together between two lives. */
+static int many_empty_lives(struct party *me)
+{
+    const int lives = PARTY_IS_SLOW ? 20 : 300;
+
+    for (int i = 0; i < lives; i++) {
+        struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
+
+        args.rank = me->rank;
+        args.size = me->size;
+        args.job = me->job;
+        args.timeout_ms = 10000;
+        if (party_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init") !=
+            0)
+            return 1;
+        rueda_shutdown(me->ctx);
+        me->ctx = NULL;
+    }
+    return 0;
+}
+
+static void lives_without_any_operation_follow_each_other(void **state)
+{
+    struct processes processes;
+
+    (void)state;
+    processes_start(&processes, 3, processes_by_self, many_empty_lives, NULL);
+    assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
+}
+
 /* ---- By the store ---------------------------------------------------- */
 
 static void a_thousand_lives_by_the_store_leak_nothing(void **state)
@@ -218,6 +248,33 @@ static void ranks_that_met_at_a_store_share_memory(void **state)
 
     (void)state;
     processes_start(&processes, 4, processes_join, check_numbers, NULL);
+    assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
+}
+
+/* A limit that is short, and long enough. */
+static int come_in_a_hurry(struct party *me)
+{
+    struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
+    char words[1024] = "";
+
+    args.rank = me->rank;
+    args.size = me->size;
+    args.timeout_ms = PARTY_IS_SLOW ? 2000 : 450;
+    args.error = words;
+    args.error_bytes = sizeof(words);
+    if (rueda_init(&args, &me->ctx) != RUEDA_OK)
+        return party_says(me, "said \"%.300s\"", words);
+    rueda_shutdown(me->ctx);
+    me->ctx = NULL;
+    return 0;
+}
+
+static void a_short_limit_is_enough_where_all_come(void **state)
+{
+    struct processes processes;
+
+    (void)state;
+    processes_start(&processes, 2, processes_by_self, come_in_a_hurry, NULL);
     assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
 }
 
@@ -278,6 +335,11 @@ int main(void)
         BY_STORE(a_thousand_lives_by_the_store_leak_nothing),
         {"failed_starts_leak_nothing [store]", failed_starts_leak_nothing,
          store_set, store_unset, NULL},
+        cmocka_unit_test(lives_without_any_operation_follow_each_other),
+        {"lives_without_any_operation_follow_each_other [store]",
+         lives_without_any_operation_follow_each_other, store_set, store_unset,
+         NULL},
+        BY_STORE(a_short_limit_is_enough_where_all_come),
         BY_STORE(ranks_that_met_at_a_store_share_memory),
         BY_STORE(a_missing_rank_is_named_by_all_at_the_store),
         cmocka_unit_test(to_shut_down_twice_does_no_harm),

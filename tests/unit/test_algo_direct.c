@@ -160,8 +160,8 @@ static void long_operations_are_tried_and_all_count_alike(void **state)
     assert_int_equal(trial_of(pair, 0)->blocks, trial_of(pair, 1)->blocks);
     for (int rank = 0; rank < RANKS; rank++) {
         assert_int_not_equal(trial_of(pair, rank)->score, 0);
-        assert_true(trial_of(pair, rank)->spent[RUEDA_STORE] > 0);
-        assert_true(trial_of(pair, rank)->spent[RUEDA_STREAM] > 0);
+        assert_true(trial_of(pair, rank)->spent[RUEDA_WAY_STORE] > 0);
+        assert_true(trial_of(pair, rank)->spent[RUEDA_WAY_STREAM] > 0);
     }
 }
 

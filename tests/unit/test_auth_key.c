@@ -3,6 +3,7 @@
  * The job's key and its file. Each test has a folder of its own under /tmp.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -241,6 +243,126 @@ static void a_missing_file_is_named(void **state)
     check_refused(*state, RUEDA_ERR_IO, strerror(ENOENT));
 }
 
+/* ---- A key that a launcher left open ------------------------------------ */
+
+/* A memfd with this text, its position at the end of it. */
+static int memfd_with(const char *text)
+{
+    int fd = memfd_create("key", MFD_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    return fd;
+}
+
+/* Reading fails with this status and these words, and writes no key. */
+static void check_fd_refused(int fd, rueda_status status, const char *words)
+{
+    struct rueda_key key = {.present = false};
+    struct rueda_text why = {{0}};
+    char name[32];
+
+    snprintf(name, sizeof(name), "%d", fd);
+    assert_int_equal(rueda_key_read_fd(fd, &why, &key), status);
+    assert_non_null(strstr(why.chars, words));
+    assert_non_null(strstr(why.chars, name));
+    assert_non_null(strstr(why.chars, "RUEDA_KEY_FD"));
+    assert_false(key.present);
+}
+
+static void a_memfd_can_be_read_again_and_again(void **state)
+{
+    int fd = memfd_with(DIGITS "1\n");
+    struct rueda_text why = {{0}};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct rueda_key key = {.present = false};
+
+        assert_int_equal(rueda_key_read_fd(fd, &why, &key), RUEDA_OK);
+        assert_true(key.present);
+        assert_int_equal(key.bytes[1], 0x11);
+        assert_int_equal(key.bytes[31], 1);
+    }
+    assert_true(rueda_text_is_empty(&why));
+    assert_int_equal(lseek(fd, 0, SEEK_CUR), 65);
+    close(fd);
+}
+
+static void an_open_file_is_as_good_as_a_memfd(void **state)
+{
+    struct folder *folder = *state;
+    int fd;
+
+    write_text(folder, DIGITS "1");
+    fd = open(folder->path, O_RDONLY);
+    assert_int_equal(rueda_key_read_fd(fd, &folder->why, &folder->key),
+                     RUEDA_OK);
+    assert_int_equal(folder->key.bytes[16], 0xff);
+    close(fd);
+}
+
+static void an_open_file_that_others_can_open_is_refused(void **state)
+{
+    struct folder *folder = *state;
+    int fd;
+
+    write_text(folder, DIGITS "1\n");
+    fd = open(folder->path, O_RDONLY);
+    assert_int_equal(chmod(folder->path, 0604), 0);
+    check_fd_refused(fd, RUEDA_ERR_AUTH, "mode 0604");
+
+    /* Without a name nobody can. */
+    assert_int_equal(unlink(folder->path), 0);
+    assert_int_equal(rueda_key_read_fd(fd, &folder->why, &folder->key),
+                     RUEDA_OK);
+    close(fd);
+}
+
+static void a_descriptor_that_holds_no_key_is_refused(void **state)
+{
+    static const char *const texts[] = {"", DIGITS "\n", DIGITS "1\n\n",
+                                        DIGITS "g\n", ZEROS "\n"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        int fd = memfd_with(texts[i]);
+
+        check_fd_refused(fd, RUEDA_ERR_INVALID, "64 hexadecimal digits");
+        close(fd);
+    }
+}
+
+static void
+a_descriptor_that_is_no_file_is_refused_without_waiting(void **state)
+{
+    int ends[2];
+    int folder = open("/tmp", O_RDONLY);
+    int null = open("/dev/null", O_RDONLY);
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    check_fd_refused(ends[0], RUEDA_ERR_AUTH, "neither a file nor a memfd");
+    check_fd_refused(folder, RUEDA_ERR_AUTH, "neither a file nor a memfd");
+    check_fd_refused(null, RUEDA_ERR_AUTH, "neither a file nor a memfd");
+    close(ends[0]);
+    close(ends[1]);
+    close(folder);
+    close(null);
+}
+
+static void a_descriptor_that_cannot_be_read_is_named(void **state)
+{
+    struct folder *folder = *state;
+    int fd;
+
+    check_fd_refused(7777, RUEDA_ERR_IO, strerror(EBADF));
+    write_text(folder, DIGITS "1\n");
+    fd = open(folder->path, O_WRONLY);
+    check_fd_refused(fd, RUEDA_ERR_IO, "open for reading");
+    close(fd);
+}
+
 static void a_wiped_key_is_zero(void **state)
 {
     struct rueda_key key;
@@ -274,6 +396,13 @@ int main(void)
         FOLDER(a_link_is_not_followed),
         FOLDER(a_fifo_is_refused_without_waiting),
         FOLDER(a_missing_file_is_named),
+        cmocka_unit_test(a_memfd_can_be_read_again_and_again),
+        FOLDER(an_open_file_is_as_good_as_a_memfd),
+        FOLDER(an_open_file_that_others_can_open_is_refused),
+        cmocka_unit_test(a_descriptor_that_holds_no_key_is_refused),
+        cmocka_unit_test(
+            a_descriptor_that_is_no_file_is_refused_without_waiting),
+        FOLDER(a_descriptor_that_cannot_be_read_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

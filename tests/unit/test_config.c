@@ -76,6 +76,7 @@ static void without_variables_every_setting_has_its_default(void **state)
     assert_int_equal(config.size, -1);
     assert_string_equal(config.job, "rueda");
     assert_string_equal(config.key_file, "");
+    assert_int_equal(config.key_fd, -1);
     assert_int_equal(config.start_timeout_ms, 30000);
     assert_int_equal(config.log_level, RUEDA_LOG_WARN);
     assert_int_equal(config.transport, RUEDA_TRANSPORT_AUTO);
@@ -121,6 +122,16 @@ static void ranks_are_whole_numbers_from_0(void **state)
     assert_int_equal(good("RUEDA_SIZE", "2147483647").size, 2147483647);
     check_refused("RUEDA_RANK", bad);
     check_refused("RUEDA_SIZE", bad);
+}
+
+static void descriptors_are_whole_numbers_from_0(void **state)
+{
+    static const char *const bad[] = {"-1", "stdin", "3 ", "+3", NULL};
+
+    (void)state;
+    assert_int_equal(good("RUEDA_KEY_FD", "0").key_fd, 0);
+    assert_int_equal(good("RUEDA_KEY_FD", "17").key_fd, 17);
+    check_refused("RUEDA_KEY_FD", bad);
 }
 
 static void durations_are_seconds_or_say_their_unit(void **state)
@@ -173,7 +184,7 @@ static void log_levels_go_by_their_names(void **state)
 
 static void transports_go_by_their_names(void **state)
 {
-    static const char *const bad[] = {"tcp", "Auto", NULL};
+    static const char *const bad[] = {"udp", "Auto", NULL};
 
     (void)state;
     assert_int_equal(good("RUEDA_TRANSPORT", "auto").transport,
@@ -182,6 +193,8 @@ static void transports_go_by_their_names(void **state)
                      RUEDA_TRANSPORT_SHM);
     assert_int_equal(good("RUEDA_TRANSPORT", "loop").transport,
                      RUEDA_TRANSPORT_LOOP);
+    assert_int_equal(good("RUEDA_TRANSPORT", "tcp").transport,
+                     RUEDA_TRANSPORT_TCP);
     check_refused("RUEDA_TRANSPORT", bad);
 }
 
@@ -299,6 +312,7 @@ int main(void)
         CLEARED(every_setting_has_a_name_and_help),
         CLEARED(an_empty_variable_counts_as_unset),
         CLEARED(ranks_are_whole_numbers_from_0),
+        CLEARED(descriptors_are_whole_numbers_from_0),
         CLEARED(durations_are_seconds_or_say_their_unit),
         CLEARED(no_time_is_too_long),
         CLEARED(log_levels_go_by_their_names),

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include "unit/fake_pmi.h"
+#include "unit/freed.h"
 
 /* How every conversation begins, and what all ranks say at its end. */
 #define GREETING                                                               \
@@ -72,12 +73,15 @@ static void rank_0_hands_out_its_card(void **state)
     assert_string_equal(card, "card");
 }
 
-static void another_rank_gets_it(void **state)
+static void another_rank_gets_it_and_leaves_no_copy(void **state)
 {
     char card[] = "....";
 
+    watch_for("63617264");
     assert_int_equal(meet(*state, getting, 3, card, 4), RUEDA_OK);
     assert_string_equal(card, "card");
+    assert_int_equal(freed_seen, 0);
+    watch_for(NULL);
 }
 
 static void answers_may_come_byte_by_byte(void **state)
@@ -301,7 +305,8 @@ static void ranks_that_do_not_come_are_blamed(void **state)
 
     fake->time_ms = 50;
     assert_int_equal(meet(fake, script, 2, card, 4), RUEDA_ERR_TIMEOUT);
-    assert_said(fake, "not all ranks came");
+    assert_said(fake, "rank 2 waited for all 4 ranks, and not all ranks came");
+    assert_said(fake, "did every rank call rueda_init()?");
     assert_string_equal(card, "mine");
 }
 
@@ -377,7 +382,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FAKE(rank_0_hands_out_its_card),
-        FAKE(another_rank_gets_it),
+        FAKE(another_rank_gets_it_and_leaves_no_copy),
         FAKE(answers_may_come_byte_by_byte),
         FAKE(where_values_are_short_a_card_goes_in_parts),
         FAKE(a_large_card_fits_short_lines),

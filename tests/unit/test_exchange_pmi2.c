@@ -253,7 +253,7 @@ static void ranks_that_do_not_come_are_blamed(void **state)
 
     fake->time_ms = 50;
     assert_int_equal(meet(fake, script, 1, card, 4), RUEDA_ERR_TIMEOUT);
-    assert_said(fake, "not all ranks came");
+    assert_said(fake, "rank 1 waited for all 4 ranks, and not all ranks came");
     assert_true(rueda_clock_ns() - start >= 50 * MS);
 }
 

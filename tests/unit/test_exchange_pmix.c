@@ -4,7 +4,7 @@
 #include "job/exchange.h"
 #include "os/clock.h"
 #include "os/library.h"
-#include "unit/unit.h"
+#include "unit/freed.h"
 
 #define MS ((int64_t)1000000)
 
@@ -82,7 +82,7 @@ static void rank_0_hands_out_its_card(void **state)
     assert_int_equal(open_sessions(), 0);
 }
 
-static void another_rank_gets_it(void **state)
+static void another_rank_gets_it_and_leaves_no_copy(void **state)
 {
     static const char *const ways[] = {"", "at once"};
     struct rueda_text error;
@@ -91,8 +91,11 @@ static void another_rank_gets_it(void **state)
     for (size_t i = 0; i < 2; i++) {
         char card[] = "....";
 
+        watch_for("card");
         assert_int_equal(meet(ways[i], 1, 20000, card, &error), RUEDA_OK);
         assert_string_equal(card, "card");
+        assert_int_equal(freed_seen, 0);
+        watch_for(NULL);
         assert_int_equal(open_sessions(), 0);
     }
 }
@@ -135,6 +138,7 @@ static void without_other_ranks_we_leave_in_time_and_good_order(void **state)
 
     (void)state;
     assert_int_equal(meet("late", 1, 100, card, &error), RUEDA_ERR_TIMEOUT);
+    assert_non_null(strstr(error.chars, "rank 1 waited for all 4 ranks"));
     assert_non_null(strstr(error.chars, "not all ranks came"));
     assert_true(rueda_clock_ns() - start >= 80 * MS);
     assert_int_equal(open_sessions(), 0);
@@ -175,7 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_library_of_an_unknown_version_is_refused),
         cmocka_unit_test(rank_0_hands_out_its_card),
-        cmocka_unit_test(another_rank_gets_it),
+        cmocka_unit_test(another_rank_gets_it_and_leaves_no_copy),
         cmocka_unit_test(failures_are_told_and_leave_the_card_alone),
         cmocka_unit_test(without_other_ranks_we_leave_in_time_and_good_order),
         cmocka_unit_test(a_job_of_one_and_no_launcher_need_no_library),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store over real sockets: a keeper and its clients in one process. */
+#include <pthread.h>
 #include <sys/socket.h>
 
 #include "auth/shake.h"
@@ -25,6 +26,8 @@ struct place {
     int address_count;
     struct rueda_keeper *keeper;
     struct rueda_text error;
+    int deaf; /* a listener that is no store */
+    int deaf_fd;
     int events;
     char last_key[64];
     int descriptors;
@@ -295,6 +298,85 @@ static void a_lost_store_is_an_error_that_says_where_it_was(void **state)
     rueda_client_close(client);
 }
 
+static void a_store_that_was_started_anew_is_noticed(void **state)
+{
+    struct place *place = *state;
+    struct rueda_client *client = client_for(place, 1);
+    struct rueda_store_reply reply;
+
+    assert_int_equal(ask(client, RUEDA_STORE_SET, "mine", "x", &reply),
+                     RUEDA_OK);
+    rueda_keeper_close(place->keeper);
+    place->keeper = NULL;
+    assert_int_equal(open_keeper(place), RUEDA_OK);
+    assert_int_equal(ask(client, RUEDA_STORE_GET, "mine", "", &reply),
+                     RUEDA_ERR_CLOSED);
+    assert_int_equal(ask(client, RUEDA_STORE_GET, "mine", "", &reply),
+                     RUEDA_OK);
+    assert_int_equal(reply.revision, 0);
+    rueda_client_close(client);
+}
+
+/* A store that takes a session and then reads nothing more. */
+static void *be_deaf(void *arg)
+{
+    struct place *place = arg;
+    struct rueda_store_reply reply = {.kind = RUEDA_STORE_ATTACH, .number = 1};
+    unsigned char bytes[RUEDA_STORE_START_BYTES];
+    int64_t deadline = rueda_clock_ns() + 5000 * MS;
+    struct rueda_handshake shake;
+    int fd;
+
+    rueda_fd_wait(place->deaf, false, 5000 * MS);
+    if (rueda_stream_accept(place->deaf, &fd) != RUEDA_OK)
+        return NULL;
+    rueda_handshake_init(&shake, RUEDA_ACCEPTOR, &place->key, NULL, 0);
+    while (rueda_shake_step(fd, &shake) == RUEDA_IN_PROGRESS)
+        rueda_fd_wait(fd, false, 1000 * MS);
+    rueda_handshake_fini(&shake);
+    rueda_stream_recv_all(fd, bytes,
+                          RUEDA_STORE_HEAD_BYTES + RUEDA_STORE_SESSION_BYTES,
+                          deadline);
+    rueda_stream_send_all(fd, bytes, rueda_store_reply_encode(&reply, bytes),
+                          deadline);
+    place->deaf_fd = fd;
+    return NULL;
+}
+
+/* What was sent of it must not become part of the next request. */
+static void a_request_that_is_half_sent_ends_the_connection(void **state)
+{
+    struct place *place = *state;
+    struct rueda_client_args args = args_for(place, 0);
+    struct rueda_store_reply reply;
+    struct rueda_text error = {{0}};
+    struct rueda_client *client;
+    char *value = calloc(1, RUEDA_STORE_VALUE_BYTES);
+    pthread_t thread;
+
+    assert_non_null(value);
+    args.socket = "rueda-test-deaf";
+    assert_int_equal(rueda_unix_listen(args.socket, &place->deaf), RUEDA_OK);
+    assert_int_equal(pthread_create(&thread, NULL, be_deaf, place), 0);
+    assert_int_equal(try_open(place, &args, &client), RUEDA_OK);
+    pthread_join(thread, NULL);
+    assert_int_equal(
+        rueda_client_ask(client,
+                         &(struct rueda_store_request){
+                             .kind = RUEDA_STORE_SET,
+                             .key = "k",
+                             .key_bytes = 1,
+                             .value = value,
+                             .value_bytes = RUEDA_STORE_VALUE_BYTES},
+                         rueda_clock_ns() + 100 * MS, &reply, &error),
+        RUEDA_ERR_TIMEOUT);
+    assert_int_equal(rueda_client_fd(client), -1);
+    rueda_client_close(client);
+    rueda_fd_close(place->deaf);
+    rueda_fd_close(place->deaf_fd);
+    free(value);
+}
+
 static void who_comes_before_the_store_waits_for_it(void **state)
 {
     struct place *place = *state;
@@ -314,7 +396,7 @@ static void who_comes_before_the_store_waits_for_it(void **state)
 
 /* ---- Strangers ---------------------------------------------------------- */
 
-static void a_wrong_key_is_refused_at_once(void **state)
+static void a_wrong_key_is_refused_soon(void **state)
 {
     struct place *place = *state;
     struct rueda_key other = {.present = false};
@@ -411,7 +493,7 @@ static void garbage_ends_a_connection_and_harms_nobody(void **state)
 static void silent_strangers_do_not_keep_ranks_out(void **state)
 {
     enum {
-        CROWD = 50
+        CROWD = 200
     };
     struct place *place = *state;
     struct rueda_client *client;
@@ -480,8 +562,10 @@ int main(void)
         PLACE(a_client_comes_back_and_nothing_is_done_twice),
         PLACE(a_watch_outlives_its_connection),
         PLACE(a_lost_store_is_an_error_that_says_where_it_was),
+        PLACE(a_store_that_was_started_anew_is_noticed),
+        PLACE(a_request_that_is_half_sent_ends_the_connection),
         PLACE(who_comes_before_the_store_waits_for_it),
-        PLACE(a_wrong_key_is_refused_at_once),
+        PLACE(a_wrong_key_is_refused_soon),
         PLACE(a_rank_of_another_size_is_told_so),
         PLACE(garbage_ends_a_connection_and_harms_nobody),
         PLACE(silent_strangers_do_not_keep_ranks_out),

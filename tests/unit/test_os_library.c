@@ -50,6 +50,26 @@ static void only_what_is_loaded_is_found(void **state)
     assert_null(rueda_library_find("librueda-nowhere.so.9"));
 }
 
+static void a_library_can_be_known_by_symbol_or_by_file(void **state)
+{
+    void *library;
+
+    (void)state;
+    assert_true(rueda_library_has_symbol("abs"));
+    assert_false(rueda_library_has_symbol("fake_pmix_sessions"));
+    assert_true(rueda_library_is_mapped("libc.so"));
+    assert_false(rueda_library_is_mapped("ibc.so"));
+    assert_false(rueda_library_is_mapped("libpmix.so"));
+
+    library = rueda_library_open(FAKE_PMIX_PREFIX "/lib/libpmix.so.2");
+    assert_non_null(library);
+    assert_true(rueda_library_is_mapped("libpmix.so"));
+    assert_false(
+        rueda_library_has_symbol("fake_pmix_sessions")); /* not for others */
+    rueda_library_close(library);
+    assert_false(rueda_library_is_mapped("libpmix.so"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -57,6 +77,7 @@ int main(void)
         cmocka_unit_test(a_function_that_is_not_there_leaves_the_pointer),
         cmocka_unit_test(a_library_that_is_not_there_has_a_reason),
         cmocka_unit_test(only_what_is_loaded_is_found),
+        cmocka_unit_test(a_library_can_be_known_by_symbol_or_by_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/prctl.h>
+
 #include "os/process.h"
 #include "unit/unit.h"
 
@@ -99,9 +101,36 @@ static void a_process_knows_who_and_where_it_is(void **state)
         assert_string_equal(small, "?");
 }
 
+/* In a child, and then in a grandchild: is arg's process found above us? */
+static int finds_ancestor(void *arg)
+{
+    return rueda_process_ancestor("a) R 1 (") == *(int *)arg ? 7 : 8;
+}
+
+static int finds_grandparent(void *arg)
+{
+    prctl(PR_SET_NAME, "between");
+    return in_child(finds_ancestor, arg);
+}
+
+static void an_ancestor_is_found_by_the_beginning_of_its_name(void **state)
+{
+    int me = getpid();
+
+    (void)state;
+    skip_where_forks_are_not_followed();
+    assert_int_equal(rueda_process_parent(), getppid());
+    assert_int_equal(rueda_process_ancestor("a) R 1 ("), 0);
+    prctl(PR_SET_NAME, "a) R 1 (b) c");
+    assert_int_equal(rueda_process_ancestor("a) R 1 ("), 0); /* not oneself */
+    assert_int_equal(in_child(finds_ancestor, &me), 7);
+    assert_int_equal(in_child(finds_grandparent, &me), 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_ancestor_is_found_by_the_beginning_of_its_name),
         cmocka_unit_test(a_hook_runs_in_the_child_only),
         cmocka_unit_test(a_hook_that_was_removed_does_not_run),
         cmocka_unit_test(a_child_has_hooks_of_its_own),

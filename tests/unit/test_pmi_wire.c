@@ -100,24 +100,6 @@ static void a_value_that_does_not_fit_is_none(void **state)
     assert_string_equal(value_in(false, "key=123", "key", out, 4), "123");
 }
 
-static void numbers_are_digits_and_nothing_else(void **state)
-{
-    static const char *const none[] = {"",   " 1", "1 ",         "-1",
-                                       "+1", "0x", "2147483648", "1e3"};
-    int number = -7;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
-        assert_false(rueda_pmi_parse_number(none[i], &number));
-    assert_int_equal(number, -7);
-    assert_true(rueda_pmi_parse_number("0", &number));
-    assert_int_equal(number, 0);
-    assert_true(rueda_pmi_parse_number("2147483647", &number));
-    assert_int_equal(number, 2147483647);
-    assert_true(rueda_pmi_parse_number("000012", &number));
-    assert_int_equal(number, 12);
-}
-
 static void every_byte_survives_as_digits(void **state)
 {
     unsigned char bytes[256];
@@ -264,7 +246,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_value_is_found_by_its_whole_key),
         cmocka_unit_test(a_value_that_does_not_fit_is_none),
-        cmocka_unit_test(numbers_are_digits_and_nothing_else),
         cmocka_unit_test(every_byte_survives_as_digits),
         cmocka_unit_test(digits_that_are_not_ours_are_refused),
         ENDS(a_line_goes_out_and_a_line_comes_in),

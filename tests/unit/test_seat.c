@@ -38,6 +38,7 @@ static struct rueda_seat_query query_of(environment table)
     rueda_seat_query_init(&query);
     query.environment = look;
     query.arg = (void *)table;
+    query.has_mpi = false;
     return query;
 }
 

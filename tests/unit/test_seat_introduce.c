@@ -32,6 +32,8 @@ static struct rueda_seat_query query_of(environment table)
     rueda_seat_query_init(&query);
     query.environment = look;
     query.arg = (void *)table;
+    query.has_mpi = false;
+    query.parent = 4711;
     return query;
 }
 
@@ -96,7 +98,7 @@ static void every_launcher_has_its_way(void **state)
         {RUEDA_INTRODUCE_SOCKET,
          "openmpi-8",
          {MPI, "OMPI_COMM_WORLD_LOCAL_SIZE=6", "OMPI_MCA_orte_ess_jobid=8"}},
-        {RUEDA_INTRODUCE_PMI1, "hydra", {PMI, "PMI_FD=6"}},
+        {RUEDA_INTRODUCE_PMI1, "hydra-4711", {PMI, "PMI_FD=6"}},
         {RUEDA_INTRODUCE_PMIX,
          "slurm-77.2",
          {STEP, "SLURM_JOB_ID=77", "PMIX_NAMESPACE=s", "PMI_FD=3"}},
@@ -219,6 +221,99 @@ static void ranks_of_several_hosts_need_a_place_to_meet(void **state)
     }
 }
 
+static void beside_mpi_ranks_of_one_host_meet_at_a_socket(void **state)
+{
+    static const struct {
+        const char *job;
+        environment table;
+    } cases[] = {
+        {"openmpi-7",
+         {MPI, "OMPI_COMM_WORLD_LOCAL_SIZE=6", "PMIX_RANK=3",
+          "PMIX_NAMESPACE=9", "OMPI_MCA_ess_base_jobid=7"}},
+        {"openmpi-prterun-node-12@1",
+         {MPI, "OMPI_COMM_WORLD_LOCAL_SIZE=6", "PMIX_RANK=3",
+          "PMIX_NAMESPACE=prterun-node-12@1"}},
+        {"hydra-4711", {PMI, "PMI_FD=6", "MPI_LOCALNRANKS=7"}},
+        {"mine", {PMI, "PMI_FD=6", "MPI_LOCALNRANKS=7", "RUEDA_JOB=mine"}},
+        {"slurm-77.2",
+         {STEP, "SLURM_JOB_ID=77", "PMI_FD=3", "SLURM_STEP_NUM_NODES=1"}},
+        {"slurm-77.2",
+         {STEP, "SLURM_JOB_ID=77", "PMIX_NAMESPACE=s", "SLURM_NODEID=0",
+          "SLURM_STEP_TASKS_PER_NODE=8"}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rueda_seat_query query = query_of(cases[i].table);
+        struct rueda_seat seat;
+
+        query.has_mpi = true;
+        seat = found(&query);
+        assert_int_equal(seat.introduction, RUEDA_INTRODUCE_SOCKET);
+        assert_string_equal(seat.job, cases[i].job);
+        assert_non_null(strstr(seat.why.chars, "an MPI library is loaded"));
+        query.has_mpi = false;
+        seat = found(&query);
+        assert_int_not_equal(seat.introduction, RUEDA_INTRODUCE_SOCKET);
+        assert_null(strstr(seat.why.chars, "MPI library"));
+    }
+}
+
+static void beside_mpi_ranks_of_several_hosts_need_a_store(void **state)
+{
+    static environment tables[] = {
+        {MPI, "OMPI_COMM_WORLD_LOCAL_SIZE=3", "PMIX_RANK=3"},
+        {MPI, "PMIX_RANK=3"}, /* not said to be on one */
+        {PMI, "PMI_FD=6", "MPI_LOCALNRANKS=6"},
+        {STEP, "SLURM_JOB_ID=77", "PMI_FD=3", "SLURM_STEP_NUM_NODES=2"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        struct rueda_seat_query query = query_of(tables[i]);
+
+        query.has_mpi = true;
+        refused(&query, RUEDA_ERR_INVALID,
+                "set RUEDA_STORE=host:port and RUEDA_KEY_FILE for all ranks");
+        refused(&query, RUEDA_ERR_INVALID, "an MPI library is loaded");
+        query.store = "a:1";
+        assert_int_equal(found(&query).introduction, RUEDA_INTRODUCE_STORE);
+        query.has_exchange = true;
+        assert_int_equal(found(&query).introduction, RUEDA_INTRODUCE_CALLER);
+    }
+}
+
+/* Who uses no exchange of the launcher's has nothing to leave to MPI. */
+static void other_launchers_do_not_care_about_mpi(void **state)
+{
+    static environment tables[] = {
+        {RUEDA},
+        {TORCH, "LOCAL_WORLD_SIZE=5"},
+        {STEP, "SLURM_JOB_ID=1", "SLURM_STEP_NUM_NODES=2",
+         "SLURM_STEP_NODELIST=n[1-2]"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        struct rueda_seat_query query = query_of(tables[i]);
+        rueda_introduction without = found(&query).introduction;
+
+        query.has_mpi = true;
+        assert_int_equal(found(&query).introduction, without);
+        assert_null(strstr(found(&query).why.chars, "MPI library"));
+    }
+}
+
+static void this_process_has_a_parent_and_no_mpi(void **state)
+{
+    struct rueda_seat_query query;
+
+    (void)state;
+    rueda_seat_query_init(&query);
+    assert_false(query.has_mpi);
+    assert_true(query.parent > 0);
+}
+
 static void a_store_is_a_host_and_a_port(void **state)
 {
     static const char *const bad[] = {"node",   "node:",   ":1",
@@ -274,6 +369,10 @@ int main(void)
         cmocka_unit_test(ports_of_slurm_are_below_those_of_linux),
         cmocka_unit_test(who_has_another_way_takes_it),
         cmocka_unit_test(ranks_of_several_hosts_need_a_place_to_meet),
+        cmocka_unit_test(beside_mpi_ranks_of_one_host_meet_at_a_socket),
+        cmocka_unit_test(beside_mpi_ranks_of_several_hosts_need_a_store),
+        cmocka_unit_test(other_launchers_do_not_care_about_mpi),
+        cmocka_unit_test(this_process_has_a_parent_and_no_mpi),
         cmocka_unit_test(a_store_is_a_host_and_a_port),
         cmocka_unit_test(a_name_that_is_too_long_is_refused_or_stays_apart),
     };

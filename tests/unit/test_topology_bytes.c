@@ -320,6 +320,11 @@ static void a_record_that_cannot_be_is_refused(void **state)
     assert_int_equal(unpack_record(bytes, len + 1, &out), RUEDA_ERR_INVALID);
     bytes[RUEDA_HOST_ID_BYTES] = 2; /* local rank 2 of 2 */
     assert_int_equal(unpack_record(bytes, len, &out), RUEDA_ERR_INVALID);
+    memset(bytes + RUEDA_HOST_ID_BYTES + 4, 0xff, 4); /* of an unknown size */
+    assert_int_equal(unpack_record(bytes, len, &record), RUEDA_OK);
+    bytes[RUEDA_HOST_ID_BYTES] = 0;
+    bytes[RUEDA_HOST_ID_BYTES + 2] = 1; /* local rank 65536: out of any job */
+    assert_int_equal(unpack_record(bytes, len, &out), RUEDA_ERR_INVALID);
     bytes[RUEDA_HOST_ID_BYTES + 3] = 0x80; /* a negative one */
     assert_int_equal(unpack_record(bytes, len, &out), RUEDA_ERR_INVALID);
     assert_int_equal(out.local_rank, 0x77777777);

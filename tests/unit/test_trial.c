@@ -28,7 +28,7 @@ static void try_one(struct rueda_trial *trial, uint64_t block, size_t bytes,
 /* A pair of trials, won by one way. */
 static void vote(struct rueda_trial *trial, unsigned n, rueda_way winner)
 {
-    const bool is_stream = winner == RUEDA_STREAM;
+    const bool is_stream = winner == RUEDA_WAY_STREAM;
 
     try_one(trial, pair_at(n), BYTES, is_stream ? SLOW : FAST);
     try_one(trial, pair_at(n) + 1, BYTES, is_stream ? FAST : SLOW);
@@ -71,9 +71,10 @@ static void trials_are_one_of_each_way_whatever_the_score(void **state)
         const struct rueda_trial trial = {.score = score};
 
         for (unsigned n = 0; n < 4; n++) {
-            assert_int_equal(rueda_trial_way(&trial, pair_at(n)), RUEDA_STORE);
+            assert_int_equal(rueda_trial_way(&trial, pair_at(n)),
+                             RUEDA_WAY_STORE);
             assert_int_equal(rueda_trial_way(&trial, pair_at(n) + 1),
-                             RUEDA_STREAM);
+                             RUEDA_WAY_STREAM);
         }
     }
 }
@@ -84,7 +85,7 @@ static void before_any_trial_blocks_are_stored(void **state)
 
     (void)state;
     for (uint64_t i = 2; i < RUEDA_TRIAL_EVERY; i++)
-        assert_int_equal(rueda_trial_way(&trial, i), RUEDA_STORE);
+        assert_int_equal(rueda_trial_way(&trial, i), RUEDA_WAY_STORE);
 }
 
 static void the_faster_way_is_taken_after_its_first_win(void **state)
@@ -92,13 +93,13 @@ static void the_faster_way_is_taken_after_its_first_win(void **state)
     struct rueda_trial trial = {0};
 
     (void)state;
-    vote(&trial, 0, RUEDA_STREAM);
+    vote(&trial, 0, RUEDA_WAY_STREAM);
     for (uint64_t i = 2; i < RUEDA_TRIAL_EVERY; i++)
-        assert_int_equal(rueda_trial_way(&trial, i), RUEDA_STREAM);
+        assert_int_equal(rueda_trial_way(&trial, i), RUEDA_WAY_STREAM);
 
     trial = (struct rueda_trial){0};
-    vote(&trial, 0, RUEDA_STORE);
-    assert_int_equal(way_between(&trial), RUEDA_STORE);
+    vote(&trial, 0, RUEDA_WAY_STORE);
+    assert_int_equal(way_between(&trial), RUEDA_WAY_STORE);
 }
 
 static void a_settled_score_is_turned_by_votes_the_other_way(void **state)
@@ -107,11 +108,11 @@ static void a_settled_score_is_turned_by_votes_the_other_way(void **state)
     unsigned votes;
 
     (void)state;
-    settle(&trial, RUEDA_STREAM, 10);
-    votes = votes_to_flip(&trial, RUEDA_STORE);
+    settle(&trial, RUEDA_WAY_STREAM, 10);
+    votes = votes_to_flip(&trial, RUEDA_WAY_STORE);
     assert_in_range(votes, 2, 4);
-    settle(&trial, RUEDA_STORE, 10);
-    votes = votes_to_flip(&trial, RUEDA_STREAM);
+    settle(&trial, RUEDA_WAY_STORE, 10);
+    votes = votes_to_flip(&trial, RUEDA_WAY_STREAM);
     assert_in_range(votes, 2, 4);
 }
 
@@ -121,21 +122,21 @@ static void one_interrupted_trial_does_not_turn_a_settled_score(void **state)
     struct rueda_trial trial = {0};
 
     (void)state;
-    settle(&trial, RUEDA_STREAM, 10);
+    settle(&trial, RUEDA_WAY_STREAM, 10);
     try_one(&trial, pair_at(10), BYTES, SLOW);
     try_one(&trial, pair_at(10) + 1, BYTES, interrupted);
-    assert_int_equal(way_between(&trial), RUEDA_STREAM);
+    assert_int_equal(way_between(&trial), RUEDA_WAY_STREAM);
 
-    settle(&trial, RUEDA_STORE, 10);
+    settle(&trial, RUEDA_WAY_STORE, 10);
     try_one(&trial, pair_at(10), BYTES, interrupted);
     try_one(&trial, pair_at(10) + 1, BYTES, SLOW);
-    assert_int_equal(way_between(&trial), RUEDA_STORE);
+    assert_int_equal(way_between(&trial), RUEDA_WAY_STORE);
 }
 
 /* However long a way has won, it takes no longer to turn. */
 static void the_score_saturates(void **state)
 {
-    static const rueda_way ways[] = {RUEDA_STORE, RUEDA_STREAM};
+    static const rueda_way ways[] = {RUEDA_WAY_STORE, RUEDA_WAY_STREAM};
 
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -159,12 +160,12 @@ static void blocks_of_very_unequal_lengths_do_not_count(void **state)
     try_one(&trial, 1, BYTES / 4, FAST);
     assert_int_equal(trial.score, 0);
 
-    settle(&trial, RUEDA_STREAM, 10);
+    settle(&trial, RUEDA_WAY_STREAM, 10);
     for (unsigned n = 10; n < 20; n++) {
         try_one(&trial, pair_at(n), BYTES / 4, FAST);
         try_one(&trial, pair_at(n) + 1, BYTES, SLOW);
     }
-    assert_int_equal(way_between(&trial), RUEDA_STREAM);
+    assert_int_equal(way_between(&trial), RUEDA_WAY_STREAM);
 }
 
 /* The end of an operation is often shorter, and takes less time for that. */
@@ -198,7 +199,7 @@ static void a_pair_counts_once(void **state)
     int score;
 
     (void)state;
-    vote(&trial, 0, RUEDA_STREAM);
+    vote(&trial, 0, RUEDA_WAY_STREAM);
     score = trial.score;
     rueda_trial_end(&trial, 1);
     assert_int_equal(trial.score, score);
@@ -240,7 +241,7 @@ static void the_time_of_all_steps_counts_together(void **state)
     assert_int_equal(trial.score, 0);
     rueda_trial_spend(&trial, 1, streamed[2]);
     rueda_trial_end(&trial, 1);
-    assert_int_equal(way_between(&trial), RUEDA_STREAM);
+    assert_int_equal(way_between(&trial), RUEDA_WAY_STREAM);
 }
 
 /* What an earlier pair took is forgotten when the next begins. */
@@ -251,8 +252,8 @@ static void every_pair_begins_at_nothing(void **state)
     (void)state;
     try_one(&trial, 0, BYTES, SLOW);
     try_one(&trial, 1, BYTES, (int64_t)1000 * SLOW);
-    settle(&trial, RUEDA_STREAM, 10);
-    assert_int_equal(way_between(&trial), RUEDA_STREAM);
+    settle(&trial, RUEDA_WAY_STREAM, 10);
+    assert_int_equal(way_between(&trial), RUEDA_WAY_STREAM);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job/store/client.h"
 
-#include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +10,7 @@
 #include "job/store/wire.h"
 #include "os/clock.h"
 #include "os/event.h"
+#include "os/process.h"
 #include "os/random.h"
 #include "os/stream.h"
 #include "os/unix_socket.h"
@@ -19,11 +20,15 @@
 #define FIRST_PAUSE_NS ((int64_t)200000)
 #define MOST_PAUSE_NS  ((int64_t)50000000)
 
-/* For one way, if the system does not say sooner that it leads nowhere. */
+/* For one way, if it is not known sooner that it leads nowhere. */
 #define WAY_NS ((int64_t)3000000000)
 
-/* For a store that was there: as long as it keeps our session. */
-#define LOST_NS ((int64_t)RUEDA_STORE_DEFAULT_GRACE_MS * 1000000)
+/* For a store that was there. */
+#define LOST_NS ((int64_t)3000000000)
+
+/* A store that closes just now, because the job before this one has started,
+ * looks like one that refuses us: it is asked again for so long. */
+#define DOUBT_NS ((int64_t)1000000000)
 
 /* The store allows as many. */
 struct watch {
@@ -37,7 +42,10 @@ struct rueda_client {
     struct rueda_client_args args;
     struct rueda_key key;
     unsigned char session[RUEDA_STORE_SESSION_BYTES];
+    bool is_attached;  /* the store knows the session */
+    bool is_forgotten; /* it did, and does not any more */
     int fd;
+    struct rueda_fork_hook fork_hook;
     uint64_t number; /* of the last request */
     struct rueda_inbox inbox;
     size_t wanted;   /* bytes of the frame that is coming */
@@ -215,6 +223,10 @@ static rueda_status attach(struct rueda_client *client, int64_t deadline_ns,
                        (const char *)reply.value);
     if (status == RUEDA_OK)
         status = reply.status;
+    if (status == RUEDA_OK) {
+        client->is_forgotten = client->is_attached && reply.count == 0;
+        client->is_attached = true;
+    }
     for (size_t i = 0; i < RUEDA_STORE_MOST_WATCHES && status == RUEDA_OK;
          i++) {
         const struct watch *watch = &client->watches[i];
@@ -232,34 +244,40 @@ static rueda_status attach(struct rueda_client *client, int64_t deadline_ns,
     return status;
 }
 
-/* Would another attempt be in vain? */
-static bool is_final(rueda_status status)
+/* Does the store not want us, or we not it? */
+static bool is_refusal(rueda_status status)
 {
     return status == RUEDA_ERR_AUTH || status == RUEDA_ERR_VERSION ||
            status == RUEDA_ERR_MISMATCH || status == RUEDA_ERR_NOMEM ||
            status == RUEDA_ERR_LIMIT;
 }
 
-/* Try all ways once. RUEDA_IN_PROGRESS: none leads to the store now. */
+/* Try all ways once: one of them may lead to somebody else. A refusal, with its
+ * words, if there was one and no way led to the store; RUEDA_IN_PROGRESS: none
+ * leads anywhere now. */
 static rueda_status try_ways(struct rueda_client *client, int64_t deadline_ns,
                              struct rueda_text *error)
 {
+    rueda_status worst = RUEDA_IN_PROGRESS;
+
+    error->chars[0] = '\0';
     for (int way = 0; way <= client->args.address_count; way++) {
-        rueda_status status = call_up(client, way, deadline_ns, &client->fd);
+        int64_t until = sooner(deadline_ns, rueda_clock_ns() + WAY_NS);
+        rueda_status status = call_up(client, way, until, &client->fd);
 
         if (status == RUEDA_OK)
-            status = shake_hands(client, client->fd, deadline_ns, error);
+            status = shake_hands(client, client->fd, until, error);
         else
             client->fd = -1;
         if (status == RUEDA_OK)
-            status = attach(client, deadline_ns, error);
+            status = attach(client, until, error);
         if (status == RUEDA_OK)
             return RUEDA_OK;
         hang_up(client);
-        if (is_final(status))
-            return status;
+        if (is_refusal(status))
+            worst = status;
     }
-    return RUEDA_IN_PROGRESS;
+    return worst;
 }
 
 /* Where the store was looked for. */
@@ -280,17 +298,43 @@ static rueda_status connect_by(struct rueda_client *client, int64_t deadline_ns,
                                struct rueda_text *error)
 {
     int64_t pause = FIRST_PAUSE_NS;
+    int64_t doubt_ns = INT64_MAX; /* until then a refusal is not believed */
 
     for (;;) {
         rueda_status status = try_ways(client, deadline_ns, error);
+        int64_t now = rueda_clock_ns();
 
-        if (status != RUEDA_IN_PROGRESS)
-            return status;
-        if (rueda_clock_ns() + pause >= deadline_ns)
+        if (status == RUEDA_OK)
+            return RUEDA_OK;
+        if (is_refusal(status)) {
+            doubt_ns = sooner(doubt_ns, now + DOUBT_NS);
+            if (now >= doubt_ns || now + pause >= deadline_ns)
+                return status;
+        }
+        if (now + pause >= deadline_ns)
             return RUEDA_ERR_TIMEOUT;
         rueda_sleep_ns(pause);
         pause = sooner(2 * pause, MOST_PAUSE_NS);
     }
+}
+
+static void close_in_child(struct rueda_fork_hook *hook)
+{
+    struct rueda_client *client =
+        (struct rueda_client *)((char *)hook -
+                                offsetof(struct rueda_client, fork_hook));
+
+    rueda_fd_close(client->fd);
+    client->fd = -1;
+}
+
+static void client_free(struct rueda_client *client)
+{
+    rueda_fork_hook_remove(&client->fork_hook);
+    hang_up(client);
+    rueda_inbox_fini(&client->inbox);
+    rueda_key_wipe(&client->key);
+    free(client);
 }
 
 rueda_status rueda_client_open(const struct rueda_client_args *args,
@@ -307,6 +351,8 @@ rueda_status rueda_client_open(const struct rueda_client_args *args,
     client->fd = -1;
     client->number = 1; /* that of ATTACH */
     client->wanted = RUEDA_STORE_HEAD_BYTES;
+    client->fork_hook.in_child = close_in_child;
+    rueda_fork_hook_add(&client->fork_hook);
     status = rueda_random_fill(client->session, sizeof(client->session));
     if (status == RUEDA_OK)
         status = connect_by(client, deadline_ns, error);
@@ -320,10 +366,7 @@ rueda_status rueda_client_open(const struct rueda_client_args *args,
         rueda_text_add(error, "; is rank 0 running, and can this host reach "
                               "it?");
     }
-    client->args.on_event = NULL;
-    rueda_inbox_fini(&client->inbox);
-    rueda_key_wipe(&client->key);
-    free(client);
+    client_free(client);
     return status;
 }
 
@@ -355,11 +398,13 @@ static void note_watch(struct rueda_client *client,
 static rueda_status lost(const struct rueda_client *client, rueda_status status,
                          struct rueda_text *error)
 {
-    if (is_final(status))
+    if (is_refusal(status))
         return status;
     rueda_text_set(error, "rank %d lost the store of the job ",
                    client->args.rank);
     name_ways(client, error);
+    rueda_text_add(error, "; rank 0, which keeps it, has ended or cannot be "
+                          "reached");
     return RUEDA_ERR_PEER_LOST;
 }
 
@@ -375,7 +420,11 @@ rueda_status rueda_client_ask(struct rueda_client *client,
     request->number = ++client->number;
     status = rueda_store_request_check(request);
     if (status != RUEDA_OK) {
-        rueda_text_set(error, "not a request to the store");
+        rueda_text_set(error,
+                       "rank %d asks the store for something of kind %d with a "
+                       "key of %zu and a value of %zu bytes, which cannot be",
+                       client->args.rank, (int)request->kind,
+                       request->key_bytes, request->value_bytes);
         return status;
     }
     note_watch(client, request);
@@ -385,8 +434,16 @@ rueda_status rueda_client_ask(struct rueda_client *client,
             status = connect_by(client, sooner(deadline_ns, give_up_ns), error);
         if (status != RUEDA_OK && give_up_ns != INT64_MAX)
             return lost(client, status, error);
-        if (status == RUEDA_OK)
+        if (status == RUEDA_OK && client->is_forgotten) {
+            client->is_forgotten = false;
+            rueda_text_set(error, "the store has been started anew");
+            return RUEDA_ERR_CLOSED;
+        }
+        if (status == RUEDA_OK) {
             status = send_request(client, request, deadline_ns);
+            if (status != RUEDA_OK)
+                hang_up(client); /* a part of it may be sent */
+        }
         if (status == RUEDA_OK)
             status =
                 await_reply(client, request->number, deadline_ns, out_reply);
@@ -426,10 +483,13 @@ int rueda_client_fd(const struct rueda_client *client)
     return client->fd;
 }
 
-void rueda_client_forked(struct rueda_client *client)
+rueda_status rueda_client_renew(struct rueda_client *client)
 {
-    rueda_fd_close(client->fd);
-    client->fd = -1;
+    hang_up(client);
+    client->is_attached = false;
+    client->is_forgotten = false;
+    memset(client->watches, 0, sizeof(client->watches));
+    return rueda_random_fill(client->session, sizeof(client->session));
 }
 
 /* How long to wait for the store's farewell. */
@@ -446,8 +506,5 @@ void rueda_client_close(struct rueda_client *client)
     bye.number = client->number + 1;
     if (client->fd >= 0 && send_request(client, &bye, deadline) == RUEDA_OK)
         await_reply(client, bye.number, deadline, &reply);
-    hang_up(client);
-    rueda_inbox_fini(&client->inbox);
-    rueda_key_wipe(&client->key);
-    free(client);
+    client_free(client);
 }

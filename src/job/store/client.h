@@ -45,10 +45,12 @@ rueda_status rueda_client_open(const struct rueda_client_args *args,
  * reply's status, with the reply, whose value is borrowed until the next call;
  * or, with words in error and no reply:
  *
- *      RUEDA_ERR_TIMEOUT     the deadline passed
- *      RUEDA_ERR_PEER_LOST   the store is gone, for good as it seems
- *      RUEDA_ERR_AUTH, RUEDA_ERR_VERSION
- *                            another store is in its place
+ *      RUEDA_ERR_TIMEOUT     the store did not answer by the deadline
+ *      RUEDA_ERR_PEER_LOST   it is gone, and did not come back by then, or soon
+ *      RUEDA_ERR_CLOSED      there is a new one in its place, which knows
+ *                            nothing of before; ask again if that will do
+ *      RUEDA_ERR_AUTH, RUEDA_ERR_VERSION, RUEDA_ERR_MISMATCH
+ *                            the one in its place is not of this job
  */
 rueda_status rueda_client_ask(struct rueda_client *client,
                               struct rueda_store_request *request,
@@ -65,8 +67,9 @@ rueda_status rueda_client_poll(struct rueda_client *client,
  * again, and -1 while there is none. */
 int rueda_client_fd(const struct rueda_client *client);
 
-/* In the child of a fork: close the descriptor and touch nothing else. */
-void rueda_client_forked(struct rueda_client *client);
+/* Leave this store without a word and begin a new session with the next call,
+ * at the one that is there then. RUEDA_ERR_IO: no random numbers. */
+rueda_status rueda_client_renew(struct rueda_client *client);
 
 /* End the session in good order, if the store can be reached, and free. NULL
  * is allowed. */

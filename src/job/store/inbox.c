@@ -7,6 +7,7 @@
 #include "os/stream.h"
 
 #define LEAST_ROOM 4096
+#define KEPT_ROOM  65536 /* what is more is given back when it is empty */
 
 rueda_status rueda_inbox_fill(struct rueda_inbox *inbox, int fd, size_t wanted)
 {
@@ -34,6 +35,8 @@ void rueda_inbox_drop(struct rueda_inbox *inbox, size_t count)
     inbox->len -= count;
     if (inbox->len > 0)
         memmove(inbox->bytes, inbox->bytes + count, inbox->len);
+    else if (inbox->room > KEPT_ROOM)
+        rueda_inbox_fini(inbox);
 }
 
 void rueda_inbox_fini(struct rueda_inbox *inbox)

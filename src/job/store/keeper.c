@@ -32,8 +32,15 @@
 
 #define HANDSHAKE_NS ((int64_t)5000000000)
 
-/* Strangers who may be at the door beside all ranks. */
+/* Strangers who may be at the door at a time, the ranks among them who have not
+ * proven themselves yet. Who comes then takes the place of the oldest. */
 #define STRANGERS 64
+
+/* A rank that is away for longer has ended. */
+#define GRACE_MS 2000
+
+/* How long to leave callers alone when there is no descriptor for them. */
+#define REST_NS ((int64_t)100000000)
 
 /* Numbers of the poller: guests from 0, then these. */
 #define STOP_EVENT     UINT32_MAX
@@ -42,7 +49,6 @@
 struct guest {
     int fd; /* -1: a free place */
     uint64_t connection;
-    bool is_local; /* over the Unix socket */
     bool is_proven;
     bool is_lost; /* to be closed at the end of the turn */
     bool wants_write;
@@ -63,6 +69,7 @@ struct rueda_keeper {
     int listeners[RUEDA_KEEPER_MOST_ADDRESSES + 1]; /* the last: Unix */
     struct rueda_address addresses[RUEDA_KEEPER_MOST_ADDRESSES];
     int address_count;
+    int64_t rest_ns;      /* until then nobody is let in; 0: they are */
     struct guest *guests; /* [guest_count] */
     size_t guest_count;
     uint64_t connections; /* so far */
@@ -133,13 +140,35 @@ static bool is_welcome(const struct rueda_keeper *keeper, int fd, bool is_local)
             user == rueda_process_user());
 }
 
+/* A place for another stranger, an old one's if there are many. */
+static struct guest *make_room(struct rueda_keeper *keeper)
+{
+    struct guest *oldest = NULL;
+    struct guest *vacant = NULL;
+    int strangers = 0;
+
+    for (size_t i = 0; i < keeper->guest_count; i++) {
+        struct guest *guest = &keeper->guests[i];
+
+        if (guest->fd < 0) {
+            vacant = guest;
+        } else if (!guest->is_proven) {
+            strangers++;
+            if (oldest == NULL || guest->deadline_ns < oldest->deadline_ns)
+                oldest = guest;
+        }
+    }
+    if (strangers < STRANGERS && vacant != NULL)
+        return vacant;
+    if (oldest != NULL)
+        dismiss(keeper, oldest);
+    return oldest;
+}
+
 static void admit(struct rueda_keeper *keeper, int fd, bool is_local)
 {
-    struct guest *guest = NULL;
+    struct guest *guest = make_room(keeper);
 
-    for (size_t i = 0; i < keeper->guest_count && guest == NULL; i++)
-        if (keeper->guests[i].fd < 0)
-            guest = &keeper->guests[i];
     if (guest == NULL || !is_welcome(keeper, fd, is_local) ||
         rueda_poller_add(keeper->poller, fd, place_of(keeper, guest)) !=
             RUEDA_OK) {
@@ -154,7 +183,6 @@ static void admit(struct rueda_keeper *keeper, int fd, bool is_local)
         .fd = fd,
         .connection = keeper->connections++ * keeper->guest_count +
                       place_of(keeper, guest),
-        .is_local = is_local,
         .deadline_ns = rueda_clock_ns() + HANDSHAKE_NS,
         .wanted = RUEDA_STORE_HEAD_BYTES,
     };
@@ -250,12 +278,34 @@ static void hear(struct rueda_keeper *keeper, struct guest *guest)
 
 /* ---- The thread --------------------------------------------------------- */
 
+/* Listen to the door, or do not for a while. */
+static void watch_door(struct rueda_keeper *keeper, bool is_open)
+{
+    for (uint32_t i = 0; i <= UNIX_LISTENER; i++) {
+        if (keeper->listeners[i] < 0)
+            continue;
+        if (is_open)
+            rueda_poller_add(keeper->poller, keeper->listeners[i],
+                             LISTENER_EVENT + i);
+        else
+            rueda_poller_remove(keeper->poller, keeper->listeners[i]);
+    }
+    keeper->rest_ns = is_open ? 0 : rueda_clock_ns() + REST_NS;
+}
+
 static void answer_door(struct rueda_keeper *keeper, int which)
 {
+    rueda_status status;
     int fd;
 
-    while (rueda_stream_accept(keeper->listeners[which], &fd) == RUEDA_OK)
+    while ((status = rueda_stream_accept(keeper->listeners[which], &fd)) ==
+           RUEDA_OK)
         admit(keeper, fd, which == UNIX_LISTENER);
+    if (status < 0 && keeper->rest_ns == 0) {
+        log_warn("the store cannot take another connection: %s",
+                 strerror(errno));
+        watch_door(keeper, false);
+    }
 }
 
 static void serve(struct rueda_keeper *keeper, uint32_t number)
@@ -278,12 +328,16 @@ static void serve(struct rueda_keeper *keeper, uint32_t number)
 }
 
 /* Send what there is to be sent, close who is lost or too slow. Returns when
- * the next handshake is overdue. */
+ * there is something to do again. */
 static int64_t tidy(struct rueda_keeper *keeper)
 {
     int64_t now = rueda_clock_ns();
     int64_t next = INT64_MAX;
 
+    if (keeper->rest_ns != 0 && now >= keeper->rest_ns)
+        watch_door(keeper, true);
+    if (keeper->rest_ns != 0)
+        next = keeper->rest_ns;
     for (size_t i = 0; i < keeper->guest_count; i++) {
         struct guest *guest = &keeper->guests[i];
 
@@ -342,8 +396,10 @@ static rueda_status listen_tcp(struct rueda_keeper *keeper,
         if (errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT)
             continue;
         rueda_address_text(&args->addresses[i], text, sizeof(text));
-        rueda_text_set(error, "the store cannot listen at %s: %s", text,
-                       strerror(errno));
+        rueda_text_set(error,
+                       "the store cannot listen at %s: %s; is another job "
+                       "there? Then choose another port",
+                       text, strerror(errno));
         return RUEDA_ERR_IO;
     }
     if (keeper->address_count > 0 || args->address_count == 0)
@@ -411,7 +467,8 @@ static void keeper_free(struct rueda_keeper *keeper)
 static struct rueda_keeper *keeper_new(const struct rueda_keeper_args *args)
 {
     struct rueda_keeper *keeper = calloc(1, sizeof(*keeper));
-    struct rueda_store_options options = {.emit = emit, .arg = keeper};
+    struct rueda_store_options options = {
+        .emit = emit, .arg = keeper, .grace_ms = GRACE_MS};
 
     if (keeper == NULL)
         return NULL;

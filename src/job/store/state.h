@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of the store, shared by store*.c and by nobody else.
+ * The inside of the store, shared by store.c, keys.c, session.c and ops.c, and
+ * by nobody else.
  *
  *      session 1---* wait    *---1 node     a node is a key that is there
  *              1---* watch                  (its revision is not 0), or that
  *              1---* lease   1---* node     somebody waits for, or both
  *
- * The files, each on top of those before: store_table and store_timers know
- * nothing of the store; store_keys changes nodes and tells those who listen;
- * store_session has beginnings and ends; store_ops has one function for each
- * kind of request; store.c lets the world in.
+ * The files, each on top of those before: table.c and timers.c know nothing of
+ * the store; keys.c changes nodes and tells those who listen; session.c has
+ * beginnings and ends; ops.c has one function for each kind of request; store.c
+ * lets the world in.
  */
 #ifndef RUEDA_JOB_STORE_STATE_H
 #define RUEDA_JOB_STORE_STATE_H
@@ -110,7 +111,7 @@ struct rueda_store {
     struct rueda_store_list watches; /* in the order of their coming */
 };
 
-/* ---- store_keys.c ------------------------------------------------------- */
+/* ---- keys.c ------------------------------------------------------------- */
 
 void rueda_store_send(struct rueda_store *store, uint64_t connection,
                       const struct rueda_store_reply *reply);
@@ -157,7 +158,7 @@ void rueda_store_catch_up(struct rueda_store *store,
 void rueda_store_wait_free(struct rueda_store *store,
                            struct rueda_store_wait *wait);
 
-/* ---- store_session.c ---------------------------------------------------- */
+/* ---- session.c ---------------------------------------------------------- */
 
 /* The session of a connection, or NULL. */
 struct rueda_store_session *
@@ -184,7 +185,7 @@ void rueda_store_watch_free(struct rueda_store *store,
 void rueda_store_lease_end(struct rueda_store *store,
                            struct rueda_store_lease *lease);
 
-/* ---- store_ops.c -------------------------------------------------------- */
+/* ---- ops.c -------------------------------------------------------------- */
 
 struct rueda_store_call {
     struct rueda_store *store;

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job/network.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void rueda_network_write(const struct rueda_address *addresses, int count,
+                         char *out, size_t bytes)
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (int i = 0; i < count; i++) {
+        char text[RUEDA_ADDRESS_TEXT];
+        int len;
+
+        rueda_address_text(&addresses[i], text, sizeof(text));
+        len =
+            snprintf(out + used, bytes - used, "%s%s", i > 0 ? " " : "", text);
+        if (len < 0 || used + (size_t)len >= bytes) {
+            out[used] = '\0';
+            return;
+        }
+        used += (size_t)len;
+    }
+}
+
+int rueda_network_read(const char *text, struct rueda_address *out, int room)
+{
+    char copy[RUEDA_NETWORK_TEXT];
+    char *rest = copy;
+    char *one;
+    int count = 0;
+
+    snprintf(copy, sizeof(copy), "%s", text);
+    while (count < room && (one = strtok_r(rest, " ", &rest)) != NULL) {
+        struct rueda_text ignored = {{0}};
+
+        count += rueda_address_find(one, &out[count], 1, &ignored);
+    }
+    return count;
+}
+
+/* ---- Other hosts -------------------------------------------------------- */
+
+rueda_status rueda_network_open(const struct rueda_config *config, int rank,
+                                int size, const struct rueda_key *key,
+                                struct rueda_tcp_hub **out,
+                                char text[RUEDA_NETWORK_TEXT],
+                                struct rueda_text *error)
+{
+    struct rueda_address addresses[RUEDA_TCP_MOST_ADDRESSES];
+    struct rueda_tcp_args args = {.rank = rank,
+                                  .size = size,
+                                  .key = key,
+                                  .addresses = addresses,
+                                  .streams = config->tcp_streams};
+    const struct rueda_address *bound;
+    rueda_status status;
+    int count;
+
+    args.address_count =
+        rueda_address_own(config->network, addresses, RUEDA_TCP_MOST_ADDRESSES);
+    if (args.address_count == 0 && config->network[0] != '\0') {
+        rueda_text_set(error,
+                       "RUEDA_NETWORK is \"%s\", and rank %d has no address "
+                       "there",
+                       config->network, rank);
+        return RUEDA_ERR_INVALID;
+    }
+    status = rueda_tcp_hub_open(&args, out, error);
+    if (status != RUEDA_OK)
+        return status;
+    bound = rueda_tcp_hub_addresses(*out, &count);
+    rueda_network_write(bound, count, text, RUEDA_NETWORK_TEXT);
+    return RUEDA_OK;
+}
+
+rueda_status rueda_network_locate(struct rueda_tcp_hub *hub, int size,
+                                  const char *texts, size_t bytes)
+{
+    const char *end = texts + bytes;
+
+    for (int rank = 0; rank < size; rank++) {
+        struct rueda_address addresses[RUEDA_TCP_MOST_ADDRESSES];
+        size_t len = strnlen(texts, (size_t)(end - texts));
+        rueda_status status;
+
+        if (texts + len >= end || len >= RUEDA_NETWORK_TEXT)
+            return RUEDA_ERR_INVALID;
+        status = rueda_tcp_hub_locate(
+            hub, rank, addresses,
+            rueda_network_read(texts, addresses, RUEDA_TCP_MOST_ADDRESSES));
+        if (status != RUEDA_OK)
+            return status;
+        texts += len + 1;
+    }
+    return RUEDA_OK;
+}
+
+/* ---- This host ---------------------------------------------------------- */
+
+static void loopback(struct rueda_address *out, int port)
+{
+    struct rueda_text ignored = {{0}};
+
+    rueda_address_find("127.0.0.1:0", out, 1, &ignored);
+    rueda_address_set_port(out, port);
+}
+
+rueda_status rueda_network_open_local(const struct rueda_config *config,
+                                      struct rueda_segment *segment,
+                                      struct rueda_tcp_hub **out,
+                                      struct rueda_text *error)
+{
+    struct rueda_address address;
+    const struct rueda_tcp_args args = {.rank = segment->me,
+                                        .size = segment->size,
+                                        .key = &segment->agreement->key,
+                                        .addresses = &address,
+                                        .address_count = 1,
+                                        .streams = config->tcp_streams};
+    const struct rueda_address *bound;
+    rueda_status status;
+    int count;
+
+    loopback(&address, 0);
+    status = rueda_tcp_hub_open(&args, out, error);
+    if (status != RUEDA_OK)
+        return status;
+    bound = rueda_tcp_hub_addresses(*out, &count);
+    segment->members[segment->me].port = (uint16_t)rueda_address_port(bound);
+    return RUEDA_OK;
+}
+
+rueda_status rueda_network_locate_local(struct rueda_tcp_hub *hub,
+                                        const struct rueda_segment *segment)
+{
+    rueda_status status = RUEDA_OK;
+
+    for (int i = 0; i < segment->size && status == RUEDA_OK; i++) {
+        struct rueda_address address;
+
+        loopback(&address, segment->members[i].port);
+        status = rueda_tcp_hub_locate(hub, i, &address, 1);
+    }
+    return status;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How this rank is reached by TCP, and how it reaches others. */
+#ifndef RUEDA_JOB_NETWORK_H
+#define RUEDA_JOB_NETWORK_H
+
+#include <rueda/rueda.h>
+
+#include "auth/key.h"
+#include "base/config.h"
+#include "base/text.h"
+#include "segment/segment.h"
+#include "transport/tcp/tcp.h"
+
+/* What a rank tells others: its addresses, separated by blanks. */
+#define RUEDA_NETWORK_TEXT 512
+
+/* Addresses as text; those that do not fit are left out. */
+void rueda_network_write(const struct rueda_address *addresses, int count,
+                         char *out, size_t bytes);
+
+/* The reverse; returns how many. All are numbers, so nobody is asked. */
+int rueda_network_read(const char *text, struct rueda_address *out, int room);
+
+/* Listen for other hosts, at the addresses that RUEDA_NETWORK allows. Writes
+ * them to text. */
+rueda_status rueda_network_open(const struct rueda_config *config, int rank,
+                                int size, const struct rueda_key *key,
+                                struct rueda_tcp_hub **out,
+                                char text[RUEDA_NETWORK_TEXT],
+                                struct rueda_text *error);
+
+/* Listen for ranks of this host only, and note the port in my line. */
+rueda_status rueda_network_open_local(const struct rueda_config *config,
+                                      struct rueda_segment *segment,
+                                      struct rueda_tcp_hub **out,
+                                      struct rueda_text *error);
+
+/* All members have noted theirs. */
+rueda_status rueda_network_locate_local(struct rueda_tcp_hub *hub,
+                                        const struct rueda_segment *segment);
+
+/* texts: what all ranks told, one after another, each with its end. Ranks that
+ * told nothing cannot be reached. RUEDA_ERR_INVALID, RUEDA_ERR_NOMEM. */
+rueda_status rueda_network_locate(struct rueda_tcp_hub *hub, int size,
+                                  const char *texts, size_t bytes);
+
+#endif /* RUEDA_JOB_NETWORK_H */
