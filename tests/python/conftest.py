@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Callable
 
 import pytest
+from hosts import make_hosts  # noqa: F401 -- a fixture
 from slurm import slurm  # noqa: F401 -- a fixture
 
 
@@ -34,3 +36,11 @@ def need_tool() -> Callable[[str], str]:
         return path
 
     return find
+
+
+@pytest.fixture
+def key_file(need_tool: Callable[[str], str], tmp_path: Path) -> str:
+    """A new key, in a file as ranks want it."""
+    path = tmp_path / "key"
+    subprocess.run([need_tool("rueda"), "key", str(path)], check=True, timeout=60)
+    return str(path)

@@ -461,6 +461,20 @@ def test_ranks_of_another_launcher_measure_together(need_tool, tmp_path: Path) -
     assert output[1][0] == ""
 
 
+SHELL_OF_SRUN = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"}
+SHELL_OF_MPIRUN = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}
+
+
+@pytest.mark.parametrize("shell", [SHELL_OF_SRUN, SHELL_OF_MPIRUN], ids=["srun", "mpirun"])
+def test_in_a_shell_that_is_a_job_of_one_it_starts_ranks_itself(
+    rueda, shell: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.json"
+    done = rueda("bench", "--np", "2", *SHORT, "--json", str(file), **shell)
+    assert done.returncode == 0, done.stderr
+    assert [row["ranks"] for row in json.loads(file.read_text())] == [2, 2, 2]
+
+
 # ---- Tune -------------------------------------------------------------------
 
 

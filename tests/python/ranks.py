@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that a test starts itself, each with a command and an environment."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+
+Done = subprocess.CompletedProcess[str]
+
+# What launchers leave behind; a rank that a test starts is to see only its own.
+_LAUNCHERS = re.compile(
+    r"(RUEDA|HOROVOD|TORCHELASTIC|OMPI|PMI|PMIX|HYD\w*|SLURM|GROUP|LOCAL|ROLE|MASTER)_"
+    r"|(RANK|WORLD_SIZE|TF_CONFIG)$"
+)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Ours without any launcher's, and with these variables."""
+    mine = {name: value for name, value in os.environ.items() if not _LAUNCHERS.match(name)}
+    # torch complains if there is no numpy, torchrun if nobody says the number.
+    return {**mine, "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1", **more}
+
+
+def free_port() -> int:
+    """A port that nobody has, below those that connections are given."""
+    while True:
+        port = random.randrange(10000, 20000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
+def run_all(
+    commands: Sequence[Sequence[str]],
+    environments: Sequence[dict[str, str]],
+    timeout_s: float,
+) -> list[Done]:
+    """Start all at once and wait for all; what is late is killed, and the test fails."""
+    started = [
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=one
+        )
+        for command, one in zip(commands, environments)
+    ]
+    deadline = time.monotonic() + timeout_s
+    done: list[Done] = []
+    try:
+        for process in started:
+            left = max(deadline - time.monotonic(), 0.1)
+            out, err = process.communicate(timeout=left)
+            done.append(Done(process.args, process.returncode, out, err))
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    return done

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks of several hosts find each other, know who is where, and add up."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from hosts import Hosts
+from ranks import Done, environment, run_all
+
+LIMIT_S = 60
+PORT = 4000
+HELLO = Path(__file__).resolve().parents[2] / "examples" / "python" / "hello.py"
+
+# Joins the job and says what it knows.
+WHERE = r"""
+import ctypes, json, os, rueda, sys, time
+library, ctx, x = ctypes.CDLL(rueda.get_library()), ctypes.c_void_p(), ctypes.c_float(1)
+library.rueda_is_homogeneous.restype = ctypes.c_bool
+if library.rueda_init(None, ctypes.byref(ctx)) != 0:
+    sys.exit(1)
+names = "rank size local_rank local_size cross_rank cross_size is_homogeneous".split()
+report = {name: getattr(library, "rueda_" + name)(ctx) for name in names}
+one = ctypes.c_size_t(1)
+report["allreduce"] = library.rueda_allreduce(ctx, ctypes.byref(x), ctypes.byref(x), one, 7, 0)
+report["sum"] = x.value
+big = (ctypes.c_float * 300_001)(*([report["rank"] + 1] * 300_001))
+status = library.rueda_allreduce(ctx, big, big, ctypes.c_size_t(len(big)), 7, 0)
+total = report["size"] * (report["size"] + 1) / 2
+report["is_right"] = status == 0 and all(number == total for number in big)
+sys.stdout.write(json.dumps(report) + "\n")  # in one piece
+time.sleep(float(os.environ.get("STAY_S", "0.5")))
+library.rueda_shutdown(ctx)
+"""
+
+MakeHosts = Callable[[int], Hosts]
+
+
+def start(hosts: Hosts, layout: list[int], **more: str) -> list[Done]:
+    """Rank i on host layout[i]; -1: it does not come."""
+    come = [rank for rank, host in enumerate(layout) if host >= 0]
+    return run_all(
+        [hosts.command(layout[rank], sys.executable, "-c", WHERE) for rank in come],
+        [
+            environment(RUEDA_RANK=str(rank), RUEDA_SIZE=str(len(layout)), **more)
+            for rank in come
+        ],
+        LIMIT_S,
+    )  # fmt: skip
+
+
+def reports(done: list[Done]) -> list[dict[str, Any]]:
+    assert [one.returncode for one in done] == [0] * len(done), "".join(one.stderr for one in done)
+    said = [json.loads(one.stdout) for one in done]
+    for one in said:
+        assert (one["allreduce"], one["sum"]) == (0, one["size"])
+        assert one["is_right"]
+    return said
+
+
+def places(said: list[dict[str, Any]]) -> list[tuple[int, ...]]:
+    """Local rank and size, cross rank and size."""
+    return [
+        tuple(one[f"{part}_{what}"] for part in ("local", "cross") for what in ("rank", "size"))
+        for one in said
+    ]
+
+
+@pytest.mark.parametrize("family", ["ipv4", "ipv6"])
+def test_two_hosts_of_two_ranks(make_hosts: MakeHosts, key_file: str, family: str) -> None:
+    hosts = make_hosts(2)
+    address = hosts.ipv4(0) if family == "ipv4" else f"[{hosts.ipv6(0)}]"
+    started = time.monotonic()
+    done = start(hosts, [0, 0, 1, 1], RUEDA_STORE=f"{address}:{PORT}", RUEDA_KEY_FILE=key_file)
+    assert time.monotonic() - started < 5
+    said = reports(done)
+    assert [(one["rank"], one["size"]) for one in said] == [(rank, 4) for rank in range(4)]
+    assert places(said) == [(0, 2, 0, 2), (1, 2, 0, 2), (0, 2, 1, 2), (1, 2, 1, 2)]
+    assert all(one["is_homogeneous"] for one in said)
+
+
+def test_hosts_with_unlike_numbers_of_ranks(make_hosts: MakeHosts, key_file: str) -> None:
+    hosts = make_hosts(3)
+    store = f"{hosts.ipv4(1)}:{PORT}"
+    said = reports(start(hosts, [1, 0, 1, 2, 1, 2], RUEDA_STORE=store, RUEDA_KEY_FILE=key_file))
+    assert places(said) == [
+        (0, 3, 0, 3),
+        (0, 1, 1, 3),
+        (1, 3, 0, 2),
+        (0, 2, 2, 3),
+        (2, 3, 0, 1),
+        (1, 2, 1, 2),
+    ]
+    assert not any(one["is_homogeneous"] for one in said)
+
+
+# Passes bytes on between a port of this host and an address, slowly.
+RELAY = """
+import socket, sys, threading, time
+
+def copy(source, target):
+    while data := source.recv(65536):
+        time.sleep(0.1)
+        target.sendall(data)
+    target.shutdown(socket.SHUT_WR)
+
+def call():
+    while True:
+        try:
+            return socket.create_connection((sys.argv[2], int(sys.argv[3])))
+        except OSError:
+            time.sleep(0.02)  # rank 0 is not there yet
+
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print("up", flush=True)
+near, far = listener.accept()[0], call()
+threading.Thread(target=copy, args=(far, near)).start()
+copy(near, far)
+"""
+
+
+def test_rank_0_may_leave_at_once(make_hosts: MakeHosts, key_file: str) -> None:
+    """It holds the store, which the others need for a little longer."""
+    hosts = make_hosts(2)
+    words = (sys.executable, "-c", RELAY, str(PORT), hosts.ipv4(0), str(PORT))
+    common = environment(
+        RUEDA_SIZE="2", RUEDA_KEY_FILE=key_file, RUEDA_START_TIMEOUT="4s", STAY_S="0"
+    )
+    with subprocess.Popen(
+        hosts.command(1, *words), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as relay:
+        try:
+            assert relay.stdout is not None
+            assert relay.stdout.readline() == b"up\n"
+            done = run_all(
+                [hosts.command(host, sys.executable, "-c", WHERE) for host in range(2)],
+                [
+                    {**common, "RUEDA_RANK": "0", "RUEDA_STORE": f"{hosts.ipv4(0)}:{PORT}"},
+                    {**common, "RUEDA_RANK": "1", "RUEDA_STORE": f"127.0.0.1:{PORT}"},
+                ],
+                LIMIT_S,
+            )
+        finally:
+            relay.kill()
+    assert [one["rank"] for one in reports(done)] == [0, 1]
+
+
+def test_one_host_with_a_store_works_as_ever(make_hosts: MakeHosts, key_file: str) -> None:
+    hosts = make_hosts(1)
+    said = reports(
+        start(hosts, [0, 0], RUEDA_STORE=f"{hosts.ipv4(0)}:{PORT}", RUEDA_KEY_FILE=key_file)
+    )
+    assert places(said) == [(0, 2, 0, 1), (1, 2, 0, 1)]
+    assert [one["allreduce"] for one in said] == [0, 0]
+
+
+def test_a_step_of_slurm_knows_its_store(make_hosts: MakeHosts, key_file: str) -> None:
+    """The port is 20000 + (31 * 7 + 2) % 12000."""
+    hosts = make_hosts(2)
+    done = run_all(
+        [hosts.command(host, sys.executable, "-c", WHERE) for host in range(2)],
+        [
+            environment(
+                SLURM_PROCID=str(host),
+                SLURM_STEP_NUM_TASKS="2",
+                SLURM_STEP_NUM_NODES="2",
+                SLURM_STEP_TASKS_PER_NODE="1(x2)",
+                SLURM_NODEID=str(host),
+                SLURM_LOCALID="0",
+                SLURM_JOB_ID="7",
+                SLURM_STEP_ID="2",
+                SLURM_STEP_NODELIST=f"{hosts.ipv4(0)},{hosts.ipv4(1)}",
+                RUEDA_KEY_FILE=key_file,
+                RUEDA_LOG_LEVEL="info",
+            )
+            for host in range(2)
+        ],
+        LIMIT_S,
+    )
+    assert places(reports(done)) == [(0, 1, 0, 2), (0, 1, 1, 2)]
+    for one in done:
+        assert f"the ranks meet at the store {hosts.ipv4(0)}:20219" in one.stderr
+
+
+@pytest.mark.parametrize("launcher", ["openmpi", "hydra"])
+def test_mpirun_needs_neither_store_nor_key(
+    make_hosts: MakeHosts,
+    need_tool,
+    tmp_path: Path,
+    launcher: str,
+) -> None:
+    hosts = make_hosts(2)
+    ssh = hosts.ssh(tmp_path)
+    if launcher == "openmpi":
+        command = [need_tool("mpirun.openmpi"), "--allow-run-as-root", "-n", "4",
+                   "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", ssh,
+                   "--host", f"{hosts.ipv4(0)}:2,{hosts.ipv4(1)}:2"]  # fmt: skip
+    else:
+        command = [need_tool("mpiexec.hydra"), "-n", "4", "-ppn", "2",
+                   "-launcher", "ssh", "-launcher-exec", ssh, "-localhost", hosts.ipv4(0),
+                   "-hosts", f"{hosts.ipv4(0)},{hosts.ipv4(1)}"]  # fmt: skip
+    (done,) = run_all(
+        [hosts.command(0, *command, sys.executable, "-c", WHERE)],
+        [environment(RUEDA_LOG_LEVEL="info")],
+        LIMIT_S,
+    )
+    assert done.returncode == 0, done.stderr
+    said = sorted(map(json.loads, done.stdout.splitlines()), key=lambda one: one["rank"])
+    assert places(said) == [(0, 2, 0, 2), (1, 2, 0, 2), (0, 2, 1, 2), (1, 2, 1, 2)]
+    way = {"openmpi": "PMIx", "hydra": "PMI-1"}[launcher]
+    assert done.stderr.count(f"the launcher introduces the ranks by {way}") == 4
+
+
+def test_torchrun_needs_neither_store_nor_key(make_hosts: MakeHosts, need_tool) -> None:
+    hosts = make_hosts(2)
+    command = [need_tool("torchrun"), "--nnodes", "2", "--nproc-per-node", "1",
+               "--master-addr", hosts.ipv4(0), "--master-port", str(PORT)]  # fmt: skip
+    done = run_all(
+        [hosts.command(host, *command, "--node-rank", str(host), str(HELLO)) for host in range(2)],
+        [environment(RUEDA_LOG_LEVEL="info")] * 2,
+        LIMIT_S,
+    )
+    for rank, one in enumerate(done):
+        assert f"torchrun's RANK and WORLD_SIZE say rank {rank} of 2" in one.stderr
+        assert "the caller introduces the ranks" in one.stderr
+        assert f"rank {rank} of 2: the sum is 3" in one.stdout
+
+
+# ---- Bad ends ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", ["unplug", "silence"])
+def test_a_host_that_cannot_reach_the_store_is_told(
+    make_hosts: MakeHosts,
+    key_file: str,
+    fault: str,
+) -> None:
+    hosts = make_hosts(2)
+    getattr(hosts, fault)(1)
+    store = f"{hosts.ipv4(0)}:{PORT}"
+    started = time.monotonic()
+    first, second = start(
+        hosts, [0, 1], RUEDA_STORE=store, RUEDA_KEY_FILE=key_file, RUEDA_START_TIMEOUT="2s"
+    )
+    assert time.monotonic() - started < 5
+    assert "of 2 ranks these did not come in time: 1; are they running" in first.stderr
+    assert f"rank 1 found no store of the job at {store}" in second.stderr
+    assert "can this host reach it?" in second.stderr
+
+
+def test_a_rank_missing_on_another_host_is_named_by_all(
+    make_hosts: MakeHosts,
+    key_file: str,
+) -> None:
+    hosts = make_hosts(2)
+    store = f"{hosts.ipv4(0)}:{PORT}"
+    done = start(
+        hosts,
+        [0, 0, 1, -1],
+        RUEDA_STORE=store,
+        RUEDA_KEY_FILE=key_file,
+        RUEDA_START_TIMEOUT="2s",
+    )
+    for one in done:
+        assert one.returncode == 1
+        assert "of 4 ranks these did not come in time: 3;" in one.stderr
+
+
+def test_a_store_has_to_be_where_rank_0_is(make_hosts: MakeHosts, key_file: str) -> None:
+    hosts = make_hosts(2)
+    store = f"{hosts.ipv4(1)}:{PORT}"
+    first, _ = start(
+        hosts, [0, 1], RUEDA_STORE=store, RUEDA_KEY_FILE=key_file, RUEDA_START_TIMEOUT="1s"
+    )
+    assert "not one of this host, where rank 0 is to hold it" in first.stderr
