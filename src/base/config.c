@@ -146,6 +146,15 @@ static bool parse_streams(const char *value, void *out)
     return rueda_parse_int(value, out) && *(int *)out >= 1 && *(int *)out <= 8;
 }
 
+static bool parse_keeper(const char *value, void *out)
+{
+    bool is_launcher = strcmp(value, "launcher") == 0;
+
+    *(rueda_store_keeper *)out =
+        is_launcher ? RUEDA_STORE_BY_LAUNCHER : RUEDA_STORE_BY_RANK_0;
+    return is_launcher || strcmp(value, "rank0") == 0;
+}
+
 static bool parse_transport(const char *value, void *out)
 {
     static const char *const names[] = {"auto", "shm", "loop", "tcp"};
@@ -174,9 +183,10 @@ static const struct rueda_setting settings[] = {
      parse_rank},
     {"RUEDA_CROSS_SIZE", "", "how many such hosts there are", AT(cross_size),
      parse_rank},
-    {"RUEDA_STORE", "",
-     "host:port where rank 0 runs and ranks of several hosts meet", AT(store),
-     parse_store},
+    {"RUEDA_STORE", "", "host:port where ranks of several hosts meet",
+     AT(store), parse_store},
+    {"RUEDA_STORE_KEEPER", "rank0", "who listens there: rank0, or the launcher",
+     AT(store_keeper), parse_keeper},
     {"RUEDA_JOB", "rueda", "ranks of one user that say the same name meet",
      AT(job), parse_name},
     {"RUEDA_KEY_FILE", "",

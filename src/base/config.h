@@ -18,6 +18,11 @@
 #define RUEDA_PATH_BYTES  1024
 #define RUEDA_STORE_BYTES 256 /* of the store's address */
 
+typedef enum rueda_store_keeper {
+    RUEDA_STORE_BY_RANK_0,
+    RUEDA_STORE_BY_LAUNCHER,
+} rueda_store_keeper;
+
 typedef enum rueda_transport_choice {
     RUEDA_TRANSPORT_AUTO, /* shared memory with all its short cuts */
     RUEDA_TRANSPORT_SHM,  /* messages through shared memory only */
@@ -33,6 +38,7 @@ struct rueda_config {
     int cross_rank;
     int cross_size;
     char store[RUEDA_STORE_BYTES];
+    rueda_store_keeper store_keeper;
     char job[RUEDA_NAME_BYTES];
     char key_file[RUEDA_PATH_BYTES];
     int key_fd; /* -1: not set */

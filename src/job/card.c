@@ -59,6 +59,6 @@ void rueda_card_wipe(struct rueda_card *card)
 
 void rueda_nonce_text(const unsigned char *nonce, char out[RUEDA_NONCE_TEXT])
 {
-    for (int i = 0; i < RUEDA_NONCE_BYTES; i++)
+    for (size_t i = 0; i < RUEDA_NONCE_BYTES; i++)
         snprintf(out + 2 * i, 3, "%02x", nonce[i]);
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +25,8 @@ _Static_assert(RUEDA_CARD_PACKED <= RUEDA_CARD_BYTES, "the card is too large");
 static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rueda_card memory; /* under memory_lock */
 static bool has_memory;
+
+static atomic_uint lives; /* at a store that the launcher keeps */
 
 /* A thread that held the lock is not there in the child of a fork. */
 static void unlock_in_child(struct rueda_fork_hook *hook)
@@ -246,6 +249,10 @@ static rueda_status introduce_by_store(const struct rueda_introduce_args *args,
                            RUEDA_KEEPER_MOST_ADDRESSES, error);
     if (contact->address_count == 0)
         return RUEDA_ERR_INVALID;
+    if (args->keeper == RUEDA_STORE_BY_LAUNCHER) {
+        contact->life = atomic_fetch_add(&lives, 1) + 1;
+        return RUEDA_OK;
+    }
     if (args->seat->rank > 0)
         return RUEDA_OK;
     listen_widely(args->seat->store, contact);

@@ -22,6 +22,7 @@
 struct rueda_introduce_args {
     const struct rueda_seat *seat;
     const struct rueda_key *key; /* of RUEDA_KEY_FILE; present or not */
+    rueda_store_keeper keeper;   /* of the store that settings name */
 
     /* For RUEDA_INTRODUCE_CALLER: as rueda_init_args.exchange. */
     int (*exchange)(void *arg, void *bytes, size_t len);
@@ -35,7 +36,11 @@ struct rueda_contact {
     struct rueda_address addresses[RUEDA_KEEPER_MOST_ADDRESSES];
     int address_count;
     struct rueda_key key;
-    struct rueda_keeper *keeper; /* rank 0 */
+    struct rueda_keeper *keeper; /* rank 0, unless the launcher keeps it */
+
+    /* A store that outlives the job serves the lives of a process one after
+     * another: which one this is, from 1; 0: the store is this life's own. */
+    unsigned life;
 };
 
 /* Blocks until the deadline at most, in getaddrinfo() perhaps longer. On

@@ -183,6 +183,7 @@ static rueda_status call_together(struct rueda_job *job,
 {
     char contact[RUEDA_CONTACT_BYTES];
     const struct rueda_rollcall_args roll = {.seat = args->seat,
+                                             .life = job->contact.life,
                                              .contact = contact,
                                              .deadline_ns = args->deadline_ns};
     rueda_status status = open_network(job, args->seat, contact, error);
@@ -379,6 +380,7 @@ rueda_status rueda_job_open(const struct rueda_config *config,
     struct rueda_introduce_args introduction = {
         .seat = &seat,
         .key = &key,
+        .keeper = config->store_keeper,
         .exchange = args->exchange,
         .exchange_arg = args->exchange_arg,
         .deadline_ns = rueda_clock_ns() + config->start_timeout_ms * 1000000,

@@ -27,9 +27,42 @@
 /* Between two looks for a store that takes us. */
 #define PAUSE_NS ((int64_t)10000000)
 
-static void rank_key(char *out, size_t bytes, int rank)
+/* A rank at the store. */
+struct desk {
+    struct rueda_client *client;
+    const struct rueda_rollcall_args *args;
+    struct rueda_text *error;
+};
+
+/* Ask about a key of this life, by the deadline of the roll call. The answer's
+ * value is lent until the next. */
+static rueda_status ask_by(const struct desk *desk, const char *name,
+                           struct rueda_store_request request,
+                           int64_t deadline_ns, struct rueda_store_reply *reply)
 {
-    snprintf(out, bytes, "rank/%d", rank);
+    char key[48];
+
+    if (desk->args->life > 0)
+        snprintf(key, sizeof(key), "%u/%s", desk->args->life, name);
+    else
+        snprintf(key, sizeof(key), "%s", name);
+    request.key = key;
+    request.key_bytes = strlen(key);
+    return rueda_client_ask(desk->client, &request, deadline_ns, reply,
+                            desk->error);
+}
+
+static rueda_status ask(const struct desk *desk, const char *name,
+                        struct rueda_store_request request,
+                        struct rueda_store_reply *reply)
+{
+    return ask_by(desk, name, request, desk->args->deadline_ns, reply);
+}
+
+static const char *rank_name(int rank, char out[24])
+{
+    snprintf(out, 24, "rank/%d", rank);
+    return out;
 }
 
 static void self_record(const struct rueda_seat *seat,
@@ -44,82 +77,61 @@ static void self_record(const struct rueda_seat *seat,
     out->local_size = seat->local_size;
 }
 
-/* One request whose answer's value is lent until the next. */
-static rueda_status ask(struct rueda_client *client, rueda_store_kind kind,
-                        const char *key, int64_t deadline_ns,
-                        struct rueda_store_reply *reply,
-                        struct rueda_text *error)
-{
-    return rueda_client_ask(
-        client,
-        &(struct rueda_store_request){
-            .kind = kind, .key = key, .key_bytes = strlen(key)},
-        deadline_ns, reply, error);
-}
-
 /* The name of this rank at the store, as long as its session lasts: should it
  * die and be started again, it finds its name free. RUEDA_ERR_MISMATCH: there
  * is one of this rank. */
-static rueda_status take_name(struct rueda_client *client,
-                              const struct rueda_rollcall_args *args,
-                              struct rueda_text *error)
+static rueda_status take_name(const struct desk *desk)
 {
+    const struct rueda_rollcall_args *args = desk->args;
     unsigned char value[2 + RUEDA_CONTACT_BYTES + RUEDA_TOPOLOGY_RECORD_BYTES];
+    struct rueda_store_request lease = {.kind = RUEDA_STORE_LEASE_OPEN,
+                                        .time_ms = LEASE_MS};
     struct rueda_topology_record record;
     struct rueda_store_reply reply;
     size_t bytes = strlen(args->contact);
     rueda_status status;
-    char key[32];
+    char name[24];
 
     self_record(args->seat, &record);
-    rank_key(key, sizeof(key), args->seat->rank);
     rueda_put_u16(value, (uint16_t)bytes);
     memcpy(value + 2, args->contact, bytes);
     bytes += 2;
     bytes += rueda_topology_record_pack(&record, value + bytes);
-    status = rueda_client_ask(
-        client,
-        &(struct rueda_store_request){.kind = RUEDA_STORE_LEASE_OPEN,
-                                      .time_ms = LEASE_MS},
-        args->deadline_ns, &reply, error);
+    status = rueda_client_ask(desk->client, &lease, args->deadline_ns, &reply,
+                              desk->error);
     if (status != RUEDA_OK)
         return status;
-    return rueda_client_ask(
-        client,
-        &(struct rueda_store_request){.kind = RUEDA_STORE_CAS,
-                                      .key = key,
-                                      .key_bytes = strlen(key),
-                                      .value = value,
-                                      .value_bytes = bytes,
-                                      .id = reply.id},
-        args->deadline_ns, &reply, error);
+    return ask(desk, rank_name(args->seat->rank, name),
+               (struct rueda_store_request){.kind = RUEDA_STORE_CAS,
+                                            .value = value,
+                                            .value_bytes = bytes,
+                                            .id = reply.id},
+               &reply);
 }
 
 /* RUEDA_IN_PROGRESS: this store is that of a job that has started, an earlier
  * one of ours perhaps, or there is another of my rank; try again later. */
-static rueda_status say_where(struct rueda_client *client,
-                              const struct rueda_rollcall_args *args,
-                              struct rueda_text *error)
+static rueda_status say_where(const struct desk *desk)
 {
+    const struct rueda_store_request get = {.kind = RUEDA_STORE_GET};
     struct rueda_store_reply reply;
-    rueda_status status =
-        ask(client, RUEDA_STORE_GET, "job", args->deadline_ns, &reply, error);
+    rueda_status status = ask(desk, "job", get, &reply);
 
     if (status != RUEDA_OK)
         return status;
     if (reply.revision > 0) {
-        rueda_text_set(error,
+        rueda_text_set(desk->error,
                        "the store has the ranks of a job that has started "
                        "already; is another job running there?");
         return RUEDA_IN_PROGRESS;
     }
-    status = take_name(client, args, error);
+    status = take_name(desk);
     if (status != RUEDA_ERR_MISMATCH)
         return status;
-    rueda_text_set(error,
+    rueda_text_set(desk->error,
                    "there is a rank %d at the store already; was it started "
                    "twice, or is another job running there?",
-                   args->seat->rank);
+                   desk->args->seat->rank);
     return RUEDA_IN_PROGRESS;
 }
 
@@ -149,73 +161,62 @@ static rueda_status note(struct roll *roll, int rank,
     return RUEDA_OK;
 }
 
-static rueda_status ask_for(struct rueda_client *client, int rank,
-                            int64_t deadline_ns, struct roll *roll)
-{
-    struct rueda_text ignored = {{0}};
-    struct rueda_store_reply reply;
-    rueda_status status;
-    char key[32];
-
-    rank_key(key, sizeof(key), rank);
-    status = rueda_client_ask(
-        client,
-        &(struct rueda_store_request){
-            .kind = RUEDA_STORE_WAIT, .key = key, .key_bytes = strlen(key)},
-        deadline_ns, &reply, &ignored);
-    return status == RUEDA_OK ? note(roll, rank, &reply) : status;
-}
-
 /* Who has not come, in words. */
-static void name_missing(struct rueda_client *client, int size,
-                         struct rueda_text *error)
+static void name_missing(const struct desk *desk)
 {
+    const struct rueda_store_request get = {.kind = RUEDA_STORE_GET};
     int64_t soon = rueda_clock_ns() + SOONER_NS / 2;
     int missing = 0;
 
-    for (int rank = 0; rank < size && missing <= 8; rank++) {
-        struct rueda_text ignored = {{0}};
+    for (int rank = 0; rank < desk->args->seat->size && missing <= 8; rank++) {
         struct rueda_store_reply reply;
-        char key[32];
+        char name[24];
 
-        rank_key(key, sizeof(key), rank);
-        if (ask(client, RUEDA_STORE_GET, key, soon, &reply, &ignored) !=
-            RUEDA_OK)
+        if (ask_by(desk, rank_name(rank, name), get, soon, &reply) != RUEDA_OK)
             break;
         if (reply.revision > 0)
             continue;
         if (missing == 8)
-            rueda_text_add(error, " and others");
+            rueda_text_add(desk->error, " and others");
         else
-            rueda_text_add(error, "%s%d", missing > 0 ? ", " : "", rank);
+            rueda_text_add(desk->error, "%s%d", missing > 0 ? ", " : "", rank);
         missing++;
     }
 }
 
-static rueda_status gather(struct rueda_client *client, int size,
-                           int64_t deadline_ns, struct roll *roll,
-                           struct rueda_text *error)
+static rueda_status gather(const struct desk *desk, struct roll *roll)
 {
-    int64_t left = deadline_ns - rueda_clock_ns();
+    const struct rueda_store_request wait = {.kind = RUEDA_STORE_WAIT};
+    int64_t left = desk->args->deadline_ns - rueda_clock_ns();
     int64_t sooner = left / 10 < SOONER_NS ? left / 10 : SOONER_NS;
+    int size = desk->args->seat->size;
     rueda_status status = RUEDA_OK;
 
-    for (int rank = 0; rank < size && status == RUEDA_OK; rank++)
-        status = ask_for(client, rank, deadline_ns - sooner, roll);
+    for (int rank = 0; rank < size && status == RUEDA_OK; rank++) {
+        struct rueda_store_reply reply;
+        char name[24];
+
+        status = ask_by(desk, rank_name(rank, name), wait,
+                        desk->args->deadline_ns - sooner, &reply);
+        if (status == RUEDA_OK)
+            status = note(roll, rank, &reply);
+    }
     if (status == RUEDA_ERR_TIMEOUT) {
-        rueda_text_set(error, "of %d ranks these did not come in time: ", size);
-        name_missing(client, size, error);
-        rueda_text_add(error, "; are they running, and can their hosts reach "
-                              "rank 0? Or raise RUEDA_START_TIMEOUT");
+        desk->error->chars[0] = '\0';
+        rueda_text_set(desk->error,
+                       "of %d ranks these did not come in time: ", size);
+        name_missing(desk);
+        rueda_text_add(desk->error, "; are they running, and can their hosts "
+                                    "reach rank 0? Or raise "
+                                    "RUEDA_START_TIMEOUT");
     }
     return status;
 }
 
 /* Tell all: the nonce, the length of the table, the table, and where everybody
  * can be reached. */
-static rueda_status announce(struct rueda_client *client,
-                             const struct rueda_rollcall *call,
-                             int64_t deadline_ns, struct rueda_text *error)
+static rueda_status announce(const struct desk *desk,
+                             const struct rueda_rollcall *call)
 {
     size_t table = rueda_topology_bytes(call->topology);
     size_t bytes = AT_TABLE + table + call->contacts_bytes;
@@ -231,91 +232,76 @@ static rueda_status announce(struct rueda_client *client,
     rueda_topology_pack(call->topology, value + AT_TABLE);
     memcpy(value + AT_TABLE + table, call->contacts, call->contacts_bytes);
     status =
-        rueda_client_ask(client,
-                         &(struct rueda_store_request){.kind = RUEDA_STORE_SET,
-                                                       .key = "job",
-                                                       .key_bytes = 3,
-                                                       .value = value,
-                                                       .value_bytes = bytes},
-                         deadline_ns, &reply, error);
+        ask(desk, "job",
+            (struct rueda_store_request){
+                .kind = RUEDA_STORE_SET, .value = value, .value_bytes = bytes},
+            &reply);
     free(value);
     return status;
 }
 
 /* Tell all why there is no job. */
-static void call_off(struct rueda_client *client, rueda_status status,
-                     const struct rueda_text *why, int64_t deadline_ns)
+static void call_off(const struct desk *desk, rueda_status status)
 {
     unsigned char value[2 + RUEDA_TEXT_BYTES] = {IS_WORDS,
                                                  (unsigned char)-status};
-    struct rueda_text ignored = {{0}};
     struct rueda_store_reply reply;
-    size_t len = strlen(why->chars);
+    size_t len = strlen(desk->error->chars);
 
-    memcpy(value + 2, why->chars, len);
-    rueda_client_ask(client,
-                     &(struct rueda_store_request){.kind = RUEDA_STORE_SET,
-                                                   .key = "job",
-                                                   .key_bytes = 3,
-                                                   .value = value,
-                                                   .value_bytes = 2 + len},
-                     deadline_ns, &reply, &ignored);
+    memcpy(value + 2, desk->error->chars, len);
+    ask(desk, "job",
+        (struct rueda_store_request){
+            .kind = RUEDA_STORE_SET, .value = value, .value_bytes = 2 + len},
+        &reply);
 }
 
 /* Until all have heard, or the deadline passes. */
-static rueda_status await_heard(struct rueda_client *client,
-                                const struct rueda_rollcall_args *args,
-                                struct rueda_text *error)
+static rueda_status await_heard(const struct desk *desk)
 {
-    uint64_t others = (uint64_t)args->seat->size - 1;
-    struct rueda_store_reply reply = {.revision = 0};
+    uint64_t others = (uint64_t)desk->args->seat->size - 1;
+    struct rueda_store_request wait = {.kind = RUEDA_STORE_WAIT};
     uint64_t heard = 0;
 
     while (heard < others) {
-        rueda_status status = rueda_client_ask(
-            client,
-            &(struct rueda_store_request){.kind = RUEDA_STORE_WAIT,
-                                          .key = "heard",
-                                          .key_bytes = 5,
-                                          .revision = reply.revision},
-            args->deadline_ns, &reply, error);
+        struct rueda_store_reply reply;
+        rueda_status status = ask(desk, "heard", wait, &reply);
 
         if (status != RUEDA_OK)
             return status;
         if (reply.value_bytes != 8)
             return RUEDA_ERR_INVALID;
         heard = rueda_get_u64(reply.value);
+        wait.revision = reply.revision;
     }
     return RUEDA_OK;
 }
 
-static rueda_status call_roll(struct rueda_client *client,
-                              const struct rueda_rollcall_args *args,
-                              struct rueda_rollcall *out,
-                              struct rueda_text *error)
+static rueda_status call_roll(const struct desk *desk,
+                              struct rueda_rollcall *out)
 {
-    size_t size = (size_t)args->seat->size;
-    struct roll roll = {.records = calloc(size, sizeof(*roll.records)),
-                        .contacts = malloc(size * RUEDA_CONTACT_BYTES)};
+    int size = desk->args->seat->size;
+    struct roll roll = {
+        .records = calloc((size_t)size, sizeof(*roll.records)),
+        .contacts = malloc((size_t)size * RUEDA_CONTACT_BYTES),
+    };
     struct rueda_rollcall call = {.topology = NULL};
     rueda_status status = RUEDA_ERR_NOMEM;
 
     if (roll.records != NULL && roll.contacts != NULL)
         status = rueda_random_fill(call.nonce, RUEDA_NONCE_BYTES);
     if (status == RUEDA_OK)
-        status =
-            gather(client, args->seat->size, args->deadline_ns, &roll, error);
+        status = gather(desk, &roll);
     if (status == RUEDA_OK)
-        status = rueda_topology_new(roll.records, args->seat->size,
-                                    &call.topology, error);
+        status =
+            rueda_topology_new(roll.records, size, &call.topology, desk->error);
     call.contacts = roll.contacts;
     call.contacts_bytes = roll.bytes;
-    if (status == RUEDA_OK) {
-        status = announce(client, &call, args->deadline_ns, error);
-        if (status == RUEDA_OK)
-            status = await_heard(client, args, error);
-    } else
-        call_off(client, status, error, args->deadline_ns);
+    if (status == RUEDA_OK)
+        status = announce(desk, &call);
+    else
+        call_off(desk, status);
+    if (status == RUEDA_OK)
+        status = await_heard(desk);
     free(roll.records);
     if (status == RUEDA_OK)
         *out = call;
@@ -369,48 +355,34 @@ static rueda_status understand(const struct rueda_store_reply *reply, int size,
     return RUEDA_OK;
 }
 
-/* Rank 0, which keeps the store, stays until all have said so. */
-static rueda_status say_heard(struct rueda_client *client, int64_t deadline_ns,
-                              struct rueda_rollcall *call,
-                              struct rueda_text *error)
+static rueda_status hear_roll(const struct desk *desk,
+                              struct rueda_rollcall *out)
 {
+    const struct rueda_store_request wait = {.kind = RUEDA_STORE_WAIT};
+    /* Rank 0, which may keep the store, stays until all have said so. */
+    const struct rueda_store_request heard = {.kind = RUEDA_STORE_ADD,
+                                              .count = 1};
+    int size = desk->args->seat->size;
+    struct rueda_rollcall call = {.topology = NULL};
     struct rueda_store_reply reply;
-    rueda_status status =
-        rueda_client_ask(client,
-                         &(struct rueda_store_request){.kind = RUEDA_STORE_ADD,
-                                                       .key = "heard",
-                                                       .key_bytes = 5,
-                                                       .count = 1},
-                         deadline_ns, &reply, error);
+    rueda_status status = ask(desk, "job", wait, &reply);
 
-    if (status != RUEDA_OK)
-        rueda_rollcall_fini(call);
-    return status;
-}
-
-static rueda_status hear_roll(struct rueda_client *client,
-                              const struct rueda_rollcall_args *args,
-                              struct rueda_rollcall *out,
-                              struct rueda_text *error)
-{
-    struct rueda_text late = {{0}};
-    struct rueda_store_reply reply;
-    rueda_status status;
-
-    status =
-        ask(client, RUEDA_STORE_WAIT, "job", args->deadline_ns, &reply, &late);
-    if (status == RUEDA_ERR_TIMEOUT)
-        rueda_text_set(error,
+    if (status == RUEDA_ERR_TIMEOUT) {
+        desk->error->chars[0] = '\0';
+        rueda_text_set(desk->error,
                        "rank 0 did not call all %d ranks together in time; "
                        "some are missing or slow",
-                       args->seat->size);
-    if (status != RUEDA_OK) {
-        rueda_text_set(error, "%s", late.chars);
-        return status;
+                       size);
     }
-    status = understand(&reply, args->seat->size, out, error);
     if (status == RUEDA_OK)
-        status = say_heard(client, args->deadline_ns, out, error);
+        status = understand(&reply, size, &call, desk->error);
+    if (status != RUEDA_OK)
+        return status;
+    status = ask(desk, "heard", heard, &reply);
+    if (status == RUEDA_OK)
+        *out = call;
+    else
+        rueda_rollcall_fini(&call);
     return status;
 }
 
@@ -421,15 +393,16 @@ rueda_status rueda_rollcall(struct rueda_client *client,
                             struct rueda_rollcall *out,
                             struct rueda_text *error)
 {
+    const struct desk desk = {client, args, error};
+
     for (;;) {
         rueda_status status;
 
         error->chars[0] = '\0';
-        status = say_where(client, args, error);
+        status = say_where(&desk);
         if (status == RUEDA_OK)
-            status = args->seat->rank == 0
-                         ? call_roll(client, args, out, error)
-                         : hear_roll(client, args, out, error);
+            status = args->seat->rank == 0 ? call_roll(&desk, out)
+                                           : hear_roll(&desk, out);
         /* A store that was started anew knows nothing of us. */
         if (status != RUEDA_IN_PROGRESS && status != RUEDA_ERR_CLOSED)
             return status;
@@ -445,5 +418,6 @@ void rueda_rollcall_fini(struct rueda_rollcall *call)
 {
     rueda_topology_free(call->topology);
     free(call->contacts);
-    *call = (struct rueda_rollcall){.topology = NULL};
+    call->topology = NULL;
+    call->contacts = NULL;
 }

@@ -31,6 +31,7 @@
 
 struct rueda_rollcall_args {
     const struct rueda_seat *seat;
+    unsigned life;       /* before all keys, "<life>/", unless it is 0 */
     const char *contact; /* at most RUEDA_CONTACT_BYTES; "": not at all */
     int64_t deadline_ns;
 };

@@ -39,7 +39,10 @@ static int store_set(void **state)
     struct rueda_text error = {{0}};
     struct rueda_key key;
 
-    if (store == NULL || rueda_key_create(&key) != RUEDA_OK)
+    if (store == NULL)
+        return -1;
+    *state = store;
+    if (rueda_key_create(&key) != RUEDA_OK)
         return -1;
     snprintf(store->address, sizeof(store->address), "127.0.0.1:%d",
              free_port());
@@ -47,7 +50,6 @@ static int store_set(void **state)
              (int)getpid());
     setenv("RUEDA_STORE", store->address, 1);
     setenv("RUEDA_KEY_FILE", store->key_file, 1);
-    *state = store;
     return rueda_key_write_file(store->key_file, &key, &error) == RUEDA_OK ? 0
                                                                            : -1;
 }

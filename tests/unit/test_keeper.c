@@ -479,7 +479,7 @@ static void garbage_ends_a_connection_and_harms_nobody(void **state)
         else
             fd = prove(place);
         if (kind == 2) /* a frame of four gigabytes */
-            memcpy(bytes, "\xff\xff\xff\xff\x05", 5);
+            bytes[4] = RUEDA_STORE_SET;
         for (int i = 0; i < 4; i++)
             rueda_stream_send(fd, bytes, sizeof(bytes), &moved);
         assert_true(hangs_up(fd, 4000 * MS));

@@ -96,10 +96,11 @@ static void emit(void *arg, uint64_t connection,
 
     if (guest->fd < 0 || guest->connection != connection)
         return;
-    if (reply->kind == RUEDA_STORE_BYE && reply->number == 0)
-        guest->is_lost = true; /* it has come again over another connection */
-    else if (rueda_outbox_add(&guest->outbox, reply) != RUEDA_OK)
-        guest->is_lost = true; /* it does not read, or there is no memory */
+    /* It has come again over another connection; or it does not read, or there
+     * is no memory for it. */
+    if ((reply->kind == RUEDA_STORE_BYE && reply->number == 0) ||
+        rueda_outbox_add(&guest->outbox, reply) != RUEDA_OK)
+        guest->is_lost = true;
 }
 
 static void send_replies(struct rueda_keeper *keeper, struct guest *guest)

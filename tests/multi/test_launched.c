@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ranks whose launcher keeps the store and leaves the key open: this test is
+ * the launcher.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "job/store/keeper.h"
+#include "support/coll_check.h"
+#include "support/processes.h"
+
+#define RANKS 3
+#define LIVES 20
+
+struct launcher {
+    struct rueda_keeper *keeper;
+    int key_fd;
+};
+
+/* A file without a name that holds the key's digits. */
+static int leave_open(const struct rueda_key *key)
+{
+    int fd = memfd_create("key", 0);
+
+    for (int i = 0; i < RUEDA_KEY_BYTES && fd >= 0; i++)
+        if (dprintf(fd, "%02x", key->bytes[i]) != 2)
+            return -1;
+    return fd;
+}
+
+static int launcher_open(void **state)
+{
+    struct launcher *launcher = calloc(1, sizeof(*launcher));
+    struct rueda_text error = {{0}};
+    struct rueda_address at;
+    struct rueda_key key;
+    struct rueda_keeper_args args = {
+        .size = RANKS, .key = &key, .addresses = &at, .address_count = 1};
+    char text[RUEDA_ADDRESS_TEXT];
+    int count;
+
+    if (launcher == NULL)
+        return -1;
+    *state = launcher;
+    if (rueda_key_create(&key) != RUEDA_OK ||
+        rueda_address_find("127.0.0.1:0", &at, 1, &error) != 1 ||
+        rueda_keeper_open(&args, &launcher->keeper, &error) != RUEDA_OK)
+        return -1;
+    rueda_address_text(rueda_keeper_addresses(launcher->keeper, &count), text,
+                       sizeof(text));
+    setenv("RUEDA_STORE", text, 1);
+    setenv("RUEDA_STORE_KEEPER", "launcher", 1);
+    launcher->key_fd = leave_open(&key);
+    snprintf(text, sizeof(text), "%d", launcher->key_fd);
+    setenv("RUEDA_KEY_FD", text, 1);
+    return launcher->key_fd >= 0 ? 0 : -1;
+}
+
+static int launcher_close(void **state)
+{
+    struct launcher *launcher = *state;
+
+    unsetenv("RUEDA_STORE");
+    unsetenv("RUEDA_STORE_KEEPER");
+    unsetenv("RUEDA_KEY_FD");
+    rueda_keeper_close(launcher->keeper);
+    close(launcher->key_fd);
+    free(launcher);
+    return 0;
+}
+
+/* Every second life without an operation, so that some are behind. */
+static int live(struct party *me)
+{
+    const struct coll_what what = {
+        .kind = RUEDA_ALLREDUCE, .dtype = RUEDA_FLOAT32, .count = 1000};
+
+    for (int i = 0; i < LIVES; i++) {
+        struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
+        int failed = 0;
+
+        args.rank = me->rank;
+        args.size = me->size;
+        args.timeout_ms = 10000;
+        if (party_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init") !=
+            0)
+            return 1;
+        if (i % 2 == 0)
+            failed = coll_check(me, &what);
+        rueda_shutdown(me->ctx);
+        me->ctx = NULL;
+        if (failed != 0)
+            return failed;
+    }
+    return 0;
+}
+
+static void lives_follow_each_other_at_the_launchers_store(void **state)
+{
+    struct processes processes;
+
+    (void)state;
+    processes_start(&processes, RANKS, processes_by_self, live, NULL);
+    assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
+}
+
+/* Without the descriptor nobody has the key. */
+static int come_without_key(struct party *me)
+{
+    struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
+    char words[1024] = "";
+
+    unsetenv("RUEDA_KEY_FD");
+    args.rank = me->rank;
+    args.size = me->size;
+    args.error = words;
+    args.error_bytes = sizeof(words);
+    if (party_expect(me, rueda_init(&args, &me->ctx), RUEDA_ERR_AUTH, "init") !=
+        0)
+        return 1;
+    return strstr(words, "RUEDA_KEY_FILE") != NULL
+               ? 0
+               : party_says(me, "said \"%.300s\"", words);
+}
+
+static void without_the_key_nobody_is_let_in(void **state)
+{
+    struct processes processes;
+
+    (void)state;
+    processes_start(&processes, RANKS, processes_by_self, come_without_key,
+                    NULL);
+    assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
+}
+
+#define LAUNCHED(test)                                                         \
+    cmocka_unit_test_setup_teardown(test, launcher_open, launcher_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LAUNCHED(lives_follow_each_other_at_the_launchers_store),
+        LAUNCHED(without_the_key_nobody_is_let_in),
+    };
+
+    party_hush();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
