@@ -14,6 +14,7 @@
 #include "base/fence.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "job/news.h"
 #include "os/clock.h"
 #include "os/machine.h"
 #include "os/memory.h"
@@ -89,8 +90,9 @@ static bool is_enough(struct rueda_engine *engine, struct rueda_op *op)
 static bool is_spoilt(const struct rueda_engine *engine)
 {
     return engine->running != NULL &&
-           rueda_segment_has_gone(engine->job->segment,
-                                  engine->task.algo->needs_slab);
+           (rueda_segment_has_gone(engine->job->segment,
+                                   engine->task.algo->needs_slab) ||
+            rueda_news_has_come(engine->job));
 }
 
 /* Nothing has moved for long: sleep until somebody has news. A peer that is

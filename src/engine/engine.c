@@ -8,6 +8,7 @@
 
 #include "base/fence.h"
 #include "base/log.h"
+#include "job/news.h"
 #include "os/clock.h"
 #include "trace/flight.h"
 
@@ -126,6 +127,9 @@ void rueda_engine_blame(struct rueda_engine *engine, rueda_status status,
         return;
     log_error("%s", why);
     rueda_segment_fail(engine->job->segment, why);
+    /* Who lost a peer has nothing to tell that others do not see. */
+    if (status != RUEDA_ERR_PEER_LOST)
+        rueda_news_tell(engine->job, why);
 }
 
 void rueda_engine_end(struct rueda_engine *engine, rueda_status status,
@@ -148,18 +152,23 @@ static void fail(struct rueda_engine *engine, rueda_status status,
 {
     rueda_engine_blame(engine, status, why);
     rueda_engine_end(engine, status, why);
+    rueda_job_hang_up(engine->job);
 }
 
 void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer)
 {
     struct rueda_segment *segment = engine->job->segment;
     struct rueda_text why = {{0}};
-    int first;
+    int first = -1;
 
     rueda_segment_watch(segment);
-    first = rueda_segment_first_gone(segment, &why);
-    if (first < 0)
-        rueda_text_set(&why, "the connection with rank %d is lost", peer);
+    /* What a failing rank tells itself says more than who went because of it.
+     */
+    if (!rueda_news_hear(engine->job, &why))
+        first = rueda_segment_first_gone(segment, &why);
+    if (rueda_text_is_empty(&why))
+        rueda_text_set(&why, "the connection with rank %d (on host %s) is lost",
+                       peer, rueda_job_host(engine->job, peer));
     rueda_text_add(&why, " while rank %d was in %s number %llu",
                    engine->job->rank, rueda_kind_str(engine->task.coll.kind),
                    (unsigned long long)engine->task.tag.sequence);
@@ -188,6 +197,7 @@ bool engine_turn(struct rueda_engine *engine)
         return false;
     if (atomic_load_explicit(&engine->failed, memory_order_relaxed) < 0) {
         rueda_engine_end(engine, RUEDA_ERR_CLOSED, "");
+        rueda_job_hang_up(engine->job);
         return true;
     }
     moves = task->moves;

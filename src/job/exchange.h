@@ -28,7 +28,7 @@
 /* The largest card. */
 #define RUEDA_CARD_BYTES 512
 
-struct rueda_exchange {
+struct rueda_card_exchange {
     int rank;
     int size;
     /* The value of a variable of the environment, or NULL. What the launcher
@@ -55,13 +55,13 @@ void rueda_exchange_late(int rank, int size, struct rueda_text *error);
  * RUEDA_ERR_PEER_LOST: the launcher has gone.
  * RUEDA_ERR_INVALID: what it said makes no sense, or it refused.
  */
-rueda_status rueda_exchange_pmix(const struct rueda_exchange *exchange,
+rueda_status rueda_exchange_pmix(const struct rueda_card_exchange *exchange,
                                  void *card, size_t bytes,
                                  struct rueda_text *error);
-rueda_status rueda_exchange_pmi1(const struct rueda_exchange *exchange,
+rueda_status rueda_exchange_pmi1(const struct rueda_card_exchange *exchange,
                                  void *card, size_t bytes,
                                  struct rueda_text *error);
-rueda_status rueda_exchange_pmi2(const struct rueda_exchange *exchange,
+rueda_status rueda_exchange_pmi2(const struct rueda_card_exchange *exchange,
                                  void *card, size_t bytes,
                                  struct rueda_text *error);
 

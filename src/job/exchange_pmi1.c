@@ -71,7 +71,7 @@ static rueda_status leave(struct rueda_pmi *pmi)
     return rueda_pmi_ask(&pmi->wire, "finalize_ack", "cmd=finalize");
 }
 
-rueda_status rueda_exchange_pmi1(const struct rueda_exchange *exchange,
+rueda_status rueda_exchange_pmi1(const struct rueda_card_exchange *exchange,
                                  void *card, size_t bytes,
                                  struct rueda_text *error)
 {

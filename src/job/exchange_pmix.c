@@ -247,7 +247,7 @@ static void *run(void *arg)
 /* ---- The caller ------------------------------------------------------------
  */
 
-static struct session *session_new(const struct rueda_exchange *exchange,
+static struct session *session_new(const struct rueda_card_exchange *exchange,
                                    const void *card, size_t bytes)
 {
     struct session *session = calloc(1, sizeof(*session));
@@ -288,7 +288,7 @@ static bool await_end(struct session *session, int64_t deadline_ns)
     return is_over;
 }
 
-rueda_status rueda_exchange_pmix(const struct rueda_exchange *exchange,
+rueda_status rueda_exchange_pmix(const struct rueda_card_exchange *exchange,
                                  void *card, size_t bytes,
                                  struct rueda_text *error)
 {

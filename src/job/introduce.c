@@ -59,7 +59,7 @@ static void remember(const struct rueda_seat *seat,
 static rueda_status pass_on(const struct rueda_introduce_args *args,
                             unsigned char *bytes, struct rueda_text *error)
 {
-    const struct rueda_exchange exchange = {
+    const struct rueda_card_exchange exchange = {
         .rank = args->seat->rank,
         .size = args->seat->size,
         .environment = rueda_seat_environment,

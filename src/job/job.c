@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "job/agreement.h"
 #include "job/network.h"
+#include "job/news.h"
 #include "job/rollcall.h"
 #include "os/clock.h"
 #include "segment/meet.h"
@@ -139,6 +140,8 @@ static rueda_status open_client(struct rueda_job *job,
         .addresses = contact->addresses,
         .address_count = contact->address_count,
         .key = &contact->key,
+        .on_event = rueda_news_event,
+        .arg = job,
     };
 
     return rueda_client_open(&args, deadline_ns, &job->client, error);
@@ -192,9 +195,13 @@ static rueda_status call_together(struct rueda_job *job,
         status = rueda_rollcall(job->client, &roll, call, error);
     if (status != RUEDA_OK)
         return status;
-    if (call->topology->host_count > 1 && job->tcp != NULL)
+    if (call->topology->host_count > 1 && job->tcp != NULL) {
+        status = rueda_news_open(job, args->deadline_ns, error);
+        if (status != RUEDA_OK)
+            return status;
         return rueda_network_locate(job->tcp, call->topology->size,
                                     call->contacts, call->contacts_bytes);
+    }
     rueda_tcp_hub_close(job->tcp);
     job->tcp = NULL;
     if (call->topology->host_count == 1)
@@ -258,8 +265,10 @@ static struct rueda_job *job_new(const struct rueda_config *config)
 {
     struct rueda_job *job = calloc(1, sizeof(*job));
 
-    if (job != NULL)
-        job->config = *config;
+    if (job == NULL)
+        return NULL;
+    job->config = *config;
+    pthread_mutex_init(&job->news_lock, NULL);
     return job;
 }
 
@@ -269,6 +278,7 @@ static void job_free(struct rueda_job *job)
     rueda_tcp_hub_close(job->tcp);
     rueda_topology_free(job->topology);
     free(job->ranks);
+    pthread_mutex_destroy(&job->news_lock);
     free(job);
 }
 
@@ -322,6 +332,8 @@ static rueda_status open_tcp(struct rueda_job *job)
     if (job->tcp == NULL)
         return RUEDA_OK;
     rueda_tcp_hub_watch(job->tcp, wake_by, job);
+    if (job->client != NULL)
+        wake_by(job, rueda_client_fd(job->client));
     return is_local ? rueda_network_locate_local(job->tcp, job->segment)
                     : RUEDA_OK;
 }
@@ -479,6 +491,21 @@ err_close:
 out_free:
     free(segments);
     return status;
+}
+
+const char *rueda_job_host(const struct rueda_job *job, int rank)
+{
+    if (rank < 0 || rank >= job->size)
+        return "?";
+    if (job->topology == NULL)
+        return job->segment->members[rank].host;
+    return job->topology->hosts[job->topology->places[rank].host].name;
+}
+
+void rueda_job_hang_up(struct rueda_job *job)
+{
+    if (job->tcp != NULL)
+        rueda_tcp_hub_hang_up(job->tcp);
 }
 
 void rueda_job_close(struct rueda_job *job)

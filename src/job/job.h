@@ -11,6 +11,8 @@
 
 #include <rueda/rueda.h>
 
+#include <pthread.h>
+
 #include "base/config.h"
 #include "base/text.h"
 #include "job/introduce.h"
@@ -35,7 +37,9 @@ struct rueda_job {
     struct rueda_topology *topology; /* NULL: all ranks are here */
     int *ranks;                      /* of this host, if there is a topology */
     struct rueda_contact contact;
-    struct rueda_client *client;
+    struct rueda_client *client; /* with news, under news_lock once we run */
+    struct rueda_text news;      /* of a failure on another host (news.h) */
+    pthread_mutex_t news_lock;
 
     struct rueda_segment *segment; /* of the ranks of this host */
     struct rueda_slab slab;
@@ -69,6 +73,13 @@ void rueda_job_close(struct rueda_job *job);
 
 /* In the child of a fork: close descriptors and touch nothing else. */
 void rueda_job_forked(struct rueda_job *job);
+
+/* Where a rank runs; "?" if it is none. Valid as long as the job. */
+const char *rueda_job_host(const struct rueda_job *job, int rank);
+
+/* This rank has failed: ranks of other hosts, who may wait for it, see their
+ * connections end. */
+void rueda_job_hang_up(struct rueda_job *job);
 
 /* The name of the transport that messages take. */
 const char *rueda_job_transport(const struct rueda_job *job);

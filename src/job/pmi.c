@@ -11,7 +11,7 @@
 #include "os/clock.h"
 
 /* Find the launcher's socket. */
-static rueda_status find_socket(const struct rueda_exchange *exchange,
+static rueda_status find_socket(const struct rueda_card_exchange *exchange,
                                 const char *name, int *out_fd,
                                 struct rueda_text *error)
 {
@@ -136,7 +136,7 @@ static void take_leave(const struct rueda_pmi_dialect *dialect,
 }
 
 rueda_status rueda_pmi_exchange(const struct rueda_pmi_dialect *dialect,
-                                const struct rueda_exchange *exchange,
+                                const struct rueda_card_exchange *exchange,
                                 void *card, size_t bytes,
                                 struct rueda_text *error)
 {

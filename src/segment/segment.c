@@ -407,6 +407,10 @@ static void depart(struct rueda_segment *segment, enum rueda_presence how)
         order = atomic_fetch_add(&head->departures, 1) + 1;
         atomic_store_explicit(&me->departure, order, memory_order_relaxed);
     }
+    /* Who has failed and then leaves is to be remembered for the failure. */
+    if (atomic_load_explicit(&me->presence, memory_order_relaxed) ==
+        RUEDA_FAILED)
+        return;
     /* Release: who sees it sees all that I have written, the order too. */
     atomic_store_explicit(&me->presence, how, memory_order_release);
 }

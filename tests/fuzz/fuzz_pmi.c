@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned char card[RUEDA_CARD_PACKED];
     struct rueda_text error = {{0}};
     struct fuzz_stream stream;
-    struct rueda_exchange exchange;
+    struct rueda_card_exchange exchange;
     rueda_status status;
     char fd[16];
 
@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(card, before, sizeof(card));
     fuzz_stream_open(&stream, input.data, input.size);
     snprintf(fd, sizeof(fd), "%d", stream.ours);
-    exchange = (struct rueda_exchange){
+    exchange = (struct rueda_card_exchange){
         .rank = choice & 2 ? 3 : 0,
         .size = 4,
         .environment = look,

@@ -20,7 +20,7 @@
 
 #define MS ((int64_t)1000000)
 
-typedef rueda_status exchange_fn(const struct rueda_exchange *exchange,
+typedef rueda_status exchange_fn(const struct rueda_card_exchange *exchange,
                                  void *card, size_t bytes,
                                  struct rueda_text *error);
 
@@ -134,7 +134,7 @@ struct outcome {
 };
 
 /* One write, so that lines of several ranks do not mix. */
-static int report(const struct rueda_exchange *exchange,
+static int report(const struct rueda_card_exchange *exchange,
                   const struct outcome *outcome, size_t bytes)
 {
     char hex[2 * RUEDA_CARD_BYTES + 1] = "";
@@ -162,9 +162,9 @@ int main(int argc, char **argv)
                                         "SLURM_PROCID", NULL};
     static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
                                         "SLURM_NTASKS", NULL};
-    struct rueda_exchange exchange = {.rank = number_of(ranks),
-                                      .size = number_of(sizes),
-                                      .environment = environment};
+    struct rueda_card_exchange exchange = {.rank = number_of(ranks),
+                                           .size = number_of(sizes),
+                                           .environment = environment};
     exchange_fn *way = argc > 3 ? find_way(argv[1]) : NULL;
     size_t bytes = argc > 3 ? strtoul(argv[2], NULL, 10) : 0;
     int64_t time_ns = argc > 3 ? strtol(argv[3], NULL, 10) * MS : 0;

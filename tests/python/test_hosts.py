@@ -234,6 +234,62 @@ def test_torchrun_needs_neither_store_nor_key(make_hosts: MakeHosts, need_tool) 
 
 # ---- Bad ends ---------------------------------------------------------------
 
+# One rank ends in some way while the others wait for it.
+ENDS = r"""
+import ctypes, os, rueda, signal, sys, time
+library, ctx, x = ctypes.CDLL(rueda.get_library()), ctypes.c_void_p(), ctypes.c_float(1)
+library.rueda_error.restype = ctypes.c_char_p
+if library.rueda_init(None, ctypes.byref(ctx)) != 0:
+    sys.exit(1)
+one, rank, way = ctypes.c_size_t(1), library.rueda_rank(ctx), os.environ["WAY"]
+def add():
+    return library.rueda_allreduce(ctx, ctypes.byref(x), ctypes.byref(x), one, 7, 0)
+if way != "first" and add() != 0:
+    sys.exit(2)
+if rank == int(os.environ["VICTIM"]):
+    time.sleep(0.3)
+    if way == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    library.rueda_fail(ctx, b"ValueError: the loss is NaN")
+    add()
+    sys.exit(3)
+began = time.monotonic()
+status = add()
+print(status, time.monotonic() - began, library.rueda_error(ctx).decode())
+library.rueda_shutdown(ctx)
+"""
+
+
+@pytest.mark.parametrize("victim", [0, 3])
+@pytest.mark.parametrize("way", ["fail", "first", "kill"])
+def test_how_a_rank_of_another_host_ended_is_told(
+    make_hosts: MakeHosts, key_file: str, way: str, victim: int
+) -> None:
+    """Its own words, or who is lost; also where ranks have not met before."""
+    hosts = make_hosts(2)
+    store = f"{hosts.ipv4(0)}:{PORT}"
+    layout = [0, 0, 1, 1]
+    done = run_all(
+        [hosts.command(host, sys.executable, "-c", ENDS) for host in layout],
+        [
+            environment(RUEDA_RANK=str(rank), RUEDA_SIZE="4", RUEDA_STORE=store,
+                        RUEDA_KEY_FILE=key_file, VICTIM=str(victim), WAY=way)
+            for rank in range(4)
+        ],
+        LIMIT_S,
+    )  # fmt: skip
+    for rank, one in enumerate(done):
+        if rank == victim:
+            continue
+        status, took, words = one.stdout.split(" ", 2)
+        assert int(status) == -5, one.stderr
+        assert float(took) < 3
+        if way != "kill":
+            assert f"rank {victim} " in words and "ValueError: the loss is NaN" in words
+        elif layout[rank] == layout[victim]:
+            assert f"rank {victim} " in words
+
+
 
 @pytest.mark.parametrize("fault", ["unplug", "silence"])
 def test_a_host_that_cannot_reach_the_store_is_told(

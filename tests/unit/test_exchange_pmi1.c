@@ -363,10 +363,10 @@ static void without_a_socket_the_words_say_what_to_do(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct rueda_exchange exchange = {.size = 2,
-                                          .environment = only,
-                                          .arg = (void *)cases[i].value,
-                                          .deadline_ns = INT64_MAX};
+        struct rueda_card_exchange exchange = {.size = 2,
+                                               .environment = only,
+                                               .arg = (void *)cases[i].value,
+                                               .deadline_ns = INT64_MAX};
         struct rueda_text error = {{0}};
         char card[] = "card";
 

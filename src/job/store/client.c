@@ -460,6 +460,14 @@ rueda_status rueda_client_ask(struct rueda_client *client,
     }
 }
 
+void rueda_client_look(struct rueda_client *client)
+{
+    struct rueda_store_reply reply;
+
+    while (client->fd >= 0 && next_reply(client, &reply) == RUEDA_OK)
+        take_event(client, &reply);
+}
+
 rueda_status rueda_client_poll(struct rueda_client *client,
                                struct rueda_text *error)
 {

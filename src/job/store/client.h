@@ -58,6 +58,9 @@ rueda_status rueda_client_ask(struct rueda_client *client,
                               struct rueda_store_reply *out_reply,
                               struct rueda_text *error);
 
+/* Take the events that have come, and nothing else. */
+void rueda_client_look(struct rueda_client *client);
+
 /* Take the events that have come; waits only where the connection is broken
  * and has to be made again. As rueda_client_ask(). */
 rueda_status rueda_client_poll(struct rueda_client *client,

@@ -312,6 +312,16 @@ void rueda_tcp_hub_leave(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep)
             end_call(&hub->calls[i]);
 }
 
+void rueda_tcp_hub_hang_up(struct rueda_tcp_hub *hub)
+{
+    for (int i = 0; i < MOST_CALLS; i++)
+        if (hub->calls[i].state != CALL_NONE)
+            end_call(&hub->calls[i]);
+    for (int i = 0; i < hub->size; i++)
+        if (hub->eps[i] != NULL)
+            rueda_tcp_ep_fail(hub->eps[i]);
+}
+
 bool rueda_tcp_hub_is_busy(const struct rueda_tcp_hub *hub)
 {
     for (int i = 0; i < MOST_CALLS; i++)

@@ -61,6 +61,9 @@ void rueda_tcp_hub_watch(struct rueda_tcp_hub *hub,
 rueda_status rueda_tcp_ep_open(struct rueda_tcp_hub *hub, int peer,
                                struct rueda_ep **out);
 
+/* Fail all endpoints, and end what is in the making. */
+void rueda_tcp_hub_hang_up(struct rueda_tcp_hub *hub);
+
 /* Are connections in the making? They have deadlines, which no socket tells. */
 bool rueda_tcp_hub_is_busy(const struct rueda_tcp_hub *hub);
 
