@@ -126,10 +126,11 @@ void rueda_engine_blame(struct rueda_engine *engine, rueda_status status,
     if (!keep_first(engine, status, why))
         return;
     log_error("%s", why);
-    rueda_segment_fail(engine->job->segment, why);
-    /* Who lost a peer has nothing to tell that others do not see. */
+    /* Who lost a peer has nothing to tell that others do not see. The others of
+     * this host come second, because they hang up when they see it. */
     if (status != RUEDA_ERR_PEER_LOST)
         rueda_news_tell(engine->job, why);
+    rueda_segment_fail(engine->job->segment, why);
 }
 
 void rueda_engine_end(struct rueda_engine *engine, rueda_status status,

@@ -7,8 +7,11 @@
 #include "os/clock.h"
 #include "os/process.h"
 
-/* How long a failing rank takes to say so. */
-#define TELL_NS ((int64_t)300000000)
+/* How long a failing rank takes to say so, at most, and how long others wait
+ * for it when they have lost somebody. */
+#define TELL_NS   ((int64_t)300000000)
+#define HEAR_NS   ((int64_t)300000000)
+#define GLANCE_NS ((int64_t)2000000)
 
 static size_t key_of(const struct rueda_job *job, char out[32])
 {
@@ -80,9 +83,22 @@ bool rueda_news_has_come(struct rueda_job *job)
     return has_come;
 }
 
+/* Words and the end of a connection come by different ways. */
+static bool await_news(struct rueda_job *job)
+{
+    int64_t until = rueda_clock_ns() + HEAR_NS;
+
+    while (!rueda_news_has_come(job)) {
+        if (job->client == NULL || rueda_clock_ns() >= until)
+            return false;
+        rueda_sleep_ns(GLANCE_NS);
+    }
+    return true;
+}
+
 bool rueda_news_hear(struct rueda_job *job, struct rueda_text *words)
 {
-    if (!rueda_news_has_come(job))
+    if (!await_news(job))
         return false;
     /* The first words stay as they are. */
     rueda_text_add(words, "%s", job->news.chars);

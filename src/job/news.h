@@ -21,8 +21,8 @@ void rueda_news_tell(struct rueda_job *job, const char *why);
 /* Has another rank told? Does not wait. Any thread. */
 bool rueda_news_has_come(struct rueda_job *job);
 
-/* The same, and then its words are added, "rank 3 (on host b) failed:
- * ...". Does not wait. Any thread. */
+/* The same after a moment's wait; then its words are added: "rank 3 (pid 71 on
+ * host b) failed: ...". Any thread. */
 bool rueda_news_hear(struct rueda_job *job, struct rueda_text *words);
 
 /* The watch's callback; arg is the job. */
