@@ -30,9 +30,6 @@
 #define LONG_YIELD_NS 500000
 #define BUSY_NS       100000000
 
-/* While connections are in the making. */
-#define CONNECT_NAP_NS 10000000
-
 static bool take(struct rueda_engine *engine)
 {
     int free = 0;
@@ -95,6 +92,22 @@ static bool is_spoilt(const struct rueda_engine *engine)
             rueda_news_has_come(engine->job));
 }
 
+/* How long to sleep at most; negative: for ever. */
+static int64_t patience_ns(const struct rueda_engine *engine,
+                           int64_t deadline_ns)
+{
+    const struct rueda_tcp_hub *tcp = engine->job->tcp;
+    int64_t patience = tcp != NULL ? rueda_tcp_hub_patience_ns(tcp) : -1;
+    int64_t left;
+
+    if (deadline_ns < 0)
+        return patience;
+    left = deadline_ns - rueda_clock_ns();
+    if (left < 0)
+        left = 0;
+    return patience >= 0 && patience < left ? patience : left;
+}
+
 /* Nothing has moved for long: sleep until somebody has news. A peer that is
  * gone may have done its part before, so there is one more turn after that is
  * seen and before it is held against it. */
@@ -102,18 +115,11 @@ static void sleep_for_news(struct rueda_engine *engine, struct rueda_op *op,
                            int64_t deadline_ns)
 {
     struct rueda_segment *segment = engine->job->segment;
-    int64_t timeout = -1;
     bool has_lost;
 
-    if (deadline_ns >= 0) {
-        timeout = deadline_ns - rueda_clock_ns();
-        if (timeout < 0)
-            timeout = 0;
-    }
-    if (engine->job->tcp != NULL && rueda_tcp_hub_is_busy(engine->job->tcp) &&
-        (timeout < 0 || timeout > CONNECT_NAP_NS))
-        timeout = CONNECT_NAP_NS;
     rueda_segment_arm(segment);
+    if (engine->job->tcp != NULL)
+        rueda_tcp_hub_look_at_all(engine->job->tcp);
     has_lost = is_spoilt(engine);
     if (engine_turn(engine) || is_enough(engine, op) ||
         rueda_op_queue_has_news(&engine->queue)) {
@@ -121,7 +127,7 @@ static void sleep_for_news(struct rueda_engine *engine, struct rueda_op *op,
         return;
     }
     if (!has_lost) {
-        rueda_segment_wait(segment, timeout);
+        rueda_segment_wait(segment, patience_ns(engine, deadline_ns));
         return;
     }
     rueda_segment_disarm(segment);

@@ -94,6 +94,15 @@ rueda_status rueda_stream_recv_both(int fd, void *first, size_t first_len,
     return RUEDA_OK;
 }
 
+size_t rueda_stream_unsent(int fd)
+{
+    int waiting = 0;
+
+    return ioctl(fd, SIOCOUTQNSD, &waiting) < 0 || waiting < 0
+               ? 0
+               : (size_t)waiting;
+}
+
 bool rueda_stream_is_sent(int fd)
 {
     int waiting = 0;

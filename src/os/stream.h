@@ -30,6 +30,9 @@ rueda_status rueda_stream_recv_both(int fd, void *first, size_t first_len,
                                     void *second, size_t second_len,
                                     size_t *out_bytes);
 
+/* How many bytes wait in fd to leave this host, in TCP. */
+size_t rueda_stream_unsent(int fd);
+
 /* Has the peer's system taken all that was sent? It may lose what it has not,
  * if fd is closed while it still sends. */
 bool rueda_stream_is_sent(int fd);

@@ -12,14 +12,15 @@
 #define LEAVE_NS  ((int64_t)2000000000)
 #define GLANCE_NS ((int64_t)200000)
 
+/* Between two looks at a stream that is quiet, at most. */
+#define MOST_QUIET 15
+
 /* ---- Failure ------------------------------------------------------------ */
 
 static void hang_up(struct rueda_tcp_ep *ep)
 {
-    for (int i = 0; i < ep->stream_count; i++) {
-        rueda_fd_close(ep->streams[i].fd);
-        ep->streams[i].fd = -1;
-    }
+    for (int i = 0; i < ep->stream_count; i++)
+        rueda_tcp_stream_close(&ep->streams[i]);
 }
 
 /* End what is in flight. */
@@ -82,15 +83,53 @@ static bool has_ended(const struct rueda_tcp_ep *ep)
     return ep->stream_count > 0;
 }
 
+/* Each look is a system call. A stream that is quiet while others are not is
+ * looked at less often; the first one is there for short messages. */
+static bool has_rest(struct rueda_tcp_stream *stream, int i)
+{
+    if (i == 0 || stream->is_receiving || stream->rest == 0)
+        return false;
+    stream->rest--;
+    return true;
+}
+
+static bool read_stream(struct rueda_tcp_ep *ep, int i)
+{
+    struct rueda_tcp_stream *stream = &ep->streams[i];
+
+    if (has_rest(stream, i))
+        return false;
+    if (rueda_tcp_stream_read(ep, stream)) {
+        stream->quiet = 0;
+        return true;
+    }
+    if (stream->quiet < MOST_QUIET)
+        stream->quiet++;
+    stream->rest = stream->quiet;
+    return false;
+}
+
+static void wake_streams(struct rueda_tcp_ep *ep)
+{
+    unsigned looks = rueda_tcp_hub_looks(ep->hub);
+
+    for (int i = 0; i < ep->stream_count && ep->looks != looks; i++)
+        ep->streams[i].rest = 0;
+    ep->looks = looks;
+}
+
 static rueda_status tcp_progress(struct rueda_ep *super)
 {
     struct rueda_tcp_ep *ep = (struct rueda_tcp_ep *)super;
     bool has_moved = false;
 
+    wake_streams(ep);
+    ep->is_held_back = false;
+
     if (ep->stream_count < rueda_tcp_hub_streams(ep->hub))
         rueda_tcp_hub_progress(ep->hub);
     for (int i = 0; i < ep->stream_count && !ep->has_failed; i++) {
-        if (rueda_tcp_stream_read(ep, &ep->streams[i]))
+        if (read_stream(ep, i))
             has_moved = true;
         if (!ep->has_failed && rueda_tcp_stream_write(ep, &ep->streams[i]))
             has_moved = true;

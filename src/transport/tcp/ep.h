@@ -8,10 +8,11 @@
  *      receiver.c where a piece that comes belongs
  *
  * A message is cut into pieces (frame.h). Whichever stream has nothing to send
- * takes the next piece, so a slow one sends fewer. Pieces are numbered over all
- * streams; the receiver looks at them in the order of their numbers, and a
- * stream that is ahead waits for the others. So messages of one tag are matched
- * in the order in which they were sent.
+ * takes the next piece, so a slow one sends fewer, and shorter ones: no piece
+ * should take longer than a moment. Pieces are numbered over all streams; the
+ * receiver looks at their heads in the order of their numbers, and a stream
+ * that is ahead waits for the others. So messages of one tag are matched in the
+ * order in which they were sent.
  *
  * A message that nobody waits for yet is held by the receiver, up to HELD_BYTES
  * of it; the sender stops there until it is granted. All together the receiver
@@ -24,6 +25,7 @@
 
 #include "transport/reqs.h"
 #include "transport/tcp/frame.h"
+#include "transport/tcp/speed.h"
 #include "transport/tcp/tcp.h"
 
 #define RUEDA_TCP_HELD_BYTES   (2 * RUEDA_TCP_PIECE_BYTES)
@@ -56,9 +58,15 @@ struct rueda_tcp_incoming {
     char *store;           /* bytes until then */
 };
 
+/* Heads and short pieces are read ahead, so that a short message takes one
+ * system call. */
+#define RUEDA_TCP_AHEAD_BYTES 4096
+
 struct rueda_tcp_stream {
     int fd;         /* -1: none */
     bool has_ended; /* the peer will send nothing more */
+    unsigned quiet; /* how often in a row nothing came, up to a limit */
+    unsigned rest;  /* so often it need not be looked at */
 
     /* The frame that goes out. */
     unsigned char out_head[RUEDA_TCP_HEAD_BYTES];
@@ -68,13 +76,17 @@ struct rueda_tcp_stream {
     size_t out_bytes;
     struct rueda_tcp_outgoing *outgoing; /* NULL: a GRANT or CREDIT */
 
+    uint64_t written; /* bytes, so far */
+    struct rueda_tcp_speed speed;
+
     /* The frame that comes in. */
-    unsigned char in_head[RUEDA_TCP_HEAD_BYTES];
-    size_t in_head_got;
     bool is_receiving; /* the head was looked at, bytes are coming */
     struct rueda_tcp_frame in;
     size_t in_got; /* bytes of the piece */
     struct rueda_tcp_incoming *incoming;
+    unsigned char *ahead; /* [RUEDA_TCP_AHEAD_BYTES] */
+    size_t ahead_begin;
+    size_t ahead_end;
 };
 
 struct rueda_tcp_ep {
@@ -83,6 +95,7 @@ struct rueda_tcp_ep {
     bool has_failed;
     struct rueda_tcp_stream streams[RUEDA_TCP_MOST_STREAMS];
     int stream_count; /* that have been connected so far */
+    unsigned looks;   /* of the hub, when all streams were looked at last */
 
     /* sender.c */
     struct rueda_reqs sends; /* not begun */
@@ -90,6 +103,7 @@ struct rueda_tcp_ep {
     uint64_t next_out; /* number of the next piece */
     uint64_t spent;    /* cost of all pieces so far */
     uint64_t credited;
+    bool is_held_back; /* a slow stream was given nothing, lately */
 
     /* receiver.c */
     struct rueda_reqs recvs;             /* no message yet */
@@ -108,6 +122,10 @@ void rueda_tcp_ep_fail(struct rueda_tcp_ep *ep);
 
 /* ---- stream.c ----------------------------------------------------------- */
 
+/* fd belongs to the stream from now on, unless there is no memory. */
+rueda_status rueda_tcp_stream_open(struct rueda_tcp_stream *stream, int fd);
+void rueda_tcp_stream_close(struct rueda_tcp_stream *stream);
+
 /* True if bytes moved. A stream that breaks makes the endpoint fail. */
 bool rueda_tcp_stream_read(struct rueda_tcp_ep *ep,
                            struct rueda_tcp_stream *stream);
@@ -121,8 +139,7 @@ bool rueda_tcp_sender_next(struct rueda_tcp_ep *ep,
                            struct rueda_tcp_stream *stream);
 
 /* The stream has sent its frame. */
-void rueda_tcp_sender_done(struct rueda_tcp_ep *ep,
-                           struct rueda_tcp_stream *stream);
+void rueda_tcp_sender_done(struct rueda_tcp_stream *stream);
 
 /* Is any message half sent? */
 bool rueda_tcp_sender_is_busy(const struct rueda_tcp_ep *ep);

@@ -30,20 +30,15 @@ void rueda_tcp_frame_encode(const struct rueda_tcp_frame *frame,
     rueda_put_u64(out + AT_TOTAL, frame->total);
 }
 
-/* All pieces but the last of a message are of full length, and only a message
- * of no bytes has an empty one. */
+/* Only a message of no bytes has an empty piece. */
 static bool is_piece(const struct rueda_tcp_frame *frame)
 {
-    uint64_t left;
-
-    if (frame->total > RUEDA_TCP_MOST_BYTES || frame->offset > frame->total ||
-        frame->offset % RUEDA_TCP_PIECE_BYTES != 0 ||
-        frame->number < frame->first)
-        return false;
-    left = frame->total - frame->offset;
-    if (left > RUEDA_TCP_PIECE_BYTES)
-        left = RUEDA_TCP_PIECE_BYTES;
-    return frame->bytes == left && (left > 0 || frame->total == 0) &&
+    return frame->total <= RUEDA_TCP_MOST_BYTES &&
+           frame->offset <= frame->total &&
+           frame->bytes <= frame->total - frame->offset &&
+           frame->bytes <= RUEDA_TCP_PIECE_BYTES &&
+           (frame->bytes > 0 || frame->total == 0) &&
+           frame->number >= frame->first &&
            (frame->offset == 0) == (frame->number == frame->first);
 }
 

@@ -25,6 +25,11 @@
 #define PAUSE_NS    ((int64_t)20000000)
 #define STRANGER_NS ((int64_t)5000000000)
 
+/* How long to sleep while calls are in the making, and while a slow stream is
+ * given nothing. */
+#define CALL_NAP_NS      ((int64_t)10000000)
+#define HELD_BACK_NAP_NS ((int64_t)1000000)
+
 /* Who may be at the door at a time. */
 #define MOST_CALLS 256
 
@@ -54,6 +59,7 @@ struct rueda_tcp_hub {
     int rank;
     int size;
     int streams;
+    unsigned looks;
     struct rueda_key key;
     void (*watch)(void *arg, int fd);
     void *arg;
@@ -93,12 +99,12 @@ static void end_call(struct call *call)
 /* The call is through. */
 static void attach(struct rueda_tcp_ep *ep, struct call *call)
 {
-    if (ep->has_failed || ep->stream_count == RUEDA_TCP_MOST_STREAMS) {
-        end_call(call);
-        return;
+    if (!ep->has_failed && ep->stream_count < RUEDA_TCP_MOST_STREAMS &&
+        rueda_tcp_stream_open(&ep->streams[ep->stream_count], call->fd) ==
+            RUEDA_OK) {
+        ep->stream_count++;
+        call->fd = -1;
     }
-    ep->streams[ep->stream_count++].fd = call->fd;
-    call->fd = -1;
     end_call(call);
 }
 
@@ -322,18 +328,31 @@ void rueda_tcp_hub_hang_up(struct rueda_tcp_hub *hub)
             rueda_tcp_ep_fail(hub->eps[i]);
 }
 
-bool rueda_tcp_hub_is_busy(const struct rueda_tcp_hub *hub)
+int64_t rueda_tcp_hub_patience_ns(const struct rueda_tcp_hub *hub)
 {
+    for (int i = 0; i < hub->size; i++)
+        if (hub->eps[i] != NULL && hub->eps[i]->is_held_back)
+            return HELD_BACK_NAP_NS;
     for (int i = 0; i < MOST_CALLS; i++)
         if (hub->calls[i].state != CALL_NONE &&
             hub->calls[i].state != CALL_WAITING)
-            return true;
-    return false;
+            return CALL_NAP_NS;
+    return -1;
 }
 
 int rueda_tcp_hub_streams(const struct rueda_tcp_hub *hub)
 {
     return hub->streams;
+}
+
+void rueda_tcp_hub_look_at_all(struct rueda_tcp_hub *hub)
+{
+    hub->looks++;
+}
+
+unsigned rueda_tcp_hub_looks(const struct rueda_tcp_hub *hub)
+{
+    return hub->looks;
 }
 
 /* ---- Life --------------------------------------------------------------- */

@@ -15,6 +15,9 @@ void rueda_tcp_hub_progress(struct rueda_tcp_hub *hub);
 /* The endpoint is being closed: forget it. */
 void rueda_tcp_hub_leave(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep);
 
+/* How often all streams were to be looked at so far. */
+unsigned rueda_tcp_hub_looks(const struct rueda_tcp_hub *hub);
+
 /* How many streams an endpoint should have. */
 int rueda_tcp_hub_streams(const struct rueda_tcp_hub *hub);
 

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "os/clock.h"
+#include "os/stream.h"
 #include "transport/tcp/ep.h"
+
+/* No longer than this, a message goes by whichever stream. */
+#define SHORT_BYTES ((size_t)4 << 10)
 
 static size_t least(size_t a, size_t b)
 {
@@ -62,6 +67,39 @@ static bool has_credit(const struct rueda_tcp_ep *ep)
            RUEDA_TCP_WINDOW_BYTES;
 }
 
+/* ---- How much of it ----------------------------------------------------- */
+
+static bool has_room(struct rueda_tcp_stream *stream)
+{
+    size_t unsent = rueda_stream_unsent(stream->fd);
+
+    rueda_tcp_speed_look(&stream->speed, stream->written, unsent,
+                         rueda_clock_ns());
+    return rueda_tcp_speed_has_room(&stream->speed, unsent);
+}
+
+/* May the stream have it? If it is the only one, or the message is short, there
+ * is no question. */
+static bool may_take(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream,
+                     const struct rueda_req *req)
+{
+    if (ep->stream_count < 2 || req->len <= SHORT_BYTES || has_room(stream))
+        return true;
+    ep->is_held_back = true;
+    return false;
+}
+
+static size_t next_bytes(const struct rueda_tcp_stream *stream,
+                         const struct rueda_tcp_outgoing *message)
+{
+    size_t end = message->req->len;
+
+    if (!message->is_granted)
+        end = least(end, RUEDA_TCP_HELD_BYTES);
+    return least(end - message->assigned,
+                 rueda_tcp_speed_piece(&stream->speed));
+}
+
 /* ---- Frames ------------------------------------------------------------- */
 
 static void send_frame(struct rueda_tcp_stream *stream,
@@ -100,20 +138,26 @@ bool rueda_tcp_sender_next(struct rueda_tcp_ep *ep,
 {
     struct rueda_tcp_outgoing *message;
     struct rueda_tcp_frame frame;
+    const struct rueda_req *req;
 
     if (next_control(ep, stream))
         return true;
-    if (!has_credit(ep))
+    message = has_credit(ep) ? oldest_ready(ep) : NULL;
+    req = message != NULL ? message->req : ep->sends.head;
+    if (req == NULL || !has_credit(ep)) {
+        if (stream->speed.busy_ns != 0)
+            has_room(stream); /* is it empty now? */
         return false;
-    message = oldest_ready(ep);
+    }
+    if (!may_take(ep, stream, req))
+        return false;
     if (message == NULL)
         message = begin_next(ep);
     if (message == NULL)
         return false;
     frame = (struct rueda_tcp_frame){
         .kind = RUEDA_TCP_PIECE,
-        .bytes = (uint32_t)least(message->req->len - message->assigned,
-                                 RUEDA_TCP_PIECE_BYTES),
+        .bytes = (uint32_t)next_bytes(stream, message),
         .tag = message->req->tag,
         .number = ep->next_out++,
         .first = message->first,
@@ -127,12 +171,10 @@ bool rueda_tcp_sender_next(struct rueda_tcp_ep *ep,
     return true;
 }
 
-void rueda_tcp_sender_done(struct rueda_tcp_ep *ep,
-                           struct rueda_tcp_stream *stream)
+void rueda_tcp_sender_done(struct rueda_tcp_stream *stream)
 {
     struct rueda_tcp_outgoing *message = stream->outgoing;
 
-    (void)ep;
     stream->is_sending = false;
     stream->outgoing = NULL;
     if (message == NULL)
@@ -156,9 +198,11 @@ bool rueda_tcp_sender_told(struct rueda_tcp_ep *ep,
                            const struct rueda_tcp_frame *frame)
 {
     if (frame->kind == RUEDA_TCP_CREDIT) {
-        if (frame->total < ep->credited || frame->total > ep->spent)
+        if (frame->total > ep->spent)
             return false;
-        ep->credited = frame->total;
+        /* A later one may have come sooner, on another stream. */
+        if (frame->total > ep->credited)
+            ep->credited = frame->total;
         return true;
     }
     for (int i = 0; i < RUEDA_TCP_OUTGOING; i++) {

@@ -64,8 +64,13 @@ rueda_status rueda_tcp_ep_open(struct rueda_tcp_hub *hub, int peer,
 /* Fail all endpoints, and end what is in the making. */
 void rueda_tcp_hub_hang_up(struct rueda_tcp_hub *hub);
 
-/* Are connections in the making? They have deadlines, which no socket tells. */
-bool rueda_tcp_hub_is_busy(const struct rueda_tcp_hub *hub);
+/* To be called before who drives the endpoints goes to sleep: the next progress
+ * leaves out no stream, so that what comes later wakes. */
+void rueda_tcp_hub_look_at_all(struct rueda_tcp_hub *hub);
+
+/* How long to sleep at most: connections in the making have deadlines, and slow
+ * streams become ready, without that a socket tells. -1: for ever. */
+int64_t rueda_tcp_hub_patience_ns(const struct rueda_tcp_hub *hub);
 
 /* After all its endpoints are closed. NULL is allowed. */
 void rueda_tcp_hub_close(struct rueda_tcp_hub *hub);
