@@ -45,7 +45,7 @@
 #define MAX_LANES     (RUEDA_WINDOW_REQS / 2)
 #define SLOT_BYTES    (RUEDA_SCRATCH_BYTES / (RUEDA_WINDOW_REQS + 1) / 64 * 64)
 #define LEAST_BYTES   ((size_t)4 << 10)  /* shorter pieces gain nothing */
-#define GATHER_BYTES  ((size_t)64 << 10) /* these do not pass through slots */
+#define GATHER_BYTES  ((size_t)128 << 10) /* these do not pass through slots */
 #define SCALED(place) ((place)->scratch + RUEDA_WINDOW_REQS * SLOT_BYTES)
 
 struct ring {
