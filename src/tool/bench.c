@@ -30,6 +30,13 @@ rueda_launch rueda_bench_launch(const struct rueda_bench *bench)
                : RUEDA_LAUNCH_PROCESSES;
 }
 
+static bool is_on_tcp(const struct rueda_bench *bench)
+{
+    const char *transport = bench->options.transport;
+
+    return transport != NULL && strcmp(transport, "tcp") == 0;
+}
+
 bool rueda_bench_has_slab(const struct rueda_bench *bench)
 {
     const char *transport = bench->options.transport;
@@ -52,19 +59,32 @@ void rueda_bench_work(const struct rueda_bench *bench, size_t bytes,
     rueda_case_set_bytes(out_work, bytes);
 }
 
+void rueda_side_work(const struct rueda_side *side,
+                     const struct rueda_case *work, struct rueda_case *out_work)
+{
+    *out_work = *work;
+    out_work->is_shared = work->is_shared && !side->is_private;
+    /* Two ranks send as many elements in all collectives that it stands beside:
+     * all of them to allreduce, one of two pieces otherwise. */
+    if (side->is_raw)
+        out_work->op = RUEDA_BENCH_EXCHANGE;
+}
+
 bool rueda_bench_fits(struct rueda_bench *bench, const struct rueda_case *work)
 {
-    const size_t one =
-        rueda_case_send_bytes(work) + rueda_case_recv_bytes(work);
     char need_text[RUEDA_SIZE_TEXT];
     char free_text[RUEDA_SIZE_TEXT];
+    struct rueda_case its;
     size_t need = 0;
 
     for (int i = 0; i < bench->side_count; i++) {
         const struct rueda_side *side = &bench->sides[i];
 
+        rueda_side_work(side, work, &its);
         if (!side->is_out)
-            need += (side->is_copy ? 2 * rueda_case_bytes(work) : one) *
+            need += (side->is_copy ? 2 * rueda_case_bytes(&its)
+                                   : rueda_case_send_bytes(&its) +
+                                         rueda_case_recv_bytes(&its)) *
                     (size_t)bench->np;
     }
     rueda_machine_read(&bench->machine);
@@ -96,6 +116,7 @@ bool rueda_bench_add(struct rueda_bench *bench, const char *name,
         snprintf(group->algo, sizeof(group->algo), "%s:%s",
                  rueda_kind_str(rueda_bench_op_kind(bench->options.op)), algo);
     group->is_bound = bench->options.is_bound;
+    group->hosts = bench->options.host_count > 0 ? &bench->options : NULL;
     group->is_crowded = bench->np > bench->machine.usable;
     if (!rueda_group_start(group, &bench->hub, START_S)) {
         rueda_text_set(&bench->words, "%s", group->words.chars);
@@ -108,28 +129,57 @@ bool rueda_bench_add(struct rueda_bench *bench, const char *name,
     return true;
 }
 
-/* Start the ranks of a peer that has some of its own. */
-static bool start_peer(struct rueda_bench *bench, rueda_peer peer)
+bool rueda_bench_is_way_right(struct rueda_bench *bench, const char *used)
 {
-    const char *name = rueda_peer_str(peer);
+    const char *wanted = bench->options.transport;
 
-    if (peer != RUEDA_PEER_PRIVATE)
-        return rueda_bench_add(bench, name,
-                               peer == RUEDA_PEER_OPENMPI ? RUEDA_LAUNCH_OPENMPI
-                                                          : RUEDA_LAUNCH_MPICH,
-                               NULL);
-    if (!rueda_bench_add(bench, name, rueda_bench_launch(bench),
-                         bench->options.algo))
+    if (bench->np < 2 || wanted == NULL || strcmp(wanted, "auto") == 0 ||
+        strcmp(wanted, used) == 0)
+        return true;
+    rueda_text_set(&bench->words, "the ranks were to use %s, and use %s",
+                   wanted, used);
+    return false;
+}
+
+/* Start the ranks of a peer that has some of its own. */
+static bool start_peer(struct rueda_bench *bench, rueda_peer peer,
+                       const char *name)
+{
+    struct rueda_side *side = &bench->sides[bench->side_count];
+    rueda_launch launch = rueda_bench_launch(bench);
+    const char *algo = bench->options.algo;
+
+    switch (peer) {
+    case RUEDA_PEER_OPENMPI:
+        return rueda_bench_add(bench, name, RUEDA_LAUNCH_OPENMPI, NULL);
+    case RUEDA_PEER_MPICH:
+        if (bench->options.host_count == 0 && !is_on_tcp(bench))
+            return rueda_bench_add(bench, name, RUEDA_LAUNCH_MPICH, NULL);
+        rueda_text_set(&bench->words, "it is measured in shared memory only, "
+                                      "and these ranks have a network");
         return false;
-    bench->sides[bench->side_count - 1].is_private = true;
+    case RUEDA_PEER_RAW:
+        launch = RUEDA_LAUNCH_RAW;
+        algo = NULL;
+        break;
+    case RUEDA_PEER_ALGO:
+        algo = name;
+        break;
+    default:
+        break;
+    }
+    if (!rueda_bench_add(bench, name, launch, algo))
+        return false;
+    side->is_raw = peer == RUEDA_PEER_RAW;
+    side->is_algo = peer == RUEDA_PEER_ALGO;
+    side->is_private = peer == RUEDA_PEER_PRIVATE;
     return true;
 }
 
 /* A peer that cannot be had is named, and the run goes on without it. */
-static bool add_peer(struct rueda_bench *bench, rueda_peer peer)
+static bool add_peer(struct rueda_bench *bench, rueda_peer peer,
+                     const char *name)
 {
-    const char *name = rueda_peer_str(peer);
-
     /* What has no size has no buffers to copy, or to be elsewhere. */
     if (!rueda_bench_op_has_size(bench->options.op) &&
         (peer == RUEDA_PEER_MEMCPY || peer == RUEDA_PEER_PRIVATE))
@@ -142,7 +192,7 @@ static bool add_peer(struct rueda_bench *bench, rueda_peer peer)
         };
         return true;
     }
-    if (start_peer(bench, peer))
+    if (start_peer(bench, peer, name))
         return true;
     if (bench->hub.signal != 0)
         return false;
@@ -158,10 +208,11 @@ static bool start_sides(struct rueda_bench *bench)
     if (options->is_tune)
         return rueda_tune_start(bench);
     if (!rueda_bench_add(bench, "rueda", rueda_bench_launch(bench),
-                         options->algo))
+                         options->algo) ||
+        !rueda_bench_is_way_right(bench, bench->sides[0].group->used))
         return false;
     for (int i = 0; i < options->peer_count; i++)
-        if (!add_peer(bench, options->peers[i]))
+        if (!add_peer(bench, options->peers[i], options->peer_names[i]))
             return false;
     return true;
 }
@@ -255,7 +306,8 @@ static int finish(struct rueda_bench *bench, bool is_well)
 /* All ranks are ours: start them. */
 static int coordinate(struct rueda_bench *bench)
 {
-    bool is_well = rueda_hub_open(&bench->hub, &bench->words);
+    bool is_well = rueda_hub_open(&bench->hub, bench->options.host_count > 0,
+                                  &bench->words);
 
     if (!is_well)
         return finish(bench, false);
@@ -265,22 +317,18 @@ static int coordinate(struct rueda_bench *bench)
 }
 
 /* An unknown algorithm is a mistake on the command line too. */
-static bool is_algo_known(struct rueda_bench *bench)
+static bool is_algo_known(struct rueda_bench *bench, const char *algo)
 {
-    const struct rueda_bench_options *options = &bench->options;
     const char *names[RUEDA_LIBRARY_ALGOS + 1];
     const char *near;
 
-    if (options->algo == NULL)
-        return true;
-    rueda_library_algos(rueda_bench_op_kind(options->op),
+    rueda_library_algos(rueda_bench_op_kind(bench->options.op),
                         rueda_bench_has_slab(bench), names);
     for (int i = 0; names[i] != NULL; i++)
-        if (strcmp(names[i], options->algo) == 0)
+        if (strcmp(names[i], algo) == 0)
             return true;
-    rueda_text_set(&bench->words, "no algorithm '%.40s' can do this",
-                   options->algo);
-    near = rueda_near_match(options->algo, names);
+    rueda_text_set(&bench->words, "no algorithm '%.40s' can do this", algo);
+    near = rueda_near_match(algo, names);
     if (near != NULL) {
         rueda_text_add(&bench->words, "; did you mean '%s'?", near);
         return false;
@@ -291,6 +339,19 @@ static bool is_algo_known(struct rueda_bench *bench)
     return false;
 }
 
+static bool are_algos_known(struct rueda_bench *bench)
+{
+    const struct rueda_bench_options *options = &bench->options;
+
+    if (options->algo != NULL && !is_algo_known(bench, options->algo))
+        return false;
+    for (int i = 0; i < options->peer_count; i++)
+        if (options->peers[i] == RUEDA_PEER_ALGO &&
+            !is_algo_known(bench, options->peer_names[i]))
+            return false;
+    return true;
+}
+
 int rueda_bench_main(int argc, char **argv)
 {
     struct rueda_bench bench = {.probe = {.fd = -1}};
@@ -299,7 +360,7 @@ int rueda_bench_main(int argc, char **argv)
     struct rueda_seat seat;
 
     if (!rueda_bench_options_parse(argc, argv, &bench.options, &bench.words) ||
-        !is_algo_known(&bench)) {
+        !are_algos_known(&bench)) {
         fprintf(stderr, "rueda: %s (see 'rueda bench --help')\n",
                 bench.words.chars);
         return 2;

@@ -27,6 +27,8 @@ struct rueda_side {
     struct rueda_group *group; /* borrowed */
     bool is_copy;              /* memcpy in this group's ranks */
     bool is_private;           /* its buffers are, whatever the others' are */
+    bool is_algo;              /* its name is its algorithm's */
+    bool is_raw;               /* it exchanges the bytes, and that is all */
     bool is_out;               /* it failed; its words have been printed */
 
     /* Of the size that is being measured. */
@@ -91,10 +93,20 @@ bool rueda_bench_add(struct rueda_bench *bench, const char *name,
 /* Stop all groups and free what the benchmark holds. */
 void rueda_bench_fini(struct rueda_bench *bench);
 
+/* The work of this side where the first one does `work`. */
+void rueda_side_work(const struct rueda_side *side,
+                     const struct rueda_case *work,
+                     struct rueda_case *out_work);
+
+/* Do the ranks of the first side use the transport that was asked for? False
+ * with words. used: what they say. */
+bool rueda_bench_is_way_right(struct rueda_bench *bench, const char *used);
+
 /* RUEDA_LAUNCH_THREADS for the transport "loop". */
 rueda_launch rueda_bench_launch(const struct rueda_bench *bench);
 
-/* "shm" and "loop" mean messages only: what needs shared memory cannot run. */
+/* "shm", "tcp" and "loop" mean messages only: what needs shared memory cannot
+ * run. */
 bool rueda_bench_has_slab(const struct rueda_bench *bench);
 
 /* The work of the next size; bytes is asked for, not exact. */

@@ -13,7 +13,7 @@ static const struct {
     bool has_size;
     bool has_pieces;
     bool is_in_place;
-} ops[RUEDA_BENCH_OP_COUNT] = {
+} ops[RUEDA_BENCH_OP_COUNT + 1] = {
     [RUEDA_BENCH_ALLREDUCE] = {"allreduce", RUEDA_ALLREDUCE, true, false, true},
     [RUEDA_BENCH_ALLGATHER] = {"allgather", RUEDA_ALLGATHER, true, true, false},
     [RUEDA_BENCH_BROADCAST] = {"broadcast", RUEDA_BROADCAST, true, false, true},
@@ -22,6 +22,7 @@ static const struct {
                                    true, false},
     [RUEDA_BENCH_BARRIER] = {"barrier", RUEDA_BARRIER, false, false, true},
     [RUEDA_BENCH_PINGPONG] = {"pingpong", RUEDA_BROADCAST, true, false, true},
+    [RUEDA_BENCH_EXCHANGE] = {"exchange", RUEDA_ALLTOALL, true, false, false},
 };
 
 const char *rueda_bench_op_str(rueda_bench_op op)
@@ -180,7 +181,7 @@ void rueda_case_fill(const struct rueda_case *work, int rank, void *send,
     struct rueda_pattern pattern;
     const size_t step = piece_bytes(work);
 
-    if (work->op == RUEDA_BENCH_ALLGATHER) {
+    if (work->op == RUEDA_BENCH_ALLGATHER || work->op == RUEDA_BENCH_EXCHANGE) {
         input(work, rank, 0, &pattern);
         rueda_pattern_fill(&pattern, send, work->count);
     } else if (ops[work->op].has_pieces) {
@@ -222,6 +223,9 @@ static void expected(const struct rueda_case *work, int rank, int from,
         break;
     case RUEDA_BENCH_ALLTOALL:
         input(work, from, rank, out);
+        break;
+    case RUEDA_BENCH_EXCHANGE:
+        input(work, 1 - rank, 0, out);
         break;
     default:
         input(work, from, 0, out);

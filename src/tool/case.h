@@ -20,8 +20,10 @@ typedef enum rueda_bench_op {
     RUEDA_BENCH_REDUCESCATTER,
     RUEDA_BENCH_BARRIER,
     RUEDA_BENCH_PINGPONG, /* broadcasts with rank 0 and 1 as root in turn */
+    RUEDA_BENCH_EXCHANGE, /* two ranks swap `count` elements: what a peer does
+                             beside a collective, none that can be asked for */
 } rueda_bench_op;
-#define RUEDA_BENCH_OP_COUNT 7
+#define RUEDA_BENCH_OP_COUNT 7 /* those that can be asked for */
 
 struct rueda_case {
     rueda_bench_op op;

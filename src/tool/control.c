@@ -16,12 +16,12 @@ static socklen_t address_of(const char *name, struct sockaddr_un *out)
 
     memset(out, 0, sizeof(*out));
     out->sun_family = AF_UNIX;
-    /* The byte before the name stays zero: an abstract address. */
-    memcpy(out->sun_path + 1, name, len);
+    /* Where the first byte stays zero, the address is an abstract one. */
+    memcpy(out->sun_path + (name[0] == '/' ? 0 : 1), name, len);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
 }
 
-int rueda_control_listen(char out_name[RUEDA_CONTROL_NAME])
+int rueda_control_listen(bool is_file, char out_name[RUEDA_CONTROL_NAME])
 {
     struct sockaddr_un address;
     unsigned long random = 0;
@@ -30,8 +30,8 @@ int rueda_control_listen(char out_name[RUEDA_CONTROL_NAME])
 
     if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return -1;
-    snprintf(out_name, RUEDA_CONTROL_NAME, "rueda-bench-%d-%016lx",
-             (int)getpid(), random);
+    snprintf(out_name, RUEDA_CONTROL_NAME, "%srueda-bench-%d-%016lx",
+             is_file ? "/tmp/" : "", (int)getpid(), random);
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;

@@ -4,10 +4,11 @@
  * command to every worker of a group, one reply from each. A worker blocks in
  * rueda_control_recv() between commands, so that an idle group costs nothing.
  *
- * They meet at an abstract Unix socket whose name is on the worker's command
- * line, since mpirun hands down no descriptors. Both ends are the same program,
- * so the structs travel as they are in memory; each is one packet. Only
- * processes of the same user are let in.
+ * They meet at a Unix socket whose name is on the worker's command line, since
+ * mpirun hands down no descriptors; an abstract one, or a file where workers
+ * are in other network namespaces, which see no abstract socket of ours. Both
+ * ends are the same program, so the structs travel as they are in memory; each
+ * is one packet. Only processes of the same user are let in.
  */
 #ifndef RUEDA_TOOL_CONTROL_H
 #define RUEDA_TOOL_CONTROL_H
@@ -23,7 +24,8 @@ struct rueda_hello {
     int32_t group; /* which group of the coordinator's */
     int32_t rank;
     int32_t is_ok;
-    char words[256]; /* the system's version, or why it failed */
+    char transport[16]; /* the system's */
+    char words[256];    /* the system's version, or why it failed */
 };
 
 typedef enum rueda_command_kind {
@@ -57,8 +59,9 @@ struct rueda_reply {
     char words[384];                   /* why it is not ok */
 };
 
-/* A listening socket at a fresh name; -1 with errno. */
-int rueda_control_listen(char out_name[RUEDA_CONTROL_NAME]);
+/* A listening socket at a fresh name; -1 with errno. A file is the caller's to
+ * remove. */
+int rueda_control_listen(bool is_file, char out_name[RUEDA_CONTROL_NAME]);
 
 /* Let in one worker; its process id comes from the kernel. Returns -1 if
  * nobody of the same user is waiting. Does not block. */

@@ -22,7 +22,8 @@
 #define LEAVE_S 3.0
 #define ASKED_S 1.0
 
-bool rueda_hub_open(struct rueda_hub *hub, struct rueda_text *words)
+bool rueda_hub_open(struct rueda_hub *hub, bool has_hosts,
+                    struct rueda_text *words)
 {
     sigset_t signals;
 
@@ -37,7 +38,7 @@ bool rueda_hub_open(struct rueda_hub *hub, struct rueda_text *words)
         rueda_text_set(words, "signalfd: %s", strerror(errno));
         return false;
     }
-    hub->listener = rueda_control_listen(hub->name);
+    hub->listener = rueda_control_listen(has_hosts, hub->name);
     if (hub->listener < 0) {
         rueda_text_set(words, "cannot make a socket for the ranks: %s",
                        strerror(errno));
@@ -50,6 +51,8 @@ bool rueda_hub_open(struct rueda_hub *hub, struct rueda_text *words)
 void rueda_hub_close(struct rueda_hub *hub)
 {
     close(hub->listener);
+    if (hub->name[0] == '/')
+        unlink(hub->name);
     close(hub->signal_fd);
 }
 
@@ -78,7 +81,8 @@ static bool any_child_ended(struct rueda_group *group)
         group->children[i] = 0;
         has_ended = true;
         rueda_spawn_epitaph(status, words, sizeof(words));
-        if (group->launch == RUEDA_LAUNCH_PROCESSES)
+        if (group->launch == RUEDA_LAUNCH_PROCESSES ||
+            group->launch == RUEDA_LAUNCH_RAW)
             rueda_text_set(&group->words, "rank %d %s", i, words);
         else
             rueda_text_set(&group->words, "%s %s", group->name, words);
@@ -177,8 +181,18 @@ static void admit(struct rueda_group *group, struct rueda_hub *hub,
         return;
     }
     hello.words[sizeof(hello.words) - 1] = '\0';
+    hello.transport[sizeof(hello.transport) - 1] = '\0';
     if (!hello.is_ok) {
         rueda_text_set(&group->words, "rank %d: %s", hello.rank, hello.words);
+        close(fd);
+        return;
+    }
+    if (group->used[0] == '\0') {
+        memcpy(group->used, hello.transport, sizeof(group->used));
+    } else if (strcmp(group->used, hello.transport) != 0) {
+        rueda_text_set(&group->words,
+                       "rank %d says that it uses %s, others use %s",
+                       hello.rank, hello.transport, group->used);
         close(fd);
         return;
     }

@@ -23,8 +23,10 @@ struct rueda_hub {
 };
 
 /* Blocks SIGINT, SIGTERM and SIGHUP for this process and its workers' parents
- * to be, and reads them instead. */
-bool rueda_hub_open(struct rueda_hub *hub, struct rueda_text *words);
+ * to be, and reads them instead. Workers on hosts come from other network
+ * namespaces. */
+bool rueda_hub_open(struct rueda_hub *hub, bool has_hosts,
+                    struct rueda_text *words);
 void rueda_hub_close(struct rueda_hub *hub);
 
 typedef enum rueda_launch {
@@ -32,6 +34,7 @@ typedef enum rueda_launch {
     RUEDA_LAUNCH_THREADS,
     RUEDA_LAUNCH_OPENMPI,
     RUEDA_LAUNCH_MPICH,
+    RUEDA_LAUNCH_RAW, /* two processes and a connection */
 } rueda_launch;
 
 struct rueda_group;
@@ -51,6 +54,7 @@ struct rueda_group {
     char algo[96];         /* RUEDA_ALGO of the workers; empty: not set */
     bool is_crowded;       /* more ranks than cores */
     bool is_bound;         /* each rank to a core */
+    const struct rueda_bench_options *hosts; /* where they are, or NULL: here */
 
     /* Where ranks were started by another launcher: how to reach them instead;
      * nothing below but is_up and words is then in use. */
@@ -59,6 +63,7 @@ struct rueda_group {
 
     bool is_up;
     char version[256];
+    char used[16]; /* the transport that all ranks say they use, or empty */
     struct rueda_text words; /* why it is not up */
 
     int child_count;

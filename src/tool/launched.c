@@ -97,7 +97,7 @@ static bool lead(struct rueda_bench *bench, struct rank *rank)
             fprintf(stderr,
                     "rueda: %s is left out: it is measured only where "
                     "rueda bench starts the ranks itself\n",
-                    rueda_peer_str(bench->options.peers[i]));
+                    bench->options.peer_names[i]);
     group = (struct rueda_group){
         .name = "rueda",
         .size = bench->np,
@@ -106,6 +106,8 @@ static bool lead(struct rueda_bench *bench, struct rank *rank)
         .exchange_arg = rank,
         .log_fd = -1,
     };
+    snprintf(group.used, sizeof(group.used), "%s",
+             rank->worker.system->transport);
     bench->sides[bench->side_count++] =
         (struct rueda_side){.name = "rueda", .group = &group};
     for (int i = 0; i < bench->options.peer_count; i++)
@@ -145,10 +147,11 @@ int rueda_launched_main(struct rueda_bench *bench)
     struct rueda_system *system;
     bool is_well;
 
-    if (bench->options.is_tune ||
+    if (bench->options.is_tune || bench->options.host_count > 0 ||
         rueda_bench_launch(bench) == RUEDA_LAUNCH_THREADS) {
-        fprintf(stderr, "rueda: --tune and --transport loop need a rueda bench "
-                        "that starts the ranks itself; unset RUEDA_RANK\n");
+        fprintf(stderr, "rueda: --tune, --hosts and --transport loop need a "
+                        "rueda bench that starts the ranks itself; unset "
+                        "RUEDA_RANK\n");
         return 2;
     }
     set_environment(bench);
@@ -166,6 +169,9 @@ int rueda_launched_main(struct rueda_bench *bench)
         rueda_text_set(&bench->words, "at most %d ranks", RUEDA_NP_MAX);
         is_well = false;
     } else {
+        is_well = rueda_bench_is_way_right(bench, system->transport);
+    }
+    if (is_well) {
         is_well = system->rank == 0 ? lead(bench, &rank)
                                     : follow(&rank, bench->np, &bench->words);
     }

@@ -41,6 +41,11 @@ const char *rueda_library_kernels(void)
     return text;
 }
 
+const char *rueda_library_transport(const rueda_ctx *ctx)
+{
+    return rueda_internal_transport(ctx);
+}
+
 void rueda_library_algos(rueda_kind kind, bool has_shared_memory,
                          const char *out_names[RUEDA_LIBRARY_ALGOS + 1])
 {

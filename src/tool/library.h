@@ -11,6 +11,10 @@
 /* "avx512 (this CPU can run c, avx2, avx512)"; RUEDA_KERNELS is minded. */
 const char *rueda_library_kernels(void);
 
+/* The way of its messages, as the job has chosen it: "tcp"; "direct" where
+ * shared memory does without messages. */
+const char *rueda_library_transport(const rueda_ctx *ctx);
+
 /* The names of the algorithms that can run kind, ended by NULL; at most
  * RUEDA_LIBRARY_ALGOS. Without shared memory those that need it are left out,
  * and Adasum's own always is. */

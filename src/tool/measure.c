@@ -128,7 +128,6 @@ static bool prepare(struct rueda_bench *bench, const struct rueda_case *work)
 {
     struct rueda_command order = {
         .kind = RUEDA_COMMAND_PREPARE,
-        .work = *work,
     };
 
     for (int i = 0; i < bench->side_count; i++) {
@@ -136,7 +135,7 @@ static bool prepare(struct rueda_bench *bench, const struct rueda_case *work)
 
         if (side->is_out || side->is_copy)
             continue;
-        order.work.is_shared = work->is_shared && !side->is_private;
+        rueda_side_work(side, work, &order.work);
         if (!command(bench, side, &order) && !survives(bench, side))
             return false;
     }

@@ -59,3 +59,28 @@ const char *rueda_near_match(const char *word, const char *const *known)
     }
     return best;
 }
+
+void rueda_near_suggest(const char *word, const char *const *known,
+                        struct rueda_text *words)
+{
+    const char *near = rueda_near_match(word, known);
+
+    if (near != NULL)
+        rueda_text_add(words, "; did you mean '%s'?", near);
+}
+
+int rueda_near_find(const char *what, const char *word,
+                    const char *const *known, struct rueda_text *words)
+{
+    for (int i = 0; known[i] != NULL; i++)
+        if (strcmp(word, known[i]) == 0)
+            return i;
+    rueda_text_set(words, "unknown %s '%.64s'", what, word);
+    rueda_near_suggest(word, known, words);
+    if (rueda_near_match(word, known) == NULL) {
+        rueda_text_add(words, "; there are");
+        for (int i = 0; known[i] != NULL; i++)
+            rueda_text_add(words, "%s %s", i == 0 ? "" : ",", known[i]);
+    }
+    return -1;
+}

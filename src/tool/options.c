@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "tool/lists.h"
 #include "tool/near.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -26,42 +27,10 @@ static const char *const reduction_names[] = {
 #undef X
         NULL,
 };
-static const char *const peer_names[] = {"openmpi", "mpich", "memcpy",
-                                         "private", NULL};
-static const char *const transport_names[] = {"auto", "shm", "loop", NULL};
+static const char *const transport_names[] = {"auto", "shm", "tcp", "loop",
+                                              NULL};
 static const char *const bind_names[] = {"none", "core", NULL};
 static const char *const alloc_names[] = {"private", "shared", NULL};
-
-const char *rueda_peer_str(rueda_peer peer)
-{
-    return peer_names[peer];
-}
-
-static void suggest(const char *word, const char *const *known,
-                    struct rueda_text *words)
-{
-    const char *near = rueda_near_match(word, known);
-
-    if (near != NULL)
-        rueda_text_add(words, "; did you mean '%s'?", near);
-}
-
-/* The place of word in a list, or -1 with words. */
-static int find(const char *what, const char *word, const char *const *known,
-                struct rueda_text *words)
-{
-    for (int i = 0; known[i] != NULL; i++)
-        if (strcmp(word, known[i]) == 0)
-            return i;
-    rueda_text_set(words, "unknown %s '%.64s'", what, word);
-    suggest(word, known, words);
-    if (rueda_near_match(word, known) == NULL) {
-        rueda_text_add(words, "; there are");
-        for (int i = 0; known[i] != NULL; i++)
-            rueda_text_add(words, "%s %s", i == 0 ? "" : ",", known[i]);
-    }
-    return -1;
-}
 
 static bool whole(const char *name, const char *value, int low, int high,
                   int *out, struct rueda_text *words)
@@ -111,7 +80,7 @@ static bool set_rounds(struct rueda_bench_options *options, const char *value,
 static bool set_transport(struct rueda_bench_options *options,
                           const char *value, struct rueda_text *words)
 {
-    const int i = find("transport", value, transport_names, words);
+    const int i = rueda_near_find("transport", value, transport_names, words);
 
     if (i >= 0)
         options->transport = transport_names[i];
@@ -132,7 +101,7 @@ static bool set_algo(struct rueda_bench_options *options, const char *value,
 static bool set_dtype(struct rueda_bench_options *options, const char *value,
                       struct rueda_text *words)
 {
-    const int i = find("dtype", value, dtype_names, words);
+    const int i = rueda_near_find("dtype", value, dtype_names, words);
 
     if (i >= 0)
         options->dtype = (rueda_dtype)i;
@@ -142,7 +111,7 @@ static bool set_dtype(struct rueda_bench_options *options, const char *value,
 static bool set_reduction(struct rueda_bench_options *options,
                           const char *value, struct rueda_text *words)
 {
-    const int i = find("reduction", value, reduction_names, words);
+    const int i = rueda_near_find("reduction", value, reduction_names, words);
 
     if (i >= 0)
         options->reduction = (rueda_reduction)i;
@@ -164,7 +133,7 @@ static bool set_max(struct rueda_bench_options *options, const char *value,
 static bool set_alloc(struct rueda_bench_options *options, const char *value,
                       struct rueda_text *words)
 {
-    const int i = find("kind of memory", value, alloc_names, words);
+    const int i = rueda_near_find("kind of memory", value, alloc_names, words);
 
     if (i >= 0)
         options->is_shared = i == 1;
@@ -174,50 +143,18 @@ static bool set_alloc(struct rueda_bench_options *options, const char *value,
 static bool set_bind(struct rueda_bench_options *options, const char *value,
                      struct rueda_text *words)
 {
-    const int i = find("binding", value, bind_names, words);
+    const int i = rueda_near_find("binding", value, bind_names, words);
 
     if (i >= 0)
         options->is_bound = i == 1;
     return i >= 0;
 }
 
-static bool has_peer(const struct rueda_bench_options *options, rueda_peer peer)
+static bool set_rsh(struct rueda_bench_options *options, const char *value,
+                    struct rueda_text *words)
 {
-    for (int i = 0; i < options->peer_count; i++)
-        if (options->peers[i] == peer)
-            return true;
-    return false;
-}
-
-static bool add_peer(struct rueda_bench_options *options, const char *name,
-                     struct rueda_text *words)
-{
-    const int peer = find("peer", name, peer_names, words);
-
-    if (peer < 0)
-        return false;
-    if (!has_peer(options, (rueda_peer)peer))
-        options->peers[options->peer_count++] = (rueda_peer)peer;
-    return true;
-}
-
-static bool set_peers(struct rueda_bench_options *options, const char *value,
-                      struct rueda_text *words)
-{
-    char name[32];
-
-    while (*value != '\0') {
-        size_t len = strcspn(value, ",");
-
-        if (len >= sizeof(name))
-            len = sizeof(name) - 1;
-        memcpy(name, value, len);
-        name[len] = '\0';
-        if (!add_peer(options, name, words))
-            return false;
-        value += strcspn(value, ",");
-        value += *value == ',';
-    }
+    (void)words;
+    options->rsh = value;
     return true;
 }
 
@@ -268,7 +205,9 @@ static const struct option {
     {"--alloc", TAKES_VALUE, set_alloc},
     {"--bind", TAKES_VALUE, set_bind},
     {"--rounds", TAKES_VALUE, set_rounds},
-    {"--vs", TAKES_VALUE, set_peers},
+    {"--vs", TAKES_VALUE, rueda_peers_parse},
+    {"--hosts", TAKES_VALUE, rueda_hosts_parse},
+    {"--rsh", TAKES_VALUE, set_rsh},
     {"--json", TAKES_VALUE, set_json},
     {"--tune", MAY_TAKE_VALUE, set_tune},
     {"--help", TAKES_NOTHING, set_help},
@@ -299,7 +238,7 @@ static void unknown_option(const char *word, struct rueda_text *words)
     memcpy(name, word, len);
     name[len] = '\0';
     rueda_text_set(words, "unknown option '%s'", name);
-    suggest(name, known, words);
+    rueda_near_suggest(name, known, words);
 }
 
 /* One option and its value, if it has one. Returns how many words of argv that
@@ -335,6 +274,57 @@ static int parse_option(int argc, char **argv,
     return option->set(options, value, words) ? used : 0;
 }
 
+static void check_raw(const struct rueda_bench_options *options,
+                      struct rueda_text *words)
+{
+    if (!rueda_peers_have(options, RUEDA_PEER_RAW))
+        return;
+    if (options->np != 2)
+        rueda_text_set(words, "--vs raw is an exchange between two ranks; say "
+                              "--np 2");
+    else if (options->op == RUEDA_BENCH_BROADCAST ||
+             options->op == RUEDA_BENCH_PINGPONG ||
+             options->op == RUEDA_BENCH_BARRIER)
+        rueda_text_set(words,
+                       "--vs raw sends as much as it receives, which %s does "
+                       "not",
+                       rueda_bench_op_str(options->op));
+}
+
+static void check_hosts(const struct rueda_bench_options *options,
+                        struct rueda_text *words)
+{
+    if (options->host_count == 0) {
+        if (options->rsh != NULL)
+            rueda_text_set(words, "--rsh goes with --hosts");
+        return;
+    }
+    if (options->rsh == NULL || options->rsh[0] == '\0')
+        rueda_text_set(words, "--hosts needs --rsh, a program that starts "
+                              "commands there");
+    else if (options->np != rueda_hosts_ranks(options))
+        rueda_text_set(words, "--np is not the number of ranks that --hosts "
+                              "has");
+    else if (options->transport != NULL &&
+             strcmp(options->transport, "loop") == 0)
+        rueda_text_set(words, "--transport loop has its ranks in one process, "
+                              "not on hosts");
+    else if (rueda_peers_have(options, RUEDA_PEER_RAW))
+        rueda_text_set(words, "--vs raw runs on this host alone, without "
+                              "--hosts");
+}
+
+/* What other words say of the number of ranks. */
+static void set_ranks(struct rueda_bench_options *options)
+{
+    if (options->np != 0)
+        return;
+    if (options->host_count > 0)
+        options->np = rueda_hosts_ranks(options);
+    else if (rueda_peers_have(options, RUEDA_PEER_RAW))
+        options->np = 2;
+}
+
 static bool is_consistent(const struct rueda_bench_options *options,
                           struct rueda_text *words)
 {
@@ -357,9 +347,14 @@ static bool is_consistent(const struct rueda_bench_options *options,
         rueda_text_set(words, "adasum has one algorithm, there is no choice");
     else if (options->op == RUEDA_BENCH_PINGPONG && options->np == 1)
         rueda_text_set(words, "pingpong needs two ranks");
-    else if (has_peer(options, RUEDA_PEER_PRIVATE) && !options->is_shared)
+    else if (rueda_peers_have(options, RUEDA_PEER_PRIVATE) &&
+             !options->is_shared)
         rueda_text_set(words, "--vs private is for a run with shared memory; "
                               "add --alloc shared");
+    else
+        check_raw(options, words);
+    if (rueda_text_is_empty(words))
+        check_hosts(options, words);
     return rueda_text_is_empty(words);
 }
 
@@ -403,12 +398,13 @@ bool rueda_bench_options_parse(int argc, char **argv,
                            argv[i]);
             return false;
         }
-        if (find("operation", argv[i], op_names, words) < 0)
+        if (rueda_near_find("operation", argv[i], op_names, words) < 0)
             return false;
         has_op = rueda_bench_op_parse(argv[i], &options.op);
         i++;
     }
     set_range(&options);
+    set_ranks(&options);
     if (!options.is_help && !is_consistent(&options, words))
         return false;
     *out_options = options;

@@ -14,10 +14,18 @@ typedef enum rueda_peer {
     RUEDA_PEER_MPICH,
     RUEDA_PEER_MEMCPY,
     RUEDA_PEER_PRIVATE, /* Rueda itself, where our side has shared memory */
+    RUEDA_PEER_RAW,     /* plain sockets between two processes */
+    RUEDA_PEER_ALGO,    /* Rueda itself with another algorithm */
 } rueda_peer;
-#define RUEDA_PEER_COUNT 4
+#define RUEDA_PEERS_MAX 11
+#define RUEDA_PEER_NAME 32
 
-const char *rueda_peer_str(rueda_peer peer);
+/* A host and how many ranks it has. */
+struct rueda_bench_host {
+    char name[64];
+    int ranks;
+};
+#define RUEDA_HOSTS_MAX 16
 
 /* Texts are borrowed from argv. */
 struct rueda_bench_options {
@@ -32,9 +40,14 @@ struct rueda_bench_options {
     bool is_shared;
     bool is_bound; /* rank r to the r-th usable core, on every side */
     int rounds;    /* alternations a size; 0: not said */
-    rueda_peer peers[RUEDA_PEER_COUNT];
+    rueda_peer peers[RUEDA_PEERS_MAX];
+    char peer_names[RUEDA_PEERS_MAX][RUEDA_PEER_NAME]; /* in the table */
     int peer_count;
-    const char *json; /* NULL: none */
+    struct rueda_bench_host hosts[RUEDA_HOSTS_MAX]; /* ranks in their order */
+    int host_count;         /* 0: all ranks are on this host */
+    const char *hosts_text; /* the list as it was said */
+    const char *rsh;        /* what starts commands on hosts, or NULL */
+    const char *json;       /* NULL: none */
     bool is_tune;
     const char *tune_file; /* NULL: standard output */
     bool is_help;

@@ -13,13 +13,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ARGS_MAX 24
+#include "tool/lists.h"
+#include "tool/system.h"
+
+#define ARGS_MAX 64
 
 /* The words of a command line, texts of its own among them. */
 struct line {
     char *argv[ARGS_MAX];
     int argc;
     char self[4096];
+    int keep_fd; /* a descriptor that the child inherits, or -1 */
     char numbers[4][16];
     char job[RUEDA_CONTROL_NAME + 16];
 };
@@ -36,6 +40,42 @@ static const char *number(struct line *line, int i, int value)
     return line->numbers[i];
 }
 
+static bool is_mpi(const struct rueda_group *group)
+{
+    return group->launch == RUEDA_LAUNCH_OPENMPI ||
+           group->launch == RUEDA_LAUNCH_MPICH;
+}
+
+/* A parameter of Open MPI's. */
+static void say_mca(struct line *line, const char *name, const char *value)
+{
+    say(line, "--mca");
+    say(line, name);
+    say(line, value);
+}
+
+/* Open MPI is given the way that our ranks take. Between hosts it would count
+ * each host's cores as if they were its own, and spin. */
+static void say_network(struct line *line, const struct rueda_group *group)
+{
+    const struct rueda_bench_options *hosts = group->hosts;
+
+    if (group->transport != NULL && strcmp(group->transport, "tcp") == 0) {
+        say_mca(line, "pml", "ob1");
+        say_mca(line, "btl", "tcp,self");
+        if (hosts == NULL)
+            say_mca(line, "btl_tcp_if_include", "lo");
+    }
+    if (hosts == NULL)
+        return;
+    say_mca(line, "plm", "rsh");
+    say_mca(line, "plm_rsh_agent", hosts->rsh);
+    if (group->is_crowded)
+        say_mca(line, "mpi_yield_when_idle", "1");
+    say(line, "--host");
+    say(line, hosts->hosts_text);
+}
+
 static void say_launcher(struct line *line, const struct rueda_group *group)
 {
     if (group->launch == RUEDA_LAUNCH_OPENMPI) {
@@ -45,6 +85,7 @@ static void say_launcher(struct line *line, const struct rueda_group *group)
         say(line, "none");
         if (group->is_crowded)
             say(line, "--oversubscribe");
+        say_network(line, group);
     } else {
         say(line, "mpirun.mpich");
     }
@@ -56,10 +97,9 @@ static bool compose(struct line *line, const struct rueda_group *group,
                     const struct rueda_hub *hub, int rank)
 {
     static const char *const systems[] = {
-        [RUEDA_LAUNCH_PROCESSES] = "rueda",
-        [RUEDA_LAUNCH_THREADS] = "threads",
-        [RUEDA_LAUNCH_OPENMPI] = "openmpi",
-        [RUEDA_LAUNCH_MPICH] = "mpich",
+        [RUEDA_LAUNCH_PROCESSES] = "rueda", [RUEDA_LAUNCH_THREADS] = "threads",
+        [RUEDA_LAUNCH_OPENMPI] = "openmpi", [RUEDA_LAUNCH_MPICH] = "mpich",
+        [RUEDA_LAUNCH_RAW] = "raw",
     };
     const ssize_t len =
         readlink("/proc/self/exe", line->self, sizeof(line->self) - 1);
@@ -68,8 +108,11 @@ static bool compose(struct line *line, const struct rueda_group *group,
         return false;
     line->self[len] = '\0';
     line->argc = 0;
-    if (group->launch == RUEDA_LAUNCH_OPENMPI ||
-        group->launch == RUEDA_LAUNCH_MPICH)
+    if (group->hosts != NULL) {
+        say(line, group->hosts->rsh);
+        say(line, rueda_hosts_of(group->hosts, rank));
+    }
+    if (is_mpi(group))
         say_launcher(line, group);
     say(line, line->self);
     say(line, "bench-worker");
@@ -79,11 +122,25 @@ static bool compose(struct line *line, const struct rueda_group *group,
     say(line, number(line, 2, rank));
     say(line, number(line, 3, group->size));
     /* The job's name fits RUEDA_JOB and differs between groups. */
-    snprintf(line->job, sizeof(line->job), "bench-%d-%d", (int)getpid(),
-             group->number);
+    if (group->launch == RUEDA_LAUNCH_RAW)
+        snprintf(line->job, sizeof(line->job), "%d", line->keep_fd);
+    else
+        snprintf(line->job, sizeof(line->job), "bench-%d-%d", (int)getpid(),
+                 group->number);
     say(line, line->job);
     say(line, group->is_bound ? "core" : "none");
     return true;
+}
+
+/* Ranks of several hosts meet at the first of them. The ports of benchmarks,
+ * and of the groups of one, differ. */
+static void set_store(const struct rueda_group *group)
+{
+    char store[96];
+
+    snprintf(store, sizeof(store), "%s:%d", group->hosts->hosts[0].name,
+             10000 + (int)getppid() % 1000 * 16 + group->number);
+    setenv("RUEDA_STORE", store, 1);
 }
 
 static void set_environment(const struct rueda_group *group)
@@ -93,6 +150,8 @@ static void set_environment(const struct rueda_group *group)
     unsetenv("RUEDA_SIZE");
     if (group->transport != NULL)
         setenv("RUEDA_TRANSPORT", group->transport, 1);
+    if (group->hosts != NULL)
+        set_store(group);
     if (group->algo[0] != '\0')
         setenv("RUEDA_ALGO", group->algo, 1);
 }
@@ -122,6 +181,8 @@ static _Noreturn void become(const struct line *line,
         dup2(STDERR_FILENO, STDOUT_FILENO);
     }
     set_environment(group);
+    if (line->keep_fd >= 0)
+        fcntl(line->keep_fd, F_SETFD, 0);
     execvp(line->argv[0], line->argv);
     error = errno;
     if (write(report, &error, sizeof(error)) != (ssize_t)sizeof(error))
@@ -162,7 +223,10 @@ static pid_t start(struct line *line, const struct rueda_group *group)
 
 static void explain(struct rueda_group *group, int rank)
 {
-    if (group->launch == RUEDA_LAUNCH_OPENMPI && errno == ENOENT)
+    if (group->hosts != NULL)
+        rueda_text_set(&group->words, "cannot run %.64s: %s", group->hosts->rsh,
+                       strerror(errno));
+    else if (group->launch == RUEDA_LAUNCH_OPENMPI && errno == ENOENT)
         rueda_text_set(&group->words, "mpirun.openmpi is not here: "
                                       "apt-get install openmpi-bin");
     else if (group->launch == RUEDA_LAUNCH_MPICH && errno == ENOENT)
@@ -173,22 +237,20 @@ static void explain(struct rueda_group *group, int rank)
                        strerror(errno));
 }
 
-bool rueda_spawn(struct rueda_group *group, const struct rueda_hub *hub)
+/* ends: where the ranks have a connection, rank r its r-th end. */
+static bool start_all(struct rueda_group *group, const struct rueda_hub *hub,
+                      const int *ends)
 {
-    const int count = group->launch == RUEDA_LAUNCH_PROCESSES ? group->size : 1;
+    const int count = group->launch == RUEDA_LAUNCH_PROCESSES ||
+                              group->launch == RUEDA_LAUNCH_RAW
+                          ? group->size
+                          : 1;
     struct line line;
 
-    group->child_count = 0;
-    group->log_fd = -1;
-    if (group->launch == RUEDA_LAUNCH_OPENMPI ||
-        group->launch == RUEDA_LAUNCH_MPICH) {
-        group->log_fd = memfd_create("rueda-bench-log", MFD_CLOEXEC);
-        if (group->log_fd >= 0)
-            fcntl(group->log_fd, F_SETFL, O_APPEND);
-    }
     for (int rank = 0; rank < count; rank++) {
         pid_t child = -1;
 
+        line.keep_fd = ends != NULL ? ends[rank] : -1;
         if (compose(&line, group, hub, rank))
             child = start(&line, group);
         if (child < 0) {
@@ -198,6 +260,31 @@ bool rueda_spawn(struct rueda_group *group, const struct rueda_hub *hub)
         group->children[group->child_count++] = child;
     }
     return true;
+}
+
+bool rueda_spawn(struct rueda_group *group, const struct rueda_hub *hub)
+{
+    int ends[2];
+    bool is_well;
+
+    group->child_count = 0;
+    group->log_fd = -1;
+    if (is_mpi(group)) {
+        group->log_fd = memfd_create("rueda-bench-log", MFD_CLOEXEC);
+        if (group->log_fd >= 0)
+            fcntl(group->log_fd, F_SETFL, O_APPEND);
+    }
+    if (group->launch != RUEDA_LAUNCH_RAW)
+        return start_all(group, hub, NULL);
+    if (!rueda_system_raw_pair(ends)) {
+        rueda_text_set(&group->words, "no connection over loopback: %s",
+                       strerror(errno));
+        return false;
+    }
+    is_well = start_all(group, hub, ends);
+    close(ends[0]);
+    close(ends[1]);
+    return is_well;
 }
 
 void rueda_spawn_epitaph(int status, char *words, size_t room)

@@ -188,6 +188,8 @@ static int run_op(struct mpi_rank *self, unsigned iteration)
                                          self->world);
     case RUEDA_BENCH_BARRIER:
         return mpi->barrier(self->world);
+    case RUEDA_BENCH_EXCHANGE:
+        break;
     }
     return -1;
 }

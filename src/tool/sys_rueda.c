@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tool/library.h"
 #include "tool/system.h"
 
 struct rueda_rank {
@@ -120,6 +121,8 @@ struct rueda_system *rueda_system_adopt(rueda_ctx *ctx,
     self->super.size = rueda_size(ctx);
     snprintf(self->super.version, sizeof(self->super.version), "Rueda %s",
              rueda_version());
+    snprintf(self->super.transport, sizeof(self->super.transport), "%s",
+             rueda_library_transport(ctx));
     self->ctx = ctx;
     return &self->super;
 }

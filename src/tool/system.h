@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A system under test: Rueda, Open MPI or MPICH, seen by one rank. Each has the
- * same table of functions, so that one worker measures them all alike.
+ * A system under test: Rueda, Open MPI, MPICH or plain sockets, seen by one
+ * rank. Each has the same table of functions, so that one worker measures them
+ * all alike.
  *
  * A system belongs to the thread that made it. What fails returns false and
  * leaves words in the system.
@@ -40,6 +41,7 @@ struct rueda_system {
     int rank;
     int size;
     char version[256];
+    char transport[16]; /* that messages take; empty: it does not say */
     struct rueda_text words;
 };
 
@@ -59,6 +61,16 @@ rueda_ctx *rueda_system_ctx(struct rueda_system *system);
  * opened now, so that the program is built without it. NULL with words. */
 struct rueda_system *rueda_system_mpi(const char *flavour,
                                       struct rueda_text *words);
+
+/* Plain blocking sockets between ranks 0 and 1: fd is this rank's end of a TCP
+ * connection, and is taken. The only work it can do is RUEDA_BENCH_EXCHANGE.
+ * NULL with words. */
+struct rueda_system *rueda_system_raw(int rank, int fd,
+                                      struct rueda_text *words);
+
+/* Both ends of a TCP connection over loopback, for two such ranks. False with
+ * errno. */
+bool rueda_system_raw_pair(int out_ends[2]);
 
 /* Memory of the process alone, for systems without other memory. */
 void *rueda_system_private(struct rueda_system *system, size_t bytes);

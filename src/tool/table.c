@@ -27,8 +27,10 @@ static void print_settings(const struct rueda_bench *bench)
     const struct rueda_bench_options *options = &bench->options;
     const rueda_launch launch = bench->sides[0].group->launch;
 
-    printf("# ranks       %d %s on this host, %s\n", bench->np,
+    printf("# ranks       %d %s on %s%s, %s\n", bench->np,
            launch == RUEDA_LAUNCH_THREADS ? "threads" : "processes",
+           options->host_count > 0 ? "the hosts " : "this host",
+           options->host_count > 0 ? options->hosts_text : "",
            options->is_bound ? "rank r of every side bound to core r"
                              : "free to move, each turn begins on core r");
     printf("# settings    transport %s, algorithm %s, %s, %s, %s memory\n",
@@ -39,6 +41,7 @@ static void print_settings(const struct rueda_bench *bench)
            rueda_dtype_str(options->dtype),
            rueda_reduction_str(options->reduction),
            options->is_shared ? "shared" : "private");
+    printf("# transport   %s, as all ranks say\n", bench->sides[0].group->used);
 }
 
 static const char *words_of(const struct rueda_side *side)
@@ -50,6 +53,20 @@ static const char *words_of(const struct rueda_side *side)
     return side->group->version;
 }
 
+/* What it was told beside the number of ranks. */
+static void print_openmpi(const struct rueda_group *group)
+{
+    const bool is_tcp =
+        group->transport != NULL && strcmp(group->transport, "tcp") == 0;
+
+    printf(" (--bind-to none%s%s%s)",
+           group->is_crowded ? " --oversubscribe" : "",
+           is_tcp ? " --mca btl tcp,self" : "",
+           group->is_crowded && group->hosts != NULL
+               ? " --mca mpi_yield_when_idle 1"
+               : "");
+}
+
 static void print_peers(const struct rueda_bench *bench)
 {
     if (bench->side_count < 2 || bench->options.is_tune)
@@ -59,9 +76,10 @@ static void print_peers(const struct rueda_bench *bench)
         const struct rueda_side *side = &bench->sides[i];
 
         printf("%s %s", i == 1 ? "" : ",", words_of(side));
+        if (side->is_algo)
+            printf(" with the algorithm %s", side->name);
         if (side->group->launch == RUEDA_LAUNCH_OPENMPI)
-            printf(" (--bind-to none%s)",
-                   side->group->is_crowded ? " --oversubscribe" : "");
+            print_openmpi(side->group);
     }
     printf("\n");
 }

@@ -30,8 +30,9 @@ void rueda_worker_fini(struct rueda_worker *worker);
 /*
  * The program as a worker: `rueda bench-worker NAME GROUP SYSTEM RANK SIZE JOB
  * BIND` reaches the coordinator at NAME as a member of its group GROUP. SYSTEM
- * is "rueda", "threads" (all ranks in this process), "openmpi" or "mpich"; the
- * MPI ones find rank and size themselves. Returns the exit code.
+ * is "rueda", "threads" (all ranks in this process), "openmpi" or "mpich",
+ * which find rank and size themselves, or "raw", whose JOB is a descriptor.
+ * Returns the exit code.
  */
 int rueda_worker_main(int argc, char **argv);
 

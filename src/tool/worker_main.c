@@ -35,6 +35,8 @@ static bool greet(int fd, const struct place *place,
 
     snprintf(hello.words, sizeof(hello.words), "%.250s",
              system != NULL ? system->version : words->chars);
+    if (system != NULL)
+        memcpy(hello.transport, system->transport, sizeof(hello.transport));
     return rueda_control_send(fd, &hello, sizeof(hello));
 }
 
@@ -159,6 +161,8 @@ static int be_process(const struct place *place)
     if (strcmp(place->system, "rueda") == 0)
         system =
             rueda_system_rueda(place->rank, place->size, place->job, &words);
+    else if (strcmp(place->system, "raw") == 0)
+        system = rueda_system_raw(place->rank, atoi(place->job), &words);
     else
         system = rueda_system_mpi(place->system, &words);
     return be_rank(place, system, &words);
