@@ -163,7 +163,7 @@ static bool start_peer(struct rueda_bench *bench, rueda_peer peer,
         algo = NULL;
         break;
     case RUEDA_PEER_ALGO:
-        algo = name;
+        algo = strcmp(name, "auto") != 0 ? name : NULL;
         break;
     default:
         break;
@@ -347,6 +347,7 @@ static bool are_algos_known(struct rueda_bench *bench)
         return false;
     for (int i = 0; i < options->peer_count; i++)
         if (options->peers[i] == RUEDA_PEER_ALGO &&
+            strcmp(options->peer_names[i], "auto") != 0 &&
             !is_algo_known(bench, options->peer_names[i]))
             return false;
     return true;

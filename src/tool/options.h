@@ -15,7 +15,7 @@ typedef enum rueda_peer {
     RUEDA_PEER_MEMCPY,
     RUEDA_PEER_PRIVATE, /* Rueda itself, where our side has shared memory */
     RUEDA_PEER_RAW,     /* plain sockets between two processes */
-    RUEDA_PEER_ALGO,    /* Rueda itself with another algorithm */
+    RUEDA_PEER_ALGO,    /* Rueda itself with another algorithm, or "auto" */
 } rueda_peer;
 #define RUEDA_PEERS_MAX 11
 #define RUEDA_PEER_NAME 32

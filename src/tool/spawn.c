@@ -22,7 +22,7 @@
 struct line {
     char *argv[ARGS_MAX];
     int argc;
-    char self[4096];
+    char self[4096 + 2];
     int keep_fd; /* a descriptor that the child inherits, or -1 */
     char numbers[4][16];
     char job[RUEDA_CONTROL_NAME + 16];
@@ -101,16 +101,21 @@ static bool compose(struct line *line, const struct rueda_group *group,
         [RUEDA_LAUNCH_OPENMPI] = "openmpi", [RUEDA_LAUNCH_MPICH] = "mpich",
         [RUEDA_LAUNCH_RAW] = "raw",
     };
-    const ssize_t len =
-        readlink("/proc/self/exe", line->self, sizeof(line->self) - 1);
+    /* On a host it is read by a shell. */
+    const char *quote = group->hosts != NULL ? "'" : "";
+    char path[4096];
+    const ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
     if (len < 0)
         return false;
-    line->self[len] = '\0';
+    snprintf(line->self, sizeof(line->self), "%s%.*s%s", quote, (int)len, path,
+             quote);
     line->argc = 0;
     if (group->hosts != NULL) {
         say(line, group->hosts->rsh);
         say(line, rueda_hosts_of(group->hosts, rank));
+        /* No shell stays between us and what has to die with us. */
+        say(line, "exec");
     }
     if (is_mpi(group))
         say_launcher(line, group);

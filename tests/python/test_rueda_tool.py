@@ -332,6 +332,7 @@ def test_other_numbers_of_ranks(rueda, ranks: str) -> None:
     [
         ["--transport", "loop"],
         ["--transport", "shm"],
+        ["--transport", "tcp"],
         ["--algo", "ring"],
         ["--alloc", "shared"],
         ["--bind", "core"],
@@ -393,6 +394,36 @@ def test_private_memory_is_measured_beside_shared(rueda, tmp_path: Path) -> None
         assert row["alloc"] == "shared"
         assert row["peers"]["private"] > 0
         assert row["ratio"]["private"] > 0
+
+
+def test_tcp_is_measured_beside_raw_sockets(rueda, tmp_path: Path) -> None:
+    file = tmp_path / "rows.json"
+    words = ["--transport", "tcp", "--vs", "raw,algo:tree", "--json", str(file)]
+    done = rueda("bench", *SHORT, *words, RUEDA_TCP_STREAMS="3")
+    assert done.returncode == 0, done.stderr
+    for row in json.loads(file.read_text()):
+        assert (row["ranks"], row["transport"], row["used"]) == (2, "tcp", "tcp")
+        assert row["peers"].keys() == row["ratio"].keys() == {"raw", "tree"}
+        assert min(row["ratio"].values()) > 0
+    # Settings reach the ranks, wherever they come from.
+    done = rueda("bench", *SHORT, "--json", str(file), RUEDA_TRANSPORT="tcp")
+    assert {row["used"] for row in json.loads(file.read_text())} == {"tcp"}
+    assert rueda("bench", *SHORT, RUEDA_TCP_STREAMS="99").returncode == 1
+
+
+def test_ranks_of_a_launcher_use_what_was_asked_for(need_tool) -> None:
+    settings = {"RUEDA_SIZE": "2", "RUEDA_JOB": f"tool-way-{os.getpid()}"}
+    words = [need_tool("rueda"), "bench", *SHORT, "--transport", "tcp"]
+    ranks = [
+        subprocess.Popen(
+            words, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, **settings, "RUEDA_RANK": str(rank)},
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    output = [rank.communicate(timeout=LIMIT_S)[0] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0]
+    assert "# transport   tcp, as all ranks say" in output[0]
 
 
 def private_bytes(pid: int) -> int:

@@ -55,6 +55,28 @@ static void sizes_and_factors_are_those_of_nccl_tests(void **state)
     assert_true(rueda_case_bytes(&none) == 0);
 }
 
+static void in_an_exchange_each_has_what_was_the_others(void **state)
+{
+    const struct rueda_case work = case_of(RUEDA_BENCH_EXCHANGE, 2, 1000);
+    float send[2][250];
+    float recv[250];
+    char words[256];
+
+    (void)state;
+    assert_true(rueda_case_send_bytes(&work) == 1000);
+    assert_true(rueda_case_recv_bytes(&work) == 1000);
+    for (int rank = 0; rank < 2; rank++) {
+        rueda_case_fill(&work, rank, send[rank], recv);
+        assert_false(
+            rueda_case_check(&work, rank, 1, recv, words, sizeof(words)));
+        assert_false(
+            rueda_case_check(&work, rank, 1, send[rank], words, sizeof(words)));
+    }
+    for (int rank = 0; rank < 2; rank++)
+        assert_true(rueda_case_check(&work, rank, 1, send[1 - rank], words,
+                                     sizeof(words)));
+}
+
 static void repeated_sums_stay_exact_as_long_as_is_promised(void **state)
 {
     (void)state;
@@ -189,6 +211,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_and_factors_are_those_of_nccl_tests),
+        cmocka_unit_test(in_an_exchange_each_has_what_was_the_others),
         cmocka_unit_test(repeated_sums_stay_exact_as_long_as_is_promised),
         cmocka_unit_test(a_wrong_number_is_found_and_named),
         cmocka_unit_test(a_chunk_in_the_wrong_place_is_found),

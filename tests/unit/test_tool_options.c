@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "tool/lists.h"
 #include "tool/options.h"
 
 #define WORDS_MAX 16
@@ -97,6 +98,41 @@ static void private_memory_is_a_peer_of_shared_memory(void **state)
     assert_int_equal(line.options.peer_count, 4);
 }
 
+static void raw_sockets_and_algorithms_are_peers(void **state)
+{
+    struct line line;
+
+    (void)state;
+    assert_true(parse(&line, "--transport tcp --vs openmpi,raw,algo:ring "
+                             "--vs raw,algo:tree,algo:ring"));
+    assert_string_equal(line.options.transport, "tcp");
+    assert_int_equal(line.options.np, 2);
+    assert_int_equal(line.options.peer_count, 4);
+    assert_int_equal(line.options.peers[1], RUEDA_PEER_RAW);
+    assert_string_equal(line.options.peer_names[1], "raw");
+    assert_int_equal(line.options.peers[2], RUEDA_PEER_ALGO);
+    assert_string_equal(line.options.peer_names[2], "ring");
+    assert_string_equal(line.options.peer_names[3], "tree");
+}
+
+static void hosts_have_the_ranks_in_their_order(void **state)
+{
+    static const char *const expected[] = {"a", "a", "b", "10.0.0.1",
+                                           "10.0.0.1"};
+    struct line line;
+
+    (void)state;
+    assert_true(parse(&line, "--hosts a:2,b,10.0.0.1:2 --rsh ssh"));
+    assert_int_equal(line.options.host_count, 3);
+    assert_int_equal(line.options.np, 5);
+    assert_string_equal(line.options.hosts_text, "a:2,b,10.0.0.1:2");
+    assert_string_equal(line.options.rsh, "ssh");
+    for (int rank = 0; rank < 5; rank++)
+        assert_string_equal(rueda_hosts_of(&line.options, rank),
+                            expected[rank]);
+    assert_true(parse(&line, "--np 2 --hosts a:2 --rsh ssh"));
+}
+
 static void the_file_of_tune_may_be_left_out(void **state)
 {
     struct line line;
@@ -159,6 +195,37 @@ static void a_mistake_is_named_with_what_was_meant(void **state)
                          "--alloc shared"},
         {"--alloc private --vs memcpy,private",
          "--vs private is for a run with shared memory; add --alloc shared"},
+        {"--transport udp", "unknown transport 'udp'; there are auto, shm, "
+                            "tcp, loop"},
+        {"--vs rwa", "unknown peer 'rwa'; did you mean 'raw'?"},
+        {"--vs algo:", "--vs algo: takes the name of an algorithm"},
+        {"--vs algo:a,algo:b,algo:c,algo:d,algo:e,algo:f,algo:g,algo:h,algo:i,"
+         "algo:j,algo:k,algo:l",
+         "--vs takes at most 11 peers"},
+        {"--np 3 --vs raw",
+         "--vs raw is an exchange between two ranks; say --np 2"},
+        {"barrier --vs raw",
+         "--vs raw sends as much as it receives, which barrier does not"},
+        {"--hosts a:2,b:2", "--hosts needs --rsh, a program that starts "
+                            "commands there"},
+        {"--rsh ssh", "--rsh goes with --hosts"},
+        {"--hosts a:2,b:x --rsh ssh", "--hosts takes hosts with their numbers "
+                                      "of ranks such as a:2,b:2"},
+        {"--hosts a:0 --rsh ssh", "--hosts takes hosts with their numbers of "
+                                  "ranks such as a:2,b:2"},
+        {"--hosts :2 --rsh ssh", "--hosts takes hosts with their numbers of "
+                                 "ranks such as a:2,b:2"},
+        {"--hosts , --rsh ssh", "--hosts takes hosts with their numbers of "
+                                "ranks such as a:2,b:2"},
+        {"--hosts= --rsh ssh", "--hosts takes from 1 to 256 ranks in all"},
+        {"--hosts a:200,b:200 --rsh ssh", "--hosts takes from 1 to 256 ranks "
+                                          "in all"},
+        {"--np 3 --hosts a:2,b:2 --rsh ssh",
+         "--np is not the number of ranks that --hosts has"},
+        {"--hosts a:2 --rsh ssh --transport loop",
+         "--transport loop has its ranks in one process, not on hosts"},
+        {"--hosts a,b --rsh ssh --vs raw",
+         "--vs raw runs on this host alone, without --hosts"},
     };
 
     (void)state;
@@ -177,6 +244,8 @@ int main(void)
         cmocka_unit_test(every_option_is_understood_in_both_forms),
         cmocka_unit_test(peers_keep_their_order_and_count_once),
         cmocka_unit_test(private_memory_is_a_peer_of_shared_memory),
+        cmocka_unit_test(raw_sockets_and_algorithms_are_peers),
+        cmocka_unit_test(hosts_have_the_ranks_in_their_order),
         cmocka_unit_test(the_file_of_tune_may_be_left_out),
         cmocka_unit_test(one_end_of_the_range_moves_the_other_if_it_must),
         cmocka_unit_test(a_mistake_is_named_with_what_was_meant),
