@@ -23,7 +23,7 @@ test: ## build, install in .venv, and run all tests, of C and of Python
 	@tools/wheel --install
 	@tools/run-tests --preset release
 
-bench: ## measure every collective that rueda bench knows, with its peers
+bench: ## measure every collective beside its peers; as root, hosts too
 	@tools/setup build python peers
 	@tools/wheel --install
 	@tools/bench

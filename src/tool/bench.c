@@ -217,13 +217,12 @@ static bool start_sides(struct rueda_bench *bench)
     return true;
 }
 
-/* Every size from min on in factors of 8 (of 4 to tune), or the one row of what
- * has no size. */
+/* Every size from min on, or the one row of what has no size. */
 static bool sweep(struct rueda_bench *bench, struct rueda_json *json)
 {
     const struct rueda_bench_options *options = &bench->options;
     const bool has_size = rueda_bench_op_has_size(options->op);
-    const size_t factor = options->is_tune ? 4 : 8;
+    const size_t factor = (size_t)options->factor;
     struct rueda_case work;
     struct rueda_row row;
     size_t last = 0;

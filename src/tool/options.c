@@ -130,6 +130,12 @@ static bool set_max(struct rueda_bench_options *options, const char *value,
     return bytes("--max", value, &options->max_bytes, words);
 }
 
+static bool set_factor(struct rueda_bench_options *options, const char *value,
+                       struct rueda_text *words)
+{
+    return whole("--factor", value, 2, 1024, &options->factor, words);
+}
+
 static bool set_alloc(struct rueda_bench_options *options, const char *value,
                       struct rueda_text *words)
 {
@@ -202,6 +208,7 @@ static const struct option {
     {"--reduction", TAKES_VALUE, set_reduction},
     {"--min", TAKES_VALUE, set_min},
     {"--max", TAKES_VALUE, set_max},
+    {"--factor", TAKES_VALUE, set_factor},
     {"--alloc", TAKES_VALUE, set_alloc},
     {"--bind", TAKES_VALUE, set_bind},
     {"--rounds", TAKES_VALUE, set_rounds},
@@ -371,6 +378,8 @@ static void set_range(struct rueda_bench_options *options)
     if (options->max_bytes == 0)
         options->max_bytes =
             options->min_bytes > high ? options->min_bytes : high;
+    if (options->factor == 0)
+        options->factor = options->is_tune ? 4 : 8;
 }
 
 bool rueda_bench_options_parse(int argc, char **argv,

@@ -37,6 +37,7 @@ struct rueda_bench_options {
     rueda_reduction reduction;
     size_t min_bytes;
     size_t max_bytes;
+    int factor; /* from a size to the next */
     bool is_shared;
     bool is_bound; /* rank r to the r-th usable core, on every side */
     int rounds;    /* alternations a size; 0: not said */

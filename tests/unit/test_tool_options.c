@@ -9,7 +9,7 @@
 #include "tool/lists.h"
 #include "tool/options.h"
 
-#define WORDS_MAX 16
+#define WORDS_MAX 20
 
 /* The options of a command line whose words are parted by single spaces. */
 struct line {
@@ -48,6 +48,7 @@ static void without_words_everything_has_its_default(void **state)
     assert_int_equal(line.options.reduction, RUEDA_SUM);
     assert_true(line.options.min_bytes == 8);
     assert_true(line.options.max_bytes == (size_t)128 << 20);
+    assert_int_equal(line.options.factor, 8);
     assert_int_equal(line.options.peer_count, 0);
     assert_false(line.options.is_tune);
     assert_null(line.options.json);
@@ -60,7 +61,8 @@ static void every_option_is_understood_in_both_forms(void **state)
     (void)state;
     assert_true(parse(&line, "allgather --np 4 --transport=loop --algo ring "
                              "--dtype=int32 --reduction max --min 4k "
-                             "--max=2m --alloc shared --rounds 3"));
+                             "--max=2m --factor=3 --alloc shared "
+                             "--rounds 3"));
     assert_int_equal(line.options.op, RUEDA_BENCH_ALLGATHER);
     assert_int_equal(line.options.np, 4);
     assert_string_equal(line.options.transport, "loop");
@@ -69,6 +71,7 @@ static void every_option_is_understood_in_both_forms(void **state)
     assert_int_equal(line.options.reduction, RUEDA_MAX);
     assert_true(line.options.min_bytes == 4096);
     assert_true(line.options.max_bytes == (size_t)2 << 20);
+    assert_int_equal(line.options.factor, 3);
     assert_true(line.options.is_shared);
     assert_int_equal(line.options.rounds, 3);
 }
@@ -140,6 +143,7 @@ static void the_file_of_tune_may_be_left_out(void **state)
     (void)state;
     assert_true(parse(&line, "--tune broadcast"));
     assert_true(line.options.is_tune);
+    assert_int_equal(line.options.factor, 4);
     assert_null(line.options.tune_file);
     assert_int_equal(line.options.op, RUEDA_BENCH_BROADCAST);
     assert_true(parse(&line, "--tune --np 2"));
@@ -172,6 +176,7 @@ static void a_mistake_is_named_with_what_was_meant(void **state)
         {"--np", "--np needs a value"},
         {"--np two", "--np takes a number from 1 to 256, not 'two'"},
         {"--np 0", "--np takes a number from 1 to 256, not '0'"},
+        {"--factor 1", "--factor takes a number from 2 to 1024, not '1'"},
         {"--np 2x", "--np takes a number from 1 to 256, not '2x'"},
         {"--help=yes", "--help takes no value"},
         {"allredcue", "unknown operation 'allredcue'; did you mean "
