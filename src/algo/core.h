@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Meetings of pairs of ranks at distances of powers of two: what
- * halving_doubling.c and adasum.c have in common.
+ * doubling.c, halving_doubling.c and adasum.c have in common.
  *
  * The core is the largest power of two of ranks, not above the number there
  * is. On level l its rank r meets rank r ^ 2^l. Each rank beyond the core

@@ -4,10 +4,15 @@
 #include <string.h>
 
 const struct rueda_algo *const rueda_algos[] = {
-    &rueda_algo_direct,           &rueda_algo_ring,
-    &rueda_algo_halving_doubling, &rueda_algo_tree,
-    &rueda_algo_adasum,           &rueda_algo_pairwise,
-    &rueda_algo_dissemination,    NULL,
+    &rueda_algo_direct,
+    &rueda_algo_ring,
+    &rueda_algo_doubling,
+    &rueda_algo_halving_doubling,
+    &rueda_algo_tree,
+    &rueda_algo_adasum,
+    &rueda_algo_pairwise,
+    &rueda_algo_dissemination,
+    NULL,
 };
 
 const struct rueda_algo *rueda_algo_find(const char *name)

@@ -12,6 +12,7 @@
 extern const struct rueda_algo rueda_algo_adasum;
 extern const struct rueda_algo rueda_algo_direct;
 extern const struct rueda_algo rueda_algo_dissemination;
+extern const struct rueda_algo rueda_algo_doubling;
 extern const struct rueda_algo rueda_algo_halving_doubling;
 extern const struct rueda_algo rueda_algo_pairwise;
 extern const struct rueda_algo rueda_algo_ring;

@@ -42,11 +42,9 @@
 
 /* Lanes times two steps are the slots; one more part of the scratch memory
  * holds own numbers that had to be scaled before they could be added. */
-#define MAX_LANES     (RUEDA_WINDOW_REQS / 2)
-#define SLOT_BYTES    (RUEDA_SCRATCH_BYTES / (RUEDA_WINDOW_REQS + 1) / 64 * 64)
-#define LEAST_BYTES   ((size_t)4 << 10)  /* shorter pieces gain nothing */
-#define GATHER_BYTES  ((size_t)128 << 10) /* these do not pass through slots */
-#define SCALED(place) ((place)->scratch + RUEDA_WINDOW_REQS * SLOT_BYTES)
+#define MAX_LANES    (RUEDA_WINDOW_REQS / 2)
+#define LEAST_BYTES  ((size_t)4 << 10)   /* shorter pieces gain nothing */
+#define GATHER_BYTES ((size_t)128 << 10) /* these do not pass through slots */
 
 struct ring {
     bool is_gathering; /* in the second phase */
@@ -126,8 +124,8 @@ static void begin_reducing(struct rueda_task *task)
     ring->piece = rueda_chunk_pieces(longest, MAX_LANES);
     if (ring->piece < LEAST_BYTES / elem)
         ring->piece = LEAST_BYTES / elem;
-    if (ring->piece > SLOT_BYTES / elem)
-        ring->piece = SLOT_BYTES / elem;
+    if (ring->piece > RUEDA_PIECE_BYTES / elem)
+        ring->piece = RUEDA_PIECE_BYTES / elem;
 
     pieces = rueda_chunk_pieces(longest, ring->piece);
     ring->lanes = pieces < MAX_LANES ? pieces : MAX_LANES;
@@ -157,7 +155,7 @@ static void receive_piece(struct rueda_task *task, size_t position)
     const size_t count = spot.step > 0 ? spot.piece.count : 0;
 
     rueda_window_recv(&ring->in, task, neighbour(task, -1),
-                      task->place->scratch + spot.slot * SLOT_BYTES,
+                      task->place->scratch + spot.slot * RUEDA_PIECE_BYTES,
                       count * task->coll.elem_bytes);
 }
 
@@ -170,12 +168,12 @@ static void pass_piece(struct rueda_task *task, size_t position)
     const bool is_last = spot.step == (size_t)task->place->mesh->size - 1;
     const char *own =
         rueda_local_const_at(task->coll.send, task, spot.piece.at);
-    char *slot = task->place->scratch + spot.slot * SLOT_BYTES;
+    char *slot = task->place->scratch + spot.slot * RUEDA_PIECE_BYTES;
     const char *passed = slot;
     size_t count = spot.piece.count;
 
     if (arith->prescale != 1.0 && count > 0) {
-        char *scaled = spot.step == 0 ? slot : SCALED(task->place);
+        char *scaled = spot.step == 0 ? slot : RUEDA_SPARE(task->place);
 
         rueda_host_scale(task->place->kernels, arith->dtype, scaled, own, count,
                          arith->prescale);

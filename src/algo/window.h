@@ -22,9 +22,12 @@
  * The most bytes of one message of a row that passes through the scratch
  * memory: one for each request. All ranks have to cut alike, so it does not
  * depend on how much scratch memory a rank has. It holds whole elements of
- * every dtype.
+ * every dtype. Behind these there is room for one more, which algorithms use as
+ * they like.
  */
-#define RUEDA_PIECE_BYTES (RUEDA_SCRATCH_BYTES / RUEDA_WINDOW_REQS)
+#define RUEDA_PIECE_BYTES (RUEDA_SCRATCH_BYTES / (RUEDA_WINDOW_REQS + 1))
+#define RUEDA_SPARE(place)                                                     \
+    ((place)->scratch + RUEDA_WINDOW_REQS * RUEDA_PIECE_BYTES)
 
 struct rueda_window {
     size_t started;

@@ -119,6 +119,8 @@ static void a_long_vector_is_right(void **state)
     check(all, &c);
     c.algo = &rueda_algo_halving_doubling;
     check(all, &c);
+    c.algo = &rueda_algo_doubling;
+    check(all, &c);
     c.algo = &rueda_algo_tree;
     check(all, &c);
     collective_close(all);

@@ -222,6 +222,18 @@ static void halving_takes_few_latencies(void **state)
     collective_close(all);
 }
 
+/* log2(n) latencies, each with the whole vector. */
+static void doubling_takes_fewest_latencies(void **state)
+{
+    const struct rueda_sim_settings settings = phantoms(256);
+    struct collective *all = collective_open(&settings);
+
+    (void)state;
+    assert_near(collective_time(all, &rueda_algo_doubling, 1024),
+                8 * (1000 + 102.4), 0.01);
+    collective_close(all);
+}
+
 static void arithmetic_takes_its_time(void **state)
 {
     struct rueda_sim_settings settings = phantoms(2);
@@ -295,6 +307,7 @@ int main(void)
         cmocka_unit_test(racks_share_what_oversubscription_leaves),
         cmocka_unit_test(a_ring_of_1024_ranks_takes_what_the_formula_says),
         cmocka_unit_test(halving_takes_few_latencies),
+        cmocka_unit_test(doubling_takes_fewest_latencies),
         cmocka_unit_test(arithmetic_takes_its_time),
         cmocka_unit_test(a_slow_rank_holds_up_the_others),
         cmocka_unit_test(the_same_seed_is_the_same_run),
