@@ -139,6 +139,7 @@ bool rueda_tcp_sender_next(struct rueda_tcp_ep *ep,
     struct rueda_tcp_outgoing *message;
     struct rueda_tcp_frame frame;
     const struct rueda_req *req;
+    const char *piece = NULL;
 
     if (next_control(ep, stream))
         return true;
@@ -164,7 +165,9 @@ bool rueda_tcp_sender_next(struct rueda_tcp_ep *ep,
         .offset = message->assigned,
         .total = message->req->len,
     };
-    send_frame(stream, &frame, message->req->buf + message->assigned, message);
+    if (frame.bytes > 0)
+        piece = message->req->buf + message->assigned;
+    send_frame(stream, &frame, piece, message);
     message->has_begun = true;
     message->assigned += frame.bytes;
     ep->spent += frame.bytes + RUEDA_TCP_PIECE_COST;
