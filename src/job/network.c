@@ -27,16 +27,22 @@ void rueda_network_write(const struct rueda_address *addresses, int count,
 
 int rueda_network_read(const char *text, struct rueda_address *out, int room)
 {
-    char copy[RUEDA_NETWORK_TEXT];
-    char *rest = copy;
-    char *one;
     int count = 0;
 
-    snprintf(copy, sizeof(copy), "%s", text);
-    while (count < room && (one = strtok_r(rest, " ", &rest)) != NULL) {
-        struct rueda_text ignored = {{0}};
+    while (count < room) {
+        char one[RUEDA_ADDRESS_TEXT];
+        size_t length;
 
-        count += rueda_address_find(one, &out[count], 1, &ignored);
+        text += strspn(text, " ");
+        length = strcspn(text, " ");
+        if (length == 0)
+            break;
+        if (length < sizeof(one)) {
+            memcpy(one, text, length);
+            one[length] = '\0';
+            count += rueda_address_read(one, &out[count]) ? 1 : 0;
+        }
+        text += length;
     }
     return count;
 }

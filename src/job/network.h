@@ -18,7 +18,8 @@
 void rueda_network_write(const struct rueda_address *addresses, int count,
                          char *out, size_t bytes);
 
-/* The reverse; returns how many. All are numbers, so nobody is asked. */
+/* The reverse; returns how many. What is no address in numbers is left out, and
+ * nobody is asked. */
 int rueda_network_read(const char *text, struct rueda_address *out, int room);
 
 /* Listen for other hosts, at the addresses that RUEDA_NETWORK allows. Writes

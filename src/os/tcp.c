@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/tcp.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -12,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
+
+#include "base/number.h"
+#include "os/close.h"
 
 _Static_assert(sizeof(struct sockaddr_in6) <=
                    sizeof(((struct rueda_address *)0)->bytes),
@@ -70,8 +71,10 @@ static bool split(const char *text, char *host, size_t bytes,
     const char *colon = strrchr(text, ':');
     const char *begin = text;
     const char *end = colon;
+    uint64_t port;
 
-    if (colon == NULL || colon[1] == '\0')
+    /* The resolver would take 70000 for 4464. */
+    if (colon == NULL || !rueda_parse_whole(colon + 1, UINT16_MAX, &port))
         return false;
     if (text[0] == '[') {
         begin = text + 1;
@@ -87,11 +90,12 @@ static bool split(const char *text, char *host, size_t bytes,
     return true;
 }
 
-int rueda_address_find(const char *text, struct rueda_address *out, int room,
-                       struct rueda_text *error)
+/* flags: of getaddrinfo(). */
+static int find(const char *text, int flags, struct rueda_address *out,
+                int room, struct rueda_text *error)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_NUMERICSERV};
+                             .ai_flags = AI_NUMERICSERV | flags};
     struct addrinfo *list;
     const char *port;
     char host[256];
@@ -122,82 +126,50 @@ int rueda_address_find(const char *text, struct rueda_address *out, int room,
     return count;
 }
 
-/* The bytes of an address alone; returns how many. */
-static size_t number_of(const struct sockaddr *address, unsigned char *out)
+int rueda_address_find(const char *text, struct rueda_address *out, int room,
+                       struct rueda_text *error)
 {
-    if (address->sa_family == AF_INET6) {
-        struct sockaddr_in6 six;
-
-        memcpy(&six, address, sizeof(six));
-        memcpy(out, &six.sin6_addr, 16);
-        return 16;
-    } else {
-        struct sockaddr_in four;
-
-        memcpy(&four, address, sizeof(four));
-        memcpy(out, &four.sin_addr, 4);
-        return 4;
-    }
+    return find(text, 0, out, room, error);
 }
 
-/* Is it in the network, "10.1.0.0/16"? */
-static bool is_within(const struct sockaddr *address, const char *network)
+bool rueda_address_read(const char *text, struct rueda_address *out)
 {
-    const char *slash = strchr(network, '/');
-    unsigned char mine[16];
-    unsigned char wanted[16];
-    char prefix[64];
-    char *end;
-    int bits;
+    struct rueda_text ignored = {{0}};
 
-    if (slash == NULL || (size_t)(slash - network) >= sizeof(prefix))
-        return false;
-    memcpy(prefix, network, (size_t)(slash - network));
-    prefix[slash - network] = '\0';
-    bits = (int)strtol(slash + 1, &end, 10);
-    if (end == slash + 1 || *end != '\0' ||
-        inet_pton(address->sa_family, prefix, wanted) != 1 || bits < 0 ||
-        bits > (int)(8 * number_of(address, mine)))
-        return false;
-    for (int bit = 0; bit < bits; bit++)
-        if (((mine[bit / 8] ^ wanted[bit / 8]) >> (7 - bit % 8) & 1) != 0)
-            return false;
-    return true;
-}
-
-/* Is it one of the interfaces or networks in the list? */
-static bool is_named(const struct ifaddrs *interface, const char *allowed)
-{
-    char copy[256];
-    char *rest = copy;
-    char *one;
-
-    snprintf(copy, sizeof(copy), "%s", allowed);
-    while ((one = strtok_r(rest, ", ", &rest)) != NULL)
-        if (strcmp(one, interface->ifa_name) == 0 ||
-            is_within(interface->ifa_addr, one))
-            return true;
-    return false;
+    return find(text, AI_NUMERICHOST, out, 1, &ignored) == 1;
 }
 
 /* Can others reach it, as far as one can tell from here? */
-static bool is_usable(const struct ifaddrs *interface, const char *allowed)
+static bool is_usable(const struct ifaddrs *interface,
+                      const struct rueda_address *address, const char *allowed)
 {
-    const struct sockaddr *address = interface->ifa_addr;
-
-    if (address == NULL || (interface->ifa_flags & IFF_UP) == 0 ||
-        (address->sa_family != AF_INET && address->sa_family != AF_INET6))
-        return false;
-    if (address->sa_family == AF_INET6) {
+    if (sockaddr_of(address)->sa_family == AF_INET6) {
         struct sockaddr_in6 six;
 
-        memcpy(&six, address, sizeof(six));
+        memcpy(&six, address->bytes, sizeof(six));
         if (IN6_IS_ADDR_LINKLOCAL(&six.sin6_addr))
             return false;
     }
     if (allowed != NULL && allowed[0] != '\0')
-        return is_named(interface, allowed);
+        return rueda_address_is_listed(address, interface->ifa_name, allowed);
     return (interface->ifa_flags & IFF_LOOPBACK) == 0;
+}
+
+/* False: it has none that TCP could use, or is down. */
+static bool address_of(const struct ifaddrs *interface,
+                       struct rueda_address *out)
+{
+    const struct sockaddr *address = interface->ifa_addr;
+
+    if (address == NULL || (interface->ifa_flags & IFF_UP) == 0)
+        return false;
+    if (address->sa_family == AF_INET)
+        address_set(out, address, sizeof(struct sockaddr_in));
+    else if (address->sa_family == AF_INET6)
+        address_set(out, address, sizeof(struct sockaddr_in6));
+    else
+        return false;
+    return true;
 }
 
 int rueda_address_own(const char *allowed, struct rueda_address *out, int room)
@@ -208,12 +180,12 @@ int rueda_address_own(const char *allowed, struct rueda_address *out, int room)
     if (getifaddrs(&list) < 0)
         return 0;
     for (const struct ifaddrs *at = list; at != NULL && count < room;
-         at = at->ifa_next)
-        if (is_usable(at, allowed))
-            address_set(&out[count++], at->ifa_addr,
-                        at->ifa_addr->sa_family == AF_INET6
-                            ? sizeof(struct sockaddr_in6)
-                            : sizeof(struct sockaddr_in));
+         at = at->ifa_next) {
+        struct rueda_address address;
+
+        if (address_of(at, &address) && is_usable(at, &address, allowed))
+            out[count++] = address;
+    }
     freeifaddrs(list);
     return count;
 }
@@ -222,14 +194,6 @@ static int open_socket(const struct rueda_address *address)
 {
     return socket(sockaddr_of(address)->sa_family,
                   SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-}
-
-static void close_keeping_errno(int fd)
-{
-    int cause = errno;
-
-    close(fd);
-    errno = cause;
 }
 
 void rueda_tcp_hurry(int fd)
@@ -255,7 +219,7 @@ rueda_status rueda_tcp_listen(const struct rueda_address *at, int *out_fd,
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
     if (bind(fd, sockaddr_of(at), at->len) < 0 || listen(fd, SOMAXCONN) < 0 ||
         getsockname(fd, (struct sockaddr *)bound.bytes, &len) < 0) {
-        close_keeping_errno(fd);
+        rueda_close_keeping_errno(fd);
         return RUEDA_ERR_IO;
     }
     bound.len = len;
@@ -275,7 +239,7 @@ rueda_status rueda_tcp_connect(const struct rueda_address *to, int *out_fd)
     /* Its port may be wanted by a listener when it is closed. */
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (connect(fd, sockaddr_of(to), to->len) < 0 && errno != EINPROGRESS) {
-        close_keeping_errno(fd);
+        rueda_close_keeping_errno(fd);
         return RUEDA_ERR_IO;
     }
     *out_fd = fd;
@@ -315,12 +279,14 @@ rueda_status rueda_tcp_connected(int fd)
     return RUEDA_OK;
 }
 
-bool rueda_address_is_loopback(const struct rueda_address *address)
+rueda_status rueda_tcp_peer(int fd, struct rueda_address *out)
 {
-    static const unsigned char one[16] = {[15] = 1};
-    unsigned char number[16];
+    struct rueda_address peer = {.len = 0};
+    socklen_t len = sizeof(peer.bytes);
 
-    if (number_of(sockaddr_of(address), number) == 4)
-        return number[0] == 127;
-    return memcmp(number, one, sizeof(one)) == 0;
+    if (getpeername(fd, (struct sockaddr *)peer.bytes, &len) < 0)
+        return RUEDA_ERR_IO;
+    peer.len = len;
+    *out = peer;
+    return RUEDA_OK;
 }

@@ -10,19 +10,12 @@
 #include <rueda/rueda.h>
 
 #include "base/text.h"
-
-/* An address of a host and a port, as the system writes it. */
-struct rueda_address {
-    _Alignas(8) unsigned char bytes[32];
-    unsigned len;
-};
+#include "os/address.h"
 
 /* "10.1.2.3:4000" or "[fe80::1%eth0]:4000". */
 #define RUEDA_ADDRESS_TEXT 80
 void rueda_address_text(const struct rueda_address *address, char *out,
                         size_t bytes);
-
-bool rueda_address_is_loopback(const struct rueda_address *address);
 
 int rueda_address_port(const struct rueda_address *address);
 void rueda_address_set_port(struct rueda_address *address, int port);
@@ -35,11 +28,14 @@ void rueda_address_set_port(struct rueda_address *address, int port);
 int rueda_address_find(const char *text, struct rueda_address *out, int room,
                        struct rueda_text *error);
 
+/* The same for a numeric address only: nobody is asked, nothing blocks. */
+bool rueda_address_read(const char *text, struct rueda_address *out);
+
 /*
  * The addresses of this host's interfaces that are up, but for loopback and
  * link-local ones, with port 0; returns how many. allowed: names of interfaces
  * or networks, such as "eth0,10.1.0.0/16"; loopback ones count if they are
- * named. NULL or "": all.
+ * named (os/address.h). NULL or "": all.
  */
 int rueda_address_own(const char *allowed, struct rueda_address *out, int room);
 
@@ -52,6 +48,9 @@ rueda_status rueda_tcp_listen(const struct rueda_address *at, int *out_fd,
  * RUEDA_ERR_IO, or RUEDA_IN_PROGRESS if it has not. */
 rueda_status rueda_tcp_connect(const struct rueda_address *to, int *out_fd);
 rueda_status rueda_tcp_connected(int fd);
+
+/* Who is at the other end. */
+rueda_status rueda_tcp_peer(int fd, struct rueda_address *out);
 
 /* Small messages leave at once. For accepted sockets; others are so. */
 void rueda_tcp_hurry(int fd);

@@ -39,7 +39,8 @@ static void an_address_reads_as_it_was_written(void **state)
 static void what_is_no_address_is_named(void **state)
 {
     static const char *const texts[] = {
-        "", "host", ":1", "host:", "[::1", "[]:12", "::1]:", "[::1:9"};
+        "",     "host",  ":1",    "host:", "127.0.0.1:65536",
+        "[::1", "[]:12", "::1]:", "[::1:9"};
     struct rueda_address address;
 
     (void)state;
@@ -52,15 +53,42 @@ static void what_is_no_address_is_named(void **state)
     }
 }
 
+static void only_numbers_are_read_without_asking(void **state)
+{
+    static const char *const others[] = {"localhost:1", "", "10.1.2.3",
+                                         "10.1.2.3:http", "10.1.2.3:65536"};
+    struct rueda_address address = {.len = 7};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        assert_false(rueda_address_read(others[i], &address));
+    assert_int_equal(address.len, 7);
+    assert_true(rueda_address_read("10.1.2.3:99", &address));
+    assert_int_equal(rueda_address_port(&address), 99);
+}
+
+static void nobody_is_at_the_end_of_a_listener(void **state)
+{
+    struct rueda_address at;
+    int fd;
+
+    (void)state;
+    find_one("127.0.0.1:0", &at);
+    assert_int_equal(rueda_tcp_listen(&at, &fd, &at), RUEDA_OK);
+    assert_int_equal(rueda_tcp_peer(fd, &at), RUEDA_ERR_IO);
+    rueda_fd_close(fd);
+}
+
 static void a_host_nobody_knows_is_named(void **state)
 {
     struct rueda_text error = {{0}};
     struct rueda_address address;
 
     (void)state;
-    assert_int_equal(rueda_address_find("127.0.0.1:port", &address, 1, &error),
-                     0);
-    assert_non_null(strstr(error.chars, "127.0.0.1:port"));
+    assert_int_equal(
+        rueda_address_find("[fe80::1%no-such]:80", &address, 1, &error), 0);
+    assert_non_null(strstr(error.chars, "cannot find the address of "
+                                        "\"[fe80::1%no-such]:80\""));
 }
 
 /* No loopback among them, and a port is still to be chosen. */
@@ -102,6 +130,19 @@ static void interfaces_and_networks_can_be_chosen(void **state)
     assert_int_equal(rueda_address_own("127.0.0.0/8x", addresses, 8), 0);
 }
 
+/* Each end sees the other at the address that it has. */
+static void check_peers(int here, int there, const struct rueda_address *at)
+{
+    struct rueda_address peer;
+
+    assert_int_equal(rueda_tcp_peer(here, &peer), RUEDA_OK);
+    assert_int_equal(peer.len, at->len);
+    assert_memory_equal(peer.bytes, at->bytes, at->len);
+    assert_int_equal(rueda_tcp_peer(there, &peer), RUEDA_OK);
+    assert_int_not_equal(rueda_address_port(&peer), rueda_address_port(at));
+    assert_true(rueda_address_is_loopback(&peer));
+}
+
 static void bytes_pass_both_ways(void **state)
 {
     static const char *const texts[] = {"127.0.0.1:0", "[::1]:0"};
@@ -125,6 +166,7 @@ static void bytes_pass_both_ways(void **state)
                          RUEDA_OK);
         assert_int_equal(rueda_stream_accept(listener, &there), RUEDA_OK);
         rueda_tcp_hurry(there);
+        check_peers(here, there, &at);
         assert_int_equal(rueda_stream_send_all(here, "hello", 6, deadline),
                          RUEDA_OK);
         assert_int_equal(rueda_stream_recv_all(there, word, 6, deadline),
@@ -163,6 +205,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_reads_as_it_was_written),
         cmocka_unit_test(what_is_no_address_is_named),
+        cmocka_unit_test(only_numbers_are_read_without_asking),
+        cmocka_unit_test(nobody_is_at_the_end_of_a_listener),
         cmocka_unit_test(a_host_nobody_knows_is_named),
         cmocka_unit_test(own_addresses_are_for_others),
         cmocka_unit_test(interfaces_and_networks_can_be_chosen),

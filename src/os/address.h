@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Addresses, and which networks they belong to. Pure; any thread. */
+#ifndef RUEDA_OS_ADDRESS_H
+#define RUEDA_OS_ADDRESS_H
+
+#include <stdbool.h>
+
+/* An address of a host and a port, as the system writes it. */
+struct rueda_address {
+    _Alignas(8) unsigned char bytes[32];
+    unsigned len;
+};
+
+/* An IPv4 address counts as the same in the clothes of IPv6 (::ffff:10.1.2.3)
+ * here and below. */
+bool rueda_address_is_loopback(const struct rueda_address *address);
+
+/*
+ * Does the way there stay within what one site administers? So it is for
+ * loopback, for private (10/8, 172.16/12, 192.168/16, fc00::/7) and for
+ * link-local addresses (169.254/16, fe80::/10). Not for 100.64/10, which
+ * providers share between their customers, nor for anything else.
+ */
+bool rueda_address_is_near(const struct rueda_address *address);
+
+/*
+ * Does the list name this address, of an interface of that name? A list has
+ * names of interfaces and networks, "eth0,10.1.0.0/16", with commas or blanks
+ * between them; what is neither names nothing.
+ */
+bool rueda_address_is_listed(const struct rueda_address *address,
+                             const char *interface, const char *list);
+
+#endif /* RUEDA_OS_ADDRESS_H */
