@@ -168,6 +168,19 @@ static bool parse_transport(const char *value, void *out)
     return false;
 }
 
+static bool parse_encrypt(const char *value, void *out)
+{
+    static const char *const names[] = {"auto", "always", "never"};
+
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(value, names[i]) == 0) {
+            *(rueda_encrypt_choice *)out = (rueda_encrypt_choice)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 #define AT(field) offsetof(struct rueda_config, field)
 
 static const struct rueda_setting settings[] = {
@@ -213,6 +226,10 @@ static const struct rueda_setting settings[] = {
     {"RUEDA_NETWORK", "",
      "interfaces or networks for TCP, e.g. eth0,10.1.0.0/16 (default: all)",
      AT(network), parse_store},
+    {"RUEDA_ENCRYPT", "auto",
+     "encrypt between hosts: always, never, or auto: where the peer's address "
+     "is not loopback, private or link-local",
+     AT(encrypt), parse_encrypt},
     {"RUEDA_ALGO", "",
      "algorithms by size, e.g. allreduce:0-4k:tree;allreduce:4k-inf:ring",
      AT(algo), parse_path},

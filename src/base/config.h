@@ -30,6 +30,12 @@ typedef enum rueda_transport_choice {
     RUEDA_TRANSPORT_TCP,  /* messages through TCP only, also in a host */
 } rueda_transport_choice;
 
+typedef enum rueda_encrypt_choice {
+    RUEDA_ENCRYPT_AUTO, /* where a peer's address is not near (os/address.h) */
+    RUEDA_ENCRYPT_ALWAYS,
+    RUEDA_ENCRYPT_NEVER,
+} rueda_encrypt_choice;
+
 struct rueda_config {
     int rank; /* -1: not set */
     int size;
@@ -48,6 +54,7 @@ struct rueda_config {
     rueda_transport_choice transport;
     int tcp_streams;
     char network[RUEDA_STORE_BYTES];
+    rueda_encrypt_choice encrypt;
     char algo[RUEDA_PATH_BYTES];
     char tune_file[RUEDA_PATH_BYTES];
     char kernels[RUEDA_NAME_BYTES];

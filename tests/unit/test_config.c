@@ -80,6 +80,7 @@ static void without_variables_every_setting_has_its_default(void **state)
     assert_int_equal(config.start_timeout_ms, 30000);
     assert_int_equal(config.log_level, RUEDA_LOG_WARN);
     assert_int_equal(config.transport, RUEDA_TRANSPORT_AUTO);
+    assert_int_equal(config.encrypt, RUEDA_ENCRYPT_AUTO);
     assert_string_equal(config.algo, "");
     assert_string_equal(config.tune_file, "");
     assert_string_equal(config.kernels, "auto");
@@ -196,6 +197,19 @@ static void transports_go_by_their_names(void **state)
     assert_int_equal(good("RUEDA_TRANSPORT", "tcp").transport,
                      RUEDA_TRANSPORT_TCP);
     check_refused("RUEDA_TRANSPORT", bad);
+}
+
+static void encryption_goes_by_its_words(void **state)
+{
+    static const char *const bad[] = {"yes", "1", "Always", "never ", NULL};
+
+    (void)state;
+    assert_int_equal(good("RUEDA_ENCRYPT", "auto").encrypt, RUEDA_ENCRYPT_AUTO);
+    assert_int_equal(good("RUEDA_ENCRYPT", "always").encrypt,
+                     RUEDA_ENCRYPT_ALWAYS);
+    assert_int_equal(good("RUEDA_ENCRYPT", "never").encrypt,
+                     RUEDA_ENCRYPT_NEVER);
+    check_refused("RUEDA_ENCRYPT", bad);
 }
 
 static void a_slab_holds_1_mib_to_4_gib(void **state)
@@ -317,6 +331,7 @@ int main(void)
         CLEARED(no_time_is_too_long),
         CLEARED(log_levels_go_by_their_names),
         CLEARED(transports_go_by_their_names),
+        CLEARED(encryption_goes_by_its_words),
         CLEARED(a_slab_holds_1_mib_to_4_gib),
         CLEARED(a_ring_is_a_power_of_two_from_1_mib_or_found_out),
         CLEARED(patience_is_microseconds_or_found_out),

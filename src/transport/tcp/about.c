@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/tcp/about.h"
+
+#include <limits.h>
+
+#include "base/bytes.h"
+
+#define AT_RANK    0
+#define AT_SIZE    4
+#define AT_PURPOSE 8
+#define AT_WISH    9
+#define AT_ZERO    10
+
+rueda_tcp_wish rueda_tcp_wish_of(rueda_encrypt_choice setting, bool is_near)
+{
+    switch (setting) {
+    case RUEDA_ENCRYPT_NEVER:
+        return RUEDA_TCP_FORBID;
+    case RUEDA_ENCRYPT_ALWAYS:
+        return RUEDA_TCP_INSIST;
+    case RUEDA_ENCRYPT_AUTO:
+        break;
+    }
+    return is_near ? RUEDA_TCP_ALLOW : RUEDA_TCP_WANT;
+}
+
+void rueda_tcp_about_encode(const struct rueda_tcp_about *about,
+                            unsigned char out[RUEDA_TCP_ABOUT_BYTES])
+{
+    rueda_put_u32(out + AT_RANK, (uint32_t)about->rank);
+    rueda_put_u32(out + AT_SIZE, (uint32_t)about->size);
+    out[AT_PURPOSE] = (unsigned char)about->purpose;
+    out[AT_WISH] = (unsigned char)about->wish;
+    rueda_put_u16(out + AT_ZERO, 0);
+}
+
+bool rueda_tcp_about_decode(const void *bytes, size_t len,
+                            struct rueda_tcp_about *out)
+{
+    const unsigned char *in = bytes;
+    uint32_t rank;
+    uint32_t size;
+
+    if (in == NULL || len != RUEDA_TCP_ABOUT_BYTES)
+        return false;
+    rank = rueda_get_u32(in + AT_RANK);
+    size = rueda_get_u32(in + AT_SIZE);
+    if (size > INT_MAX || rank >= size ||
+        (in[AT_PURPOSE] != RUEDA_TCP_FOR_STREAM &&
+         in[AT_PURPOSE] != RUEDA_TCP_FOR_PULSE) ||
+        in[AT_WISH] < RUEDA_TCP_FORBID || in[AT_WISH] > RUEDA_TCP_INSIST ||
+        rueda_get_u16(in + AT_ZERO) != 0)
+        return false;
+    *out = (struct rueda_tcp_about){
+        .rank = (int)rank,
+        .size = (int)size,
+        .purpose = (rueda_tcp_purpose)in[AT_PURPOSE],
+        .wish = (rueda_tcp_wish)in[AT_WISH],
+    };
+    return true;
+}
+
+rueda_status rueda_tcp_agree(const struct rueda_tcp_about *ours,
+                             const struct rueda_tcp_about *theirs,
+                             bool *out_is_sealed, struct rueda_text *error)
+{
+    const struct rueda_tcp_about *low = ours;
+    const struct rueda_tcp_about *high = theirs;
+
+    if (ours->wish > theirs->wish) {
+        low = theirs;
+        high = ours;
+    }
+    if (low->wish == RUEDA_TCP_FORBID && high->wish == RUEDA_TCP_INSIST) {
+        rueda_text_set(error,
+                       "rank %d has RUEDA_ENCRYPT=always and rank %d has "
+                       "RUEDA_ENCRYPT=never, so they cannot talk; give both "
+                       "the same, or leave one of them at auto",
+                       high->rank, low->rank);
+        return RUEDA_ERR_MISMATCH;
+    }
+    *out_is_sealed =
+        low->wish != RUEDA_TCP_FORBID && high->wish >= RUEDA_TCP_WANT;
+    return RUEDA_OK;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the two ends of a connection say about themselves inside the handshake,
+ * which authenticates it, and what they agree on. Numbers are little-endian:
+ *
+ *      at   bytes
+ *       0       4   rank
+ *       4       4   number of ranks
+ *       8       1   what the connection is for
+ *       9       1   wish for encryption
+ *      10       2   zero
+ *
+ * Each end wishes by its own setting and by the address that it sees the other
+ * at. They may differ in both: addresses are translated on the way, and
+ * settings belong to a host. So both say what they wish, and both come to the
+ * same end:
+ *
+ *                 FORBID    ALLOW    WANT     INSIST
+ *      FORBID     clear     clear    clear    refused
+ *      ALLOW      clear     clear    sealed   sealed
+ *      WANT       clear     sealed   sealed   sealed
+ *      INSIST     refused   sealed   sealed   sealed
+ *
+ * Pure; any thread.
+ */
+#ifndef RUEDA_TRANSPORT_TCP_ABOUT_H
+#define RUEDA_TRANSPORT_TCP_ABOUT_H
+
+#include <rueda/rueda.h>
+
+#include "base/config.h"
+#include "base/text.h"
+
+#define RUEDA_TCP_ABOUT_BYTES 12
+
+typedef enum rueda_tcp_purpose {
+    RUEDA_TCP_FOR_STREAM = 1, /* frames between two ranks */
+    RUEDA_TCP_FOR_PULSE = 2,  /* idle: tells whether the host is there */
+} rueda_tcp_purpose;
+
+typedef enum rueda_tcp_wish {
+    RUEDA_TCP_FORBID = 1, /* RUEDA_ENCRYPT=never */
+    RUEDA_TCP_ALLOW = 2,  /* auto, and the peer is near */
+    RUEDA_TCP_WANT = 3,   /* auto, and the peer is not */
+    RUEDA_TCP_INSIST = 4, /* always */
+} rueda_tcp_wish;
+
+struct rueda_tcp_about {
+    int rank;
+    int size;
+    rueda_tcp_purpose purpose;
+    rueda_tcp_wish wish;
+};
+
+/* What an end with this setting wishes of a peer that is near (os/address.h),
+ * or not. */
+rueda_tcp_wish rueda_tcp_wish_of(rueda_encrypt_choice setting, bool is_near);
+
+void rueda_tcp_about_encode(const struct rueda_tcp_about *about,
+                            unsigned char out[RUEDA_TCP_ABOUT_BYTES]);
+
+/* False: no rank says such a thing; out is not written. bytes may be NULL. */
+bool rueda_tcp_about_decode(const void *bytes, size_t len,
+                            struct rueda_tcp_about *out);
+
+/*
+ * Is what follows the handshake to be sealed? RUEDA_ERR_MISMATCH if the ends
+ * cannot agree; error then names both ranks, what they have set, and what to
+ * do. The two ends come to the same result.
+ */
+rueda_status rueda_tcp_agree(const struct rueda_tcp_about *ours,
+                             const struct rueda_tcp_about *theirs,
+                             bool *out_is_sealed, struct rueda_text *error);
+
+#endif /* RUEDA_TRANSPORT_TCP_ABOUT_H */
