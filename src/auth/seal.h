@@ -70,10 +70,10 @@ void rueda_seal_fini(struct rueda_seal *seal);
 
 /*
  * Seal the next record. out takes `bytes`, and may be plain; out_tag, 16 bytes,
- * may lie right behind it. bytes may be 0. RUEDA_ERR_INVALID if there are more
- * than RUEDA_SEAL_MOST_BYTES, which changes nothing; RUEDA_ERR_LIMIT if the key
- * has sealed all that it may; RUEDA_ERR_CLOSED if the seal has failed. Nothing
- * is written on failure.
+ * may lie right behind it. bytes may be 0, pointers not NULL even then.
+ * RUEDA_ERR_INVALID if there are more than RUEDA_SEAL_MOST_BYTES, which changes
+ * nothing; RUEDA_ERR_LIMIT if the key has sealed all that it may;
+ * RUEDA_ERR_CLOSED if the seal has failed. Nothing is written on failure.
  */
 rueda_status rueda_seal_close(struct rueda_seal *seal, const void *plain,
                               size_t bytes, void *out, void *out_tag);

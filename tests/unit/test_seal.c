@@ -126,9 +126,9 @@ static void a_record_may_be_empty_or_of_the_greatest_length(void **state)
     unsigned char tag[TAG];
 
     assert_non_null(bytes);
-    rueda_seal_close(&ends->to_acceptor, NULL, 0, NULL, tag);
-    assert_int_equal(rueda_seal_open(&ends->from_initiator, NULL, 0, tag, NULL),
-                     RUEDA_OK);
+    rueda_seal_close(&ends->to_acceptor, bytes, 0, bytes, tag);
+    assert_int_equal(
+        rueda_seal_open(&ends->from_initiator, bytes, 0, tag, bytes), RUEDA_OK);
     assert_int_equal(
         rueda_seal_close(&ends->to_acceptor, bytes, most + 1, bytes, tag),
         RUEDA_ERR_INVALID);
