@@ -6,9 +6,9 @@
 static void what_is_said_is_heard(void **state)
 {
     const struct rueda_tcp_about said[] = {
-        {0, 1, RUEDA_TCP_FOR_STREAM, RUEDA_TCP_FORBID},
-        {3, 70000, RUEDA_TCP_FOR_PULSE, RUEDA_TCP_INSIST},
-        {INT32_MAX - 1, INT32_MAX, RUEDA_TCP_FOR_STREAM, RUEDA_TCP_WANT},
+        {0, 1, 0, RUEDA_TCP_FOR_STREAM, RUEDA_TCP_FORBID},
+        {3, 70000, UINT64_MAX - 1, RUEDA_TCP_FOR_PULSE, RUEDA_TCP_INSIST},
+        {INT32_MAX - 1, INT32_MAX, 77, RUEDA_TCP_FOR_STREAM, RUEDA_TCP_WANT},
     };
 
     (void)state;
@@ -20,6 +20,7 @@ static void what_is_said_is_heard(void **state)
         assert_true(rueda_tcp_about_decode(bytes, sizeof(bytes), &heard));
         assert_int_equal(heard.rank, said[i].rank);
         assert_int_equal(heard.size, said[i].size);
+        assert_true(heard.job == said[i].job);
         assert_int_equal(heard.purpose, said[i].purpose);
         assert_int_equal(heard.wish, said[i].wish);
     }
@@ -30,9 +31,9 @@ static void what_no_rank_says_is_refused(void **state)
     static const struct {
         int at;
         unsigned char value;
-    } wrongs[] = {{0, 4}, {3, 0x80}, {4, 2},  {7, 0x80}, {8, 0}, {8, 3},
-                  {9, 0}, {9, 5},    {10, 1}, {11, 1},   {4, 0}, {8, 255}};
-    const struct rueda_tcp_about about = {2, 4, RUEDA_TCP_FOR_STREAM,
+    } wrongs[] = {{0, 4},  {3, 0x80}, {4, 2},  {4, 0},  {7, 0x80}, {16, 0},
+                  {16, 3}, {16, 255}, {17, 0}, {17, 5}, {18, 1},   {19, 1}};
+    const struct rueda_tcp_about about = {2, 4, 9, RUEDA_TCP_FOR_STREAM,
                                           RUEDA_TCP_ALLOW};
     unsigned char bytes[RUEDA_TCP_ABOUT_BYTES + 1] = {0};
     struct rueda_tcp_about heard = {.rank = 77};
@@ -51,6 +52,23 @@ static void what_no_rank_says_is_refused(void **state)
             assert_false(rueda_tcp_about_decode(bytes, len, &heard));
     assert_false(rueda_tcp_about_decode(NULL, 0, &heard));
     assert_int_equal(heard.rank, 77);
+}
+
+static void two_ranks_of_one_job_fit(void **state)
+{
+    const struct rueda_tcp_about ours = {.rank = 1, .size = 4, .job = 9};
+    struct rueda_tcp_about theirs = {.rank = 2, .size = 4, .job = 9};
+
+    (void)state;
+    assert_true(rueda_tcp_about_fits(&ours, &theirs));
+    theirs.job = 8;
+    assert_false(rueda_tcp_about_fits(&ours, &theirs));
+    theirs.job = 9;
+    theirs.size = 5;
+    assert_false(rueda_tcp_about_fits(&ours, &theirs));
+    theirs.size = 4;
+    theirs.rank = 1;
+    assert_false(rueda_tcp_about_fits(&ours, &theirs));
 }
 
 static void a_wish_comes_from_the_setting_and_the_way(void **state)
@@ -114,6 +132,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_said_is_heard),
         cmocka_unit_test(what_no_rank_says_is_refused),
+        cmocka_unit_test(two_ranks_of_one_job_fit),
         cmocka_unit_test(a_wish_comes_from_the_setting_and_the_way),
         cmocka_unit_test(both_ends_come_to_the_same_end),
         cmocka_unit_test(who_cannot_agree_is_named),

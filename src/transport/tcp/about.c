@@ -7,9 +7,10 @@
 
 #define AT_RANK    0
 #define AT_SIZE    4
-#define AT_PURPOSE 8
-#define AT_WISH    9
-#define AT_ZERO    10
+#define AT_JOB     8
+#define AT_PURPOSE 16
+#define AT_WISH    17
+#define AT_ZERO    18
 
 rueda_tcp_wish rueda_tcp_wish_of(rueda_encrypt_choice setting, bool is_near)
 {
@@ -29,6 +30,7 @@ void rueda_tcp_about_encode(const struct rueda_tcp_about *about,
 {
     rueda_put_u32(out + AT_RANK, (uint32_t)about->rank);
     rueda_put_u32(out + AT_SIZE, (uint32_t)about->size);
+    rueda_put_u64(out + AT_JOB, about->job);
     out[AT_PURPOSE] = (unsigned char)about->purpose;
     out[AT_WISH] = (unsigned char)about->wish;
     rueda_put_u16(out + AT_ZERO, 0);
@@ -54,10 +56,18 @@ bool rueda_tcp_about_decode(const void *bytes, size_t len,
     *out = (struct rueda_tcp_about){
         .rank = (int)rank,
         .size = (int)size,
+        .job = rueda_get_u64(in + AT_JOB),
         .purpose = (rueda_tcp_purpose)in[AT_PURPOSE],
         .wish = (rueda_tcp_wish)in[AT_WISH],
     };
     return true;
+}
+
+bool rueda_tcp_about_fits(const struct rueda_tcp_about *ours,
+                          const struct rueda_tcp_about *theirs)
+{
+    return ours->size == theirs->size && ours->job == theirs->job &&
+           ours->rank != theirs->rank;
 }
 
 rueda_status rueda_tcp_agree(const struct rueda_tcp_about *ours,

@@ -6,9 +6,13 @@
  *      at   bytes
  *       0       4   rank
  *       4       4   number of ranks
- *       8       1   what the connection is for
- *       9       1   wish for encryption
- *      10       2   zero
+ *       8       8   job: a random number that its ranks share
+ *      16       1   what the connection is for
+ *      17       1   wish for encryption
+ *      18       2   zero
+ *
+ * An address may lead to a rank of another job that has the same key; the
+ * number of the job tells them apart.
  *
  * Each end wishes by its own setting and by the address that it sees the other
  * at. They may differ in both: addresses are translated on the way, and
@@ -31,7 +35,7 @@
 #include "base/config.h"
 #include "base/text.h"
 
-#define RUEDA_TCP_ABOUT_BYTES 12
+#define RUEDA_TCP_ABOUT_BYTES 20
 
 typedef enum rueda_tcp_purpose {
     RUEDA_TCP_FOR_STREAM = 1, /* frames between two ranks */
@@ -48,6 +52,7 @@ typedef enum rueda_tcp_wish {
 struct rueda_tcp_about {
     int rank;
     int size;
+    uint64_t job;
     rueda_tcp_purpose purpose;
     rueda_tcp_wish wish;
 };
@@ -62,6 +67,10 @@ void rueda_tcp_about_encode(const struct rueda_tcp_about *about,
 /* False: no rank says such a thing; out is not written. bytes may be NULL. */
 bool rueda_tcp_about_decode(const void *bytes, size_t len,
                             struct rueda_tcp_about *out);
+
+/* Are they two ranks of one job? */
+bool rueda_tcp_about_fits(const struct rueda_tcp_about *ours,
+                          const struct rueda_tcp_about *theirs);
 
 /*
  * Is what follows the handshake to be sealed? RUEDA_ERR_MISMATCH if the ends
