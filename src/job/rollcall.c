@@ -144,19 +144,39 @@ struct roll {
     size_t bytes;
 };
 
+rueda_status rueda_rollcall_read_rank(const void *said, size_t bytes,
+                                      struct rueda_topology_record *out_record,
+                                      const char **out_contact,
+                                      size_t *out_length)
+{
+    const unsigned char *value = said;
+    size_t length = bytes >= 2 ? rueda_get_u16(value) : bytes;
+    struct rueda_topology_record record;
+
+    if (length >= RUEDA_CONTACT_BYTES || length + 2 > bytes ||
+        memchr(value + 2, '\0', length) != NULL ||
+        rueda_topology_record_unpack(value + 2 + length, bytes - 2 - length,
+                                     &record) != RUEDA_OK)
+        return RUEDA_ERR_INVALID;
+    *out_record = record;
+    *out_contact = (const char *)value + 2;
+    *out_length = length;
+    return RUEDA_OK;
+}
+
 static rueda_status note(struct roll *roll, int rank,
                          const struct rueda_store_reply *reply)
 {
-    const unsigned char *value = reply->value;
-    size_t bytes = reply->value_bytes;
-    size_t len = bytes >= 2 ? rueda_get_u16(value) : bytes;
+    const char *contact;
+    size_t length;
+    rueda_status status =
+        rueda_rollcall_read_rank(reply->value, reply->value_bytes,
+                                 &roll->records[rank], &contact, &length);
 
-    if (len >= RUEDA_CONTACT_BYTES || len + 2 > bytes ||
-        rueda_topology_record_unpack(value + 2 + len, bytes - 2 - len,
-                                     &roll->records[rank]) != RUEDA_OK)
-        return RUEDA_ERR_INVALID;
-    memcpy(roll->contacts + roll->bytes, value + 2, len);
-    roll->bytes += len;
+    if (status != RUEDA_OK)
+        return status;
+    memcpy(roll->contacts + roll->bytes, contact, length);
+    roll->bytes += length;
     roll->contacts[roll->bytes++] = '\0';
     return RUEDA_OK;
 }
@@ -319,13 +339,12 @@ static rueda_status garbled(struct rueda_text *error)
     return RUEDA_ERR_INVALID;
 }
 
-static rueda_status understand(const struct rueda_store_reply *reply, int size,
-                               struct rueda_rollcall *out,
-                               struct rueda_text *error)
+rueda_status rueda_rollcall_read(const void *announced, size_t bytes, int size,
+                                 struct rueda_rollcall *out,
+                                 struct rueda_text *error)
 {
-    const unsigned char *value = reply->value;
+    const unsigned char *value = announced;
     struct rueda_rollcall call = {.topology = NULL};
-    size_t bytes = reply->value_bytes;
     rueda_status status;
     size_t table;
 
@@ -375,7 +394,8 @@ static rueda_status hear_roll(const struct desk *desk,
                        size);
     }
     if (status == RUEDA_OK)
-        status = understand(&reply, size, &call, desk->error);
+        status = rueda_rollcall_read(reply.value, reply.value_bytes, size,
+                                     &call, desk->error);
     if (status != RUEDA_OK)
         return status;
     status = ask(desk, "heard", heard, &reply);

@@ -50,6 +50,26 @@ rueda_status rueda_rollcall(struct rueda_client *client,
                             struct rueda_rollcall *out,
                             struct rueda_text *error);
 
+/*
+ * What a rank has said of itself, as rank 0 reads it: its record, and how it
+ * can be reached, which lies in `said` and has no end there. RUEDA_ERR_INVALID
+ * if it makes no sense. Pure.
+ */
+rueda_status rueda_rollcall_read_rank(const void *said, size_t bytes,
+                                      struct rueda_topology_record *out_record,
+                                      const char **out_contact,
+                                      size_t *out_length);
+
+/*
+ * What rank 0 has announced, as the others read it; size is the number of ranks
+ * that there must be. Words in place of a table are rank 0's reason: its status
+ * is returned, which need not be one that we know. RUEDA_ERR_INVALID if it
+ * makes no sense. Pure.
+ */
+rueda_status rueda_rollcall_read(const void *announced, size_t bytes, int size,
+                                 struct rueda_rollcall *out,
+                                 struct rueda_text *error);
+
 void rueda_rollcall_fini(struct rueda_rollcall *call);
 
 #endif /* RUEDA_JOB_ROLLCALL_H */
