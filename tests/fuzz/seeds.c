@@ -7,10 +7,14 @@
 #include <sys/stat.h>
 
 #include "auth/handshake.h"
+#include "base/bytes.h"
+#include "base/config.h"
 #include "fuzz/fuzz.h"
 #include "job/card.h"
 #include "job/store/wire.h"
 #include "job/topology.h"
+#include "transport/tcp/about.h"
+#include "transport/tcp/frame.h"
 
 #define SEED_BYTES 4096
 
@@ -76,18 +80,29 @@ static const struct {
     TEXT("select", "kinds",
          " broadcast:tree ; alltoall:@3:pairwise;;allgather:1m-2g:ring;"
          "barrier:dissemination"),
-    TEXT("config", "rank", "7\0"),
-    TEXT("config", "store", "host:4000\6"),
-    TEXT("config", "timeout", "1.5m\12"),
-    TEXT("config", "log", "debug\13"),
-    TEXT("config", "transport", "shm\14"),
-    TEXT("config", "keep", "64m\20"),
-    TEXT("config", "ring", "2M\21"),
-    TEXT("config", "spin", "250\22"),
     TEXT("address", "ipv4", "10.1.2.3:4000"),
     TEXT("address", "ipv6", "[2001:db8::1]:65535"),
     TEXT("address", "scope", "[fe80::1%1]:1"),
     TEXT("address", "mapped", "[::ffff:1.2.3.4]:80"),
+    TEXT("address_list", "both", "eth0,10.1.0.0/16"),
+    TEXT("address_list", "networks", "127.0.0.0/8, 2001:db8::/32 ::1/128"),
+    TEXT("address_list", "wrong", "10.1.2.3/33,10.1.0.0/-1,lo,/8,x/8"),
+    TEXT("network", "two", "10.1.2.3:4000 [2001:db8::1]:4001"),
+    TEXT("network", "ranks", "127.0.0.1:1\0\0[fe80::1%1]:3 10.0.0.1:4\0"),
+    TEXT("network", "names", "localhost:1 10.1.2.3 10.1.2.3:70000 :: :1"),
+    TEXT("sim_net", "flat", "hosts 8\nport latency 500ns bandwidth 20GB/s\n"),
+    TEXT("sim_net", "racks",
+         "# a fat tree\nhosts 16\nranks-per-host 4\nhosts-per-rack 3\n"
+         "oversubscription 1.5\nuplink latency 5us bandwidth 100Gbit/s "
+         "jitter 1us\nspine latency 1us # slow\n"),
+    TEXT("seal", "right",
+         "\0\0\7\0\0\6\0\0\5\0\0\4\0\0\3\0\0\2\0\0\1\0"
+         "\0\0"),
+    TEXT("seal", "flip", "\x20\1\0\1\0\0\0"),
+    TEXT("seal", "again", "\0\0\1\0\0\1\0\0\0"),
+    TEXT("seal", "cut", "\0\5\1\1\0\0\0"),
+    TEXT("seal", "longer", "\0\2\1\0\0\0"),
+    TEXT("rollcall", "words", "w\3three did not come\2"),
     TEXT("meet_wire", "kinds", "rrrr\0\1"),
     TEXT("meet_wire", "failure", "f\5\3\0why\x22\0"),
     TEXT("pmi_wire", "lines", "cmd=x rc=0 value=0a0b0c0d\ncmd=x rank=3\n\0"),
@@ -110,6 +125,40 @@ static const struct {
          "52    cmd=kvs-get-response;rc=0;found=TRUE;value=63617264;"
          "27    cmd=finalize-response;rc=0;\3\3"),
 };
+
+/* ---- Settings ----------------------------------------------------------- */
+
+/* The choice is the place in the table. */
+static void save_setting(const char *name, const char *setting,
+                         const char *value)
+{
+    size_t count;
+    const struct rueda_setting *table = rueda_settings(&count);
+    unsigned char seed[64];
+    size_t len = strlen(value);
+    size_t which = 0;
+
+    while (which < count && strcmp(table[which].name, setting) != 0)
+        which++;
+    must(which < count && len < sizeof(seed));
+    memcpy(seed, value, len + 1);
+    seed[len] = (unsigned char)which;
+    save("config", name, seed, len + 1);
+}
+
+static void save_settings(void)
+{
+    save_setting("rank", "RUEDA_RANK", "7");
+    save_setting("store", "RUEDA_STORE", "host:4000");
+    save_setting("keeper", "RUEDA_STORE_KEEPER", "launcher");
+    save_setting("timeout", "RUEDA_START_TIMEOUT", "1.5m");
+    save_setting("log", "RUEDA_LOG_LEVEL", "debug");
+    save_setting("transport", "RUEDA_TRANSPORT", "shm");
+    save_setting("encrypt", "RUEDA_ENCRYPT", "always");
+    save_setting("keep", "RUEDA_KEEP_BYTES", "64m");
+    save_setting("ring", "RUEDA_RING_BYTES", "2M");
+    save_setting("spin", "RUEDA_SPIN_US", "250");
+}
 
 /* ---- Handshakes --------------------------------------------------------- */
 
@@ -258,7 +307,78 @@ static void save_frames(void)
     save("store", "sessions", steps, 4 * sizeof(steps[0]));
 }
 
+/* ---- Streams between ranks ---------------------------------------------- */
+
+static const struct rueda_tcp_frame tcp_frames[] = {
+    {.kind = RUEDA_TCP_PIECE,
+     .bytes = (uint32_t)RUEDA_TCP_PIECE_BYTES,
+     .tag = {1, 2, 3},
+     .number = 7,
+     .first = 7,
+     .total = RUEDA_TCP_PIECE_BYTES + 5},
+    {.kind = RUEDA_TCP_PIECE,
+     .bytes = 5,
+     .tag = {1, 2, 3},
+     .number = 8,
+     .first = 7,
+     .offset = RUEDA_TCP_PIECE_BYTES,
+     .total = RUEDA_TCP_PIECE_BYTES + 5},
+    {.kind = RUEDA_TCP_PIECE, .tag = {1, 0, 4}, .number = 9, .first = 9},
+    {.kind = RUEDA_TCP_GRANT, .first = 7},
+    {.kind = RUEDA_TCP_CREDIT, .total = 1 << 20},
+};
+
+/* Steps of fuzz_tcp_ep.c: what and where, kind, tag, first, number, place,
+ * length, extra bytes. */
+static const unsigned char endpoint_steps[][8] = {
+    {0, 0, 0, 0, 0, 0, 4},    {2, 0, 0, 0, 0, 0, 4}, {6, 0, 0, 0, 0, 1, 4},
+    {2, 0, 1, 0, 0, 0, 2},    {0, 0, 1, 0, 0, 0, 2}, {1, 0, 2, 0, 0, 0, 5},
+    {6, 1, 0, 0, 0, 0, 0},    {2, 2, 0, 0, 0, 0, 9}, {0, 0, 3, 0, 0, 0, 1},
+    {2, 0, 3, 0, 0, 0, 2},    {6, 0, 0, 0, 1, 0, 2}, {2, 0, 0, 0, 254, 0, 3},
+    {2, 0, 0, 0, 0, 0, 1, 9},
+};
+
+static void save_streams(void)
+{
+    static const struct rueda_tcp_about abouts[2] = {
+        {3, 4, 7, RUEDA_TCP_FOR_STREAM, RUEDA_TCP_WANT},
+        {0, 4, 7, RUEDA_TCP_FOR_PULSE, RUEDA_TCP_INSIST}};
+    unsigned char seed[SEED_BYTES];
+    size_t len = 0;
+
+    for (size_t i = 0; i < sizeof(tcp_frames) / sizeof(tcp_frames[0]); i++) {
+        rueda_tcp_frame_encode(&tcp_frames[i], seed + len);
+        len += RUEDA_TCP_HEAD_BYTES;
+    }
+    save("tcp_frame", "all_kinds", seed, len);
+    rueda_tcp_about_encode(&abouts[0], seed);
+    rueda_tcp_about_encode(&abouts[1], seed + RUEDA_TCP_ABOUT_BYTES);
+    save("tcp_about", "two", seed, (size_t)2 * RUEDA_TCP_ABOUT_BYTES);
+    save("tcp_ep", "all", endpoint_steps, sizeof(endpoint_steps));
+    save("tcp_ep", "message", endpoint_steps, 3 * sizeof(endpoint_steps[0]));
+}
+
 /* ---- Tables and cards --------------------------------------------------- */
+
+static const char contact[] = "10.1.2.3:4000"; /* of every rank */
+
+/* What rank 0 says of it; the choice is the number of ranks. */
+static void save_announcement(const char *name,
+                              const struct rueda_topology *topology)
+{
+    unsigned char seed[SEED_BYTES] = {'t'};
+    size_t table = rueda_topology_bytes(topology);
+    size_t len = 1 + RUEDA_NONCE_BYTES;
+
+    rueda_put_u32(seed + len, (uint32_t)table);
+    len += 4;
+    rueda_topology_pack(topology, seed + len);
+    len += table;
+    for (int i = 0; i < topology->size; i++)
+        len = add(seed, len, contact, sizeof(contact));
+    seed[len++] = (unsigned char)topology->size;
+    save("rollcall", name, seed, len);
+}
 
 static void save_table(const char *name, int size, int hosts, bool is_said)
 {
@@ -276,9 +396,16 @@ static void save_table(const char *name, int size, int hosts, bool is_said)
     must(rueda_topology_new(records, size, &topology, &error) == RUEDA_OK);
     rueda_topology_pack(topology, seed);
     save("topology", name, seed, rueda_topology_bytes(topology));
+    save_announcement(name, topology);
     rueda_topology_free(topology);
     save("topology", "record", seed,
          rueda_topology_record_pack(&records[size - 1], seed));
+    rueda_put_u16(seed, sizeof(contact) - 1);
+    memcpy(seed + 2, contact, sizeof(contact));
+    save("rollcall", "rank", seed,
+         sizeof(contact) + 1 +
+             rueda_topology_record_pack(&records[size - 1],
+                                        seed + sizeof(contact) + 1));
 }
 
 static void save_card(const char *name, bool has_key)
@@ -298,7 +425,9 @@ int main(int argc, char **argv)
     root = argv[1];
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         save(texts[i].target, texts[i].name, texts[i].text, texts[i].len);
+    save_settings();
     save_handshakes();
+    save_streams();
     save_frames();
     save_limits();
     save_table("one", 1, 1, false);

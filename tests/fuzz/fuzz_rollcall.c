@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What ranks say of themselves, read by rank 0, and what rank 0 announces of
+ * all of them, read by the others: the table and where everybody is, or words
+ * that say why there is no job.
+ */
+#include "base/bytes.h"
+#include "fuzz/fuzz.h"
+#include "job/rollcall.h"
+
+/* What is accepted is written in no other way. */
+static void try_rank(const uint8_t *data, size_t size)
+{
+    unsigned char again[2 + RUEDA_CONTACT_BYTES + RUEDA_TOPOLOGY_RECORD_BYTES];
+    struct rueda_topology_record record;
+    const char *contact;
+    size_t length;
+    rueda_status status =
+        rueda_rollcall_read_rank(data, size, &record, &contact, &length);
+
+    if (status != RUEDA_OK) {
+        must(status == RUEDA_ERR_INVALID);
+        return;
+    }
+    must(length < RUEDA_CONTACT_BYTES && memchr(contact, 0, length) == NULL);
+    rueda_put_u16(again, (uint16_t)length);
+    memcpy(again + 2, contact, length);
+    must(2 + length + rueda_topology_record_pack(&record, again + 2 + length) ==
+         size);
+    must(memcmp(again, data, size) == 0);
+}
+
+/* The choice is how many ranks the reader expects. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz_input input = {data, size};
+    const int ranks = (int)fuzz_choice(&input);
+    struct rueda_rollcall call = {.topology = NULL};
+    struct rueda_text error = {{0}};
+    rueda_status status =
+        rueda_rollcall_read(input.data, input.size, ranks, &call, &error);
+
+    try_rank(data, size);
+    must(rueda_text_is_empty(&error) == (status == RUEDA_OK));
+    must(status <= 0);
+    if (status != RUEDA_OK) {
+        must(call.topology == NULL && call.contacts == NULL);
+        return 0;
+    }
+    must(call.topology->size == ranks);
+    must(call.contacts_bytes < input.size);
+    must(memcmp(call.contacts, input.data + input.size - call.contacts_bytes,
+                call.contacts_bytes) == 0);
+    rueda_rollcall_fini(&call);
+    return 0;
+}
