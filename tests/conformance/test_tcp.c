@@ -103,10 +103,8 @@ static void vanish_wire(struct pair *pair)
 {
     struct rueda_tcp_ep *ep = (struct rueda_tcp_ep *)pair->b;
 
-    for (int i = 0; i < ep->stream_count; i++) {
-        close(ep->streams[i].fd);
-        ep->streams[i].fd = -1;
-    }
+    for (int i = 0; i < ep->stream_count; i++)
+        rueda_tcp_stream_close(&ep->streams[i]);
     ep->stream_count = 0;
 }
 

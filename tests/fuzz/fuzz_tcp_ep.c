@@ -61,7 +61,7 @@ static void open_world(struct world *world)
         must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
                         fds) == 0);
         world->streams[i] = (struct fuzz_stream){fds[0], fds[1]};
-        must(rueda_tcp_stream_open(&ep->streams[i], fds[0]) == RUEDA_OK);
+        must(rueda_tcp_stream_open(&ep->streams[i], fds[0], NULL) == RUEDA_OK);
         ep->stream_count++;
     }
 }

@@ -24,6 +24,7 @@
 #define RUEDA_TRANSPORT_TCP_EP_H
 
 #include "transport/reqs.h"
+#include "transport/tcp/cover.h"
 #include "transport/tcp/frame.h"
 #include "transport/tcp/speed.h"
 #include "transport/tcp/tcp.h"
@@ -68,19 +69,26 @@ struct rueda_tcp_stream {
     unsigned quiet; /* how often in a row nothing came, up to a limit */
     unsigned rest;  /* so often it need not be looked at */
 
-    /* The frame that goes out. */
+    struct rueda_tcp_cover *cover; /* NULL: it is not sealed */
+
+    /* The frame that goes out: its head and its piece, or the sealed frame and
+     * no piece. */
     unsigned char out_head[RUEDA_TCP_HEAD_BYTES];
     bool is_sending;
-    size_t out_sent; /* of head and piece together */
+    const unsigned char *out_first;
+    size_t out_first_bytes;
     const char *out_piece;
-    size_t out_bytes;
+    size_t out_piece_bytes;
+    size_t out_sent;                     /* of both together */
+    size_t out_bytes;                    /* of a message */
     struct rueda_tcp_outgoing *outgoing; /* NULL: a GRANT or CREDIT */
 
     uint64_t written; /* bytes, so far */
     struct rueda_tcp_speed speed;
 
     /* The frame that comes in. */
-    bool is_receiving; /* the head was looked at, bytes are coming */
+    bool has_head;     /* its head has come, and not yet its turn */
+    bool is_receiving; /* its bytes are coming */
     struct rueda_tcp_frame in;
     size_t in_got; /* bytes of the piece */
     struct rueda_tcp_incoming *incoming;
@@ -122,8 +130,10 @@ void rueda_tcp_ep_fail(struct rueda_tcp_ep *ep);
 
 /* ---- stream.c ----------------------------------------------------------- */
 
-/* fd belongs to the stream from now on, unless there is no memory. */
-rueda_status rueda_tcp_stream_open(struct rueda_tcp_stream *stream, int fd);
+/* fd and cover, which may be NULL, belong to the stream from now on, unless
+ * there is no memory. */
+rueda_status rueda_tcp_stream_open(struct rueda_tcp_stream *stream, int fd,
+                                   struct rueda_tcp_cover *cover);
 void rueda_tcp_stream_close(struct rueda_tcp_stream *stream);
 
 /* True if bytes moved. A stream that breaks makes the endpoint fail. */
@@ -134,7 +144,8 @@ bool rueda_tcp_stream_write(struct rueda_tcp_ep *ep,
 
 /* ---- sender.c ----------------------------------------------------------- */
 
-/* Give the stream a frame to send; false if there is none now. */
+/* Give the stream a frame to send; false if there is none now, or the endpoint
+ * fails. */
 bool rueda_tcp_sender_next(struct rueda_tcp_ep *ep,
                            struct rueda_tcp_stream *stream);
 

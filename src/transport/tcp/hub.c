@@ -100,7 +100,7 @@ static void end_call(struct call *call)
 static void attach(struct rueda_tcp_ep *ep, struct call *call)
 {
     if (!ep->has_failed && ep->stream_count < RUEDA_TCP_MOST_STREAMS &&
-        rueda_tcp_stream_open(&ep->streams[ep->stream_count], call->fd) ==
+        rueda_tcp_stream_open(&ep->streams[ep->stream_count], call->fd, NULL) ==
             RUEDA_OK) {
         ep->stream_count++;
         call->fd = -1;

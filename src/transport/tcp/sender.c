@@ -102,16 +102,30 @@ static size_t next_bytes(const struct rueda_tcp_stream *stream,
 
 /* ---- Frames ------------------------------------------------------------- */
 
-static void send_frame(struct rueda_tcp_stream *stream,
+/* False: it cannot be sealed, and the endpoint fails. */
+static bool send_frame(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream,
                        const struct rueda_tcp_frame *frame, const char *piece,
                        struct rueda_tcp_outgoing *outgoing)
 {
     rueda_tcp_frame_encode(frame, stream->out_head);
     stream->is_sending = true;
-    stream->out_sent = 0;
-    stream->out_piece = piece;
-    stream->out_bytes = frame->bytes;
     stream->outgoing = outgoing;
+    stream->out_bytes = frame->bytes;
+    stream->out_sent = 0;
+    stream->out_first = stream->out_head;
+    stream->out_first_bytes = RUEDA_TCP_HEAD_BYTES;
+    stream->out_piece = piece;
+    stream->out_piece_bytes = frame->bytes;
+    if (stream->cover == NULL)
+        return true;
+    stream->out_piece_bytes = 0;
+    stream->out_first = stream->cover->frame;
+    if (rueda_tcp_cover_close(stream->cover, stream->out_head, piece,
+                              frame->bytes,
+                              &stream->out_first_bytes) == RUEDA_OK)
+        return true;
+    rueda_tcp_ep_fail(ep);
+    return false;
 }
 
 /* What the peer's sender waits for goes first. */
@@ -129,8 +143,7 @@ static bool next_control(struct rueda_tcp_ep *ep,
     } else {
         return false;
     }
-    send_frame(stream, &frame, NULL, NULL);
-    return true;
+    return send_frame(ep, stream, &frame, NULL, NULL);
 }
 
 bool rueda_tcp_sender_next(struct rueda_tcp_ep *ep,
@@ -167,11 +180,10 @@ bool rueda_tcp_sender_next(struct rueda_tcp_ep *ep,
     };
     if (frame.bytes > 0)
         piece = message->req->buf + message->assigned;
-    send_frame(stream, &frame, piece, message);
     message->has_begun = true;
     message->assigned += frame.bytes;
     ep->spent += frame.bytes + RUEDA_TCP_PIECE_COST;
-    return true;
+    return send_frame(ep, stream, &frame, piece, message);
 }
 
 void rueda_tcp_sender_done(struct rueda_tcp_stream *stream)

@@ -18,12 +18,14 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-rueda_status rueda_tcp_stream_open(struct rueda_tcp_stream *stream, int fd)
+rueda_status rueda_tcp_stream_open(struct rueda_tcp_stream *stream, int fd,
+                                   struct rueda_tcp_cover *cover)
 {
     stream->ahead = malloc(RUEDA_TCP_AHEAD_BYTES);
     if (stream->ahead == NULL)
         return RUEDA_ERR_NOMEM;
     stream->fd = fd;
+    stream->cover = cover;
     return RUEDA_OK;
 }
 
@@ -33,21 +35,23 @@ void rueda_tcp_stream_close(struct rueda_tcp_stream *stream)
     stream->fd = -1;
     free(stream->ahead);
     stream->ahead = NULL;
+    rueda_tcp_cover_free(stream->cover);
+    stream->cover = NULL;
 }
 
 /* ---- Out ---------------------------------------------------------------- */
 
 static rueda_status send_some(struct rueda_tcp_stream *stream, size_t *moved)
 {
-    size_t head = RUEDA_TCP_HEAD_BYTES;
+    size_t first = stream->out_first_bytes;
     size_t sent = stream->out_sent;
 
-    if (sent < head)
-        return rueda_stream_send_both(stream->fd, stream->out_head + sent,
-                                      head - sent, stream->out_piece,
-                                      stream->out_bytes, moved);
-    return rueda_stream_send(stream->fd, stream->out_piece + (sent - head),
-                             stream->out_bytes - (sent - head), moved);
+    if (sent < first)
+        return rueda_stream_send_both(stream->fd, stream->out_first + sent,
+                                      first - sent, stream->out_piece,
+                                      stream->out_piece_bytes, moved);
+    return rueda_stream_send(stream->fd, stream->out_piece + (sent - first),
+                             stream->out_piece_bytes - (sent - first), moved);
 }
 
 bool rueda_tcp_stream_write(struct rueda_tcp_ep *ep,
@@ -63,17 +67,17 @@ bool rueda_tcp_stream_write(struct rueda_tcp_ep *ep,
             break;
         if (send_some(stream, &moved) < 0) {
             rueda_tcp_ep_fail(ep);
-            return true;
+            break;
         }
         stream->out_sent += moved;
         stream->written += moved;
         turn += moved;
-        if (stream->out_sent == RUEDA_TCP_HEAD_BYTES + stream->out_bytes)
+        if (stream->out_sent ==
+            stream->out_first_bytes + stream->out_piece_bytes)
             rueda_tcp_sender_done(stream);
         else
             is_full = true;
     }
-
     return turn > 0;
 }
 
@@ -84,48 +88,108 @@ static size_t ahead_of(const struct rueda_tcp_stream *stream)
     return stream->ahead_end - stream->ahead_begin;
 }
 
-/* A head has been read ahead. False: its turn has not come, or the endpoint
- * fails. */
-static bool look_at_head(struct rueda_tcp_ep *ep,
-                         struct rueda_tcp_stream *stream)
+static size_t head_bytes(const struct rueda_tcp_stream *stream)
 {
-    bool makes_sense = rueda_tcp_frame_decode(
-        stream->ahead + stream->ahead_begin, &stream->in);
+    return stream->cover != NULL ? RUEDA_TCP_SEALED_HEAD_BYTES
+                                 : RUEDA_TCP_HEAD_BYTES;
+}
 
-    if (makes_sense && stream->in.kind == RUEDA_TCP_PIECE) {
+static void fail_by_nonsense(struct rueda_tcp_ep *ep)
+{
+    log_error("rank %d has sent what makes no sense: its connection ends",
+              ep->super.peer);
+    rueda_tcp_ep_fail(ep);
+}
+
+/* A head has been read ahead. */
+static void take_head(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream)
+{
+    unsigned char *head = stream->ahead + stream->ahead_begin;
+
+    stream->ahead_begin += head_bytes(stream);
+    stream->has_head =
+        (stream->cover == NULL ||
+         rueda_tcp_cover_open_head(stream->cover, head) == RUEDA_OK) &&
+        rueda_tcp_frame_decode(head, &stream->in);
+    if (!stream->has_head)
+        fail_by_nonsense(ep);
+}
+
+/* False: its turn has not come, or the endpoint fails. */
+static bool begin_frame(struct rueda_tcp_ep *ep,
+                        struct rueda_tcp_stream *stream)
+{
+    bool makes_sense;
+
+    if (stream->in.kind == RUEDA_TCP_PIECE) {
         if (stream->in.number > ep->next_in)
             return false; /* a piece on another stream comes before it */
         makes_sense = stream->in.number == ep->next_in &&
                       rueda_tcp_receiver_begin(ep, stream);
         ep->next_in++;
-    } else if (makes_sense) {
+    } else {
         makes_sense = rueda_tcp_sender_told(ep, &stream->in);
     }
+    stream->has_head = false;
     if (!makes_sense) {
-        log_error("rank %d has sent what makes no sense: its connection ends",
-                  ep->super.peer);
-        rueda_tcp_ep_fail(ep);
+        fail_by_nonsense(ep);
         return false;
     }
-    stream->ahead_begin += RUEDA_TCP_HEAD_BYTES;
     if (stream->is_receiving && stream->in.bytes == 0)
         rueda_tcp_receiver_got(ep, stream);
     return true;
 }
 
-/* The next bytes of the piece that have been read ahead find their place. */
+/* Bytes of the piece, and of its tag if it is sealed, have come to where they
+ * belong. A sealed piece counts when all of it is there and is genuine. */
+static void piece_came(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream,
+                       size_t bytes)
+{
+    rueda_status status = RUEDA_OK;
+
+    if (stream->cover != NULL) {
+        status =
+            rueda_tcp_cover_got(stream->cover, rueda_tcp_receiver_place(stream),
+                                stream->in.bytes, bytes);
+        bytes = stream->in.bytes;
+    }
+    if (status == RUEDA_IN_PROGRESS)
+        return;
+    if (status < 0) {
+        fail_by_nonsense(ep);
+        return;
+    }
+    stream->in_got += bytes;
+    rueda_tcp_receiver_got(ep, stream);
+}
+
+/* Where the next bytes of the piece go; no place at all if it is dropped. */
+static struct rueda_tcp_places places_of(struct rueda_tcp_stream *stream)
+{
+    char *place = rueda_tcp_receiver_place(stream);
+
+    if (stream->cover != NULL)
+        return rueda_tcp_cover_places(stream->cover, place, stream->in.bytes);
+    return (struct rueda_tcp_places){
+        .piece = place, .piece_left = stream->in.bytes - stream->in_got};
+}
+
+/* The next bytes of the piece have been read ahead. */
 static size_t fill_piece(struct rueda_tcp_ep *ep,
                          struct rueda_tcp_stream *stream)
 {
-    size_t bytes = least(ahead_of(stream), stream->in.bytes - stream->in_got);
-    char *place = rueda_tcp_receiver_place(stream);
+    const struct rueda_tcp_places places = places_of(stream);
+    const unsigned char *from = stream->ahead + stream->ahead_begin;
+    size_t bytes = least(ahead_of(stream), places.piece_left);
+    size_t tag = least(ahead_of(stream) - bytes, places.tag_left);
 
-    if (place != NULL)
-        memcpy(place, stream->ahead + stream->ahead_begin, bytes);
-    stream->ahead_begin += bytes;
-    stream->in_got += bytes;
-    rueda_tcp_receiver_got(ep, stream);
-    return bytes;
+    if (places.piece != NULL && bytes > 0)
+        memcpy(places.piece, from, bytes);
+    if (tag > 0)
+        memcpy(places.tag, from + bytes, tag);
+    stream->ahead_begin += bytes + tag;
+    piece_came(ep, stream, bytes + tag);
+    return bytes + tag;
 }
 
 /* From the socket, as far as there is room. *is_dry: it has no more now. */
@@ -144,27 +208,49 @@ static rueda_status read_ahead(struct rueda_tcp_stream *stream, size_t *moved,
     return status;
 }
 
-/* The rest of the piece, straight to its place, and what follows it. */
+/* The rest of the piece, straight to its place, and what follows it: its tag,
+ * or the next head. */
 static rueda_status read_piece(struct rueda_tcp_ep *ep,
                                struct rueda_tcp_stream *stream, size_t *moved,
                                bool *is_dry)
 {
-    size_t left = stream->in.bytes - stream->in_got;
-    char *place = rueda_tcp_receiver_place(stream);
+    struct rueda_tcp_places places = places_of(stream);
+    bool is_sealed = stream->cover != NULL;
     rueda_status status;
+    size_t came;
 
-    if (place == NULL)
+    if (places.piece == NULL)
         return read_ahead(stream, moved, is_dry);
-    status = rueda_stream_recv_both(stream->fd, place, left, stream->ahead,
-                                    RUEDA_TCP_AHEAD_BYTES, moved);
-    stream->ahead_begin = 0;
-    stream->ahead_end = *moved > left ? *moved - left : 0;
-    *is_dry = *moved < left + RUEDA_TCP_AHEAD_BYTES;
-    if (*moved > 0) {
-        stream->in_got += least(*moved, left);
-        rueda_tcp_receiver_got(ep, stream);
+    if (!is_sealed) {
+        places.tag = stream->ahead;
+        places.tag_left = RUEDA_TCP_AHEAD_BYTES;
     }
+    status = rueda_stream_recv_both(stream->fd, places.piece, places.piece_left,
+                                    places.tag, places.tag_left, moved);
+    *is_dry = *moved < places.piece_left + places.tag_left;
+    came = is_sealed ? *moved : least(*moved, places.piece_left);
+    stream->ahead_begin = 0;
+    stream->ahead_end = *moved - came;
+    if (came > 0)
+        piece_came(ep, stream, came);
     return status;
+}
+
+/* Take what has been read ahead one step further; returns how many bytes of it
+ * were used. */
+static size_t use_ahead(struct rueda_tcp_ep *ep,
+                        struct rueda_tcp_stream *stream)
+{
+    if (stream->is_receiving)
+        return ahead_of(stream) > 0 ? fill_piece(ep, stream) : 0;
+    if (!stream->has_head) {
+        if (ahead_of(stream) < head_bytes(stream))
+            return 0;
+        take_head(ep, stream);
+    }
+    if (ep->has_failed || !begin_frame(ep, stream))
+        return 0;
+    return head_bytes(stream);
 }
 
 bool rueda_tcp_stream_read(struct rueda_tcp_ep *ep,
@@ -174,20 +260,14 @@ bool rueda_tcp_stream_read(struct rueda_tcp_ep *ep,
     bool is_dry = false;
 
     while (turn < TURN_BYTES && !ep->has_failed) {
+        size_t used = use_ahead(ep, stream);
         rueda_status status;
         size_t moved = 0;
 
-        if (stream->is_receiving && ahead_of(stream) > 0) {
-            turn += fill_piece(ep, stream);
+        turn += used;
+        if (used > 0)
             continue;
-        }
-        if (!stream->is_receiving && ahead_of(stream) >= RUEDA_TCP_HEAD_BYTES) {
-            if (!look_at_head(ep, stream))
-                break;
-            turn += RUEDA_TCP_HEAD_BYTES;
-            continue;
-        }
-        if (is_dry || stream->has_ended)
+        if (is_dry || stream->has_head || stream->has_ended || ep->has_failed)
             break;
         status = stream->is_receiving ? read_piece(ep, stream, &moved, &is_dry)
                                       : read_ahead(stream, &moved, &is_dry);
