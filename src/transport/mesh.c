@@ -2,6 +2,7 @@
 #include "transport/transport.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 rueda_status rueda_mesh_init(struct rueda_mesh *mesh, int rank, int size,
                              rueda_mesh_connect connect, void *owner)
@@ -11,6 +12,8 @@ rueda_status rueda_mesh_init(struct rueda_mesh *mesh, int rank, int size,
     mesh->connect = connect;
     mesh->owner = owner;
     mesh->open_count = 0;
+    mesh->parent = NULL;
+    mesh->ranks = NULL;
     mesh->eps = calloc((size_t)size, sizeof(struct rueda_ep *));
     if (mesh->eps == NULL)
         return RUEDA_ERR_NOMEM;
@@ -22,19 +25,45 @@ rueda_status rueda_mesh_init(struct rueda_mesh *mesh, int rank, int size,
     return RUEDA_OK;
 }
 
+/* The table leads to where the endpoints are, over views of views too. */
+rueda_status rueda_mesh_init_view(struct rueda_mesh *view,
+                                  struct rueda_mesh *parent, const int *ranks,
+                                  int size)
+{
+    memset(view, 0, sizeof(*view));
+    view->ranks = calloc((size_t)size, sizeof(int));
+    if (view->ranks == NULL)
+        return RUEDA_ERR_NOMEM;
+    view->size = size;
+    view->parent = parent->parent != NULL ? parent->parent : parent;
+    for (int i = 0; i < size; i++) {
+        if (ranks[i] == parent->rank)
+            view->rank = i;
+        view->ranks[i] =
+            parent->parent != NULL ? parent->ranks[ranks[i]] : ranks[i];
+    }
+    return RUEDA_OK;
+}
+
 void rueda_mesh_fini(struct rueda_mesh *mesh)
 {
     for (int i = 0; i < mesh->open_count; i++)
         rueda_ep_close(mesh->eps[mesh->open[i]]);
     free(mesh->open);
     free(mesh->eps);
+    free(mesh->ranks);
 }
 
 static struct rueda_ep *endpoint(struct rueda_mesh *mesh, int peer,
                                  struct rueda_req *req)
 {
-    struct rueda_ep *ep = mesh->eps[peer];
+    struct rueda_ep *ep;
 
+    if (mesh->parent != NULL) {
+        peer = mesh->ranks[peer];
+        mesh = mesh->parent;
+    }
+    ep = mesh->eps[peer];
     if (ep != NULL)
         return ep;
     req->done = 0;
@@ -86,4 +115,9 @@ void rueda_mesh_cancel(struct rueda_mesh *mesh, rueda_status status)
 {
     for (int i = 0; i < mesh->open_count; i++)
         rueda_ep_cancel(mesh->eps[mesh->open[i]], status);
+    if (mesh->parent == NULL)
+        return;
+    for (int i = 0; i < mesh->size; i++)
+        if (mesh->parent->eps[mesh->ranks[i]] != NULL)
+            rueda_ep_cancel(mesh->parent->eps[mesh->ranks[i]], status);
 }

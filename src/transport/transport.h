@@ -5,7 +5,9 @@
  *
  * An endpoint, rueda_ep, is one rank's end of its connection with one peer. A
  * request, rueda_req, is one send or receive on it. A mesh is what a rank holds
- * towards all members of a process set: its endpoints, made on first use.
+ * towards all members of a process set: its endpoints, made on first use. A
+ * view is a mesh of some members of another one, over the other one's
+ * endpoints.
  *
  * Nothing here blocks. All calls on the endpoints of a mesh come from whoever
  * holds the engine's token, so a transport needs no locks against its own rank.
@@ -134,12 +136,36 @@ struct rueda_mesh {
     struct rueda_ep **eps; /* [size]; NULL until first used, and for oneself */
     int *open; /* the peers that have an endpoint, in order of use */
     int open_count;
+
+    /* A view has none of the above but rank and size: */
+    struct rueda_mesh *parent; /* NULL: this is no view */
+    int *ranks;                /* [size] the members' ranks in the parent */
 };
 
 rueda_status rueda_mesh_init(struct rueda_mesh *mesh, int rank, int size,
                              rueda_mesh_connect connect, void *owner);
 
-/* Closes every endpoint. */
+/*
+ * A view of some members of parent: ranks[size] are their ranks there, each at
+ * most once and the parent's own among them; copied. Member i of the view is
+ * rank ranks[i] of the parent. The parent may be a view itself.
+ *
+ * Requests pass through the parent's endpoints, which the parent makes, and
+ * alone closes; so the view ends before it. Progress is the parent's: on a view
+ * it does nothing, and who is lost is told in the parent's ranks.
+ *
+ * A view changes no tag. Two rows of messages between the same two ranks are
+ * kept apart by their tags, or by their order: under one tag messages match in
+ * the order in which they are sent and received, so rows that all members start
+ * one after another, in the same order, may share a tag. Views without two
+ * ranks in common may always. What runs at the same time as other work of the
+ * same ranks, as two process sets do, needs a tag of its own (its set).
+ */
+rueda_status rueda_mesh_init_view(struct rueda_mesh *view,
+                                  struct rueda_mesh *parent, const int *ranks,
+                                  int size);
+
+/* Closes every endpoint; of a view, none. */
 void rueda_mesh_fini(struct rueda_mesh *mesh);
 
 /*
@@ -158,6 +184,8 @@ void rueda_mesh_recv(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
  */
 rueda_status rueda_mesh_progress(struct rueda_mesh *mesh, int *out_peer);
 
+/* Ends what is in flight on all endpoints; of a view, on those of its members,
+ * also what was not started by way of the view. */
 void rueda_mesh_cancel(struct rueda_mesh *mesh, rueda_status status);
 
 #endif /* RUEDA_TRANSPORT_TRANSPORT_H */
