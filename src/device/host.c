@@ -341,15 +341,44 @@ void rueda_host_move(const struct rueda_kernels *kernels, void *dst,
         memmove(dst, src, bytes);
 }
 
+/* Between halves and fp64: a tile at a time is fp32. */
+static void convert_twice(const struct rueda_kernels *kernels, rueda_dtype to,
+                          unsigned char *dst, rueda_dtype from,
+                          const unsigned char *src, size_t count)
+{
+    float tile[TILE_BYTES / sizeof(float)];
+    const size_t most = sizeof(tile) / sizeof(tile[0]);
+
+    while (count > 0) {
+        const size_t part = count < most ? count : most;
+
+        if (is_half(from)) {
+            kernels->widen[from](tile, src, part);
+            kernels->widen[RUEDA_FLOAT32](dst, tile, part);
+        } else {
+            kernels->narrow[RUEDA_FLOAT32](tile, src, part);
+            kernels->narrow[to](dst, tile, part);
+        }
+        src += part * rueda_dtype_size(from);
+        dst += part * rueda_dtype_size(to);
+        count -= part;
+    }
+}
+
 void rueda_host_convert(const struct rueda_kernels *kernels, rueda_dtype to,
                         void *dst, rueda_dtype from, const void *src,
                         size_t count)
 {
-    assert(is_half(to) ? from == RUEDA_FLOAT32
-                       : to == RUEDA_FLOAT32 && is_half(from));
+    const bool is_widened = rueda_dtype_size(to) > rueda_dtype_size(from);
+
+    assert(rueda_dtype_is_float(to) && rueda_dtype_is_float(from) &&
+           rueda_dtype_size(to) != rueda_dtype_size(from));
     if (is_phantom(kernels, count * rueda_dtype_size(to)))
         return;
-    if (is_half(from))
+    if ((is_half(to) && from == RUEDA_FLOAT64) ||
+        (is_half(from) && to == RUEDA_FLOAT64))
+        convert_twice(kernels, to, dst, from, src, count);
+    else if (is_widened)
         kernels->widen[from](dst, src, count);
     else
         kernels->narrow[to](dst, src, count);

@@ -67,8 +67,9 @@ void rueda_host_scale(const struct rueda_kernels *kernels, rueda_dtype dtype,
 void rueda_host_move(const struct rueda_kernels *kernels, void *dst,
                      const void *src, size_t bytes);
 
-/* Between a half (fp16, bf16) and fp32, either way, rounding to nearest even.
- * NaN stays NaN, made quiet. The two do not overlap. */
+/* From a half (fp16, bf16), fp32 or fp64 to a wider one, or to a narrower one
+ * with rounding to nearest even; between halves and fp64 by way of fp32, so
+ * rounded twice. NaN stays NaN, made quiet. The two do not overlap. */
 void rueda_host_convert(const struct rueda_kernels *kernels, rueda_dtype to,
                         void *dst, rueda_dtype from, const void *src,
                         size_t count);

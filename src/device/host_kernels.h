@@ -55,10 +55,10 @@ struct rueda_kernels {
     size_t block_bytes;
     struct rueda_meter *meter; /* NULL but in a simulator's copy; borrowed */
     rueda_reduce_fn *reduce[RUEDA_DTYPE_COUNT];
-    rueda_scale_fn *scale[RUEDA_DTYPE_COUNT];     /* integers */
-    rueda_convert_fn *widen[RUEDA_DTYPE_COUNT];   /* halves, to fp32 */
-    rueda_convert_fn *narrow[RUEDA_DTYPE_COUNT];  /* halves, from fp32 */
-    rueda_dots_fn *dots[RUEDA_DTYPE_COUNT];       /* floats */
+    rueda_scale_fn *scale[RUEDA_DTYPE_COUNT];    /* integers */
+    rueda_convert_fn *widen[RUEDA_DTYPE_COUNT];  /* halves, to fp32; that, */
+    rueda_convert_fn *narrow[RUEDA_DTYPE_COUNT]; /* to fp64; and back to them */
+    rueda_dots_fn *dots[RUEDA_DTYPE_COUNT];      /* floats */
     rueda_combine_fn *combine[RUEDA_DTYPE_COUNT]; /* floats */
 };
 

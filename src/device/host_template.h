@@ -267,6 +267,31 @@ static void i64_scale(void *dst, const void *src, size_t count, double factor)
 CONVERT_HALVES(f16, f16_load, f16_store)
 CONVERT_HALVES(bf16, bf16_load_in_order, bf16_store_in_order)
 
+/* fp32 and fp64, by plain loops. */
+static void f32_widen_all(void *dst, const void *src, size_t count)
+{
+    typedef double wide __attribute__((aligned(1), may_alias));
+    typedef float narrow __attribute__((aligned(1), may_alias));
+    const narrow *in = src;
+    wide *out = dst;
+
+    LOOP_WITHOUT_OVERLAP
+    for (size_t i = 0; i < count; i++)
+        out[i] = (double)in[i];
+}
+
+static void f32_narrow_all(void *dst, const void *src, size_t count)
+{
+    typedef double wide __attribute__((aligned(1), may_alias));
+    typedef float narrow __attribute__((aligned(1), may_alias));
+    const wide *in = src;
+    narrow *out = dst;
+
+    LOOP_WITHOUT_OVERLAP
+    for (size_t i = 0; i < count; i++)
+        out[i] = (float)in[i];
+}
+
 const struct rueda_kernels KERNELS = {
     .name = KERNELS_NAME,
     .block_bytes = (size_t)BLOCK_VECTORS * VECTOR_BYTES,
@@ -293,8 +318,18 @@ const struct rueda_kernels KERNELS = {
             [RUEDA_INT32] = i32_scale,
             [RUEDA_INT64] = i64_scale,
         },
-    .widen = {[RUEDA_FLOAT16] = f16_widen, [RUEDA_BFLOAT16] = bf16_widen},
-    .narrow = {[RUEDA_FLOAT16] = f16_narrow, [RUEDA_BFLOAT16] = bf16_narrow},
+    .widen =
+        {
+            [RUEDA_FLOAT16] = f16_widen,
+            [RUEDA_BFLOAT16] = bf16_widen,
+            [RUEDA_FLOAT32] = f32_widen_all,
+        },
+    .narrow =
+        {
+            [RUEDA_FLOAT16] = f16_narrow,
+            [RUEDA_BFLOAT16] = bf16_narrow,
+            [RUEDA_FLOAT32] = f32_narrow_all,
+        },
     .dots =
         {
             [RUEDA_FLOAT16] = f16_dots,

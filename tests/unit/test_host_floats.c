@@ -211,12 +211,69 @@ static void all_implementations_combine_alike(void **state)
             }
 }
 
+/* ---- fp64 --------------------------------------------------------------- */
+
+static void fp64_narrows_to_fp32_and_widens_back(void **state)
+{
+    static const double in[] = {
+        0.0,     -1.5,  0x1.0000010000000p0, 0x1.0000030000000p0, 0x1p-149,
+        0x1p128, -1e300};
+    static const float expected[] = {
+        0.0f, -1.5f, 1.0f, 0x1.000004p0f, 0x1p-149f, INFINITY, -INFINITY};
+    float narrow[LENGTH_OF(in)];
+    double wide[LENGTH_OF(in)];
+
+    (void)state;
+    for (size_t j = 0; j < present_count; j++) {
+        rueda_host_convert(present[j], RUEDA_FLOAT32, narrow, RUEDA_FLOAT64, in,
+                           LENGTH_OF(in));
+        assert_memory_equal(narrow, expected, sizeof(expected));
+        rueda_host_convert(present[j], RUEDA_FLOAT64, wide, RUEDA_FLOAT32,
+                           narrow, LENGTH_OF(in));
+        for (size_t i = 0; i < LENGTH_OF(in); i++)
+            assert_true(wide[i] == (double)expected[i]);
+    }
+}
+
+/* By way of fp32, in tiles; wanted is made in one piece. */
+static void fp64_and_halves_convert_by_way_of_fp32(void **state)
+{
+    const size_t count = 3001; /* tiles, and a rest */
+    static float between[3001];
+
+    (void)state;
+    for (int h = 0; h < 2; h++)
+        for (size_t j = 0; j < present_count; j++) {
+            fill_with_anything(RUEDA_FLOAT64, sources[0], count);
+            memset(wanted, 0xa5, sizeof(wanted));
+            memset(result, 0xa5, sizeof(result));
+            rueda_host_convert(present[0], RUEDA_FLOAT32, between,
+                               RUEDA_FLOAT64, sources[0], count);
+            rueda_host_convert(present[0], floats[h], wanted + 1, RUEDA_FLOAT32,
+                               between, count);
+            rueda_host_convert(present[j], floats[h], result + 1, RUEDA_FLOAT64,
+                               sources[0], count);
+            assert_memory_equal(result, wanted, 2 * count + GUARD);
+
+            fill_random(sources[0], 2 * count);
+            rueda_host_convert(present[0], RUEDA_FLOAT32, between, floats[h],
+                               sources[0], count);
+            rueda_host_convert(present[0], RUEDA_FLOAT64, wanted + 1,
+                               RUEDA_FLOAT32, between, count);
+            rueda_host_convert(present[j], RUEDA_FLOAT64, result + 1, floats[h],
+                               sources[0], count);
+            assert_memory_equal(result, wanted, 8 * count + GUARD);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_half_widens_to_its_value_and_narrows_back),
         cmocka_unit_test(narrowing_rounds_to_the_nearest_and_ties_to_even),
         cmocka_unit_test(all_implementations_narrow_any_float_alike),
+        cmocka_unit_test(fp64_narrows_to_fp32_and_widens_back),
+        cmocka_unit_test(fp64_and_halves_convert_by_way_of_fp32),
         cmocka_unit_test(dots_are_right_for_every_float),
         cmocka_unit_test(all_implementations_add_dots_in_the_same_order),
         cmocka_unit_test(combine_adds_multiples),
