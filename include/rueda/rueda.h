@@ -285,6 +285,27 @@ RUEDA_API const char *rueda_kind_str(rueda_kind kind);
 
 #define RUEDA_KEEP_INPUT 1u
 
+/*
+ * How the numbers of an allreduce travel between hosts: as they are, or rounded
+ * to 16 bits, for float32 and float64 and the reductions sum and average. Sums
+ * inside a host are made in full precision before, and those between hosts in
+ * 16 bits. All ranks ask for the same and get the same result. Where all ranks
+ * are on one host nothing travels, and nothing is rounded.
+ */
+#define RUEDA_COMPRESSION_MAP(X)                                               \
+    X(NONE, 0, "none")                                                         \
+    X(FP16, 1, "fp16")                                                         \
+    X(BF16, 2, "bf16")
+
+typedef enum rueda_compression {
+#define X(name, value, text) RUEDA_COMPRESS_##name = (value),
+    RUEDA_COMPRESSION_MAP(X)
+#undef X
+} rueda_compression;
+#define RUEDA_COMPRESSION_COUNT 3
+
+RUEDA_API const char *rueda_compression_str(rueda_compression compression);
+
 struct rueda_coll_args {
     size_t struct_size;
     rueda_kind kind;
@@ -318,6 +339,8 @@ struct rueda_coll_args {
     /* Every input is multiplied by prescale, the result by postscale. */
     double prescale;
     double postscale;
+
+    rueda_compression compression; /* allreduce only */
 };
 #define RUEDA_COLL_ARGS_INIT                                                   \
     {                                                                          \

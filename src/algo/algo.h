@@ -17,11 +17,13 @@
 #include "transport/transport.h"
 
 struct rueda_slab;
+struct rueda_hier;
 
 /* Where the collectives of a process set run, as one of its ranks sees it. */
 struct rueda_place {
     struct rueda_mesh *mesh;
     struct rueda_slab *slab; /* NULL where members share no memory */
+    struct rueda_hier *hier; /* NULL where they are not on several hosts */
     const struct rueda_kernels *kernels;
 
     /* Private memory for what arrives before it is added; at least
@@ -50,6 +52,10 @@ struct rueda_coll {
     const size_t *send_counts; /* alltoall, or NULL: equal pieces of count */
     const size_t
         *recv_counts; /* allgather, reduce-scatter, alltoall, or NULL */
+
+    /* Between hosts; who asks for it where there are several gets `hier`, and
+     * no other algorithm looks at it. */
+    rueda_compression compression;
 };
 
 struct rueda_algo;
@@ -70,6 +76,7 @@ struct rueda_algo {
     const char *about; /* one line for people */
     unsigned kinds;    /* bits 1u << rueda_kind that it can do */
     bool needs_slab;   /* runs only where all members share a slab */
+    bool needs_hier;   /* runs only where they are on several hosts */
     bool does_adasum;  /* the reduction Adasum is this one's and no other's */
 
     /* Start. Returns as progress() does. */

@@ -5,6 +5,7 @@
 
 const struct rueda_algo *const rueda_algos[] = {
     &rueda_algo_direct,
+    &rueda_algo_hier,
     &rueda_algo_ring,
     &rueda_algo_doubling,
     &rueda_algo_halving_doubling,

@@ -14,6 +14,7 @@ extern const struct rueda_algo rueda_algo_direct;
 extern const struct rueda_algo rueda_algo_dissemination;
 extern const struct rueda_algo rueda_algo_doubling;
 extern const struct rueda_algo rueda_algo_halving_doubling;
+extern const struct rueda_algo rueda_algo_hier;
 extern const struct rueda_algo rueda_algo_pairwise;
 extern const struct rueda_algo rueda_algo_ring;
 extern const struct rueda_algo rueda_algo_tree;

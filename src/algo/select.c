@@ -4,10 +4,13 @@
 #include <limits.h>
 
 #include "algo/chunk.h"
+#include "algo/hier.h"
+#include "algo/registry.h"
 
 #define ANY_RANKS 1, INT_MAX
 #define ANY_BYTES 0, SIZE_MAX
 #define HOST      RUEDA_SELECT_HOST
+#define HOSTS     RUEDA_SELECT_HOSTS
 #define ANYWHERE  RUEDA_SELECT_ANYWHERE
 
 /* Between hosts a short vector costs steps, a long one bytes. Of two ranks'
@@ -16,6 +19,10 @@
  * 100 KiB by TCP. */
 #define SHORT ((size_t)32 << 10)
 #define LONG  ((size_t)512 << 10)
+
+/* Where hosts have several ranks, bytes that pass between hosts are worth more
+ * than the two stages inside each host that save them. */
+#define STAGED ((size_t)16 << 10)
 
 /* In a host nothing beats `direct`, which reads the other ranks' numbers where
  * they are. */
@@ -26,6 +33,8 @@ const struct rueda_select_row rueda_select_defaults[] = {
     {RUEDA_ALLTOALL, ANY_RANKS, ANY_BYTES, HOST, "direct", 100},
     {RUEDA_REDUCE_SCATTER, ANY_RANKS, ANY_BYTES, HOST, "direct", 100},
     {RUEDA_BARRIER, ANY_RANKS, ANY_BYTES, HOST, "direct", 100},
+
+    {RUEDA_ALLREDUCE, ANY_RANKS, STAGED, SIZE_MAX, HOSTS, "hier", 100},
 
     {RUEDA_ALLREDUCE, ANY_RANKS, 0, SHORT, ANYWHERE, "doubling", 50},
     {RUEDA_ALLREDUCE, ANY_RANKS, SHORT, LONG, ANYWHERE, "halving_doubling", 50},
@@ -74,7 +83,17 @@ static bool can_run(const struct rueda_algo *algo,
 
     return (algo->kinds >> coll->kind & 1u) != 0 &&
            (!algo->needs_slab || place->slab != NULL) &&
+           (!algo->needs_hier || place->hier != NULL) &&
            algo->does_adasum == is_adasum;
+}
+
+static unsigned where_is(const struct rueda_place *place)
+{
+    if (place->slab != NULL)
+        return RUEDA_SELECT_HOST;
+    if (place->hier != NULL && place->hier->most > 1)
+        return RUEDA_SELECT_NET | RUEDA_SELECT_HOSTS;
+    return RUEDA_SELECT_NET;
 }
 
 static bool row_fits(const struct rueda_select_row *row,
@@ -83,13 +102,11 @@ static bool row_fits(const struct rueda_select_row *row,
 {
     const size_t bytes = agreed_bytes(place, coll);
     const int size = place->mesh->size;
-    const unsigned here =
-        place->slab != NULL ? RUEDA_SELECT_HOST : RUEDA_SELECT_NET;
 
     return row->kind == coll->kind && row->ranks_from <= size &&
            size <= row->ranks_to && row->bytes_from <= bytes &&
            (bytes < row->bytes_to || row->bytes_to == SIZE_MAX) &&
-           (row->where & here) != 0;
+           (row->where & where_is(place)) != 0;
 }
 
 struct choice {
@@ -120,6 +137,8 @@ const struct rueda_algo *rueda_select_choose(const struct rueda_select *select,
     const struct rueda_select_row *row;
     struct choice choice = {NULL, INT_MIN};
 
+    if (coll->compression != RUEDA_COMPRESS_NONE && place->hier != NULL)
+        return &rueda_algo_hier;
     for (row = rueda_select_defaults; row->algo != NULL; row++)
         consider(row, place, coll, &choice);
     for (int i = 0; i < select->added_count; i++)

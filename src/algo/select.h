@@ -5,7 +5,7 @@
  *
  * All ranks of a process set must choose alike, so the choice depends only on
  * what all of them know: the kind, the number of ranks, whether they share
- * memory, and these sizes:
+ * memory or are on several hosts, and these sizes:
  *
  *      allreduce, broadcast       bytes of the vector
  *      allgather, reducescatter   bytes of a rank's piece, on average
@@ -19,7 +19,8 @@
  * bytes, with k, m or g for powers of 1024, from the first up to but without
  * the second, `inf` for no end; ranks are from-to, both counted in, or one
  * number. Both may be left out. Where several rows fit, the last one wins; a
- * row whose algorithm cannot run (no shared memory, Adasum) does not fit.
+ * row whose algorithm cannot run (no shared memory, one host, Adasum) does not
+ * fit. A compressed allreduce between hosts goes to `hier`, whatever rows say.
  *
  * Any thread, as long as none changes the table.
  */
@@ -33,6 +34,7 @@ enum rueda_select_where {
     RUEDA_SELECT_HOST = 1, /* members share a slab */
     RUEDA_SELECT_NET = 2,  /* they do not */
     RUEDA_SELECT_ANYWHERE = 3,
+    RUEDA_SELECT_HOSTS = 4, /* nor are they one a host */
 };
 
 struct rueda_select_row {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/check.h"
 
+#include <stddef.h>
+
 /* Elements that a rank reads and writes, and where in recv its own part is. */
 struct extent {
     size_t send;
@@ -100,6 +102,36 @@ static rueda_status check_numbers(const struct rueda_coll_args *args,
     return RUEDA_ERR_INVALID;
 }
 
+/* Callers who were compiled before it was there do not ask for any. */
+static rueda_status check_compression(const struct rueda_coll_args *args,
+                                      struct rueda_text *error)
+{
+    const size_t end = offsetof(struct rueda_coll_args, compression) +
+                       sizeof(args->compression);
+    const char *name;
+
+    if (args->struct_size < end || args->compression == RUEDA_COMPRESS_NONE)
+        return RUEDA_OK;
+    name = rueda_compression_str(args->compression);
+    if ((unsigned)args->compression >= RUEDA_COMPRESSION_COUNT)
+        rueda_text_set(error, "compression %d is unknown",
+                       (int)args->compression);
+    else if (args->kind != RUEDA_ALLREDUCE)
+        rueda_text_set(error, "compression %s is for allreduce, not for %s",
+                       name, rueda_kind_str(args->kind));
+    else if (args->dtype != RUEDA_FLOAT32 && args->dtype != RUEDA_FLOAT64)
+        rueda_text_set(error,
+                       "compression %s is for float32 and float64, not for %s",
+                       name, rueda_dtype_str(args->dtype));
+    else if (args->reduction != RUEDA_SUM && args->reduction != RUEDA_AVERAGE)
+        rueda_text_set(error,
+                       "compression %s is for sum and average, not for %s",
+                       name, rueda_reduction_str(args->reduction));
+    else
+        return RUEDA_OK;
+    return RUEDA_ERR_INVALID;
+}
+
 static rueda_status check_keep(const struct rueda_limits *limits,
                                const struct rueda_coll_args *args,
                                struct rueda_text *error)
@@ -134,6 +166,8 @@ rueda_status rueda_check_coll(const struct rueda_limits *limits,
     else if ((unsigned)args->kind >= RUEDA_KIND_COUNT)
         rueda_text_set(error, "kind %d is unknown", (int)args->kind);
     else if (check_numbers(args, error) != RUEDA_OK)
+        return RUEDA_ERR_INVALID;
+    else if (check_compression(args, error) != RUEDA_OK)
         return RUEDA_ERR_INVALID;
     else if (args->kind == RUEDA_BROADCAST &&
              (args->root < 0 || args->root >= limits->size))

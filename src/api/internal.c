@@ -24,6 +24,13 @@ bool rueda_internal_algo_needs_slab(const char *name)
     return algo != NULL && algo->needs_slab;
 }
 
+bool rueda_internal_algo_needs_hosts(const char *name)
+{
+    const struct rueda_algo *algo = rueda_algo_find(name);
+
+    return algo != NULL && algo->needs_hier;
+}
+
 const char *rueda_internal_kernels_find(const char *wanted)
 {
     const struct rueda_kernels *kernels = rueda_host_kernels(wanted);
@@ -38,5 +45,6 @@ const char *rueda_internal_kernels(const rueda_ctx *ctx)
 
 const char *rueda_internal_transport(const rueda_ctx *ctx)
 {
-    return ctx->job->has_slab ? "direct" : rueda_job_transport(ctx->job);
+    return ctx->engine.place.slab != NULL ? "direct"
+                                          : rueda_job_transport(ctx->job);
 }

@@ -11,6 +11,9 @@ const char *rueda_internal_algo_name(size_t i, rueda_kind kind);
 /* Does it run only where all ranks share memory? False for unknown names. */
 bool rueda_internal_algo_needs_slab(const char *name);
 
+/* Does it run only where they are on several hosts? */
+bool rueda_internal_algo_needs_hosts(const char *name);
+
 /* The vector kernels of that name, or the best ones for NULL: their name, or
  * NULL where this CPU cannot run them. */
 const char *rueda_internal_kernels_find(const char *wanted);

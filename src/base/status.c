@@ -68,6 +68,18 @@ const char *rueda_reduction_str(rueda_reduction reduction)
     return "unknown reduction";
 }
 
+const char *rueda_compression_str(rueda_compression compression)
+{
+    switch (compression) {
+#define X(name, value, text)                                                   \
+    case RUEDA_COMPRESS_##name:                                                \
+        return text;
+        RUEDA_COMPRESSION_MAP(X)
+#undef X
+    }
+    return "unknown compression";
+}
+
 const char *rueda_kind_str(rueda_kind kind)
 {
     switch (kind) {

@@ -8,8 +8,10 @@
  */
 #define RUEDA_LOG_TAG "engine"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "algo/hier.h"
 #include "base/backoff.h"
 #include "base/fence.h"
 #include "base/log.h"
@@ -88,7 +90,8 @@ static bool is_spoilt(const struct rueda_engine *engine)
 {
     return engine->running != NULL &&
            (rueda_segment_has_gone(engine->job->segment,
-                                   engine->task.algo->needs_slab) ||
+                                   engine->task.algo->needs_slab ||
+                                       rueda_hier_shares(&engine->task)) ||
             rueda_news_has_come(engine->job));
 }
 
@@ -310,10 +313,34 @@ static void set_patience(struct rueda_engine *engine)
 
 static void unmap(struct rueda_engine *engine)
 {
+    rueda_hier_free(engine->place.hier);
     if (engine->place.scratch != NULL)
         rueda_memory_unmap(engine->place.scratch, engine->place.scratch_bytes);
     if (engine->keep != NULL)
         rueda_memory_unmap(engine->keep, engine->job->config.keep_bytes);
+}
+
+/* Ranks of several hosts; those of this one may share a slab. */
+static rueda_status open_hierarchy(struct rueda_engine *engine)
+{
+    struct rueda_job *job = engine->job;
+    struct rueda_hier_args args = {.select = &engine->select};
+    rueda_status status;
+    int *hosts;
+
+    if (job->topology == NULL || job->topology->host_count == 1)
+        return RUEDA_OK;
+    hosts = calloc((size_t)job->size, sizeof(int));
+    if (hosts == NULL)
+        return RUEDA_ERR_NOMEM;
+    for (int rank = 0; rank < job->size; rank++)
+        hosts[rank] = job->topology->places[rank].host;
+    args.hosts = hosts;
+    args.host_limit = job->topology->host_count;
+    args.slab = job->has_slab ? &job->slab : NULL;
+    status = rueda_hier_new(&engine->place, &args, &engine->place.hier);
+    free(hosts);
+    return status;
 }
 
 rueda_status rueda_engine_init(struct rueda_engine *engine,
@@ -330,7 +357,8 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
     if (status != RUEDA_OK)
         return status;
     engine->place.mesh = &job->mesh;
-    engine->place.slab = job->has_slab ? &job->slab : NULL;
+    engine->place.slab =
+        job->has_slab && job->segment->size == job->size ? &job->slab : NULL;
     engine->place.kernels =
         rueda_host_kernels(strcmp(kernels, "auto") == 0 ? NULL : kernels);
     if (engine->place.kernels == NULL) {
@@ -343,7 +371,8 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
     engine->place.scratch_bytes = RUEDA_SCRATCH_BYTES;
     engine->place.scratch = rueda_memory_map_private(RUEDA_SCRATCH_BYTES);
     engine->keep = rueda_memory_map_private(job->config.keep_bytes);
-    if (engine->place.scratch == NULL || engine->keep == NULL) {
+    if (engine->place.scratch == NULL || engine->keep == NULL ||
+        open_hierarchy(engine) != RUEDA_OK) {
         rueda_text_set(error, "no memory for the engine");
         unmap(engine);
         return RUEDA_ERR_NOMEM;

@@ -42,6 +42,7 @@ static void fill_in(struct rueda_engine *engine,
         .count = args->kind == RUEDA_BARRIER ? 0 : args->count,
         .send_counts = args->send_counts,
         .recv_counts = args->recv_counts,
+        .compression = args->compression,
     };
 }
 
@@ -72,6 +73,10 @@ static rueda_status start(struct rueda_engine *engine, struct rueda_op *op)
         rueda_select_choose(&engine->select, &engine->place, &task->coll);
     engine->running = op;
     note(engine, RUEDA_FLIGHT_STARTED);
+    log_trace("%s number %llu of %zu bytes runs as %s",
+              rueda_kind_str(task->coll.kind),
+              (unsigned long long)task->tag.sequence,
+              task->coll.count * task->coll.elem_bytes, task->algo->name);
     return task->algo->post(task);
 }
 

@@ -84,8 +84,7 @@ static rueda_status open_messages(struct rueda_job *job)
     bool is_loop =
         job->hub != NULL && agreement->transport != RUEDA_TRANSPORT_SHM;
 
-    job->has_slab = agreement->transport == RUEDA_TRANSPORT_AUTO &&
-                    job->segment->size == job->size;
+    job->has_slab = agreement->transport == RUEDA_TRANSPORT_AUTO;
     rueda_slab_init(&job->slab, job->segment,
                     rueda_segment_at(job->segment, agreement->slab_offset),
                     agreement->cell_bytes);

@@ -43,7 +43,8 @@ struct rueda_job {
 
     struct rueda_segment *segment; /* of the ranks of this host */
     struct rueda_slab slab;
-    bool has_slab; /* false where settings ask for messages only */
+    bool has_slab; /* of the ranks of this host; not where settings ask for
+                      messages only */
     struct rueda_mesh mesh;
     struct rueda_loop_hub *hub; /* ranks are threads: how messages go */
     struct rueda_tcp_hub *tcp;  /* messages to other hosts, or NULL */

@@ -322,7 +322,8 @@ static bool is_algo_known(struct rueda_bench *bench, const char *algo)
     const char *near;
 
     rueda_library_algos(rueda_bench_op_kind(bench->options.op),
-                        rueda_bench_has_slab(bench), names);
+                        rueda_bench_has_slab(bench),
+                        bench->options.host_count > 1, names);
     for (int i = 0; names[i] != NULL; i++)
         if (strcmp(names[i], algo) == 0)
             return true;

@@ -29,7 +29,7 @@ static void print_algos(void)
     for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++) {
         const char *names[RUEDA_LIBRARY_ALGOS + 1];
 
-        rueda_library_algos((rueda_kind)kind, true, names);
+        rueda_library_algos((rueda_kind)kind, true, true, names);
         printf("%-15s", rueda_kind_str((rueda_kind)kind));
         for (int i = 0; names[i] != NULL; i++)
             printf("%s %s", i == 0 ? "" : ",", names[i]);

@@ -47,6 +47,7 @@ const char *rueda_library_transport(const rueda_ctx *ctx)
 }
 
 void rueda_library_algos(rueda_kind kind, bool has_shared_memory,
+                         bool has_hosts,
                          const char *out_names[RUEDA_LIBRARY_ALGOS + 1])
 {
     int count = 0;
@@ -56,7 +57,8 @@ void rueda_library_algos(rueda_kind kind, bool has_shared_memory,
 
         if (name == NULL)
             break;
-        if (has_shared_memory || !rueda_internal_algo_needs_slab(name))
+        if ((has_shared_memory || !rueda_internal_algo_needs_slab(name)) &&
+            (has_hosts || !rueda_internal_algo_needs_hosts(name)))
             out_names[count++] = name;
     }
     out_names[count] = NULL;

@@ -16,10 +16,11 @@ const char *rueda_library_kernels(void);
 const char *rueda_library_transport(const rueda_ctx *ctx);
 
 /* The names of the algorithms that can run kind, ended by NULL; at most
- * RUEDA_LIBRARY_ALGOS. Without shared memory those that need it are left out,
- * and Adasum's own always is. */
+ * RUEDA_LIBRARY_ALGOS. Without shared memory, or without several hosts, those
+ * that need it are left out, and Adasum's own always is. */
 #define RUEDA_LIBRARY_ALGOS 15
 void rueda_library_algos(rueda_kind kind, bool has_shared_memory,
+                         bool has_hosts,
                          const char *out_names[RUEDA_LIBRARY_ALGOS + 1]);
 
 #endif /* RUEDA_TOOL_LIBRARY_H */

@@ -20,7 +20,8 @@ bool rueda_tune_start(struct rueda_bench *bench)
     if (!rueda_bench_add(bench, "auto", launch, NULL))
         return false;
     rueda_library_algos(rueda_bench_op_kind(options->op),
-                        rueda_bench_has_slab(bench), names);
+                        rueda_bench_has_slab(bench), options->host_count > 1,
+                        names);
     for (int i = 0; names[i] != NULL; i++) {
         if (rueda_bench_add(bench, names[i], launch, names[i]))
             continue;

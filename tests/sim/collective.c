@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "algo/hier.h"
+
 static void *zeroed(size_t count, size_t bytes)
 {
     void *memory = calloc(count, bytes);
@@ -21,6 +23,22 @@ static void *phantom(size_t bytes)
 
     assert_true(memory != MAP_FAILED);
     return memory;
+}
+
+static void arrange(struct collective *all, const struct rueda_sim_net *net)
+{
+    int *hosts = zeroed((size_t)all->size, sizeof(int));
+    const struct rueda_hier_args args = {
+        .hosts = hosts, .host_limit = net->hosts, .select = &all->select};
+
+    rueda_select_init(&all->select);
+    for (int i = 0; i < all->size; i++)
+        hosts[i] = i / net->ranks_per_host;
+    for (int i = 0; i < all->size; i++)
+        assert_int_equal(
+            rueda_hier_new(&all->place[i], &args, &all->place[i].hier),
+            RUEDA_OK);
+    free(hosts);
 }
 
 struct collective *collective_open(const struct rueda_sim_settings *settings)
@@ -54,6 +72,7 @@ struct collective *collective_open(const struct rueda_sim_settings *settings)
         all->place[i].scratch = all->scratch + i * RUEDA_SCRATCH_BYTES;
         all->place[i].scratch_bytes = RUEDA_SCRATCH_BYTES;
     }
+    arrange(all, &settings->net);
     return all;
 }
 
@@ -61,6 +80,7 @@ static void leave(struct collective *all, int rank)
 {
     if (!all->is_open[rank])
         return;
+    rueda_hier_free(all->place[rank].hier);
     rueda_mesh_fini(&all->mesh[rank]);
     rueda_sim_leave(all->sim, rank);
     all->is_open[rank] = false;

@@ -14,16 +14,18 @@
 #include <cmocka.h>
 
 #include "algo/registry.h"
+#include "algo/select.h"
 #include "transport/sim/sim.h"
 
 struct collective {
     int size;
     struct rueda_sim *sim;
     struct rueda_mesh *mesh;   /* [size] */
-    struct rueda_place *place; /* [size] */
-    struct rueda_task *task;   /* [size] */
-    rueda_status *status;      /* [size] of the last run */
-    bool *is_open;             /* [size] false: has left */
+    struct rueda_place *place; /* [size]; with hier, if there are hosts */
+    struct rueda_select select;
+    struct rueda_task *task; /* [size] */
+    rueda_status *status;    /* [size] of the last run */
+    bool *is_open;           /* [size] false: has left */
     char *scratch;
     size_t scratch_bytes;
     uint64_t sequence;
@@ -33,6 +35,8 @@ struct collective {
     const struct rueda_coll *coll; /* [size] */
 };
 
+/* The ranks of each host of the network are a level of their own; they share no
+ * memory, and pass messages. */
 struct collective *collective_open(const struct rueda_sim_settings *settings);
 void collective_close(struct collective *all);
 

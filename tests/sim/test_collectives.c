@@ -84,7 +84,8 @@ static void check_all(struct rueda_sim_settings (*settings_of)(int size))
         for (int a = 0; rueda_algos[a] != NULL; a++) {
             const struct rueda_algo *algo = rueda_algos[a];
 
-            if (algo->needs_slab || algo->does_adasum)
+            if (algo->needs_slab || algo->does_adasum ||
+                (algo->needs_hier && all->place[0].hier == NULL))
                 continue;
             for (int kind = 0; kind < 32; kind++)
                 if ((algo->kinds >> kind & 1) != 0)
@@ -122,6 +123,10 @@ static void a_long_vector_is_right(void **state)
     c.algo = &rueda_algo_doubling;
     check(all, &c);
     c.algo = &rueda_algo_tree;
+    check(all, &c);
+    c.algo = &rueda_algo_hier;
+    check(all, &c);
+    c.compression = RUEDA_COMPRESS_FP16;
     check(all, &c);
     collective_close(all);
 }

@@ -107,7 +107,8 @@ static const struct rueda_algo *random_algo(struct scene *scene)
     int count = 0;
 
     for (int i = 0; rueda_algos[i] != NULL && count < 16; i++)
-        if (!rueda_algos[i]->needs_slab && !rueda_algos[i]->does_adasum)
+        if (!rueda_algos[i]->needs_slab && !rueda_algos[i]->does_adasum &&
+            (!rueda_algos[i]->needs_hier || scene->settings.net.hosts > 1))
             fit[count++] = rueda_algos[i];
     return fit[below(scene, count)];
 }
@@ -136,9 +137,12 @@ static void set_collective(struct scene *scene)
         c->count = 0;
     else if (c->kind != RUEDA_ALLREDUCE)
         c->is_uneven = below(scene, 2) == 0;
-    say(scene, "; %s %s of %zu %s%s%s", c->algo->name, rueda_kind_str(c->kind),
-        c->count, rueda_dtype_str(c->dtype), c->is_in_place ? ", in place" : "",
-        c->is_uneven ? ", uneven" : "");
+    if (c->algo->needs_hier && c->dtype == RUEDA_FLOAT32)
+        c->compression = (rueda_compression)below(scene, 3);
+    say(scene, "; %s %s of %zu %s%s%s%s", c->algo->name,
+        rueda_kind_str(c->kind), c->count, rueda_dtype_str(c->dtype),
+        c->is_in_place ? ", in place" : "", c->is_uneven ? ", uneven" : "",
+        c->compression != RUEDA_COMPRESS_NONE ? ", compressed" : "");
 }
 
 /* ---- Faults ----------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What things cost, against what one can work out on paper. */
+#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -208,6 +209,73 @@ static void a_ring_of_1024_ranks_takes_what_the_formula_says(void **state)
     }
 }
 
+/* ---- Hosts of several ranks ------------------------------------------- */
+
+static const struct rueda_sim_wire port = {.latency_ns = 300,
+                                           .bytes_per_s = 40e9};
+
+static struct rueda_sim_settings phantom_hosts(int hosts, int ranks)
+{
+    struct rueda_sim_settings settings = phantoms(hosts);
+
+    settings.net.ranks_per_host = ranks;
+    settings.net.port = port;
+    return settings;
+}
+
+/* So many steps of a ring, in each of which a rank passes on so many bytes. As
+ * many rings share each link: one waits for its latency while others send, so
+ * either that shows or the link is always busy. */
+static double alpha_beta(const struct rueda_sim_wire *link, int rings,
+                         int steps, double bytes)
+{
+    const double alone = (double)link->latency_ns;
+    const double beta = bytes / link->bytes_per_s * 1e9;
+
+    return steps * fmax(alone + beta, rings * beta);
+}
+
+/*
+ * Half a ring inside the host, a whole one between hosts, the other half
+ * inside. But for the first block and the last, what goes on inside a host is
+ * hidden behind what goes on between them.
+ */
+static double alpha_beta_hier(int hosts, int ranks, size_t bytes, int blocks)
+{
+    const double slice = (double)bytes / blocks / ranks;
+
+    return 2 * alpha_beta(&port, 1, ranks - 1, slice) +
+           blocks * alpha_beta(&wire, ranks, 2 * (hosts - 1), slice / hosts);
+}
+
+static void hier_on_1024_ranks_takes_what_the_formula_says(void **state)
+{
+    static const struct {
+        size_t bytes;
+        int blocks;
+        double tolerance;
+    } cases[] = {{4 * MIB, 1, 0.05}, {128 * MIB, 4, 0.05}};
+    const struct rueda_sim_settings settings = phantom_hosts(128, 8);
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct collective *all = collective_open(&settings);
+        const double wanted =
+            alpha_beta_hier(128, 8, cases[i].bytes, cases[i].blocks);
+        const double began = seconds();
+        const uint64_t took =
+            collective_time(all, &rueda_algo_hier, cases[i].bytes);
+
+        print_message("%zu MiB: %.3f ms, formula %.3f ms; %llu events in "
+                      "%.2f s\n",
+                      cases[i].bytes / MIB, (double)took / 1e6, wanted / 1e6,
+                      (unsigned long long)rueda_sim_events(all->sim),
+                      seconds() - began);
+        assert_near(took, wanted, cases[i].tolerance);
+        collective_close(all);
+    }
+}
+
 /* 2 log2(n) latencies, and 2(n-1)/n of the vector. */
 static void halving_takes_few_latencies(void **state)
 {
@@ -306,6 +374,7 @@ int main(void)
         cmocka_unit_test(ranks_of_a_host_share_its_uplink),
         cmocka_unit_test(racks_share_what_oversubscription_leaves),
         cmocka_unit_test(a_ring_of_1024_ranks_takes_what_the_formula_says),
+        cmocka_unit_test(hier_on_1024_ranks_takes_what_the_formula_says),
         cmocka_unit_test(halving_takes_few_latencies),
         cmocka_unit_test(doubling_takes_fewest_latencies),
         cmocka_unit_test(arithmetic_takes_its_time),

@@ -208,6 +208,7 @@ static struct rueda_coll coll_of(const struct coll_case *c,
         .send = side->send,
         .recv = side->recv,
         .count = c->count,
+        .compression = c->compression,
     };
 
     if (c->is_uneven) {
@@ -391,12 +392,20 @@ static void check_others_ended(const struct ranks *ranks)
 
 void coll_case_check_leaving(const struct coll_case *c, int size)
 {
+    coll_case_check_leaving_hosts(c, size, NULL);
+}
+
+void coll_case_check_leaving_hosts(const struct coll_case *c, int size,
+                                   const int *hosts)
+{
     struct coll_job *job = coll_job_open(c, size);
     rueda_status status = RUEDA_IN_PROGRESS;
 
     for (int after = 0; status != RUEDA_OK; after++) {
         struct ranks *ranks = ranks_open(size);
 
+        if (hosts != NULL)
+            ranks_arrange(ranks, hosts);
         ranks->leaver = after % size;
         ranks->leaves_after = after;
         status = ranks_run(ranks, c->algo, job->coll);

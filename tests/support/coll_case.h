@@ -20,6 +20,7 @@ struct coll_case {
     bool is_uneven;  /* pieces of 0 up to 2 * count elements */
     double prescale; /* 0 stands for 1 */
     double postscale;
+    rueda_compression compression; /* results are exact all the same */
 };
 
 /* The buffers of all ranks, and the right answers: for whoever runs a case by
@@ -56,5 +57,9 @@ void coll_case_check_scales(const struct coll_case *c);
  * have not ended by then end with an error. The case is long enough that none
  * ends before the first turn. */
 void coll_case_check_leaving(const struct coll_case *c, int size);
+
+/* The same of ranks on these hosts. */
+void coll_case_check_leaving_hosts(const struct coll_case *c, int size,
+                                   const int *hosts);
 
 #endif /* RUEDA_TESTS_SUPPORT_COLL_CASE_H */

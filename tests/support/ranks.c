@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "algo/hier.h"
+
 #define TURNS 200000
 
 static void *zeroed(size_t count, size_t bytes)
@@ -47,10 +49,24 @@ struct ranks *ranks_open(int size)
     return ranks;
 }
 
+void ranks_arrange(struct ranks *ranks, const int *hosts)
+{
+    const struct rueda_hier_args args = {
+        .hosts = hosts, .host_limit = ranks->size, .select = &ranks->select};
+
+    rueda_select_init(&ranks->select);
+    for (int i = 0; i < ranks->size; i++)
+        assert_int_equal(
+            rueda_hier_new(&ranks->place[i], &args, &ranks->place[i].hier),
+            RUEDA_OK);
+}
+
 static void leave(struct ranks *ranks, int rank)
 {
     if (!ranks->is_open[rank])
         return;
+    rueda_hier_free(ranks->place[rank].hier);
+    ranks->place[rank].hier = NULL;
     rueda_mesh_fini(&ranks->mesh[rank]);
     rueda_loop_hub_leave(ranks->hub, rank);
     ranks->is_open[rank] = false;

@@ -2,23 +2,24 @@
 /*
  * Ranks in one thread: N meshes over the loop transport, and tasks that are
  * driven in turn, in an order that is mixed but always the same. Nothing here
- * asserts except ranks_open(); a run that does not end is stopped after a
+ * asserts but the opening; a run that does not end is stopped after a
  * number of turns, with RUEDA_ERR_TIMEOUT.
  */
 #ifndef RUEDA_TESTS_SUPPORT_RANKS_H
 #define RUEDA_TESTS_SUPPORT_RANKS_H
 
-#include "algo/algo.h"
+#include "algo/select.h"
 #include "transport/loop/loop.h"
 
 struct ranks {
     int size;
     struct rueda_loop_hub *hub;
-    struct rueda_mesh *mesh;   /* [size] */
-    struct rueda_place *place; /* [size]; scratch of RUEDA_SCRATCH_BYTES */
-    struct rueda_task *task;   /* [size] */
-    rueda_status *status;      /* [size] of the last run */
-    bool *is_open;             /* [size] false: has left */
+    struct rueda_mesh *mesh;    /* [size] */
+    struct rueda_place *place;  /* [size]; scratch of RUEDA_SCRATCH_BYTES */
+    struct rueda_task *task;    /* [size] */
+    rueda_status *status;       /* [size] of the last run */
+    bool *is_open;              /* [size] false: has left */
+    struct rueda_select select; /* of the hierarchy */
     uint64_t sequence;
     uint32_t seed;
 
@@ -29,6 +30,10 @@ struct ranks {
 
 struct ranks *ranks_open(int size);
 void ranks_close(struct ranks *ranks);
+
+/* Say where they are: rank i on host hosts[i], a number below the number of
+ * ranks. Asserts; once. */
+void ranks_arrange(struct ranks *ranks, const int *hosts);
 
 /*
  * Run algo with coll[rank] on each rank until all have ended. A rank that fails

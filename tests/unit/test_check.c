@@ -118,6 +118,46 @@ static void adasum_is_an_allreduce_of_floating_numbers(void **state)
     check_refused(&args, "adasum is an allreduce, not a reducescatter");
 }
 
+static void compression_is_for_sums_of_wide_floats(void **state)
+{
+    struct rueda_coll_args args = args_of(RUEDA_ALLREDUCE);
+
+    (void)state;
+    args.compression = RUEDA_COMPRESS_FP16;
+    check_passes(&args);
+    args.compression = RUEDA_COMPRESS_BF16;
+    args.dtype = RUEDA_FLOAT64;
+    args.reduction = RUEDA_AVERAGE;
+    check_passes(&args);
+    args.reduction = RUEDA_MAX;
+    check_refused(&args,
+                  "compression bf16 is for sum and average, not for max");
+    args.reduction = RUEDA_SUM;
+    args.dtype = RUEDA_INT32;
+    check_refused(&args,
+                  "compression bf16 is for float32 and float64, not for int32");
+    args.dtype = RUEDA_FLOAT16;
+    check_refused(
+        &args, "compression bf16 is for float32 and float64, not for float16");
+    args.compression = (rueda_compression)3;
+    check_refused(&args, "compression 3 is unknown");
+    args = args_of(RUEDA_BROADCAST);
+    args.root = 0;
+    args.compression = RUEDA_COMPRESS_FP16;
+    check_refused(&args,
+                  "compression fp16 is for allreduce, not for broadcast");
+}
+
+static void who_does_not_know_compression_asks_for_none(void **state)
+{
+    struct rueda_coll_args args = args_of(RUEDA_BROADCAST);
+
+    (void)state;
+    args.compression = (rueda_compression)77;
+    args.struct_size = RUEDA_FIRST_COLL_ARGS_BYTES;
+    check_passes(&args);
+}
+
 static void a_root_is_one_of_the_ranks(void **state)
 {
     struct rueda_coll_args args = args_of(RUEDA_BROADCAST);
@@ -329,6 +369,8 @@ int main(void)
         cmocka_unit_test(arguments_that_were_not_initialised_are_refused),
         cmocka_unit_test(what_is_unknown_is_refused),
         cmocka_unit_test(adasum_is_an_allreduce_of_floating_numbers),
+        cmocka_unit_test(compression_is_for_sums_of_wide_floats),
+        cmocka_unit_test(who_does_not_know_compression_asks_for_none),
         cmocka_unit_test(a_root_is_one_of_the_ranks),
         cmocka_unit_test(alltoall_takes_both_lists_or_none),
         cmocka_unit_test(more_elements_than_fit_any_memory_are_refused),

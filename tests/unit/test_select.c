@@ -6,12 +6,18 @@
 
 #include <cmocka.h>
 
-#include "algo/select.h"
+#include "algo/hier.h"
 
 static struct rueda_mesh mesh = {.size = 4};
 static struct rueda_place net = {.mesh = &mesh};
 /* Only whether there is one matters; it is never looked into. */
 static struct rueda_place host = {.mesh = &mesh, .slab = (void *)&mesh};
+
+/* Two hosts of two ranks, and four of one. */
+static struct rueda_hier pairs = {.hosts = 2, .lanes = 2, .most = 2};
+static struct rueda_place hosts = {.mesh = &mesh, .hier = &pairs};
+static struct rueda_hier singles = {.hosts = 4, .lanes = 1, .most = 1};
+static struct rueda_place apart = {.mesh = &mesh, .hier = &singles};
 
 static struct rueda_coll coll_of(rueda_kind kind, size_t bytes)
 {
@@ -44,14 +50,14 @@ static struct rueda_select parsed(const char *text)
 static void there_is_an_algorithm_for_everything(void **state)
 {
     static const size_t sizes[] = {0, 1, 4096, (size_t)1 << 20, SIZE_MAX / 8};
-    struct rueda_place *places[] = {&net, &host};
+    struct rueda_place *places[] = {&net, &host, &hosts, &apart};
     struct rueda_select select;
 
     (void)state;
     rueda_select_init(&select);
     for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++)
         for (int s = 0; s < 5; s++)
-            for (int p = 0; p < 2; p++) {
+            for (int p = 0; p < 4; p++) {
                 struct rueda_coll coll = coll_of((rueda_kind)kind, sizes[s]);
                 const struct rueda_algo *algo =
                     rueda_select_choose(&select, places[p], &coll);
@@ -59,6 +65,7 @@ static void there_is_an_algorithm_for_everything(void **state)
                 assert_non_null(algo);
                 assert_true(algo->kinds >> kind & 1u);
                 assert_true(!algo->needs_slab || places[p]->slab != NULL);
+                assert_true(!algo->needs_hier || places[p]->hier != NULL);
                 assert_false(algo->does_adasum);
             }
 }
@@ -85,6 +92,50 @@ static void adasum_goes_to_an_algorithm_that_does_it(void **state)
     coll.arith.reduction = RUEDA_ADASUM;
     assert_true(rueda_select_choose(&select, &net, &coll)->does_adasum);
     assert_true(rueda_select_choose(&select, &host, &coll)->does_adasum);
+    coll.count = (size_t)1 << 20;
+    assert_true(rueda_select_choose(&select, &hosts, &coll)->does_adasum);
+}
+
+static const char *chosen_at(const struct rueda_place *place, const char *text,
+                             size_t bytes, rueda_compression compression)
+{
+    const struct rueda_select select = parsed(text);
+    struct rueda_coll coll = coll_of(RUEDA_ALLREDUCE, bytes);
+
+    coll.compression = compression;
+    return rueda_select_choose(&select, place, &coll)->name;
+}
+
+static void hosts_of_several_ranks_take_hier_for_what_is_not_short(void **state)
+{
+    (void)state;
+    assert_string_equal(chosen_at(&hosts, "", 16 << 10, 0), "hier");
+    assert_string_equal(chosen_at(&hosts, "", SIZE_MAX / 8, 0), "hier");
+    assert_string_equal(chosen_at(&hosts, "", 1 << 10, 0), "doubling");
+    assert_string_equal(chosen_at(&apart, "", 16 << 20, 0), "ring");
+    assert_string_equal(chosen_at(&host, "", 16 << 20, 0), "direct");
+}
+
+static void hier_can_be_told_and_is_skipped_on_one_host(void **state)
+{
+    (void)state;
+    assert_string_equal(chosen_at(&apart, "allreduce:hier", 8, 0), "hier");
+    assert_string_equal(chosen_at(&hosts, "allreduce:ring", 1 << 20, 0),
+                        "ring");
+    assert_string_equal(chosen_at(&net, "allreduce:ring;allreduce:hier", 8, 0),
+                        "ring");
+    assert_string_equal(chosen_at(&host, "allreduce:hier", 8, 0), "direct");
+}
+
+static void compression_takes_hier_wherever_there_are_hosts(void **state)
+{
+    (void)state;
+    assert_string_equal(chosen_at(&apart, "", 8, RUEDA_COMPRESS_FP16), "hier");
+    assert_string_equal(
+        chosen_at(&hosts, "allreduce:ring", 8, RUEDA_COMPRESS_BF16), "hier");
+    assert_string_equal(chosen_at(&host, "", 8, RUEDA_COMPRESS_FP16), "direct");
+    assert_string_equal(chosen_at(&net, "", 8, RUEDA_COMPRESS_FP16),
+                        "doubling");
 }
 
 static void ranks_with_uneven_pieces_choose_alike(void **state)
@@ -277,6 +328,10 @@ int main(void)
         cmocka_unit_test(there_is_an_algorithm_for_everything),
         cmocka_unit_test(every_built_in_row_names_an_algorithm_that_can_do_it),
         cmocka_unit_test(adasum_goes_to_an_algorithm_that_does_it),
+        cmocka_unit_test(
+            hosts_of_several_ranks_take_hier_for_what_is_not_short),
+        cmocka_unit_test(hier_can_be_told_and_is_skipped_on_one_host),
+        cmocka_unit_test(compression_takes_hier_wherever_there_are_hosts),
         cmocka_unit_test(ranks_with_uneven_pieces_choose_alike),
         cmocka_unit_test(added_rows_win_within_their_sizes),
         cmocka_unit_test(added_rows_win_over_shared_memory),

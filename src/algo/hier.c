@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allreduce between hosts of several ranks, in three stages: reduce-scatter
+ * inside each host, allreduce of each slice between hosts, allgather inside
+ * each host. Two hosts of two ranks:
+ *
+ *           host 0                     host 1
+ *      rank 0    rank 1           rank 2    rank 3
+ *        ab        ab               ab        ab     a vector, cut in two
+ *        A         B                A         B      1: sums of the host
+ *        A* ======================= A*               2: of all hosts,
+ *                  B* ======================= B*        a rank for each slice
+ *        A*B*      A*B*             A*B*      A*B*   3: shared in the host
+ *
+ * Every byte leaves its host once, over as many ranks as all hosts have (the
+ * lanes); ranks beyond these carry no slice, and take part in the first and the
+ * last stage.
+ *
+ * A long vector goes through in blocks. The two levels work by themselves, each
+ * on one stage of one block at a time and in an order that is the same on every
+ * rank, so that the network is busy with one block while memory is with its
+ * neighbours:
+ *
+ *      local   RS 0   RS 1   AG 0   RS 2   AG 1   RS 3   AG 2   AG 3
+ *      cross          AR 0   AR 1          AR 2          AR 3
+ *
+ * In this order a block's last stage ends before the first one of the next but
+ * one begins: two slots hold what is between. Nothing else is written before
+ * the last stage, so a rank's input stays whole until then.
+ *
+ * The stages are tasks of other algorithms, chosen as for any place. They share
+ * the task's tag: no two ranks have both levels in common, and within a level
+ * stages follow each other in one order.
+ *
+ * Compressed, a slice is rounded to 16 bits before the second stage and widened
+ * after it, so that all ranks get the same bytes. A postscale that makes
+ * numbers smaller, as an average's does, is then applied before and not after
+ * the second stage, in full precision: sums that would not fit fp16 may as
+ * averages.
+ */
+#include "algo/hier.h"
+
+#include "algo/chunk.h"
+#include "algo/local.h"
+#include "algo/registry.h"
+
+/* Even a vector that fits one block is cut in a few, so that the levels
+ * overlap; not into slices whose chunks are so short that latency rules. */
+#define PARTS       4
+#define CHUNK_LEAST ((size_t)32 << 10)
+
+struct hier {
+    size_t blocks;
+    size_t scattered;  /* so many blocks have passed stage 1, */
+    size_t crossed;    /* 2 */
+    size_t gathered;   /* and 3 */
+    bool is_gathering; /* what the local level is running */
+};
+_Static_assert(sizeof(struct hier) <= RUEDA_TASK_STATE_BYTES, "state");
+
+/* ---- Blocks and slices ------------------------------------------------- */
+
+/* All ranks come to the same number. */
+static size_t blocks_of(const struct rueda_task *task)
+{
+    const struct rueda_hier *hier = task->place->hier;
+    const struct rueda_coll *coll = &task->coll;
+    const size_t lanes = (size_t)hier->lanes;
+    const size_t least = (size_t)hier->hosts * CHUNK_LEAST / coll->elem_bytes;
+    const size_t most = hier->slice_bytes / coll->elem_bytes;
+    size_t slice = rueda_chunk_pieces(coll->count, lanes * PARTS);
+
+    if (slice < least)
+        slice = least;
+    if (slice > most)
+        slice = most;
+    return rueda_chunk_pieces(coll->count, lanes * slice);
+}
+
+static struct rueda_range block_of(const struct rueda_task *task, size_t i)
+{
+    const struct hier *self = (const struct hier *)task->state;
+
+    return rueda_chunk_even(task->coll.count, (int)self->blocks, (int)i);
+}
+
+static size_t slice_of(const struct rueda_task *task, size_t i, int index)
+{
+    const int lanes = task->place->hier->lanes;
+
+    if (index >= lanes)
+        return 0;
+    return rueda_chunk_even(block_of(task, i).count, lanes, index).count;
+}
+
+static size_t my_slice(const struct rueda_task *task, size_t i)
+{
+    return slice_of(task, i, task->place->hier->index);
+}
+
+static char *slot_of(const struct rueda_task *task, size_t i)
+{
+    return task->place->hier->slots[i % RUEDA_HIER_SLOTS];
+}
+
+/* ---- Compression ------------------------------------------------------- */
+
+static bool is_compressed(const struct rueda_task *task)
+{
+    return task->coll.compression != RUEDA_COMPRESS_NONE;
+}
+
+static rueda_dtype wire_dtype(const struct rueda_task *task)
+{
+    return task->coll.compression == RUEDA_COMPRESS_FP16 ? RUEDA_FLOAT16
+                                                         : RUEDA_BFLOAT16;
+}
+
+/* What of the postscale belongs before numbers are rounded to travel. */
+static double early_scale(const struct rueda_task *task)
+{
+    const double scale = task->coll.arith.postscale;
+
+    return is_compressed(task) && scale > -1.0 && scale < 1.0 ? scale : 1.0;
+}
+
+static void compress(const struct rueda_task *task, size_t i)
+{
+    rueda_host_convert(task->place->kernels, wire_dtype(task),
+                       task->place->hier->wire, task->coll.arith.dtype,
+                       slot_of(task, i), my_slice(task, i));
+}
+
+static void expand(const struct rueda_task *task, size_t i)
+{
+    const struct rueda_arith *arith = &task->coll.arith;
+    const size_t count = my_slice(task, i);
+    char *slot = slot_of(task, i);
+
+    rueda_host_convert(task->place->kernels, arith->dtype, slot,
+                       wire_dtype(task), task->place->hier->wire, count);
+    if (early_scale(task) == 1.0 && arith->postscale != 1.0)
+        rueda_host_scale(task->place->kernels, arith->dtype, slot, slot, count,
+                         arith->postscale);
+}
+
+/* ---- Stages ------------------------------------------------------------ */
+
+static void list_slices(const struct rueda_task *task, size_t i)
+{
+    struct rueda_hier *hier = task->place->hier;
+
+    for (int k = 0; k < hier->level[RUEDA_HIER_LOCAL].mesh.size; k++)
+        hier->counts[k] = slice_of(task, i, k);
+}
+
+static struct rueda_coll scatter_of(const struct rueda_task *task, size_t i)
+{
+    struct rueda_coll coll = task->coll;
+
+    list_slices(task, i);
+    coll.kind = RUEDA_REDUCE_SCATTER;
+    coll.compression = RUEDA_COMPRESS_NONE;
+    coll.arith.postscale = early_scale(task);
+    coll.send = rueda_local_const_at(coll.send, task, block_of(task, i).at);
+    coll.recv = slot_of(task, i);
+    coll.count = my_slice(task, i);
+    coll.recv_counts = task->place->hier->counts;
+    return coll;
+}
+
+static struct rueda_coll gather_of(const struct rueda_task *task, size_t i)
+{
+    struct rueda_coll coll = task->coll;
+
+    list_slices(task, i);
+    coll.kind = RUEDA_ALLGATHER;
+    coll.compression = RUEDA_COMPRESS_NONE;
+    coll.send = slot_of(task, i);
+    coll.recv = rueda_local_at(coll.recv, task, block_of(task, i).at);
+    coll.count = my_slice(task, i);
+    coll.recv_counts = task->place->hier->counts;
+    return coll;
+}
+
+static struct rueda_coll cross_of(const struct rueda_task *task, size_t i)
+{
+    struct rueda_coll coll = task->coll;
+
+    coll.compression = RUEDA_COMPRESS_NONE;
+    coll.arith.prescale = 1.0;
+    coll.recv = slot_of(task, i);
+    coll.count = my_slice(task, i);
+    if (is_compressed(task)) {
+        coll.arith.dtype = wire_dtype(task);
+        coll.arith.postscale = 1.0;
+        coll.elem_bytes = rueda_dtype_size(coll.arith.dtype);
+        coll.recv = task->place->hier->wire;
+    }
+    coll.send = coll.recv;
+    return coll;
+}
+
+/* ---- Levels ------------------------------------------------------------ */
+
+/* See how a level's task stands, having called one of its functions. */
+static rueda_status look(struct rueda_task *task,
+                         struct rueda_hier_level *level,
+                         rueda_status (*go)(struct rueda_task *task))
+{
+    const uint64_t moves = level->task.moves;
+    const rueda_status status = go(&level->task);
+
+    task->moves += level->task.moves - moves;
+    if (status != RUEDA_OK)
+        return status;
+    task->moves++;
+    level->is_running = false;
+    if (level->task.algo->finish != NULL)
+        level->task.algo->finish(&level->task);
+    return RUEDA_OK;
+}
+
+static rueda_status start(struct rueda_task *task,
+                          struct rueda_hier_level *level,
+                          const struct rueda_coll *coll)
+{
+    struct rueda_task *sub = &level->task;
+
+    sub->place = &level->place;
+    sub->coll = *coll;
+    sub->tag = task->tag;
+    sub->moves = 0;
+    sub->algo =
+        rueda_select_choose(task->place->hier->select, sub->place, &sub->coll);
+    level->is_running = true;
+    return look(task, level, sub->algo->post);
+}
+
+/*
+ * RUEDA_OK: a stage has ended, there may be more to do. Two blocks are
+ * scattered before the first is gathered, and then one for each. Who has no
+ * slice learns from the others when a block may be gathered.
+ */
+static rueda_status progress_local(struct rueda_task *task)
+{
+    struct hier *self = (struct hier *)task->state;
+    struct rueda_hier *hier = task->place->hier;
+    struct rueda_hier_level *level = &hier->level[RUEDA_HIER_LOCAL];
+    rueda_status status;
+
+    if (level->is_running) {
+        status = look(task, level, level->task.algo->progress);
+    } else if (self->scattered < self->blocks &&
+               self->scattered < self->gathered + RUEDA_HIER_SLOTS) {
+        const struct rueda_coll coll = scatter_of(task, self->scattered);
+
+        self->is_gathering = false;
+        status = start(task, level, &coll);
+    } else if (self->gathered < self->blocks &&
+               (self->gathered < self->crossed ||
+                !rueda_hier_has_slice(hier))) {
+        const struct rueda_coll coll = gather_of(task, self->gathered);
+
+        self->is_gathering = true;
+        status = start(task, level, &coll);
+    } else {
+        return RUEDA_IN_PROGRESS;
+    }
+    if (status == RUEDA_OK && self->is_gathering)
+        self->gathered++;
+    else if (status == RUEDA_OK)
+        self->scattered++;
+    return status;
+}
+
+static rueda_status progress_cross(struct rueda_task *task)
+{
+    struct hier *self = (struct hier *)task->state;
+    struct rueda_hier *hier = task->place->hier;
+    struct rueda_hier_level *level = &hier->level[RUEDA_HIER_CROSS];
+    rueda_status status;
+
+    if (level->is_running) {
+        status = look(task, level, level->task.algo->progress);
+    } else if (rueda_hier_has_slice(hier) && self->crossed < self->scattered) {
+        const struct rueda_coll coll = cross_of(task, self->crossed);
+
+        if (is_compressed(task))
+            compress(task, self->crossed);
+        status = start(task, level, &coll);
+    } else {
+        return RUEDA_IN_PROGRESS;
+    }
+    if (status == RUEDA_OK && is_compressed(task))
+        expand(task, self->crossed);
+    if (status == RUEDA_OK)
+        self->crossed++;
+    return status;
+}
+
+/* ---- The task ---------------------------------------------------------- */
+
+static rueda_status hier_progress(struct rueda_task *task)
+{
+    const struct hier *self = (const struct hier *)task->state;
+    rueda_status local;
+    rueda_status cross;
+
+    do {
+        cross = progress_cross(task);
+        if (cross < 0)
+            return cross;
+        local = progress_local(task);
+        if (local < 0)
+            return local;
+    } while (cross == RUEDA_OK || local == RUEDA_OK);
+    return self->gathered == self->blocks ? RUEDA_OK : RUEDA_IN_PROGRESS;
+}
+
+static rueda_status hier_post(struct rueda_task *task)
+{
+    struct hier *self = (struct hier *)task->state;
+
+    *self = (struct hier){.blocks = blocks_of(task)};
+    return hier_progress(task);
+}
+
+/* After a failure tasks of both levels may be under way. */
+static void hier_finish(struct rueda_task *task)
+{
+    for (int i = 0; i < RUEDA_HIER_LEVELS; i++) {
+        struct rueda_hier_level *level = &task->place->hier->level[i];
+
+        if (level->is_running && level->task.algo->finish != NULL)
+            level->task.algo->finish(&level->task);
+        level->is_running = false;
+    }
+}
+
+const struct rueda_algo rueda_algo_hier = {
+    .name = "hier",
+    .about = "sums in each host, slices of them between hosts, side by side",
+    .kinds = 1u << RUEDA_ALLREDUCE,
+    .needs_hier = true,
+    .post = hier_post,
+    .progress = hier_progress,
+    .finish = hier_finish,
+};

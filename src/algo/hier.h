@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hierarchy of a place whose members are on several hosts: who is on my
+ * host, who carries the same slice as I do on the other ones, and what the
+ * algorithm `hier` keeps between operations.
+ *
+ * It belongs to its place: made with it, on any thread, and used by whoever
+ * holds the engine's token.
+ */
+#ifndef RUEDA_ALGO_HIER_H
+#define RUEDA_ALGO_HIER_H
+
+#include "algo/select.h"
+
+/* Two levels, and the work of each goes on by itself. */
+enum {
+    RUEDA_HIER_LOCAL, /* among the members of my host */
+    RUEDA_HIER_CROSS, /* among those of my slice, one a host */
+    RUEDA_HIER_LEVELS,
+};
+
+/* Blocks that are between their first stage and their last. */
+#define RUEDA_HIER_SLOTS 2
+
+struct rueda_hier_level {
+    struct rueda_mesh mesh; /* a view of the place's */
+    struct rueda_place place;
+    struct rueda_task task; /* one at a time */
+    bool is_running;
+};
+
+struct rueda_hier {
+    const struct rueda_select *select;
+    int hosts;
+    int lanes; /* slices of a block: the least number of members of any host */
+    int most;  /* the largest */
+
+    /* My place on my host. Beyond the lanes there is no slice for me, and no
+     * cross level. */
+    int index;
+    size_t *counts; /* [local size] of the slices of the block at hand */
+    struct rueda_hier_level level[RUEDA_HIER_LEVELS];
+
+    /* My slices of some blocks, one of them as it travels if it is compressed,
+     * and the scratch memory of the cross level: private, mapped once, costs
+     * nothing until it is touched. */
+    char *memory;
+    size_t memory_bytes;
+    size_t slice_bytes; /* the most of one */
+    char *slots[RUEDA_HIER_SLOTS];
+    char *wire;
+};
+
+struct rueda_hier_args {
+    const int *hosts; /* [size] a number for the host of each member, from 0 */
+    int host_limit;   /* up to, but without this; not all need be there */
+    struct rueda_slab *slab;           /* of the members of my host, or NULL */
+    const struct rueda_select *select; /* for both levels; borrowed */
+};
+
+/*
+ * The hierarchy of a place, whose mesh and scratch memory it borrows; NULL in
+ * *out, and success, where all members are on one host. Members of a host are
+ * counted in the order of ranks, on all of them alike. On failure
+ * (RUEDA_ERR_NOMEM) nothing is left.
+ */
+rueda_status rueda_hier_new(const struct rueda_place *place,
+                            const struct rueda_hier_args *args,
+                            struct rueda_hier **out);
+
+/* Before the place's mesh; NULL is allowed. */
+void rueda_hier_free(struct rueda_hier *hier);
+
+static inline bool rueda_hier_has_slice(const struct rueda_hier *hier)
+{
+    return hier->index < hier->lanes;
+}
+
+/* Does this task wait for others in shared memory, in one of its stages? */
+static inline bool rueda_hier_shares(const struct rueda_task *task)
+{
+    return task->algo->needs_hier &&
+           task->place->hier->level[RUEDA_HIER_LOCAL].place.slab != NULL;
+}
+
+#endif /* RUEDA_ALGO_HIER_H */
