@@ -38,11 +38,14 @@
  * the second stage, in full precision: sums that would not fit fp16 may as
  * averages.
  */
+#define RUEDA_LOG_TAG "algo"
+
 #include "algo/hier.h"
 
 #include "algo/chunk.h"
 #include "algo/local.h"
 #include "algo/registry.h"
+#include "base/log.h"
 
 /* Even a vector that fits one block is cut in a few, so that the levels
  * overlap; not into slices whose chunks are so short that latency rules. */
@@ -233,6 +236,10 @@ static rueda_status start(struct rueda_task *task,
     sub->moves = 0;
     sub->algo =
         rueda_select_choose(task->place->hier->select, sub->place, &sub->coll);
+    log_trace("hier: %s of %zu bytes between %d ranks runs as %s",
+              rueda_kind_str(sub->coll.kind),
+              sub->coll.count * sub->coll.elem_bytes, sub->place->mesh->size,
+              sub->algo->name);
     level->is_running = true;
     return look(task, level, sub->algo->post);
 }
