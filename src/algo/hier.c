@@ -47,9 +47,14 @@
 #include "algo/registry.h"
 #include "base/log.h"
 
-/* Even a vector that fits one block is cut in a few, so that the levels
- * overlap; not into slices whose chunks are so short that latency rules. */
+/*
+ * Even a vector that fits one block is cut in a few, so that the levels
+ * overlap; but not into slices for which it takes longer to come together than
+ * to pass them on, nor into ones whose chunks, one a host, are so short that
+ * latency rules.
+ */
 #define PARTS       4
+#define SLICE_LEAST ((size_t)256 << 10)
 #define CHUNK_LEAST ((size_t)32 << 10)
 
 struct hier {
@@ -69,7 +74,9 @@ static size_t blocks_of(const struct rueda_task *task)
     const struct rueda_hier *hier = task->place->hier;
     const struct rueda_coll *coll = &task->coll;
     const size_t lanes = (size_t)hier->lanes;
-    const size_t least = (size_t)hier->hosts * CHUNK_LEAST / coll->elem_bytes;
+    const size_t chunks = (size_t)hier->hosts * CHUNK_LEAST;
+    const size_t least =
+        (chunks > SLICE_LEAST ? chunks : SLICE_LEAST) / coll->elem_bytes;
     const size_t most = hier->slice_bytes / coll->elem_bytes;
     size_t slice = rueda_chunk_pieces(coll->count, lanes * PARTS);
 

@@ -14,7 +14,7 @@
  * fills the buffers of a connection, and no longer than memory is worth.
  */
 #define CHUNK_BYTES ((size_t)128 << 10)
-#define SLICE_LEAST ((size_t)1 << 20)
+#define SLICE_LEAST ((size_t)2 << 20)
 #define SLICE_MOST  ((size_t)8 << 20)
 
 static size_t slice_bytes(int hosts)

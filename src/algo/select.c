@@ -20,8 +20,9 @@
 #define SHORT ((size_t)32 << 10)
 #define LONG  ((size_t)512 << 10)
 
-/* Where hosts have several ranks, bytes that pass between hosts are worth more
- * than the two stages inside each host that save them. */
+/* Where hosts have several ranks, from here on the bytes that `hier` saves
+ * between hosts outweigh its two stages inside each: two hosts of two ranks,
+ * against a ring, take 0.9 of the time at 16 KiB, and as long at 4 KiB. */
 #define STAGED ((size_t)16 << 10)
 
 /* In a host nothing beats `direct`, which reads the other ranks' numbers where

@@ -137,6 +137,8 @@ static void set_collective(struct scene *scene)
         c->count = 0;
     else if (c->kind != RUEDA_ALLREDUCE)
         c->is_uneven = below(scene, 2) == 0;
+    if (c->algo->needs_hier && below(scene, 4) == 0)
+        c->count *= 8; /* several blocks */
     if (c->algo->needs_hier && c->dtype == RUEDA_FLOAT32)
         c->compression = (rueda_compression)below(scene, 3);
     say(scene, "; %s %s of %zu %s%s%s%s", c->algo->name,

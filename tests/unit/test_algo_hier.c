@@ -157,7 +157,7 @@ static void long_vectors_go_through_in_blocks(void **state)
     struct coll_case c = {.algo = &rueda_algo_hier,
                           .kind = RUEDA_ALLREDUCE,
                           .dtype = RUEDA_FLOAT64,
-                          .count = 900007};
+                          .count = 1300007};
 
     (void)state;
     for (size_t s = 0; s < 4; s++) {
