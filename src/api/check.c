@@ -165,9 +165,8 @@ rueda_status rueda_check_coll(const struct rueda_limits *limits,
                        args->struct_size);
     else if ((unsigned)args->kind >= RUEDA_KIND_COUNT)
         rueda_text_set(error, "kind %d is unknown", (int)args->kind);
-    else if (check_numbers(args, error) != RUEDA_OK)
-        return RUEDA_ERR_INVALID;
-    else if (check_compression(args, error) != RUEDA_OK)
+    else if (check_numbers(args, error) != RUEDA_OK ||
+             check_compression(args, error) != RUEDA_OK)
         return RUEDA_ERR_INVALID;
     else if (args->kind == RUEDA_BROADCAST &&
              (args->root < 0 || args->root >= limits->size))

@@ -254,7 +254,7 @@ static void hier_on_1024_ranks_takes_what_the_formula_says(void **state)
         size_t bytes;
         int blocks;
         double tolerance;
-    } cases[] = {{4 * MIB, 1, 0.05}, {128 * MIB, 4, 0.05}};
+    } cases[] = {{4 * MIB, 1, 0.05}, {64 * MIB, 2, 0.05}};
     const struct rueda_sim_settings settings = phantom_hosts(128, 8);
 
     (void)state;
