@@ -293,12 +293,12 @@ RUEDA_API const char *rueda_kind_str(rueda_kind kind);
  * are on one host nothing travels, and nothing is rounded.
  */
 #define RUEDA_COMPRESSION_MAP(X)                                               \
-    X(NONE, 0, "none")                                                         \
-    X(FP16, 1, "fp16")                                                         \
-    X(BF16, 2, "bf16")
+    X(COMPRESS_NONE, 0, "none")                                                \
+    X(COMPRESS_FP16, 1, "fp16")                                                \
+    X(COMPRESS_BF16, 2, "bf16")
 
 typedef enum rueda_compression {
-#define X(name, value, text) RUEDA_COMPRESS_##name = (value),
+#define X(name, value, text) RUEDA_##name = (value),
     RUEDA_COMPRESSION_MAP(X)
 #undef X
 } rueda_compression;

@@ -72,7 +72,7 @@ const char *rueda_compression_str(rueda_compression compression)
 {
     switch (compression) {
 #define X(name, value, text)                                                   \
-    case RUEDA_COMPRESS_##name:                                                \
+    case RUEDA_##name:                                                         \
         return text;
         RUEDA_COMPRESSION_MAP(X)
 #undef X

@@ -103,6 +103,17 @@ static void every_kind_has_a_name(void **state)
         assert_string_equal(rueda_kind_str((rueda_kind)i), names[i]);
 }
 
+static void every_compression_has_a_name(void **state)
+{
+    static const char *const names[RUEDA_COMPRESSION_COUNT] = {"none", "fp16",
+                                                               "bf16"};
+
+    (void)state;
+    for (int i = 0; i < RUEDA_COMPRESSION_COUNT; i++)
+        assert_string_equal(rueda_compression_str((rueda_compression)i),
+                            names[i]);
+}
+
 static void what_is_unknown_is_called_so(void **state)
 {
     (void)state;
@@ -115,6 +126,9 @@ static void what_is_unknown_is_called_so(void **state)
         "unknown reduction");
     assert_string_equal(rueda_kind_str((rueda_kind)RUEDA_KIND_COUNT),
                         "unknown kind");
+    assert_string_equal(
+        rueda_compression_str((rueda_compression)RUEDA_COMPRESSION_COUNT),
+        "unknown compression");
 }
 
 int main(void)
@@ -126,6 +140,7 @@ int main(void)
         cmocka_unit_test(every_dtype_has_the_size_of_its_c_type),
         cmocka_unit_test(every_reduction_has_a_name),
         cmocka_unit_test(every_kind_has_a_name),
+        cmocka_unit_test(every_compression_has_a_name),
         cmocka_unit_test(what_is_unknown_is_called_so),
     };
 
