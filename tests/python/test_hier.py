@@ -129,7 +129,7 @@ def test_small_vectors_and_overruled_ones_do_not_take_hier(
     common = {"RUEDA_LOG_LEVEL": "trace", "WAYS": "out of place", "SIZES": "3 5000"}
     done = run(hosts, [0, 0, 1, 1], key_file, **common)
     assert all(said[2] for said in reports(done))
-    assert [algos(one) for one in done] == [{12: "tree", 20000: "hier"}] * 4
+    assert [algos(one) for one in done] == [{12: "doubling", 20000: "hier"}] * 4
     done = run(hosts, [0, 0, 1, 1], key_file, RUEDA_ALGO="allreduce:ring", **common)
     assert all(said[2] for said in reports(done))
     assert [algos(one) for one in done] == [{12: "ring", 20000: "ring"}] * 4
@@ -137,7 +137,7 @@ def test_small_vectors_and_overruled_ones_do_not_take_hier(
 
 def test_one_rank_a_host_takes_hier_to_compress(make_hosts: MakeHosts, key_file: str) -> None:
     hosts = make_hosts(3)
-    for way, algo in (("out of place", "halving_doubling"), ("fp16", "hier")):
+    for way, algo in (("out of place", "doubling"), ("fp16", "hier")):
         done = run(hosts, [0, 1, 2], key_file, RUEDA_LOG_LEVEL="trace", SIZES="5000", WAYS=way)
         assert all(said[2] for said in reports(done))
         assert [algos(one) for one in done] == [{20000: algo}] * 3
