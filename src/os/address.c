@@ -36,6 +36,16 @@ static struct number number_of(const struct rueda_address *address)
     return number;
 }
 
+bool rueda_address_is_same_host(const struct rueda_address *a,
+                                const struct rueda_address *b)
+{
+    struct number one = number_of(a);
+    struct number other = number_of(b);
+
+    return one.count > 0 && one.count == other.count &&
+           memcmp(one.bytes, other.bytes, (size_t)one.count) == 0;
+}
+
 /* ---- Networks ----------------------------------------------------------- */
 
 /* The addresses whose first bits are these. */

@@ -15,6 +15,10 @@ struct rueda_address {
  * here and below. */
 bool rueda_address_is_loopback(const struct rueda_address *address);
 
+/* Is it the same host's address, whatever the port? */
+bool rueda_address_is_same_host(const struct rueda_address *a,
+                                const struct rueda_address *b);
+
 /*
  * Does the way there stay within what one site administers? So it is for
  * loopback, for private (10/8, 172.16/12, 192.168/16, fc00::/7) and for

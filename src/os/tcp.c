@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <ifaddrs.h>
+#include <linux/tcp.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,9 @@
 
 #include "base/number.h"
 #include "os/close.h"
+
+/* The system refuses to ask more often. */
+#define MOST_QUESTIONS 127
 
 _Static_assert(sizeof(struct sockaddr_in6) <=
                    sizeof(((struct rueda_address *)0)->bytes),
@@ -201,6 +204,58 @@ void rueda_tcp_hurry(int fd)
     int on = 1;
 
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+void rueda_tcp_keep_alive(int fd, int questions)
+{
+    int one = 1;
+
+    if (questions > MOST_QUESTIONS)
+        questions = MOST_QUESTIONS;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &one, sizeof(one));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &one, sizeof(one));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &questions, sizeof(questions));
+}
+
+void rueda_tcp_limit_silence(int fd, int limit_ms)
+{
+    unsigned limit = (unsigned)limit_ms;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof(limit));
+}
+
+static bool look_into(int fd, struct tcp_info *out)
+{
+    socklen_t len = sizeof(*out);
+
+    memset(out, 0, sizeof(*out));
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, out, &len) == 0;
+}
+
+int64_t rueda_tcp_heard_ms(int fd)
+{
+    struct tcp_info info;
+
+    if (!look_into(fd, &info))
+        return -1;
+    return info.tcpi_last_ack_recv < info.tcpi_last_data_recv
+               ? info.tcpi_last_ack_recv
+               : info.tcpi_last_data_recv;
+}
+
+bool rueda_tcp_flow(int fd, uint64_t *out_taken, bool *out_is_waiting)
+{
+    struct tcp_info info;
+
+    if (!look_into(fd, &info))
+        return false;
+    *out_taken = info.tcpi_bytes_acked;
+    /* On its way, or held back although the peer has room. */
+    *out_is_waiting =
+        info.tcpi_unacked > 0 || (info.tcpi_notsent_bytes > 0 &&
+                                  info.tcpi_snd_wnd > 2 * info.tcpi_snd_mss);
+    return true;
 }
 
 rueda_status rueda_tcp_listen(const struct rueda_address *at, int *out_fd,

@@ -55,4 +55,25 @@ rueda_status rueda_tcp_peer(int fd, struct rueda_address *out);
 /* Small messages leave at once. For accepted sockets; others are so. */
 void rueda_tcp_hurry(int fd);
 
+/*
+ * Ask the peer's system each second, while nothing passes, whether it is there;
+ * after so many questions without an answer, the first a second after the last
+ * sign of life, fd fails a second later with ETIMEDOUT or why there is no way.
+ * A stopped process is no silence: its system answers.
+ */
+void rueda_tcp_keep_alive(int fd, int questions);
+
+/* The same limit for bytes that the peer's system does not take. Only where
+ * a peer that does not read cannot be what holds them up. */
+void rueda_tcp_limit_silence(int fd, int limit_ms);
+
+/* How long ago the peer's system was last heard, in milliseconds; -1: not
+ * known. */
+int64_t rueda_tcp_heard_ms(int fd);
+
+/* How far the peer's system has taken what was sent: a count that grows, and
+ * whether anything is on its way that it has not confirmed. What waits because
+ * the peer does not read is not on its way. False: not known. */
+bool rueda_tcp_flow(int fd, uint64_t *out_taken, bool *out_is_waiting);
+
 #endif /* RUEDA_OS_TCP_H */
