@@ -298,6 +298,36 @@ static void a_lost_store_is_an_error_that_says_where_it_was(void **state)
     rueda_client_close(client);
 }
 
+/* Who left in good order is not mourned. */
+static void a_store_that_closes_says_so(void **state)
+{
+    struct place *place = *state;
+    struct rueda_client *client = client_for(place, 1);
+
+    assert_int_equal(rueda_client_look(client), RUEDA_OK);
+    rueda_keeper_close(place->keeper);
+    place->keeper = NULL;
+    assert_int_equal(rueda_client_look(client), RUEDA_ERR_CLOSED);
+    assert_int_equal(rueda_client_look(client), RUEDA_ERR_CLOSED);
+    rueda_client_close(client);
+}
+
+static void a_client_that_looks_comes_back(void **state)
+{
+    struct place *place = *state;
+    struct rueda_client *client = client_for(place, 1);
+    struct rueda_store_reply reply;
+
+    assert_int_equal(ask(client, RUEDA_STORE_WATCH, "way/", "", &reply),
+                     RUEDA_OK);
+    shutdown(rueda_client_fd(client), SHUT_RDWR);
+    assert_int_equal(rueda_client_look(client), RUEDA_OK);
+    assert_int_equal(ask(client, RUEDA_STORE_SET, "way/1", "", &reply),
+                     RUEDA_OK);
+    assert_int_equal(place->events, 1);
+    rueda_client_close(client);
+}
+
 static void a_store_that_was_started_anew_is_noticed(void **state)
 {
     struct place *place = *state;
@@ -562,6 +592,8 @@ int main(void)
         PLACE(a_client_comes_back_and_nothing_is_done_twice),
         PLACE(a_watch_outlives_its_connection),
         PLACE(a_lost_store_is_an_error_that_says_where_it_was),
+        PLACE(a_store_that_closes_says_so),
+        PLACE(a_client_that_looks_comes_back),
         PLACE(a_store_that_was_started_anew_is_noticed),
         PLACE(a_request_that_is_half_sent_ends_the_connection),
         PLACE(who_comes_before_the_store_waits_for_it),

@@ -39,6 +39,7 @@ static const struct rueda_store_request requests[] = {
     {.kind = RUEDA_STORE_LEASE_OPEN, .number = 12, .time_ms = 1000},
     {.kind = RUEDA_STORE_LEASE_RENEW, .number = 13, .id = UINT64_MAX},
     {.kind = RUEDA_STORE_LEASE_CLOSE, .number = 14, .id = 1},
+    {.kind = RUEDA_STORE_WILL, .number = 15, NAME, VALUE, .time_ms = 100},
 };
 
 static const struct rueda_store_reply replies[] = {
@@ -328,7 +329,7 @@ static void what_is_no_request_or_reply_is_refused(void **state)
     size_t bytes;
 
     (void)state;
-    for (int kind = 14; kind < 256; kind++) {
+    for (int kind = 15; kind < 256; kind++) {
         check_refused(get, 4, (unsigned char)kind, false);
         check_refused(got, 4, (unsigned char)kind, true);
     }

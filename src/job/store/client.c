@@ -26,6 +26,11 @@
 /* For a store that was there. */
 #define LOST_NS ((int64_t)3000000000)
 
+/* For a store whose connection has ended and who may be there, in look(). */
+#define BACK_NS ((int64_t)150000000)
+
+#define QUESTIONS 4
+
 /* A store that closes just now, because the job before this one has started,
  * looks like one that refuses us: it is asked again for so long. */
 #define DOUBT_NS ((int64_t)1000000000)
@@ -44,6 +49,8 @@ struct rueda_client {
     unsigned char session[RUEDA_STORE_SESSION_BYTES];
     bool is_attached;  /* the store knows the session */
     bool is_forgotten; /* it did, and does not any more */
+    bool is_over;      /* it has said that it closes */
+    bool is_lost;      /* look() has not found it again */
     int fd;
     struct rueda_fork_hook fork_hook;
     uint64_t number; /* of the last request */
@@ -86,8 +93,12 @@ static rueda_status call_up(const struct rueda_client *client, int way,
         return RUEDA_IN_PROGRESS;
     rueda_fd_wait(*out_fd, true,
                   sooner(deadline_ns - rueda_clock_ns(), WAY_NS));
-    if (rueda_tcp_connected(*out_fd) == RUEDA_OK)
+    if (rueda_tcp_connected(*out_fd) == RUEDA_OK) {
+        rueda_tcp_keep_alive(*out_fd, client->args.questions > 0
+                                          ? client->args.questions
+                                          : QUESTIONS);
         return RUEDA_OK;
+    }
     rueda_fd_close(*out_fd);
     return RUEDA_IN_PROGRESS;
 }
@@ -172,6 +183,10 @@ static bool take_event(struct rueda_client *client,
 {
     struct watch *watch;
 
+    if (reply->kind == RUEDA_STORE_BYE && reply->number == 0) {
+        client->is_over = reply->status == RUEDA_OK;
+        return true;
+    }
     if (reply->kind != RUEDA_STORE_EVENT_SET &&
         reply->kind != RUEDA_STORE_EVENT_DELETE)
         return false;
@@ -226,6 +241,8 @@ static rueda_status attach(struct rueda_client *client, int64_t deadline_ns,
     if (status == RUEDA_OK) {
         client->is_forgotten = client->is_attached && reply.count == 0;
         client->is_attached = true;
+        client->is_over = false;
+        client->is_lost = false;
     }
     for (size_t i = 0; i < RUEDA_STORE_MOST_WATCHES && status == RUEDA_OK;
          i++) {
@@ -460,12 +477,27 @@ rueda_status rueda_client_ask(struct rueda_client *client,
     }
 }
 
-void rueda_client_look(struct rueda_client *client)
+rueda_status rueda_client_look(struct rueda_client *client)
 {
+    rueda_status status = client->fd >= 0 ? RUEDA_OK : RUEDA_ERR_PEER_LOST;
+    struct rueda_text ignored = {{0}};
     struct rueda_store_reply reply;
 
-    while (client->fd >= 0 && next_reply(client, &reply) == RUEDA_OK)
-        take_event(client, &reply);
+    while (status == RUEDA_OK) {
+        status = next_reply(client, &reply);
+        if (status == RUEDA_OK)
+            take_event(client, &reply);
+    }
+    if (status == RUEDA_IN_PROGRESS)
+        return RUEDA_OK;
+    hang_up(client);
+    if (client->is_over)
+        return RUEDA_ERR_CLOSED;
+    if (client->is_lost ||
+        connect_by(client, rueda_clock_ns() + BACK_NS, &ignored) != RUEDA_OK ||
+        client->is_forgotten)
+        client->is_lost = true;
+    return client->is_lost ? RUEDA_ERR_PEER_LOST : RUEDA_OK;
 }
 
 rueda_status rueda_client_poll(struct rueda_client *client,

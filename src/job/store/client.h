@@ -27,6 +27,10 @@ struct rueda_client_args {
 
     const struct rueda_key *key; /* present or not; copied */
 
+    /* Over TCP: questions without an answer, one a second, until the store is
+     * gone. 0: 4. */
+    int questions;
+
     /* Called for every event of a WATCH, inside another call; may be NULL. */
     void (*on_event)(void *arg, const struct rueda_store_reply *event);
     void *arg;
@@ -58,8 +62,15 @@ rueda_status rueda_client_ask(struct rueda_client *client,
                               struct rueda_store_reply *out_reply,
                               struct rueda_text *error);
 
-/* Take the events that have come, and nothing else. */
-void rueda_client_look(struct rueda_client *client);
+/*
+ * Take the events that have come. If the connection is broken, try to make it
+ * again, for a moment only.
+ *
+ *      RUEDA_OK              we are connected
+ *      RUEDA_ERR_CLOSED      the store was closed in good order
+ *      RUEDA_ERR_PEER_LOST   it is gone; asked again, the answer stays
+ */
+rueda_status rueda_client_look(struct rueda_client *client);
 
 /* Take the events that have come; waits only where the connection is broken
  * and has to be made again. As rueda_client_ask(). */

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "auth/refusals.h"
 #include "auth/shake.h"
 #include "base/log.h"
 #include "job/store/inbox.h"
@@ -36,6 +37,11 @@
  * proven themselves yet. Who comes then takes the place of the oldest. */
 #define STRANGERS 64
 
+/* How many are let in in one turn. */
+#define MOST_ANSWERS 64
+
+#define QUESTIONS 4
+
 /* A rank that is away for longer has ended. */
 #define GRACE_MS 2000
 
@@ -53,6 +59,7 @@ struct guest {
     bool is_lost; /* to be closed at the end of the turn */
     bool wants_write;
     int64_t deadline_ns; /* of the handshake */
+    struct rueda_address from;
     struct rueda_handshake shake;
     struct rueda_inbox inbox;
     size_t wanted; /* bytes of the frame that is coming */
@@ -69,6 +76,8 @@ struct rueda_keeper {
     int listeners[RUEDA_KEEPER_MOST_ADDRESSES + 1]; /* the last: Unix */
     struct rueda_address addresses[RUEDA_KEEPER_MOST_ADDRESSES];
     int address_count;
+    int questions;
+    struct rueda_refusals refusals;
     int64_t rest_ns;      /* until then nobody is let in; 0: they are */
     struct guest *guests; /* [guest_count] */
     size_t guest_count;
@@ -77,6 +86,7 @@ struct rueda_keeper {
     struct rueda_fork_hook fork_hook;
 };
 
+#define WHO           "the store"
 #define UNIX_LISTENER RUEDA_KEEPER_MOST_ADDRESSES
 
 static uint32_t place_of(const struct rueda_keeper *keeper,
@@ -131,6 +141,13 @@ static void dismiss(struct rueda_keeper *keeper, struct guest *guest)
     guest->fd = -1;
 }
 
+static void turn_away(struct rueda_keeper *keeper, const struct guest *guest,
+                      rueda_refusal kind, const char *why)
+{
+    rueda_refuse(&keeper->refusals, kind, WHO, &guest->from, why,
+                 rueda_clock_ns());
+}
+
 /* May it speak with us without a key? */
 static bool is_welcome(const struct rueda_keeper *keeper, int fd, bool is_local)
 {
@@ -161,8 +178,11 @@ static struct guest *make_room(struct rueda_keeper *keeper)
     }
     if (strangers < STRANGERS && vacant != NULL)
         return vacant;
-    if (oldest != NULL)
+    if (oldest != NULL) {
+        turn_away(keeper, oldest, RUEDA_REFUSED_CROWD,
+                  "it had not said who it is, and many others call");
         dismiss(keeper, oldest);
+    }
     return oldest;
 }
 
@@ -173,13 +193,16 @@ static void admit(struct rueda_keeper *keeper, int fd, bool is_local)
     if (guest == NULL || !is_welcome(keeper, fd, is_local) ||
         rueda_poller_add(keeper->poller, fd, place_of(keeper, guest)) !=
             RUEDA_OK) {
-        log_warn("the store turned somebody away: %s",
-                 guest == NULL ? "too many connections" : "not our user");
+        rueda_refuse(&keeper->refusals, RUEDA_REFUSED_UNPROVEN, WHO, NULL,
+                     guest == NULL ? "too many connections" : "not our user",
+                     rueda_clock_ns());
         rueda_fd_close(fd);
         return;
     }
-    if (!is_local)
+    if (!is_local) {
         rueda_tcp_hurry(fd);
+        rueda_tcp_keep_alive(fd, keeper->questions);
+    }
     *guest = (struct guest){
         .fd = fd,
         .connection = keeper->connections++ * keeper->guest_count +
@@ -187,6 +210,8 @@ static void admit(struct rueda_keeper *keeper, int fd, bool is_local)
         .deadline_ns = rueda_clock_ns() + HANDSHAKE_NS,
         .wanted = RUEDA_STORE_HEAD_BYTES,
     };
+    if (!is_local)
+        rueda_tcp_peer(fd, &guest->from);
     /* A failure shows at the first step. */
     rueda_handshake_init(&guest->shake, RUEDA_ACCEPTOR, &keeper->key, NULL, 0);
 }
@@ -225,7 +250,7 @@ static bool fits(struct rueda_keeper *keeper, struct guest *guest)
                        rank, size, keeper->size);
     if (rueda_text_is_empty(&why))
         return true;
-    log_warn("%s", why.chars);
+    turn_away(keeper, guest, RUEDA_REFUSED_MISFIT, why.chars);
     refuse(guest, &why);
     return false;
 }
@@ -237,8 +262,10 @@ static void shake_hands(struct rueda_keeper *keeper, struct guest *guest)
     if (status == RUEDA_IN_PROGRESS)
         return;
     if (status != RUEDA_OK) {
-        log_warn("the store refused somebody: %s",
-                 rueda_handshake_error(&guest->shake));
+        const char *why = rueda_handshake_error(&guest->shake);
+
+        turn_away(keeper, guest, rueda_refusal_of(status),
+                  why[0] != '\0' ? why : strerror(errno));
         guest->is_lost = true;
         return;
     }
@@ -267,7 +294,8 @@ static void hear(struct rueda_keeper *keeper, struct guest *guest)
             return;
         }
         if (status != RUEDA_OK) {
-            log_warn("the store hung up on somebody who sent no request");
+            turn_away(keeper, guest, RUEDA_REFUSED_MISFIT,
+                      "what it sent is no request");
             guest->is_lost = true;
             return;
         }
@@ -296,12 +324,14 @@ static void watch_door(struct rueda_keeper *keeper, bool is_open)
 
 static void answer_door(struct rueda_keeper *keeper, int which)
 {
-    rueda_status status;
+    rueda_status status = RUEDA_OK;
     int fd;
 
-    while ((status = rueda_stream_accept(keeper->listeners[which], &fd)) ==
-           RUEDA_OK)
-        admit(keeper, fd, which == UNIX_LISTENER);
+    for (int i = 0; i < MOST_ANSWERS && status == RUEDA_OK; i++) {
+        status = rueda_stream_accept(keeper->listeners[which], &fd);
+        if (status == RUEDA_OK)
+            admit(keeper, fd, which == UNIX_LISTENER);
+    }
     if (status < 0 && keeper->rest_ns == 0) {
         log_warn("the store cannot take another connection: %s",
                  strerror(errno));
@@ -335,6 +365,7 @@ static int64_t tidy(struct rueda_keeper *keeper)
     int64_t now = rueda_clock_ns();
     int64_t next = INT64_MAX;
 
+    rueda_refusals_sum(&keeper->refusals, WHO, now);
     if (keeper->rest_ns != 0 && now >= keeper->rest_ns)
         watch_door(keeper, true);
     if (keeper->rest_ns != 0)
@@ -345,6 +376,9 @@ static int64_t tidy(struct rueda_keeper *keeper)
         if (guest->fd < 0)
             continue;
         send_replies(keeper, guest);
+        if (!guest->is_lost && !guest->is_proven && guest->deadline_ns <= now)
+            turn_away(keeper, guest, RUEDA_REFUSED_SLOW,
+                      "it did not say in time who it is");
         if (guest->is_lost || (!guest->is_proven && guest->deadline_ns <= now))
             dismiss(keeper, guest);
         else if (!guest->is_proven && guest->deadline_ns < next)
@@ -450,11 +484,26 @@ static void close_in_child(struct rueda_fork_hook *hook)
         rueda_fd_close(keeper->guests[i].fd);
 }
 
+/* The store ends in good order, so nobody is to believe that it is lost. Best
+ * effort: who has not read what was sent before gets half a word. */
+static void say_goodbye(const struct guest *guest)
+{
+    const struct rueda_store_reply bye = {.kind = RUEDA_STORE_BYE};
+    unsigned char start[RUEDA_STORE_START_BYTES];
+    size_t bytes = rueda_store_reply_encode(&bye, start);
+
+    if (guest->is_proven && rueda_outbox_is_empty(&guest->outbox))
+        rueda_stream_send(guest->fd, start, bytes, &bytes);
+}
+
 static void keeper_free(struct rueda_keeper *keeper)
 {
+    rueda_refusals_sum(&keeper->refusals, WHO, INT64_MAX);
     for (size_t i = 0; i < keeper->guest_count; i++)
-        if (keeper->guests[i].fd >= 0)
+        if (keeper->guests[i].fd >= 0) {
+            say_goodbye(&keeper->guests[i]);
             dismiss(keeper, &keeper->guests[i]);
+        }
     for (int i = 0; i <= UNIX_LISTENER; i++)
         rueda_fd_close(keeper->listeners[i]);
     rueda_fd_close(keeper->poller);
@@ -474,6 +523,7 @@ static struct rueda_keeper *keeper_new(const struct rueda_keeper_args *args)
     if (keeper == NULL)
         return NULL;
     keeper->size = args->size;
+    keeper->questions = args->questions > 0 ? args->questions : QUESTIONS;
     keeper->key = *args->key;
     keeper->poller = -1;
     keeper->stop = -1;

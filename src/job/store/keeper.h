@@ -27,6 +27,10 @@ struct rueda_keeper_args {
     /* Where to listen for TCP, which takes a key; port 0: any that is free. */
     const struct rueda_address *addresses;
     int address_count;
+
+    /* Over TCP: questions without an answer, one a second, until a guest is
+     * gone. 0: 4. */
+    int questions;
 };
 
 struct rueda_keeper;
@@ -41,7 +45,7 @@ rueda_status rueda_keeper_open(const struct rueda_keeper_args *args,
 const struct rueda_address *
 rueda_keeper_addresses(const struct rueda_keeper *keeper, int *out_count);
 
-/* Drop all connections, stop the thread, free. NULL is allowed. */
+/* Take leave of all guests, stop the thread, free. NULL is allowed. */
 void rueda_keeper_close(struct rueda_keeper *keeper);
 
 #endif /* RUEDA_JOB_STORE_KEEPER_H */

@@ -307,6 +307,39 @@ static rueda_status run_lease_close(const struct rueda_store_call *call,
     return RUEDA_OK;
 }
 
+/* ---- Wills -------------------------------------------------------------- */
+
+static rueda_status run_will(const struct rueda_store_call *call,
+                             struct rueda_store_reply *reply)
+{
+    const struct rueda_store_request *request = call->request;
+    struct rueda_store *store = call->store;
+    struct rueda_store_will *will = malloc(sizeof(*will) + request->key_bytes);
+
+    (void)reply;
+    if (will == NULL)
+        return RUEDA_ERR_NOMEM;
+    will->value = rueda_store_value_new(request->value, request->value_bytes);
+    if (will->value == NULL)
+        goto err_free_will;
+    if (rueda_store_timers_add(&store->timers, &will->timer,
+                               RUEDA_STORE_TIMER_WILL) != RUEDA_OK)
+        goto err_drop_value;
+    will->session = call->session;
+    will->time_ms = request->time_ms;
+    will->key_bytes = request->key_bytes;
+    memcpy(will->key, request->key, request->key_bytes);
+    rueda_store_will_revoke(store, call->session);
+    call->session->will = will;
+    return RUEDA_OK;
+
+err_drop_value:
+    rueda_store_value_drop(will->value);
+err_free_will:
+    free(will);
+    return RUEDA_ERR_NOMEM;
+}
+
 /* ---- All of them -------------------------------------------------------- */
 
 struct op {
@@ -328,6 +361,7 @@ static const struct op ops[] = {
     [RUEDA_STORE_LEASE_OPEN] = {run_lease_open, true},
     [RUEDA_STORE_LEASE_RENEW] = {run_lease_renew, false},
     [RUEDA_STORE_LEASE_CLOSE] = {run_lease_close, true},
+    [RUEDA_STORE_WILL] = {run_will, false},
 };
 
 rueda_status rueda_store_run(const struct rueda_store_call *call,

@@ -155,8 +155,47 @@ rueda_store_session_attach(struct rueda_store *store, uint64_t connection,
     rueda_store_table_add(&store->by_connection, &session->by_connection,
                           hash_of_connection(connection));
     rueda_store_timers_unset(&store->timers, &session->timer);
+    if (session->will != NULL)
+        rueda_store_timers_unset(&store->timers, &session->will->timer);
     reply->revision = store->stats.revision;
     return RUEDA_OK;
+}
+
+/* ---- Wills and ends ----------------------------------------------------- */
+
+void rueda_store_will_revoke(struct rueda_store *store,
+                             struct rueda_store_session *session)
+{
+    struct rueda_store_will *will = session->will;
+
+    if (will == NULL)
+        return;
+    session->will = NULL;
+    rueda_store_timers_remove(&store->timers, &will->timer);
+    rueda_store_value_drop(will->value);
+    free(will);
+}
+
+void rueda_store_will_execute(struct rueda_store *store,
+                              struct rueda_store_session *session)
+{
+    struct rueda_store_will *will = session->will;
+    struct rueda_store_request request = {.kind = RUEDA_STORE_CAS};
+    struct rueda_store_node *node;
+
+    if (will == NULL)
+        return;
+    request.key = will->key;
+    request.key_bytes = will->key_bytes;
+    node = rueda_store_node_find(store, will->key, will->key_bytes);
+    if ((node == NULL || node->revision == 0) &&
+        rueda_store_has_room(store, &request, will->value->bytes))
+        node = rueda_store_node_make(store, will->key, will->key_bytes);
+    if (node != NULL && node->revision == 0) {
+        rueda_store_value_keep(will->value);
+        rueda_store_node_set(store, node, will->value, NULL);
+    }
+    rueda_store_will_revoke(store, session);
 }
 
 void rueda_store_lease_end(struct rueda_store *store,
@@ -179,6 +218,7 @@ void rueda_store_session_end(struct rueda_store *store,
     struct rueda_store_list *at = session->leases.next;
 
     rueda_store_session_part(store, session);
+    rueda_store_will_revoke(store, session);
     while (at != &session->leases) {
         struct rueda_store_lease *lease =
             RUEDA_STORE_OF(at, struct rueda_store_lease, in_session);

@@ -68,6 +68,15 @@ struct rueda_store_lease {
     uint32_t time_ms;
 };
 
+struct rueda_store_will {
+    struct rueda_store_timer timer; /* set while there is no connection */
+    struct rueda_store_session *session;
+    struct rueda_store_value *value;
+    uint32_t time_ms;
+    size_t key_bytes;
+    unsigned char key[];
+};
+
 /* What was answered to a change. */
 struct rueda_store_record {
     uint64_t number;
@@ -89,6 +98,7 @@ struct rueda_store_session {
     struct rueda_store_list waits;
     struct rueda_store_list watches;
     struct rueda_store_list leases;
+    struct rueda_store_will *will; /* or NULL */
     int wait_count;
     int watch_count;
     int lease_count;
@@ -173,6 +183,12 @@ rueda_store_session_attach(struct rueda_store *store, uint64_t connection,
 /* Part a session from its connection, with all that does not outlive it. */
 void rueda_store_session_part(struct rueda_store *store,
                               struct rueda_store_session *session);
+
+/* Carry the session's will out, if it has one, or revoke it. */
+void rueda_store_will_execute(struct rueda_store *store,
+                              struct rueda_store_session *session);
+void rueda_store_will_revoke(struct rueda_store *store,
+                             struct rueda_store_session *session);
 
 /* Free it, with all that it has. */
 void rueda_store_session_end(struct rueda_store *store,

@@ -185,6 +185,9 @@ void rueda_store_detach(struct rueda_store *store, uint64_t connection,
     if (session == NULL)
         return;
     rueda_store_session_part(store, session);
+    if (session->will != NULL)
+        rueda_store_timers_set(&store->timers, &session->will->timer, now_ns,
+                               session->will->time_ms);
     rueda_store_timers_set(&store->timers, &session->timer, now_ns,
                            store->options.grace_ms);
 }
@@ -205,6 +208,14 @@ static void wait_timed_out(struct rueda_store *store,
     rueda_store_send(store, connection, &reply);
 }
 
+/* A session that is over has not come back for its will either. */
+static void session_timed_out(struct rueda_store *store,
+                              struct rueda_store_session *session)
+{
+    rueda_store_will_execute(store, session);
+    rueda_store_session_end(store, session);
+}
+
 static void expire(struct rueda_store *store, struct rueda_store_timer *timer)
 {
     switch (timer->kind) {
@@ -217,8 +228,13 @@ static void expire(struct rueda_store *store, struct rueda_store_timer *timer)
             store, RUEDA_STORE_OF(timer, struct rueda_store_lease, timer));
         break;
     case RUEDA_STORE_TIMER_SESSION:
-        rueda_store_session_end(
+        session_timed_out(
             store, RUEDA_STORE_OF(timer, struct rueda_store_session, timer));
+        break;
+    case RUEDA_STORE_TIMER_WILL:
+        rueda_store_will_execute(
+            store,
+            RUEDA_STORE_OF(timer, struct rueda_store_will, timer)->session);
         break;
     }
 }

@@ -28,6 +28,7 @@
  *      LEASE_OPEN    time_ms                        id
  *      LEASE_RENEW   id
  *      LEASE_CLOSE   id
+ *      WILL          key, value, time_ms
  *
  * Revisions. Every change of a key, a deletion too, takes the next number of
  * one counter, from 1. Revision 0 stands for a key that is not there: GET and
@@ -50,6 +51,11 @@
  * or the session ends, the keys under the lease are deleted. SET and CAS put a
  * key under a lease of their session, or under none; RUEDA_ERR_CLOSED if the
  * session has no such lease, or no longer.
+ *
+ * WILL is what a session leaves when it is lost: if its connection is, and it
+ * is not attached again within time_ms, the key is made with the value, unless
+ * it is there, or there is no room. A later WILL takes the place of the one
+ * before; BYE revokes it.
  *
  * Order. All that a request brings about is sent before its own reply: first
  * to those who WAIT, in the order of their coming, then to those who WATCH.
@@ -74,6 +80,7 @@
 #define RUEDA_STORE_SESSION_BYTES 16
 #define RUEDA_STORE_KEY_BYTES     255
 #define RUEDA_STORE_VALUE_BYTES   (16u << 20)
+#define RUEDA_STORE_WILL_BYTES    4096
 
 /* What goes beyond these is refused with RUEDA_ERR_LIMIT; the last four are
  * for each session. */
@@ -101,7 +108,8 @@
     X(UNWATCH, 10, 0, 0, 0)                                                    \
     X(LEASE_OPEN, 11, 0, 0, 0)                                                 \
     X(LEASE_RENEW, 12, 0, 0, 0)                                                \
-    X(LEASE_CLOSE, 13, 0, 0, 0)
+    X(LEASE_CLOSE, 13, 0, 0, 0)                                                \
+    X(WILL, 14, 1, RUEDA_STORE_KEY_BYTES, RUEDA_STORE_WILL_BYTES)
 
 typedef enum rueda_store_kind {
 #define X(name, number, key_least, key_most, value_most)                       \
@@ -153,7 +161,8 @@ struct rueda_store_reply {
  * does not read, whose client then comes back and asks again.
  *
  * A BYE with number 0 and RUEDA_ERR_CLOSED says that the session has been taken
- * over by another connection; the driver closes this one.
+ * over by another connection; the driver closes this one. With RUEDA_OK it is a
+ * driver's own, which so tells clients that the store is closed in good order.
  */
 typedef void (*rueda_store_emit)(void *arg, uint64_t connection,
                                  const struct rueda_store_reply *reply);

@@ -18,6 +18,7 @@ typedef enum rueda_store_timer_kind {
     RUEDA_STORE_TIMER_WAIT,
     RUEDA_STORE_TIMER_LEASE,
     RUEDA_STORE_TIMER_SESSION,
+    RUEDA_STORE_TIMER_WILL,
 } rueda_store_timer_kind;
 
 struct rueda_store_timer {
