@@ -10,6 +10,8 @@
 /* About thirty years: no time that is made of a setting, in nanoseconds, gets
  * out of 64 bits. */
 #define MOST_MS ((int64_t)1000000000000)
+/* A day. */
+#define MOST_SILENCE_MS ((int64_t)86400000)
 /* Deaths are seen by who sleeps, so nobody may wait awake for long. */
 #define MOST_MICROS 250000
 
@@ -58,6 +60,13 @@ static bool parse_duration(const char *value, void *out)
         }
     }
     return false;
+}
+
+/* The system needs two seconds to doubt, then the host is called. */
+static bool parse_host_timeout(const char *value, void *out)
+{
+    return parse_duration(value, out) && *(int64_t *)out >= 2300 &&
+           *(int64_t *)out <= MOST_SILENCE_MS;
 }
 
 bool rueda_parse_size(const char *value, void *out_size)
@@ -230,6 +239,10 @@ static const struct rueda_setting settings[] = {
      "encrypt between hosts: always, never, or auto: where the peer's address "
      "is not loopback, private or link-local",
      AT(encrypt), parse_encrypt},
+    {"RUEDA_HOST_TIMEOUT", "2.5s",
+     "how long a host may be silent until its ranks count as lost; 2.3s at "
+     "least",
+     AT(host_timeout_ms), parse_host_timeout},
     {"RUEDA_ALGO", "",
      "algorithms by size, e.g. allreduce:0-4k:tree;allreduce:4k-inf:ring",
      AT(algo), parse_path},

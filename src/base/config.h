@@ -49,6 +49,7 @@ struct rueda_config {
     char key_file[RUEDA_PATH_BYTES];
     int key_fd; /* -1: not set */
     int64_t start_timeout_ms;
+    int64_t host_timeout_ms;
     int segment_fd; /* -1: not set */
     rueda_log_level log_level;
     rueda_transport_choice transport;

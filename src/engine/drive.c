@@ -121,8 +121,10 @@ static void sleep_for_news(struct rueda_engine *engine, struct rueda_op *op,
     bool has_lost;
 
     rueda_segment_arm(segment);
-    if (engine->job->tcp != NULL)
+    if (engine->job->tcp != NULL) {
+        rueda_tcp_hub_tend(engine->job->tcp);
         rueda_tcp_hub_look_at_all(engine->job->tcp);
+    }
     has_lost = is_spoilt(engine);
     if (engine_turn(engine) || is_enough(engine, op) ||
         rueda_op_queue_has_news(&engine->queue)) {

@@ -65,6 +65,8 @@ static rueda_status start(struct rueda_engine *engine, struct rueda_op *op)
 {
     struct rueda_task *task = &engine->task;
 
+    if (engine->job->tcp != NULL)
+        rueda_tcp_hub_glance(engine->job->tcp);
     task->place = &engine->place;
     task->moves = 0;
     task->tag.sequence = engine->sequence++;
@@ -158,7 +160,7 @@ static void fail(struct rueda_engine *engine, rueda_status status,
 {
     rueda_engine_blame(engine, status, why);
     rueda_engine_end(engine, status, why);
-    rueda_job_hang_up(engine->job);
+    rueda_job_hang_up(engine->job, engine->cause.chars);
 }
 
 void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer)
@@ -168,13 +170,20 @@ void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer)
     int first = -1;
 
     rueda_segment_watch(segment);
+    if (peer < 0)
+        rueda_mesh_progress(&engine->job->mesh, &peer);
     /* What a failing rank tells itself says more than who went because of it.
-     */
-    if (!rueda_news_hear(engine->job, &why))
-        first = rueda_segment_first_gone(segment, &why);
+     * Of a host that is silent nobody knows more than we do. */
+    if (!rueda_job_is_certain(engine->job, peer) ||
+        rueda_news_has_come(engine->job))
+        rueda_news_hear(engine->job, &peer, &why);
     if (rueda_text_is_empty(&why))
-        rueda_text_set(&why, "the connection with rank %d (on host %s) is lost",
-                       peer, rueda_job_host(engine->job, peer));
+        first = rueda_segment_first_gone(segment, &why);
+    if (rueda_text_is_empty(&why)) {
+        rueda_job_why_lost(engine->job, peer, &why);
+        rueda_news_spread(engine->job, peer, why.chars);
+    }
+    engine->cause = why;
     rueda_text_add(&why, " while rank %d was in %s number %llu",
                    engine->job->rank, rueda_kind_str(engine->task.coll.kind),
                    (unsigned long long)engine->task.tag.sequence);
@@ -203,7 +212,7 @@ bool engine_turn(struct rueda_engine *engine)
         return false;
     if (atomic_load_explicit(&engine->failed, memory_order_relaxed) < 0) {
         rueda_engine_end(engine, RUEDA_ERR_CLOSED, "");
-        rueda_job_hang_up(engine->job);
+        rueda_job_hang_up(engine->job, engine->cause.chars);
         return true;
     }
     moves = task->moves;

@@ -42,6 +42,8 @@ struct rueda_engine {
 
     atomic_bool is_failing; /* somebody is writing: */
     struct rueda_text error;
+    struct rueda_text
+        cause;         /* of a lost peer, for those who lose us; holder's */
     atomic_int failed; /* rueda_status, once error is written */
 
     /* The token, and those who wait for it or for the holder's deliveries. */

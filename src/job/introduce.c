@@ -127,6 +127,7 @@ static rueda_status open_store(const struct rueda_introduce_args *args,
         .key = &contact->key,
         .addresses = contact->addresses,
         .address_count = contact->address_count,
+        .questions = args->questions,
     };
     rueda_status status = rueda_keeper_open(&keeper, &contact->keeper, error);
     const struct rueda_address *bound;

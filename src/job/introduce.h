@@ -24,6 +24,8 @@ struct rueda_introduce_args {
     const struct rueda_key *key; /* of RUEDA_KEY_FILE; present or not */
     rueda_store_keeper keeper;   /* of the store that settings name */
 
+    int questions; /* of a store of ours (keeper.h) */
+
     /* For RUEDA_INTRODUCE_CALLER: as rueda_init_args.exchange. */
     int (*exchange)(void *arg, void *bytes, size_t len);
     void *exchange_arg;

@@ -139,6 +139,7 @@ static rueda_status open_client(struct rueda_job *job,
         .addresses = contact->addresses,
         .address_count = contact->address_count,
         .key = &contact->key,
+        .questions = rueda_network_questions(&job->config),
         .on_event = rueda_news_event,
         .arg = job,
     };
@@ -198,8 +199,8 @@ static rueda_status call_together(struct rueda_job *job,
         status = rueda_news_open(job, args->deadline_ns, error);
         if (status != RUEDA_OK)
             return status;
-        return rueda_network_locate(job->tcp, call->topology->size,
-                                    call->contacts, call->contacts_bytes);
+        return rueda_network_locate(job->tcp, call->topology, call->contacts,
+                                    call->contacts_bytes);
     }
     rueda_tcp_hub_close(job->tcp);
     job->tcp = NULL;
@@ -392,6 +393,7 @@ rueda_status rueda_job_open(const struct rueda_config *config,
         .seat = &seat,
         .key = &key,
         .keeper = config->store_keeper,
+        .questions = rueda_network_questions(config),
         .exchange = args->exchange,
         .exchange_arg = args->exchange_arg,
         .deadline_ns = rueda_clock_ns() + config->start_timeout_ms * 1000000,
@@ -416,6 +418,9 @@ rueda_status rueda_job_open(const struct rueda_config *config,
         job->rank = seat.rank;
         job->size = seat.size;
         status = assemble(job, &introduction, error);
+        /* Other hosts may have begun to count on us. */
+        if (status != RUEDA_OK && job->tcp != NULL)
+            rueda_news_tell(job, error->chars);
     }
     rueda_key_wipe(&key);
     if (status != RUEDA_OK) {
@@ -501,10 +506,38 @@ const char *rueda_job_host(const struct rueda_job *job, int rank)
     return job->topology->hosts[job->topology->places[rank].host].name;
 }
 
-void rueda_job_hang_up(struct rueda_job *job)
+bool rueda_job_is_certain(const struct rueda_job *job, int rank)
+{
+    return rank >= 0 && job->tcp != NULL &&
+           rueda_tcp_hub_why(job->tcp, rank) != NULL;
+}
+
+void rueda_job_why_lost(const struct rueda_job *job, int rank,
+                        struct rueda_text *words)
+{
+    const char *host = rueda_job_host(job, rank);
+
+    if (rueda_job_is_certain(job, rank) &&
+        rueda_tcp_hub_is_silent(job->tcp, rank))
+        rueda_text_set(words,
+                       "host %s has been silent for %.1f s: rank %d (on host "
+                       "%s) is lost",
+                       host, (double)job->config.host_timeout_ms / 1e3, rank,
+                       host);
+    else if (rueda_job_is_certain(job, rank))
+        rueda_text_set(words, "rank %d cannot reach rank %d (on host %s): %s",
+                       job->rank, rank, host,
+                       rueda_tcp_hub_why(job->tcp, rank));
+    else
+        rueda_text_set(words,
+                       "the connection with rank %d (on host %s) is lost", rank,
+                       host);
+}
+
+void rueda_job_hang_up(struct rueda_job *job, const char *words)
 {
     if (job->tcp != NULL)
-        rueda_tcp_hub_hang_up(job->tcp);
+        rueda_tcp_hub_hang_up(job->tcp, words);
 }
 
 void rueda_job_close(struct rueda_job *job)

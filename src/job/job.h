@@ -78,9 +78,17 @@ void rueda_job_forked(struct rueda_job *job);
 /* Where a rank runs; "?" if it is none. Valid as long as the job. */
 const char *rueda_job_host(const struct rueda_job *job, int rank);
 
+/* Is it known here why the connection with a rank is lost, so that nobody can
+ * tell more? */
+bool rueda_job_is_certain(const struct rueda_job *job, int rank);
+
+/* Words for that: "host b has been silent for 2.5 s, and with it rank 3". */
+void rueda_job_why_lost(const struct rueda_job *job, int rank,
+                        struct rueda_text *words);
+
 /* This rank has failed: ranks of other hosts, who may wait for it, see their
- * connections end. */
-void rueda_job_hang_up(struct rueda_job *job);
+ * connections end, and hear these words, which may be empty. */
+void rueda_job_hang_up(struct rueda_job *job, const char *words);
 
 /* The name of the transport that messages take. */
 const char *rueda_job_transport(const struct rueda_job *job);

@@ -47,6 +47,11 @@ int rueda_network_read(const char *text, struct rueda_address *out, int room)
     return count;
 }
 
+int rueda_network_questions(const struct rueda_config *config)
+{
+    return (int)(config->host_timeout_ms / 1000) + 2;
+}
+
 /* ---- Other hosts -------------------------------------------------------- */
 
 rueda_status rueda_network_open(const struct rueda_config *config, int rank,
@@ -60,7 +65,9 @@ rueda_status rueda_network_open(const struct rueda_config *config, int rank,
                                   .size = size,
                                   .key = key,
                                   .addresses = addresses,
-                                  .streams = config->tcp_streams};
+                                  .streams = config->tcp_streams,
+                                  .give_up_ms = config->start_timeout_ms,
+                                  .silence_ms = config->host_timeout_ms};
     const struct rueda_address *bound;
     rueda_status status;
     int count;
@@ -82,12 +89,13 @@ rueda_status rueda_network_open(const struct rueda_config *config, int rank,
     return RUEDA_OK;
 }
 
-rueda_status rueda_network_locate(struct rueda_tcp_hub *hub, int size,
+rueda_status rueda_network_locate(struct rueda_tcp_hub *hub,
+                                  const struct rueda_topology *topology,
                                   const char *texts, size_t bytes)
 {
     const char *end = texts + bytes;
 
-    for (int rank = 0; rank < size; rank++) {
+    for (int rank = 0; rank < topology->size; rank++) {
         struct rueda_address addresses[RUEDA_TCP_MOST_ADDRESSES];
         size_t len = strnlen(texts, (size_t)(end - texts));
         rueda_status status;
@@ -95,7 +103,7 @@ rueda_status rueda_network_locate(struct rueda_tcp_hub *hub, int size,
         if (texts + len >= end || len >= RUEDA_NETWORK_TEXT)
             return RUEDA_ERR_INVALID;
         status = rueda_tcp_hub_locate(
-            hub, rank, addresses,
+            hub, rank, topology->places[rank].host, addresses,
             rueda_network_read(texts, addresses, RUEDA_TCP_MOST_ADDRESSES));
         if (status != RUEDA_OK)
             return status;
@@ -125,7 +133,9 @@ rueda_status rueda_network_open_local(const struct rueda_config *config,
                                         .key = &segment->agreement->key,
                                         .addresses = &address,
                                         .address_count = 1,
-                                        .streams = config->tcp_streams};
+                                        .streams = config->tcp_streams,
+                                        .give_up_ms = config->start_timeout_ms,
+                                        .silence_ms = config->host_timeout_ms};
     const struct rueda_address *bound;
     rueda_status status;
     int count;
@@ -148,7 +158,7 @@ rueda_status rueda_network_locate_local(struct rueda_tcp_hub *hub,
         struct rueda_address address;
 
         loopback(&address, segment->members[i].port);
-        status = rueda_tcp_hub_locate(hub, i, &address, 1);
+        status = rueda_tcp_hub_locate(hub, i, 0, &address, 1);
     }
     return status;
 }

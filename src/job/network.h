@@ -8,6 +8,7 @@
 #include "auth/key.h"
 #include "base/config.h"
 #include "base/text.h"
+#include "job/topology.h"
 #include "segment/segment.h"
 #include "transport/tcp/tcp.h"
 
@@ -21,6 +22,10 @@ void rueda_network_write(const struct rueda_address *addresses, int count,
 /* The reverse; returns how many. What is no address in numbers is left out, and
  * nobody is asked. */
 int rueda_network_read(const char *text, struct rueda_address *out, int room);
+
+/* How many seconds of silence a connection with the store bears: more than one
+ * with a host, which is judged by other means. */
+int rueda_network_questions(const struct rueda_config *config);
 
 /* Listen for other hosts, at the addresses that RUEDA_NETWORK allows. Writes
  * them to text. */
@@ -42,7 +47,8 @@ rueda_status rueda_network_locate_local(struct rueda_tcp_hub *hub,
 
 /* texts: what all ranks told, one after another, each with its end. Ranks that
  * told nothing cannot be reached. RUEDA_ERR_INVALID, RUEDA_ERR_NOMEM. */
-rueda_status rueda_network_locate(struct rueda_tcp_hub *hub, int size,
+rueda_status rueda_network_locate(struct rueda_tcp_hub *hub,
+                                  const struct rueda_topology *topology,
                                   const char *texts, size_t bytes);
 
 #endif /* RUEDA_JOB_NETWORK_H */

@@ -13,6 +13,15 @@
 #define HEAR_NS   ((int64_t)300000000)
 #define GLANCE_NS ((int64_t)2000000)
 
+/* For the store to answer; and for a verdict about its host where it does not:
+ * the hosts that ask it do so within a second of each other. */
+#define ANSWER_NS ((int64_t)100000000)
+#define DOUBT_NS  ((int64_t)1300000000)
+
+/* How long a rank may be without a connection with the store, which it makes
+ * again if it can, until its will is carried out. */
+#define ABSENT_MS 100
+
 static size_t key_of(const struct rueda_job *job, char out[32])
 {
     int len = job->contact.life > 0
@@ -22,16 +31,40 @@ static size_t key_of(const struct rueda_job *job, char out[32])
     return (size_t)len;
 }
 
+static rueda_status leave_will(struct rueda_job *job, int64_t deadline_ns,
+                               struct rueda_text *error)
+{
+    struct rueda_store_request will = {.kind = RUEDA_STORE_WILL,
+                                       .time_ms = ABSENT_MS};
+    struct rueda_text words = {{0}};
+    struct rueda_store_reply reply;
+    char key[32];
+    char host[64];
+
+    rueda_process_host(host, sizeof(host));
+    rueda_text_set(&words,
+                   "rank %d (pid %d on host %s) is gone: its connection with "
+                   "the store ended",
+                   job->rank, rueda_process_id(), host);
+    will.key_bytes = key_of(job, key);
+    will.key = key;
+    will.value = words.chars;
+    will.value_bytes = strlen(words.chars);
+    return rueda_client_ask(job->client, &will, deadline_ns, &reply, error);
+}
+
 rueda_status rueda_news_open(struct rueda_job *job, int64_t deadline_ns,
                              struct rueda_text *error)
 {
     struct rueda_store_request watch = {.kind = RUEDA_STORE_WATCH};
     struct rueda_store_reply reply;
+    rueda_status status;
     char key[32];
 
     watch.key_bytes = key_of(job, key);
     watch.key = key;
-    return rueda_client_ask(job->client, &watch, deadline_ns, &reply, error);
+    status = rueda_client_ask(job->client, &watch, deadline_ns, &reply, error);
+    return status == RUEDA_OK ? leave_will(job, deadline_ns, error) : status;
 }
 
 void rueda_news_event(void *arg, const struct rueda_store_reply *event)
@@ -46,13 +79,26 @@ void rueda_news_event(void *arg, const struct rueda_store_reply *event)
                        (const char *)event->value);
 }
 
-void rueda_news_tell(struct rueda_job *job, const char *why)
+static void say(struct rueda_job *job, const char *words)
 {
     struct rueda_store_request tell = {.kind = RUEDA_STORE_CAS};
     struct rueda_text ignored = {{0}};
-    struct rueda_text words = {{0}};
     struct rueda_store_reply reply;
     char key[32];
+
+    tell.key_bytes = key_of(job, key);
+    tell.key = key;
+    tell.value = words;
+    tell.value_bytes = strlen(words);
+    pthread_mutex_lock(&job->news_lock);
+    rueda_client_ask(job->client, &tell, rueda_clock_ns() + TELL_NS, &reply,
+                     &ignored);
+    pthread_mutex_unlock(&job->news_lock);
+}
+
+void rueda_news_tell(struct rueda_job *job, const char *why)
+{
+    struct rueda_text words = {{0}};
     char host[64];
 
     if (job->client == NULL)
@@ -60,14 +106,50 @@ void rueda_news_tell(struct rueda_job *job, const char *why)
     rueda_process_host(host, sizeof(host));
     rueda_text_set(&words, "rank %d (pid %d on host %s) failed: %s", job->rank,
                    rueda_process_id(), host, why);
-    tell.key_bytes = key_of(job, key);
-    tell.key = key;
-    tell.value = words.chars;
-    tell.value_bytes = strlen(words.chars);
-    pthread_mutex_lock(&job->news_lock);
-    rueda_client_ask(job->client, &tell, rueda_clock_ns() + TELL_NS, &reply,
-                     &ignored);
-    pthread_mutex_unlock(&job->news_lock);
+    say(job, words.chars);
+}
+
+/* Of rank 0's host, where the store is. */
+static bool has_store(const struct rueda_job *job, int rank)
+{
+    const struct rueda_topology *topology = job->topology;
+
+    return job->config.store_keeper == RUEDA_STORE_BY_RANK_0 && rank >= 0 &&
+           topology->places[rank].host == topology->places[0].host;
+}
+
+void rueda_news_spread(struct rueda_job *job, int lost, const char *words)
+{
+    if (job->client != NULL &&
+        !(has_store(job, lost) && rueda_job_is_certain(job, lost)))
+        say(job, words);
+}
+
+/* Is the store lost, that says more than silence. */
+static void miss_store(struct rueda_job *job)
+{
+    if (job->config.store_keeper == RUEDA_STORE_BY_LAUNCHER)
+        rueda_text_set(&job->news, "the launcher, which keeps the store of the "
+                                   "job, is gone or cannot be reached");
+    else
+        rueda_text_set(&job->news,
+                       "rank 0 (on host %s) is gone or cannot be reached: the "
+                       "connection with the store, which it keeps, ended",
+                       rueda_job_host(job, 0));
+}
+
+/* Events, or the end of them. Who sleeps is to be woken by a new connection
+ * too. */
+static void look(struct rueda_job *job)
+{
+    int before = rueda_client_fd(job->client);
+    int after;
+
+    if (rueda_client_look(job->client) == RUEDA_ERR_PEER_LOST)
+        miss_store(job);
+    after = rueda_client_fd(job->client);
+    if (after >= 0 && after != before)
+        rueda_segment_watch_fd(job->segment, after);
 }
 
 bool rueda_news_has_come(struct rueda_job *job)
@@ -77,28 +159,61 @@ bool rueda_news_has_come(struct rueda_job *job)
     if (job->client == NULL)
         return false;
     pthread_mutex_lock(&job->news_lock);
-    rueda_client_look(job->client);
+    look(job);
+    if (job->tcp != NULL && rueda_tcp_hub_last_words(job->tcp) != NULL)
+        rueda_text_set(&job->news, "%s", rueda_tcp_hub_last_words(job->tcp));
     has_come = !rueda_text_is_empty(&job->news);
     pthread_mutex_unlock(&job->news_lock);
     return has_come;
 }
 
 /* Words and the end of a connection come by different ways. */
-static bool await_news(struct rueda_job *job)
+static bool await_news(struct rueda_job *job, int64_t until_ns, int *peer)
 {
-    int64_t until = rueda_clock_ns() + HEAR_NS;
+    int silent = -1;
 
     while (!rueda_news_has_come(job)) {
-        if (job->client == NULL || rueda_clock_ns() >= until)
+        if (job->tcp != NULL) {
+            rueda_tcp_hub_tend(job->tcp);
+            silent = rueda_tcp_hub_first_silent(job->tcp);
+        }
+        if (silent >= 0)
+            *peer = silent;
+        if (silent >= 0 || rueda_clock_ns() >= until_ns)
             return false;
         rueda_sleep_ns(GLANCE_NS);
     }
     return true;
 }
 
-bool rueda_news_hear(struct rueda_job *job, struct rueda_text *words)
+static bool is_answering(struct rueda_job *job)
 {
-    if (!await_news(job))
+    struct rueda_store_request get = {.kind = RUEDA_STORE_GET};
+    struct rueda_text ignored = {{0}};
+    struct rueda_store_reply reply;
+    rueda_status status;
+    char key[32];
+
+    get.key_bytes = key_of(job, key);
+    get.key = key;
+    pthread_mutex_lock(&job->news_lock);
+    status = rueda_client_ask(job->client, &get, rueda_clock_ns() + ANSWER_NS,
+                              &reply, &ignored);
+    pthread_mutex_unlock(&job->news_lock);
+    return status == RUEDA_OK;
+}
+
+bool rueda_news_hear(struct rueda_job *job, int *peer, struct rueda_text *words)
+{
+    int64_t begin = rueda_clock_ns();
+    bool has_come;
+
+    if (job->client == NULL)
+        return false;
+    has_come = await_news(job, begin + HEAR_NS, peer);
+    if (!has_come && !rueda_job_is_certain(job, *peer) && !is_answering(job))
+        has_come = await_news(job, begin + DOUBT_NS, peer);
+    if (!has_come)
         return false;
     /* The first words stay as they are. */
     rueda_text_add(words, "%s", job->news.chars);

@@ -65,8 +65,11 @@ static void open_wire(struct pair *pair, const char *host, int streams)
             rueda_tcp_hub_addresses(wire->hubs[1 - rank], &count);
 
         assert_int_equal(
-            rueda_tcp_hub_locate(wire->hubs[rank], 1 - rank, at, count),
+            rueda_tcp_hub_locate(wire->hubs[rank], rank, rank, NULL, 0),
             RUEDA_OK);
+        assert_int_equal(rueda_tcp_hub_locate(wire->hubs[rank], 1 - rank,
+                                              1 - rank, at, count),
+                         RUEDA_OK);
     }
     assert_int_equal(rueda_tcp_ep_open(wire->hubs[0], 1, &pair->a), RUEDA_OK);
     assert_int_equal(rueda_tcp_ep_open(wire->hubs[1], 0, &pair->b), RUEDA_OK);

@@ -30,6 +30,8 @@ static void try_text(const char *text)
 
 static void try_all(const uint8_t *data, size_t size)
 {
+    struct rueda_topology_place places[SIZE] = {{.host = 0}, {.host = 1}};
+    const struct rueda_topology topology = {.size = SIZE, .places = places};
     struct rueda_key key = {.bytes = {1}, .present = true};
     const struct rueda_tcp_args args = {
         .size = SIZE, .key = &key, .streams = 1};
@@ -45,7 +47,7 @@ static void try_all(const uint8_t *data, size_t size)
     for (size_t i = 0; i < size; i++)
         ends += texts[i] == '\0';
     must(rueda_tcp_hub_open(&args, &hub, &error) == RUEDA_OK);
-    status = rueda_network_locate(hub, SIZE, texts, size);
+    status = rueda_network_locate(hub, &topology, texts, size);
     must(status == RUEDA_OK || status == RUEDA_ERR_INVALID);
     must(status != RUEDA_OK || ends >= SIZE);
     rueda_tcp_hub_close(hub);

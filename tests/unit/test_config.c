@@ -155,6 +155,18 @@ static void durations_are_seconds_or_say_their_unit(void **state)
     check_refused("RUEDA_START_TIMEOUT", bad);
 }
 
+/* The system takes two seconds to doubt. */
+static void a_host_is_given_time_to_answer(void **state)
+{
+    static const char *const bad[] = {"2s", "0", "25h", "soon", NULL};
+
+    (void)state;
+    assert_int_equal(good("RUEDA_HOST_TIMEOUT", "2300ms").host_timeout_ms,
+                     2300);
+    assert_int_equal(good("RUEDA_HOST_TIMEOUT", "1m").host_timeout_ms, 60000);
+    check_refused("RUEDA_HOST_TIMEOUT", bad);
+}
+
 /* Callers turn milliseconds into nanoseconds, and deaths are seen by who does
  * not wait awake. */
 static void no_time_is_too_long(void **state)
@@ -328,6 +340,7 @@ int main(void)
         CLEARED(ranks_are_whole_numbers_from_0),
         CLEARED(descriptors_are_whole_numbers_from_0),
         CLEARED(durations_are_seconds_or_say_their_unit),
+        CLEARED(a_host_is_given_time_to_answer),
         CLEARED(no_time_is_too_long),
         CLEARED(log_levels_go_by_their_names),
         CLEARED(transports_go_by_their_names),

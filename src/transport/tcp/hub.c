@@ -1,348 +1,122 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Connections in the making are calls: those that we have dialled, one for each
- * stream that an endpoint should have, and those that others have. A call that
- * is through becomes a stream of its endpoint, or waits for that to be made.
- */
 #define RUEDA_LOG_TAG "tcp"
 
 #include "transport/tcp/hub.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "auth/shake.h"
-#include "base/bytes.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
-#include "os/stream.h"
 
-/* For one address, and for all of them together. */
-#define DIAL_NS     ((int64_t)3000000000)
-#define GIVE_UP_NS  ((int64_t)20000000000)
-#define PAUSE_NS    ((int64_t)20000000)
-#define STRANGER_NS ((int64_t)5000000000)
+#define GIVE_UP_MS 30000
+#define SILENCE_MS 2500
 
-/* How long to sleep while calls are in the making, and while a slow stream is
- * given nothing. */
-#define CALL_NAP_NS      ((int64_t)10000000)
+/* While operations wait: stalled streams are looked for. */
+#define NAP_NS ((int64_t)1000000000)
+
+/* While a slow stream is given nothing. */
 #define HELD_BACK_NAP_NS ((int64_t)1000000)
 
-/* Who may be at the door at a time. */
-#define MOST_CALLS 256
+/* While they do not. */
+#define GLANCE_NS ((int64_t)100000000)
 
-/* Who is calling: its rank, the number of ranks. Inside the handshake. */
-#define ABOUT_BYTES 8
-
-typedef enum call_state {
-    CALL_NONE,    /* a free place */
-    CALL_PAUSED,  /* dials again at `due_ns` */
-    CALL_DIALLED, /* connecting */
-    CALL_PROVING, /* shaking hands */
-    CALL_WAITING, /* through; its endpoint is not made yet */
-} call_state;
-
-struct call {
-    call_state state;
-    int fd;
-    int peer;                /* -1: somebody who has called us */
-    struct rueda_tcp_ep *ep; /* that dials; NULL: called by others */
-    int address;             /* which of the peer's is tried */
-    int64_t due_ns;
-    int64_t give_up_ns;
-    struct rueda_handshake shake;
-};
-
-struct rueda_tcp_hub {
-    int rank;
-    int size;
-    int streams;
-    unsigned looks;
-    struct rueda_key key;
-    void (*watch)(void *arg, int fd);
-    void *arg;
-    int listeners[RUEDA_TCP_MOST_ADDRESSES];
-    struct rueda_address addresses[RUEDA_TCP_MOST_ADDRESSES];
-    int address_count;
-    struct rueda_address **peers; /* [size], or NULL: not located */
-    int *peer_counts;             /* [size] */
-    struct rueda_tcp_ep **eps;    /* [size] */
-    struct call calls[MOST_CALLS];
-};
-
-static void show(const struct rueda_tcp_hub *hub, int fd)
+void rueda_tcp_hub_show(const struct rueda_tcp_hub *hub, int fd)
 {
     if (hub->watch != NULL)
         hub->watch(hub->arg, fd);
 }
 
-static struct call *free_call(struct rueda_tcp_hub *hub)
+/* ---- Endpoints ---------------------------------------------------------- */
+
+void rueda_tcp_hub_lose(struct rueda_tcp_hub *hub, int peer, const char *why)
 {
-    for (int i = 0; i < MOST_CALLS; i++)
-        if (hub->calls[i].state == CALL_NONE)
-            return &hub->calls[i];
-    return NULL;
-}
+    struct rueda_tcp_peer *at = &hub->peers[peer];
 
-static void end_call(struct call *call)
-{
-    rueda_fd_close(call->fd);
-    rueda_handshake_fini(&call->shake);
-    call->state = CALL_NONE;
-    call->fd = -1;
-}
-
-/* ---- Streams ------------------------------------------------------------ */
-
-/* The call is through. */
-static void attach(struct rueda_tcp_ep *ep, struct call *call)
-{
-    if (!ep->has_failed && ep->stream_count < RUEDA_TCP_MOST_STREAMS &&
-        rueda_tcp_stream_open(&ep->streams[ep->stream_count], call->fd, NULL) ==
-            RUEDA_OK) {
-        ep->stream_count++;
-        call->fd = -1;
-    }
-    end_call(call);
-}
-
-/* ---- Dialling ----------------------------------------------------------- */
-
-/* Another address, or the same after a pause; in the end none. */
-static void dial_again(struct rueda_tcp_hub *hub, struct call *call)
-{
-    struct rueda_tcp_ep *ep = call->ep;
-    int64_t now = rueda_clock_ns();
-
-    rueda_fd_close(call->fd);
-    rueda_handshake_fini(&call->shake);
-    call->fd = -1;
-    call->address = (call->address + 1) % hub->peer_counts[call->peer];
-    call->state = CALL_PAUSED;
-    call->due_ns = now + PAUSE_NS;
-    if (now < call->give_up_ns)
+    if (at->ep == NULL || at->ep->has_failed)
         return;
-    call->state = CALL_NONE;
-    if (ep->stream_count == 0 && !ep->has_failed) {
-        log_error("rank %d cannot be reached at any of its %d addresses: %s",
-                  call->peer, hub->peer_counts[call->peer], strerror(errno));
-        rueda_tcp_ep_fail(ep);
-    }
+    log_info("rank %d is lost: %s", peer, why);
+    if (at->why == NULL)
+        at->why = calloc(1, sizeof(*at->why));
+    if (at->why != NULL)
+        rueda_text_set(at->why, "%s", why);
+    rueda_tcp_ep_fail(at->ep);
 }
 
-static void dial(struct rueda_tcp_hub *hub, struct call *call)
-{
-    const struct rueda_address *to = &hub->peers[call->peer][call->address];
-
-    if (rueda_tcp_connect(to, &call->fd) != RUEDA_OK) {
-        call->fd = -1;
-        dial_again(hub, call);
-        return;
-    }
-    call->state = CALL_DIALLED;
-    call->due_ns = rueda_clock_ns() + DIAL_NS;
-    show(hub, call->fd);
-}
-
-/* Both ends say who they are. A failure shows at the first step. */
-static void begin_proof(struct rueda_tcp_hub *hub, struct call *call,
-                        rueda_handshake_role role)
-{
-    unsigned char about[ABOUT_BYTES];
-
-    rueda_put_u32(about, (uint32_t)hub->rank);
-    rueda_put_u32(about + 4, (uint32_t)hub->size);
-    rueda_handshake_init(&call->shake, role, &hub->key, about, sizeof(about));
-    call->state = CALL_PROVING;
-}
-
-/* ---- Being called ------------------------------------------------------- */
-
-static void answer(struct rueda_tcp_hub *hub, int listener)
-{
-    int fd;
-
-    while (rueda_stream_accept(listener, &fd) == RUEDA_OK) {
-        struct call *call = free_call(hub);
-
-        if (call == NULL) {
-            log_warn("somebody was turned away: too many connections");
-            rueda_fd_close(fd);
-            continue;
-        }
-        rueda_tcp_hurry(fd);
-        *call = (struct call){
-            .fd = fd, .peer = -1, .due_ns = rueda_clock_ns() + STRANGER_NS};
-        begin_proof(hub, call, RUEDA_ACCEPTOR);
-        show(hub, fd);
-    }
-}
-
-/* The rank at the other end, or -1 if that is none of this job. */
-static int rank_at(const struct rueda_tcp_hub *hub, const struct call *call)
-{
-    const unsigned char *about;
-    size_t bytes;
-
-    about = rueda_handshake_peer_about(&call->shake, &bytes);
-    if (about == NULL || bytes != ABOUT_BYTES ||
-        rueda_get_u32(about + 4) != (uint32_t)hub->size ||
-        rueda_get_u32(about) >= (uint32_t)hub->size)
-        return -1;
-    return (int)rueda_get_u32(about);
-}
-
-/* ---- Calls, step by step ------------------------------------------------ */
-
-/* We have dialled. An address may lead to somebody else, such as that of a
- * bridge which every host has. */
-static void end_dialling(struct rueda_tcp_hub *hub, struct call *call,
+/* Its system, or the way there, gives up: nobody at the other end did. */
+void rueda_tcp_hub_break(struct rueda_tcp_hub *hub, int peer,
                          rueda_status status)
 {
-    if (status == RUEDA_OK && rank_at(hub, call) == call->peer) {
-        attach(call->ep, call);
+    struct rueda_text words = {{0}};
+
+    if (status != RUEDA_ERR_IO) {
+        rueda_tcp_ep_fail(hub->peers[peer].ep);
         return;
     }
-    if (status == RUEDA_ERR_AUTH || status == RUEDA_ERR_VERSION)
-        log_warn("rank %d: %s", call->peer,
-                 rueda_handshake_error(&call->shake));
-    dial_again(hub, call);
+    rueda_text_set(&words, "the connection broke: %s", strerror(errno));
+    if (rueda_tcp_stalls_are_told(&hub->peers[peer]))
+        rueda_text_add(&words, "; %s", RUEDA_TCP_STALL_HINT);
+    rueda_tcp_hub_lose(hub, peer, words.chars);
 }
 
-/* Somebody has called. Lower ranks dial, so it is one of these. */
-static void end_answering(struct rueda_tcp_hub *hub, struct call *call,
-                          rueda_status status)
+const char *rueda_tcp_hub_why(const struct rueda_tcp_hub *hub, int peer)
 {
-    int rank = status == RUEDA_OK ? rank_at(hub, call) : -1;
+    const struct rueda_text *why = hub->peers[peer].why;
 
-    if (rank < 0 || rank >= hub->rank) {
-        log_warn("somebody was refused: %s",
-                 status != RUEDA_OK ? rueda_handshake_error(&call->shake)
-                                    : "not a rank that dials us");
-        end_call(call);
-        return;
-    }
-    call->peer = rank;
-    call->state = CALL_WAITING;
-    if (hub->eps[rank] != NULL)
-        attach(hub->eps[rank], call);
+    return why != NULL && !rueda_text_is_empty(why) ? why->chars : NULL;
 }
 
-static void prove(struct rueda_tcp_hub *hub, struct call *call)
+bool rueda_tcp_hub_is_silent(const struct rueda_tcp_hub *hub, int peer)
 {
-    rueda_status status = rueda_shake_step(call->fd, &call->shake);
-
-    if (status == RUEDA_IN_PROGRESS)
-        return;
-    if (call->ep != NULL)
-        end_dialling(hub, call, status);
-    else
-        end_answering(hub, call, status);
+    return hub->pulses[hub->peers[peer].host].is_silent;
 }
 
-static void step(struct rueda_tcp_hub *hub, struct call *call, int64_t now)
+int rueda_tcp_hub_first_silent(const struct rueda_tcp_hub *hub)
 {
-    rueda_status status;
-
-    switch (call->state) {
-    case CALL_PAUSED:
-        if (now >= call->due_ns)
-            dial(hub, call);
-        break;
-    case CALL_DIALLED:
-        status = rueda_tcp_connected(call->fd);
-        if (status == RUEDA_OK)
-            begin_proof(hub, call, RUEDA_INITIATOR);
-        else if (status < 0 || now >= call->due_ns)
-            dial_again(hub, call);
-        break;
-    case CALL_PROVING:
-        prove(hub, call);
-        break;
-    case CALL_NONE:
-    case CALL_WAITING:
-        return;
-    }
-    if (call->state == CALL_PROVING && now >= call->due_ns) {
-        if (call->ep != NULL)
-            dial_again(hub, call);
-        else
-            end_call(call);
-    }
+    for (int rank = 0; rank < hub->size; rank++)
+        if (rueda_tcp_hub_is_silent(hub, rank) &&
+            rueda_tcp_hub_why(hub, rank) != NULL)
+            return rank;
+    return -1;
 }
 
 void rueda_tcp_hub_progress(struct rueda_tcp_hub *hub)
 {
+    rueda_tcp_calls_progress(hub, rueda_clock_ns());
+}
+
+void rueda_tcp_hub_tend(struct rueda_tcp_hub *hub)
+{
     int64_t now = rueda_clock_ns();
+    char who[32];
 
-    for (int i = 0; i < hub->address_count; i++)
-        answer(hub, hub->listeners[i]);
-    for (int i = 0; i < MOST_CALLS; i++)
-        if (hub->calls[i].state != CALL_NONE)
-            step(hub, &hub->calls[i], now);
-}
-
-void rueda_tcp_hub_join(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep)
-{
-    int peer = ep->super.peer;
-    int64_t now = rueda_clock_ns();
-
-    hub->eps[peer] = ep;
-    for (int i = 0; i < MOST_CALLS; i++)
-        if (hub->calls[i].state == CALL_WAITING && hub->calls[i].peer == peer)
-            attach(ep, &hub->calls[i]);
-    if (peer < hub->rank)
-        return;
-    for (int i = 0; i < hub->streams; i++) {
-        struct call *call = free_call(hub);
-
-        if (call == NULL || hub->peer_counts[peer] == 0)
-            break;
-        *call = (struct call){.state = CALL_PAUSED,
-                              .fd = -1,
-                              .peer = peer,
-                              .ep = ep,
-                              .address = i % hub->peer_counts[peer],
-                              .give_up_ns = now + GIVE_UP_NS};
-        dial(hub, call);
-    }
-}
-
-void rueda_tcp_hub_leave(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep)
-{
-    hub->eps[ep->super.peer] = NULL;
-    for (int i = 0; i < MOST_CALLS; i++)
-        if (hub->calls[i].state != CALL_NONE && hub->calls[i].ep == ep)
-            end_call(&hub->calls[i]);
-}
-
-void rueda_tcp_hub_hang_up(struct rueda_tcp_hub *hub)
-{
-    for (int i = 0; i < MOST_CALLS; i++)
-        if (hub->calls[i].state != CALL_NONE)
-            end_call(&hub->calls[i]);
-    for (int i = 0; i < hub->size; i++)
-        if (hub->eps[i] != NULL)
-            rueda_tcp_ep_fail(hub->eps[i]);
+    hub->tend_ns = now;
+    rueda_tcp_calls_progress(hub, now);
+    rueda_tcp_pulses_look(hub, now);
+    rueda_tcp_stalls_look(hub, now);
+    snprintf(who, sizeof(who), "rank %d", hub->rank);
+    rueda_refusals_sum(&hub->refusals, who, now);
 }
 
 int64_t rueda_tcp_hub_patience_ns(const struct rueda_tcp_hub *hub)
 {
-    for (int i = 0; i < hub->size; i++)
-        if (hub->eps[i] != NULL && hub->eps[i]->is_held_back)
-            return HELD_BACK_NAP_NS;
-    for (int i = 0; i < MOST_CALLS; i++)
-        if (hub->calls[i].state != CALL_NONE &&
-            hub->calls[i].state != CALL_WAITING)
-            return CALL_NAP_NS;
-    return -1;
-}
+    int64_t now = rueda_clock_ns();
+    int64_t next = now + NAP_NS;
+    int64_t calls = rueda_tcp_calls_next_ns(hub);
+    int64_t pulses = rueda_tcp_pulses_next_ns(hub);
 
-int rueda_tcp_hub_streams(const struct rueda_tcp_hub *hub)
-{
-    return hub->streams;
+    if (calls < next)
+        next = calls;
+    if (pulses < next)
+        next = pulses;
+    for (int i = 0; i < hub->size; i++)
+        if (hub->peers[i].ep != NULL && hub->peers[i].ep->is_held_back &&
+            next > now + HELD_BACK_NAP_NS)
+            next = now + HELD_BACK_NAP_NS;
+    return next > now ? next - now : 0;
 }
 
 void rueda_tcp_hub_look_at_all(struct rueda_tcp_hub *hub)
@@ -355,30 +129,88 @@ unsigned rueda_tcp_hub_looks(const struct rueda_tcp_hub *hub)
     return hub->looks;
 }
 
+void rueda_tcp_hub_glance(struct rueda_tcp_hub *hub)
+{
+    if (rueda_clock_ns() - hub->tend_ns >= GLANCE_NS)
+        rueda_tcp_hub_tend(hub);
+}
+
+void rueda_tcp_hub_join(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep)
+{
+    int rank = ep->super.peer;
+    struct rueda_tcp_peer *peer = &hub->peers[rank];
+
+    peer->ep = ep;
+    if (peer->stalls == NULL)
+        peer->stalls =
+            calloc(RUEDA_TCP_MOST_STREAMS, sizeof(struct rueda_tcp_stall));
+    rueda_tcp_calls_find(hub, ep);
+    rueda_tcp_pulse_want(hub, peer->host);
+    if (rank < hub->rank)
+        return;
+    if (peer->address_count == 0) {
+        rueda_tcp_hub_lose(hub, rank, "it told no address to reach it at");
+        return;
+    }
+    for (int i = 0; i < hub->streams; i++)
+        if (rueda_tcp_calls_dial(hub, ep, i % peer->address_count) != RUEDA_OK)
+            rueda_tcp_hub_lose(hub, rank, "no memory for its connections");
+}
+
+void rueda_tcp_hub_leave(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep)
+{
+    hub->peers[ep->super.peer].ep = NULL;
+    rueda_tcp_calls_end(hub, ep);
+}
+
+const char *rueda_tcp_hub_last_words(const struct rueda_tcp_hub *hub)
+{
+    return rueda_text_is_empty(&hub->words) ? NULL : hub->words.chars;
+}
+
+void rueda_tcp_hub_hang_up(struct rueda_tcp_hub *hub, const char *words)
+{
+    rueda_tcp_calls_end(hub, NULL);
+    rueda_tcp_pulses_tell(hub, words);
+    rueda_tcp_pulses_end(hub);
+    for (int i = 0; i < hub->size; i++)
+        if (hub->peers[i].ep != NULL)
+            rueda_tcp_ep_fail(hub->peers[i].ep);
+}
+
+int rueda_tcp_hub_streams(const struct rueda_tcp_hub *hub)
+{
+    return hub->streams;
+}
+
 /* ---- Life --------------------------------------------------------------- */
 
 static struct rueda_tcp_hub *hub_new(const struct rueda_tcp_args *args)
 {
     size_t size = (size_t)args->size;
+    int64_t give_up = args->give_up_ms > 0 ? args->give_up_ms : GIVE_UP_MS;
+    int64_t silence = args->silence_ms > 0 ? args->silence_ms : SILENCE_MS;
     struct rueda_tcp_hub *hub = calloc(1, sizeof(*hub));
 
     if (hub == NULL)
         return NULL;
     hub->rank = args->rank;
-    hub->size = args->size;
     hub->streams = args->streams;
+    hub->give_up_ns = give_up * 1000000;
+    hub->silence_ns = silence * 1000000;
     hub->key = *args->key;
-    for (int i = 0; i < MOST_CALLS; i++)
-        hub->calls[i].fd = -1;
     for (int i = 0; i < RUEDA_TCP_MOST_ADDRESSES; i++)
         hub->listeners[i] = -1;
-    hub->peers = calloc(size, sizeof(struct rueda_address *));
-    hub->peer_counts = calloc(size, sizeof(int));
-    hub->eps = calloc(size, sizeof(struct rueda_tcp_ep *));
-    if (hub->peers == NULL || hub->peer_counts == NULL || hub->eps == NULL) {
-        hub->size = 0;
+    hub->peers = calloc(size, sizeof(struct rueda_tcp_peer));
+    hub->pulses = calloc(size, sizeof(struct rueda_tcp_pulse));
+    if (hub->peers == NULL || hub->pulses == NULL) {
         rueda_tcp_hub_close(hub);
         return NULL;
+    }
+    hub->size = args->size;
+    for (int i = 0; i < args->size; i++) {
+        hub->peers[i].pulse = -1;
+        rueda_tcp_pulse_init(&hub->pulses[i]);
     }
     return hub;
 }
@@ -420,9 +252,8 @@ void rueda_tcp_hub_watch(struct rueda_tcp_hub *hub,
     hub->arg = arg;
     for (int i = 0; i < hub->address_count; i++)
         watch(arg, hub->listeners[i]);
-    for (int i = 0; i < MOST_CALLS; i++)
-        if (hub->calls[i].fd >= 0)
-            watch(arg, hub->calls[i].fd);
+    rueda_tcp_calls_show(hub);
+    rueda_tcp_pulses_show(hub);
 }
 
 const struct rueda_address *
@@ -432,7 +263,7 @@ rueda_tcp_hub_addresses(const struct rueda_tcp_hub *hub, int *out_count)
     return hub->addresses;
 }
 
-rueda_status rueda_tcp_hub_locate(struct rueda_tcp_hub *hub, int peer,
+rueda_status rueda_tcp_hub_locate(struct rueda_tcp_hub *hub, int peer, int host,
                                   const struct rueda_address *addresses,
                                   int count)
 {
@@ -441,42 +272,50 @@ rueda_status rueda_tcp_hub_locate(struct rueda_tcp_hub *hub, int peer,
 
     if (copy == NULL)
         return RUEDA_ERR_NOMEM;
-    memcpy(copy, addresses, (size_t)count * sizeof(*copy));
-    free(hub->peers[peer]);
-    hub->peers[peer] = copy;
-    hub->peer_counts[peer] = count;
+    if (count > 0)
+        memcpy(copy, addresses, (size_t)count * sizeof(*copy));
+    free(hub->peers[peer].addresses);
+    hub->peers[peer].addresses = copy;
+    hub->peers[peer].address_count = count;
+    hub->peers[peer].host = host;
+    if (host >= hub->host_count)
+        hub->host_count = host + 1;
     return RUEDA_OK;
-}
-
-static void close_sockets(struct rueda_tcp_hub *hub)
-{
-    for (int i = 0; i < RUEDA_TCP_MOST_ADDRESSES; i++)
-        rueda_fd_close(hub->listeners[i]);
-    for (int i = 0; i < MOST_CALLS; i++)
-        rueda_fd_close(hub->calls[i].fd);
 }
 
 void rueda_tcp_hub_close(struct rueda_tcp_hub *hub)
 {
+    char who[32];
+
     if (hub == NULL)
         return;
-    close_sockets(hub);
-    for (int i = 0; i < MOST_CALLS; i++)
-        rueda_handshake_fini(&hub->calls[i].shake);
-    for (int i = 0; i < hub->size; i++)
-        free(hub->peers[i]);
+    snprintf(who, sizeof(who), "rank %d", hub->rank);
+    rueda_refusals_sum(&hub->refusals, who, INT64_MAX);
+    for (int i = 0; i < RUEDA_TCP_MOST_ADDRESSES; i++)
+        rueda_fd_close(hub->listeners[i]);
+    rueda_tcp_calls_end(hub, NULL);
+    rueda_tcp_pulses_end(hub);
+    for (int i = 0; i < hub->size; i++) {
+        free(hub->peers[i].addresses);
+        free(hub->peers[i].why);
+        free(hub->peers[i].stalls);
+    }
     rueda_key_wipe(&hub->key);
     free(hub->peers);
-    free(hub->peer_counts);
-    free(hub->eps);
+    free(hub->pulses);
     free(hub);
 }
 
 void rueda_tcp_hub_forked(struct rueda_tcp_hub *hub)
 {
-    close_sockets(hub);
-    for (int i = 0; i < hub->size; i++)
-        for (int k = 0; hub->eps[i] != NULL && k < hub->eps[i]->stream_count;
-             k++)
-            rueda_fd_close(hub->eps[i]->streams[k].fd);
+    for (int i = 0; i < RUEDA_TCP_MOST_ADDRESSES; i++)
+        rueda_fd_close(hub->listeners[i]);
+    rueda_tcp_calls_forked(hub);
+    rueda_tcp_pulses_forked(hub);
+    for (int i = 0; i < hub->size; i++) {
+        const struct rueda_tcp_ep *ep = hub->peers[i].ep;
+
+        for (int k = 0; ep != NULL && k < ep->stream_count; k++)
+            rueda_fd_close(ep->streams[k].fd);
+    }
 }

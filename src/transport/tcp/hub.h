@@ -1,9 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What endpoints ask of their hub. */
+/*
+ * The inside of a hub: what its files share, and what endpoints ask of it.
+ *
+ *      hub.c     life, and endpoints
+ *      calls.c   connections in the making
+ *      pulse.c   is a host still there? (pulse.h)
+ *      stall.c   do bytes get through?
+ */
 #ifndef RUEDA_TRANSPORT_TCP_HUB_H
 #define RUEDA_TRANSPORT_TCP_HUB_H
 
+#include "auth/handshake.h"
+#include "auth/refusals.h"
+#include "transport/tcp/about.h"
 #include "transport/tcp/ep.h"
+#include "transport/tcp/pulse.h"
+
+struct rueda_tcp_call;
+
+/* When bytes on a stream were last taken by the peer's system (stall.c). */
+struct rueda_tcp_stall {
+    uint64_t taken;
+    int64_t since_ns;
+    bool is_told;
+};
+
+struct rueda_tcp_peer {
+    struct rueda_address *addresses; /* NULL: not located */
+    int address_count;
+    int host;
+    struct rueda_tcp_ep *ep;        /* or NULL */
+    int pulse;                      /* that it has dialled; -1: none */
+    struct rueda_text *why;         /* the endpoint has failed, or NULL */
+    struct rueda_tcp_stall *stalls; /* [RUEDA_TCP_MOST_STREAMS], with ep */
+};
+
+struct rueda_tcp_hub {
+    int rank;
+    int size;
+    int streams;
+    unsigned looks;
+    int64_t give_up_ns;
+    int64_t silence_ns;
+    struct rueda_key key;
+    void (*watch)(void *arg, int fd);
+    void *arg;
+    int listeners[RUEDA_TCP_MOST_ADDRESSES];
+    struct rueda_address addresses[RUEDA_TCP_MOST_ADDRESSES];
+    int address_count;
+    struct rueda_tcp_peer *peers;   /* [size] */
+    struct rueda_tcp_pulse *pulses; /* [size], by host */
+    int host_count;                 /* that were named */
+    struct rueda_tcp_call *calls;   /* newest first */
+    bool has_callers;               /* who have not been heard yet */
+    struct rueda_refusals refusals;
+    struct rueda_text words; /* the last ones of a rank that hung up */
+    int64_t tend_ns;         /* when all this was last seen to */
+    int64_t stall_ns;        /* when streams were last looked at */
+};
+
+/* ---- hub.c -------------------------------------------------------------- */
 
 /* Begin to dial, or look for connections that have come for it already. */
 void rueda_tcp_hub_join(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep);
@@ -20,5 +76,65 @@ unsigned rueda_tcp_hub_looks(const struct rueda_tcp_hub *hub);
 
 /* How many streams an endpoint should have. */
 int rueda_tcp_hub_streams(const struct rueda_tcp_hub *hub);
+
+/* Who sleeps is to be woken by this socket. */
+void rueda_tcp_hub_show(const struct rueda_tcp_hub *hub, int fd);
+
+/* Log these words, keep them as the reason, and fail the endpoint with a peer,
+ * if there is one that has not failed. */
+void rueda_tcp_hub_lose(struct rueda_tcp_hub *hub, int peer, const char *why);
+
+/* A stream of the endpoint with a peer ended with this status (and errno), in
+ * the middle of something: the endpoint fails. */
+void rueda_tcp_hub_break(struct rueda_tcp_hub *hub, int peer,
+                         rueda_status status);
+
+/* ---- calls.c ------------------------------------------------------------ */
+
+/* Dial one more stream for ep, at this address of its peer or a later one. */
+rueda_status rueda_tcp_calls_dial(struct rueda_tcp_hub *hub,
+                                  struct rueda_tcp_ep *ep, int address);
+
+/* Connections that have come for ep become its streams. */
+void rueda_tcp_calls_find(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep);
+
+/* Hear who is calling, and take all calls further. */
+void rueda_tcp_calls_progress(struct rueda_tcp_hub *hub, int64_t now_ns);
+
+/* When that has something to do that no socket tells; INT64_MAX: never. */
+int64_t rueda_tcp_calls_next_ns(const struct rueda_tcp_hub *hub);
+
+/* End those for ep; NULL: all. */
+void rueda_tcp_calls_end(struct rueda_tcp_hub *hub,
+                         const struct rueda_tcp_ep *ep);
+
+/* Show the sockets of all calls to hub->watch. */
+void rueda_tcp_calls_show(const struct rueda_tcp_hub *hub);
+
+/* In the child of a fork. */
+void rueda_tcp_calls_forked(const struct rueda_tcp_hub *hub);
+
+/* Both ends say who they are and what for. A failure shows at the first step.
+ * What follows passes in the clear. */
+void rueda_tcp_calls_begin_proof(const struct rueda_tcp_hub *hub,
+                                 struct rueda_handshake *shake,
+                                 rueda_handshake_role role,
+                                 rueda_tcp_purpose purpose);
+
+/* Who has proven itself; false: none of this job. */
+bool rueda_tcp_calls_who(const struct rueda_tcp_hub *hub,
+                         const struct rueda_handshake *shake, int *out_rank,
+                         rueda_tcp_purpose *out_purpose);
+
+/* ---- stall.c ------------------------------------------------------------ */
+
+/* What people should look at then. */
+#define RUEDA_TCP_STALL_HINT "is the MTU of an interface too large for the way?"
+
+/* Has it been told that no bytes get through to this peer? */
+bool rueda_tcp_stalls_are_told(const struct rueda_tcp_peer *peer);
+
+/* Look after the streams of all endpoints, about once a second. */
+void rueda_tcp_stalls_look(struct rueda_tcp_hub *hub, int64_t now_ns);
 
 #endif /* RUEDA_TRANSPORT_TCP_HUB_H */

@@ -9,6 +9,7 @@
 #include "os/event.h"
 #include "os/stream.h"
 #include "transport/tcp/ep.h"
+#include "transport/tcp/hub.h"
 
 /* So much at a time from one stream, then the others have their turn. */
 #define TURN_BYTES ((size_t)1 << 20)
@@ -61,12 +62,14 @@ bool rueda_tcp_stream_write(struct rueda_tcp_ep *ep,
     bool is_full = false;
 
     while (turn < TURN_BYTES && !is_full) {
+        rueda_status status;
         size_t moved;
 
         if (!stream->is_sending && !rueda_tcp_sender_next(ep, stream))
             break;
-        if (send_some(stream, &moved) < 0) {
-            rueda_tcp_ep_fail(ep);
+        status = send_some(stream, &moved);
+        if (status < 0) {
+            rueda_tcp_hub_break(ep->hub, ep->super.peer, status);
             break;
         }
         stream->out_sent += moved;
@@ -276,7 +279,7 @@ bool rueda_tcp_stream_read(struct rueda_tcp_ep *ep,
             ahead_of(stream) == 0)
             stream->has_ended = true; /* in good order, between two frames */
         else if (status < 0)
-            rueda_tcp_ep_fail(ep);
+            rueda_tcp_hub_break(ep->hub, ep->super.peer, status);
     }
     return turn > 0;
 }

@@ -7,7 +7,7 @@
  * waits for that. Every connection proves the job's key before anything else
  * of it is read. Streams are spread over all addresses of the peer that answer;
  * an endpoint works as soon as one of them is up. frame.h has what travels,
- * ep.h how.
+ * ep.h how, pulse.h who tells that a host is still there.
  *
  * Calls base/, os/ and auth/. One thread at a time, the holder of the engine's
  * token.
@@ -33,6 +33,11 @@ struct rueda_tcp_args {
     int address_count;
 
     int streams; /* towards each peer, 1 to RUEDA_TCP_MOST_STREAMS */
+
+    /* How long to look for a way to a peer, and how long its host may be silent
+     * until it counts as lost (pulse.h). 0: 30 s and 2.5 s. */
+    int64_t give_up_ms;
+    int64_t silence_ms;
 };
 
 struct rueda_tcp_hub;
@@ -46,9 +51,10 @@ rueda_status rueda_tcp_hub_open(const struct rueda_tcp_args *args,
 const struct rueda_address *
 rueda_tcp_hub_addresses(const struct rueda_tcp_hub *hub, int *out_count);
 
-/* Where a peer can be reached; to be said before an endpoint towards it is
- * made. Copied. RUEDA_ERR_NOMEM. */
-rueda_status rueda_tcp_hub_locate(struct rueda_tcp_hub *hub, int peer,
+/* Where a peer can be reached, and on which host it is: hosts are numbers
+ * below that of ranks. To be said of all ranks, oneself included, before
+ * endpoints are made. Copied. RUEDA_ERR_NOMEM. */
+rueda_status rueda_tcp_hub_locate(struct rueda_tcp_hub *hub, int peer, int host,
                                   const struct rueda_address *addresses,
                                   int count);
 
@@ -61,16 +67,37 @@ void rueda_tcp_hub_watch(struct rueda_tcp_hub *hub,
 rueda_status rueda_tcp_ep_open(struct rueda_tcp_hub *hub, int peer,
                                struct rueda_ep **out);
 
-/* Fail all endpoints, and end what is in the making. */
-void rueda_tcp_hub_hang_up(struct rueda_tcp_hub *hub);
+/* Fail all endpoints, and end what is in the making. Hosts with which there is
+ * a pulse are told why, if words are not empty. */
+void rueda_tcp_hub_hang_up(struct rueda_tcp_hub *hub, const char *words);
+
+/* What others told so, the first; NULL: nothing. Borrowed from the hub. */
+const char *rueda_tcp_hub_last_words(const struct rueda_tcp_hub *hub);
+
+/* For who is about to sleep: see to callers, to hosts that may be silent, and
+ * to bytes that do not get through. Endpoints may fail by it. */
+void rueda_tcp_hub_tend(struct rueda_tcp_hub *hub);
+
+/* The same for who does not come to sleep: now and then, else nothing. */
+void rueda_tcp_hub_glance(struct rueda_tcp_hub *hub);
 
 /* To be called before who drives the endpoints goes to sleep: the next progress
  * leaves out no stream, so that what comes later wakes. */
 void rueda_tcp_hub_look_at_all(struct rueda_tcp_hub *hub);
 
-/* How long to sleep at most: connections in the making have deadlines, and slow
- * streams become ready, without that a socket tells. -1: for ever. */
+/* How long to sleep at most: there are deadlines, and slow streams become
+ * ready, without that a socket tells. */
 int64_t rueda_tcp_hub_patience_ns(const struct rueda_tcp_hub *hub);
+
+/* Is the peer lost because its host is silent? */
+bool rueda_tcp_hub_is_silent(const struct rueda_tcp_hub *hub, int peer);
+
+/* A peer that is lost because its host is silent, the lowest; -1: none. */
+int rueda_tcp_hub_first_silent(const struct rueda_tcp_hub *hub);
+
+/* Why the endpoint with a peer has failed, as far as that is known here: words
+ * such as "no way there"; else NULL. Borrowed from the hub. */
+const char *rueda_tcp_hub_why(const struct rueda_tcp_hub *hub, int peer);
 
 /* After all its endpoints are closed. NULL is allowed. */
 void rueda_tcp_hub_close(struct rueda_tcp_hub *hub);

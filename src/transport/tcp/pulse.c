@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define RUEDA_LOG_TAG "tcp"
+
+#include "transport/tcp/pulse.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "auth/shake.h"
+#include "base/log.h"
+#include "os/clock.h"
+#include "os/event.h"
+#include "os/stream.h"
+#include "transport/tcp/hub.h"
+
+/* One question without an answer makes a system doubt, which is two seconds
+ * after the last sign of life. */
+#define QUESTIONS 1
+#define KERNEL_NS ((int64_t)2000000000)
+
+/* Between two knocks, and the least time for them however low the limit. */
+#define KNOCK_NS ((int64_t)100000000)
+#define LEAST_NS ((int64_t)300000000)
+
+/* A host that is there, but has no rank that would hold a pulse. */
+#define AGAIN_NS ((int64_t)1000000000)
+
+/* How a pulse is. */
+typedef enum state {
+    BEATS,
+    ENDED,  /* by its process */
+    SILENT, /* there is no answer any more */
+} state;
+
+void rueda_tcp_pulse_init(struct rueda_tcp_pulse *pulse)
+{
+    *pulse = (struct rueda_tcp_pulse){.fd = -1, .peer = -1};
+    for (int i = 0; i < RUEDA_TCP_KNOCKS; i++)
+        pulse->knocks[i] = (struct rueda_tcp_knock){.fd = -1, .peer = -1};
+}
+
+static void stop_knocking(struct rueda_tcp_pulse *pulse)
+{
+    for (int i = 0; i < RUEDA_TCP_KNOCKS; i++) {
+        rueda_fd_close(pulse->knocks[i].fd);
+        pulse->knocks[i].fd = -1;
+    }
+    pulse->deadline_ns = 0;
+}
+
+/* Close ours. */
+static void drop(struct rueda_tcp_pulse *pulse)
+{
+    rueda_fd_close(pulse->fd);
+    pulse->fd = -1;
+    if (pulse->shake != NULL)
+        rueda_handshake_fini(pulse->shake);
+    free(pulse->shake);
+    pulse->shake = NULL;
+}
+
+void rueda_tcp_pulse_fini(struct rueda_tcp_pulse *pulse)
+{
+    stop_knocking(pulse);
+    drop(pulse);
+}
+
+static bool has_pulse(const struct rueda_tcp_pulse *pulse)
+{
+    return pulse->fd >= 0 || pulse->theirs > 0;
+}
+
+/* ---- Knocking ----------------------------------------------------------- */
+
+/* The next rank of the host, from `after` on, that we have something to do
+ * with; -1: none. */
+static int next_peer(const struct rueda_tcp_hub *hub, int host, int after)
+{
+    for (int i = 1; i <= hub->size; i++) {
+        int rank = (after + i) % hub->size;
+        const struct rueda_tcp_peer *peer = &hub->peers[rank];
+
+        if (peer->host == host && peer->ep != NULL && !peer->ep->has_failed &&
+            peer->address_count > 0)
+            return rank;
+    }
+    return -1;
+}
+
+/* One more knock: the addresses of a rank one after another, then the next
+ * rank. The oldest knock makes room. */
+static void knock(struct rueda_tcp_hub *hub, int host, int64_t now)
+{
+    struct rueda_tcp_pulse *pulse = &hub->pulses[host];
+    struct rueda_tcp_knock *at =
+        &pulse->knocks[pulse->count % RUEDA_TCP_KNOCKS];
+    int peer = next_peer(hub, host, pulse->peer);
+    int address;
+
+    if (peer < 0) {
+        pulse->is_wanted = false;
+        stop_knocking(pulse);
+        return;
+    }
+    address = pulse->count % hub->peers[peer].address_count;
+    if (address == hub->peers[peer].address_count - 1)
+        pulse->peer = peer;
+    pulse->count++;
+    pulse->knock_ns = now + KNOCK_NS;
+    rueda_fd_close(at->fd);
+    at->fd = -1;
+    at->peer = peer;
+    if (rueda_tcp_connect(&hub->peers[peer].addresses[address], &at->fd) ==
+        RUEDA_OK) {
+        rueda_tcp_hub_show(hub, at->fd);
+        return;
+    }
+    at->fd = -1;
+    pulse->cause = errno;
+}
+
+static bool adopt(struct rueda_tcp_hub *hub, struct rueda_tcp_pulse *pulse,
+                  struct rueda_tcp_knock *from)
+{
+    pulse->shake = calloc(1, sizeof(*pulse->shake));
+    if (pulse->shake == NULL)
+        return false;
+    pulse->fd = from->fd;
+    pulse->peer = from->peer;
+    from->fd = -1;
+    rueda_tcp_keep_alive(pulse->fd, QUESTIONS);
+    rueda_tcp_limit_silence(pulse->fd, KERNEL_NS / 1000000);
+    rueda_tcp_calls_begin_proof(hub, pulse->shake, RUEDA_INITIATOR,
+                                RUEDA_TCP_FOR_PULSE);
+    return true;
+}
+
+/* Has anybody opened? */
+static void listen_to_knocks(struct rueda_tcp_hub *hub,
+                             struct rueda_tcp_pulse *pulse, int64_t now)
+{
+    for (int i = 0; i < RUEDA_TCP_KNOCKS; i++) {
+        struct rueda_tcp_knock *at = &pulse->knocks[i];
+        rueda_status status;
+
+        if (at->fd < 0)
+            continue;
+        status = rueda_tcp_connected(at->fd);
+        if (status == RUEDA_IN_PROGRESS)
+            continue;
+        if (status == RUEDA_OK && adopt(hub, pulse, at)) {
+            pulse->was_heard = true;
+            stop_knocking(pulse);
+            return;
+        }
+        pulse->cause = errno;
+        rueda_fd_close(at->fd);
+        at->fd = -1;
+        if (pulse->cause != ECONNREFUSED && pulse->cause != ECONNRESET)
+            continue;
+        /* Its system says that the process is gone; so that is there. */
+        pulse->was_heard = true;
+        stop_knocking(pulse);
+        pulse->knock_ns = now + AGAIN_NS;
+        return;
+    }
+}
+
+/* When a host was last heard, on any connection with it; 0: not known. Who has
+ * been at work looks at a pulse that broke long ago. */
+static int64_t last_heard(const struct rueda_tcp_hub *hub, int host,
+                          int64_t now)
+{
+    int64_t latest = 0;
+
+    for (int rank = 0; rank < hub->size; rank++) {
+        const struct rueda_tcp_ep *ep = hub->peers[rank].ep;
+
+        if (hub->peers[rank].host != host || ep == NULL)
+            continue;
+        for (int i = 0; i < ep->stream_count; i++) {
+            int64_t ago = ep->streams[i].fd >= 0
+                              ? rueda_tcp_heard_ms(ep->streams[i].fd)
+                              : -1;
+
+            if (ago >= 0 && now - ago * 1000000 > latest)
+                latest = now - ago * 1000000;
+        }
+    }
+    return latest;
+}
+
+/* ---- The verdict -------------------------------------------------------- */
+
+static void lose_host(struct rueda_tcp_hub *hub, int host)
+{
+    struct rueda_tcp_pulse *pulse = &hub->pulses[host];
+    struct rueda_text words = {{0}};
+
+    if (pulse->was_heard) {
+        pulse->is_silent = true;
+        rueda_text_set(&words, "its host has been silent for %.1f s",
+                       (double)hub->silence_ns / 1e9);
+    } else {
+        rueda_text_set(&words, "its host has not answered for %lld s: %s",
+                       (long long)(hub->give_up_ns / 1000000000),
+                       strerror(pulse->cause != 0 ? pulse->cause : ETIMEDOUT));
+    }
+    stop_knocking(pulse);
+    drop(pulse);
+    pulse->is_wanted = false;
+    for (int rank = 0; rank < hub->size; rank++)
+        if (hub->peers[rank].host == host)
+            rueda_tcp_hub_lose(hub, rank, words.chars);
+}
+
+static void look_for(struct rueda_tcp_hub *hub, int host, int64_t now)
+{
+    struct rueda_tcp_pulse *pulse = &hub->pulses[host];
+
+    listen_to_knocks(hub, pulse, now);
+    if (has_pulse(pulse) || now < pulse->knock_ns)
+        return;
+    if (pulse->deadline_ns == 0)
+        pulse->deadline_ns =
+            now + (pulse->was_heard ? hub->silence_ns : hub->give_up_ns);
+    if (now >= pulse->deadline_ns) {
+        int64_t limit = last_heard(hub, host, now) + hub->silence_ns;
+
+        if (now >= limit) {
+            lose_host(hub, host);
+            return;
+        }
+        pulse->deadline_ns = limit;
+    }
+    knock(hub, host, now);
+}
+
+/* ---- Beating ------------------------------------------------------------ */
+
+/* Nothing is to come; so what comes is the end, and perhaps why. The words are
+ * anybody's who can write to the wire: they are shown, and believed no more
+ * than that the connection is lost. */
+static state feel(struct rueda_tcp_hub *hub, int fd)
+{
+    char words[RUEDA_TEXT_BYTES];
+    size_t moved;
+    rueda_status status =
+        rueda_stream_recv(fd, words, sizeof(words) - 1, &moved);
+
+    if (status == RUEDA_IN_PROGRESS)
+        return BEATS;
+    for (size_t i = 0; i < moved; i++)
+        if (words[i] < ' ' || words[i] > '~')
+            words[i] = '?';
+    words[moved] = '\0';
+    rueda_text_set(&hub->words, "%s", words);
+    return status == RUEDA_ERR_IO ? SILENT : ENDED;
+}
+
+static void tell(int fd, const char *words)
+{
+    size_t moved;
+
+    if (fd >= 0)
+        rueda_stream_send(fd, words, strlen(words), &moved);
+}
+
+void rueda_tcp_pulses_tell(const struct rueda_tcp_hub *hub, const char *words)
+{
+    if (words[0] == '\0')
+        return;
+    for (int i = 0; i < hub->size; i++) {
+        if (hub->pulses[i].shake == NULL)
+            tell(hub->pulses[i].fd, words);
+        tell(hub->peers[i].pulse, words);
+    }
+}
+
+/* The same while the other end proves itself, for which it has time: it may be
+ * at work, and its system answers already. */
+static state feel_ours(struct rueda_tcp_hub *hub, struct rueda_tcp_pulse *pulse)
+{
+    rueda_tcp_purpose purpose;
+    rueda_status status;
+    int rank;
+
+    if (pulse->shake == NULL)
+        return feel(hub, pulse->fd);
+    status = rueda_shake_step(pulse->fd, pulse->shake);
+    if (status == RUEDA_IN_PROGRESS)
+        return BEATS;
+    if (status != RUEDA_OK)
+        return status == RUEDA_ERR_IO ? SILENT : ENDED;
+    if (!rueda_tcp_calls_who(hub, pulse->shake, &rank, &purpose) ||
+        rank != pulse->peer)
+        return ENDED; /* the address is somebody else's too */
+    rueda_handshake_fini(pulse->shake);
+    free(pulse->shake);
+    pulse->shake = NULL;
+    return BEATS;
+}
+
+/* The host is there without a pulse, or it is doubted. */
+static void lost_pulse(struct rueda_tcp_hub *hub, int host, state how,
+                       int64_t now)
+{
+    struct rueda_tcp_pulse *pulse = &hub->pulses[host];
+    int64_t left = hub->silence_ns - KERNEL_NS;
+
+    if (how == ENDED) {
+        pulse->knock_ns = now + KNOCK_NS;
+        return;
+    }
+    log_info("host %d does not answer; knocking", host);
+    pulse->was_heard = true;
+    pulse->deadline_ns = now + (left > LEAST_NS ? left : LEAST_NS);
+    pulse->knock_ns = now;
+}
+
+static void feel_theirs(struct rueda_tcp_hub *hub, int64_t now)
+{
+    for (int rank = 0; rank < hub->size; rank++) {
+        struct rueda_tcp_peer *peer = &hub->peers[rank];
+        state how;
+
+        if (peer->pulse < 0)
+            continue;
+        how = feel(hub, peer->pulse);
+        if (how == BEATS)
+            continue;
+        rueda_fd_close(peer->pulse);
+        peer->pulse = -1;
+        hub->pulses[peer->host].theirs--;
+        lost_pulse(hub, peer->host, how, now);
+    }
+}
+
+void rueda_tcp_pulses_look(struct rueda_tcp_hub *hub, int64_t now_ns)
+{
+    feel_theirs(hub, now_ns);
+    for (int host = 0; host < hub->host_count; host++) {
+        struct rueda_tcp_pulse *pulse = &hub->pulses[host];
+        state how = pulse->fd >= 0 ? feel_ours(hub, pulse) : BEATS;
+
+        if (how != BEATS) {
+            drop(pulse);
+            lost_pulse(hub, host, how, now_ns);
+        }
+        /* Also if there is one of theirs by now: somebody may open. */
+        if (pulse->is_wanted && pulse->fd < 0)
+            look_for(hub, host, now_ns);
+    }
+}
+
+int64_t rueda_tcp_pulses_next_ns(const struct rueda_tcp_hub *hub)
+{
+    int64_t next = INT64_MAX;
+
+    for (int host = 0; host < hub->host_count; host++) {
+        const struct rueda_tcp_pulse *pulse = &hub->pulses[host];
+
+        if (pulse->is_wanted && !has_pulse(pulse) && pulse->knock_ns < next)
+            next = pulse->knock_ns;
+    }
+    return next;
+}
+
+/* ---- Beginning and end -------------------------------------------------- */
+
+void rueda_tcp_pulse_want(struct rueda_tcp_hub *hub, int host)
+{
+    struct rueda_tcp_pulse *pulse = &hub->pulses[host];
+
+    if (host == hub->peers[hub->rank].host || pulse->is_wanted)
+        return;
+    pulse->is_wanted = true;
+    if (!has_pulse(pulse))
+        look_for(hub, host, rueda_clock_ns());
+}
+
+void rueda_tcp_pulse_take(struct rueda_tcp_hub *hub, int peer, int fd)
+{
+    struct rueda_tcp_pulse *pulse = &hub->pulses[hub->peers[peer].host];
+
+    rueda_tcp_keep_alive(fd, QUESTIONS);
+    rueda_tcp_limit_silence(fd, KERNEL_NS / 1000000);
+    if (hub->peers[peer].pulse >= 0)
+        rueda_fd_close(hub->peers[peer].pulse);
+    else
+        pulse->theirs++;
+    hub->peers[peer].pulse = fd;
+    pulse->was_heard = true;
+    pulse->deadline_ns = 0;
+}
+
+void rueda_tcp_pulses_show(const struct rueda_tcp_hub *hub)
+{
+    for (int i = 0; i < hub->size; i++) {
+        if (hub->pulses[i].fd >= 0)
+            rueda_tcp_hub_show(hub, hub->pulses[i].fd);
+        if (hub->peers[i].pulse >= 0)
+            rueda_tcp_hub_show(hub, hub->peers[i].pulse);
+    }
+}
+
+void rueda_tcp_pulses_forked(const struct rueda_tcp_hub *hub)
+{
+    for (int i = 0; i < hub->size; i++) {
+        rueda_fd_close(hub->pulses[i].fd);
+        rueda_fd_close(hub->peers[i].pulse);
+        for (int k = 0; k < RUEDA_TCP_KNOCKS; k++)
+            rueda_fd_close(hub->pulses[i].knocks[k].fd);
+    }
+}
+
+void rueda_tcp_pulses_end(struct rueda_tcp_hub *hub)
+{
+    for (int i = 0; i < hub->size; i++) {
+        rueda_tcp_pulse_fini(&hub->pulses[i]);
+        hub->pulses[i].is_wanted = false;
+        hub->pulses[i].theirs = 0;
+        rueda_fd_close(hub->peers[i].pulse);
+        hub->peers[i].pulse = -1;
+    }
+}
