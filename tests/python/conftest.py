@@ -6,11 +6,16 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Callable
 
 import pytest
-from hosts import make_hosts  # noqa: F401 -- a fixture
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+from cluster import Hosts, cluster, missing
 from slurm import slurm  # noqa: F401 -- a fixture
 
 
@@ -44,3 +49,13 @@ def key_file(need_tool: Callable[[str], str], tmp_path: Path) -> str:
     path = tmp_path / "key"
     subprocess.run([need_tool("rueda"), "key", str(path)], check=True, timeout=60)
     return str(path)
+
+
+@pytest.fixture
+def make_hosts() -> Iterator[Callable[[int], Hosts]]:
+    """A function that makes so many hosts, which go with the test."""
+    lack = missing()
+    if lack is not None:
+        pytest.skip(lack)
+    with ExitStack() as made:
+        yield lambda count: made.enter_context(cluster(count))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from hosts import Hosts
+from cluster import Hosts
 from ranks import Done, environment, run_all
 
 LIMIT_S = 60

@@ -1,8 +1,19 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Several hosts on one machine: network namespaces that are joined by a bridge.
 
 The bridge is in a namespace of its own, so that the machine's network is not
-touched, and everything goes when the namespaces go.
+touched, and everything goes when the namespaces go. Each host has its own
+loopback, its own abstract Unix sockets and its own name: host0, host1, ... They
+share files and pids. Takes root.
+
+Tests in Python ask for the fixture make_hosts. By hand, or from a test in C:
+
+    tests/support/cluster.py 2 -- command...
+
+runs the command once on each of two hosts, at the same time, with HOST (0, 1),
+HOSTS (2) and STORE (an address of host 0, with a port) in its environment, and
+ends with the worst of their statuses.
 """
 
 from __future__ import annotations
@@ -11,11 +22,10 @@ import itertools
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Callable
-
-import pytest
 
 LIMIT_S = 30
 _numbers = itertools.count()
@@ -34,7 +44,15 @@ exec ip netns exec {mark}h$number unshare --uts \\
 def ip(*words: str) -> None:
     done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=LIMIT_S)
     if done.returncode != 0:
-        pytest.fail(f"ip {' '.join(words)}: {done.stderr}")
+        raise RuntimeError(f"ip {' '.join(words)}: {done.stderr}")
+
+
+def missing() -> str | None:
+    """What this machine lacks, or None."""
+    for name in ("ip", "unshare"):
+        if shutil.which(name) is None:
+            return f"missing tool: {name}"
+    return None if os.geteuid() == 0 else "network namespaces take root"
 
 
 class Hosts:
@@ -67,15 +85,34 @@ class Hosts:
         return str(program)
 
     def unplug(self, host: int) -> None:
-        """Take the cable out: there is no way to the others any more."""
+        """Switch the interface off: there is no way to the others any more."""
         ip("-n", self.name(host), "link", "set", "eth0", "down")
+
+    def plug(self, host: int) -> None:
+        """And on again."""
+        ip("-n", self.name(host), "link", "set", "eth0", "up")
 
     def silence(self, host: int) -> None:
         """Leave the host its cable, but let nothing through at the other end."""
-        ip("-n", f"{self.mark}bridge", "link", "set", f"port{host}", "nomaster")
+        ip("-n", self.bridge, "link", "set", f"port{host}", "nomaster")
+
+    def hear(self, host: int) -> None:
+        """Let everything through again."""
+        ip("-n", self.bridge, "link", "set", f"port{host}", "master", "bridge")
+
+    def set_mtu(self, hosts: int, ports: int) -> None:
+        """The longest packet of the hosts, and what the bridge lets through."""
+        for host in range(self.count):
+            ip("-n", self.name(host), "link", "set", "eth0", "mtu", str(hosts),
+               "gso_max_segs", "1")  # fmt: skip
+            ip("-n", self.bridge, "link", "set", f"port{host}", "mtu", str(ports))
+
+    @property
+    def bridge(self) -> str:
+        return f"{self.mark}bridge"
 
     def open(self) -> None:
-        bridge = self.add(f"{self.mark}bridge")
+        bridge = self.add(self.bridge)
         ip("-n", bridge, "link", "add", "bridge", "type", "bridge")
         ip("-n", bridge, "link", "set", "bridge", "up")
         for host in range(self.count):
@@ -86,6 +123,10 @@ class Hosts:
             ip("-n", space, "address", "add", f"{self.ipv4(host)}/24", "dev", "eth0")
             # Nobody else can have it, so it need not be looked for.
             ip("-n", space, "address", "add", f"{self.ipv6(host)}/64", "dev", "eth0", "nodad")
+            # As with a cable that is pulled: a link that comes back has its addresses.
+            keep = "/proc/sys/net/ipv6/conf/eth0/keep_addr_on_down"
+            run = ["ip", "netns", "exec", space, "sh", "-c", f"echo 1 > {keep}"]
+            subprocess.run(run, check=True, timeout=LIMIT_S)
             ip("-n", space, "link", "set", "eth0", "up")
 
     def add(self, space: str) -> str:
@@ -99,23 +140,33 @@ class Hosts:
             subprocess.run(["ip", "netns", "delete", space], timeout=LIMIT_S)
 
 
-@pytest.fixture
-def make_hosts() -> Iterator[Callable[[int], Hosts]]:
-    """A function that makes so many hosts, which go with the test."""
-    for name in ("ip", "unshare"):
-        if shutil.which(name) is None:
-            pytest.skip(f"missing tool: {name}")
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces take root")
-    made: list[Hosts] = []
-
-    def make(count: int) -> Hosts:
-        made.append(Hosts(count))
-        made[-1].open()
-        return made[-1]
-
+@contextmanager
+def cluster(count: int) -> Iterator[Hosts]:
+    """So many hosts for a while."""
+    hosts = Hosts(count)
     try:
-        yield make
+        hosts.open()
+        yield hosts
     finally:
-        for hosts in made:
-            hosts.close()
+        hosts.close()
+
+
+def main(words: list[str]) -> int:
+    if len(words) < 3 or words[1] != "--" or not words[0].isdigit():
+        print(__doc__, file=sys.stderr)
+        return 2
+    lack = missing()
+    if lack is not None:
+        print(lack.replace("missing tool", "SKIP-MISSING-TOOL"), file=sys.stderr)
+        return 77
+    with cluster(int(words[0])) as hosts:
+        common = {**os.environ, "HOSTS": words[0], "STORE": f"{hosts.ipv4(0)}:4000"}
+        started = [
+            subprocess.Popen(hosts.command(host, *words[2:]), env={**common, "HOST": str(host)})
+            for host in range(hosts.count)
+        ]
+        return max(abs(process.wait()) for process in started)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad days of the network: ranks that die, hosts that fall silent, links that come back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Callable
+
+import pytest
+from cluster import Hosts
+from ranks import environment
+
+LIMIT_S = 40
+PORT = 4000
+LOST = -5
+MakeHosts = Callable[[int], Hosts]
+
+# Runs one kind of collective again and again, for STEPS steps or for ever, and
+# says how that ended. Each result is checked.
+STEPS = r"""
+import ctypes, json, os, rueda, sys, time
+library, ctx = ctypes.CDLL(rueda.get_library()), ctypes.c_void_p()
+library.rueda_error.restype = ctypes.c_char_p
+if library.rueda_init(None, ctypes.byref(ctx)) != 0:
+    sys.exit(1)
+rank, size, kind = library.rueda_rank(ctx), library.rueda_size(ctx), os.environ["KIND"]
+count, steps = int(os.environ.get("COUNT", "1000")), int(os.environ.get("STEPS", "0"))
+total, f32 = count * size, 7
+ones, out = (ctypes.c_float * total)(*([rank + 1.0] * total)), (ctypes.c_float * total)()
+each, whole = ctypes.c_size_t(count), ctypes.c_size_t(total)
+every = sum(range(1, size + 1))
+
+def turn():
+    if kind == "allreduce":
+        return library.rueda_allreduce(ctx, ones, out, whole, f32, 0)
+    if kind == "allgather":
+        return library.rueda_allgather(ctx, ones, out, each, f32)
+    if kind == "broadcast":
+        out[0] = 1.0 if rank == 0 else 0.0
+        return library.rueda_broadcast(ctx, out, whole, f32, 0)
+    if kind == "alltoall":
+        return library.rueda_alltoall(ctx, ones, out, each, f32)
+    if kind == "reduce_scatter":
+        return library.rueda_reduce_scatter(ctx, ones, out, each, f32, 0)
+    return library.rueda_barrier(ctx)
+
+def is_right():
+    first = {"allreduce": every, "allgather": 1, "broadcast": 1, "alltoall": 1,
+             "reduce_scatter": every}.get(kind)
+    return first is None or out[0] == first
+
+done, began, last = 0, time.monotonic(), time.monotonic()
+status, longest = 0, 0.0
+if os.environ.get("LATE") == str(rank):
+    print("late", flush=True)
+    time.sleep(3600)
+time.sleep(float(os.environ.get("LATE_S", "0")))
+while status == 0 and (steps == 0 or done < steps):
+    status = turn()
+    done += status == 0
+    if status == 0 and not is_right():
+        sys.exit(2)
+    longest = max(longest, time.monotonic() - last)
+    last = time.monotonic()
+    if done == 3:
+        print("going", flush=True)
+    if os.environ.get("PAUSE"):
+        time.sleep(float(os.environ["PAUSE"]))
+print(json.dumps({"status": status, "done": done, "words": library.rueda_error(ctx).decode(),
+                  "longest": longest, "ended": time.time()}), flush=True)
+library.rueda_shutdown(ctx)
+"""
+
+
+class Rank:
+    """A process; its first line is read before anything is done to it."""
+
+    def __init__(self, command: list[str], env: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.error = ""
+
+    def read(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def end(self) -> dict[str, Any]:
+        """What it says in the end."""
+        out, self.error = self.process.communicate(timeout=LIMIT_S)
+        lines = out.splitlines()
+        assert lines and lines[-1].startswith("{"), self.error
+        return json.loads(lines[-1])
+
+    def kill(self) -> None:
+        self.process.kill()
+
+
+@contextmanager
+def job(hosts: Hosts, layout: list[int], key_file: str, **more: str) -> Iterator[list[Rank]]:
+    common = {"RUEDA_STORE": f"{hosts.ipv4(layout[0])}:{PORT}", "RUEDA_KEY_FILE": key_file,
+              "RUEDA_SIZE": str(len(layout)), "KIND": "allreduce", **more}  # fmt: skip
+    ranks = [
+        Rank(
+            hosts.command(host, sys.executable, "-c", STEPS),
+            environment(RUEDA_RANK=str(rank), **common),
+        )
+        for rank, host in enumerate(layout)
+    ]
+    try:
+        yield ranks
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.process.wait()
+
+
+def check_lost(rank: Rank, since: float, limit_s: float, *words: str) -> dict[str, Any]:
+    """It has ended in time, and says who is gone."""
+    said = rank.end()
+    assert said["status"] == LOST, rank.error
+    for word in words:
+        assert word in said["words"], said
+    assert said["ended"] - since < limit_s, said
+    return said
+
+
+# ---- Death -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind", ["allreduce", "allgather", "broadcast", "alltoall", "reduce_scatter", "barrier"]
+)
+def test_a_killed_rank_is_named_by_all_within_a_second(
+    make_hosts: MakeHosts, key_file: str, kind: str
+) -> None:
+    hosts = make_hosts(3)
+    with job(hosts, [0, 0, 1, 2], key_file, KIND=kind, RUEDA_TRANSPORT="tcp") as ranks:
+        assert [rank.read() for rank in ranks] == ["going"] * 4
+        ranks[2].kill()
+        since = time.time()
+        for rank in (0, 1, 3):
+            check_lost(ranks[rank], since, 1, "rank 2 ", "on host host1)")
+
+
+def test_the_death_of_rank_0_which_keeps_the_store_is_told(
+    make_hosts: MakeHosts, key_file: str
+) -> None:
+    hosts = make_hosts(3)
+    with job(hosts, [0, 1, 1, 2], key_file) as ranks:
+        assert [rank.read() for rank in ranks] == ["going"] * 4
+        ranks[0].kill()
+        since = time.time()
+        for rank in ranks[1:]:
+            check_lost(rank, since, 1, "rank 0 (on host host0)")
+
+
+def test_a_rank_that_dies_before_its_first_operation_is_told(
+    make_hosts: MakeHosts, key_file: str
+) -> None:
+    """Rank 2 waits to be dialled by rank 1, with which it has no connection."""
+    hosts = make_hosts(3)
+    with job(hosts, [0, 1, 2], key_file, LATE="1") as ranks:
+        assert ranks[1].read() == "late"
+        time.sleep(0.3)
+        ranks[1].kill()
+        since = time.time()
+        for rank in (0, 2):
+            check_lost(ranks[rank], since, 1, "rank 1 ", "on host host1)", "is gone")
+
+
+def test_a_stopped_process_is_only_slow(make_hosts: MakeHosts, key_file: str) -> None:
+    """For longer than any limit of a host, and with full windows."""
+    hosts = make_hosts(2)
+    with job(hosts, [0, 1], key_file, STEPS="30", COUNT="1000000") as ranks:
+        assert [rank.read() for rank in ranks] == ["going"] * 2
+        os.kill(ranks[1].process.pid, signal.SIGSTOP)
+        time.sleep(5)
+        assert ranks[0].process.poll() is None
+        os.kill(ranks[1].process.pid, signal.SIGCONT)
+        said = [rank.end() for rank in ranks]
+        assert [(one["status"], one["done"]) for one in said] == [(0, 30)] * 2
+        assert said[0]["longest"] > 4
+        assert [rank.error for rank in ranks] == ["", ""]
+
+
+# ---- Silence -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", ["unplug", "silence"])
+@pytest.mark.parametrize("lost", [0, 2])
+def test_a_silent_host_is_named_within_three_seconds(
+    make_hosts: MakeHosts, key_file: str, fault: str, lost: int
+) -> None:
+    hosts = make_hosts(3)
+    with job(hosts, [0, 1, 1, 2], key_file) as ranks:
+        assert [rank.read() for rank in ranks] == ["going"] * 4
+        getattr(hosts, fault)(lost)
+        since = time.time()
+        for rank, host in enumerate([0, 1, 1, 2]):
+            if host != lost:
+                check_lost(ranks[rank], since, 3, f"host host{lost} has been silent for 2.5 s",
+                           f"(on host host{lost}) is lost")  # fmt: skip
+            else:
+                check_lost(ranks[rank], since, 3.5, "has been silent for 2.5 s")
+
+
+@pytest.mark.parametrize("fault", ["unplug", "silence"])
+def test_a_link_that_comes_back_does_no_harm(
+    make_hosts: MakeHosts, key_file: str, fault: str
+) -> None:
+    hosts = make_hosts(2)
+    back = {"unplug": "plug", "silence": "hear"}[fault]
+    with job(hosts, [0, 1, 1], key_file, STEPS="100", COUNT="20000", PAUSE="0.02") as ranks:
+        assert [rank.read() for rank in ranks] == ["going"] * 3
+        for _ in range(2):
+            getattr(hosts, fault)(1)
+            time.sleep(1)
+            getattr(hosts, back)(1)
+            time.sleep(1)
+        said = [rank.end() for rank in ranks]
+        assert [(one["status"], one["done"]) for one in said] == [(0, 100)] * 3
+        assert said[0]["longest"] > 0.9  # it did wait
+
+
+def test_the_limit_of_silence_can_be_longer(make_hosts: MakeHosts, key_file: str) -> None:
+    hosts = make_hosts(2)
+    with job(hosts, [0, 1], key_file, STEPS="40", PAUSE="0.02", RUEDA_HOST_TIMEOUT="20s") as ranks:
+        assert [rank.read() for rank in ranks] == ["going"] * 2
+        hosts.unplug(1)
+        time.sleep(3.5)
+        hosts.plug(1)
+        assert [rank.end()["done"] for rank in ranks] == [40, 40]
+
+
+# ---- Bytes that do not get through --------------------------------------------
+
+
+def test_packets_too_large_for_the_way_are_named(make_hosts: MakeHosts, key_file: str) -> None:
+    """The handshake is small, and gets through."""
+    hosts = make_hosts(2)
+    hosts.set_mtu(hosts=9000, ports=1500)
+    with job(hosts, [0, 1], key_file, COUNT="500000") as ranks:
+        said = [rank.end() for rank in ranks]
+    hint = "is the MTU of an interface too large for the way?"
+    for one in said:
+        assert one["status"] == LOST
+        assert "cannot reach rank" in one["words"]
+        assert one["words"].split(" while ")[0].endswith("; " + hint)
+    assert any("no bytes have got through for 5 s; " + hint in rank.error for rank in ranks)
