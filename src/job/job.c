@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "auth/key.h"
+#include "base/bytes.h"
 #include "base/log.h"
 #include "job/agreement.h"
 #include "job/network.h"
@@ -199,6 +200,7 @@ static rueda_status call_together(struct rueda_job *job,
         status = rueda_news_open(job, args->deadline_ns, error);
         if (status != RUEDA_OK)
             return status;
+        rueda_tcp_hub_set_job(job->tcp, rueda_get_u64(call->nonce));
         return rueda_network_locate(job->tcp, call->topology, call->contacts,
                                     call->contacts_bytes);
     }

@@ -66,6 +66,7 @@ rueda_status rueda_network_open(const struct rueda_config *config, int rank,
                                   .key = key,
                                   .addresses = addresses,
                                   .streams = config->tcp_streams,
+                                  .encrypt = config->encrypt,
                                   .give_up_ms = config->start_timeout_ms,
                                   .silence_ms = config->host_timeout_ms};
     const struct rueda_address *bound;
@@ -134,6 +135,7 @@ rueda_status rueda_network_open_local(const struct rueda_config *config,
                                         .addresses = &address,
                                         .address_count = 1,
                                         .streams = config->tcp_streams,
+                                        .encrypt = config->encrypt,
                                         .give_up_ms = config->start_timeout_ms,
                                         .silence_ms = config->host_timeout_ms};
     const struct rueda_address *bound;

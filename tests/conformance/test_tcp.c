@@ -39,7 +39,8 @@ static void connect_all(struct pair *pair, int streams)
     }
 }
 
-static void open_wire(struct pair *pair, const char *host, int streams)
+static void open_wire(struct pair *pair, const char *host, int streams,
+                      rueda_encrypt_choice encrypt)
 {
     struct wire *wire = calloc(1, sizeof(*wire));
     struct rueda_text error = {{0}};
@@ -54,7 +55,8 @@ static void open_wire(struct pair *pair, const char *host, int streams)
                                             .key = &wire->key,
                                             .addresses = &any,
                                             .address_count = 1,
-                                            .streams = streams};
+                                            .streams = streams,
+                                            .encrypt = encrypt};
 
         assert_int_equal(rueda_tcp_hub_open(&args, &wire->hubs[rank], &error),
                          RUEDA_OK);
@@ -80,12 +82,22 @@ static void open_wire(struct pair *pair, const char *host, int streams)
 
 static void open_one(struct pair *pair)
 {
-    open_wire(pair, "127.0.0.1:0", 1);
+    open_wire(pair, "127.0.0.1:0", 1, RUEDA_ENCRYPT_NEVER);
 }
 
 static void open_four(struct pair *pair)
 {
-    open_wire(pair, "[::1]:0", 4);
+    open_wire(pair, "[::1]:0", 4, RUEDA_ENCRYPT_NEVER);
+}
+
+static void open_sealed(struct pair *pair)
+{
+    struct rueda_tcp_ep *ep;
+
+    open_wire(pair, "127.0.0.1:0", 3, RUEDA_ENCRYPT_ALWAYS);
+    ep = (struct rueda_tcp_ep *)pair->a;
+    for (int i = 0; i < ep->stream_count; i++)
+        assert_non_null(ep->streams[i].cover);
 }
 
 static void close_wire(struct pair *pair)
@@ -121,6 +133,13 @@ static const struct fixture one_stream = {
 static const struct fixture four_streams = {
     .name = "tcp, four streams",
     .open = open_four,
+    .close = close_wire,
+    .vanish = vanish_wire,
+};
+
+static const struct fixture sealed_streams = {
+    .name = "tcp, sealed",
+    .open = open_sealed,
     .close = close_wire,
     .vanish = vanish_wire,
 };
@@ -248,6 +267,7 @@ int main(void)
     };
 
     return conformance_run(&one_stream) + conformance_run(&four_streams) +
+           conformance_run(&sealed_streams) +
            cmocka_run_group_tests_name("tcp, uneven streams", tests, NULL,
                                        NULL);
 }

@@ -54,6 +54,7 @@ struct rueda_tcp_call {
     int64_t patience_ns;
     struct rueda_address from; /* of who has called us */
     struct rueda_text why;     /* the last address led nowhere */
+    bool is_sealed;            /* as both ends have agreed */
     struct rueda_handshake shake;
 };
 
@@ -97,21 +98,27 @@ static struct rueda_tcp_call *call_new(struct rueda_tcp_hub *hub)
 
 /* ---- Who is who --------------------------------------------------------- */
 
-static struct rueda_tcp_about about_us(const struct rueda_tcp_hub *hub,
+static struct rueda_tcp_about about_us(const struct rueda_tcp_hub *hub, int fd,
                                        rueda_tcp_purpose purpose)
 {
-    return (struct rueda_tcp_about){.rank = hub->rank,
-                                    .size = hub->size,
-                                    .purpose = purpose,
-                                    .wish = RUEDA_TCP_FORBID};
+    struct rueda_address peer;
+    bool is_near =
+        rueda_tcp_peer(fd, &peer) == RUEDA_OK && rueda_address_is_near(&peer);
+
+    return (struct rueda_tcp_about){
+        .rank = hub->rank,
+        .size = hub->size,
+        .job = hub->job,
+        .purpose = purpose,
+        .wish = rueda_tcp_wish_of(hub->encrypt, is_near)};
 }
 
-void rueda_tcp_calls_begin_proof(const struct rueda_tcp_hub *hub,
+void rueda_tcp_calls_begin_proof(const struct rueda_tcp_hub *hub, int fd,
                                  struct rueda_handshake *shake,
                                  rueda_handshake_role role,
                                  rueda_tcp_purpose purpose)
 {
-    const struct rueda_tcp_about about = about_us(hub, purpose);
+    const struct rueda_tcp_about about = about_us(hub, fd, purpose);
     unsigned char bytes[RUEDA_TCP_ABOUT_BYTES];
 
     rueda_tcp_about_encode(&about, bytes);
@@ -119,31 +126,58 @@ void rueda_tcp_calls_begin_proof(const struct rueda_tcp_hub *hub,
 }
 
 bool rueda_tcp_calls_who(const struct rueda_tcp_hub *hub,
-                         const struct rueda_handshake *shake, int *out_rank,
-                         rueda_tcp_purpose *out_purpose)
+                         const struct rueda_handshake *shake,
+                         struct rueda_tcp_about *out)
 {
-    const struct rueda_tcp_about ours = about_us(hub, RUEDA_TCP_FOR_STREAM);
-    struct rueda_tcp_about theirs;
+    const struct rueda_tcp_about ours = {
+        .rank = hub->rank, .size = hub->size, .job = hub->job};
     const void *bytes;
     size_t len = 0;
 
     bytes = rueda_handshake_peer_about(shake, &len);
-    if (!rueda_tcp_about_decode(bytes, len, &theirs) ||
-        !rueda_tcp_about_fits(&ours, &theirs))
-        return false;
-    *out_rank = theirs.rank;
-    *out_purpose = theirs.purpose;
-    return true;
+    return rueda_tcp_about_decode(bytes, len, out) &&
+           rueda_tcp_about_fits(&ours, out);
 }
 
 /* ---- Streams ------------------------------------------------------------ */
 
+/* Do both ends want the same? The peer comes to the same result. */
+static rueda_status agree(const struct rueda_tcp_hub *hub,
+                          struct rueda_tcp_call *call,
+                          const struct rueda_tcp_about *theirs,
+                          struct rueda_text *error)
+{
+    const struct rueda_tcp_about ours =
+        about_us(hub, call->fd, RUEDA_TCP_FOR_STREAM);
+
+    return rueda_tcp_agree(&ours, theirs, &call->is_sealed, error);
+}
+
+static rueda_status make_stream(struct rueda_tcp_ep *ep,
+                                const struct rueda_tcp_call *call)
+{
+    rueda_handshake_role role =
+        call->ep != NULL ? RUEDA_INITIATOR : RUEDA_ACCEPTOR;
+    struct rueda_tcp_cover *cover = NULL;
+    rueda_status status = RUEDA_OK;
+
+    if (ep->has_failed || ep->stream_count == RUEDA_TCP_MOST_STREAMS)
+        return RUEDA_ERR_CLOSED;
+    if (call->is_sealed)
+        status = rueda_tcp_cover_new(rueda_handshake_session_key(&call->shake),
+                                     role, &cover);
+    if (status == RUEDA_OK)
+        status = rueda_tcp_stream_open(&ep->streams[ep->stream_count], call->fd,
+                                       cover);
+    if (status != RUEDA_OK)
+        rueda_tcp_cover_free(cover);
+    return status;
+}
+
 /* The call is through. */
 static void attach(struct rueda_tcp_ep *ep, struct rueda_tcp_call *call)
 {
-    if (!ep->has_failed && ep->stream_count < RUEDA_TCP_MOST_STREAMS &&
-        rueda_tcp_stream_open(&ep->streams[ep->stream_count], call->fd, NULL) ==
-            RUEDA_OK) {
+    if (make_stream(ep, call) == RUEDA_OK) {
         ep->stream_count++;
         call->fd = -1;
     }
@@ -229,7 +263,7 @@ rueda_status rueda_tcp_calls_dial(struct rueda_tcp_hub *hub,
 static void begin_proving(struct rueda_tcp_hub *hub,
                           struct rueda_tcp_call *call, int64_t now)
 {
-    rueda_tcp_calls_begin_proof(hub, &call->shake, RUEDA_INITIATOR,
+    rueda_tcp_calls_begin_proof(hub, call->fd, &call->shake, RUEDA_INITIATOR,
                                 RUEDA_TCP_FOR_STREAM);
     call->state = CALL_PROVING;
     call->due_ns = now + call->patience_ns;
@@ -251,14 +285,18 @@ static void lose_patience(struct rueda_tcp_hub *hub,
 static void end_dialling(struct rueda_tcp_hub *hub, struct rueda_tcp_call *call,
                          rueda_status status)
 {
-    rueda_tcp_purpose purpose;
+    struct rueda_text error = {{0}};
     const char *why = strerror(errno);
-    int rank;
+    struct rueda_tcp_about them;
 
-    if (status == RUEDA_OK &&
-        rueda_tcp_calls_who(hub, &call->shake, &rank, &purpose) &&
-        rank == call->peer) {
-        attach(call->ep, call);
+    if (status == RUEDA_OK && rueda_tcp_calls_who(hub, &call->shake, &them) &&
+        them.rank == call->peer) {
+        if (agree(hub, call, &them, &error) == RUEDA_OK) {
+            attach(call->ep, call);
+        } else {
+            end_call(call);
+            rueda_tcp_hub_lose(hub, call->peer, error.chars);
+        }
         return;
     }
     if (status == RUEDA_OK)
@@ -349,7 +387,7 @@ static bool answer(struct rueda_tcp_hub *hub, int listener)
         call->fd = fd;
         call->due_ns = rueda_clock_ns() + STRANGER_NS;
         rueda_tcp_peer(fd, &call->from);
-        rueda_tcp_calls_begin_proof(hub, &call->shake, RUEDA_ACCEPTOR,
+        rueda_tcp_calls_begin_proof(hub, fd, &call->shake, RUEDA_ACCEPTOR,
                                     RUEDA_TCP_FOR_STREAM);
         call->state = CALL_PROVING;
         rueda_tcp_hub_show(hub, fd);
@@ -359,22 +397,29 @@ static bool answer(struct rueda_tcp_hub *hub, int listener)
 
 /* It is of this job. Lower ranks dial streams, anybody a pulse. */
 static void let_in(struct rueda_tcp_hub *hub, struct rueda_tcp_call *call,
-                   int rank, rueda_tcp_purpose purpose)
+                   const struct rueda_tcp_about *them)
 {
-    if (purpose == RUEDA_TCP_FOR_PULSE) {
-        rueda_tcp_pulse_take(hub, rank, call->fd);
+    struct rueda_tcp_ep *ep = hub->peers[them->rank].ep;
+    struct rueda_text error = {{0}};
+
+    if (them->purpose == RUEDA_TCP_FOR_PULSE) {
+        rueda_tcp_pulse_take(hub, them->rank, call->fd);
         call->fd = -1;
         end_call(call);
         return;
     }
-    if (rank >= hub->rank) {
+    if (them->rank >= hub->rank) {
         refuse(hub, call, RUEDA_REFUSED_MISFIT, "not a rank that dials us");
         return;
     }
-    call->peer = rank;
+    if (agree(hub, call, them, &error) != RUEDA_OK) {
+        refuse(hub, call, RUEDA_REFUSED_MISFIT, error.chars);
+        return;
+    }
+    call->peer = them->rank;
     call->state = CALL_WAITING;
-    if (hub->peers[rank].ep != NULL)
-        attach(hub->peers[rank].ep, call);
+    if (ep != NULL)
+        attach(ep, call);
 }
 
 /* Somebody has called. */
@@ -382,19 +427,17 @@ static void end_answering(struct rueda_tcp_hub *hub,
                           struct rueda_tcp_call *call, rueda_status status)
 {
     const char *why = rueda_handshake_error(&call->shake);
-    rueda_tcp_purpose purpose;
-    int rank;
+    struct rueda_tcp_about them;
 
     if (status == RUEDA_ERR_PEER_LOST)
         miss(hub, call, RUEDA_REFUSED_LEFT, why);
     else if (status != RUEDA_OK)
         refuse(hub, call, rueda_refusal_of(status),
                why[0] != '\0' ? why : strerror(errno));
-    else if (!rueda_tcp_calls_who(hub, &call->shake, &rank, &purpose))
-        refuse(hub, call, RUEDA_REFUSED_MISFIT,
-               "not a rank of a job of this size");
+    else if (!rueda_tcp_calls_who(hub, &call->shake, &them))
+        refuse(hub, call, RUEDA_REFUSED_MISFIT, "not a rank of this job");
     else
-        let_in(hub, call, rank, purpose);
+        let_in(hub, call, &them);
 }
 
 /* ---- Step by step ------------------------------------------------------- */

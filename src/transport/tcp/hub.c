@@ -196,6 +196,7 @@ static struct rueda_tcp_hub *hub_new(const struct rueda_tcp_args *args)
         return NULL;
     hub->rank = args->rank;
     hub->streams = args->streams;
+    hub->encrypt = args->encrypt;
     hub->give_up_ns = give_up * 1000000;
     hub->silence_ns = silence * 1000000;
     hub->key = *args->key;
@@ -243,6 +244,11 @@ rueda_status rueda_tcp_hub_open(const struct rueda_tcp_args *args,
     }
     *out = hub;
     return RUEDA_OK;
+}
+
+void rueda_tcp_hub_set_job(struct rueda_tcp_hub *hub, uint64_t job)
+{
+    hub->job = job;
 }
 
 void rueda_tcp_hub_watch(struct rueda_tcp_hub *hub,

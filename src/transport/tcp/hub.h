@@ -39,6 +39,8 @@ struct rueda_tcp_hub {
     int rank;
     int size;
     int streams;
+    rueda_encrypt_choice encrypt;
+    uint64_t job; /* a number that only its ranks have */
     unsigned looks;
     int64_t give_up_ns;
     int64_t silence_ns;
@@ -114,17 +116,17 @@ void rueda_tcp_calls_show(const struct rueda_tcp_hub *hub);
 /* In the child of a fork. */
 void rueda_tcp_calls_forked(const struct rueda_tcp_hub *hub);
 
-/* Both ends say who they are and what for. A failure shows at the first step.
- * What follows passes in the clear. */
-void rueda_tcp_calls_begin_proof(const struct rueda_tcp_hub *hub,
+/* Both ends of fd say who they are, what for, and whether they wish it to be
+ * sealed, which a pulse is not. A failure shows at the first step. */
+void rueda_tcp_calls_begin_proof(const struct rueda_tcp_hub *hub, int fd,
                                  struct rueda_handshake *shake,
                                  rueda_handshake_role role,
                                  rueda_tcp_purpose purpose);
 
-/* Who has proven itself; false: none of this job. */
+/* What it says who has proven itself; false: none of this job. */
 bool rueda_tcp_calls_who(const struct rueda_tcp_hub *hub,
-                         const struct rueda_handshake *shake, int *out_rank,
-                         rueda_tcp_purpose *out_purpose);
+                         const struct rueda_handshake *shake,
+                         struct rueda_tcp_about *out);
 
 /* ---- stall.c ------------------------------------------------------------ */
 

@@ -131,7 +131,7 @@ static bool adopt(struct rueda_tcp_hub *hub, struct rueda_tcp_pulse *pulse,
     from->fd = -1;
     rueda_tcp_keep_alive(pulse->fd, QUESTIONS);
     rueda_tcp_limit_silence(pulse->fd, KERNEL_NS / 1000000);
-    rueda_tcp_calls_begin_proof(hub, pulse->shake, RUEDA_INITIATOR,
+    rueda_tcp_calls_begin_proof(hub, pulse->fd, pulse->shake, RUEDA_INITIATOR,
                                 RUEDA_TCP_FOR_PULSE);
     return true;
 }
@@ -282,9 +282,8 @@ void rueda_tcp_pulses_tell(const struct rueda_tcp_hub *hub, const char *words)
  * at work, and its system answers already. */
 static state feel_ours(struct rueda_tcp_hub *hub, struct rueda_tcp_pulse *pulse)
 {
-    rueda_tcp_purpose purpose;
+    struct rueda_tcp_about them;
     rueda_status status;
-    int rank;
 
     if (pulse->shake == NULL)
         return feel(hub, pulse->fd);
@@ -293,8 +292,8 @@ static state feel_ours(struct rueda_tcp_hub *hub, struct rueda_tcp_pulse *pulse)
         return BEATS;
     if (status != RUEDA_OK)
         return status == RUEDA_ERR_IO ? SILENT : ENDED;
-    if (!rueda_tcp_calls_who(hub, pulse->shake, &rank, &purpose) ||
-        rank != pulse->peer)
+    if (!rueda_tcp_calls_who(hub, pulse->shake, &them) ||
+        them.rank != pulse->peer)
         return ENDED; /* the address is somebody else's too */
     rueda_handshake_fini(pulse->shake);
     free(pulse->shake);

@@ -16,6 +16,7 @@
 #define RUEDA_TRANSPORT_TCP_TCP_H
 
 #include "auth/key.h"
+#include "base/config.h"
 #include "base/text.h"
 #include "os/tcp.h"
 #include "transport/transport.h"
@@ -33,6 +34,7 @@ struct rueda_tcp_args {
     int address_count;
 
     int streams; /* towards each peer, 1 to RUEDA_TCP_MOST_STREAMS */
+    rueda_encrypt_choice encrypt;
 
     /* How long to look for a way to a peer, and how long its host may be silent
      * until it counts as lost (pulse.h). 0: 30 s and 2.5 s. */
@@ -57,6 +59,10 @@ rueda_tcp_hub_addresses(const struct rueda_tcp_hub *hub, int *out_count);
 rueda_status rueda_tcp_hub_locate(struct rueda_tcp_hub *hub, int peer, int host,
                                   const struct rueda_address *addresses,
                                   int count);
+
+/* A number that only the ranks of this job have; the key may be that of others
+ * too. To be said before endpoints are made; 0 if it is not. */
+void rueda_tcp_hub_set_job(struct rueda_tcp_hub *hub, uint64_t job);
 
 /* Call watch with every socket that there is and that will be, so that who
  * sleeps is woken by it. */
