@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What passes between hosts can be read on the wire, or not, as RUEDA_ENCRYPT says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Callable
+
+import pytest
+from cluster import Hosts
+from ranks import Done, environment, run_all
+
+LIMIT_S = 60
+PORT = 4000
+
+# Adds up numbers that are easy to recognise, 1.5 from every rank.
+ADD = r"""
+import ctypes, rueda, sys
+library, ctx = ctypes.CDLL(rueda.get_library()), ctypes.c_void_p()
+library.rueda_error.restype = ctypes.c_char_p
+if library.rueda_init(None, ctypes.byref(ctx)) != 0:
+    sys.exit(1)
+count = 200_000
+x = (ctypes.c_float * count)(*([1.5] * count))
+status = library.rueda_allreduce(ctx, x, x, ctypes.c_size_t(count), 7, 0)
+if status != 0:
+    sys.exit(library.rueda_error(ctx).decode())
+assert all(number == 3 for number in x)
+library.rueda_shutdown(ctx)
+"""
+
+# Looks at every packet of its host until the number has passed, or it is ended.
+SNIFF = r"""
+import socket, struct, sys
+pattern = struct.pack("<f", 1.5) * 16
+wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(3))
+print("ready", flush=True)
+while pattern not in wire.recv(1 << 17):
+    pass
+print("seen", flush=True)
+"""
+
+MakeHosts = Callable[[int], Hosts]
+
+
+def add(hosts: Hosts, key_file: str, *encrypt: str) -> list[Done]:
+    """One rank a host, with these settings."""
+    more = {"RUEDA_STORE": f"{hosts.ipv4(0)}:{PORT}", "RUEDA_KEY_FILE": key_file}
+    return run_all(
+        [hosts.command(rank, sys.executable, "-c", ADD) for rank in range(len(encrypt))],
+        [
+            environment(
+                RUEDA_RANK=str(rank), RUEDA_SIZE=str(len(encrypt)), RUEDA_ENCRYPT=wish, **more
+            )
+            for rank, wish in enumerate(encrypt)
+        ],
+        LIMIT_S,
+    )  # fmt: skip
+
+
+@contextmanager
+def sniffer(hosts: Hosts, host: int) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        hosts.command(host, sys.executable, "-c", SNIFF), stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize(
+    ("encrypt", "is_clear"),
+    [
+        (("never", "never"), True),
+        (("auto", "auto"), True),  # the addresses are private ones
+        (("always", "always"), False),
+        (("always", "auto"), False),
+        (("auto", "always"), False),
+    ],
+)
+def test_who_listens_on_the_wire(
+    make_hosts: MakeHosts, key_file: str, encrypt: tuple[str, str], is_clear: bool
+) -> None:
+    hosts = make_hosts(2)
+    with sniffer(hosts, 1) as process:
+        done = add(hosts, key_file, *encrypt)
+        assert [one.returncode for one in done] == [0, 0], "".join(one.stderr for one in done)
+        if not is_clear:
+            process.kill()
+        assert process.communicate(timeout=LIMIT_S)[0] == ("seen\n" if is_clear else "")
+
+
+def test_hosts_that_cannot_agree_say_so(make_hosts: MakeHosts, key_file: str) -> None:
+    done = add(make_hosts(2), key_file, "never", "always")
+    assert [one.returncode for one in done] == [1, 1]
+    for one in done:
+        for word in ("RUEDA_ENCRYPT", "never", "always", "rank 0", "rank 1"):
+            assert word in one.stderr
