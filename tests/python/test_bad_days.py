@@ -15,7 +15,7 @@ from typing import Any, Callable
 
 import pytest
 from cluster import Hosts
-from ranks import environment
+from ranks import environment, run_all
 
 LIMIT_S = 40
 PORT = 4000
@@ -174,6 +174,37 @@ def test_a_rank_that_dies_before_its_first_operation_is_told(
         since = time.time()
         for rank in (0, 2):
             check_lost(ranks[rank], since, 1, "rank 1 ", "on host host1)", "is gone")
+
+
+# Rank 0 has enough of it before rank 1 needs it.
+LEAVE = r"""
+import ctypes, os, rueda, sys, time
+library, ctx, x = ctypes.CDLL(rueda.get_library()), ctypes.c_void_p(), ctypes.c_float(1)
+library.rueda_error.restype = ctypes.c_char_p
+if library.rueda_init(None, ctypes.byref(ctx)) != 0:
+    sys.exit(1)
+if os.environ["RUEDA_RANK"] == "1":
+    time.sleep(1)
+    one = ctypes.c_size_t(1)
+    assert library.rueda_allreduce(ctx, ctypes.byref(x), ctypes.byref(x), one, 7, 0) == -5
+    print(library.rueda_error(ctx).decode())
+library.rueda_shutdown(ctx)
+"""
+
+
+def test_a_rank_that_left_before_anybody_called_is_told(
+    make_hosts: MakeHosts, key_file: str
+) -> None:
+    hosts = make_hosts(2)
+    more = {"RUEDA_STORE": f"{hosts.ipv4(0)}:{PORT}", "RUEDA_KEY_FILE": key_file}
+    done = run_all(
+        [hosts.command(rank, sys.executable, "-c", LEAVE) for rank in range(2)],
+        [environment(RUEDA_RANK=str(rank), RUEDA_SIZE="2", **more) for rank in range(2)],
+        20,
+    )  # fmt: skip
+    assert [one.returncode for one in done] == [0, 0], "".join(one.stderr for one in done)
+    assert "rank 0" in done[1].stdout and "host0" in done[1].stdout
+    assert "has left" in done[1].stdout
 
 
 def test_a_stopped_process_is_only_slow(make_hosts: MakeHosts, key_file: str) -> None:

@@ -30,6 +30,12 @@
 #define PAUSE_NS    ((int64_t)20000000)
 #define STRANGER_NS ((int64_t)5000000000)
 
+/* How often to knock at who should call us, and how long that may be refused:
+ * who opens a listener at all has done so before others learnt of it. */
+#define KNOCK_NS   ((int64_t)1000000000)
+#define REFUSED_NS ((int64_t)500000000)
+#define NEVER      INT64_MAX
+
 /* Who may be at the door at a time, and how many are let in in one turn. */
 #define MOST_STRANGERS 64
 #define MOST_ANSWERS   256
@@ -55,6 +61,7 @@ struct rueda_tcp_call {
     struct rueda_address from; /* of who has called us */
     struct rueda_text why;     /* the last address led nowhere */
     bool is_sealed;            /* as both ends have agreed */
+    bool is_knock;             /* of who waits to be called: are they there? */
     struct rueda_handshake shake;
 };
 
@@ -202,8 +209,12 @@ static void give_up(struct rueda_tcp_hub *hub, struct rueda_tcp_call *call)
     end_call(call);
     if (call->ep->stream_count > 0)
         return; /* it works with fewer streams */
-    rueda_text_set(&words, "there is no way to it, tried for %lld s; last: %s",
-                   (long long)(hub->give_up_ns / 1000000000), call->why.chars);
+    if (call->is_knock)
+        rueda_text_set(&words, "it has left, or is gone; %s", call->why.chars);
+    else
+        rueda_text_set(
+            &words, "there is no way to it, tried for %lld s; last: %s",
+            (long long)(hub->give_up_ns / 1000000000), call->why.chars);
     rueda_tcp_hub_lose(hub, call->peer, words.chars);
 }
 
@@ -213,6 +224,7 @@ static void dial_again(struct rueda_tcp_hub *hub, struct rueda_tcp_call *call,
 {
     const struct rueda_tcp_peer *peer = &hub->peers[call->peer];
     int64_t now = rueda_clock_ns();
+    int cause = errno;
     char text[RUEDA_ADDRESS_TEXT];
 
     rueda_address_text(&peer->addresses[call->address], text, sizeof(text));
@@ -224,6 +236,8 @@ static void dial_again(struct rueda_tcp_hub *hub, struct rueda_tcp_call *call,
     call->address = (call->address + 1) % peer->address_count;
     call->state = CALL_PAUSED;
     call->due_ns = now + PAUSE_NS;
+    if (call->is_knock && cause == ECONNREFUSED && call->give_up_ns == NEVER)
+        call->give_up_ns = now + REFUSED_NS;
     if (now >= call->give_up_ns)
         give_up(hub, call);
 }
@@ -256,6 +270,33 @@ rueda_status rueda_tcp_calls_dial(struct rueda_tcp_hub *hub,
     call->give_up_ns = rueda_clock_ns() + hub->give_up_ns;
     call->patience_ns = DIAL_NS;
     dial(hub, call);
+    return RUEDA_OK;
+}
+
+/* Somebody listens there: it is a matter of time. */
+static void knock_again(struct rueda_tcp_call *call, int64_t now)
+{
+    rueda_fd_close(call->fd);
+    call->fd = -1;
+    call->state = CALL_PAUSED;
+    call->due_ns = now + KNOCK_NS;
+    call->give_up_ns = NEVER;
+}
+
+rueda_status rueda_tcp_calls_await(struct rueda_tcp_hub *hub,
+                                   struct rueda_tcp_ep *ep)
+{
+    struct rueda_tcp_call *call;
+
+    if (hub->peers[ep->super.peer].address_count == 0)
+        return RUEDA_OK;
+    call = call_new(hub);
+    if (call == NULL)
+        return RUEDA_ERR_NOMEM;
+    call->peer = ep->super.peer;
+    call->ep = ep;
+    call->is_knock = true;
+    knock_again(call, rueda_clock_ns());
     return RUEDA_OK;
 }
 
@@ -466,7 +507,8 @@ static void step(struct rueda_tcp_hub *hub, struct rueda_tcp_call *call,
 {
     rueda_status status;
 
-    if (call->ep != NULL && call->ep->has_failed)
+    if (call->ep != NULL && (call->ep->has_failed ||
+                             (call->is_knock && call->ep->stream_count > 0)))
         end_call(call);
     switch (call->state) {
     case CALL_PAUSED:
@@ -475,12 +517,16 @@ static void step(struct rueda_tcp_hub *hub, struct rueda_tcp_call *call,
         break;
     case CALL_DIALLED:
         status = rueda_tcp_connected(call->fd);
-        if (status == RUEDA_OK)
+        if (status == RUEDA_OK && call->is_knock)
+            knock_again(call, now);
+        else if (status == RUEDA_OK)
             begin_proving(hub, call, now);
         else if (status < 0)
             dial_again(hub, call, strerror(errno));
-        else if (now >= call->due_ns)
-            dial_again(hub, call, strerror(ETIMEDOUT));
+        else if (now >= call->due_ns) {
+            errno = ETIMEDOUT;
+            dial_again(hub, call, strerror(errno));
+        }
         if (call->state != CALL_PROVING)
             break;
         /* fall through */

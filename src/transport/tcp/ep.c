@@ -83,11 +83,15 @@ static bool has_ended(const struct rueda_tcp_ep *ep)
     return ep->stream_count > 0;
 }
 
-/* Each look is a system call. A stream that is quiet while others are not is
- * looked at less often; the first one is there for short messages. */
-static bool has_rest(struct rueda_tcp_stream *stream, int i)
+/* Each look is a system call. A stream that is quiet is looked at less often,
+ * but not the first one, where short messages come, if any are awaited. */
+static bool has_rest(const struct rueda_tcp_ep *ep,
+                     struct rueda_tcp_stream *stream)
 {
-    if (i == 0 || stream->is_receiving || stream->rest == 0)
+    bool is_awaited = ep->recvs.head != NULL || ep->incoming != NULL;
+
+    if (stream->is_receiving || stream->rest == 0 ||
+        (is_awaited && stream == &ep->streams[0]))
         return false;
     stream->rest--;
     return true;
@@ -97,7 +101,7 @@ static bool read_stream(struct rueda_tcp_ep *ep, int i)
 {
     struct rueda_tcp_stream *stream = &ep->streams[i];
 
-    if (has_rest(stream, i))
+    if (has_rest(ep, stream))
         return false;
     if (rueda_tcp_stream_read(ep, stream)) {
         stream->quiet = 0;

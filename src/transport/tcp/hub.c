@@ -146,8 +146,11 @@ void rueda_tcp_hub_join(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep)
             calloc(RUEDA_TCP_MOST_STREAMS, sizeof(struct rueda_tcp_stall));
     rueda_tcp_calls_find(hub, ep);
     rueda_tcp_pulse_want(hub, peer->host);
-    if (rank < hub->rank)
+    if (rank < hub->rank) {
+        if (ep->stream_count == 0 && rueda_tcp_calls_await(hub, ep) != RUEDA_OK)
+            rueda_tcp_hub_lose(hub, rank, "no memory for its connections");
         return;
+    }
     if (peer->address_count == 0) {
         rueda_tcp_hub_lose(hub, rank, "it told no address to reach it at");
         return;

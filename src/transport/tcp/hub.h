@@ -97,6 +97,10 @@ void rueda_tcp_hub_break(struct rueda_tcp_hub *hub, int peer,
 rueda_status rueda_tcp_calls_dial(struct rueda_tcp_hub *hub,
                                   struct rueda_tcp_ep *ep, int address);
 
+/* The peer is to call for ep: look from time to time whether it is there. */
+rueda_status rueda_tcp_calls_await(struct rueda_tcp_hub *hub,
+                                   struct rueda_tcp_ep *ep);
+
 /* Connections that have come for ep become its streams. */
 void rueda_tcp_calls_find(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep);
 
