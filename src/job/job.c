@@ -430,8 +430,8 @@ rueda_status rueda_job_open(const struct rueda_config *config,
             job_free(job);
         return status;
     }
-    log_info("joined job \"%s\" as rank %d of %d", seat.job, job->rank,
-             job->size);
+    log_info("joined job \"%s\" as rank %d of %d; messages go by %s", seat.job,
+             job->rank, job->size, rueda_job_transport(job));
     *out = job;
     return RUEDA_OK;
 }

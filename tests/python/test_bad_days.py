@@ -106,7 +106,8 @@ class Rank:
 @contextmanager
 def job(hosts: Hosts, layout: list[int], key_file: str, **more: str) -> Iterator[list[Rank]]:
     common = {"RUEDA_STORE": f"{hosts.ipv4(layout[0])}:{PORT}", "RUEDA_KEY_FILE": key_file,
-              "RUEDA_SIZE": str(len(layout)), "KIND": "allreduce", **more}  # fmt: skip
+              "RUEDA_SIZE": str(len(layout)), "KIND": "allreduce", "RUEDA_LOG_LEVEL": "info",
+              **more}  # fmt: skip
     ranks = [
         Rank(
             hosts.command(host, sys.executable, "-c", STEPS),
@@ -126,6 +127,7 @@ def check_lost(rank: Rank, since: float, limit_s: float, *words: str) -> dict[st
     """It has ended in time, and says who is gone."""
     said = rank.end()
     assert said["status"] == LOST, rank.error
+    assert "; messages go by " in rank.error and "tcp\n" in rank.error
     for word in words:
         assert word in said["words"], said
     assert said["ended"] - since < limit_s, said
@@ -219,7 +221,7 @@ def test_a_stopped_process_is_only_slow(make_hosts: MakeHosts, key_file: str) ->
         said = [rank.end() for rank in ranks]
         assert [(one["status"], one["done"]) for one in said] == [(0, 30)] * 2
         assert said[0]["longest"] > 4
-        assert [rank.error for rank in ranks] == ["", ""]
+        assert not any("warn" in rank.error or "error" in rank.error for rank in ranks)
 
 
 # ---- Silence -----------------------------------------------------------------

@@ -48,8 +48,9 @@ MakeHosts = Callable[[int], Hosts]
 
 def add(hosts: Hosts, key_file: str, *encrypt: str) -> list[Done]:
     """One rank a host, with these settings."""
-    more = {"RUEDA_STORE": f"{hosts.ipv4(0)}:{PORT}", "RUEDA_KEY_FILE": key_file}
-    return run_all(
+    more = {"RUEDA_STORE": f"{hosts.ipv4(0)}:{PORT}", "RUEDA_KEY_FILE": key_file,
+            "RUEDA_LOG_LEVEL": "info"}  # fmt: skip
+    done = run_all(
         [hosts.command(rank, sys.executable, "-c", ADD) for rank in range(len(encrypt))],
         [
             environment(
@@ -59,6 +60,8 @@ def add(hosts: Hosts, key_file: str, *encrypt: str) -> list[Done]:
         ],
         LIMIT_S,
     )  # fmt: skip
+    assert all("messages go by shm+tcp\n" in one.stderr for one in done)
+    return done
 
 
 @contextmanager

@@ -45,7 +45,8 @@ MakeHosts = Callable[[int], Hosts]
 def start(hosts: Hosts, layout: list[int], **more: str) -> list[Done]:
     """Rank i on host layout[i]; -1: it does not come."""
     come = [rank for rank, host in enumerate(layout) if host >= 0]
-    return run_all(
+    more = {"RUEDA_LOG_LEVEL": "info", **more}
+    done = run_all(
         [hosts.command(layout[rank], sys.executable, "-c", WHERE) for rank in come],
         [
             environment(RUEDA_RANK=str(rank), RUEDA_SIZE=str(len(layout)), **more)
@@ -53,6 +54,10 @@ def start(hosts: Hosts, layout: list[int], **more: str) -> list[Done]:
         ],
         LIMIT_S,
     )  # fmt: skip
+    way = "shm+tcp" if len({layout[rank] for rank in come}) > 1 else "shm"
+    for one in done:
+        assert one.returncode != 0 or f"messages go by {way}\n" in one.stderr
+    return done
 
 
 def reports(done: list[Done]) -> list[dict[str, Any]]:
