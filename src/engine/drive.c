@@ -296,7 +296,8 @@ void rueda_engine_abort(struct rueda_engine *engine, const char *why)
 
 /* ---- Life ---------------------------------------------------------------- */
 
-/* Spinning helps nobody where ranks share cores or pay for their time. */
+/* Spinning helps nobody where ranks share cores or pay for their time; nor
+ * where each look at a socket takes as long as giving way does. */
 static void set_patience(struct rueda_engine *engine)
 {
     const struct rueda_config *config = &engine->job->config;
@@ -304,8 +305,9 @@ static void set_patience(struct rueda_engine *engine)
     bool is_crowded = rueda_segment_cpus(segment) < segment->size;
     double quota = rueda_machine_cpu_quota();
     bool is_tight = quota > 0 && quota < segment->size;
+    bool has_tcp = engine->job->tcp != NULL;
 
-    engine->spin_ns = is_crowded || is_tight ? 0 : SPIN_NS;
+    engine->spin_ns = is_crowded || is_tight || has_tcp ? 0 : SPIN_NS;
     engine->yield_ns = is_tight ? 0 : is_crowded ? YIELD_CROWDED_NS : YIELD_NS;
     if (config->spin_us >= 0)
         engine->spin_ns = config->spin_us * 1000;
