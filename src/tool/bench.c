@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/near.h"
 #include "job/seat.h"
 #include "tool/help.h"
 #include "tool/json.h"
 #include "tool/launched.h"
 #include "tool/library.h"
-#include "tool/near.h"
 #include "tool/size.h"
 #include "tool/table.h"
 #include "tool/tune.h"

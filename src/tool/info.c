@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "base/near.h"
 #include "job/seat.h"
 #include "tool/help.h"
 #include "tool/library.h"
 #include "tool/machine.h"
-#include "tool/near.h"
 #include "tool/size.h"
 
 #ifndef RUEDA_BUILD_TYPE

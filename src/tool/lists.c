@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool/near.h"
+#include "base/near.h"
 
 #define ALGO "algo:"
 

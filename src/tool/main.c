@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/near.h"
 #include "tool/bench.h"
 #include "tool/help.h"
 #include "tool/info.h"
 #include "tool/key.h"
-#include "tool/near.h"
 #include "tool/worker.h"
 
 static int print_version(int argc, char **argv)

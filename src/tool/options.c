@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "base/near.h"
 #include "tool/lists.h"
-#include "tool/near.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/config.h"
-#include "tool/near.h"
+#include "base/near.h"
 #include "tool/size.h"
 #include "tool/stats.h"
 #include "tool/tune.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Words that were nearly right: which known word did the user mean? Pure.
+ * Words that were nearly right: which known word did the user mean? Pure; any
+ * thread.
  */
-#ifndef RUEDA_TOOL_NEAR_H
-#define RUEDA_TOOL_NEAR_H
+#ifndef RUEDA_BASE_NEAR_H
+#define RUEDA_BASE_NEAR_H
 
 #include <stddef.h>
 
@@ -26,4 +27,4 @@ void rueda_near_suggest(const char *word, const char *const *known,
 int rueda_near_find(const char *what, const char *word,
                     const char *const *known, struct rueda_text *words);
 
-#endif /* RUEDA_TOOL_NEAR_H */
+#endif /* RUEDA_BASE_NEAR_H */

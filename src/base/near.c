@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tool/near.h"
+#include "base/near.h"
 
 #include <limits.h>
 #include <string.h>
 
-#define LETTERS 32
+#define LETTERS 40
 
 static int least(int a, int b)
 {
