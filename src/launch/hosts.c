@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/hosts.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "os/file.h"
+
+#define FILE_BYTES ((size_t)4 << 20)
+
+#define LETTERS                                                                \
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+
+/* A piece of a text. */
+struct piece {
+    const char *start;
+    size_t len;
+};
+
+static bool is_name(struct piece name)
+{
+    return name.len > 0 && name.len < RUEDA_HOST_BYTES &&
+           name.start[0] != '-' && strspn(name.start, LETTERS) >= name.len;
+}
+
+/* In brackets, perhaps with the name of an interface. */
+static bool is_ipv6(struct piece name)
+{
+    return name.len >= 4 && name.len < RUEDA_HOST_BYTES &&
+           name.start[0] == '[' && name.start[name.len - 1] == ']' &&
+           memchr(name.start, ':', name.len) != NULL &&
+           strspn(name.start + 1, LETTERS "%:") == name.len - 2;
+}
+
+static bool add(struct rueda_hosts *hosts, struct piece name, int slots,
+                struct rueda_text *words)
+{
+    struct rueda_host *bigger;
+
+    if (name.start[0] == '[')
+        name = (struct piece){name.start + 1, name.len - 2};
+    for (int i = 0; i < hosts->count; i++) {
+        struct rueda_host *host = &hosts->list[i];
+
+        if (strlen(host->name) == name.len &&
+            memcmp(host->name, name.start, name.len) == 0) {
+            host->slots += slots;
+            return host->slots <= RUEDA_MOST_SLOTS;
+        }
+    }
+    bigger = realloc(hosts->list, (size_t)(hosts->count + 1) * sizeof(*bigger));
+    if (bigger == NULL || hosts->count == RUEDA_MOST_HOSTS) {
+        rueda_text_set(words, "too many hosts");
+        if (bigger != NULL)
+            hosts->list = bigger;
+        return false;
+    }
+    hosts->list = bigger;
+    bigger = &hosts->list[hosts->count++];
+    memset(bigger, 0, sizeof(*bigger));
+    memcpy(bigger->name, name.start, name.len);
+    bigger->slots = slots;
+    return true;
+}
+
+/* A name and the text of its slots, whose end is that of the item. */
+static bool add_item(struct rueda_hosts *hosts, struct piece name,
+                     struct piece slots, struct rueda_text *words)
+{
+    char digits[16] = "";
+    uint64_t count;
+
+    if (!is_name(name) && !is_ipv6(name)) {
+        rueda_text_set(words, "'%.*s' is no name of a host",
+                       (int)(name.len < 64 ? name.len : 64), name.start);
+        return false;
+    }
+    if (slots.len < sizeof(digits))
+        memcpy(digits, slots.start, slots.len);
+    if (!rueda_parse_whole(digits, RUEDA_MOST_SLOTS, &count) || count == 0) {
+        rueda_text_set(words,
+                       "host '%.*s' has '%.*s' slots; a number from 1 to %d "
+                       "is expected",
+                       (int)(name.len < 64 ? name.len : 64), name.start,
+                       (int)(slots.len < 32 ? slots.len : 32), slots.start,
+                       RUEDA_MOST_SLOTS);
+        return false;
+    }
+    if (add(hosts, name, (int)count, words))
+        return true;
+    rueda_text_set(words, "host '%.*s' has more than %d slots",
+                   (int)(name.len < 64 ? name.len : 64), name.start,
+                   RUEDA_MOST_SLOTS);
+    return false;
+}
+
+/* "a:4" or "[fd00::1]:4". */
+static bool add_colon_item(struct rueda_hosts *hosts, struct piece item,
+                           struct rueda_text *words)
+{
+    const char *colon = NULL;
+
+    if (item.len > 0 && item.start[item.len - 1] != ']')
+        colon = memrchr(item.start, ':', item.len);
+    if (colon == NULL) {
+        rueda_text_set(words,
+                       "host '%.*s' has no number of slots; write '%.*s:4' "
+                       "for four",
+                       (int)(item.len < 64 ? item.len : 64), item.start,
+                       (int)(item.len < 64 ? item.len : 64), item.start);
+        return false;
+    }
+    return add_item(
+        hosts, (struct piece){item.start, (size_t)(colon - item.start)},
+        (struct piece){colon + 1, (size_t)(item.start + item.len - colon) - 1},
+        words);
+}
+
+bool rueda_hosts_parse(const char *text, struct rueda_hosts *out,
+                       struct rueda_text *words)
+{
+    struct rueda_hosts hosts = {NULL, 0};
+
+    for (const char *at = text;; at++) {
+        const size_t len = strcspn(at, ",");
+
+        if (!add_colon_item(&hosts, (struct piece){at, len}, words)) {
+            rueda_hosts_fini(&hosts);
+            return false;
+        }
+        at += len;
+        if (*at == '\0')
+            break;
+    }
+    *out = hosts;
+    return true;
+}
+
+/* ---- Files -------------------------------------------------------------- */
+
+#define BLANKS " \t\r"
+
+/* A line without its remark and without blanks at its end. */
+static struct piece trimmed(const char *line, size_t len)
+{
+    struct piece piece = {line, len};
+    const char *remark = memchr(line, '#', len);
+
+    if (remark != NULL)
+        piece.len = (size_t)(remark - line);
+    while (piece.len > 0 && strchr(BLANKS, piece.start[0]) != NULL) {
+        piece.start++;
+        piece.len--;
+    }
+    while (piece.len > 0 && strchr(BLANKS, piece.start[piece.len - 1]) != NULL)
+        piece.len--;
+    return piece;
+}
+
+static bool add_line(struct rueda_hosts *hosts, struct piece line,
+                     struct rueda_text *words)
+{
+    static const char mark[] = "slots=";
+    size_t name = 0;
+    size_t rest;
+
+    while (name < line.len && strchr(BLANKS, line.start[name]) == NULL)
+        name++;
+    if (name == line.len)
+        return add_colon_item(hosts, line, words);
+    rest = name;
+    while (strchr(BLANKS, line.start[rest]) != NULL)
+        rest++;
+    if (line.len - rest <= strlen(mark) ||
+        strncmp(line.start + rest, mark, strlen(mark)) != 0) {
+        rueda_text_set(words, "'%.*s': a line is \"host slots=4\"",
+                       (int)(line.len < 64 ? line.len : 64), line.start);
+        return false;
+    }
+    rest += strlen(mark);
+    return add_item(hosts, (struct piece){line.start, name},
+                    (struct piece){line.start + rest, line.len - rest}, words);
+}
+
+bool rueda_hosts_parse_file(const char *path, const char *text,
+                            struct rueda_hosts *out, struct rueda_text *words)
+{
+    struct rueda_hosts hosts = {NULL, 0};
+    struct rueda_text why = {{0}};
+    int number = 1;
+
+    for (const char *at = text; *at != '\0'; number++) {
+        const size_t len = strcspn(at, "\n");
+        struct piece line = trimmed(at, len);
+
+        if (line.len > 0 && !add_line(&hosts, line, &why)) {
+            rueda_text_set(words, "%.200s:%d: %s", path, number, why.chars);
+            rueda_hosts_fini(&hosts);
+            return false;
+        }
+        at += len + (at[len] == '\n');
+    }
+    if (hosts.count == 0) {
+        rueda_text_set(words, "%.200s names no host", path);
+        return false;
+    }
+    *out = hosts;
+    return true;
+}
+
+bool rueda_hosts_read(const char *path, struct rueda_hosts *out,
+                      struct rueda_text *words)
+{
+    char *text = malloc(FILE_BYTES);
+    rueda_status status = RUEDA_ERR_NOMEM;
+    bool is_good = false;
+
+    errno = ENOMEM;
+    if (text != NULL)
+        status = rueda_file_read(path, text, FILE_BYTES);
+    if (status == RUEDA_OK)
+        is_good = rueda_hosts_parse_file(path, text, out, words);
+    else
+        rueda_text_set(words, "the hostfile %.200s: %s", path,
+                       status == RUEDA_ERR_LIMIT ? "over 4 MiB"
+                                                 : strerror(errno));
+    free(text);
+    return is_good;
+}
+
+bool rueda_hosts_local(int slots, struct rueda_hosts *out)
+{
+    struct rueda_text words = {{0}};
+
+    *out = (struct rueda_hosts){NULL, 0};
+    return add(out, (struct piece){"localhost", 9}, slots, &words);
+}
+
+int rueda_hosts_slots(const struct rueda_hosts *hosts)
+{
+    int64_t slots = 0;
+
+    for (int i = 0; i < hosts->count; i++)
+        slots += hosts->list[i].slots;
+    return slots < INT32_MAX ? (int)slots : INT32_MAX;
+}
+
+void rueda_hosts_fini(struct rueda_hosts *hosts)
+{
+    free(hosts->list);
+    *hosts = (struct rueda_hosts){NULL, 0};
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hosts of a job and how many ranks each has room for, as -H and hostfiles
+ * say it. Texts of the user: anything may be in them. Pure but for the reading
+ * of the file; any thread.
+ */
+#ifndef RUEDA_LAUNCH_HOSTS_H
+#define RUEDA_LAUNCH_HOSTS_H
+
+#include "base/text.h"
+
+#define RUEDA_HOST_BYTES 256
+#define RUEDA_MOST_HOSTS 8192
+#define RUEDA_MOST_SLOTS 65536
+
+struct rueda_host {
+    char name[RUEDA_HOST_BYTES]; /* as written, IPv6 without its brackets */
+    int slots;
+};
+
+/* A host that is named twice is there once, with the slots of both. */
+struct rueda_hosts {
+    struct rueda_host *list;
+    int count;
+};
+
+/* "a:4,[fd00::1]:2". On a mistake false with words, and out is empty. */
+bool rueda_hosts_parse(const char *text, struct rueda_hosts *out,
+                       struct rueda_text *words);
+
+/* Lines "a slots=4" or "a:4"; "#" begins a remark. path is for words. */
+bool rueda_hosts_parse_file(const char *path, const char *text,
+                            struct rueda_hosts *out, struct rueda_text *words);
+
+/* The same from a file. */
+bool rueda_hosts_read(const char *path, struct rueda_hosts *out,
+                      struct rueda_text *words);
+
+/* So many slots on this host. */
+bool rueda_hosts_local(int slots, struct rueda_hosts *out);
+
+int rueda_hosts_slots(const struct rueda_hosts *hosts);
+
+void rueda_hosts_fini(struct rueda_hosts *hosts);
+
+#endif /* RUEDA_LAUNCH_HOSTS_H */

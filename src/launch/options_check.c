@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the options say together: what does not fit, what is missing, and which
+ * variables they make. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launch/options.h"
+
+static const char *program_of(const struct rueda_options *options)
+{
+    return options->program != NULL ? options->program : "ruedarun";
+}
+
+static bool check_refused(const struct rueda_options *options,
+                          struct rueda_text *words)
+{
+    for (int id = 0; id < RUEDA_OPTION_COUNT; id++) {
+        const struct rueda_option *option = &rueda_options_table[id];
+
+        if (option->refusal == NULL || options->values[id] == NULL)
+            continue;
+        rueda_text_set(words, "%s: %s", option->name, option->refusal);
+        return false;
+    }
+    if (options->values[RUEDA_OPTION_CONTROLLER] != NULL &&
+        strcmp(options->values[RUEDA_OPTION_CONTROLLER], "mpi") == 0 &&
+        options->values[RUEDA_OPTION_GLOO] == NULL) {
+        rueda_text_set(words, "controller: mpi: %s",
+                       rueda_options_table[RUEDA_OPTION_MPI].refusal);
+        return false;
+    }
+    return true;
+}
+
+/* What a file says beside a rival on the command line gives way. */
+static bool check_rivals(const struct rueda_options *options,
+                         struct rueda_text *words)
+{
+    for (int a = 0; a < RUEDA_OPTION_COUNT; a++) {
+        for (int b = a + 1; b < RUEDA_OPTION_COUNT; b++) {
+            const struct rueda_option *one = &rueda_options_table[a];
+            const struct rueda_option *other = &rueda_options_table[b];
+
+            if (one->rivals == RUEDA_RIVALS_NONE ||
+                one->rivals != other->rivals || options->values[a] == NULL ||
+                options->values[b] == NULL || options->is_from_file[a] ||
+                options->is_from_file[b])
+                continue;
+            rueda_text_set(words, "%s and %s exclude each other", one->name,
+                           other->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --listen stands in for ssh, and takes a key. */
+static bool check_listen(const struct rueda_options *options,
+                         struct rueda_text *words)
+{
+    const char *const *values = options->values;
+
+    if (values[RUEDA_OPTION_LISTEN] == NULL &&
+        values[RUEDA_OPTION_KEY_FILE] != NULL)
+        rueda_text_set(words, "--key-file goes with --listen; over ssh the key "
+                              "of the job travels by itself");
+    else if (values[RUEDA_OPTION_LISTEN] != NULL &&
+             values[RUEDA_OPTION_KEY_FILE] == NULL)
+        rueda_text_set(words, "--listen takes a key too, by which agents prove "
+                              "that they belong to you: make one with \"rueda "
+                              "key FILE\", add --key-file FILE");
+    else if (values[RUEDA_OPTION_LISTEN] != NULL &&
+             values[RUEDA_OPTION_HOSTS] == NULL &&
+             values[RUEDA_OPTION_HOSTFILE] == NULL)
+        rueda_text_set(words, "--listen waits for the hosts of -H or "
+                              "--hostfile; name them");
+    return rueda_text_is_empty(words);
+}
+
+static void note_what_has_no_effect(struct rueda_options *options)
+{
+    for (int id = 0; id < RUEDA_OPTION_COUNT; id++)
+        if (rueda_options_table[id].has_no_effect &&
+            options->values[id] != NULL)
+            rueda_text_add(&options->notes, "%s has no effect here\n",
+                           rueda_options_table[id].name);
+}
+
+bool rueda_options_check(struct rueda_options *options,
+                         struct rueda_text *words)
+{
+    if (!check_refused(options, words) || !check_rivals(options, words) ||
+        !check_listen(options, words))
+        return false;
+    note_what_has_no_effect(options);
+    if (options->command == NULL || options->command[0] == NULL)
+        rueda_text_set(words,
+                       "there is no command to start; for example: %s -np 2 "
+                       "python train.py",
+                       program_of(options));
+    else if (options->values[RUEDA_OPTION_NP] == NULL)
+        rueda_text_set(words, "say how many ranks, for example: %s -np 2 %.64s",
+                       program_of(options), options->command[0]);
+    return rueda_text_is_empty(words);
+}
+
+/* ---- Variables ---------------------------------------------------------- */
+
+/* The names of levels that the library's own setting takes. */
+static const char *our_level(const char *level)
+{
+    static const char *const pairs[][2] = {
+        {"TRACE", "trace"},  {"DEBUG", "debug"}, {"INFO", "info"},
+        {"WARNING", "warn"}, {"ERROR", "error"}, {"FATAL", "error"},
+    };
+
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+        if (strcmp(level, pairs[i][0]) == 0)
+            return pairs[i][1];
+    return "warn";
+}
+
+static const char *value_for(const struct rueda_option *option,
+                             const char *value, char *buf, size_t bytes)
+{
+    if (option->kind == RUEDA_TAKES_NOTHING && option->is_inverse)
+        return strcmp(value, "1") == 0 ? "0" : "1";
+    if (!option->is_megabytes)
+        return value;
+    snprintf(buf, bytes, "%.0f", strtod(value, NULL) * 1024 * 1024);
+    return buf;
+}
+
+void rueda_options_export(const struct rueda_options *options,
+                          void (*set)(void *arg, const char *name,
+                                      const char *value),
+                          void *arg)
+{
+    const char *level = options->values[RUEDA_OPTION_LOG_LEVEL];
+    char buf[32];
+
+    for (int id = 0; id < RUEDA_OPTION_COUNT; id++) {
+        const struct rueda_option *option = &rueda_options_table[id];
+        const char *value = options->values[id];
+
+        if (option->variable == NULL || value == NULL ||
+            (option->with != RUEDA_OPTION_NP &&
+             !rueda_options_is_on(options, option->with)))
+            continue;
+        set(arg, option->variable, value_for(option, value, buf, sizeof(buf)));
+    }
+    if (level != NULL)
+        set(arg, "RUEDA_LOG_LEVEL", our_level(level));
+}

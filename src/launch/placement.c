@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/placement.h"
+
+#include <stdlib.h>
+
+static int count_on(const struct rueda_hosts *hosts, int host, int left)
+{
+    const int slots = hosts->list[host].slots;
+
+    return slots < left ? slots : left;
+}
+
+/* used[i]: how many hosts have come so far that have a local rank i. */
+static void fill_in(const struct rueda_hosts *hosts,
+                    struct rueda_placement *placement, int *used)
+{
+    int rank = 0;
+
+    for (int host = 0; rank < placement->size; host++) {
+        const int count = count_on(hosts, host, placement->size - rank);
+
+        for (int local = 0; local < count; local++, rank++) {
+            placement->places[rank] = (struct rueda_place){
+                .host = host,
+                .rank = rank,
+                .local_rank = local,
+                .local_size = count,
+                .cross_rank = used[local]++,
+            };
+        }
+        placement->host_count = host + 1;
+    }
+    for (rank = 0; rank < placement->size; rank++) {
+        struct rueda_place *place = &placement->places[rank];
+
+        place->cross_size = used[place->local_rank];
+    }
+}
+
+bool rueda_placement_make(const struct rueda_hosts *hosts, int size,
+                          struct rueda_placement *out, struct rueda_text *words)
+{
+    struct rueda_placement placement = {.size = size};
+    const int slots = rueda_hosts_slots(hosts);
+    int *used;
+
+    if (size > slots) {
+        rueda_text_set(words,
+                       "%d ranks are more than the %d slots of %s; name more "
+                       "hosts or more slots",
+                       size, slots,
+                       hosts->count == 1 ? "the host" : "all hosts");
+        return false;
+    }
+    used = calloc((size_t)size, sizeof(*used));
+    placement.places = calloc((size_t)size, sizeof(*placement.places));
+    if (used == NULL || placement.places == NULL) {
+        rueda_text_set(words, "no memory for %d ranks", size);
+        free(placement.places);
+        free(used);
+        return false;
+    }
+    fill_in(hosts, &placement, used);
+    free(used);
+    *out = placement;
+    return true;
+}
+
+void rueda_placement_fini(struct rueda_placement *placement)
+{
+    free(placement->places);
+    *placement = (struct rueda_placement){.places = NULL};
+}

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line and the configuration file of ruedarun. */
+#include <string.h>
+
+#include "launch/config_file.h"
+#include "launch/help.h"
+#include "launch/options.h"
+#include "unit/unit.h"
+
+#define WORDS_MAX 24
+
+/* A command line whose words are parted by single spaces, and the variables
+ * that it makes. */
+struct line {
+    char text[512];
+    char *argv[WORDS_MAX + 1];
+    struct rueda_options options;
+    struct rueda_text words;
+    char variables[1024];
+};
+
+static bool parse(struct line *line, const char *text)
+{
+    int argc = 0;
+    char *rest;
+
+    memset(line, 0, sizeof(*line));
+    assert_true(strlen(text) < sizeof(line->text));
+    memcpy(line->text, text, strlen(text));
+    for (char *word = strtok_r(line->text, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        assert_true(argc < WORDS_MAX);
+        line->argv[argc++] = word;
+    }
+    return rueda_options_parse(argc, line->argv, &line->options, &line->words);
+}
+
+static void must_parse(struct line *line, const char *text)
+{
+    if (!parse(line, text))
+        fail_msg("%s: %s", text, line->words.chars);
+}
+
+static void note_variable(void *arg, const char *name, const char *value)
+{
+    struct line *line = arg;
+    const size_t len = strlen(line->variables);
+
+    snprintf(line->variables + len, sizeof(line->variables) - len, "%s=%s ",
+             name, value);
+}
+
+static const char *variables_of(struct line *line)
+{
+    line->variables[0] = '\0';
+    rueda_options_export(&line->options, note_variable, line);
+    return line->variables;
+}
+
+static void expect_mistake(const char *text, const char *words)
+{
+    struct line line;
+
+    if (parse(&line, text) && rueda_options_check(&line.options, &line.words))
+        fail_msg("'%s' was taken", text);
+    if (strstr(line.words.chars, words) == NULL)
+        fail_msg("'%s' says '%s', not '%s'", text, line.words.chars, words);
+    rueda_options_fini(&line.options);
+}
+
+/* ---- The command line --------------------------------------------------- */
+
+static void options_after_the_command_belong_to_it(void **state)
+{
+    struct line line;
+
+    (void)state;
+    must_parse(&line, "ruedarun -np 4 python train.py -np 8 --verbose");
+    assert_int_equal(rueda_options_whole(&line.options, RUEDA_OPTION_NP, 0), 4);
+    assert_false(rueda_options_is_on(&line.options, RUEDA_OPTION_VERBOSE));
+    assert_string_equal(line.options.command[0], "python");
+    assert_string_equal(line.options.command[2], "-np");
+    assert_null(line.options.command[5]);
+    assert_true(rueda_options_check(&line.options, &line.words));
+    rueda_options_fini(&line.options);
+
+    must_parse(&line, "ruedarun -np 2 -- --odd-name x");
+    assert_string_equal(line.options.command[0], "--odd-name");
+    rueda_options_fini(&line.options);
+}
+
+static void values_come_in_every_usual_form(void **state)
+{
+    static const char *const forms[] = {
+        "x -np 3 -p 2222 -H a:3 cmd", "x --num-proc=3 --ssh-port=2222 -Ha:3 c",
+        "x -n 3 -p2222 --hosts a:3 c", "x -np=3 -p=2222 --hosts=a:3 c"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        struct line line;
+
+        must_parse(&line, forms[i]);
+        assert_int_equal(rueda_options_whole(&line.options, RUEDA_OPTION_NP, 0),
+                         3);
+        assert_int_equal(
+            rueda_options_whole(&line.options, RUEDA_OPTION_SSH_PORT, 0), 2222);
+        assert_string_equal(line.options.values[RUEDA_OPTION_HOSTS], "a:3");
+        rueda_options_fini(&line.options);
+    }
+}
+
+static void a_beginning_is_enough_where_it_is_the_only_one(void **state)
+{
+    struct line line;
+
+    (void)state;
+    must_parse(&line, "x --slots 4 --fusion 32 c");
+    assert_string_equal(line.options.values[RUEDA_OPTION_SLOTS], "4");
+    assert_string_equal(line.options.values[RUEDA_OPTION_FUSION], "32");
+    rueda_options_fini(&line.options);
+    expect_mistake("x --autotune-w 3 --stall-check-w 3 -np 2", "no command");
+    expect_mistake("x --ssh 3 c", "may be --ssh-port, --ssh-identity-file");
+}
+
+static void lists_are_joined(void **state)
+{
+    struct line line;
+
+    (void)state;
+    must_parse(&line, "x --network-interface eth0 --network-interface ib0 "
+                      "--network-interfaces lo,eth1 c");
+    assert_string_equal(line.options.values[RUEDA_OPTION_NETWORK],
+                        "eth0,ib0,lo,eth1");
+    rueda_options_fini(&line.options);
+}
+
+static void the_name_decides_who_speaks(void **state)
+{
+    struct line line;
+
+    (void)state;
+    must_parse(&line, "/opt/bin/horovodrun -np 1 c");
+    assert_true(line.options.is_horovodrun);
+    rueda_options_fini(&line.options);
+    must_parse(&line, "ruedarun -np 1 c");
+    assert_false(line.options.is_horovodrun);
+    rueda_options_fini(&line.options);
+}
+
+static void mistakes_are_named_with_the_remedy(void **state)
+{
+    (void)state;
+    expect_mistake("ruedarun", "no command to start; for example: ruedarun");
+    expect_mistake("x python", "say how many ranks");
+    expect_mistake("x -np 0 c", "whole number from 1 to 65536, not '0'");
+    expect_mistake("x -np -4 c", "not '-4'");
+    expect_mistake("x -np 2.5 c", "not '2.5'");
+    expect_mistake("x -np", "needs a value");
+    expect_mistake("x --num-prc 2 c", "did you mean '--num-proc'?");
+    expect_mistake("x --output-filname d -np 2 c", "'--output-filename'?");
+    expect_mistake("x --zzz c", "'x --help all' lists them");
+    expect_mistake("x -np 2 --bind cores c", "did you mean 'core'?");
+    expect_mistake("x -np 2 --verbose=1 c", "takes no value");
+    expect_mistake("x -np 2 -H a:2 --hostfile f c", "exclude each other");
+    expect_mistake("x -np 2 --gloo --mpi c", "--mpi");
+    expect_mistake("x -np 2 --log-with-timestamp -prefix-timestamp c",
+                   "exclude each other");
+    expect_mistake("x -np 2 --log-level LOUD c", "TRACE, DEBUG, INFO");
+    expect_mistake("x -np 2 --listen 4000 -H a:2 c", "rueda key FILE");
+    expect_mistake("x -np 2 --key-file k c", "goes with --listen");
+}
+
+static void negative_numbers_are_refused_for_every_setting(void **state)
+{
+    (void)state;
+    for (int id = 0; id < RUEDA_OPTION_COUNT; id++) {
+        const struct rueda_option *option = &rueda_options_table[id];
+        char text[128];
+
+        if (option->kind != RUEDA_TAKES_WHOLE &&
+            option->kind != RUEDA_TAKES_DECIMAL)
+            continue;
+        snprintf(text, sizeof(text), "x %s -1 c", option->name);
+        expect_mistake(text, "not '-1'");
+    }
+    expect_mistake("x --autotune-gaussian-process-noise 1.5 c", "from 0 to 1");
+}
+
+static void what_this_version_cannot_do_is_refused(void **state)
+{
+    (void)state;
+    expect_mistake("x -np 2 --mpi c", "does not start ranks through another");
+    expect_mistake("x -np 2 --jsrun c", "does not start ranks through another");
+    expect_mistake("x -np 2 --min-np 1 c", "elastic");
+    expect_mistake("x -np 2 --max-np 4 c", "elastic");
+    expect_mistake("x -np 2 --host-discovery-script s c", "elastic");
+    expect_mistake("x -np 2 --blacklist-cooldown-range 1 20 c", "elastic");
+    expect_mistake("x -np 2 --blacklist-cooldown-range 1 4000 c", "not '4000'");
+}
+
+/* ---- Variables ---------------------------------------------------------- */
+
+static void only_what_is_given_becomes_a_variable(void **state)
+{
+    struct line line;
+
+    (void)state;
+    must_parse(&line, "x -np 2 c");
+    assert_string_equal(variables_of(&line), "");
+    rueda_options_fini(&line.options);
+
+    must_parse(&line, "x --fusion-threshold-mb 32 --cycle-time-ms 3.5 "
+                      "--no-hierarchical-allreduce --torus-allreduce "
+                      "--no-stall-check c");
+    assert_string_equal(variables_of(&line),
+                        "HOROVOD_FUSION_THRESHOLD=33554432 "
+                        "HOROVOD_CYCLE_TIME=3.5 "
+                        "HOROVOD_HIERARCHICAL_ALLREDUCE=0 "
+                        "HOROVOD_TORUS_ALLREDUCE=1 "
+                        "HOROVOD_STALL_CHECK_DISABLE=1 ");
+    rueda_options_fini(&line.options);
+
+    must_parse(&line, "x --log-level debug --log-hide-timestamp c");
+    assert_string_equal(variables_of(&line),
+                        "HOROVOD_LOG_LEVEL=DEBUG HOROVOD_LOG_HIDE_TIME=1 "
+                        "RUEDA_LOG_LEVEL=debug ");
+    rueda_options_fini(&line.options);
+}
+
+static void some_count_only_with_others(void **state)
+{
+    struct line line;
+
+    (void)state;
+    must_parse(&line, "x --autotune-log-file f --timeline-mark-cycles c");
+    assert_string_equal(variables_of(&line), "");
+    rueda_options_fini(&line.options);
+
+    must_parse(&line, "x --autotune --autotune-log-file f "
+                      "--timeline-filename t --timeline-mark-cycles c");
+    assert_string_equal(variables_of(&line),
+                        "HOROVOD_TIMELINE=t HOROVOD_TIMELINE_MARK_CYCLES=1 "
+                        "HOROVOD_AUTOTUNE=1 HOROVOD_AUTOTUNE_LOG=f ");
+    rueda_options_fini(&line.options);
+}
+
+/* ---- The configuration file --------------------------------------------- */
+
+static bool read_text(struct line *line, const char *text)
+{
+    return rueda_config_file_parse("c.yaml", text, strlen(text), &line->options,
+                                   &line->words);
+}
+
+static void a_file_gives_options(void **state)
+{
+    struct line line;
+
+    (void)state;
+    must_parse(&line, "x -np 2 c");
+    assert_true(read_text(&line, "controller: gloo\n"
+                                 "params:\n"
+                                 "  fusion_threshold_mb: 32\n"
+                                 "  cycle_time_ms: 10\n"
+                                 "  hierarchical_allreduce: True\n"
+                                 "timeline: {filename: t.json, "
+                                 "mark_cycles: no}\n"
+                                 "stall_check:\n"
+                                 "  enabled: false\n"
+                                 "library_options:\n"
+                                 "  gloo_timeout_seconds:\n"
+                                 "logging:\n"
+                                 "  level: info\n"));
+    assert_true(rueda_options_check(&line.options, &line.words));
+    assert_string_equal(variables_of(&line),
+                        "HOROVOD_FUSION_THRESHOLD=33554432 "
+                        "HOROVOD_CYCLE_TIME=10 "
+                        "HOROVOD_HIERARCHICAL_ALLREDUCE=1 "
+                        "HOROVOD_TIMELINE=t.json "
+                        "HOROVOD_TIMELINE_MARK_CYCLES=0 "
+                        "HOROVOD_STALL_CHECK_DISABLE=1 "
+                        "HOROVOD_LOG_LEVEL=INFO RUEDA_LOG_LEVEL=info ");
+    rueda_options_fini(&line.options);
+}
+
+static void the_command_line_wins_over_the_file(void **state)
+{
+    struct line line;
+
+    (void)state;
+    must_parse(&line, "x --fusion-threshold-mb 64 -np 2 --autotune c");
+    assert_true(read_text(&line, "params:\n"
+                                 "  fusion_threshold_mb: 32\n"
+                                 "  cache_capacity: 7\n"
+                                 "autotune:\n"
+                                 "  enabled: false\n"
+                                 "  steps_per_sample: 5\n"));
+    assert_string_equal(variables_of(&line),
+                        "HOROVOD_FUSION_THRESHOLD=67108864 "
+                        "HOROVOD_CACHE_CAPACITY=7 HOROVOD_AUTOTUNE=1 "
+                        "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE=5 ");
+    rueda_options_fini(&line.options);
+
+    must_parse(&line, "x -np 2 --gloo c");
+    assert_true(read_text(&line, "controller: mpi\n"));
+    assert_true(rueda_options_check(&line.options, &line.words));
+    rueda_options_fini(&line.options);
+}
+
+static void unknown_names_in_a_file_are_noted_and_left_out(void **state)
+{
+    struct line line;
+
+    (void)state;
+    must_parse(&line, "x -np 2 c");
+    assert_true(read_text(&line, "params:\n"
+                                 "  fusion_treshold_mb: 32\n"
+                                 "other: {a: [1, 2]}\n"));
+    assert_string_equal(variables_of(&line), "");
+    assert_non_null(strstr(line.options.notes.chars,
+                           "c.yaml:2: 'params.fusion_treshold_mb' is unknown "
+                           "and left out; did you mean "
+                           "'params.fusion_threshold_mb'?\n"));
+    rueda_options_fini(&line.options);
+}
+
+static void mistakes_in_a_file_are_named_with_their_line(void **state)
+{
+    static const char *const cases[][2] = {
+        {"params:\n  cycle_time_ms: -1\n", "c.yaml:2: params.cycle_time_ms"},
+        {"params:\n  cycle_time_ms: [1]\n", "c.yaml:2: params.cycle_time_ms"},
+        {"stall_check: {enabled: 7}\n", "is true or false, not '7'"},
+        {"controller: ray\n", "takes gloo, mpi; not 'ray'"},
+        {"params: [}\n", "c.yaml:1: this is not YAML"},
+        {"- a\n", "c.yaml:1: sections are expected"},
+        {"timeline: {filename: \"a\\0b\"}\n", "zero byte"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct line line;
+
+        must_parse(&line, "x -np 2 c");
+        assert_false(read_text(&line, cases[i][0]));
+        if (strstr(line.words.chars, cases[i][1]) == NULL)
+            fail_msg("%s", line.words.chars);
+        rueda_options_fini(&line.options);
+    }
+}
+
+static void a_file_that_cannot_be_read_is_named(void **state)
+{
+    struct line line;
+
+    (void)state;
+    must_parse(&line, "x -np 2 c");
+    assert_false(
+        rueda_config_file_read("/nowhere/c.yaml", &line.options, &line.words));
+    assert_non_null(strstr(line.words.chars, "/nowhere/c.yaml: No such file"));
+    rueda_options_fini(&line.options);
+}
+
+/* ---- Help --------------------------------------------------------------- */
+
+/* What --help of a group prints. */
+static void print_help(const char *line_text, char *out, size_t bytes)
+{
+    struct line line;
+    FILE *file = fmemopen(out, bytes, "w");
+
+    assert_non_null(file);
+    must_parse(&line, line_text);
+    assert_true(rueda_launch_help(&line.options, file, &line.words));
+    assert_int_equal(fclose(file), 0);
+    rueda_options_fini(&line.options);
+}
+
+static void help_fits_the_screen(void **state)
+{
+    char text[16384];
+    int lines = 0;
+
+    (void)state;
+    print_help("ruedarun --help all", text, sizeof(text));
+    for (char *line = strtok(text, "\n"); line != NULL;
+         line = strtok(NULL, "\n"))
+        if (strlen(line) > 80)
+            fail_msg("%s", line);
+    print_help("ruedarun --help", text, sizeof(text));
+    for (const char *at = text; *at != '\0'; at++)
+        lines += *at == '\n';
+    assert_true(lines <= 48);
+    assert_non_null(strstr(text, "-np, -n, --num-proc N"));
+    assert_null(strstr(text, "--cycle-time-ms"));
+    print_help("ruedarun --help tuning", text, sizeof(text));
+    assert_non_null(strstr(text, "--cycle-time-ms"));
+}
+
+static void every_shown_option_has_words(void **state)
+{
+    (void)state;
+    for (int id = 0; id < RUEDA_OPTION_COUNT; id++) {
+        const struct rueda_option *option = &rueda_options_table[id];
+
+        assert_non_null(option->name);
+        if (option->group != RUEDA_GROUP_HIDDEN)
+            assert_true(option->help != NULL || option->variable != NULL);
+        if (option->group != RUEDA_GROUP_HIDDEN)
+            assert_true((option->kind == RUEDA_TAKES_NOTHING) ==
+                        (option->value == NULL));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_after_the_command_belong_to_it),
+        cmocka_unit_test(values_come_in_every_usual_form),
+        cmocka_unit_test(a_beginning_is_enough_where_it_is_the_only_one),
+        cmocka_unit_test(lists_are_joined),
+        cmocka_unit_test(the_name_decides_who_speaks),
+        cmocka_unit_test(mistakes_are_named_with_the_remedy),
+        cmocka_unit_test(negative_numbers_are_refused_for_every_setting),
+        cmocka_unit_test(what_this_version_cannot_do_is_refused),
+        cmocka_unit_test(only_what_is_given_becomes_a_variable),
+        cmocka_unit_test(some_count_only_with_others),
+        cmocka_unit_test(a_file_gives_options),
+        cmocka_unit_test(the_command_line_wins_over_the_file),
+        cmocka_unit_test(unknown_names_in_a_file_are_noted_and_left_out),
+        cmocka_unit_test(mistakes_in_a_file_are_named_with_their_line),
+        cmocka_unit_test(a_file_that_cannot_be_read_is_named),
+        cmocka_unit_test(help_fits_the_screen),
+        cmocka_unit_test(every_shown_option_has_words),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
