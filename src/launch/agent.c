@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/agent.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launch/agent_state.h"
+#include "launch/tree.h"
+#include "os/process.h"
+
+/* For processes that hang in the kernel. */
+#define END_NS ((int64_t)3000000000)
+
+/* ---- Telling the launcher ----------------------------------------------- */
+
+void rueda_agent_note(struct rueda_agent *agent, const char *words)
+{
+    struct rueda_packer packer;
+
+    rueda_packer_begin(&packer, RUEDA_FRAME_NOTE);
+    rueda_pack_text(&packer, words);
+    rueda_link_send(&agent->link, &packer);
+}
+
+static void say_ready(struct rueda_agent *agent)
+{
+    struct rueda_packer packer;
+    char host[256];
+
+    rueda_process_host(host, sizeof(host));
+    rueda_packer_begin(&packer, RUEDA_FRAME_READY);
+    rueda_pack_number(&packer, RUEDA_AGENT_VERSION);
+    rueda_pack_text(&packer, host);
+    rueda_pack_text(&packer, rueda_version());
+    rueda_link_send(&agent->link, &packer);
+}
+
+static void say_started(struct rueda_agent *agent)
+{
+    struct rueda_packer packer;
+
+    rueda_packer_begin(&packer, RUEDA_FRAME_STARTED);
+    for (int i = 0; i < agent->worker_count; i++)
+        rueda_pack_number(&packer, (uint32_t)agent->workers[i].process);
+    rueda_link_send(&agent->link, &packer);
+}
+
+static void say_refused(struct rueda_agent *agent, int code, const char *words)
+{
+    struct rueda_packer packer;
+
+    rueda_packer_begin(&packer, RUEDA_FRAME_REFUSED);
+    rueda_pack_number(&packer, (uint32_t)code);
+    rueda_pack_text(&packer, words);
+    rueda_link_send(&agent->link, &packer);
+}
+
+/* Why a SIGKILL came that we did not send: 0 nobody knows, 1 the cgroup was out
+ * of memory, 2 the machine was. */
+static unsigned look_for_oom(const struct rueda_worker *worker)
+{
+    const struct rueda_oom_count *before = &worker->agent->oom;
+    struct rueda_oom_count now;
+
+    if (worker->agent->is_killing || !WIFSIGNALED(worker->how) ||
+        WTERMSIG(worker->how) != SIGKILL)
+        return 0;
+    rueda_oom_count(&now);
+    if (before->cgroup >= 0 && now.cgroup > before->cgroup)
+        return 1;
+    return before->machine >= 0 && now.machine > before->machine ? 2 : 0;
+}
+
+static void say_ended(struct rueda_worker *worker)
+{
+    const bool is_signal = WIFSIGNALED(worker->how);
+    struct rueda_packer packer;
+
+    rueda_packer_begin(&packer, RUEDA_FRAME_EXIT);
+    rueda_pack_number(&packer, (uint32_t)worker->rank);
+    rueda_pack_number(&packer, is_signal ? 0 : WEXITSTATUS(worker->how));
+    rueda_pack_number(&packer, is_signal ? WTERMSIG(worker->how) : 0);
+    rueda_pack_number(&packer, look_for_oom(worker));
+    rueda_link_send(&worker->agent->link, &packer);
+}
+
+/* ---- The end ------------------------------------------------------------ */
+
+static void stop_if_sent(struct rueda_agent *agent)
+{
+    if (agent->is_finishing &&
+        (agent->is_lost || rueda_link_queued(&agent->link) == 0))
+        uv_stop(&agent->loop);
+}
+
+/* All ranks have ended. What they left behind ends too, and what that has
+ * printed goes along. */
+static void finish(struct rueda_agent *agent)
+{
+    if (agent->is_finishing)
+        return;
+    agent->is_finishing = true;
+    rueda_tree_end(END_NS);
+    for (int i = 0; i < agent->worker_count; i++) {
+        rueda_outlets_drain(&agent->workers[i]);
+        rueda_outlets_close(&agent->workers[i]);
+    }
+    stop_if_sent(agent);
+}
+
+static void finish_if_over(struct rueda_agent *agent)
+{
+    for (int i = 0; i < agent->worker_count; i++)
+        if (!agent->workers[i].is_told)
+            return;
+    if (agent->has_plan || agent->is_lost)
+        finish(agent);
+}
+
+/* The launcher hears of a rank's end after all that the rank has printed. */
+void rueda_agent_check(struct rueda_worker *worker)
+{
+    if (!worker->has_ended || worker->is_told)
+        return;
+    if (!rueda_outlets_drain(worker) && !worker->agent->is_lost)
+        return;
+    worker->is_told = true;
+    say_ended(worker);
+    finish_if_over(worker->agent);
+}
+
+static void signal_all(struct rueda_agent *agent, int signal)
+{
+    if (signal == SIGKILL) {
+        agent->is_killing = true;
+        rueda_tree_signal(SIGKILL);
+        return;
+    }
+    for (int i = 0; i < agent->worker_count; i++) {
+        if (agent->workers[i].has_ended)
+            continue;
+        kill(-agent->workers[i].process, signal);
+        /* Who is stopped does not hear it. */
+        if (signal == SIGTERM)
+            kill(-agent->workers[i].process, SIGCONT);
+    }
+}
+
+static void on_killer(uv_timer_t *timer)
+{
+    signal_all(timer->data, SIGKILL);
+}
+
+/* The launcher is gone, or somebody wants us gone. */
+static void end_all(struct rueda_agent *agent)
+{
+    agent->is_killing = true;
+    signal_all(agent, SIGTERM);
+    uv_timer_start(&agent->killer, on_killer, (uint64_t)agent->plan.grace_ms,
+                   0);
+    finish_if_over(agent);
+}
+
+/* ---- What happens ------------------------------------------------------- */
+
+static void on_child(uv_signal_t *handle, int number)
+{
+    struct rueda_agent *agent = handle->data;
+    pid_t process;
+    int how;
+
+    (void)number;
+    while ((process = waitpid(-1, &how, WNOHANG)) > 0) {
+        for (int i = 0; i < agent->worker_count; i++) {
+            struct rueda_worker *worker = &agent->workers[i];
+
+            if (worker->process != process || worker->has_ended)
+                continue;
+            worker->has_ended = true;
+            worker->how = how;
+            rueda_agent_check(worker);
+        }
+    }
+}
+
+static void on_term(uv_signal_t *handle, int number)
+{
+    (void)number;
+    end_all(handle->data);
+}
+
+static void start(struct rueda_agent *agent, const struct rueda_frame *frame)
+{
+    struct rueda_text words = {{0}};
+    int code = 1;
+
+    if (agent->has_plan || !rueda_plan_unpack(frame, &agent->plan)) {
+        say_refused(agent, 1, "the launcher's plan is not understood");
+        finish(agent);
+        return;
+    }
+    agent->has_plan = true;
+    if (rueda_agent_start_all(agent, &words, &code)) {
+        say_started(agent);
+        return;
+    }
+    say_refused(agent, code, words.chars);
+    finish(agent);
+}
+
+static void on_frame(struct rueda_link *link, const struct rueda_frame *frame)
+{
+    struct rueda_agent *agent = link->owner;
+    struct rueda_unpacker unpacker;
+    const void *bytes;
+    char words[RUEDA_TEXT_BYTES];
+    size_t len;
+    uint32_t number;
+
+    rueda_unpacker_begin(&unpacker, frame);
+    switch (frame->kind) {
+    case RUEDA_FRAME_HELLO:
+        bytes = rueda_unpack_bytes(&unpacker, &len);
+        if (len == RUEDA_KEY_BYTES) {
+            memcpy(agent->key.bytes, bytes, len);
+            agent->key.present = true;
+        }
+        break;
+    case RUEDA_FRAME_START:
+        start(agent, frame);
+        break;
+    case RUEDA_FRAME_SIGNAL:
+        number = rueda_unpack_number(&unpacker);
+        if (number > 0 && number < NSIG)
+            signal_all(agent, (int)number);
+        break;
+    case RUEDA_FRAME_NOTE: /* it does not want us */
+        rueda_unpack_text(&unpacker, words, sizeof(words));
+        fprintf(stderr, "ruedarun agent: %s\n", words);
+        break;
+    default:
+        break;
+    }
+}
+
+/* The launcher keeps up again. */
+static void resume(struct rueda_agent *agent)
+{
+    agent->is_full = false;
+    for (int i = 0; i < agent->worker_count; i++)
+        rueda_outlets_watch(&agent->workers[i], true);
+    /* Those who have nothing more to say will not call. */
+    for (int i = 0; i < agent->worker_count && !agent->is_full; i++)
+        rueda_agent_check(&agent->workers[i]);
+}
+
+static void on_end(struct rueda_link *link, const char *why)
+{
+    struct rueda_agent *agent = link->owner;
+
+    (void)why;
+    agent->is_lost = true;
+    if (agent->is_finishing) {
+        uv_stop(&agent->loop);
+        return;
+    }
+    resume(agent);
+    end_all(agent);
+}
+
+static void on_drained(struct rueda_link *link)
+{
+    struct rueda_agent *agent = link->owner;
+
+    if (agent->is_full && rueda_link_queued(link) < RUEDA_LINK_FULL / 2)
+        resume(agent);
+    stop_if_sent(agent);
+}
+
+/* ---- Life --------------------------------------------------------------- */
+
+static const struct rueda_link_calls calls = {
+    .frame = on_frame, .end = on_end, .drained = on_drained};
+
+static void catch_signal(struct rueda_agent *agent, uv_signal_t *handle,
+                         uv_signal_cb call, int number)
+{
+    uv_signal_init(&agent->loop, handle);
+    handle->data = agent;
+    uv_signal_start(handle, call, number);
+}
+
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+    (void)arg;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+int rueda_agent_run(const struct rueda_agent_args *args)
+{
+    struct rueda_agent *agent = calloc(1, sizeof(*agent));
+    int code;
+
+    if (agent == NULL || uv_loop_init(&agent->loop) != 0) {
+        free(agent);
+        return 1;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    rueda_tree_adopt();
+    agent->input = args->input;
+    agent->plan.grace_ms = 0;
+    if (args->key != NULL)
+        agent->key = *args->key;
+    uv_timer_init(&agent->loop, &agent->killer);
+    agent->killer.data = agent;
+    catch_signal(agent, &agent->on_child, on_child, SIGCHLD);
+    catch_signal(agent, &agent->on_term, on_term, SIGTERM);
+    catch_signal(agent, &agent->on_hangup, on_term, SIGHUP);
+    if (rueda_link_open(&agent->link, &agent->loop, args->in, args->out, NULL,
+                        &calls, agent) == RUEDA_OK) {
+        say_ready(agent);
+        uv_run(&agent->loop, UV_RUN_DEFAULT);
+    }
+    rueda_tree_end(END_NS);
+    code = agent->is_lost ? 1 : 0;
+    rueda_link_close(&agent->link);
+    uv_walk(&agent->loop, close_handle, NULL);
+    uv_run(&agent->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&agent->loop);
+    rueda_link_fini(&agent->link);
+    rueda_plan_fini(&agent->plan);
+    rueda_key_wipe(&agent->key);
+    free(agent->workers);
+    free(agent);
+    return code;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How an agent starts its ranks. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "job/store/client.h"
+#include "launch/agent_state.h"
+#include "launch/cpus.h"
+#include "launch/tree.h"
+#include "launch/variables.h"
+#include "os/clock.h"
+#include "os/event.h"
+
+/* For one way to the store. */
+#define WAY_NS ((int64_t)1500000000)
+
+extern char **environ;
+
+/* What the ranks of a host have in common, while they are started. */
+struct ground {
+    struct rueda_agent *agent;
+    struct rueda_strings variables;
+    struct rueda_cpus cpus;
+    char program[RUEDA_FOLDER_BYTES];
+    int key; /* a descriptor; -1: none */
+};
+
+/* ---- The key ------------------------------------------------------------ */
+
+/* The key as a file without a name that ranks inherit. */
+static bool leave_key_open(struct ground *ground, struct rueda_text *words)
+{
+    const struct rueda_key *key = &ground->agent->key;
+    char text[2 * RUEDA_KEY_BYTES + 1];
+    bool is_written;
+
+    if (!key->present)
+        return true;
+    for (int i = 0; i < RUEDA_KEY_BYTES; i++)
+        snprintf(text + 2 * i, 3, "%02x", key->bytes[i]);
+    text[2 * RUEDA_KEY_BYTES] = '\n';
+    ground->key = memfd_create("rueda-key", MFD_CLOEXEC);
+    is_written = ground->key >= 0 &&
+                 write(ground->key, text, sizeof(text)) == sizeof(text);
+    explicit_bzero(text, sizeof(text));
+    if (is_written)
+        rueda_strings_set_number(&ground->variables, "RUEDA_KEY_FD",
+                                 ground->key);
+    else
+        rueda_text_set(words, "no file for the key: %s", strerror(errno));
+    return is_written;
+}
+
+/* ---- The store ---------------------------------------------------------- */
+
+/* Is the job's store there, and is it that of this job? */
+static bool reaches(const struct rueda_agent *agent, const char *store)
+{
+    struct rueda_text why = {{0}};
+    struct rueda_address address;
+    struct rueda_client_args args = {
+        .rank = agent->plan.first_rank,
+        .size = agent->plan.size,
+        .addresses = &address,
+        .address_count = rueda_address_find(store, &address, 1, &why),
+        .key = &agent->key,
+    };
+    struct rueda_client *client = NULL;
+
+    if (args.address_count == 0 ||
+        rueda_client_open(&args, rueda_clock_ns() + WAY_NS, &client, &why) !=
+            RUEDA_OK)
+        return false;
+    rueda_client_close(client);
+    return true;
+}
+
+/* Who came by ssh knows the launcher's address: the first word. */
+static bool is_ssh_client(const char *store)
+{
+    const char *connection = rueda_environment("SSH_CONNECTION");
+    const size_t len = connection != NULL ? strcspn(connection, " ") : 0;
+    const bool is_ipv6 = store[0] == '[';
+
+    return len > 0 && strncmp(store + is_ipv6, connection, len) == 0 &&
+           store[is_ipv6 + len] == (is_ipv6 ? ']' : ':');
+}
+
+static const char *choose_store(const struct rueda_agent *agent)
+{
+    const struct rueda_strings *stores = &agent->plan.stores;
+
+    if (stores->count == 1)
+        return stores->list[0];
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < stores->count; i++)
+            if (is_ssh_client(stores->list[i]) == (round == 0) &&
+                reaches(agent, stores->list[i]))
+                return stores->list[i];
+    return NULL;
+}
+
+static bool find_store(struct ground *ground, struct rueda_text *words)
+{
+    const struct rueda_strings *stores = &ground->agent->plan.stores;
+    const char *store;
+
+    if (stores->count == 0)
+        return true;
+    store = choose_store(ground->agent);
+    if (store != NULL) {
+        rueda_variables_store(store, &ground->variables);
+        return true;
+    }
+    rueda_text_set(words, "cannot reach the launcher at");
+    for (int i = 0; i < stores->count; i++)
+        rueda_text_add(words, "%s %s", i == 0 ? "" : ",", stores->list[i]);
+    rueda_text_add(words, "; is there a firewall? Name the right network with "
+                          "--network-interfaces");
+    return false;
+}
+
+/* ---- Variables ---------------------------------------------------------- */
+
+/* Numerical libraries take all cores for each process unless they are told. */
+static void share_threads(struct ground *ground)
+{
+    const int cores = rueda_cpus_count(&ground->cpus);
+    const int ranks = ground->agent->plan.count;
+    const int threads = cores > ranks ? cores / ranks : 1;
+    char words[160];
+
+    if (rueda_strings_get(&ground->variables, "OMP_NUM_THREADS") != NULL)
+        return;
+    rueda_strings_set_number(&ground->variables, "OMP_NUM_THREADS", threads);
+    if (ranks == 1)
+        return;
+    snprintf(words, sizeof(words),
+             "OMP_NUM_THREADS is set to %d, %d core%s for %d ranks; set it "
+             "yourself for another number",
+             threads, cores, cores == 1 ? "" : "s", ranks);
+    rueda_agent_note(ground->agent, words);
+}
+
+static void gather_variables(struct ground *ground)
+{
+    struct rueda_strings *variables = &ground->variables;
+
+    rueda_strings_add_all(variables, environ);
+    rueda_strings_unset(variables, "RUEDA_KEY_FILE");
+    rueda_strings_unset(variables, "RUEDA_KEY_FD");
+    rueda_strings_unset(variables, "RUEDA_SEGMENT_FD");
+    rueda_strings_set_all(variables, ground->agent->plan.variables.list);
+}
+
+/* ---- One rank ----------------------------------------------------------- */
+
+/* Our end of a pipe, watched. */
+static bool open_outlet(struct rueda_worker *worker, int which, int *out_theirs)
+{
+    struct rueda_outlet *outlet = &worker->outlets[which];
+    int ends[2];
+
+    *outlet =
+        (struct rueda_outlet){.worker = worker, .stream = which + 1, .fd = -1};
+    *out_theirs = -1;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return false;
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    if (uv_poll_init(&worker->agent->loop, &outlet->poll, ends[0]) != 0) {
+        close(ends[0]);
+        close(ends[1]);
+        return false;
+    }
+    outlet->poll.data = outlet;
+    outlet->fd = ends[0];
+    *out_theirs = ends[1];
+    return true;
+}
+
+static bool start_rank(struct ground *ground, int local_rank)
+{
+    struct rueda_agent *agent = ground->agent;
+    struct rueda_worker *worker = &agent->workers[local_rank];
+    struct rueda_strings variables = {.list = NULL};
+    struct rueda_cpus cpus;
+    struct rueda_spawn spawn = {.program = ground->program,
+                                .command = agent->plan.command.list,
+                                .folder = agent->plan.folder,
+                                .input = -1,
+                                .output = -1,
+                                .error = -1,
+                                .inherited = ground->key};
+
+    *worker = (struct rueda_worker){
+        .agent = agent, .rank = agent->plan.first_rank + local_rank};
+    rueda_strings_add_all(&variables, ground->variables.list);
+    rueda_strings_set_all(&variables, agent->plan.ranks[local_rank].list);
+    spawn.variables = variables.list;
+    if (local_rank == 0 && agent->plan.has_input)
+        spawn.input = agent->input;
+    if (rueda_cpus_share(&ground->cpus, agent->plan.bind, local_rank,
+                         agent->plan.count, &cpus))
+        spawn.cpus = &cpus;
+    worker->process = -1;
+    if (open_outlet(worker, 0, &spawn.output) &&
+        open_outlet(worker, 1, &spawn.error) && !variables.is_short)
+        worker->process = rueda_spawn(&spawn);
+    rueda_fd_close(spawn.output);
+    rueda_fd_close(spawn.error);
+    rueda_strings_fini(&variables);
+    return worker->process > 0;
+}
+
+/* ---- All of them -------------------------------------------------------- */
+
+static bool prepare(struct ground *ground, struct rueda_text *words,
+                    int *out_code)
+{
+    struct rueda_agent *agent = ground->agent;
+
+    rueda_machine_cpus(&ground->cpus);
+    gather_variables(ground);
+    *out_code = 2;
+    if (chdir(agent->plan.folder) < 0) {
+        rueda_text_set(words, "cannot go to %.300s: %s", agent->plan.folder,
+                       strerror(errno));
+        return false;
+    }
+    if (!rueda_spawn_find(agent->plan.command.list[0],
+                          rueda_strings_get(&ground->variables, "PATH"),
+                          ground->program, sizeof(ground->program), words))
+        return false;
+    *out_code = 1;
+    agent->workers = calloc((size_t)agent->plan.count, sizeof(*agent->workers));
+    if (agent->workers == NULL || ground->variables.is_short) {
+        rueda_text_set(words, "no memory");
+        return false;
+    }
+    if (!leave_key_open(ground, words) || !find_store(ground, words))
+        return false;
+    share_threads(ground);
+    return true;
+}
+
+bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words,
+                           int *out_code)
+{
+    struct ground ground = {.agent = agent, .key = -1};
+    bool is_good = prepare(&ground, words, out_code);
+
+    rueda_oom_count(&agent->oom);
+    for (int i = 0; is_good && i < agent->plan.count; i++) {
+        is_good = start_rank(&ground, i);
+        agent->worker_count = i + 1;
+        if (!is_good)
+            rueda_text_set(words,
+                           "cannot start rank %d: %s; see ulimit -u and -n",
+                           agent->workers[i].rank, strerror(errno));
+    }
+    for (int i = 0; i < agent->worker_count; i++) {
+        if (is_good)
+            rueda_outlets_watch(&agent->workers[i], true);
+        else
+            rueda_outlets_close(&agent->workers[i]);
+    }
+    if (!is_good) {
+        rueda_tree_end(WAY_NS);
+        agent->worker_count = 0;
+    }
+    rueda_fd_close(ground.key);
+    rueda_strings_fini(&ground.variables);
+    return is_good;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the agent share; for nobody else. */
+#ifndef RUEDA_LAUNCH_AGENT_STATE_H
+#define RUEDA_LAUNCH_AGENT_STATE_H
+
+#include <sys/types.h>
+#include <uv.h>
+
+#include "job/store/keeper.h"
+#include "launch/link.h"
+#include "launch/plan.h"
+#include "launch/spawn.h"
+
+struct rueda_agent;
+
+/* What comes from a rank by one of its two pipes. */
+struct rueda_outlet {
+    struct rueda_worker *worker;
+    int stream; /* 1 or 2 */
+    int fd;     /* -1: closed */
+    uv_poll_t poll;
+};
+
+struct rueda_worker {
+    struct rueda_agent *agent;
+    int rank;
+    pid_t process;
+    bool has_ended;
+    bool is_told; /* the launcher knows that it has ended */
+    int how;      /* it ended, as waitpid() says it */
+    struct rueda_outlet outlets[2];
+};
+
+struct rueda_agent {
+    uv_loop_t loop;
+    struct rueda_link link;
+    uv_signal_t on_child;
+    uv_signal_t on_term;
+    uv_signal_t on_hangup;
+    uv_timer_t killer; /* from SIGTERM to SIGKILL */
+    int input;
+    struct rueda_key key;
+    bool has_plan;
+    struct rueda_plan plan;
+    struct rueda_worker *workers; /* [plan.count] */
+    int worker_count;             /* those that were started */
+    bool is_full;                 /* the launcher does not keep up */
+    bool is_killing;              /* SIGKILL was ours */
+    bool is_lost;                 /* the launcher is gone */
+    bool is_finishing;            /* only the queue is left */
+    struct rueda_oom_count oom;   /* when the ranks were started */
+};
+
+/* Start all ranks of the plan. False with words: nothing runs, and *out_code is
+ * what the launcher is to exit with. */
+bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words,
+                           int *out_code);
+
+/* Read what is there from a worker's pipes, and send it. False: the link is
+ * full, and there may be more. */
+bool rueda_outlets_drain(struct rueda_worker *worker);
+
+/* Begin to watch, or not for a while. */
+void rueda_outlets_watch(struct rueda_worker *worker, bool is_wanted);
+void rueda_outlets_close(struct rueda_worker *worker);
+
+/* Words for the user. */
+void rueda_agent_note(struct rueda_agent *agent, const char *words);
+
+/* A pipe has been read to its end, or to where it is now. */
+void rueda_agent_check(struct rueda_worker *worker);
+
+#endif /* RUEDA_LAUNCH_AGENT_STATE_H */

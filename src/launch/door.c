@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where agents come in that were not started by ssh. A caller proves the key
+ * and says which host it is, all inside the handshake, in HANDSHAKE_MS; until
+ * then nothing else of it is read.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "auth/shake.h"
+#include "base/number.h"
+#include "launch/launch_state.h"
+#include "os/event.h"
+#include "os/stream.h"
+
+#define HANDSHAKE_MS 5000
+#define CALLERS      64
+
+struct caller {
+    struct rueda_door *door;
+    int fd; /* -1: a free place */
+    uv_poll_t poll;
+    uv_timer_t timer;
+    int closing; /* handles that libuv still holds */
+    struct rueda_handshake shake;
+};
+
+struct listener {
+    struct rueda_door *door;
+    int fd;
+    uv_poll_t poll;
+};
+
+struct rueda_door {
+    struct rueda_launch *launch;
+    struct listener listeners[RUEDA_KEEPER_MOST_ADDRESSES];
+    int listener_count;
+    struct caller callers[CALLERS];
+};
+
+/* ---- Callers ------------------------------------------------------------ */
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct caller *caller = handle->data;
+
+    caller->closing--;
+}
+
+/* Returns its descriptor, which is the caller's now. */
+static int release(struct caller *caller)
+{
+    const int fd = caller->fd;
+
+    uv_close((uv_handle_t *)&caller->poll, on_closed);
+    uv_close((uv_handle_t *)&caller->timer, on_closed);
+    caller->closing = 2;
+    rueda_handshake_fini(&caller->shake);
+    caller->fd = -1;
+    return fd;
+}
+
+static void on_late(uv_timer_t *timer)
+{
+    rueda_fd_close(release(timer->data));
+}
+
+/* Tell an agent why it cannot stay; best effort. */
+static void turn_away(int fd, const char *words)
+{
+    struct rueda_packer packer;
+    size_t sent;
+
+    rueda_packer_begin(&packer, RUEDA_FRAME_NOTE);
+    rueda_pack_text(&packer, words);
+    rueda_packer_end(&packer);
+    if (!packer.is_short)
+        rueda_stream_send(fd, packer.bytes, packer.len, &sent);
+    rueda_packer_fini(&packer);
+    rueda_stream_end(fd);
+    rueda_fd_close(fd);
+}
+
+/* The host that waits for an agent of this name. */
+static struct rueda_node *find_node(struct rueda_launch *launch,
+                                    const char *name)
+{
+    const size_t len = strcspn(name, ".");
+
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < launch->node_count; i++) {
+            struct rueda_node *node = &launch->nodes[i];
+            const bool is_same = round == 0
+                                     ? strcmp(node->name, name) == 0
+                                     : strlen(node->name) == len &&
+                                           strncmp(node->name, name, len) == 0;
+
+            if (is_same && !node->is_local && !node->is_linked)
+                return node;
+        }
+    }
+    return NULL;
+}
+
+static void admit(struct caller *caller)
+{
+    struct rueda_launch *launch = caller->door->launch;
+    char name[RUEDA_HANDSHAKE_ABOUT_MAX + 1];
+    char words[256];
+    struct rueda_node *node;
+    const char *about;
+    size_t len;
+    int fd;
+
+    about = rueda_handshake_peer_about(&caller->shake, &len);
+    snprintf(name, sizeof(name), "%.*s", (int)len, about);
+    fd = release(caller);
+    node = launch->is_started || launch->is_ending ? NULL
+                                                   : find_node(launch, name);
+    if (node != NULL && rueda_node_link(node, fd, NULL) == RUEDA_OK)
+        return;
+    snprintf(words, sizeof(words),
+             "the launcher waits for no host '%s'; --host says which of its "
+             "hosts this is",
+             name);
+    turn_away(fd, words);
+}
+
+static void on_caller(uv_poll_t *poll, int status, int events)
+{
+    struct caller *caller = poll->data;
+    rueda_status result;
+
+    (void)status;
+    (void)events;
+    if (caller->fd < 0)
+        return;
+    result = rueda_shake_step(caller->fd, &caller->shake);
+    if (result == RUEDA_IN_PROGRESS)
+        return;
+    if (result == RUEDA_OK) {
+        admit(caller);
+        return;
+    }
+    rueda_output_say(caller->door->launch->output,
+                     "an agent was turned away: %s",
+                     rueda_handshake_error(&caller->shake));
+    rueda_fd_close(release(caller));
+}
+
+static void welcome(struct rueda_door *door, int fd)
+{
+    struct caller *caller = NULL;
+
+    for (int i = 0; i < CALLERS && caller == NULL; i++)
+        if (door->callers[i].fd < 0 && door->callers[i].closing == 0)
+            caller = &door->callers[i];
+    if (caller == NULL ||
+        uv_poll_init(&door->launch->loop, &caller->poll, fd) != 0) {
+        rueda_fd_close(fd);
+        return;
+    }
+    rueda_tcp_hurry(fd);
+    caller->fd = fd;
+    caller->poll.data = caller;
+    uv_timer_init(&door->launch->loop, &caller->timer);
+    caller->timer.data = caller;
+    uv_timer_start(&caller->timer, on_late, HANDSHAKE_MS, 0);
+    /* A failure shows at the first step. */
+    rueda_handshake_init(&caller->shake, RUEDA_ACCEPTOR, &door->launch->key,
+                         NULL, 0);
+    uv_poll_start(&caller->poll, UV_READABLE, on_caller);
+    on_caller(&caller->poll, 0, UV_READABLE);
+}
+
+static void on_knock(uv_poll_t *poll, int status, int events)
+{
+    struct listener *listener = poll->data;
+    int fd;
+
+    (void)status;
+    (void)events;
+    while (rueda_stream_accept(listener->fd, &fd) == RUEDA_OK)
+        welcome(listener->door, fd);
+}
+
+/* ---- Listening ---------------------------------------------------------- */
+
+/* "4000", "10.0.0.1:4000" or "[fd00::1]:4000". Returns how many addresses. */
+static int addresses_of(const struct rueda_launch *launch, const char *at,
+                        struct rueda_address *out, struct rueda_text *words)
+{
+    uint64_t port;
+    int count;
+
+    if (!rueda_parse_whole(at, UINT16_MAX, &port))
+        return rueda_address_find(at, out, RUEDA_KEEPER_MOST_ADDRESSES, words);
+    count = rueda_address_own(launch->options->values[RUEDA_OPTION_NETWORK],
+                              out, RUEDA_KEEPER_MOST_ADDRESSES);
+    for (int i = 0; i < count; i++)
+        rueda_address_set_port(&out[i], (int)port);
+    if (count == 0)
+        rueda_text_set(words,
+                       "--listen %s: this host has no address that "
+                       "others could reach",
+                       at);
+    return count;
+}
+
+static bool listen_at(struct rueda_door *door, const struct rueda_address *at,
+                      struct rueda_text *words)
+{
+    struct listener *listener = &door->listeners[door->listener_count];
+    struct rueda_address bound;
+    char text[RUEDA_ADDRESS_TEXT];
+
+    listener->door = door;
+    if (rueda_tcp_listen(at, &listener->fd, &bound) != RUEDA_OK) {
+        rueda_address_text(at, text, sizeof(text));
+        rueda_text_set(words, "cannot listen at %s: %s", text, strerror(errno));
+        return false;
+    }
+    if (uv_poll_init(&door->launch->loop, &listener->poll, listener->fd) != 0) {
+        rueda_text_set(words, "cannot listen: no descriptor");
+        rueda_fd_close(listener->fd);
+        return false;
+    }
+    listener->poll.data = listener;
+    uv_poll_start(&listener->poll, UV_READABLE, on_knock);
+    door->listener_count++;
+    return true;
+}
+
+static void say_where(const struct rueda_door *door, const char *at)
+{
+    struct rueda_text names = {{0}};
+
+    for (int i = 0; i < door->launch->node_count; i++)
+        if (!door->launch->nodes[i].is_local)
+            rueda_text_add(&names, "%s%s",
+                           rueda_text_is_empty(&names) ? "" : ", ",
+                           door->launch->nodes[i].name);
+    rueda_output_say(door->launch->output,
+                     "waiting at %s for \"ruedarun agent --join\" of %s", at,
+                     names.chars);
+}
+
+rueda_status rueda_door_open(struct rueda_launch *launch, const char *at,
+                             struct rueda_text *words)
+{
+    struct rueda_address addresses[RUEDA_KEEPER_MOST_ADDRESSES];
+    struct rueda_door *door = calloc(1, sizeof(*door));
+    int count;
+
+    if (door == NULL) {
+        rueda_text_set(words, "no memory");
+        return RUEDA_ERR_NOMEM;
+    }
+    door->launch = launch;
+    launch->door = door;
+    for (int i = 0; i < CALLERS; i++)
+        door->callers[i] = (struct caller){.door = door, .fd = -1};
+    count = addresses_of(launch, at, addresses, words);
+    for (int i = 0; i < count; i++)
+        if (!listen_at(door, &addresses[i], words))
+            return RUEDA_ERR_IO;
+    if (count == 0)
+        return RUEDA_ERR_INVALID;
+    say_where(door, at);
+    return RUEDA_OK;
+}
+
+void rueda_door_close(struct rueda_door *door)
+{
+    if (door == NULL)
+        return;
+    for (int i = 0; i < door->listener_count; i++) {
+        uv_close((uv_handle_t *)&door->listeners[i].poll, NULL);
+        rueda_fd_close(door->listeners[i].fd);
+    }
+    for (int i = 0; i < CALLERS; i++)
+        if (door->callers[i].fd >= 0)
+            rueda_fd_close(release(&door->callers[i]));
+    door->listener_count = 0;
+}
+
+void rueda_door_free(struct rueda_door *door)
+{
+    free(door);
+}

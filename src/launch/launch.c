@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launch/launch_state.h"
+#include "launch/locality.h"
+#include "launch/tree.h"
+#include "os/process.h"
+
+/* For what is left on this host. */
+#define END_NS ((int64_t)3000000000)
+
+#define LOOK_MS     250
+#define LOCALITY_MS 5000
+
+/* ---- The user ----------------------------------------------------------- */
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct rueda_launch *launch = handle->data;
+
+    if (launch->signal != 0 || launch->is_ending) {
+        rueda_launch_kill(launch);
+        return;
+    }
+    launch->signal = number;
+    rueda_output_say(launch->output, "SIG%s: the job is ended%s",
+                     sigabbrev_np(number),
+                     number == SIGINT ? "; once more ends it at once" : "");
+    rueda_launch_end(launch, 128 + number, number == SIGINT ? SIGINT : SIGTERM);
+}
+
+static void pause_links(struct rueda_launch *launch, bool is_paused)
+{
+    if (launch->is_paused == is_paused)
+        return;
+    launch->is_paused = is_paused;
+    for (int i = 0; i < launch->node_count; i++)
+        if (launch->nodes[i].is_linked)
+            rueda_link_pause(&launch->nodes[i].link, is_paused);
+}
+
+static void on_look(uv_timer_t *timer)
+{
+    struct rueda_launch *launch = timer->data;
+
+    rueda_output_look(launch->output);
+    pause_links(launch, rueda_output_is_full(launch->output));
+}
+
+static void on_changed(uv_async_t *async)
+{
+    struct rueda_launch *launch = async->data;
+
+    pause_links(launch, rueda_output_is_full(launch->output));
+    if (rueda_output_error(launch->output) == EPIPE)
+        rueda_launch_end(launch, 128 + SIGPIPE, SIGTERM);
+}
+
+/* On a console's thread. */
+static void wake(void *arg)
+{
+    struct rueda_launch *launch = arg;
+
+    uv_async_send(&launch->changed);
+}
+
+/* ---- Preparations ------------------------------------------------------- */
+
+static void open_loop(struct rueda_launch *launch)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+    uv_async_init(&launch->loop, &launch->changed, on_changed);
+    uv_timer_init(&launch->loop, &launch->starting);
+    uv_timer_init(&launch->loop, &launch->ending);
+    uv_timer_init(&launch->loop, &launch->looking);
+    launch->changed.data = launch;
+    launch->starting.data = launch;
+    launch->ending.data = launch;
+    launch->looking.data = launch;
+    uv_timer_start(&launch->looking, on_look, LOOK_MS, LOOK_MS);
+    uv_timer_start(&launch->starting, rueda_launch_on_start_timeout,
+                   1000 * (uint64_t)rueda_launch_start_timeout_s(launch), 0);
+    for (int i = 0; i < 4; i++) {
+        uv_signal_init(&launch->loop, &launch->signals[i]);
+        launch->signals[i].data = launch;
+        uv_signal_start(&launch->signals[i], on_signal, numbers[i]);
+    }
+}
+
+static bool find_hosts(struct rueda_launch *launch, struct rueda_text *words)
+{
+    const char *const *values = launch->options->values;
+    const int size = rueda_options_whole(launch->options, RUEDA_OPTION_NP, 1);
+    bool is_good;
+
+    if (values[RUEDA_OPTION_HOSTS] != NULL)
+        is_good = rueda_hosts_parse(values[RUEDA_OPTION_HOSTS], &launch->hosts,
+                                    words);
+    else if (values[RUEDA_OPTION_HOSTFILE] != NULL)
+        is_good = rueda_hosts_read(values[RUEDA_OPTION_HOSTFILE],
+                                   &launch->hosts, words);
+    else
+        is_good = rueda_hosts_local(size, &launch->hosts);
+    return is_good && rueda_placement_make(&launch->hosts, size,
+                                           &launch->placement, words);
+}
+
+static bool make_nodes(struct rueda_launch *launch)
+{
+    const int count = launch->placement.host_count;
+    bool *is_local = calloc((size_t)count, sizeof(*is_local));
+
+    launch->nodes = calloc((size_t)count, sizeof(*launch->nodes));
+    if (is_local == NULL || launch->nodes == NULL) {
+        free(is_local);
+        return false;
+    }
+    launch->node_count = count;
+    rueda_locality_find(&launch->hosts, count, LOCALITY_MS, is_local);
+    for (int i = 0; i < count; i++)
+        launch->nodes[i] =
+            (struct rueda_node){.launch = launch,
+                                .name = launch->hosts.list[i].name,
+                                .is_local = is_local[i],
+                                .first_rank = -1,
+                                .errors = -1};
+    for (int rank = 0; rank < launch->placement.size; rank++) {
+        struct rueda_node *node =
+            &launch->nodes[launch->placement.places[rank].host];
+
+        if (node->first_rank < 0)
+            node->first_rank = rank;
+        node->count++;
+    }
+    free(is_local);
+    return true;
+}
+
+/* The standard input goes to rank 0 unless it is a terminal, whose signals
+ * and rights are those of the process group in front, which is ours. */
+static rueda_status start_local_agents(struct rueda_launch *launch)
+{
+    const int input =
+        isatty(STDIN_FILENO) ? -1 : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    rueda_status status = RUEDA_OK;
+
+    for (int i = 0; i < launch->node_count && status == RUEDA_OK; i++)
+        if (launch->nodes[i].is_local)
+            status = rueda_node_start_here(&launch->nodes[i], input);
+    if (input >= 0)
+        close(input);
+    return status;
+}
+
+static rueda_status find_key(struct rueda_launch *launch,
+                             struct rueda_text *words)
+{
+    const char *file = launch->options->values[RUEDA_OPTION_KEY_FILE];
+
+    if (file != NULL)
+        return rueda_key_read_file(file, words, &launch->key);
+    if (rueda_key_create(&launch->key) == RUEDA_OK)
+        return RUEDA_OK;
+    rueda_text_set(words, "no random numbers: %s", strerror(errno));
+    return RUEDA_ERR_IO;
+}
+
+static rueda_status open_output(struct rueda_launch *launch,
+                                struct rueda_text *words)
+{
+    struct rueda_output_args args = {
+        .size = launch->placement.size,
+        .program = launch->options->program,
+        .folder = launch->options->values[RUEDA_OPTION_OUTPUT],
+        .has_timestamps =
+            rueda_options_is_on(launch->options, RUEDA_OPTION_TIMESTAMP),
+        .changed = wake,
+        .arg = launch,
+    };
+
+    return rueda_output_open(&args, &launch->output, words);
+}
+
+/* Agents who come by the door have the key. */
+static void reach_all(struct rueda_launch *launch)
+{
+    for (int i = 0; i < launch->node_count; i++) {
+        struct rueda_node *node = &launch->nodes[i];
+
+        if (node->is_local) {
+            rueda_node_hello(node);
+            continue;
+        }
+        if (launch->door != NULL || rueda_node_start_there(node) == RUEDA_OK)
+            continue;
+        rueda_output_say(launch->output, "%s: %s", node->name,
+                         node->words[0] != '\0' ? node->words
+                                                : strerror(errno));
+        node->state = RUEDA_NODE_GONE;
+        launch->has_failed_hosts = true;
+    }
+    rueda_launch_start_if_ready(launch);
+}
+
+/* All that may fail before anybody is started. The order matters: the agent of
+ * this host is forked while we have one thread. Returns the exit code. */
+static int prepare(struct rueda_launch *launch, struct rueda_text *words)
+{
+    const char *listen = launch->options->values[RUEDA_OPTION_LISTEN];
+
+    if (!find_hosts(launch, words))
+        return 2;
+    if (find_key(launch, words) != RUEDA_OK)
+        return 2;
+    snprintf(launch->job, sizeof(launch->job), "ruedarun-%d-%02x%02x%02x%02x",
+             rueda_process_id(), launch->key.bytes[0], launch->key.bytes[1],
+             launch->key.bytes[2], launch->key.bytes[3]);
+    if (!make_nodes(launch) || uv_loop_init(&launch->loop) != 0) {
+        rueda_text_set(words, "no memory");
+        return 1;
+    }
+    launch->has_loop = true;
+    rueda_tree_adopt();
+    signal(SIGPIPE, SIG_IGN);
+    if (start_local_agents(launch) != RUEDA_OK) {
+        rueda_text_set(words, "cannot start the agent: %s", strerror(errno));
+        return 1;
+    }
+    open_loop(launch);
+    if (open_output(launch, words) != RUEDA_OK)
+        return 2;
+    if (rueda_launch_open_store(launch, words) != RUEDA_OK)
+        return 1;
+    if (listen != NULL && rueda_door_open(launch, listen, words) != RUEDA_OK)
+        return 2;
+    return 0;
+}
+
+/* ---- Life --------------------------------------------------------------- */
+
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+    (void)arg;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+static void fini(struct rueda_launch *launch)
+{
+    rueda_door_close(launch->door);
+    for (int i = 0; i < launch->node_count; i++)
+        rueda_node_fini(&launch->nodes[i]);
+    rueda_keeper_close(launch->keeper);
+    rueda_tree_end(END_NS);
+    /* Its threads may still wake the loop. */
+    rueda_output_close(launch->output);
+    if (launch->has_loop) {
+        uv_walk(&launch->loop, close_handle, NULL);
+        uv_run(&launch->loop, UV_RUN_DEFAULT);
+        uv_loop_close(&launch->loop);
+    }
+    for (int i = 0; i < launch->node_count; i++)
+        rueda_link_fini(&launch->nodes[i].link);
+    rueda_door_free(launch->door);
+    free(launch->nodes);
+    rueda_placement_fini(&launch->placement);
+    rueda_hosts_fini(&launch->hosts);
+    rueda_key_wipe(&launch->key);
+}
+
+int rueda_launch_run(struct rueda_options *options)
+{
+    struct rueda_launch launch = {.options = options};
+    struct rueda_text words = {{0}};
+
+    launch.code = prepare(&launch, &words);
+    if (launch.code == 0) {
+        reach_all(&launch);
+        uv_run(&launch.loop, UV_RUN_DEFAULT);
+    } else {
+        fprintf(stderr, "%s: %s\n", options->program, words.chars);
+    }
+    fini(&launch);
+    return launch.code;
+}

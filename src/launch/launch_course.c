@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a job starts once all hosts are there, and how it is ended. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/config.h"
+#include "base/number.h"
+#include "launch/launch_state.h"
+
+/* After SIGKILL, for hosts that do not answer any more. */
+#define PATIENCE_MS 3000
+
+#define START_TIMEOUT_S 30
+
+/* ---- The end of the job ------------------------------------------------- */
+
+void rueda_launch_stop_if_over(struct rueda_launch *launch)
+{
+    for (int i = 0; i < launch->node_count; i++)
+        if (launch->nodes[i].state != RUEDA_NODE_GONE)
+            return;
+    uv_stop(&launch->loop);
+}
+
+static void send_signal(struct rueda_launch *launch, int signal)
+{
+    for (int i = 0; i < launch->node_count; i++) {
+        struct rueda_packer packer;
+
+        if (launch->nodes[i].state != RUEDA_NODE_RUNNING)
+            continue;
+        rueda_packer_begin(&packer, RUEDA_FRAME_SIGNAL);
+        rueda_pack_number(&packer, (uint32_t)signal);
+        rueda_link_send(&launch->nodes[i].link, &packer);
+    }
+}
+
+static void on_patience(uv_timer_t *timer)
+{
+    struct rueda_launch *launch = timer->data;
+
+    for (int i = 0; i < launch->node_count; i++)
+        if (launch->nodes[i].state != RUEDA_NODE_GONE)
+            rueda_output_say(launch->output,
+                             "%s does not answer; processes may be left there",
+                             launch->nodes[i].name);
+    uv_stop(&launch->loop);
+}
+
+void rueda_launch_kill(struct rueda_launch *launch)
+{
+    if (launch->is_killing)
+        return;
+    launch->is_killing = true;
+    send_signal(launch, SIGKILL);
+    uv_timer_start(&launch->ending, on_patience, PATIENCE_MS, 0);
+}
+
+static void on_grace(uv_timer_t *timer)
+{
+    rueda_launch_kill(timer->data);
+}
+
+/* End all ranks; the first call decides the code of the exit. Agents that have
+ * no ranks yet go when their stream ends. */
+void rueda_launch_end(struct rueda_launch *launch, int code, int signal)
+{
+    const double grace =
+        rueda_options_decimal(launch->options, RUEDA_OPTION_GRACE, 5);
+
+    if (launch->is_ending)
+        return;
+    launch->is_ending = true;
+    launch->code = code;
+    uv_timer_stop(&launch->starting);
+    rueda_output_progress(launch->output, "");
+    for (int i = 0; i < launch->node_count; i++) {
+        struct rueda_node *node = &launch->nodes[i];
+
+        if (node->state == RUEDA_NODE_GONE || launch->is_started)
+            continue;
+        node->state = RUEDA_NODE_GONE;
+        rueda_node_fini(node);
+    }
+    send_signal(launch, signal);
+    uv_timer_start(&launch->ending, on_grace, (uint64_t)(1000 * grace), 0);
+    rueda_launch_stop_if_over(launch);
+}
+
+/* ---- The start ---------------------------------------------------------- */
+
+static int count_state(const struct rueda_launch *launch,
+                       rueda_node_state state)
+{
+    int count = 0;
+
+    for (int i = 0; i < launch->node_count; i++)
+        count += launch->nodes[i].state == state;
+    return count;
+}
+
+static void show_progress(struct rueda_launch *launch)
+{
+    char words[80];
+
+    if (launch->node_count == 1 || launch->is_ending)
+        return;
+    snprintf(words, sizeof(words), "%d of %d hosts are there",
+             count_state(launch, RUEDA_NODE_READY), launch->node_count);
+    rueda_output_progress(launch->output, launch->is_started ? "" : words);
+}
+
+/* Once every host has answered, one way or the other: go, or give up. */
+void rueda_launch_start_if_ready(struct rueda_launch *launch)
+{
+    show_progress(launch);
+    if (launch->is_started || launch->is_ending ||
+        count_state(launch, RUEDA_NODE_WAITING) > 0)
+        return;
+    if (launch->has_failed_hosts) {
+        rueda_launch_end(launch, 1, SIGTERM);
+        return;
+    }
+    launch->is_started = true;
+    show_progress(launch);
+    for (int i = 0; i < launch->node_count; i++) {
+        launch->nodes[i].state = RUEDA_NODE_RUNNING;
+        if (!rueda_launch_send_plan(&launch->nodes[i])) {
+            rueda_output_say(launch->output, "no memory for the plan");
+            rueda_launch_end(launch, 1, SIGTERM);
+            return;
+        }
+    }
+}
+
+int rueda_launch_start_timeout_s(const struct rueda_launch *launch)
+{
+    int seconds = START_TIMEOUT_S;
+
+    rueda_parse_int(rueda_environment("HOROVOD_START_TIMEOUT"), &seconds);
+    return rueda_options_whole(launch->options, RUEDA_OPTION_START_TIMEOUT,
+                               seconds);
+}
+
+void rueda_launch_on_start_timeout(uv_timer_t *timer)
+{
+    struct rueda_launch *launch = timer->data;
+
+    for (int i = 0; i < launch->node_count; i++)
+        if (launch->nodes[i].state == RUEDA_NODE_WAITING)
+            rueda_output_say(launch->output,
+                             "%s: did not come within %d seconds; more time is "
+                             "given by --start-timeout",
+                             launch->nodes[i].name,
+                             rueda_launch_start_timeout_s(launch));
+    if (count_state(launch, RUEDA_NODE_WAITING) > 0)
+        rueda_launch_end(launch, 1, SIGTERM);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What agents tell the launcher, and what it makes of that. */
+#include <signal.h>
+#include <string.h>
+
+#include "launch/launch_state.h"
+
+/* ---- What agents tell --------------------------------------------------- */
+
+/* "host: " where there are several. */
+static void say_of(struct rueda_node *node, const char *words)
+{
+    if (node->launch->node_count > 1 || !node->is_local)
+        rueda_output_say(node->launch->output, "%s: %s", node->name, words);
+    else
+        rueda_output_say(node->launch->output, "%s", words);
+}
+
+/* Many hosts notice the same things: each is told once. */
+static void on_note(struct rueda_node *node, struct rueda_unpacker *unpacker)
+{
+    char words[RUEDA_TEXT_BYTES];
+
+    rueda_unpack_text(unpacker, words, sizeof(words));
+    if (strcmp(words, node->launch->first_note) == 0)
+        return;
+    memcpy(node->launch->first_note, words, sizeof(words));
+    say_of(node, words);
+}
+
+static void on_ready(struct rueda_node *node, struct rueda_unpacker *unpacker)
+{
+    const uint32_t version = rueda_unpack_number(unpacker);
+    char host[256];
+    char release[64];
+
+    rueda_unpack_text(unpacker, host, sizeof(host));
+    rueda_unpack_text(unpacker, release, sizeof(release));
+    if (node->state != RUEDA_NODE_WAITING)
+        return;
+    if (unpacker->is_bad || version != RUEDA_AGENT_VERSION ||
+        strcmp(release, rueda_version()) != 0) {
+        rueda_output_say(node->launch->output,
+                         "%s: its agent is version %s, this is %s; install "
+                         "the same one",
+                         node->name, release, rueda_version());
+        node->launch->has_failed_hosts = true;
+        node->state = RUEDA_NODE_GONE;
+        rueda_node_fini(node);
+    } else {
+        node->state = RUEDA_NODE_READY;
+        if (rueda_options_is_on(node->launch->options, RUEDA_OPTION_VERBOSE))
+            rueda_output_say(node->launch->output,
+                             "%s: the agent is there (%s)", node->name, host);
+    }
+    rueda_launch_start_if_ready(node->launch);
+}
+
+static void on_started(struct rueda_node *node, struct rueda_unpacker *unpacker)
+{
+    if (!rueda_options_is_on(node->launch->options, RUEDA_OPTION_VERBOSE))
+        return;
+    for (int i = 0; i < node->count; i++)
+        rueda_output_say(node->launch->output, "%s: rank %d is process %u",
+                         node->name, node->first_rank + i,
+                         rueda_unpack_number(unpacker));
+}
+
+static void on_refused(struct rueda_node *node, struct rueda_unpacker *unpacker)
+{
+    const int code = (int)rueda_unpack_number(unpacker);
+    char words[RUEDA_TEXT_BYTES];
+
+    rueda_unpack_text(unpacker, words, sizeof(words));
+    node->ended = node->count;
+    if (!node->launch->is_ending)
+        say_of(node, words);
+    rueda_launch_end(node->launch, code >= 1 && code <= 255 ? code : 1,
+                     SIGTERM);
+}
+
+static bool is_of(const struct rueda_node *node, uint32_t rank)
+{
+    return rank >= (uint32_t)node->first_rank &&
+           rank - (uint32_t)node->first_rank < (uint32_t)node->count;
+}
+
+static void on_output(struct rueda_node *node, struct rueda_unpacker *unpacker)
+{
+    const uint32_t rank = rueda_unpack_number(unpacker);
+    const uint32_t stream = rueda_unpack_number(unpacker);
+    size_t len;
+    const char *bytes = rueda_unpack_bytes(unpacker, &len);
+
+    if (!unpacker->is_bad && is_of(node, rank) && (stream == 1 || stream == 2))
+        rueda_output_feed(node->launch->output, (int)rank, (int)stream, bytes,
+                          len);
+}
+
+/* ---- Failures ----------------------------------------------------------- */
+
+static void show_tail(struct rueda_launch *launch, int rank)
+{
+    const struct rueda_tail *tail = rueda_output_tail(launch->output, rank);
+    const int first = rueda_output_first_exception(launch->output);
+    const char *line;
+
+    if (rueda_tail_line(tail, 0) != NULL)
+        rueda_output_say(launch->output,
+                         "the last lines of rank %d on stderr:", rank);
+    for (unsigned i = 0; (line = rueda_tail_line(tail, i)) != NULL; i++)
+        rueda_output_say_plainly(launch->output, "    %s", line);
+    if (first >= 0 && first != rank)
+        rueda_output_say(launch->output, "before that rank %d raised %s", first,
+                         rueda_output_tail(launch->output, first)->exception);
+}
+
+static void fail_by(struct rueda_node *node, const struct rueda_ending *ending)
+{
+    struct rueda_launch *launch = node->launch;
+    struct rueda_text words = {{0}};
+
+    rueda_verdict_words(ending, node->name, &words);
+    if (launch->options->is_horovodrun) {
+        rueda_output_say_plainly(launch->output,
+                                 "Process %d exit with status code %d.",
+                                 ending->rank, rueda_verdict_code(ending));
+        rueda_output_say_plainly(launch->output,
+                                 "Terminating remaining workers after failure "
+                                 "of Process %d.",
+                                 ending->rank);
+    }
+    rueda_output_say(launch->output, "%s%s", words.chars,
+                     launch->placement.size > 1 ? "; the job is ended" : "");
+    show_tail(launch, ending->rank);
+    rueda_launch_end(launch, rueda_verdict_code(ending), SIGTERM);
+}
+
+static void on_exit_of_rank(struct rueda_node *node,
+                            struct rueda_unpacker *unpacker)
+{
+    struct rueda_ending ending = {
+        .rank = (int)rueda_unpack_number(unpacker),
+        .code = (int)(rueda_unpack_number(unpacker) & 255),
+        .signal = (int)(rueda_unpack_number(unpacker) & 127),
+        .oom = rueda_unpack_number(unpacker),
+    };
+
+    if (unpacker->is_bad || !is_of(node, (uint32_t)ending.rank))
+        return;
+    node->ended++;
+    rueda_output_end(node->launch->output, ending.rank);
+    if (!node->launch->is_ending && rueda_verdict_code(&ending) != 0)
+        fail_by(node, &ending);
+}
+
+void rueda_launch_frame(struct rueda_node *node,
+                        const struct rueda_frame *frame)
+{
+    struct rueda_unpacker unpacker;
+
+    rueda_unpacker_begin(&unpacker, frame);
+    switch (frame->kind) {
+    case RUEDA_FRAME_READY:
+        on_ready(node, &unpacker);
+        break;
+    case RUEDA_FRAME_STARTED:
+        on_started(node, &unpacker);
+        break;
+    case RUEDA_FRAME_REFUSED:
+        on_refused(node, &unpacker);
+        break;
+    case RUEDA_FRAME_OUTPUT:
+        on_output(node, &unpacker);
+        break;
+    case RUEDA_FRAME_EXIT:
+        on_exit_of_rank(node, &unpacker);
+        break;
+    case RUEDA_FRAME_NOTE:
+        on_note(node, &unpacker);
+        break;
+    default:
+        break;
+    }
+    if (rueda_output_is_full(node->launch->output))
+        uv_async_send(&node->launch->changed);
+}
+
+/* A host that could not be reached: in ssh's own words, if it has some. */
+static void lose_early(struct rueda_node *node, const char *why)
+{
+    const char *words = rueda_node_words(node);
+    size_t len;
+    const char *noise = rueda_link_noise(&node->link, &len);
+
+    if (words[0] == '\0' && len > 0) {
+        while (len > 0 && strchr("\r\n ", noise[len - 1]) != NULL)
+            len--;
+        rueda_output_say(node->launch->output, "%s: no agent, but: %.*s",
+                         node->name, (int)(len < 200 ? len : 200), noise);
+    } else {
+        rueda_output_say(node->launch->output, "%s: %s", node->name,
+                         words[0] != '\0' ? words : why);
+    }
+    node->launch->has_failed_hosts = true;
+    rueda_launch_start_if_ready(node->launch);
+}
+
+void rueda_launch_lost(struct rueda_node *node, const char *why)
+{
+    struct rueda_launch *launch = node->launch;
+    const rueda_node_state state = node->state;
+
+    node->state = RUEDA_NODE_GONE;
+    if (!launch->is_ending && state == RUEDA_NODE_RUNNING &&
+        node->ended < node->count) {
+        const char *words = rueda_node_words(node);
+
+        rueda_output_say(launch->output,
+                         "%s was lost with its agent (%s), and %d of its "
+                         "ranks; the job is ended",
+                         node->name, words[0] != '\0' ? words : why,
+                         node->count - node->ended);
+        rueda_launch_end(launch, 1, SIGTERM);
+    } else if (!launch->is_ending && state != RUEDA_NODE_RUNNING) {
+        lose_early(node, why);
+    }
+    rueda_launch_stop_if_over(launch);
+}

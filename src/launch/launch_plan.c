@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the launcher tells its agents to run, and where the store is. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launch/launch_state.h"
+#include "launch/variables.h"
+#include "os/random.h"
+
+extern char **environ;
+
+/* Ports below those that Linux gives to connections, for TF_CONFIG. */
+#define TF_FIRST_PORT 20000
+#define TF_PORTS      10000
+
+static bool is_one_host(const struct rueda_launch *launch)
+{
+    return launch->node_count == 1 && launch->nodes[0].is_local;
+}
+
+/* ---- The store ---------------------------------------------------------- */
+
+/* Ranks of this host alone need no other address than loopback. */
+static int choose_addresses(const struct rueda_launch *launch,
+                            struct rueda_address *out, struct rueda_text *words)
+{
+    const char *network = launch->options->values[RUEDA_OPTION_NETWORK];
+    int count;
+
+    if (is_one_host(launch))
+        return rueda_address_find("127.0.0.1:1", out, 1, words);
+    count = rueda_address_own(network, out, RUEDA_KEEPER_MOST_ADDRESSES);
+    if (count == 0)
+        rueda_text_set(words,
+                       "this host has no address that others could reach%s%s",
+                       network != NULL ? " at --network-interfaces " : "",
+                       network != NULL ? network : "");
+    return count;
+}
+
+rueda_status rueda_launch_open_store(struct rueda_launch *launch,
+                                     struct rueda_text *words)
+{
+    struct rueda_address addresses[RUEDA_KEEPER_MOST_ADDRESSES];
+    struct rueda_keeper_args args = {.size = launch->placement.size,
+                                     .key = &launch->key,
+                                     .addresses = addresses};
+
+    args.address_count = choose_addresses(launch, addresses, words);
+    if (args.address_count == 0)
+        return RUEDA_ERR_INVALID;
+    for (int i = 0; i < args.address_count; i++)
+        rueda_address_set_port(&addresses[i], 0);
+    return rueda_keeper_open(&args, &launch->keeper, words);
+}
+
+static void list_stores(const struct rueda_launch *launch,
+                        struct rueda_strings *out)
+{
+    char text[RUEDA_ADDRESS_TEXT];
+    const struct rueda_address *list;
+    int count;
+
+    list = rueda_keeper_addresses(launch->keeper, &count);
+    for (int i = 0; i < count; i++) {
+        rueda_address_text(&list[i], text, sizeof(text));
+        rueda_strings_add(out, text);
+    }
+}
+
+/* ---- Plans -------------------------------------------------------------- */
+
+static int tf_port(const struct rueda_launch *launch)
+{
+    unsigned sum = 0;
+
+    for (const char *at = launch->job; *at != '\0'; at++)
+        sum = 31 * sum + (unsigned char)*at;
+    return TF_FIRST_PORT + (int)(sum % TF_PORTS);
+}
+
+static rueda_bind bind_of(const struct rueda_options *options)
+{
+    const char *bind = options->values[RUEDA_OPTION_BIND];
+
+    if (bind == NULL || strcmp(bind, "none") == 0)
+        return RUEDA_BIND_NONE;
+    return strcmp(bind, "auto") == 0 ? RUEDA_BIND_AUTO : RUEDA_BIND_CORE;
+}
+
+static void fill_in_ranks(const struct rueda_node *node,
+                          struct rueda_plan *plan)
+{
+    const struct rueda_launch *launch = node->launch;
+
+    plan->ranks = calloc((size_t)node->count, sizeof(*plan->ranks));
+    for (int i = 0; plan->ranks != NULL && i < node->count; i++) {
+        const int rank = node->first_rank + i;
+
+        rueda_variables_rank(&launch->placement.places[rank],
+                             launch->placement.size, node->name,
+                             &plan->ranks[i]);
+        if (rueda_options_is_on(launch->options, RUEDA_OPTION_TF_CONFIG))
+            rueda_variables_tf_config(&launch->placement, &launch->hosts, rank,
+                                      tf_port(launch), &plan->ranks[i]);
+    }
+}
+
+/* The agent of this host has our environment anyway. */
+static void fill_in_variables(const struct rueda_node *node,
+                              struct rueda_strings *out)
+{
+    const struct rueda_launch *launch = node->launch;
+
+    if (!node->is_local)
+        rueda_variables_forward(environ, out);
+    rueda_variables_common(launch->options, is_one_host(launch), out);
+    rueda_strings_set(out, "RUEDA_JOB", launch->job);
+}
+
+static bool is_whole(const struct rueda_plan *plan)
+{
+    bool is_whole = plan->ranks != NULL && !plan->command.is_short &&
+                    !plan->variables.is_short && !plan->stores.is_short;
+
+    for (int i = 0; is_whole && i < plan->count; i++)
+        is_whole = !plan->ranks[i].is_short;
+    return is_whole;
+}
+
+bool rueda_launch_send_plan(struct rueda_node *node)
+{
+    const struct rueda_launch *launch = node->launch;
+    struct rueda_plan plan = {
+        .size = launch->placement.size,
+        .first_rank = node->first_rank,
+        .count = node->count,
+        .has_input = node->is_local && node->first_rank == 0,
+        .bind = bind_of(launch->options),
+        .grace_ms = (int)(1000 * rueda_options_decimal(launch->options,
+                                                       RUEDA_OPTION_GRACE, 5)),
+    };
+    struct rueda_packer packer;
+    bool is_good;
+
+    if (getcwd(plan.folder, sizeof(plan.folder)) == NULL)
+        snprintf(plan.folder, sizeof(plan.folder), "/");
+    rueda_strings_add_all(&plan.command, launch->options->command);
+    list_stores(launch, &plan.stores);
+    fill_in_variables(node, &plan.variables);
+    fill_in_ranks(node, &plan);
+    is_good = is_whole(&plan);
+    if (is_good) {
+        rueda_packer_begin(&packer, RUEDA_FRAME_START);
+        rueda_plan_pack(&plan, &packer);
+        rueda_link_send(&node->link, &packer);
+    }
+    rueda_plan_fini(&plan);
+    return is_good;
+}

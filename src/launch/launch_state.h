@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the launcher's main part share; for nobody else. */
+#ifndef RUEDA_LAUNCH_LAUNCH_STATE_H
+#define RUEDA_LAUNCH_LAUNCH_STATE_H
+
+#include <sys/types.h>
+#include <uv.h>
+
+#include "job/store/keeper.h"
+#include "launch/lines.h"
+#include "launch/link.h"
+#include "launch/options.h"
+#include "launch/output.h"
+#include "launch/placement.h"
+#include "launch/plan.h"
+#include "launch/verdict.h"
+
+struct rueda_launch;
+struct rueda_door;
+
+typedef enum rueda_node_state {
+    RUEDA_NODE_WAITING, /* for its agent */
+    RUEDA_NODE_READY,   /* the agent is there */
+    RUEDA_NODE_RUNNING, /* its ranks were started */
+    RUEDA_NODE_GONE,
+} rueda_node_state;
+
+/* A host of the job and its agent. */
+struct rueda_node {
+    struct rueda_launch *launch;
+    const char *name; /* as the user wrote it */
+    bool is_local;
+    rueda_node_state state;
+    bool is_linked;
+    struct rueda_link link;
+    int first_rank;
+    int count;
+    int ended; /* ranks that have */
+
+    /* What ssh says on its standard error, before the agent is there its last
+     * words, later shown as it comes. */
+    int errors; /* -1: none */
+    uv_poll_t errors_poll;
+    struct rueda_lines error_lines;
+    char words[256];
+};
+
+struct rueda_launch {
+    struct rueda_options *options;
+    struct rueda_hosts hosts;
+    struct rueda_placement placement;
+    struct rueda_node *nodes; /* [placement.host_count] */
+    int node_count;
+    struct rueda_key key;
+    struct rueda_keeper *keeper;
+    struct rueda_door *door; /* for agents who come by themselves */
+    struct rueda_output *output;
+    char job[64];
+    char first_note[RUEDA_TEXT_BYTES];
+
+    uv_loop_t loop;
+    bool has_loop;
+    uv_async_t changed; /* the consoles' */
+    uv_timer_t starting;
+    uv_timer_t ending;
+    uv_timer_t looking; /* at consoles that do not move */
+    uv_signal_t signals[4];
+
+    bool has_failed_hosts;
+    bool is_started; /* the plans are sent */
+    bool is_ending;
+    bool is_killing;
+    bool is_paused;
+    int signal; /* that ends us; 0: none */
+    int code;   /* of the exit */
+};
+
+/* ---- Nodes: node.c ------------------------------------------------------ */
+
+/* Fork the agent of this host. Before any thread is started. */
+rueda_status rueda_node_start_here(struct rueda_node *node, int input);
+
+/* Start ssh, whose agent will be ours. */
+rueda_status rueda_node_start_there(struct rueda_node *node);
+
+/* Take an agent's stream. mark: as rueda_link_open(). */
+rueda_status rueda_node_link(struct rueda_node *node, int fd, const char *mark);
+
+/* Send the key to an agent that we started ourselves. */
+void rueda_node_hello(struct rueda_node *node);
+
+/* ssh's last words, read to the end. */
+const char *rueda_node_words(struct rueda_node *node);
+
+void rueda_node_fini(struct rueda_node *node);
+
+/* ---- What nodes tell: launch_events.c ----------------------------------- */
+
+void rueda_launch_frame(struct rueda_node *node,
+                        const struct rueda_frame *frame);
+void rueda_launch_lost(struct rueda_node *node, const char *why);
+
+/* ---- The course of the job: launch_course.c ----------------------------- */
+
+/* Once every host has answered, one way or the other: go, or give up. */
+void rueda_launch_start_if_ready(struct rueda_launch *launch);
+
+/* End all ranks by a signal, and by SIGKILL after the grace. The first call
+ * decides the code of the exit. */
+void rueda_launch_end(struct rueda_launch *launch, int code, int signal);
+
+/* At once. */
+void rueda_launch_kill(struct rueda_launch *launch);
+
+/* Leave the loop if no agent is left. */
+void rueda_launch_stop_if_over(struct rueda_launch *launch);
+
+int rueda_launch_start_timeout_s(const struct rueda_launch *launch);
+void rueda_launch_on_start_timeout(uv_timer_t *timer);
+
+/* ---- Plans: launch_plan.c --------------------------------------------------
+ */
+
+/* Send the plan to a node. False: no memory. */
+bool rueda_launch_send_plan(struct rueda_node *node);
+
+/* Open the store; words on failure. */
+rueda_status rueda_launch_open_store(struct rueda_launch *launch,
+                                     struct rueda_text *words);
+
+/* ---- The door for agents: door.c ---------------------------------------- */
+
+rueda_status rueda_door_open(struct rueda_launch *launch, const char *at,
+                             struct rueda_text *words);
+void rueda_door_close(struct rueda_door *door);
+/* After the loop has run dry. */
+void rueda_door_free(struct rueda_door *door);
+
+#endif /* RUEDA_LAUNCH_LAUNCH_STATE_H */

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames over a stream, in a loop of libuv: one socket for both directions, or
+ * two descriptors. On the loop's thread only. The link's memory is the caller's
+ * and has to stay until the loop has run dry after rueda_link_close().
+ */
+#ifndef RUEDA_LAUNCH_LINK_H
+#define RUEDA_LAUNCH_LINK_H
+
+#include <uv.h>
+
+#include "launch/frame.h"
+
+struct rueda_link;
+
+struct rueda_link_calls {
+    /* The frame is borrowed for the call. The link may be closed in it. */
+    void (*frame)(struct rueda_link *link, const struct rueda_frame *frame);
+
+    /* The peer has gone, or sent what is no frame; why is borrowed. Once, and
+     * not after rueda_link_close(). */
+    void (*end)(struct rueda_link *link, const char *why);
+
+    /* Optional: what was queued has shrunk below half of RUEDA_LINK_FULL, or
+     * to nothing. Perhaps inside rueda_link_send(). */
+    void (*drained)(struct rueda_link *link);
+};
+
+/* More than that should not be queued. */
+#define RUEDA_LINK_FULL ((size_t)1 << 20)
+
+struct rueda_link {
+    const struct rueda_link_calls *calls;
+    void *owner;
+    int in; /* -1: closed */
+    int out;
+    uv_poll_t in_poll;
+    uv_poll_t out_poll; /* of a second descriptor */
+    bool is_paused;
+    bool is_lost;       /* writing has failed: the end comes by reading */
+    const char *mark;   /* what the stream begins with, until it has come */
+    unsigned char *got; /* bytes that have come */
+    size_t got_len;
+    size_t got_room;
+    unsigned char *queue; /* bytes to send, from queue_at on */
+    size_t queue_at;
+    size_t queue_len;
+    size_t queue_room;
+};
+
+/* Takes the descriptors, which become non-blocking; in and out may be one.
+ * mark: drop everything before this text and the text itself, or NULL. */
+rueda_status rueda_link_open(struct rueda_link *link, uv_loop_t *loop, int in,
+                             int out, const char *mark,
+                             const struct rueda_link_calls *calls, void *owner);
+
+/* Send a frame, which is ended and freed here. */
+void rueda_link_send(struct rueda_link *link, struct rueda_packer *packer);
+
+/* How many bytes wait to be sent. */
+size_t rueda_link_queued(const struct rueda_link *link);
+
+/* Do not read for a while, or go on. */
+void rueda_link_pause(struct rueda_link *link, bool is_paused);
+
+/* What came before the mark, for words; not ended by a zero. */
+const char *rueda_link_noise(const struct rueda_link *link, size_t *out_len);
+
+/* Close, without a word; what is queued is lost. May be repeated. */
+void rueda_link_close(struct rueda_link *link);
+
+/* Free what is left, after the loop has run dry. */
+void rueda_link_fini(struct rueda_link *link);
+
+#endif /* RUEDA_LAUNCH_LINK_H */

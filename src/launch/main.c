@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program `ruedarun`, also called `horovodrun`: starts the ranks of a job.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "launch/config_file.h"
+#include "launch/help.h"
+#include "launch/launch.h"
+#include "launch/serve.h"
+
+static int fail(const struct rueda_options *options,
+                const struct rueda_text *words)
+{
+    fprintf(stderr, "%s: %s\n", options->program, words->chars);
+    return 2;
+}
+
+/* The notes are lines. */
+static void show_notes(struct rueda_options *options)
+{
+    const char *at = options->notes.chars;
+
+    while (*at != '\0') {
+        const size_t len = strcspn(at, "\n");
+
+        fprintf(stderr, "%s: %.*s\n", options->program, (int)len, at);
+        at += len + (at[len] == '\n');
+    }
+}
+
+static int launch(struct rueda_options *options, struct rueda_text *words)
+{
+    const char *file = options->values[RUEDA_OPTION_CONFIG_FILE];
+
+    if (rueda_options_is_on(options, RUEDA_OPTION_HELP))
+        return rueda_launch_help(options, stdout, words) ? 0 : 2;
+    if (rueda_options_is_on(options, RUEDA_OPTION_VERSION)) {
+        rueda_launch_version(options, stdout);
+        return 0;
+    }
+    if (rueda_options_is_on(options, RUEDA_OPTION_CHECK_BUILD)) {
+        rueda_launch_check_build(options, stdout);
+        return 0;
+    }
+    if ((file != NULL && !rueda_config_file_read(file, options, words)) ||
+        !rueda_options_check(options, words))
+        return 2;
+    show_notes(options);
+    return rueda_launch_run(options);
+}
+
+int main(int argc, char **argv)
+{
+    struct rueda_options options;
+    struct rueda_text words = {{0}};
+    int code;
+
+    if (argc > 1 && strcmp(argv[1], "agent") == 0)
+        return rueda_serve_main(argc - 2, argv + 2);
+    if (!rueda_options_parse(argc, argv, &options, &words)) {
+        code = fail(&options, &words);
+    } else {
+        code = launch(&options, &words);
+        if (!rueda_text_is_empty(&words))
+            fail(&options, &words);
+    }
+    rueda_options_fini(&options);
+    return code;
+}

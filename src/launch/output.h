@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the ranks print, line by line, each with its rank before it, to our own
+ * standard output and error and, if wanted, to files; and our own words among
+ * it. On the loop's thread only.
+ */
+#ifndef RUEDA_LAUNCH_OUTPUT_H
+#define RUEDA_LAUNCH_OUTPUT_H
+
+#include "base/text.h"
+#include "launch/console.h"
+#include "launch/tail.h"
+
+struct rueda_output;
+
+struct rueda_output_args {
+    int size;            /* ranks */
+    const char *program; /* who speaks, for our own words */
+    const char *folder;  /* of files, or NULL */
+    bool has_timestamps;
+
+    /* Called on another thread when something about the consoles may have
+     * changed. */
+    void (*changed)(void *arg);
+    void *arg;
+};
+
+/* Makes the folders and files. On failure words, and nothing is left but
+ * perhaps folders. */
+rueda_status rueda_output_open(const struct rueda_output_args *args,
+                               struct rueda_output **out,
+                               struct rueda_text *words);
+
+/* Bytes of a rank, of stream 1 or 2. */
+void rueda_output_feed(struct rueda_output *output, int rank, int stream,
+                       const char *bytes, size_t len);
+
+/* The rank has ended: what it left unfinished is shown. */
+void rueda_output_end(struct rueda_output *output, int rank);
+
+/* A line of our own, on standard error. */
+void rueda_output_say(struct rueda_output *output, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The same without our name before it. */
+void rueda_output_say_plainly(struct rueda_output *output, const char *format,
+                              ...) __attribute__((format(printf, 2, 3)));
+
+/* A line that the next one takes the place of, on a terminal; elsewhere
+ * nothing. "" takes it away. */
+void rueda_output_progress(struct rueda_output *output, const char *words);
+
+/* Should no more be fed for now? */
+bool rueda_output_is_full(struct rueda_output *output);
+
+/* To be called now and then while it is full: gives up readers who do not read,
+ * and says what was left out. */
+void rueda_output_look(struct rueda_output *output);
+
+/* errno's number once standard output cannot be written any more, else 0. */
+int rueda_output_error(struct rueda_output *output);
+
+/* What a rank said last on standard error. */
+const struct rueda_tail *rueda_output_tail(const struct rueda_output *output,
+                                           int rank);
+
+/* The rank whose Python exception came first, or -1. */
+int rueda_output_first_exception(const struct rueda_output *output);
+
+/* Shows what is unfinished, waits until all is written or nobody reads, and
+ * frees. NULL is allowed. */
+void rueda_output_close(struct rueda_output *output);
+
+#endif /* RUEDA_LAUNCH_OUTPUT_H */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one host is to run: the contents of a START frame. Pure; any thread. */
+#ifndef RUEDA_LAUNCH_PLAN_H
+#define RUEDA_LAUNCH_PLAN_H
+
+#include "launch/frame.h"
+
+typedef enum rueda_bind {
+    RUEDA_BIND_NONE,
+    RUEDA_BIND_AUTO,
+    RUEDA_BIND_CORE,
+} rueda_bind;
+
+#define RUEDA_FOLDER_BYTES 4096
+
+struct rueda_plan {
+    int size;       /* ranks of the job */
+    int first_rank; /* those of this host: so many, one after the other */
+    int count;
+    bool has_input; /* the first of them has the agent's standard input */
+    rueda_bind bind;
+    int grace_ms; /* from SIGTERM to SIGKILL, if the launcher is gone */
+    char folder[RUEDA_FOLDER_BYTES]; /* where to run it */
+    struct rueda_strings command;
+    struct rueda_strings stores;    /* ways to the job's store, "host:port" */
+    struct rueda_strings variables; /* of all ranks */
+    struct rueda_strings *ranks;    /* [count], variables of each */
+};
+
+/* Append the plan to a frame that has begun. */
+void rueda_plan_pack(const struct rueda_plan *plan,
+                     struct rueda_packer *packer);
+
+/* False, and nothing is left: it is no plan, or there is no memory for it. */
+bool rueda_plan_unpack(const struct rueda_frame *frame, struct rueda_plan *out);
+
+void rueda_plan_fini(struct rueda_plan *plan);
+
+#endif /* RUEDA_LAUNCH_PLAN_H */

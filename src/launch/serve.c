@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/serve.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "auth/shake.h"
+#include "base/near.h"
+#include "base/number.h"
+#include "launch/agent.h"
+#include "launch/frame.h"
+#include "launch/tree.h"
+#include "os/clock.h"
+#include "os/event.h"
+#include "os/process.h"
+#include "os/stream.h"
+
+#define END_NS   ((int64_t)3000000000)
+#define PAUSE_NS ((int64_t)100000000)
+#define SECOND   ((int64_t)1000000000)
+
+static const char usage[] =
+    "usage: ruedarun agent --join HOST:PORT --key-file FILE [OPTIONS]\n"
+    "\n"
+    "Runs ranks on this host for a launcher that waits at HOST:PORT, being\n"
+    "started there with --listen.\n"
+    "\n"
+    "  --key-file FILE         the same key as the launcher has\n"
+    "  --host NAME             which of the launcher's hosts this is (its own\n"
+    "                          name)\n"
+    "  --start-timeout S       seconds until the launcher has to be there "
+    "(30)\n"
+    "  --help                  print this text and end\n";
+
+struct request {
+    bool is_stdio;
+    bool is_help;
+    const char *join;
+    const char *key_file;
+    const char *host;
+    const char *timeout;
+};
+
+/* ---- Words -------------------------------------------------------------- */
+
+static int fail(const struct rueda_text *words, int code)
+{
+    fprintf(stderr, "ruedarun agent: %s\n", words->chars);
+    return code;
+}
+
+static bool parse(int argc, char **argv, struct request *out,
+                  struct rueda_text *words)
+{
+    const struct {
+        const char *name;
+        const char **value;
+    } texts[] = {{"--join", &out->join},
+                 {"--key-file", &out->key_file},
+                 {"--host", &out->host},
+                 {"--start-timeout", &out->timeout}};
+    static const char *const known[] = {
+        "--join", "--key-file", "--host", "--start-timeout", "--help", NULL};
+
+    for (int i = 0; i < argc; i++) {
+        const size_t len = strcspn(argv[i], "=");
+        const char **value = NULL;
+        const char *near;
+
+        for (size_t k = 0; k < sizeof(texts) / sizeof(texts[0]); k++)
+            if (strlen(texts[k].name) == len &&
+                strncmp(argv[i], texts[k].name, len) == 0)
+                value = texts[k].value;
+        if (value != NULL && argv[i][len] == '=') {
+            *value = argv[i] + len + 1;
+        } else if (value != NULL && i + 1 < argc) {
+            *value = argv[++i];
+        } else if (value != NULL) {
+            rueda_text_set(words, "%s needs a value", argv[i]);
+            return false;
+        } else if (strcmp(argv[i], "--stdio") == 0) {
+            out->is_stdio = true;
+        } else if (strcmp(argv[i], "--help") == 0 ||
+                   strcmp(argv[i], "-h") == 0) {
+            out->is_help = true;
+        } else {
+            near = rueda_near_match(argv[i], known);
+            rueda_text_set(words, "unknown option '%.64s'%s%s%s", argv[i],
+                           near != NULL ? "; did you mean '" : "",
+                           near != NULL ? near : "", near != NULL ? "'?" : "");
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- The guardian ------------------------------------------------------- */
+
+/*
+ * The agent runs in a child. If it is killed, we are there to end what it
+ * leaves behind: ranks die with it, but their children come to us.
+ */
+static int run_guarded(const struct rueda_agent_args *args)
+{
+    pid_t agent;
+    int how = 0;
+
+    rueda_tree_adopt();
+    agent = fork();
+    if (agent == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        _exit(rueda_agent_run(args));
+    }
+    rueda_fd_close(args->in);
+    if (args->out != args->in)
+        rueda_fd_close(args->out);
+    while (agent > 0) {
+        const pid_t ended = waitpid(-1, &how, 0);
+
+        if (ended == agent || (ended < 0 && errno != EINTR))
+            break;
+    }
+    rueda_tree_end(END_NS);
+    return agent > 0 && WIFEXITED(how) ? WEXITSTATUS(how) : 1;
+}
+
+/* ---- By ssh ------------------------------------------------------------- */
+
+static int serve_stdio(void)
+{
+    const struct rueda_agent_args args = {
+        .in = STDIN_FILENO, .out = STDOUT_FILENO, .input = -1};
+    static const char mark[] = RUEDA_AGENT_MARK;
+
+    if (write(STDOUT_FILENO, mark, strlen(mark)) != (ssize_t)strlen(mark))
+        return 1;
+    return run_guarded(&args);
+}
+
+/* ---- By ourselves ------------------------------------------------------- */
+
+static rueda_status shake_hands(int fd, const struct rueda_key *key,
+                                const char *host, int64_t deadline,
+                                struct rueda_text *words)
+{
+    struct rueda_handshake shake;
+    rueda_status status =
+        rueda_handshake_init(&shake, RUEDA_INITIATOR, key, host, strlen(host));
+
+    while (status == RUEDA_OK) {
+        status = rueda_shake_step(fd, &shake);
+        if (status != RUEDA_IN_PROGRESS)
+            break;
+        status = rueda_stream_await(fd, false, deadline);
+    }
+    if (status == RUEDA_ERR_AUTH || status == RUEDA_ERR_VERSION)
+        rueda_text_set(words, "the launcher and this agent do not agree: %s",
+                       rueda_handshake_error(&shake));
+    rueda_handshake_fini(&shake);
+    return status;
+}
+
+/* One round over all addresses; -1: nobody is there. */
+static int call_launcher(const struct rueda_address *addresses, int count,
+                         int64_t deadline)
+{
+    for (int i = 0; i < count; i++) {
+        int fd;
+
+        if (rueda_tcp_connect(&addresses[i], &fd) != RUEDA_OK)
+            continue;
+        rueda_fd_wait(fd, true, deadline - rueda_clock_ns());
+        if (rueda_tcp_connected(fd) == RUEDA_OK)
+            return fd;
+        rueda_fd_close(fd);
+    }
+    return -1;
+}
+
+/* The launcher may be started after us. */
+static int reach_launcher(const struct request *request,
+                          const struct rueda_key *key, const char *host,
+                          int64_t deadline, struct rueda_text *words)
+{
+    struct rueda_address addresses[8];
+    const int count = rueda_address_find(request->join, addresses, 8, words);
+
+    while (count > 0 && rueda_clock_ns() < deadline) {
+        const int fd = call_launcher(addresses, count, deadline);
+
+        if (fd >= 0) {
+            if (shake_hands(fd, key, host, deadline, words) == RUEDA_OK)
+                return fd;
+            rueda_fd_close(fd);
+            if (!rueda_text_is_empty(words))
+                return -1;
+        }
+        rueda_sleep_ns(PAUSE_NS);
+    }
+    rueda_text_set(words,
+                   "no launcher came to %s in time; is it started with "
+                   "--listen, and can this host reach it?",
+                   request->join);
+    return -1;
+}
+
+static int join(const struct request *request)
+{
+    struct rueda_agent_args args = {.input = -1};
+    struct rueda_text words = {{0}};
+    struct rueda_key key = {.present = false};
+    char host[256];
+    int seconds = 30;
+    int code;
+
+    snprintf(host, sizeof(host), "%s",
+             request->host != NULL ? request->host : "");
+    if (host[0] == '\0')
+        rueda_process_host(host, sizeof(host));
+    if (request->join == NULL || request->key_file == NULL)
+        rueda_text_set(&words, "--join HOST:PORT and --key-file FILE are "
+                               "needed; see --help");
+    else if (strlen(host) > RUEDA_HANDSHAKE_ABOUT_MAX)
+        rueda_text_set(&words, "the name of this host is too long; take a "
+                               "shorter one with --host");
+    else if (request->timeout != NULL &&
+             !rueda_parse_int(request->timeout, &seconds))
+        rueda_text_set(&words,
+                       "--start-timeout takes a whole number, not "
+                       "'%.64s'",
+                       request->timeout);
+    else
+        rueda_key_read_file(request->key_file, &words, &key);
+    if (!rueda_text_is_empty(&words))
+        return fail(&words, 2);
+    args.in = reach_launcher(request, &key, host,
+                             rueda_clock_ns() + seconds * SECOND, &words);
+    args.out = args.in;
+    args.key = &key;
+    code = args.in < 0 ? fail(&words, 1) : run_guarded(&args);
+    rueda_key_wipe(&key);
+    return code;
+}
+
+int rueda_serve_main(int argc, char **argv)
+{
+    struct request request = {.join = NULL};
+    struct rueda_text words = {{0}};
+
+    if (!parse(argc, argv, &request, &words))
+        return fail(&words, 2);
+    if (request.is_help) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    return request.is_stdio ? serve_stdio() : join(&request);
+}

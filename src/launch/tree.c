@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/clock.h"
+#include "os/file.h"
+
+#define PAUSE_NS ((int64_t)2000000)
+
+struct process {
+    int id;
+    int parent;
+    bool is_ours;
+};
+
+void rueda_tree_adopt(void)
+{
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+/* The name, in parentheses, may have anything in it. */
+static int parent_of(int id)
+{
+    char path[48];
+    char text[1024];
+    const char *end;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", id);
+    if (rueda_file_read(path, text, sizeof(text)) != RUEDA_OK)
+        return -1;
+    end = strrchr(text, ')');
+    return end != NULL && strlen(end) > 4 ? atoi(end + 4) : -1;
+}
+
+/* All processes that can be seen; to be freed. */
+static struct process *list_processes(int *out_count)
+{
+    DIR *folder = opendir("/proc");
+    struct process *list = NULL;
+    const struct dirent *entry;
+    int room = 0;
+    int count = 0;
+
+    *out_count = 0;
+    if (folder == NULL)
+        return NULL;
+    while ((entry = readdir(folder)) != NULL) {
+        const int id = atoi(entry->d_name);
+
+        if (id <= 0)
+            continue;
+        if (count == room) {
+            struct process *bigger;
+
+            room = room == 0 ? 256 : 2 * room;
+            bigger = realloc(list, (size_t)room * sizeof(*list));
+            if (bigger == NULL)
+                break;
+            list = bigger;
+        }
+        list[count++] = (struct process){.id = id, .parent = parent_of(id)};
+    }
+    closedir(folder);
+    *out_count = count;
+    return list;
+}
+
+/* Mark children of ours, and of those who are marked, until there are no new
+ * ones. */
+static void mark_ours(struct process *list, int count)
+{
+    const int me = getpid();
+    bool is_new = true;
+
+    while (is_new) {
+        is_new = false;
+        for (int i = 0; i < count; i++) {
+            bool is_ours = list[i].parent == me;
+
+            for (int k = 0; k < count && !is_ours && !list[i].is_ours; k++)
+                is_ours = list[k].is_ours && list[k].id == list[i].parent;
+            is_new = is_new || (is_ours && !list[i].is_ours);
+            list[i].is_ours = list[i].is_ours || is_ours;
+        }
+    }
+}
+
+int rueda_tree_signal(int signal)
+{
+    int count;
+    struct process *list = list_processes(&count);
+    int found = 0;
+
+    mark_ours(list, count);
+    for (int i = 0; i < count; i++) {
+        if (!list[i].is_ours)
+            continue;
+        kill(list[i].id, signal);
+        found++;
+    }
+    free(list);
+    return found;
+}
+
+/* Take note of all who have ended. False: there is no child at all. */
+static bool reap(void)
+{
+    for (;;) {
+        const pid_t id = waitpid(-1, NULL, WNOHANG);
+
+        if (id == 0)
+            return true;
+        if (id < 0 && errno != EINTR)
+            return false;
+    }
+}
+
+bool rueda_tree_end(int64_t timeout_ns)
+{
+    const int64_t deadline = rueda_clock_ns() + timeout_ns;
+
+    while (reap()) {
+        if (rueda_clock_ns() >= deadline)
+            return false;
+        rueda_tree_signal(SIGKILL);
+        rueda_sleep_ns(PAUSE_NS);
+    }
+    return true;
+}

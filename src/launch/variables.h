@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The environment of ranks: what of ours goes along to another host, what all
+ * ranks of a job are told, and what each of them is told. Pure; any thread.
+ */
+#ifndef RUEDA_LAUNCH_VARIABLES_H
+#define RUEDA_LAUNCH_VARIABLES_H
+
+#include "launch/options.h"
+#include "launch/placement.h"
+#include "launch/strings.h"
+
+/* Variables of `environment` that ranks on other hosts are to have as well:
+ * all but those that are about this host, this session or a key. */
+void rueda_variables_forward(char *const *environment,
+                             struct rueda_strings *out);
+
+/* What the options say, and what all ranks are told alike. */
+void rueda_variables_common(const struct rueda_options *options,
+                            bool is_one_host, struct rueda_strings *out);
+
+/* Who and where a rank is: RUEDA_* and HOROVOD_*. */
+void rueda_variables_rank(const struct rueda_place *place, int size,
+                          const char *host, struct rueda_strings *out);
+
+/* TF_CONFIG, in which every rank is a worker at port + its local rank. */
+void rueda_variables_tf_config(const struct rueda_placement *placement,
+                               const struct rueda_hosts *hosts, int rank,
+                               int port, struct rueda_strings *out);
+
+/* Where the job's store is, "host:port". */
+void rueda_variables_store(const char *store, struct rueda_strings *out);
+
+#endif /* RUEDA_LAUNCH_VARIABLES_H */

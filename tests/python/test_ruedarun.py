@@ -1,0 +1,423 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ruedarun with real processes on this host: output, exit codes, and that nothing is left."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Callable
+
+import pytest
+from ranks import Done, environment
+
+LIMIT_S = 60
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+@pytest.fixture
+def run(need_tool: Callable[[str], str]) -> Callable[..., Done]:
+    """A function that runs ruedarun to its end."""
+    program = need_tool("ruedarun")
+
+    def call(*words: str, **more: str) -> Done:
+        return subprocess.run(
+            [program, *words], capture_output=True, text=True, timeout=LIMIT_S,
+            env=environment(**more), stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    return call
+
+
+@pytest.fixture
+def start(need_tool: Callable[[str], str]) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """A function that starts ruedarun, which is ended with the test."""
+    program = need_tool("ruedarun")
+    started: list[subprocess.Popen[str]] = []
+
+    def call(*words: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [program, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=environment(), stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        started.append(process)
+        return process
+
+    try:
+        yield call
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+
+
+def is_alive(process: int) -> bool:
+    """Is there such a process, and not only its exit code?"""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_until(is_so: Callable[[], bool], limit_s: float = 20.0) -> bool:
+    deadline = time.monotonic() + limit_s
+    while not is_so():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def read_ids(folder: Path, count: int) -> list[int]:
+    """The ids that so many processes have written to files there."""
+
+    def found() -> list[int]:
+        texts = [file.read_text() for file in folder.glob("id*")]
+        return [int(text) for text in texts if text.endswith("\n")]
+
+    assert wait_until(lambda: len(found()) == count)
+    return found()
+
+
+# A rank with a child and a grandchild of its own, each in a session of its own
+# and deaf to SIGTERM; all write down who they are.
+STUBBORN = """
+import os, signal, sys, time
+folder = sys.argv[1]
+def note():
+    with open(f"{folder}/id{os.getpid()}", "w") as file:
+        file.write(f"{os.getpid()}\\n")
+for _ in range(2):
+    if os.fork():
+        break
+    os.setsid()
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+note()
+time.sleep(600)
+"""
+
+
+# ---- Ranks and their places --------------------------------------------------
+
+
+def test_ranks_are_told_their_places(run) -> None:
+    script = "echo $HOROVOD_RANK/$RUEDA_SIZE/$HOROVOD_LOCAL_RANK/$HOROVOD_CROSS_SIZE/$HOROVOD_HOSTNAME"
+    done = run("-np", "3", "-H", "localhost:2,127.0.0.1:4", "sh", "-c", script, HOROVOD_RANK="9")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        "[0]<stdout>:0/3/0/2/localhost",
+        "[1]<stdout>:1/3/1/1/localhost",
+        "[2]<stdout>:2/3/0/2/127.0.0.1",
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_the_example_in_python_meets(run, size: int) -> None:
+    done = run("-np", str(size), sys.executable, str(EXAMPLES / "python" / "hello.py"))
+    assert done.returncode == 0, done.stderr
+    total = size * (size + 1) // 2
+    assert sorted(done.stdout.splitlines()) == [
+        f"[{rank}]<stdout>:rank {rank} of {size}: the sum is {total}" for rank in range(size)
+    ]
+
+
+def test_the_ranks_find_the_launchers_store(run) -> None:
+    done = run("-np", "2", "--log-level", "info", sys.executable,
+               str(EXAMPLES / "python" / "hello.py"))  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "the ranks meet at the store 127.0.0.1:" in done.stderr
+
+
+def test_options_become_variables(run, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("params:\n  cycle_time_ms: 7\n  cache_capacity: 9\n")
+    script = "echo $HOROVOD_CYCLE_TIME $HOROVOD_CACHE_CAPACITY ${HOROVOD_AUTOTUNE-none}"
+    done = run("-np", "1", "--cycle-time-ms", "5", "--config-file", str(config), "sh", "-c", script)
+    assert done.stdout == "[0]<stdout>:5 9 none\n"
+
+
+def test_threads_are_shared_out_and_that_is_said(run) -> None:
+    variables = environment()
+    del variables["OMP_NUM_THREADS"]
+    words = ["-np", "2", "sh", "-c", "echo $OMP_NUM_THREADS"]
+    program = Path(sys.executable).parent / "ruedarun"
+    done = subprocess.run([program, *words], capture_output=True, text=True, timeout=LIMIT_S,
+                          env=variables)  # fmt: skip
+    threads = max(len(os.sched_getaffinity(0)) // 2, 1)
+    assert sorted(done.stdout.split()) == [f"[0]<stdout>:{threads}", f"[1]<stdout>:{threads}"]
+    assert f"OMP_NUM_THREADS is set to {threads}" in done.stderr
+    assert "OMP_NUM_THREADS" not in run(*words).stderr
+
+
+def test_ranks_are_bound_if_wanted(run) -> None:
+    script = "import os; print(sorted(os.sched_getaffinity(0)))"
+    usable = sorted(os.sched_getaffinity(0))
+    words = ["-np", "1", "--bind", "core", sys.executable, "-c", script]
+    assert run(*words).stdout == f"[0]<stdout>:[{usable[0]}]\n"
+    words[3] = "auto"
+    assert run(*words).stdout == f"[0]<stdout>:{usable}\n"
+
+
+def test_the_input_goes_to_rank_0(need_tool) -> None:
+    done = subprocess.run(
+        [need_tool("ruedarun"), "-np", "2", "cat"],
+        input="a\nb\n", capture_output=True, text=True, timeout=LIMIT_S, env=environment(),
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "[0]<stdout>:a\n[0]<stdout>:b\n")
+
+
+# ---- Output ------------------------------------------------------------------
+
+
+def test_lines_are_whole_and_prefixed(run) -> None:
+    script = "for i in 1 2 3 4 5; do printf a$RUEDA_RANK; echo b; echo c >&2; done"
+    done = run("-np", "4", "sh", "-c", script)
+    expected = [f"[{rank}]<stdout>:a{rank}b" for rank in range(4) for _ in range(5)]
+    assert sorted(done.stdout.splitlines()) == expected
+    assert sorted(done.stderr.splitlines()) == sorted(
+        f"[{rank}]<stderr>:c" for rank in range(4) for _ in range(5)
+    )
+
+
+def test_an_unfinished_line_stays_so(run) -> None:
+    assert run("-np", "1", "printf", "no end").stdout == "[0]<stdout>:no end"
+    done = run("-np", "2", "sh", "-c", "printf $RUEDA_RANK")
+    assert sorted(done.stdout.split("\n")) == ["[0]<stdout>:0", "[1]<stdout>:1"]
+
+
+def test_long_lines_and_any_bytes_survive(need_tool) -> None:
+    line = bytes(byte for byte in range(256) if byte not in b"\r\n") * 41000 + b"\n"
+    assert len(line) > 10_000_000
+    script = (
+        "import sys\n"
+        "line = bytes(byte for byte in range(256) if byte not in b'\\r\\n') * 41000\n"
+        "sys.stdout.buffer.write(line + b'\\n')\n"
+    )
+    done = subprocess.run(
+        [need_tool("ruedarun"), "-np", "2", sys.executable, "-c", script],
+        capture_output=True, timeout=LIMIT_S, env=environment(),
+    )  # fmt: skip
+    first, second = b"[0]<stdout>:" + line, b"[1]<stdout>:" + line
+    assert done.stdout in (first + second, second + first)
+
+
+def test_the_time_is_put_before_lines(run) -> None:
+    done = run("-np", "1", "-prefix-timestamp", "echo", "x")
+    assert re.fullmatch(r"\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\[0\]<stdout>:x\n", done.stdout)
+
+
+@pytest.mark.parametrize(("size", "last"), [(1, "0"), (2, "1"), (11, "10")])
+def test_files_are_written_too(run, tmp_path: Path, size: int, last: str) -> None:
+    folder = tmp_path / "a" / "b"
+    done = run("-np", str(size), "--output-filename", str(folder), "sh", "-c",
+               "echo out; echo err >&2")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert len(list(folder.iterdir())) == size
+    first = folder / ("rank." + "0" * len(last))
+    assert (first / "stdout").read_text() == "[0]<stdout>:out\n"
+    assert (folder / f"rank.{last}" / "stderr").read_text() == f"[{last}]<stderr>:err\n"
+    assert done.stdout.count("out\n") == size
+
+
+def test_a_terminal_gets_colours(need_tool) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [need_tool("ruedarun"), "-np", "1", "echo", "x"], stdin=subprocess.DEVNULL,
+        stdout=theirs, stderr=theirs, env=environment(TERM="xterm"),
+    )  # fmt: skip
+    try:
+        assert process.wait(LIMIT_S) == 0
+        assert os.read(ours, 1000) == b"\033[36m[0]<stdout>:\033[0mx\r\n"
+    finally:
+        process.kill()
+        os.close(theirs)
+        os.close(ours)
+
+
+def test_a_slow_reader_gets_everything(need_tool) -> None:
+    """More than all buffers hold, to a reader who begins late."""
+    lines = 1_500_000
+    process = subprocess.Popen(
+        [need_tool("ruedarun"), "-np", "1", "seq", str(lines)], stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, env=environment(),
+    )  # fmt: skip
+    time.sleep(1)
+    out, _ = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 0
+    assert out.count(b"\n") == lines
+    assert out.endswith(f"[0]<stdout>:{lines}\n".encode())
+
+
+def test_nobody_waits_for_a_reader_who_does_not_read(need_tool, tmp_path: Path) -> None:
+    """A rank prints far more than all buffers hold, and comes to its end all the same."""
+    mark = tmp_path / "done"
+    script = f"import sys\nfor i in range(3000): print('x' * 9999)\nopen({str(mark)!r}, 'w')"
+    process = subprocess.Popen(
+        [need_tool("ruedarun"), "-np", "1", sys.executable, "-c", script],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
+    )  # fmt: skip
+    try:
+        assert wait_until(mark.exists, 40)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_reader_who_leaves_ends_the_job(need_tool) -> None:
+    process = subprocess.Popen(
+        [need_tool("ruedarun"), "-np", "2", "yes"], stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(),
+    )  # fmt: skip
+    try:
+        process.stdout.read(1000)
+        process.stdout.close()
+        assert process.wait(LIMIT_S) == 128 + signal.SIGPIPE
+    finally:
+        process.kill()
+        process.wait()
+
+
+# ---- How it ends ---------------------------------------------------------------
+
+
+def test_the_first_that_fails_decides(run) -> None:
+    script = "[ $RUEDA_RANK = 1 ] || exec sleep 100; echo Oh no >&2; exit 7"
+    done = run("-np", "3", "sh", "-c", script)
+    assert done.returncode == 7
+    assert "ruedarun: rank 1 on localhost ended with exit code 7; the job is ended\n" in done.stderr
+    assert "the last lines of rank 1 on stderr:\n    Oh no\n" in done.stderr
+
+
+def test_a_signal_is_named(run) -> None:
+    done = run("-np", "2", "sh", "-c", "[ $RUEDA_RANK = 0 ] || exec sleep 100; kill -SEGV $$")
+    assert done.returncode == 128 + signal.SIGSEGV
+    assert "rank 0 on localhost was killed by signal 11 (SIGSEGV)" in done.stderr
+
+
+def test_the_first_exception_is_told(run) -> None:
+    """Rank 1 raises and lives on; rank 0, which fails because of that, is the first to end."""
+    script = (
+        "import os, sys, time, traceback\n"
+        "if os.environ['RUEDA_RANK'] == '1':\n"
+        "    try: raise ValueError('bad step')\n"
+        "    except ValueError: traceback.print_exc()\n"
+        "    time.sleep(100)\n"
+        "time.sleep(1)\n"
+        "raise RuntimeError('a peer has left')\n"
+    )
+    done = run("-np", "2", sys.executable, "-c", script)
+    assert done.returncode == 1
+    assert "    RuntimeError: a peer has left\n" in done.stderr
+    assert "before that rank 1 raised ValueError: bad step\n" in done.stderr
+
+
+def test_horovodrun_says_what_horovodrun_says(need_tool) -> None:
+    words = [need_tool("horovodrun"), "-np", "2", "sh", "-c", "exit $((3 * RUEDA_RANK))"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, env=environment())
+    assert done.returncode == 3
+    assert "Process 1 exit with status code 3.\n" in done.stderr
+    assert "Terminating remaining workers after failure of Process 1.\n" in done.stderr
+
+
+def test_who_does_not_hear_is_killed_after_the_grace(run, tmp_path: Path) -> None:
+    script = tmp_path / "stubborn.py"
+    script.write_text(STUBBORN)
+    command = f"[ $RUEDA_RANK = 0 ] && exec {sys.executable} {script} {tmp_path}; sleep 1; exit 5"
+    done = run("-np", "2", "--grace", "0.5", "sh", "-c", command)
+    assert done.returncode == 5, done.stderr
+    assert not any(is_alive(process) for process in read_ids(tmp_path, 3))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_launcher_ends_the_job(start, number: signal.Signals) -> None:
+    process = start("-np", "2", "sh", "-c", "trap 'echo bye; exit 1' INT TERM; echo up; sleep 600 & wait")
+    assert process.stdout.readline() and process.stdout.readline()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 128 + number
+    assert out.count("bye\n") == 2
+    assert f"{number.name}: the job is ended" in err
+
+
+def test_a_second_interrupt_ends_at_once(start, tmp_path: Path) -> None:
+    stubborn = STUBBORN.replace("SIGTERM", "SIGINT")
+    process = start("-np", "2", "--grace", "300", sys.executable, "-c", stubborn, str(tmp_path))
+    ranks = read_ids(tmp_path, 6)
+    process.send_signal(signal.SIGINT)
+    assert "once more" in process.stderr.readline()
+    assert any(is_alive(rank) for rank in ranks)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(LIMIT_S) == 128 + signal.SIGINT
+    assert not any(is_alive(rank) for rank in ranks)
+
+
+def test_nothing_survives_the_launcher(start, tmp_path: Path) -> None:
+    process = start("-np", "2", "--grace", "0.5", sys.executable, "-c", STUBBORN, str(tmp_path))
+    ranks = read_ids(tmp_path, 6)
+    process.kill()
+    assert wait_until(lambda: not any(is_alive(rank) for rank in ranks))
+
+
+def test_nothing_survives_the_agent(start, tmp_path: Path) -> None:
+    process = start("-np", "2", sys.executable, "-c", STUBBORN, str(tmp_path))
+    ranks = read_ids(tmp_path, 6)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert len(children) == 1
+    os.kill(int(children[0]), signal.SIGKILL)
+    _, err = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 1
+    assert "localhost was lost with its agent" in err
+    assert not any(is_alive(rank) for rank in ranks)
+
+
+def test_what_ranks_leave_behind_is_ended(run, tmp_path: Path) -> None:
+    script = f"setsid sh -c 'echo $$ >{tmp_path}/id; exec sleep 600' & while [ ! -s {tmp_path}/id ]; do :; done"
+    assert run("-np", "1", "sh", "-c", script).returncode == 0
+    assert not any(is_alive(process) for process in read_ids(tmp_path, 1))
+
+
+# ---- Mistakes ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["-np", "2"], "there is no command to start"),
+        (["true"], "say how many ranks"),
+        (["-np", "0", "true"], "takes a whole number from 1"),
+        (["-np", "2", "--fusion-treshold-mb", "3", "true"], "did you mean '--fusion-threshold-mb'?"),
+        (["-np", "4", "-H", "localhost:2", "true"], "4 ranks are more than the 2 slots"),
+        (["-np", "1", "-H", "localhost", "true"], "'localhost' has no number of slots"),
+        (["-np", "1", "-H", "localhost:0", "true"], "has '0' slots"),
+        (["-np", "1", "--hostfile", "/nowhere", "true"], "/nowhere: No such file"),
+        (["-np", "1", "--config-file", "/nowhere", "true"], "/nowhere: No such file"),
+        (["-np", "1", "no-such-command"], "no such program on the PATH"),
+        (["-np", "1", "/etc/passwd"], "is it executable"),
+        (["-np", "1", "--output-filename", "/proc/x", "true"], "/proc/x"),
+        (["-np", "1", "--mpi", "true"], "--mpi: this version"),
+        (["agent", "--jion", "x"], "did you mean '--join'?"),
+        (["agent"], "--join HOST:PORT and --key-file FILE are needed"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line(run, words: list[str], reason: str) -> None:
+    done = run(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert reason in done.stderr
+
+
+def test_it_tells_about_itself(run, need_tool) -> None:
+    version = subprocess.run([need_tool("rueda"), "--version"], capture_output=True, text=True,
+                             timeout=LIMIT_S).stdout.split()[1]  # fmt: skip
+    assert run("--version").stdout == f"ruedarun {version}\n"
+    done = subprocess.run([need_tool("horovodrun"), "-v"], capture_output=True, text=True,
+                          timeout=LIMIT_S)  # fmt: skip
+    assert done.stdout == f"{version}\n"
+    assert "--hosts" in run("--help").stdout
+    assert "    [X] Gloo\n" in run("--check-build").stdout

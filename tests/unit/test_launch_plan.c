@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the launcher and its agents say to one another, and the plan of a host:
+ * environment, CPUs, how ranks end. */
+#include <signal.h>
+
+#include "launch/cpus.h"
+#include "launch/plan.h"
+#include "launch/spawn.h"
+#include "launch/variables.h"
+#include "launch/verdict.h"
+#include "unit/unit.h"
+
+/* ---- Frames and plans --------------------------------------------------- */
+
+static void make_plan(struct rueda_plan *plan)
+{
+    *plan = (struct rueda_plan){.size = 5,
+                                .first_rank = 2,
+                                .count = 2,
+                                .has_input = true,
+                                .bind = RUEDA_BIND_AUTO,
+                                .grace_ms = 1500,
+                                .folder = "/tmp"};
+    rueda_strings_add(&plan->command, "python");
+    rueda_strings_add(&plan->command, "");
+    rueda_strings_add(&plan->stores, "10.0.0.1:4000");
+    rueda_strings_add(&plan->variables, "A=1");
+    plan->ranks = calloc(2, sizeof(*plan->ranks));
+    assert_non_null(plan->ranks);
+    rueda_strings_add(&plan->ranks[0], "RUEDA_RANK=2");
+    rueda_strings_add(&plan->ranks[1], "RUEDA_RANK=3");
+}
+
+static void pack(const struct rueda_plan *plan, struct rueda_packer *packer)
+{
+    rueda_packer_begin(packer, RUEDA_FRAME_START);
+    rueda_plan_pack(plan, packer);
+    rueda_packer_end(packer);
+    assert_false(packer->is_short);
+}
+
+static void a_plan_arrives_as_it_was_sent(void **state)
+{
+    struct rueda_plan plan;
+    struct rueda_plan copy;
+    struct rueda_packer packer;
+    struct rueda_frame frame;
+    size_t bytes;
+
+    (void)state;
+    make_plan(&plan);
+    pack(&plan, &packer);
+    assert_int_equal(rueda_frame_next(packer.bytes, packer.len, &frame, &bytes),
+                     RUEDA_OK);
+    assert_int_equal(bytes, packer.len);
+    assert_true(rueda_plan_unpack(&frame, &copy));
+    assert_int_equal(copy.size, 5);
+    assert_int_equal(copy.first_rank, 2);
+    assert_int_equal(copy.count, 2);
+    assert_true(copy.has_input);
+    assert_int_equal(copy.bind, RUEDA_BIND_AUTO);
+    assert_int_equal(copy.grace_ms, 1500);
+    assert_string_equal(copy.folder, "/tmp");
+    assert_int_equal(copy.command.count, 2);
+    assert_string_equal(copy.command.list[1], "");
+    assert_null(copy.command.list[2]);
+    assert_string_equal(copy.stores.list[0], "10.0.0.1:4000");
+    assert_string_equal(copy.ranks[1].list[0], "RUEDA_RANK=3");
+    rueda_plan_fini(&copy);
+    rueda_plan_fini(&plan);
+    rueda_packer_fini(&packer);
+}
+
+static void no_part_of_a_plan_is_a_plan(void **state)
+{
+    struct rueda_plan plan;
+    struct rueda_packer packer;
+    struct rueda_plan copy;
+
+    (void)state;
+    make_plan(&plan);
+    pack(&plan, &packer);
+    for (size_t len = 0; len + RUEDA_FRAME_HEAD < packer.len; len++) {
+        struct rueda_frame frame = {.kind = RUEDA_FRAME_START,
+                                    .bytes = packer.bytes + RUEDA_FRAME_HEAD,
+                                    .len = len};
+
+        assert_false(rueda_plan_unpack(&frame, &copy));
+    }
+    rueda_plan_fini(&plan);
+    rueda_packer_fini(&packer);
+}
+
+static void plans_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        struct rueda_plan plan;
+        struct rueda_plan copy;
+        struct rueda_packer packer;
+        struct rueda_frame frame;
+        size_t bytes;
+
+        make_plan(&plan);
+        if (i == 0)
+            plan.first_rank = 4;
+        if (i == 1)
+            plan.size = 1;
+        if (i == 2)
+            plan.bind = 7;
+        if (i == 3)
+            plan.folder[0] = 't';
+        if (i == 4)
+            rueda_strings_add(&plan.variables, "no variable");
+        if (i == 5)
+            rueda_strings_add(&plan.stores, "nowhere");
+        pack(&plan, &packer);
+        rueda_frame_next(packer.bytes, packer.len, &frame, &bytes);
+        assert_false(rueda_plan_unpack(&frame, &copy));
+        rueda_plan_fini(&plan);
+        rueda_packer_fini(&packer);
+    }
+}
+
+static void what_is_no_frame_is_refused(void **state)
+{
+    struct rueda_packer packer;
+    struct rueda_frame frame;
+    size_t bytes;
+
+    (void)state;
+    rueda_packer_begin(&packer, RUEDA_FRAME_NOTE);
+    rueda_pack_text(&packer, "hello");
+    rueda_packer_end(&packer);
+    assert_int_equal(rueda_frame_next(packer.bytes, 3, &frame, &bytes),
+                     RUEDA_IN_PROGRESS);
+    assert_int_equal(bytes, RUEDA_FRAME_HEAD);
+    assert_int_equal(
+        rueda_frame_next(packer.bytes, packer.len - 1, &frame, &bytes),
+        RUEDA_IN_PROGRESS);
+    assert_int_equal(bytes, packer.len);
+    packer.bytes[4] = 99; /* a kind that is none */
+    assert_int_equal(rueda_frame_next(packer.bytes, packer.len, &frame, &bytes),
+                     RUEDA_ERR_INVALID);
+    packer.bytes[4] = RUEDA_FRAME_NOTE;
+    packer.bytes[3] = 1; /* 16 MiB */
+    assert_int_equal(rueda_frame_next(packer.bytes, packer.len, &frame, &bytes),
+                     RUEDA_ERR_INVALID);
+    rueda_packer_fini(&packer);
+}
+
+/* ---- Environment -------------------------------------------------------- */
+
+static void every_rank_is_told_its_place_in_both_languages(void **state)
+{
+    const struct rueda_place place = {.rank = 5,
+                                      .local_rank = 1,
+                                      .local_size = 2,
+                                      .cross_rank = 2,
+                                      .cross_size = 3};
+    struct rueda_strings list = {.list = NULL};
+
+    (void)state;
+    rueda_strings_add(&list, "HOROVOD_RANK=77");
+    rueda_variables_rank(&place, 8, "node3", &list);
+    assert_string_equal(rueda_strings_get(&list, "RUEDA_RANK"), "5");
+    assert_string_equal(rueda_strings_get(&list, "HOROVOD_RANK"), "5");
+    assert_string_equal(rueda_strings_get(&list, "HOROVOD_SIZE"), "8");
+    assert_string_equal(rueda_strings_get(&list, "HOROVOD_LOCAL_RANK"), "1");
+    assert_string_equal(rueda_strings_get(&list, "HOROVOD_LOCAL_SIZE"), "2");
+    assert_string_equal(rueda_strings_get(&list, "HOROVOD_CROSS_RANK"), "2");
+    assert_string_equal(rueda_strings_get(&list, "HOROVOD_CROSS_SIZE"), "3");
+    assert_string_equal(rueda_strings_get(&list, "HOROVOD_HOSTNAME"), "node3");
+    assert_int_equal(list.count, 13);
+    rueda_strings_fini(&list);
+}
+
+static void what_is_of_this_host_stays_here(void **state)
+{
+    char *mine[] = {(char *)"PATH=/bin",
+                    (char *)"BASH_FUNC_f%%=() { :; }",
+                    (char *)"OLDPWD=/",
+                    (char *)"MY_CUDA_VISIBLE_DEVICES=1",
+                    (char *)"CUDA_VISIBLE_DEVICES=0",
+                    (char *)"_HOROVOD_SECRET_KEY=x",
+                    (char *)"RUEDA_KEY_FILE=/k",
+                    (char *)"SSH_AUTH_SOCK=/s",
+                    (char *)"HOME=/root",
+                    (char *)"ODD",
+                    (char *)"LR=0.1",
+                    NULL};
+    struct rueda_strings list = {.list = NULL};
+
+    (void)state;
+    rueda_variables_forward(mine, &list);
+    assert_int_equal(list.count, 2);
+    assert_string_equal(list.list[0], "PATH=/bin");
+    assert_string_equal(list.list[1], "LR=0.1");
+    rueda_strings_fini(&list);
+}
+
+static void the_store_is_named_in_both_languages(void **state)
+{
+    struct rueda_strings list = {.list = NULL};
+
+    (void)state;
+    rueda_variables_store("[fd00::1]:4000", &list);
+    assert_string_equal(rueda_strings_get(&list, "RUEDA_STORE"),
+                        "[fd00::1]:4000");
+    assert_string_equal(rueda_strings_get(&list, "RUEDA_STORE_KEEPER"),
+                        "launcher");
+    assert_string_equal(
+        rueda_strings_get(&list, "HOROVOD_GLOO_RENDEZVOUS_ADDR"), "fd00::1");
+    assert_string_equal(
+        rueda_strings_get(&list, "HOROVOD_GLOO_RENDEZVOUS_PORT"), "4000");
+    rueda_strings_fini(&list);
+}
+
+static void tf_config_makes_every_rank_a_worker(void **state)
+{
+    struct rueda_text words = {{0}};
+    struct rueda_strings list = {.list = NULL};
+    struct rueda_placement placement;
+    struct rueda_hosts hosts;
+
+    (void)state;
+    assert_true(rueda_hosts_parse("a:2,[fd00::1]:1", &hosts, &words));
+    assert_true(rueda_placement_make(&hosts, 3, &placement, &words));
+    rueda_variables_tf_config(&placement, &hosts, 1, 2000, &list);
+    assert_string_equal(
+        rueda_strings_get(&list, "TF_CONFIG"),
+        "{\"cluster\": {\"worker\": [\"a:2000\", \"a:2001\", "
+        "\"[fd00::1]:2000\"]}, \"task\": {\"type\": \"worker\", "
+        "\"index\": 1}}");
+    rueda_strings_fini(&list);
+    rueda_placement_fini(&placement);
+    rueda_hosts_fini(&hosts);
+}
+
+static void variables_are_set_once_and_unset(void **state)
+{
+    struct rueda_strings list = {.list = NULL};
+
+    (void)state;
+    rueda_strings_set(&list, "A", "1");
+    rueda_strings_set(&list, "AB", "2");
+    rueda_strings_set(&list, "A", "3");
+    assert_int_equal(list.count, 2);
+    assert_string_equal(list.list[0], "A=3");
+    rueda_strings_unset(&list, "A");
+    assert_int_equal(list.count, 1);
+    assert_string_equal(list.list[0], "AB=2");
+    assert_null(list.list[1]);
+    assert_null(rueda_strings_get(&list, "A"));
+    rueda_strings_fini(&list);
+}
+
+/* ---- CPUs --------------------------------------------------------------- */
+
+static void cores_are_shared_out_evenly(void **state)
+{
+    struct rueda_cpus usable = {{0xf0f}}; /* eight of them, with a gap */
+    struct rueda_cpus share;
+
+    (void)state;
+    assert_true(rueda_cpus_share(&usable, RUEDA_BIND_AUTO, 0, 2, &share));
+    assert_int_equal(share.bits[0], 0x00f);
+    assert_true(rueda_cpus_share(&usable, RUEDA_BIND_AUTO, 1, 2, &share));
+    assert_int_equal(share.bits[0], 0xf00);
+    assert_true(rueda_cpus_share(&usable, RUEDA_BIND_AUTO, 2, 3, &share));
+    assert_int_equal(share.bits[0], 0xe00);
+    assert_true(rueda_cpus_share(&usable, RUEDA_BIND_CORE, 5, 9, &share));
+    assert_int_equal(share.bits[0], 0x200);
+    assert_true(rueda_cpus_share(&usable, RUEDA_BIND_CORE, 8, 9, &share));
+    assert_int_equal(share.bits[0], 0x001);
+    assert_false(rueda_cpus_share(&usable, RUEDA_BIND_AUTO, 0, 9, &share));
+    assert_false(rueda_cpus_share(&usable, RUEDA_BIND_NONE, 0, 1, &share));
+}
+
+/* ---- Ends --------------------------------------------------------------- */
+
+static void an_end_is_told_as_shells_do(void **state)
+{
+    static const struct {
+        struct rueda_ending ending;
+        int code;
+        const char *words;
+    } cases[] = {
+        {{.rank = 3, .code = 7}, 7, "rank 3 on a ended with exit code 7"},
+        {{.code = 127}, 127, "rank 0 on a ended with exit code 127 (a command"},
+        {{.signal = SIGSEGV}, 139, "was killed by signal 11 (SIGSEGV)"},
+        {{.signal = SIGKILL, .oom = RUEDA_OOM_CGROUP},
+         137,
+         "(SIGKILL): out of memory, the limit of its cgroup"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rueda_text words = {{0}};
+
+        assert_int_equal(rueda_verdict_code(&cases[i].ending), cases[i].code);
+        rueda_verdict_words(&cases[i].ending, "a", &words);
+        assert_non_null(strstr(words.chars, cases[i].words));
+    }
+}
+
+static void the_kernels_count_of_kills_is_found(void **state)
+{
+    (void)state;
+    assert_int_equal(rueda_oom_parse("low 0\noom 3\noom_kill 2\n"), 2);
+    assert_int_equal(rueda_oom_parse("oom_kill_disable 0\noom_kill 5"), 5);
+    assert_int_equal(rueda_oom_parse("oom 3\n"), -1);
+    assert_int_equal(rueda_oom_parse(""), -1);
+}
+
+static void programs_are_found_as_shells_do(void **state)
+{
+    struct folder *folder = *state;
+    struct rueda_text words = {{0}};
+    const char *plain = folder_write(folder, "plain", "x");
+    char found[256];
+
+    assert_true(
+        rueda_spawn_find("sh", "/nowhere:/bin", found, sizeof(found), &words));
+    assert_string_equal(found, "/bin/sh");
+    assert_true(rueda_spawn_find("/bin/sh", "", found, sizeof(found), &words));
+    assert_false(
+        rueda_spawn_find("sh", "/nowhere", found, sizeof(found), &words));
+    assert_non_null(strstr(words.chars, "no such program on the PATH"));
+    words.chars[0] = '\0';
+    assert_false(rueda_spawn_find(plain, "", found, sizeof(found), &words));
+    assert_non_null(strstr(words.chars, "chmod +x"));
+    words.chars[0] = '\0';
+    assert_false(rueda_spawn_find("/tmp", "", found, sizeof(found), &words));
+    assert_non_null(strstr(words.chars, "directory"));
+    assert_false(rueda_spawn_find("", "/bin", found, sizeof(found), &words));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plan_arrives_as_it_was_sent),
+        cmocka_unit_test(no_part_of_a_plan_is_a_plan),
+        cmocka_unit_test(plans_that_cannot_be_are_refused),
+        cmocka_unit_test(what_is_no_frame_is_refused),
+        cmocka_unit_test(every_rank_is_told_its_place_in_both_languages),
+        cmocka_unit_test(what_is_of_this_host_stays_here),
+        cmocka_unit_test(the_store_is_named_in_both_languages),
+        cmocka_unit_test(tf_config_makes_every_rank_a_worker),
+        cmocka_unit_test(variables_are_set_once_and_unset),
+        cmocka_unit_test(cores_are_shared_out_evenly),
+        cmocka_unit_test(an_end_is_told_as_shells_do),
+        cmocka_unit_test(the_kernels_count_of_kills_is_found),
+        cmocka_unit_test_setup_teardown(programs_are_found_as_shells_do,
+                                        folder_make, folder_drop),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
