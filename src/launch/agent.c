@@ -187,9 +187,11 @@ static void on_child(uv_signal_t *handle, int number)
     }
 }
 
+/* From whoever wants this host to itself, or because the guardian is gone. */
 static void on_term(uv_signal_t *handle, int number)
 {
     (void)number;
+    say_refused(handle->data, 1, "its agent was told to end");
     end_all(handle->data);
 }
 

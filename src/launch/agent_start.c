@@ -28,6 +28,7 @@ struct ground {
     struct rueda_agent *agent;
     struct rueda_strings variables;
     struct rueda_cpus cpus;
+    struct rueda_cores cores; /* of them, where ranks are bound */
     char program[RUEDA_FOLDER_BYTES];
     int key; /* a descriptor; -1: none */
 };
@@ -206,8 +207,8 @@ static bool start_rank(struct ground *ground, int local_rank)
     spawn.variables = variables.list;
     if (local_rank == 0 && agent->plan.has_input)
         spawn.input = agent->input;
-    if (rueda_cpus_share(&ground->cpus, agent->plan.bind, local_rank,
-                         agent->plan.count, &cpus))
+    if (rueda_cores_share(&ground->cores, agent->plan.bind, local_rank,
+                          agent->plan.count, &cpus))
         spawn.cpus = &cpus;
     worker->process = -1;
     if (open_outlet(worker, 0, &spawn.output) &&
@@ -227,6 +228,8 @@ static bool prepare(struct ground *ground, struct rueda_text *words,
     struct rueda_agent *agent = ground->agent;
 
     rueda_machine_cpus(&ground->cpus);
+    if (agent->plan.bind != RUEDA_BIND_NONE)
+        rueda_cores_find(&ground->cpus, &ground->cores);
     gather_variables(ground);
     *out_code = 2;
     if (chdir(agent->plan.folder) < 0) {
@@ -253,7 +256,8 @@ static bool prepare(struct ground *ground, struct rueda_text *words,
 bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words,
                            int *out_code)
 {
-    struct ground ground = {.agent = agent, .key = -1};
+    struct ground ground = {
+        .agent = agent, .key = -1, .cores = {.per_core = 1}};
     bool is_good = prepare(&ground, words, out_code);
 
     rueda_oom_count(&agent->oom);
@@ -276,6 +280,8 @@ bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words,
         agent->worker_count = 0;
     }
     rueda_fd_close(ground.key);
+    rueda_fd_close(agent->input);
+    agent->input = -1;
     rueda_strings_fini(&ground.variables);
     return is_good;
 }

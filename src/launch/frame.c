@@ -174,7 +174,8 @@ void rueda_unpack_text(struct rueda_unpacker *unpacker, char *out, size_t bytes)
     snprintf(out, bytes, "%.*s", (int)(len < bytes ? len : bytes), text);
 }
 
-/* A text takes 4 bytes at least, so a count that lies ends soon. */
+/* A text takes 4 bytes at least, so a count that lies ends soon. Zero bytes are
+ * in no text. */
 void rueda_unpack_list(struct rueda_unpacker *unpacker,
                        struct rueda_strings *out)
 {
@@ -184,6 +185,8 @@ void rueda_unpack_list(struct rueda_unpacker *unpacker,
         size_t len;
         const char *text = rueda_unpack_bytes(unpacker, &len);
 
+        if (memchr(text, '\0', len) != NULL)
+            unpacker->is_bad = true;
         if (!unpacker->is_bad)
             rueda_strings_add_bytes(out, text, len);
     }

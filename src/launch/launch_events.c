@@ -22,9 +22,9 @@ static void on_note(struct rueda_node *node, struct rueda_unpacker *unpacker)
     char words[RUEDA_TEXT_BYTES];
 
     rueda_unpack_text(unpacker, words, sizeof(words));
-    if (strcmp(words, node->launch->first_note) == 0)
+    if (strcmp(words, node->launch->last_note) == 0)
         return;
-    memcpy(node->launch->first_note, words, sizeof(words));
+    memcpy(node->launch->last_note, words, sizeof(words));
     say_of(node, words);
 }
 

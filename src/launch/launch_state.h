@@ -56,7 +56,7 @@ struct rueda_launch {
     struct rueda_door *door; /* for agents who come by themselves */
     struct rueda_output *output;
     char job[64];
-    char first_note[RUEDA_TEXT_BYTES];
+    char last_note[RUEDA_TEXT_BYTES];
 
     uv_loop_t loop;
     bool has_loop;

@@ -206,6 +206,16 @@ static void add_ssh_words(const struct rueda_node *node,
     rueda_strings_add(words, text);
 }
 
+static void say_command(const struct rueda_node *node,
+                        const struct rueda_strings *words)
+{
+    struct rueda_text line = {{0}};
+
+    for (int i = 0; i < words->count; i++)
+        rueda_text_add(&line, "%s%s", i == 0 ? "" : " ", words->list[i]);
+    rueda_output_say(node->launch->output, "%s: %s", node->name, line.chars);
+}
+
 static bool spawn_ssh(struct rueda_node *node, int stream, int errors)
 {
     struct rueda_strings words = {.list = NULL};
@@ -220,6 +230,8 @@ static bool spawn_ssh(struct rueda_node *node, int stream, int errors)
     bool is_good = false;
 
     add_ssh_words(node, &words);
+    if (rueda_options_is_on(node->launch->options, RUEDA_OPTION_VERBOSE))
+        say_command(node, &words);
     if (!words.is_short &&
         rueda_spawn_find(words.list[0], rueda_environment("PATH"), program,
                          sizeof(program), &why)) {

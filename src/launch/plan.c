@@ -58,25 +58,38 @@ static bool unpack_ranks(struct rueda_unpacker *unpacker,
     return true;
 }
 
+/* A folder that does not fit is none. */
+static void unpack_folder(struct rueda_unpacker *unpacker, char *out)
+{
+    size_t len;
+    const char *folder = rueda_unpack_bytes(unpacker, &len);
+
+    if (len < RUEDA_FOLDER_BYTES && memchr(folder, '\0', len) == NULL)
+        memcpy(out, folder, len);
+}
+
 bool rueda_plan_unpack(const struct rueda_frame *frame, struct rueda_plan *out)
 {
     struct rueda_unpacker unpacker;
     struct rueda_plan plan = {.ranks = NULL};
+    uint32_t has_input;
 
     rueda_unpacker_begin(&unpacker, frame);
     plan.size = (int)rueda_unpack_number(&unpacker);
     plan.first_rank = (int)rueda_unpack_number(&unpacker);
     plan.count = (int)rueda_unpack_number(&unpacker);
-    plan.has_input = rueda_unpack_number(&unpacker) != 0;
+    has_input = rueda_unpack_number(&unpacker);
+    plan.has_input = has_input == 1;
     plan.bind = rueda_unpack_number(&unpacker);
     plan.grace_ms = (int)rueda_unpack_number(&unpacker);
-    rueda_unpack_text(&unpacker, plan.folder, sizeof(plan.folder));
+    unpack_folder(&unpacker, plan.folder);
     rueda_unpack_list(&unpacker, &plan.command);
     rueda_unpack_list(&unpacker, &plan.stores);
     rueda_unpack_list(&unpacker, &plan.variables);
-    if (!unpacker.is_bad && is_sound(&plan) && are_variables(&plan.variables) &&
-        !plan.command.is_short && !plan.stores.is_short &&
-        unpack_ranks(&unpacker, &plan) && rueda_unpacker_is_done(&unpacker)) {
+    if (!unpacker.is_bad && has_input <= 1 && is_sound(&plan) &&
+        are_variables(&plan.variables) && !plan.command.is_short &&
+        !plan.stores.is_short && unpack_ranks(&unpacker, &plan) &&
+        rueda_unpacker_is_done(&unpacker)) {
         *out = plan;
         return true;
     }

@@ -13,6 +13,7 @@
 #include "job/card.h"
 #include "job/store/wire.h"
 #include "job/topology.h"
+#include "launch/plan.h"
 #include "transport/tcp/about.h"
 #include "transport/tcp/frame.h"
 
@@ -80,6 +81,12 @@ static const struct {
     TEXT("select", "kinds",
          " broadcast:tree ; alltoall:@3:pairwise;;allgather:1m-2g:ring;"
          "barrier:dissemination"),
+    TEXT("launch_hosts", "list", "node-1:4,10.0.0.2:1,[fd00::1]:2\0"),
+    TEXT("launch_hosts", "file", "# mine\na slots=4\n b:2 # fast\n\1"),
+    TEXT("launch_config", "sections",
+         "controller: gloo\nparams:\n  cycle_time_ms: 3.5\n"
+         "  fusion_threshold_mb: 32\nstall_check: {enabled: no}\n"
+         "logging:\n  level: info\n  with_timestamp: true\n"),
     TEXT("address", "ipv4", "10.1.2.3:4000"),
     TEXT("address", "ipv6", "[2001:db8::1]:65535"),
     TEXT("address", "scope", "[fe80::1%1]:1"),
@@ -419,6 +426,44 @@ static void save_card(const char *name, bool has_key)
     save("card", name, seed, sizeof(seed));
 }
 
+/* ---- The launcher's frames ---------------------------------------------- */
+
+static void save_plan(void)
+{
+    struct rueda_strings rank = {.list = NULL};
+    struct rueda_plan plan = {.size = 2,
+                              .first_rank = 1,
+                              .count = 1,
+                              .has_input = true,
+                              .grace_ms = 5000,
+                              .folder = "/tmp",
+                              .ranks = &rank};
+    struct rueda_packer packer;
+
+    rueda_strings_add(&rank, "RUEDA_RANK=1");
+    rueda_strings_add(&plan.command, "python");
+    rueda_strings_add(&plan.command, "train.py");
+    rueda_strings_add(&plan.stores, "10.0.0.1:4000");
+    rueda_strings_add(&plan.variables, "A=1");
+    rueda_packer_begin(&packer, RUEDA_FRAME_START);
+    rueda_plan_pack(&plan, &packer);
+    rueda_packer_end(&packer);
+    must(!packer.is_short);
+    save("launch_frame", "plan", packer.bytes, packer.len);
+    rueda_packer_fini(&packer);
+    rueda_packer_begin(&packer, RUEDA_FRAME_OUTPUT);
+    rueda_pack_number(&packer, 1);
+    rueda_pack_number(&packer, 2);
+    rueda_pack_text(&packer, "a line\n");
+    rueda_packer_end(&packer);
+    must(!packer.is_short);
+    save("launch_frame", "output", packer.bytes, packer.len);
+    rueda_packer_fini(&packer);
+    plan.ranks = NULL;
+    rueda_plan_fini(&plan);
+    rueda_strings_fini(&rank);
+}
+
 int main(int argc, char **argv)
 {
     must(argc == 2);
@@ -434,5 +479,6 @@ int main(int argc, char **argv)
     save_table("hosts", 8, 2, true);
     save_card("key", true);
     save_card("no_key", false);
+    save_plan();
     return 0;
 }

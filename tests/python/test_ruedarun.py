@@ -107,7 +107,8 @@ time.sleep(600)
 
 
 def test_ranks_are_told_their_places(run) -> None:
-    script = "echo $HOROVOD_RANK/$RUEDA_SIZE/$HOROVOD_LOCAL_RANK/$HOROVOD_CROSS_SIZE/$HOROVOD_HOSTNAME"
+    names = ["RANK", "SIZE", "LOCAL_RANK", "CROSS_SIZE", "HOSTNAME"]
+    script = "echo " + "/".join(f"$HOROVOD_{name}" for name in names)
     done = run("-np", "3", "-H", "localhost:2,127.0.0.1:4", "sh", "-c", script, HOROVOD_RANK="9")
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [
@@ -300,6 +301,38 @@ def test_a_signal_is_named(run) -> None:
     assert "rank 0 on localhost was killed by signal 11 (SIGSEGV)" in done.stderr
 
 
+@pytest.fixture
+def small_memory() -> Iterator[Path]:
+    """The file by which a process joins a cgroup of 64 MiB."""
+    lines = dict(line.split(":", 2)[1:] for line in Path("/proc/self/cgroup").read_text().split())
+    if "memory" in lines:
+        folder, limit = Path("/sys/fs/cgroup/memory" + lines["memory"]), "memory.limit_in_bytes"
+    else:
+        folder, limit = Path("/sys/fs/cgroup" + lines[""]), "memory.max"
+    folder = folder / f"rueda{os.getpid()}"
+    try:
+        folder.mkdir()
+        (folder / limit).write_text(str(64 << 20))
+    except OSError as error:
+        pytest.skip(f"no cgroup can be made here: {error}")
+    try:
+        yield folder / "cgroup.procs"
+    finally:
+        assert wait_until(lambda: (folder / "cgroup.procs").read_text() == "")
+        folder.rmdir()
+
+
+def test_a_want_of_memory_is_named(need_tool, small_memory: Path) -> None:
+    script = "import os, time; os.environ['RUEDA_RANK'] == '1' and bytearray(99 << 20); time.sleep(99)"
+    join = f'echo $$ >{small_memory}; exec "$0" "$@"'
+    done = subprocess.run(
+        ["sh", "-c", join, need_tool("ruedarun"), "-np", "2", sys.executable, "-c", script],
+        capture_output=True, text=True, timeout=LIMIT_S, env=environment(),
+    )  # fmt: skip
+    assert done.returncode == 128 + signal.SIGKILL
+    assert "rank 1 on localhost was killed by signal 9 (SIGKILL): out of memory" in done.stderr
+
+
 def test_the_first_exception_is_told(run) -> None:
     """Rank 1 raises and lives on; rank 0, which fails because of that, is the first to end."""
     script = (
@@ -336,7 +369,8 @@ def test_who_does_not_hear_is_killed_after_the_grace(run, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_the_launcher_ends_the_job(start, number: signal.Signals) -> None:
-    process = start("-np", "2", "sh", "-c", "trap 'echo bye; exit 1' INT TERM; echo up; sleep 600 & wait")
+    script = "trap 'echo bye; exit 1' INT TERM; echo up; sleep 600 & wait"
+    process = start("-np", "2", "sh", "-c", script)
     assert process.stdout.readline() and process.stdout.readline()
     process.send_signal(number)
     out, err = process.communicate(timeout=LIMIT_S)
@@ -377,7 +411,8 @@ def test_nothing_survives_the_agent(start, tmp_path: Path) -> None:
 
 
 def test_what_ranks_leave_behind_is_ended(run, tmp_path: Path) -> None:
-    script = f"setsid sh -c 'echo $$ >{tmp_path}/id; exec sleep 600' & while [ ! -s {tmp_path}/id ]; do :; done"
+    note = tmp_path / "id"
+    script = f"setsid sh -c 'echo $$ >{note}; sleep 600' & while [ ! -s {note} ]; do :; done"
     assert run("-np", "1", "sh", "-c", script).returncode == 0
     assert not any(is_alive(process) for process in read_ids(tmp_path, 1))
 
@@ -391,7 +426,7 @@ def test_what_ranks_leave_behind_is_ended(run, tmp_path: Path) -> None:
         (["-np", "2"], "there is no command to start"),
         (["true"], "say how many ranks"),
         (["-np", "0", "true"], "takes a whole number from 1"),
-        (["-np", "2", "--fusion-treshold-mb", "3", "true"], "did you mean '--fusion-threshold-mb'?"),
+        (["-np", "2", "--hostfil", "f", "--cyle-time-ms", "3", "true"], "mean '--cycle-time-ms'?"),
         (["-np", "4", "-H", "localhost:2", "true"], "4 ranks are more than the 2 slots"),
         (["-np", "1", "-H", "localhost", "true"], "'localhost' has no number of slots"),
         (["-np", "1", "-H", "localhost:0", "true"], "has '0' slots"),

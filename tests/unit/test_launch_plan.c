@@ -257,24 +257,61 @@ static void variables_are_set_once_and_unset(void **state)
 
 /* ---- CPUs --------------------------------------------------------------- */
 
-static void cores_are_shared_out_evenly(void **state)
+/* The CPUs, as bits, of a rank's share. */
+static uint64_t share_of(const struct rueda_cores *cores, rueda_bind bind,
+                         int rank, int size)
 {
-    struct rueda_cpus usable = {{0xf0f}}; /* eight of them, with a gap */
     struct rueda_cpus share;
 
+    if (!rueda_cores_share(cores, bind, rank, size, &share))
+        return 0;
+    return share.bits[0];
+}
+
+static void cpus_are_shared_out_evenly(void **state)
+{
+    struct rueda_cpus usable = {{0xf0f}}; /* eight of them, with a gap */
+    struct rueda_cores cores;
+
     (void)state;
-    assert_true(rueda_cpus_share(&usable, RUEDA_BIND_AUTO, 0, 2, &share));
-    assert_int_equal(share.bits[0], 0x00f);
-    assert_true(rueda_cpus_share(&usable, RUEDA_BIND_AUTO, 1, 2, &share));
-    assert_int_equal(share.bits[0], 0xf00);
-    assert_true(rueda_cpus_share(&usable, RUEDA_BIND_AUTO, 2, 3, &share));
-    assert_int_equal(share.bits[0], 0xe00);
-    assert_true(rueda_cpus_share(&usable, RUEDA_BIND_CORE, 5, 9, &share));
-    assert_int_equal(share.bits[0], 0x200);
-    assert_true(rueda_cpus_share(&usable, RUEDA_BIND_CORE, 8, 9, &share));
-    assert_int_equal(share.bits[0], 0x001);
-    assert_false(rueda_cpus_share(&usable, RUEDA_BIND_AUTO, 0, 9, &share));
-    assert_false(rueda_cpus_share(&usable, RUEDA_BIND_NONE, 0, 1, &share));
+    rueda_cores_plain(&usable, &cores);
+    assert_int_equal(cores.count, 8);
+    assert_int_equal(share_of(&cores, RUEDA_BIND_AUTO, 0, 2), 0x00f);
+    assert_int_equal(share_of(&cores, RUEDA_BIND_AUTO, 1, 2), 0xf00);
+    assert_int_equal(share_of(&cores, RUEDA_BIND_AUTO, 2, 3), 0xe00);
+    assert_int_equal(share_of(&cores, RUEDA_BIND_AUTO, 0, 9), 0);
+    assert_int_equal(share_of(&cores, RUEDA_BIND_CORE, 5, 9), 0x200);
+    assert_int_equal(share_of(&cores, RUEDA_BIND_CORE, 8, 9), 0x001);
+    assert_int_equal(share_of(&cores, RUEDA_BIND_NONE, 0, 1), 0);
+}
+
+static void a_core_is_not_cut_while_there_are_enough(void **state)
+{
+    /* Four cores of two CPUs, numbered as Linux often does. */
+    const struct rueda_cores cores = {
+        .cpus = {0, 4, 1, 5, 2, 6, 3, 7}, .count = 8, .per_core = 2};
+
+    (void)state;
+    assert_int_equal(share_of(&cores, RUEDA_BIND_AUTO, 0, 3), 0x11);
+    assert_int_equal(share_of(&cores, RUEDA_BIND_AUTO, 2, 3), 0xcc);
+    assert_int_equal(share_of(&cores, RUEDA_BIND_AUTO, 1, 8), 0x10);
+    assert_int_equal(share_of(&cores, RUEDA_BIND_CORE, 1, 2), 0x22);
+    assert_int_equal(share_of(&cores, RUEDA_BIND_CORE, 4, 5), 0x11);
+}
+
+static void the_cores_of_this_machine_are_all_found(void **state)
+{
+    struct rueda_cpus usable;
+    struct rueda_cpus all;
+    struct rueda_cores cores;
+
+    (void)state;
+    rueda_machine_cpus(&usable);
+    rueda_cores_find(&usable, &cores);
+    assert_int_equal(cores.count, rueda_cpus_count(&usable));
+    assert_int_equal(cores.count % cores.per_core, 0);
+    assert_true(rueda_cores_share(&cores, RUEDA_BIND_AUTO, 0, 1, &all));
+    assert_memory_equal(&all, &usable, sizeof(all));
 }
 
 /* ---- Ends --------------------------------------------------------------- */
@@ -348,7 +385,9 @@ int main(void)
         cmocka_unit_test(the_store_is_named_in_both_languages),
         cmocka_unit_test(tf_config_makes_every_rank_a_worker),
         cmocka_unit_test(variables_are_set_once_and_unset),
-        cmocka_unit_test(cores_are_shared_out_evenly),
+        cmocka_unit_test(cpus_are_shared_out_evenly),
+        cmocka_unit_test(a_core_is_not_cut_while_there_are_enough),
+        cmocka_unit_test(the_cores_of_this_machine_are_all_found),
         cmocka_unit_test(an_end_is_told_as_shells_do),
         cmocka_unit_test(the_kernels_count_of_kills_is_found),
         cmocka_unit_test_setup_teardown(programs_are_found_as_shells_do,

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ruedarun on several hosts: network namespaces, by a stand-in for ssh, by ssh, and without."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Callable
+
+import pytest
+from hosts import Hosts
+from ranks import Done, environment, free_port
+from test_ruedarun import EXAMPLES, LIMIT_S, STUBBORN, is_alive, read_ids, wait_until
+
+HELLO = [sys.executable, str(EXAMPLES / "python" / "hello.py")]
+
+
+class Cluster:
+    """Hosts, of which host 0 has the launcher, and a folder with what it takes for ssh."""
+
+    def __init__(self, hosts: Hosts, folder: Path, program: str) -> None:
+        self.hosts = hosts
+        self.folder = folder
+        self.program = program
+        self.started: list[subprocess.Popen[str]] = []
+        hosts.ssh(folder)
+
+    def slots(self, *counts: int) -> str:
+        return ",".join(f"{self.hosts.ipv4(i)}:{count}" for i, count in enumerate(counts) if count)
+
+    def use_for_ssh(self, script: str) -> None:
+        """A shell script in place of ssh; $ssh is the stand-in that works."""
+        (self.folder / "ssh").rename(self.folder / "working-ssh")
+        path = self.folder / "ssh"
+        path.write_text(f"#!/bin/sh\nssh={self.folder}/working-ssh\n{script}")
+        path.chmod(0o755)
+
+    def start(self, *words: str, host: int = 0) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            self.hosts.command(host, self.program, *words), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=environment(PATH=f"{self.folder}:{os.environ['PATH']}", LR="0.1"),
+        )  # fmt: skip
+        self.started.append(process)
+        return process
+
+    def run(self, *words: str) -> Done:
+        process = self.start(*words)
+        out, err = process.communicate(timeout=LIMIT_S)
+        return Done(words, process.returncode, out, err)
+
+    def close(self) -> None:
+        for process in self.started:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def make_cluster(make_hosts, tmp_path: Path, need_tool) -> Iterator[Callable[[int], Cluster]]:
+    made: list[Cluster] = []
+
+    def make(count: int) -> Cluster:
+        made.append(Cluster(make_hosts(count), tmp_path, need_tool("ruedarun")))
+        return made[-1]
+
+    try:
+        yield make
+    finally:
+        for cluster in made:
+            cluster.close()
+
+
+# ---- By ssh --------------------------------------------------------------------
+
+
+def test_ranks_of_three_hosts_meet(make_cluster) -> None:
+    cluster = make_cluster(3)
+    done = cluster.run("-np", "5", "-H", cluster.slots(2, 1, 2), *HELLO)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        f"[{rank}]<stdout>:rank {rank} of 5: the sum is 15" for rank in range(5)
+    ]
+
+
+def test_the_launcher_need_not_be_a_host_of_the_job(make_cluster) -> None:
+    cluster = make_cluster(3)
+    script = "echo $(hostname) $LR $RUEDA_RANK $HOROVOD_CROSS_RANK $(pwd) ${RUEDA_KEY_FILE-no}"
+    done = cluster.run("-np", "2", "-H", cluster.slots(0, 1, 1), "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        f"[0]<stdout>:host1 0.1 0 0 {os.getcwd()} no",
+        f"[1]<stdout>:host2 0.1 1 1 {os.getcwd()} no",
+    ]
+
+
+def test_ssh_gets_the_users_options(make_cluster) -> None:
+    cluster = make_cluster(2)
+    cluster.use_for_ssh(f'echo "$@" >{cluster.folder}/words\nexec $ssh "$@"\n')
+    done = cluster.run("-np", "1", "-H", cluster.slots(0, 1), "-p", "2222",
+                       "--ssh-identity-file", "/my key", "true")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    words = (cluster.folder / "words").read_text()
+    assert words.startswith(
+        f"-oBatchMode=yes -oServerAliveInterval=10 -p2222 -i/my key {cluster.hosts.ipv4(1)} exec "
+    )
+
+
+def test_what_a_shell_says_first_does_no_harm(make_cluster) -> None:
+    cluster = make_cluster(2)
+    cluster.use_for_ssh('echo Welcome to this host; echo motd >&2\nexec $ssh "$@"\n')
+    done = cluster.run("-np", "2", "-H", cluster.slots(1, 1), "echo", "x")
+    assert (done.returncode, sorted(done.stdout.split())) == (0, ["[0]<stdout>:x", "[1]<stdout>:x"])
+
+
+def test_each_host_that_fails_has_one_line(make_cluster) -> None:
+    cluster = make_cluster(4)
+    mark = cluster.folder / "started"
+    cluster.use_for_ssh(
+        'case "$*" in\n'
+        f"*{cluster.hosts.ipv4(1)}*) echo Connection refused >&2; exit 255;;\n"
+        f"*{cluster.hosts.ipv4(2)}*) echo This account is closed; exit 1;;\n"
+        'esac\nexec $ssh "$@"\n'
+    )
+    done = cluster.run("-np", "4", "-H", cluster.slots(1, 1, 1, 1), "touch", str(mark))
+    assert done.returncode == 1
+    assert sorted(done.stderr.splitlines()) == [
+        f"ruedarun: {cluster.hosts.ipv4(1)}: Connection refused",
+        f"ruedarun: {cluster.hosts.ipv4(2)}: no agent, but: This account is closed",
+    ]
+    assert not mark.exists()
+
+
+def test_a_host_that_hangs_is_named_in_time(make_cluster) -> None:
+    cluster = make_cluster(2)
+    cluster.use_for_ssh(f"echo $$ >{cluster.folder}/id\nexec sleep 600\n")
+    done = cluster.run("-np", "2", "-H", cluster.slots(1, 1), "--start-timeout", "1", "true")
+    assert done.returncode == 1
+    assert f"{cluster.hosts.ipv4(1)}: did not come within 1 seconds" in done.stderr
+    assert not any(is_alive(process) for process in read_ids(cluster.folder, 1))
+
+
+def test_a_failure_there_is_told_here(make_cluster) -> None:
+    cluster = make_cluster(2)
+    script = "[ $RUEDA_RANK = 1 ] || exec sleep 600; echo Oh no >&2; exit 9"
+    done = cluster.run("-np", "2", "-H", cluster.slots(1, 1), "sh", "-c", script)
+    assert done.returncode == 9
+    assert f"rank 1 on {cluster.hosts.ipv4(1)} ended with exit code 9" in done.stderr
+    assert "    Oh no\n" in done.stderr
+
+
+def test_a_command_that_is_not_there_is_told(make_cluster) -> None:
+    cluster = make_cluster(2)
+    done = cluster.run("-np", "1", "-H", cluster.slots(0, 1), "no-such-command")
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"ruedarun: {cluster.hosts.ipv4(1)}: cannot run 'no-such-command': "
+        "there is no such program on the PATH\n"
+    )
+
+
+def start_stubborn(cluster: Cluster) -> tuple[subprocess.Popen[str], list[int]]:
+    """Ranks on hosts 0 and 1, with their children."""
+    folder = cluster.folder / "ids"
+    folder.mkdir()
+    process = cluster.start("-np", "2", "-H", cluster.slots(1, 1), "--grace", "0.5",
+                            sys.executable, "-c", STUBBORN, str(folder))  # fmt: skip
+    return process, read_ids(folder, 6)
+
+
+def children_of(process: int) -> list[int]:
+    text = Path(f"/proc/{process}/task/{process}/children").read_text()
+    return [int(word) for word in text.split()]
+
+
+def agents_there(process: int) -> list[int]:
+    """Below the launcher: what stands in for ssh, the guardian, the agent."""
+    words = [(child, Path(f"/proc/{child}/cmdline").read_bytes()) for child in children_of(process)]
+    (guardian,) = (child for child, line in words if b"--stdio" in line)
+    return [guardian, *children_of(guardian)]
+
+
+def test_nothing_survives_the_launcher_on_any_host(make_cluster) -> None:
+    process, ranks = start_stubborn(make_cluster(2))
+    process.kill()
+    assert wait_until(lambda: not any(is_alive(rank) for rank in ranks))
+
+
+@pytest.mark.parametrize("victim", [0, 1], ids=["guardian", "agent"])
+def test_nothing_survives_an_agent_there(make_cluster, victim: int) -> None:
+    process, ranks = start_stubborn(make_cluster(2))
+    os.kill(agents_there(process.pid)[victim], signal.SIGKILL)
+    _, err = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 1
+    assert ("its agent was told to end", "was lost with its agent")[victim] in err
+    assert wait_until(lambda: not any(is_alive(rank) for rank in ranks))
+
+
+def test_many_hosts_start_at_a_time(make_cluster) -> None:
+    """200 hosts, which are all this one."""
+    cluster = make_cluster(1)
+    cluster.use_for_ssh(
+        'while [ "${1#-}" != "$1" ]; do shift; done\nexport HOST=$1; shift\n'
+        'sleep 0.5\neval "$*"\n'
+    )
+    hosts = ",".join(f"10.99.0.{i}:1" for i in range(200))
+    began = time.monotonic()
+    done = cluster.run("-np", "200", "-H", hosts, "sh", "-c", "echo $HOST $RUEDA_CROSS_SIZE")
+    took = time.monotonic() - began
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == sorted(
+        f"[{i}]<stdout>:10.99.0.{i} 200" for i in range(200)
+    )
+    assert took < 50, "one after the other they take 100 seconds"
+
+
+# ---- By real ssh ---------------------------------------------------------------
+
+
+def test_real_ssh(make_cluster, need_tool) -> None:
+    """A user's own ssh and keys; host 2 is one that refuses."""
+    need_tool("ssh-keygen")
+    if not Path("/usr/sbin/sshd").exists():
+        pytest.skip("missing tool: sshd")
+    cluster = make_cluster(3)
+    folder = cluster.folder
+    Path("/run/sshd").mkdir(exist_ok=True)
+    for name in ("host", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)],
+                       check=True, timeout=LIMIT_S)  # fmt: skip
+    known = (folder / "host.pub").read_text()
+    (folder / "known").write_text(f"{cluster.hosts.ipv4(1)} {known}")
+    (folder / "ssh").write_text(
+        f"#!/bin/sh\nexec /usr/bin/ssh -oUserKnownHostsFile={folder}/known"
+        f' -oIdentitiesOnly=yes -F none "$@"\n'
+    )
+    (folder / "config").write_text(
+        f"HostKey {folder}/host\nAuthorizedKeysFile {folder}/user.pub\nStrictModes no\n"
+        "PidFile none\nUsePAM no\nPermitRootLogin yes\n"
+    )
+    server = subprocess.Popen(
+        cluster.hosts.command(1, "/usr/sbin/sshd", "-D", "-f", str(folder / "config")),
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    knock = cluster.hosts.command(0, "bash", "-c", f": </dev/tcp/{cluster.hosts.ipv4(1)}/22")
+
+    def is_listening() -> bool:
+        return subprocess.run(knock, stderr=subprocess.DEVNULL, timeout=LIMIT_S).returncode == 0
+
+    try:
+        assert wait_until(is_listening)
+        identity = ["-i", str(folder / "user")]
+        done = cluster.run("-np", "3", "-H", cluster.slots(1, 2), *identity, *HELLO)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("of 3: the sum is 6\n") == 3
+        done = cluster.run("-np", "3", "-H", cluster.slots(1, 1, 1), *identity, "true")
+        assert done.returncode == 1
+        refusal = f"ruedarun: {cluster.hosts.ipv4(2)}: ssh: connect to host"
+        assert [line.startswith(refusal) for line in done.stderr.splitlines()] == [True]
+        assert "Connection refused" in done.stderr
+    finally:
+        server.kill()
+        server.wait()
+
+
+# ---- Without ssh ---------------------------------------------------------------
+
+
+def test_agents_may_come_by_themselves(make_cluster, key_file: str) -> None:
+    cluster = make_cluster(3)
+    where = f"{cluster.hosts.ipv4(0)}:{free_port()}"
+    join = ["agent", "--join", where, "--key-file", key_file]
+    # One of them is there before the launcher is.
+    agents = [cluster.start(*join, "--host", cluster.hosts.ipv4(1), host=1)]
+    launcher = cluster.start("-np", "4", "-H", cluster.slots(2, 1, 1), "--listen", where,
+                             "--key-file", key_file, *HELLO)  # fmt: skip
+    assert launcher.stderr.readline() == (
+        f'ruedarun: waiting at {where} for "ruedarun agent --join" of '
+        f"{cluster.hosts.ipv4(1)}, {cluster.hosts.ipv4(2)}\n"
+    )
+    agents.append(cluster.start(*join, "--host", cluster.hosts.ipv4(2), host=2))
+    out, err = launcher.communicate(timeout=LIMIT_S)
+    assert launcher.returncode == 0, err
+    assert out.count("of 4: the sum is 10\n") == 4
+    assert [agent.wait(LIMIT_S) for agent in agents] == [0, 0]
+
+
+def test_agents_without_the_key_or_a_place_are_turned_away(
+    make_cluster, key_file: str, tmp_path: Path, need_tool
+) -> None:
+    cluster = make_cluster(2)
+    other = tmp_path / "other"
+    subprocess.run([need_tool("rueda"), "key", str(other)], check=True, timeout=LIMIT_S)
+    where = f"{cluster.hosts.ipv4(0)}:{free_port()}"
+    launcher = cluster.start("-np", "1", "-H", "node7:1", "--listen", where, "--key-file",
+                             key_file, "hostname")  # fmt: skip
+    launcher.stderr.readline()
+    agent = cluster.start("agent", "--join", where, "--key-file", str(other), host=1)
+    _, err = agent.communicate(timeout=LIMIT_S)
+    assert agent.returncode == 1
+    assert "do not agree" in err
+    assert "an agent was turned away" in launcher.stderr.readline()
+    agent = cluster.start("agent", "--join", where, "--key-file", key_file, host=1)
+    _, err = agent.communicate(timeout=LIMIT_S)
+    assert agent.returncode == 1
+    assert "the launcher waits for no host 'host1'" in err
+    agent = cluster.start("agent", "--join", where, "--key-file", key_file, "--host", "node7",
+                          host=1)  # fmt: skip
+    out, err = launcher.communicate(timeout=LIMIT_S)
+    assert (launcher.returncode, out) == (0, "[0]<stdout>:host1\n"), err
+    assert agent.wait(LIMIT_S) == 0
