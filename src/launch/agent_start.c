@@ -13,6 +13,7 @@
 #include "job/store/client.h"
 #include "launch/agent_state.h"
 #include "launch/cpus.h"
+#include "launch/limit.h"
 #include "launch/tree.h"
 #include "launch/variables.h"
 #include "os/clock.h"
@@ -159,6 +160,7 @@ static void gather_variables(struct ground *ground)
     rueda_strings_unset(variables, "RUEDA_KEY_FD");
     rueda_strings_unset(variables, "RUEDA_SEGMENT_FD");
     rueda_strings_set_all(variables, ground->agent->plan.variables.list);
+    rueda_strings_set(variables, "PWD", ground->agent->plan.folder);
 }
 
 /* ---- One rank ----------------------------------------------------------- */
@@ -261,6 +263,7 @@ bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words,
     bool is_good = prepare(&ground, words, out_code);
 
     rueda_oom_count(&agent->oom);
+    rueda_limit_need(4 * agent->plan.count);
     for (int i = 0; is_good && i < agent->plan.count; i++) {
         is_good = start_rank(&ground, i);
         agent->worker_count = i + 1;

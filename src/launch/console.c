@@ -18,13 +18,13 @@
 
 struct rueda_console {
     int fd;
-    void (*changed)(void *arg);
-    void *arg;
     pthread_t thread;
-    pthread_mutex_t lock; /* of all below */
-    pthread_cond_t news;  /* for the thread */
-    pthread_cond_t done;  /* for who waits for it */
-    char *queue;          /* from at on */
+    pthread_mutex_t lock;       /* of all below */
+    void (*changed)(void *arg); /* NULL: nobody listens any more */
+    void *arg;
+    pthread_cond_t news; /* for the thread */
+    pthread_cond_t done; /* for who waits for it */
+    char *queue;         /* from at on */
     size_t at;
     size_t len;
     size_t room;
@@ -87,7 +87,8 @@ static void *write_all(void *arg)
             break;
         write_some(console, piece);
         pthread_cond_broadcast(&console->done);
-        console->changed(console->arg);
+        if (console->changed != NULL)
+            console->changed(console->arg);
     }
     pthread_mutex_unlock(&console->lock);
     free(piece);
@@ -223,6 +224,8 @@ void rueda_console_close(struct rueda_console *console)
         rueda_condition_wait(&console->done, &console->lock,
                              rueda_clock_ns() + LOOK_NS);
     is_left = waiting(console) > 0;
+    if (is_left)
+        console->changed = NULL;
     pthread_mutex_unlock(&console->lock);
     if (is_left)
         return;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "launch/launch_state.h"
+#include "launch/limit.h"
 #include "launch/locality.h"
 #include "launch/tree.h"
 #include "os/process.h"
@@ -229,6 +230,7 @@ static int prepare(struct rueda_launch *launch, struct rueda_text *words)
         return 1;
     }
     launch->has_loop = true;
+    rueda_limit_need(4 * launch->node_count + 2 * launch->placement.size);
     rueda_tree_adopt();
     signal(SIGPIPE, SIG_IGN);
     if (start_local_agents(launch) != RUEDA_OK) {

@@ -3,11 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/config.h"
 #include "launch/launch_state.h"
 #include "launch/variables.h"
-#include "os/random.h"
 
 extern char **environ;
 
@@ -15,9 +16,13 @@ extern char **environ;
 #define TF_FIRST_PORT 20000
 #define TF_PORTS      10000
 
+/* Whatever names the host has. */
 static bool is_one_host(const struct rueda_launch *launch)
 {
-    return launch->node_count == 1 && launch->nodes[0].is_local;
+    for (int i = 0; i < launch->node_count; i++)
+        if (!launch->nodes[i].is_local)
+            return false;
+    return true;
 }
 
 /* ---- The store ---------------------------------------------------------- */
@@ -120,6 +125,22 @@ static void fill_in_variables(const struct rueda_node *node,
     rueda_strings_set(out, "RUEDA_JOB", launch->job);
 }
 
+/* As the user calls it, which may be the better name on other hosts, if that is
+ * where we are. */
+static void find_folder(char *out, size_t bytes)
+{
+    const char *name = rueda_environment("PWD");
+    struct stat named;
+    struct stat here;
+
+    if (name != NULL && name[0] == '/' && strlen(name) < bytes &&
+        stat(name, &named) == 0 && stat(".", &here) == 0 &&
+        named.st_dev == here.st_dev && named.st_ino == here.st_ino)
+        snprintf(out, bytes, "%s", name);
+    else if (getcwd(out, bytes) == NULL)
+        snprintf(out, bytes, "/");
+}
+
 static bool is_whole(const struct rueda_plan *plan)
 {
     bool is_whole = plan->ranks != NULL && !plan->command.is_short &&
@@ -145,8 +166,7 @@ bool rueda_launch_send_plan(struct rueda_node *node)
     struct rueda_packer packer;
     bool is_good;
 
-    if (getcwd(plan.folder, sizeof(plan.folder)) == NULL)
-        snprintf(plan.folder, sizeof(plan.folder), "/");
+    find_folder(plan.folder, sizeof(plan.folder));
     rueda_strings_add_all(&plan.command, launch->options->command);
     list_stores(launch, &plan.stores);
     fill_in_variables(node, &plan.variables);

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import os
 import pty
+import random
 import re
 import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Callable
@@ -116,6 +118,23 @@ def test_ranks_are_told_their_places(run) -> None:
         "[1]<stdout>:1/3/1/1/localhost",
         "[2]<stdout>:2/3/0/2/127.0.0.1",
     ]
+
+
+def test_the_folder_keeps_its_name(need_tool, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    done = subprocess.run(
+        [need_tool("ruedarun"), "-np", "1", "sh", "-c", 'echo "$PWD"'], cwd=tmp_path / "link",
+        capture_output=True, text=True, timeout=LIMIT_S, env=environment(PWD=f"{tmp_path}/link"),
+    )  # fmt: skip
+    assert done.stdout == f"[0]<stdout>:{tmp_path}/link\n"
+
+
+def test_more_ranks_than_descriptors(need_tool) -> None:
+    words = f'ulimit -S -n 100; exec "{need_tool("ruedarun")}" -np 150 echo x'
+    done = subprocess.run(["sh", "-c", words], capture_output=True, text=True, timeout=LIMIT_S,
+                          env=environment())  # fmt: skip
+    assert (done.returncode, done.stdout.count(">:x\n")) == (0, 150), done.stderr
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
@@ -323,7 +342,11 @@ def small_memory() -> Iterator[Path]:
 
 
 def test_a_want_of_memory_is_named(need_tool, small_memory: Path) -> None:
-    script = "import os, time; os.environ['RUEDA_RANK'] == '1' and bytearray(99 << 20); time.sleep(99)"
+    script = (
+        "import os, time\n"
+        "memory = bytearray(99 << 20) if os.environ['RUEDA_RANK'] == '1' else None\n"
+        "time.sleep(100)\n"
+    )
     join = f'echo $$ >{small_memory}; exec "$0" "$@"'
     done = subprocess.run(
         ["sh", "-c", join, need_tool("ruedarun"), "-np", "2", sys.executable, "-c", script],
@@ -417,6 +440,60 @@ def test_what_ranks_leave_behind_is_ended(run, tmp_path: Path) -> None:
     assert not any(is_alive(process) for process in read_ids(tmp_path, 1))
 
 
+def marked(mark: str) -> list[int]:
+    """All processes that have this in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes() and is_alive(int(folder.name)):
+                found.append(int(folder.name))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+    return found
+
+
+def children_of(process: int) -> list[int]:
+    try:
+        text = Path(f"/proc/{process}/task/{process}/children").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [int(word) for word in text.split()]
+
+
+# Prints much, and has a child, and one that has run away.
+BUSY = "seq 100000; sleep 600 & setsid sleep 600 & seq 100000 >&2; wait"
+
+
+@pytest.mark.parametrize("round", range(int(os.environ.get("RUEDA_TEST_KILL_ROUNDS", "15"))))
+def test_whoever_is_killed_nothing_is_left(need_tool, round: int) -> None:
+    """A victim and a moment by chance, the same in every run of this round."""
+    dice = random.Random(round)
+    victim = dice.choice(["launcher", "agent", "rank"])
+    mark = f"RUEDA_TEST_MARK={uuid.uuid4()}"
+    process = subprocess.Popen(
+        [need_tool("ruedarun"), "-np", "3", "--grace", "0.3", "sh", "-c", BUSY],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env=environment(**dict([mark.split("=")])),
+    )  # fmt: skip
+    try:
+        time.sleep(dice.uniform(0, 0.1))
+        if victim != "launcher":
+            assert wait_until(lambda: children_of(process.pid) != [])
+            agent = children_of(process.pid)[0]
+        if victim == "rank":
+            assert wait_until(lambda: children_of(agent) != [])
+        chosen = {"launcher": lambda: process.pid, "agent": lambda: agent,
+                  "rank": lambda: dice.choice(children_of(agent))}[victim]()  # fmt: skip
+        os.kill(chosen, signal.SIGKILL)
+        _, err = process.communicate(timeout=LIMIT_S)
+        codes = {"launcher": -signal.SIGKILL, "agent": 1, "rank": 128 + signal.SIGKILL}
+        assert process.returncode == codes[victim], err
+        assert wait_until(lambda: marked(mark) == [])
+    finally:
+        process.kill()
+        process.communicate()
+
+
 # ---- Mistakes ------------------------------------------------------------------
 
 
@@ -445,6 +522,13 @@ def test_mistakes_are_one_line(run, words: list[str], reason: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert reason in done.stderr
+
+
+def test_the_manual_has_every_option_of_the_help(run, source_root: Path) -> None:
+    manual = (source_root / "docs" / "man" / "ruedarun.1").read_text()
+    options = re.findall(r"^  (?:-\w+, )*(--?[\w-]+)", run("--help").stdout, re.M)
+    assert len(options) > 15
+    assert [option for option in options if f"Fl {option[1:]}" not in manual] == []
 
 
 def test_it_tells_about_itself(run, need_tool) -> None:

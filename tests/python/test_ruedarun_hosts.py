@@ -15,7 +15,15 @@ from typing import Callable
 import pytest
 from hosts import Hosts
 from ranks import Done, environment, free_port
-from test_ruedarun import EXAMPLES, LIMIT_S, STUBBORN, is_alive, read_ids, wait_until
+from test_ruedarun import (
+    EXAMPLES,
+    LIMIT_S,
+    STUBBORN,
+    children_of,
+    is_alive,
+    read_ids,
+    wait_until,
+)
 
 HELLO = [sys.executable, str(EXAMPLES / "python" / "hello.py")]
 
@@ -170,11 +178,6 @@ def start_stubborn(cluster: Cluster) -> tuple[subprocess.Popen[str], list[int]]:
     process = cluster.start("-np", "2", "-H", cluster.slots(1, 1), "--grace", "0.5",
                             sys.executable, "-c", STUBBORN, str(folder))  # fmt: skip
     return process, read_ids(folder, 6)
-
-
-def children_of(process: int) -> list[int]:
-    text = Path(f"/proc/{process}/task/{process}/children").read_text()
-    return [int(word) for word in text.split()]
 
 
 def agents_there(process: int) -> list[int]:
