@@ -22,8 +22,6 @@
 /* For one way to the store. */
 #define WAY_NS ((int64_t)1500000000)
 
-extern char **environ;
-
 /* What the ranks of a host have in common, while they are started. */
 struct ground {
     struct rueda_agent *agent;
@@ -41,13 +39,14 @@ static bool leave_key_open(struct ground *ground, struct rueda_text *words)
 {
     const struct rueda_key *key = &ground->agent->key;
     char text[2 * RUEDA_KEY_BYTES + 1];
+    const size_t last = sizeof(text) - 1;
     bool is_written;
 
     if (!key->present)
         return true;
-    for (int i = 0; i < RUEDA_KEY_BYTES; i++)
+    for (size_t i = 0; i < RUEDA_KEY_BYTES; i++)
         snprintf(text + 2 * i, 3, "%02x", key->bytes[i]);
-    text[2 * RUEDA_KEY_BYTES] = '\n';
+    text[last] = '\n';
     ground->key = memfd_create("rueda-key", MFD_CLOEXEC);
     is_written = ground->key >= 0 &&
                  write(ground->key, text, sizeof(text)) == sizeof(text);

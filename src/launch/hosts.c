@@ -26,12 +26,14 @@ static bool is_name(struct piece name)
            name.start[0] != '-' && strspn(name.start, LETTERS) >= name.len;
 }
 
-/* In brackets, perhaps with the name of an interface. */
+/* In brackets, perhaps with the name of an interface. A name that begins with a
+ * dash would be an option to ssh. */
 static bool is_ipv6(struct piece name)
 {
     return name.len >= 4 && name.len < RUEDA_HOST_BYTES &&
            name.start[0] == '[' && name.start[name.len - 1] == ']' &&
            memchr(name.start, ':', name.len) != NULL &&
+           strchr("0123456789abcdefABCDEF:", name.start[1]) != NULL &&
            strspn(name.start + 1, LETTERS "%:") == name.len - 2;
 }
 

@@ -10,8 +10,6 @@
 #include "launch/launch_state.h"
 #include "launch/variables.h"
 
-extern char **environ;
-
 /* Ports below those that Linux gives to connections, for TF_CONFIG. */
 #define TF_FIRST_PORT 20000
 #define TF_PORTS      10000

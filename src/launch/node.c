@@ -16,8 +16,6 @@
 
 #define KUBEFLOW_AGENT "/etc/mpi/kubexec.sh"
 
-extern char **environ;
-
 /* ---- The stream --------------------------------------------------------- */
 
 static void on_frame(struct rueda_link *link, const struct rueda_frame *frame)

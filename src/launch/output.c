@@ -279,41 +279,45 @@ static bool make_folder(const char *path)
     return is_made;
 }
 
-static bool open_file(struct source *source, int digits)
+/* FOLDER/rank.N/stdout or stderr; -1 with errno. */
+static int open_file(const char *folder, int rank, int digits, int stream)
 {
-    const struct rueda_output_args *args = &source->output->args;
     char *path = NULL;
+    char *slash;
+    int fd = -1;
 
-    if (asprintf(&path, "%s/rank.%0*d", args->folder, digits, source->rank) < 0)
-        return false;
-    if (source->stream == 1 && !make_folder(path)) {
-        free(path);
-        return false;
+    if (asprintf(&path, "%s/rank.%0*d/%s", folder, digits, rank,
+                 stream_names[stream - 1]) < 0)
+        return -1;
+    slash = strrchr(path, '/');
+    *slash = '\0';
+    if (make_folder(path)) {
+        *slash = '/';
+        fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                  0666);
     }
     free(path);
-    if (asprintf(&path, "%s/rank.%0*d/%s", args->folder, digits, source->rank,
-                 stream_names[source->stream - 1]) < 0)
-        return false;
-    source->file =
-        open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    free(path);
-    return source->file >= 0;
+    return fd;
 }
 
 static bool open_files(struct rueda_output *output, struct rueda_text *words)
 {
+    const char *folder = output->args.folder;
     char last[16];
     const int digits =
         snprintf(last, sizeof(last), "%d", output->args.size - 1);
 
     for (int i = 0; i < 2 * output->args.size; i++) {
-        if (open_file(&output->sources[i], digits))
-            continue;
-        rueda_text_set(words,
-                       "cannot make the files of --output-filename in "
-                       "%.300s: %s",
-                       output->args.folder, strerror(errno));
-        return false;
+        const int fd = open_file(folder, i / 2, digits, i % 2 + 1);
+
+        if (fd < 0) {
+            rueda_text_set(words,
+                           "cannot make the files of --output-filename in "
+                           "%.300s: %s",
+                           folder, strerror(errno));
+            return false;
+        }
+        output->sources[i].file = fd;
     }
     return true;
 }

@@ -10,10 +10,11 @@ static void copy_line(char *out, const char *line, size_t len)
         len--;
     if (len >= RUEDA_TAIL_COLUMNS)
         len = RUEDA_TAIL_COLUMNS - 1;
-    for (size_t i = 0; i < len; i++)
-        out[i] =
-            (unsigned char)line[i] < ' ' && line[i] != '\t' ? '?' : line[i];
+    memcpy(out, line, len);
     out[len] = '\0';
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)out[i] < ' ' && out[i] != '\t')
+            out[i] = '?';
 }
 
 /* After "Traceback ..." come lines with blanks before them, and then one

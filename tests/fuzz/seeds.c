@@ -82,6 +82,7 @@ static const struct {
          " broadcast:tree ; alltoall:@3:pairwise;;allgather:1m-2g:ring;"
          "barrier:dissemination"),
     TEXT("launch_hosts", "list", "node-1:4,10.0.0.2:1,[fd00::1]:2\0"),
+    TEXT("launch_hosts", "dash", "[-A:]:9\0"),
     TEXT("launch_hosts", "file", "# mine\na slots=4\n b:2 # fast\n\1"),
     TEXT("launch_config", "sections",
          "controller: gloo\nparams:\n  cycle_time_ms: 3.5\n"

@@ -52,6 +52,7 @@ static void bad_hosts_are_named(void **state)
         {"fd00::1:4", "'fd00::1' is no name of a host"},
         {"[fd00::1]", "no number of slots"},
         {"[]:1", "'[]' is no name"},
+        {"[-A:]:1", "'[-A:]' is no name"},
         {"a:65536,a:1", "more than 65536 slots"},
     };
 
