@@ -3,6 +3,7 @@
 
 Any launcher will do, or none:
 
+    ruedarun -np 4 python hello.py
     mpirun -np 4 python hello.py
     torchrun --nproc-per-node 4 hello.py
     RUEDA_RANK=0 RUEDA_SIZE=2 python hello.py & RUEDA_RANK=1 RUEDA_SIZE=2 python hello.py

@@ -50,7 +50,7 @@ static void be_agent(int fd, int input)
     setsid();
     for (int i = 0; i < 3; i++)
         dup2(null, i);
-    _exit(rueda_agent_run(&args));
+    exit(rueda_agent_run(&args));
 }
 
 rueda_status rueda_node_start_here(struct rueda_node *node, int input)

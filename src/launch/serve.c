@@ -115,7 +115,7 @@ static int run_guarded(const struct rueda_agent_args *args)
     agent = fork();
     if (agent == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
-        _exit(rueda_agent_run(args));
+        exit(rueda_agent_run(args));
     }
     rueda_fd_close(args->in);
     if (args->out != args->in)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import random
@@ -10,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import termios
 import time
 import uuid
 from collections.abc import Iterator
@@ -400,6 +402,32 @@ def test_a_signal_to_the_launcher_ends_the_job(start, number: signal.Signals) ->
     assert process.returncode == 128 + number
     assert out.count("bye\n") == 2
     assert f"{number.name}: the job is ended" in err
+
+
+def test_ctrl_c_reaches_ranks_once_and_by_the_launcher(need_tool) -> None:
+    """On a terminal of its own, whose keys signal the process group in front."""
+    ours, theirs = pty.openpty()
+
+    def take_terminal() -> None:
+        os.setsid()
+        fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+
+    script = "import time\ntry: print('up'); time.sleep(600)\nexcept KeyboardInterrupt: print('bye')"
+    process = subprocess.Popen(
+        [need_tool("ruedarun"), "-np", "2", sys.executable, "-c", script], preexec_fn=take_terminal,
+        stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, text=True, env=environment(),
+    )  # fmt: skip
+    try:
+        assert process.stdout.readline() and process.stdout.readline()
+        os.write(ours, b"\x03")
+        out, _ = process.communicate(timeout=LIMIT_S)
+        assert process.returncode == 128 + signal.SIGINT
+        assert sorted(out.split()) == ["[0]<stdout>:bye", "[1]<stdout>:bye"]
+    finally:
+        process.kill()
+        process.communicate()
+        os.close(theirs)
+        os.close(ours)
 
 
 def test_a_second_interrupt_ends_at_once(start, tmp_path: Path) -> None:
