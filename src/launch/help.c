@@ -25,14 +25,15 @@ static const struct group {
     [RUEDA_GROUP_AUTOTUNE] = {"autotune",
                               "variables for the program, about autotuning",
                               false},
+    [RUEDA_GROUP_MPI] = {"mpi", "by mpirun", false},
     [RUEDA_GROUP_LIBRARY] = {"library",
                              "variables for the program, about libraries",
                              false},
 };
 
-static const char *const group_names[] = {"start",   "hosts",  "output",
-                                          "others",  "tuning", "autotune",
-                                          "library", "all",    NULL};
+static const char *const group_names[] = {
+    "start",    "hosts",   "output", "others", "tuning",
+    "autotune", "library", "mpi",    "all",    NULL};
 
 /* Words from column `at` on, wrapped at the margin. */
 static void print_wrapped(FILE *out, size_t at, const char *words)
@@ -70,13 +71,12 @@ static size_t print_names(FILE *out, const struct rueda_option *option)
     return strlen(names) + 2;
 }
 
-static void print_option(FILE *out, const struct rueda_option *option,
-                         bool is_variable)
+static void print_option(FILE *out, const struct rueda_option *option)
 {
     size_t at = print_names(out, option);
     char meaning[200];
 
-    if (is_variable)
+    if (option->variable != NULL && !groups[option->group].is_everyday)
         snprintf(meaning, sizeof(meaning), "%s%s%s", option->variable,
                  option->help != NULL ? "; " : "",
                  option->help != NULL ? option->help : "");
@@ -95,8 +95,7 @@ static void print_group(FILE *out, rueda_option_group group)
     fprintf(out, "\n%s\n", groups[group].title);
     for (int id = 0; id < RUEDA_OPTION_COUNT; id++)
         if (rueda_options_table[id].group == group)
-            print_option(out, &rueda_options_table[id],
-                         !groups[group].is_everyday);
+            print_option(out, &rueda_options_table[id]);
 }
 
 static void print_head(const struct rueda_options *options, FILE *out)
@@ -130,7 +129,7 @@ bool rueda_launch_help(const struct rueda_options *options, FILE *out,
         is_found = is_found || is_meant;
     }
     if (wanted == NULL)
-        fputs("\nmore groups: tuning, autotune, library\n", out);
+        fputs("\nmore groups: tuning, autotune, library, mpi\n", out);
     if (is_found)
         return true;
     near = rueda_near_match(wanted, group_names);

@@ -241,6 +241,16 @@ bool rueda_hosts_local(int slots, struct rueda_hosts *out)
     return add(out, (struct piece){"localhost", 9}, slots, &words);
 }
 
+bool rueda_hosts_find(const char *list, const char *file, int slots,
+                      struct rueda_hosts *out, struct rueda_text *words)
+{
+    if (list != NULL)
+        return rueda_hosts_parse(list, out, words);
+    if (file != NULL)
+        return rueda_hosts_read(file, out, words);
+    return rueda_hosts_local(slots, out);
+}
+
 int rueda_hosts_slots(const struct rueda_hosts *hosts)
 {
     int64_t slots = 0;

@@ -39,6 +39,10 @@ bool rueda_hosts_read(const char *path, struct rueda_hosts *out,
 /* So many slots on this host. */
 bool rueda_hosts_local(int slots, struct rueda_hosts *out);
 
+/* Those of a list, or of a file, or else this one; list or file may be NULL. */
+bool rueda_hosts_find(const char *list, const char *file, int slots,
+                      struct rueda_hosts *out, struct rueda_text *words);
+
 int rueda_hosts_slots(const struct rueda_hosts *hosts);
 
 void rueda_hosts_fini(struct rueda_hosts *hosts);

@@ -101,18 +101,12 @@ static bool find_hosts(struct rueda_launch *launch, struct rueda_text *words)
 {
     const char *const *values = launch->options->values;
     const int size = rueda_options_whole(launch->options, RUEDA_OPTION_NP, 1);
-    bool is_good;
 
-    if (values[RUEDA_OPTION_HOSTS] != NULL)
-        is_good = rueda_hosts_parse(values[RUEDA_OPTION_HOSTS], &launch->hosts,
-                                    words);
-    else if (values[RUEDA_OPTION_HOSTFILE] != NULL)
-        is_good = rueda_hosts_read(values[RUEDA_OPTION_HOSTFILE],
-                                   &launch->hosts, words);
-    else
-        is_good = rueda_hosts_local(size, &launch->hosts);
-    return is_good && rueda_placement_make(&launch->hosts, size,
-                                           &launch->placement, words);
+    return rueda_hosts_find(values[RUEDA_OPTION_HOSTS],
+                            values[RUEDA_OPTION_HOSTFILE], size, &launch->hosts,
+                            words) &&
+           rueda_placement_make(&launch->hosts, size, &launch->placement,
+                                words);
 }
 
 static bool make_nodes(struct rueda_launch *launch)

@@ -8,6 +8,7 @@
 #include "launch/config_file.h"
 #include "launch/help.h"
 #include "launch/launch.h"
+#include "launch/mpi.h"
 #include "launch/serve.h"
 
 static int fail(const struct rueda_options *options,
@@ -48,7 +49,8 @@ static int launch(struct rueda_options *options, struct rueda_text *words)
         !rueda_options_check(options, words))
         return 2;
     show_notes(options);
-    return rueda_launch_run(options);
+    return rueda_options_is_mpi(options) ? rueda_mpi_run(options, words)
+                                         : rueda_launch_run(options);
 }
 
 int main(int argc, char **argv)

@@ -8,9 +8,9 @@
 #define NO_ELASTIC                                                             \
     "this version cannot run elastic jobs; start a job of a fixed number of "  \
     "ranks with -np"
-#define NO_MPI                                                                 \
-    "this version does not start ranks through another launcher; leave it "    \
-    "out, or start the program with that launcher itself, which works too"
+#define NO_JSRUN                                                               \
+    "this version does not start ranks through jsrun; leave it out, or take "  \
+    "--mpi"
 
 static const char *const bindings[] = {"auto", "none", "core", NULL};
 static const char *const controllers[] = {"gloo", "mpi", NULL};
@@ -319,26 +319,36 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                            .rivals = RUEDA_RIVALS_CONTROLLER,
                            .group = RUEDA_GROUP_HIDDEN},
 
+    /* ---- By mpirun ------------------------------------------------------ */
+    [RUEDA_OPTION_MPI] = {.name = "--mpi",
+                          .others = {"--use-mpi"},
+                          .rivals = RUEDA_RIVALS_CONTROLLER,
+                          .group = RUEDA_GROUP_MPI,
+                          .help = "start the ranks with the mpirun on the "
+                                  "PATH, of Open MPI or MPICH"},
+    [RUEDA_OPTION_MPI_ARGS] = {.name = "--mpi-args",
+                               .kind = RUEDA_TAKES_TEXT,
+                               .group = RUEDA_GROUP_MPI,
+                               .value = "WORDS",
+                               .help = "more options for it, parted by "
+                                       "blanks"},
+    [RUEDA_OPTION_BINDING_ARGS] = {.name = "--binding-args",
+                                   .kind = RUEDA_TAKES_TEXT,
+                                   .group = RUEDA_GROUP_MPI,
+                                   .value = "WORDS",
+                                   .help = "its options for binding (-bind-to "
+                                           "none)"},
+
     /* ---- For old command lines ------------------------------------------ */
     [RUEDA_OPTION_DISABLE_CACHE] = {.name = "--disable-cache"},
     [RUEDA_OPTION_MPI_THREADS] = {.name = "--mpi-threads-disable",
                                   .negation = {"--no-mpi-threads-disable"},
                                   .key = "library_options.mpi_threads_disable",
                                   .variable = "HOROVOD_MPI_THREADS_DISABLE"},
-    [RUEDA_OPTION_MPI_ARGS] = {.name = "--mpi-args",
-                               .kind = RUEDA_TAKES_TEXT,
-                               .has_no_effect = true},
-    [RUEDA_OPTION_BINDING_ARGS] = {.name = "--binding-args",
-                                   .kind = RUEDA_TAKES_TEXT,
-                                   .has_no_effect = true},
-    [RUEDA_OPTION_MPI] = {.name = "--mpi",
-                          .others = {"--use-mpi"},
-                          .rivals = RUEDA_RIVALS_CONTROLLER,
-                          .refusal = NO_MPI},
     [RUEDA_OPTION_JSRUN] = {.name = "--jsrun",
                             .others = {"--use-jsrun"},
                             .rivals = RUEDA_RIVALS_CONTROLLER,
-                            .refusal = NO_MPI},
+                            .refusal = NO_JSRUN},
     [RUEDA_OPTION_CONTROLLER] = {.name = "controller",
                                  .kind = RUEDA_TAKES_CHOICE,
                                  .choices = controllers,

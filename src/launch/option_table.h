@@ -61,11 +61,12 @@ typedef enum rueda_option_id {
     RUEDA_OPTION_GLOO_TIMEOUT,
     RUEDA_OPTION_GLOO,
 
-    RUEDA_OPTION_DISABLE_CACHE,
-    RUEDA_OPTION_MPI_THREADS,
+    RUEDA_OPTION_MPI,
     RUEDA_OPTION_MPI_ARGS,
     RUEDA_OPTION_BINDING_ARGS,
-    RUEDA_OPTION_MPI,
+
+    RUEDA_OPTION_DISABLE_CACHE,
+    RUEDA_OPTION_MPI_THREADS,
     RUEDA_OPTION_JSRUN,
     RUEDA_OPTION_CONTROLLER,
     RUEDA_OPTION_MIN_NP,
@@ -98,6 +99,7 @@ typedef enum rueda_option_group {
     RUEDA_GROUP_TUNING,
     RUEDA_GROUP_AUTOTUNE,
     RUEDA_GROUP_LIBRARY,
+    RUEDA_GROUP_MPI,
     RUEDA_GROUP_COUNT
 } rueda_option_group;
 
@@ -132,7 +134,6 @@ struct rueda_option {
 
     rueda_option_rivals rivals;
     const char *refusal; /* why this version refuses it */
-    bool has_no_effect;  /* said when it is given */
 
     rueda_option_group group;
     const char *value; /* how the help calls what it takes */

@@ -48,6 +48,9 @@ bool rueda_options_give(struct rueda_options *options, rueda_option_id id,
 bool rueda_options_check(struct rueda_options *options,
                          struct rueda_text *words);
 
+/* Is mpirun to start the ranks? */
+bool rueda_options_is_mpi(const struct rueda_options *options);
+
 bool rueda_options_is_on(const struct rueda_options *options,
                          rueda_option_id id);
 int rueda_options_whole(const struct rueda_options *options, rueda_option_id id,

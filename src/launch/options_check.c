@@ -23,13 +23,6 @@ static bool check_refused(const struct rueda_options *options,
         rueda_text_set(words, "%s: %s", option->name, option->refusal);
         return false;
     }
-    if (options->values[RUEDA_OPTION_CONTROLLER] != NULL &&
-        strcmp(options->values[RUEDA_OPTION_CONTROLLER], "mpi") == 0 &&
-        options->values[RUEDA_OPTION_GLOO] == NULL) {
-        rueda_text_set(words, "controller: mpi: %s",
-                       rueda_options_table[RUEDA_OPTION_MPI].refusal);
-        return false;
-    }
     return true;
 }
 
@@ -78,22 +71,49 @@ static bool check_listen(const struct rueda_options *options,
     return rueda_text_is_empty(words);
 }
 
-static void note_what_has_no_effect(struct rueda_options *options)
+bool rueda_options_is_mpi(const struct rueda_options *options)
 {
-    for (int id = 0; id < RUEDA_OPTION_COUNT; id++)
-        if (rueda_options_table[id].has_no_effect &&
-            options->values[id] != NULL)
-            rueda_text_add(&options->notes, "%s has no effect here\n",
-                           rueda_options_table[id].name);
+    const char *controller = options->values[RUEDA_OPTION_CONTROLLER];
+
+    if (options->values[RUEDA_OPTION_MPI] != NULL)
+        return true;
+    return options->values[RUEDA_OPTION_GLOO] == NULL && controller != NULL &&
+           strcmp(controller, "mpi") == 0;
+}
+
+/* Options that mean something to one way of starting only. */
+static bool check_mpi(struct rueda_options *options, struct rueda_text *words)
+{
+    static const rueda_option_id ours[] = {
+        RUEDA_OPTION_LISTEN, RUEDA_OPTION_BIND, RUEDA_OPTION_GRACE,
+        RUEDA_OPTION_TF_CONFIG};
+    static const rueda_option_id theirs[] = {RUEDA_OPTION_MPI_ARGS,
+                                             RUEDA_OPTION_BINDING_ARGS};
+
+    if (!rueda_options_is_mpi(options)) {
+        for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++)
+            if (options->values[theirs[i]] != NULL)
+                rueda_text_add(&options->notes,
+                               "%s has no effect without --mpi\n",
+                               rueda_options_table[theirs[i]].name);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        if (options->values[ours[i]] == NULL)
+            continue;
+        rueda_text_set(words, "%s does not go with --mpi",
+                       rueda_options_table[ours[i]].name);
+        return false;
+    }
+    return true;
 }
 
 bool rueda_options_check(struct rueda_options *options,
                          struct rueda_text *words)
 {
     if (!check_refused(options, words) || !check_rivals(options, words) ||
-        !check_listen(options, words))
+        !check_listen(options, words) || !check_mpi(options, words))
         return false;
-    note_what_has_no_effect(options);
     if (options->command == NULL || options->command[0] == NULL)
         rueda_text_set(words,
                        "there is no command to start; for example: %s -np 2 "

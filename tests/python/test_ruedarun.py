@@ -23,6 +23,7 @@ from ranks import Done, environment
 
 LIMIT_S = 60
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+HELLO = [sys.executable, str(EXAMPLES / "python" / "hello.py")]
 
 
 @pytest.fixture
@@ -141,7 +142,7 @@ def test_more_ranks_than_descriptors(need_tool) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 4])
 def test_the_example_in_python_meets(run, size: int) -> None:
-    done = run("-np", str(size), sys.executable, str(EXAMPLES / "python" / "hello.py"))
+    done = run("-np", str(size), *HELLO)
     assert done.returncode == 0, done.stderr
     total = size * (size + 1) // 2
     assert sorted(done.stdout.splitlines()) == [
@@ -150,8 +151,7 @@ def test_the_example_in_python_meets(run, size: int) -> None:
 
 
 def test_the_ranks_find_the_launchers_store(run) -> None:
-    done = run("-np", "2", "--log-level", "info", sys.executable,
-               str(EXAMPLES / "python" / "hello.py"))  # fmt: skip
+    done = run("-np", "2", "--log-level", "info", *HELLO)
     assert done.returncode == 0, done.stderr
     assert "the ranks meet at the store 127.0.0.1:" in done.stderr
 
@@ -192,6 +192,35 @@ def test_the_input_goes_to_rank_0(need_tool) -> None:
         input="a\nb\n", capture_output=True, text=True, timeout=LIMIT_S, env=environment(),
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "[0]<stdout>:a\n[0]<stdout>:b\n")
+
+
+# ---- By mpirun -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["openmpi", "mpich"])
+def test_mpirun_may_start_the_ranks(run, need_tool, tmp_path: Path, name: str) -> None:
+    program = tmp_path / "mpirun"
+    program.write_text(f'#!/bin/sh\nexec {need_tool(f"mpirun.{name}")} "$@"\n')
+    program.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = run("-np", "2", "--mpi", *HELLO, PATH=path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("of 2: the sum is 3\n") == 2
+    script = "echo $HOROVOD_CONTROLLER $HOROVOD_CYCLE_TIME; exit 3"
+    done = run("-np", "1", "--mpi", "--cycle-time-ms", "4", "sh", "-c", script, PATH=path)
+    assert (done.returncode, "mpi 4\n" in done.stdout) == (3, True), done.stdout
+
+
+def test_an_mpirun_that_is_missing_or_odd_is_named(run, tmp_path: Path) -> None:
+    done = run("-np", "2", "--mpi", "true", PATH=str(tmp_path))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "there is no mpirun on the PATH" in done.stderr
+    program = tmp_path / "mpirun"
+    program.write_text("#!/bin/sh\necho Some MPI 1.0\n")
+    program.chmod(0o755)
+    done = run("-np", "2", "--mpi", "true", PATH=str(tmp_path))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "that of Open MPI and that of MPICH are known" in done.stderr
 
 
 # ---- Output ------------------------------------------------------------------
@@ -412,7 +441,11 @@ def test_ctrl_c_reaches_ranks_once_and_by_the_launcher(need_tool) -> None:
         os.setsid()
         fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
 
-    script = "import time\ntry: print('up'); time.sleep(600)\nexcept KeyboardInterrupt: print('bye')"
+    script = (
+        "import time\n"
+        "try: print('up'); time.sleep(600)\n"
+        "except KeyboardInterrupt: print('bye')\n"
+    )
     process = subprocess.Popen(
         [need_tool("ruedarun"), "-np", "2", sys.executable, "-c", script], preexec_fn=take_terminal,
         stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, text=True, env=environment(),
@@ -540,7 +573,7 @@ def test_whoever_is_killed_nothing_is_left(need_tool, round: int) -> None:
         (["-np", "1", "no-such-command"], "no such program on the PATH"),
         (["-np", "1", "/etc/passwd"], "is it executable"),
         (["-np", "1", "--output-filename", "/proc/x", "true"], "/proc/x"),
-        (["-np", "1", "--mpi", "true"], "--mpi: this version"),
+        (["-np", "1", "--jsrun", "true"], "--jsrun: this version"),
         (["agent", "--jion", "x"], "did you mean '--join'?"),
         (["agent"], "--join HOST:PORT and --key-file FILE are needed"),
     ],

@@ -16,7 +16,7 @@ import pytest
 from hosts import Hosts
 from ranks import Done, environment, free_port
 from test_ruedarun import (
-    EXAMPLES,
+    HELLO,
     LIMIT_S,
     STUBBORN,
     children_of,
@@ -24,8 +24,6 @@ from test_ruedarun import (
     read_ids,
     wait_until,
 )
-
-HELLO = [sys.executable, str(EXAMPLES / "python" / "hello.py")]
 
 
 class Cluster:

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/mpi.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "launch/spawn.h"
+#include "launch/variables.h"
+#include "os/clock.h"
+#include "os/stream.h"
+
+#define VERSION_BYTES 4096
+#define VERSION_NS    ((int64_t)10000000000)
+
+/* ---- Whose mpirun it is ------------------------------------------------- */
+
+/* What comes through a pipe until its end, or the deadline; cut to fit. */
+static void read_all(int fd, char *out, size_t bytes)
+{
+    const int64_t deadline = rueda_clock_ns() + VERSION_NS;
+    size_t len = 0;
+
+    while (len + 1 < bytes &&
+           rueda_stream_await(fd, false, deadline) == RUEDA_OK) {
+        const ssize_t got = read(fd, out + len, bytes - 1 - len);
+
+        if (got <= 0)
+            break;
+        len += (size_t)got;
+    }
+    out[len] = '\0';
+}
+
+static rueda_mpi ask_version(const char *program)
+{
+    char *words[] = {(char *)"mpirun", (char *)"--version", NULL};
+    char text[VERSION_BYTES] = "";
+    struct rueda_spawn spawn = {.program = program,
+                                .command = words,
+                                .variables = environ,
+                                .input = -1,
+                                .inherited = -1};
+    int ends[2];
+    pid_t child;
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return RUEDA_MPI_UNKNOWN;
+    spawn.output = ends[1];
+    spawn.error = ends[1];
+    child = rueda_spawn(&spawn);
+    close(ends[1]);
+    if (child > 0) {
+        read_all(ends[0], text, sizeof(text));
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+    close(ends[0]);
+    return rueda_mpi_whose(text);
+}
+
+/* ---- Becoming it -------------------------------------------------------- */
+
+static bool find_hosts(const struct rueda_options *options,
+                       struct rueda_hosts *out, struct rueda_text *words)
+{
+    const int size = rueda_options_whole(options, RUEDA_OPTION_NP, 1);
+
+    if (!rueda_hosts_find(options->values[RUEDA_OPTION_HOSTS],
+                          options->values[RUEDA_OPTION_HOSTFILE], size, out,
+                          words))
+        return false;
+    if (size <= rueda_hosts_slots(out))
+        return true;
+    rueda_text_set(words, "%d ranks are more than the %d slots of all hosts",
+                   size, rueda_hosts_slots(out));
+    return false;
+}
+
+static void say_command(const struct rueda_options *options,
+                        const struct rueda_strings *command)
+{
+    fprintf(stderr, "%s:", options->program);
+    for (int i = 0; i < command->count; i++)
+        fprintf(stderr, " %s", command->list[i]);
+    fputc('\n', stderr);
+}
+
+/* Our own environment, and what options add to it. names: those that go along
+ * to other hosts. */
+static void gather(const struct rueda_options *options,
+                   struct rueda_strings *all, struct rueda_strings *names)
+{
+    struct rueda_strings ours = {.list = NULL};
+
+    rueda_variables_common(options, false, &ours);
+    rueda_strings_set(&ours, "HOROVOD_CONTROLLER", "mpi");
+    rueda_strings_set(&ours, "HOROVOD_CPU_OPERATIONS", "mpi");
+    rueda_strings_add_all(all, environ);
+    rueda_strings_set_all(all, ours.list);
+    rueda_variables_forward(all->list, names);
+    rueda_strings_fini(&ours);
+}
+
+static int become(const struct rueda_options *options, const char *program,
+                  const struct rueda_hosts *hosts, struct rueda_text *words)
+{
+    struct rueda_strings variables = {.list = NULL};
+    struct rueda_strings names = {.list = NULL};
+    struct rueda_strings command = {.list = NULL};
+    const rueda_mpi mpi = ask_version(program);
+    int code = 2;
+
+    gather(options, &variables, &names);
+    rueda_mpi_words(options, mpi, hosts, &names, &command);
+    if (mpi == RUEDA_MPI_UNKNOWN) {
+        rueda_text_set(words,
+                       "--mpi: whose mpirun %.200s is cannot be told from "
+                       "\"mpirun --version\"; that of Open MPI and that of "
+                       "MPICH are known",
+                       program);
+    } else if (variables.is_short || names.is_short || command.is_short) {
+        rueda_text_set(words, "no memory");
+        code = 1;
+    } else {
+        if (rueda_options_is_on(options, RUEDA_OPTION_VERBOSE))
+            say_command(options, &command);
+        execve(program, command.list, variables.list);
+        rueda_text_set(words, "cannot run %.200s: %s", program,
+                       strerror(errno));
+    }
+    rueda_strings_fini(&variables);
+    rueda_strings_fini(&names);
+    rueda_strings_fini(&command);
+    return code;
+}
+
+int rueda_mpi_run(const struct rueda_options *options, struct rueda_text *words)
+{
+    struct rueda_text why = {{0}};
+    struct rueda_hosts hosts;
+    char program[4096];
+    int code;
+
+    if (!find_hosts(options, &hosts, words))
+        return 2;
+    if (!rueda_spawn_find("mpirun", rueda_environment("PATH"), program,
+                          sizeof(program), &why)) {
+        rueda_text_set(words, "--mpi: there is no mpirun on the PATH; without "
+                              "--mpi none is needed");
+        rueda_hosts_fini(&hosts);
+        return 2;
+    }
+    code = become(options, program, &hosts, words);
+    rueda_hosts_fini(&hosts);
+    return code;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --mpi: the ranks are started by the mpirun that is installed, which takes our
+ * place. Open MPI's and MPICH's are known.
+ */
+#ifndef RUEDA_LAUNCH_MPI_H
+#define RUEDA_LAUNCH_MPI_H
+
+#include "launch/hosts.h"
+#include "launch/options.h"
+#include "launch/strings.h"
+
+typedef enum rueda_mpi {
+    RUEDA_MPI_UNKNOWN,
+    RUEDA_MPI_OPEN_MPI,
+    RUEDA_MPI_MPICH,
+} rueda_mpi;
+
+/* Whose is it, by what `mpirun --version` prints? Pure. */
+rueda_mpi rueda_mpi_whose(const char *version);
+
+/*
+ * The words of the command. Variables go along by their names only, so that no
+ * value shows on a command line: `variables` is the environment that mpirun is
+ * going to have. Pure.
+ */
+void rueda_mpi_words(const struct rueda_options *options, rueda_mpi mpi,
+                     const struct rueda_hosts *hosts,
+                     const struct rueda_strings *variables,
+                     struct rueda_strings *out);
+
+/* Become mpirun. Returns only on failure, with the exit code and words. */
+int rueda_mpi_run(const struct rueda_options *options,
+                  struct rueda_text *words);
+
+#endif /* RUEDA_LAUNCH_MPI_H */
