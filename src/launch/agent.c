@@ -167,6 +167,20 @@ static void end_all(struct rueda_agent *agent)
 
 /* ---- What happens ------------------------------------------------------- */
 
+void rueda_agent_worker_ended(struct rueda_worker *worker, int how)
+{
+    worker->has_ended = true;
+    worker->how = how;
+    if (worker->death >= 0) {
+        uv_close((uv_handle_t *)&worker->death_poll, NULL);
+        close(worker->death);
+        worker->death = -1;
+    }
+    rueda_agent_check(worker);
+}
+
+/* Of ranks, where their own descriptors do not tell first, and of orphans that
+ * have come to us. */
 static void on_child(uv_signal_t *handle, int number)
 {
     struct rueda_agent *agent = handle->data;
@@ -178,11 +192,8 @@ static void on_child(uv_signal_t *handle, int number)
         for (int i = 0; i < agent->worker_count; i++) {
             struct rueda_worker *worker = &agent->workers[i];
 
-            if (worker->process != process || worker->has_ended)
-                continue;
-            worker->has_ended = true;
-            worker->how = how;
-            rueda_agent_check(worker);
+            if (worker->process == process && !worker->has_ended)
+                rueda_agent_worker_ended(worker, how);
         }
     }
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -187,12 +189,42 @@ static bool open_outlet(struct rueda_worker *worker, int which, int *out_theirs)
     return true;
 }
 
+static void on_death(uv_poll_t *poll, int status, int events)
+{
+    struct rueda_worker *worker = poll->data;
+    int how;
+
+    (void)status;
+    (void)events;
+    if (!worker->has_ended &&
+        waitpid(worker->process, &how, WNOHANG) == worker->process)
+        rueda_agent_worker_ended(worker, how);
+}
+
+/* Where the kernel has no such descriptors SIGCHLD will do. */
+static void watch_process(struct rueda_worker *worker)
+{
+    worker->death = (int)syscall(SYS_pidfd_open, worker->process, 0);
+    if (worker->death < 0)
+        return;
+    if (uv_poll_init(&worker->agent->loop, &worker->death_poll,
+                     worker->death) != 0) {
+        close(worker->death);
+        worker->death = -1;
+        return;
+    }
+    worker->death_poll.data = worker;
+    uv_poll_start(&worker->death_poll, UV_READABLE, on_death);
+}
+
+/* False with errno. */
 static bool start_rank(struct ground *ground, int local_rank)
 {
     struct rueda_agent *agent = ground->agent;
     struct rueda_worker *worker = &agent->workers[local_rank];
     struct rueda_strings variables = {.list = NULL};
     struct rueda_cpus cpus;
+    int cause;
     struct rueda_spawn spawn = {.program = ground->program,
                                 .command = agent->plan.command.list,
                                 .folder = agent->plan.folder,
@@ -201,8 +233,9 @@ static bool start_rank(struct ground *ground, int local_rank)
                                 .error = -1,
                                 .inherited = ground->key};
 
-    *worker = (struct rueda_worker){
-        .agent = agent, .rank = agent->plan.first_rank + local_rank};
+    *worker = (struct rueda_worker){.agent = agent,
+                                    .rank = agent->plan.first_rank + local_rank,
+                                    .death = -1};
     rueda_strings_add_all(&variables, ground->variables.list);
     rueda_strings_set_all(&variables, agent->plan.ranks[local_rank].list);
     spawn.variables = variables.list;
@@ -215,9 +248,13 @@ static bool start_rank(struct ground *ground, int local_rank)
     if (open_outlet(worker, 0, &spawn.output) &&
         open_outlet(worker, 1, &spawn.error) && !variables.is_short)
         worker->process = rueda_spawn(&spawn);
+    cause = errno;
     rueda_fd_close(spawn.output);
     rueda_fd_close(spawn.error);
     rueda_strings_fini(&variables);
+    if (worker->process > 0)
+        watch_process(worker);
+    errno = cause;
     return worker->process > 0;
 }
 
@@ -262,7 +299,7 @@ bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words,
     bool is_good = prepare(&ground, words, out_code);
 
     rueda_oom_count(&agent->oom);
-    rueda_limit_need(4 * agent->plan.count);
+    rueda_limit_need(5 * agent->plan.count);
     for (int i = 0; is_good && i < agent->plan.count; i++) {
         is_good = start_rank(&ground, i);
         agent->worker_count = i + 1;

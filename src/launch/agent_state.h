@@ -25,6 +25,8 @@ struct rueda_worker {
     struct rueda_agent *agent;
     int rank;
     pid_t process;
+    int death; /* a descriptor that tells of its end (pidfd); -1: none */
+    uv_poll_t death_poll;
     bool has_ended;
     bool is_told; /* the launcher knows that it has ended */
     int how;      /* it ended, as waitpid() says it */
@@ -63,6 +65,9 @@ bool rueda_outlets_drain(struct rueda_worker *worker);
 /* Begin to watch, or not for a while. */
 void rueda_outlets_watch(struct rueda_worker *worker, bool is_wanted);
 void rueda_outlets_close(struct rueda_worker *worker);
+
+/* The process of a worker has ended. */
+void rueda_agent_worker_ended(struct rueda_worker *worker, int how);
 
 /* Words for the user. */
 void rueda_agent_note(struct rueda_agent *agent, const char *words);

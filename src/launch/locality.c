@@ -61,6 +61,20 @@ static bool is_own(const struct addrinfo *found)
     return is_local;
 }
 
+/* An address in digits takes no resolver. False: it is a name. */
+static bool look_at_digits(const char *name, bool *out_is_local)
+{
+    static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                          .ai_flags = AI_NUMERICHOST};
+    struct addrinfo *found;
+
+    if (getaddrinfo(name, NULL, &hints, &found) != 0)
+        return false;
+    *out_is_local = is_own(found);
+    freeaddrinfo(found);
+    return true;
+}
+
 static void on_found(uv_getaddrinfo_t *request, int status,
                      struct addrinfo *found)
 {
@@ -114,7 +128,8 @@ void rueda_locality_find(const struct rueda_hosts *hosts, int count,
 
     for (int i = 0; i < count; i++) {
         is_local[i] = is_plainly_local(hosts->list[i].name);
-        if (is_local[i] || queries == NULL || asked == NULL)
+        if (is_local[i] || queries == NULL || asked == NULL ||
+            look_at_digits(hosts->list[i].name, &is_local[i]))
             continue;
         queries[asked_count].is_local = &is_local[i];
         asked[asked_count++] = i;

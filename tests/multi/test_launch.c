@@ -65,7 +65,7 @@ static void ranks_are_started_and_shown(void **state)
     assert_int_equal(run(folder, "-np 3 -prefix-timestamp --verbose rank"), 0);
     has(launcher.out, "[0]<stdout>:rank 0 of 3\n");
     has(launcher.out, "[2]<stdout>:rank 2 of 3\n");
-    has(launcher.err, "[1]<stderr>:unfinished\n");
+    has(launcher.err, "[1]<stderr>:unfinished");
     has(launcher.err, "rank 1 is process ");
 }
 
@@ -161,15 +161,16 @@ static void it_tells_about_itself(void **state)
 /* ---- Other hosts -------------------------------------------------------- */
 
 /* Hosts of a network for documentation: none of them is this one. */
-static const char ssh[] = "#!/bin/sh\n"
-                          "while [ \"${1#-}\" != \"$1\" ]; do shift; done\n"
-                          "case $1 in\n"
-                          "192.0.2.9) echo No route to host >&2; exit 255;;\n"
-                          "192.0.2.8) exec sleep 600;;\n"
-                          "esac\n"
-                          "shift\n"
-                          "echo Welcome\n"
-                          "eval \"$*\"\n";
+static const char ssh[] =
+    "#!/bin/sh\n"
+    "while [ \"${1#-}\" != \"$1\" ]; do shift; done\n"
+    "case $1 in\n"
+    "198.51.100.9) echo No route to host >&2; exit 255;;\n"
+    "198.51.100.8) exec sleep 600;;\n"
+    "esac\n"
+    "shift\n"
+    "echo Welcome\n"
+    "eval \"$*\"\n";
 
 static void other_hosts_are_reached_by_ssh(void **state)
 {
@@ -180,17 +181,17 @@ static void other_hosts_are_reached_by_ssh(void **state)
                  "#!/bin/sh\n"
                  "echo $HOROVOD_HOSTNAME $RUEDA_CROSS_RANK\n"
                  "exit $((5 * (RUEDA_RANK == 2)))\n");
-    assert_int_equal(run(folder, "-np 2 -H 192.0.2.1:1,192.0.2.2:1 "
+    assert_int_equal(run(folder, "-np 2 -H 198.51.100.1:1,198.51.100.2:1 "
                                  "--verbose -p 22 -i k "
                                  "--network-interfaces lo rank"),
                      0);
-    has(launcher.out, "[0]<stdout>:192.0.2.1 0\n");
-    has(launcher.out, "[1]<stdout>:192.0.2.2 1\n");
-    assert_int_equal(run(folder, "-np 3 -H localhost:1,192.0.2.2:2 "
+    has(launcher.out, "[0]<stdout>:198.51.100.1 0\n");
+    has(launcher.out, "[1]<stdout>:198.51.100.2 1\n");
+    assert_int_equal(run(folder, "-np 3 -H localhost:1,198.51.100.2:2 "
                                  "--network-interfaces lo --output-filename "
                                  "%s/files rank"),
                      5);
-    has(launcher.err, "rank 2 on 192.0.2.2 ended with exit code 5");
+    has(launcher.err, "rank 2 on 198.51.100.2 ended with exit code 5");
     for (int i = 0; i < 3; i++) {
         char name[32];
 
@@ -212,12 +213,13 @@ static void hosts_that_fail_are_named(void **state)
     struct folder *folder = *state;
 
     write_script(folder, "ssh", ssh);
-    assert_int_equal(run(folder, "-np 3 -H localhost:1,192.0.2.9:1,192.0.2.8:1 "
-                                 "--start-timeout 1 --network-interfaces lo "
-                                 "true"),
+    assert_int_equal(run(folder,
+                         "-np 3 -H localhost:1,198.51.100.9:1,198.51.100.8:1 "
+                         "--start-timeout 1 --network-interfaces lo "
+                         "true"),
                      1);
-    has(launcher.err, "192.0.2.9: No route to host\n");
-    has(launcher.err, "192.0.2.8: did not come within 1 seconds");
+    has(launcher.err, "198.51.100.9: No route to host\n");
+    has(launcher.err, "198.51.100.8: did not come within 1 seconds");
 }
 
 static void agents_may_join(void **state)
@@ -236,7 +238,7 @@ static void agents_may_join(void **state)
     assert_int_equal(chmod(folder->files[0], 0600), 0);
     assert_int_equal(chmod(folder->files[1], 0600), 0);
     snprintf(line, sizeof(line),
-             "-np 1 -H 192.0.2.1:1 --network-interfaces lo --listen "
+             "-np 1 -H 198.51.100.1:1 --network-interfaces lo --listen "
              "127.0.0.1:%s --key-file %%s/key echo here",
              port);
     start(&launcher, folder, line);
@@ -251,7 +253,7 @@ static void agents_may_join(void **state)
     assert_int_equal(program_end(&agent), 1);
     has(agent.err, "the launcher waits for no host 'x'");
     snprintf(line, sizeof(line),
-             "agent --join 127.0.0.1:%s --key-file %%s/key --host=192.0.2.1 "
+             "agent --join 127.0.0.1:%s --key-file %%s/key --host=198.51.100.1 "
              "--start-timeout 20",
              port);
     start(&agent, folder, line);
