@@ -18,23 +18,29 @@
 static struct program launcher;
 static struct program agent;
 
-/* Start ruedarun with these words, in which %s is the folder of the test. */
+/* Start ruedarun with these words, in which @ is the folder of the test. */
 static void start(struct program *program, const struct folder *folder,
-                  const char *format)
+                  const char *words)
 {
-    char line[1024];
+    char line[1024] = "";
     char path[256];
     const char *settings[] = {path, "OMP_NUM_THREADS=1", NULL};
 
     snprintf(path, sizeof(path), "PATH=%s:/usr/bin:/bin", folder->name);
-    snprintf(line, sizeof(line), format, folder->name, folder->name,
-             folder->name);
+    for (; *words != '\0'; words++) {
+        const size_t len = strlen(line);
+
+        if (*words == '@')
+            snprintf(line + len, sizeof(line) - len, "%s", folder->name);
+        else
+            snprintf(line + len, sizeof(line) - len, "%c", *words);
+    }
     program_start(program, RUEDARUN, line, settings);
 }
 
-static int run(const struct folder *folder, const char *format)
+static int run(const struct folder *folder, const char *words)
 {
-    start(&launcher, folder, format);
+    start(&launcher, folder, words);
     return program_end(&launcher);
 }
 
@@ -117,8 +123,8 @@ static void options_come_from_a_file_too(void **state)
     folder_write(folder, "c.yaml", "params: {cycle_time_ms: 7}\nodd: 1\n");
     write_script(folder, "rank", "#!/bin/sh\necho $HOROVOD_CYCLE_TIME\n");
     assert_int_equal(run(folder,
-                         "-np 2 --tf-config --hostfile %s/hosts --config-file "
-                         "%s/c.yaml rank"),
+                         "-np 2 --tf-config --hostfile @/hosts --config-file "
+                         "@/c.yaml rank"),
                      0);
     has(launcher.out, "[1]<stdout>:7\n");
     has(launcher.err, "c.yaml:2: 'odd' is unknown and left out");
@@ -189,7 +195,7 @@ static void other_hosts_are_reached_by_ssh(void **state)
     has(launcher.out, "[1]<stdout>:198.51.100.2 1\n");
     assert_int_equal(run(folder, "-np 3 -H localhost:1,198.51.100.2:2 "
                                  "--network-interfaces lo --output-filename "
-                                 "%s/files rank"),
+                                 "@/files rank"),
                      5);
     has(launcher.err, "rank 2 on 198.51.100.2 ended with exit code 5");
     for (int i = 0; i < 3; i++) {
@@ -239,21 +245,21 @@ static void agents_may_join(void **state)
     assert_int_equal(chmod(folder->files[1], 0600), 0);
     snprintf(line, sizeof(line),
              "-np 1 -H 198.51.100.1:1 --network-interfaces lo --listen "
-             "127.0.0.1:%s --key-file %%s/key echo here",
+             "127.0.0.1:%s --key-file @/key echo here",
              port);
     start(&launcher, folder, line);
-    snprintf(line, sizeof(line),
-             "agent --join 127.0.0.1:%s --key-file %%s/other", port);
+    snprintf(line, sizeof(line), "agent --join 127.0.0.1:%s --key-file @/other",
+             port);
     start(&agent, folder, line);
     assert_int_equal(program_end(&agent), 1);
     has(agent.err, "do not agree");
     snprintf(line, sizeof(line),
-             "agent --join 127.0.0.1:%s --key-file %%s/key --host x", port);
+             "agent --join 127.0.0.1:%s --key-file @/key --host x", port);
     start(&agent, folder, line);
     assert_int_equal(program_end(&agent), 1);
     has(agent.err, "the launcher waits for no host 'x'");
     snprintf(line, sizeof(line),
-             "agent --join 127.0.0.1:%s --key-file %%s/key --host=198.51.100.1 "
+             "agent --join 127.0.0.1:%s --key-file @/key --host=198.51.100.1 "
              "--start-timeout 20",
              port);
     start(&agent, folder, line);
