@@ -335,7 +335,10 @@ int rueda_agent_run(const struct rueda_agent_args *args)
     catch_signal(agent, &agent->on_term, on_term, SIGTERM);
     catch_signal(agent, &agent->on_hangup, on_term, SIGHUP);
     if (rueda_link_open(&agent->link, &agent->loop, args->in, args->out, NULL,
-                        &calls, agent) == RUEDA_OK) {
+                        &calls, agent) == RUEDA_OK &&
+        (args->session == NULL ||
+         rueda_link_seal(&agent->link, args->session, RUEDA_INITIATOR) ==
+             RUEDA_OK)) {
         say_ready(agent);
         uv_run(&agent->loop, UV_RUN_DEFAULT);
     }

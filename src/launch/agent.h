@@ -16,8 +16,9 @@
 struct rueda_agent_args {
     int in; /* the stream with the launcher; in and out may be one */
     int out;
-    const struct rueda_key *key; /* NULL: the launcher sends it */
-    int input;                   /* the standard input of rank 0, or -1 */
+    const struct rueda_key *key;     /* NULL: the launcher sends it */
+    const struct rueda_key *session; /* NULL: the stream is safe as it is */
+    int input;                       /* the standard input of rank 0, or -1 */
 };
 
 /* Serve a launcher until the end. Returns the exit code: 0, or 1 if the

@@ -2,7 +2,7 @@
 /*
  * Where agents come in that were not started by ssh. A caller proves the key
  * and says which host it is, all inside the handshake, in HANDSHAKE_MS; until
- * then nothing else of it is read.
+ * then nothing else of it is read. What follows is sealed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -69,16 +69,24 @@ static void on_late(uv_timer_t *timer)
 }
 
 /* Tell an agent why it cannot stay; best effort. */
-static void turn_away(int fd, const char *words)
+static void turn_away(int fd, const struct rueda_key *session,
+                      const char *words)
 {
+    struct rueda_buffer sealed = {.bytes = NULL};
+    struct rueda_cover cover;
     struct rueda_packer packer;
     size_t sent;
 
     rueda_packer_begin(&packer, RUEDA_FRAME_NOTE);
     rueda_pack_text(&packer, words);
     rueda_packer_end(&packer);
-    if (!packer.is_short)
-        rueda_stream_send(fd, packer.bytes, packer.len, &sent);
+    if (!packer.is_short &&
+        rueda_cover_init(&cover, session, RUEDA_ACCEPTOR) == RUEDA_OK) {
+        if (rueda_cover_close(&cover, packer.bytes, packer.len, &sealed))
+            rueda_stream_send(fd, sealed.bytes, sealed.end, &sent);
+        rueda_cover_fini(&cover);
+    }
+    rueda_buffer_fini(&sealed);
     rueda_packer_fini(&packer);
     rueda_stream_end(fd);
     rueda_fd_close(fd);
@@ -110,6 +118,7 @@ static void admit(struct caller *caller)
     struct rueda_launch *launch = caller->door->launch;
     char name[RUEDA_HANDSHAKE_ABOUT_MAX + 1];
     char words[256];
+    struct rueda_key session;
     struct rueda_node *node;
     const char *about;
     size_t len;
@@ -117,16 +126,22 @@ static void admit(struct caller *caller)
 
     about = rueda_handshake_peer_about(&caller->shake, &len);
     snprintf(name, sizeof(name), "%.*s", (int)len, about);
+    session = *rueda_handshake_session_key(&caller->shake);
     fd = release(caller);
     node = launch->is_started || launch->is_ending ? NULL
                                                    : find_node(launch, name);
-    if (node != NULL && rueda_node_link(node, fd, NULL) == RUEDA_OK)
+    if (node != NULL && rueda_node_link(node, fd, NULL) == RUEDA_OK) {
+        if (rueda_link_seal(&node->link, &session, RUEDA_ACCEPTOR) != RUEDA_OK)
+            rueda_link_close(&node->link);
+        rueda_key_wipe(&session);
         return;
+    }
     snprintf(words, sizeof(words),
              "the launcher waits for no host '%s'; --host says which of its "
              "hosts this is",
              name);
-    turn_away(fd, words);
+    turn_away(fd, &session, words);
+    rueda_key_wipe(&session);
 }
 
 static void on_caller(uv_poll_t *poll, int status, int events)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,7 +23,7 @@ static bool is_one(const struct rueda_link *link)
 /* Poll for what we want to know. */
 static void watch(struct rueda_link *link)
 {
-    const bool has_queue = link->queue_len > link->queue_at && !link->is_lost;
+    const bool has_queue = rueda_link_queued(link) > 0 && !link->is_lost;
     int events = link->is_paused ? 0 : UV_READABLE;
 
     if (link->in < 0)
@@ -55,21 +54,19 @@ static void flush(struct rueda_link *link)
     const size_t before = rueda_link_queued(link);
     size_t after;
 
-    while (!link->is_lost && link->queue_at < link->queue_len) {
-        ssize_t sent = write(link->out, link->queue + link->queue_at,
-                             link->queue_len - link->queue_at);
+    while (!link->is_lost && rueda_link_queued(link) > 0) {
+        ssize_t sent = write(link->out, rueda_buffer_front(&link->queue),
+                             rueda_link_queued(link));
 
         if (sent >= 0)
-            link->queue_at += (size_t)sent;
+            rueda_buffer_drop(&link->queue, (size_t)sent);
         else if (errno == EAGAIN)
             break;
         else if (errno != EINTR)
             link->is_lost = true;
     }
-    if (link->is_lost || link->queue_at == link->queue_len) {
-        link->queue_at = 0;
-        link->queue_len = 0;
-    }
+    if (link->is_lost)
+        rueda_buffer_drop(&link->queue, rueda_link_queued(link));
     after = rueda_link_queued(link);
     if (link->calls->drained != NULL && before > 0 &&
         (after == 0 ||
@@ -77,29 +74,12 @@ static void flush(struct rueda_link *link)
         link->calls->drained(link);
 }
 
-static bool enqueue(struct rueda_link *link, const void *bytes, size_t len)
+static bool enqueue(struct rueda_link *link, const unsigned char *bytes,
+                    size_t len)
 {
-    size_t room = link->queue_room;
-    unsigned char *bigger;
-
-    if (link->queue_at > 0) {
-        memmove(link->queue, link->queue + link->queue_at,
-                link->queue_len - link->queue_at);
-        link->queue_len -= link->queue_at;
-        link->queue_at = 0;
-    }
-    while (room - link->queue_len < len)
-        room = room == 0 ? READ_BYTES : room * 2;
-    if (room > link->queue_room) {
-        bigger = realloc(link->queue, room);
-        if (bigger == NULL)
-            return false;
-        link->queue = bigger;
-        link->queue_room = room;
-    }
-    memcpy(link->queue + link->queue_len, bytes, len);
-    link->queue_len += len;
-    return true;
+    if (link->is_sealed)
+        return rueda_cover_close(&link->cover, bytes, len, &link->queue);
+    return rueda_buffer_add(&link->queue, bytes, len);
 }
 
 void rueda_link_send(struct rueda_link *link, struct rueda_packer *packer)
@@ -117,100 +97,77 @@ void rueda_link_send(struct rueda_link *link, struct rueda_packer *packer)
 
 size_t rueda_link_queued(const struct rueda_link *link)
 {
-    return link->queue_len - link->queue_at;
+    return rueda_buffer_len(&link->queue);
 }
 
 /* ---- Receiving ---------------------------------------------------------- */
 
-static void drop(struct rueda_link *link, size_t bytes)
-{
-    memmove(link->got, link->got + bytes, link->got_len - bytes);
-    link->got_len -= bytes;
-}
-
 /* Has the stream begun? */
 static bool is_past_mark(struct rueda_link *link)
 {
+    const unsigned char *front = rueda_buffer_front(&link->got);
     const unsigned char *found;
     size_t len;
 
     if (link->mark == NULL)
         return true;
     len = strlen(link->mark);
-    found = memmem(link->got, link->got_len, link->mark, len);
+    found = memmem(front, rueda_buffer_len(&link->got), link->mark, len);
     if (found == NULL)
         return false;
-    drop(link, (size_t)(found - link->got) + len);
+    rueda_buffer_drop(&link->got, (size_t)(found - front) + len);
     link->mark = NULL;
     return true;
 }
 
-/* Deliver what is whole. False: the link has ended meanwhile. */
-static bool deliver(struct rueda_link *link)
+/* Deliver what is whole, unless the link ends meanwhile. */
+static void deliver(struct rueda_link *link)
 {
-    size_t at = 0;
+    rueda_status status = RUEDA_OK;
 
     if (!is_past_mark(link)) {
-        if (link->got_len < MOST_NOISE)
-            return true;
-        end(link, "it does not speak like an agent");
-        return false;
+        if (rueda_buffer_len(&link->got) >= MOST_NOISE)
+            end(link, "it does not speak like an agent");
+        return;
     }
-    for (;;) {
+    while (link->in >= 0 && status == RUEDA_OK) {
         struct rueda_frame frame;
         size_t bytes;
-        rueda_status status = rueda_frame_next(
-            link->got + at, link->got_len - at, &frame, &bytes);
 
-        if (status == RUEDA_IN_PROGRESS)
-            break;
-        if (status != RUEDA_OK) {
-            end(link, "it does not speak like an agent");
-            return false;
+        status = rueda_frame_next(rueda_buffer_front(&link->got),
+                                  rueda_buffer_len(&link->got), &frame, &bytes);
+        if (status == RUEDA_OK) {
+            link->calls->frame(link, &frame);
+            rueda_buffer_drop(&link->got, bytes);
         }
-        link->calls->frame(link, &frame);
-        if (link->in < 0)
-            return false;
-        at += bytes;
     }
-    drop(link, at);
-    return true;
-}
-
-static bool make_room(struct rueda_link *link)
-{
-    size_t room = link->got_room;
-    unsigned char *bigger;
-
-    while (room - link->got_len < READ_BYTES)
-        room = room == 0 ? 2 * READ_BYTES : room * 2;
-    if (room == link->got_room)
-        return true;
-    bigger = realloc(link->got, room);
-    if (bigger == NULL)
-        return false;
-    link->got = bigger;
-    link->got_room = room;
-    return true;
+    if (status < 0)
+        end(link, "it does not speak like an agent");
 }
 
 static void receive(struct rueda_link *link)
 {
+    struct rueda_buffer *into = link->is_sealed ? &link->sealed : &link->got;
+    unsigned char *place = rueda_buffer_reserve(into, READ_BYTES);
     ssize_t got;
 
-    if (!make_room(link)) {
+    if (place == NULL) {
         end(link, "no memory");
         return;
     }
-    got = read(link->in, link->got + link->got_len, READ_BYTES);
-    if (got > 0) {
-        link->got_len += (size_t)got;
-        deliver(link);
-        return;
-    }
+    got = read(link->in, place, READ_BYTES);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    end(link, got == 0 ? "the connection was closed" : strerror(errno));
+    if (got <= 0) {
+        end(link, got == 0 ? "the connection was closed" : strerror(errno));
+        return;
+    }
+    rueda_buffer_added(into, (size_t)got);
+    if (link->is_sealed &&
+        !rueda_cover_open(&link->cover, &link->sealed, &link->got))
+        end(link, "somebody has changed what it sent");
+    else
+        deliver(link);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
@@ -260,6 +217,14 @@ rueda_status rueda_link_open(struct rueda_link *link, uv_loop_t *loop, int in,
     return RUEDA_OK;
 }
 
+rueda_status rueda_link_seal(struct rueda_link *link,
+                             const struct rueda_key *session,
+                             rueda_handshake_role role)
+{
+    link->is_sealed = true;
+    return rueda_cover_init(&link->cover, session, role);
+}
+
 void rueda_link_pause(struct rueda_link *link, bool is_paused)
 {
     if (link->in < 0 || link->is_paused == is_paused)
@@ -270,8 +235,8 @@ void rueda_link_pause(struct rueda_link *link, bool is_paused)
 
 const char *rueda_link_noise(const struct rueda_link *link, size_t *out_len)
 {
-    *out_len = link->mark != NULL ? link->got_len : 0;
-    return (const char *)link->got;
+    *out_len = link->mark != NULL ? rueda_buffer_len(&link->got) : 0;
+    return (const char *)link->got.bytes + link->got.at;
 }
 
 void rueda_link_close(struct rueda_link *link)
@@ -285,14 +250,13 @@ void rueda_link_close(struct rueda_link *link)
     }
     close(link->in);
     link->in = -1;
-    link->queue_at = 0;
-    link->queue_len = 0;
+    rueda_buffer_drop(&link->queue, rueda_link_queued(link));
 }
 
 void rueda_link_fini(struct rueda_link *link)
 {
-    free(link->got);
-    free(link->queue);
-    link->got = NULL;
-    link->queue = NULL;
+    rueda_buffer_fini(&link->got);
+    rueda_buffer_fini(&link->queue);
+    rueda_buffer_fini(&link->sealed);
+    rueda_cover_fini(&link->cover);
 }

@@ -9,6 +9,8 @@
 
 #include <uv.h>
 
+#include "launch/buffer.h"
+#include "launch/cover.h"
 #include "launch/frame.h"
 
 struct rueda_link;
@@ -37,15 +39,13 @@ struct rueda_link {
     uv_poll_t in_poll;
     uv_poll_t out_poll; /* of a second descriptor */
     bool is_paused;
-    bool is_lost;       /* writing has failed: the end comes by reading */
-    const char *mark;   /* what the stream begins with, until it has come */
-    unsigned char *got; /* bytes that have come */
-    size_t got_len;
-    size_t got_room;
-    unsigned char *queue; /* bytes to send, from queue_at on */
-    size_t queue_at;
-    size_t queue_len;
-    size_t queue_room;
+    bool is_lost;     /* writing has failed: the end comes by reading */
+    const char *mark; /* what the stream begins with, until it has come */
+    struct rueda_buffer got;    /* bytes that have come */
+    struct rueda_buffer queue;  /* bytes to send */
+    bool is_sealed;             /* then: */
+    struct rueda_buffer sealed; /* bytes that have come, not opened yet */
+    struct rueda_cover cover;
 };
 
 /* Takes the descriptors, which become non-blocking; in and out may be one.
@@ -53,6 +53,12 @@ struct rueda_link {
 rueda_status rueda_link_open(struct rueda_link *link, uv_loop_t *loop, int in,
                              int out, const char *mark,
                              const struct rueda_link_calls *calls, void *owner);
+
+/* From now on, in both directions, nobody on the way can read or change what
+ * passes: under the session key of a handshake in which we had this role. */
+rueda_status rueda_link_seal(struct rueda_link *link,
+                             const struct rueda_key *session,
+                             rueda_handshake_role role);
 
 /* Send a frame, which is ended and freed here. */
 void rueda_link_send(struct rueda_link *link, struct rueda_packer *packer);

@@ -145,13 +145,19 @@ static int serve_stdio(void)
 
 /* ---- By ourselves ------------------------------------------------------- */
 
-static rueda_status shake_hands(int fd, const struct rueda_key *key,
+/* What we and the launcher know, and nobody else. */
+struct secrets {
+    struct rueda_key key;
+    struct rueda_key session;
+};
+
+static rueda_status shake_hands(int fd, struct secrets *secrets,
                                 const char *host, int64_t deadline,
                                 struct rueda_text *words)
 {
     struct rueda_handshake shake;
-    rueda_status status =
-        rueda_handshake_init(&shake, RUEDA_INITIATOR, key, host, strlen(host));
+    rueda_status status = rueda_handshake_init(
+        &shake, RUEDA_INITIATOR, &secrets->key, host, strlen(host));
 
     while (status == RUEDA_OK) {
         status = rueda_shake_step(fd, &shake);
@@ -159,6 +165,8 @@ static rueda_status shake_hands(int fd, const struct rueda_key *key,
             break;
         status = rueda_stream_await(fd, false, deadline);
     }
+    if (status == RUEDA_OK)
+        secrets->session = *rueda_handshake_session_key(&shake);
     if (status == RUEDA_ERR_AUTH || status == RUEDA_ERR_VERSION)
         rueda_text_set(words, "the launcher and this agent do not agree: %s",
                        rueda_handshake_error(&shake));
@@ -185,7 +193,7 @@ static int call_launcher(const struct rueda_address *addresses, int count,
 
 /* The launcher may be started after us. */
 static int reach_launcher(const struct request *request,
-                          const struct rueda_key *key, const char *host,
+                          struct secrets *secrets, const char *host,
                           int64_t deadline, struct rueda_text *words)
 {
     struct rueda_address addresses[8];
@@ -195,7 +203,7 @@ static int reach_launcher(const struct request *request,
         const int fd = call_launcher(addresses, count, deadline);
 
         if (fd >= 0) {
-            if (shake_hands(fd, key, host, deadline, words) == RUEDA_OK)
+            if (shake_hands(fd, secrets, host, deadline, words) == RUEDA_OK)
                 return fd;
             rueda_fd_close(fd);
             if (!rueda_text_is_empty(words))
@@ -214,7 +222,7 @@ static int join(const struct request *request)
 {
     struct rueda_agent_args args = {.input = -1};
     struct rueda_text words = {{0}};
-    struct rueda_key key = {.present = false};
+    struct secrets secrets = {.key = {.present = false}};
     char host[256];
     int seconds = 30;
     int code;
@@ -236,15 +244,17 @@ static int join(const struct request *request)
                        "'%.64s'",
                        request->timeout);
     else
-        rueda_key_read_file(request->key_file, &words, &key);
+        rueda_key_read_file(request->key_file, &words, &secrets.key);
     if (!rueda_text_is_empty(&words))
         return fail(&words, 2);
-    args.in = reach_launcher(request, &key, host,
+    args.in = reach_launcher(request, &secrets, host,
                              rueda_clock_ns() + seconds * SECOND, &words);
     args.out = args.in;
-    args.key = &key;
+    args.key = &secrets.key;
+    args.session = &secrets.session;
     code = args.in < 0 ? fail(&words, 1) : run_guarded(&args);
-    rueda_key_wipe(&key);
+    rueda_key_wipe(&secrets.key);
+    rueda_key_wipe(&secrets.session);
     return code;
 }
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
-from hosts import Hosts
+from cluster import Hosts
 from ranks import Done, environment, free_port
 from test_ruedarun import (
     HELLO,
