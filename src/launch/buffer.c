@@ -14,7 +14,7 @@ unsigned char *rueda_buffer_reserve(struct rueda_buffer *buffer, size_t len)
 
     if (buffer->room - buffer->end >= len && buffer->bytes != NULL)
         return buffer->bytes + buffer->end;
-    if (buffer->at > 0) {
+    if (buffer->at > 0 && buffer->bytes != NULL) {
         memmove(buffer->bytes, buffer->bytes + buffer->at,
                 rueda_buffer_len(buffer));
         buffer->end -= buffer->at;
