@@ -164,6 +164,28 @@ static void it_tells_about_itself(void **state)
     has(launcher.err, "Process 0 exit with status code 1.\n");
 }
 
+/* ---- By mpirun ---------------------------------------------------------- */
+
+static void mpirun_may_take_our_place(void **state)
+{
+    struct folder *folder = *state;
+
+    write_script(folder, "mpirun",
+                 "#!/bin/sh\n"
+                 "[ $1 = --version ] && exec echo mpirun, Open MPI 9\n"
+                 "echo $HOROVOD_CONTROLLER \"$@\"\n"
+                 "exit 5\n");
+    assert_int_equal(run(folder, "--mpi -np 2 -H a:2 --verbose c -np 3"), 5);
+    has(launcher.out, "mpi --allow-run-as-root --tag-output -np 2 -H a:2 ");
+    has(launcher.out, " c -np 3\n");
+    has(launcher.err, "ruedarun: mpirun --allow-run-as-root");
+    assert_int_equal(run(folder, "--mpi -np 3 -H a:2 c"), 2);
+    has(launcher.err, "3 ranks are more than the 2 slots");
+    write_script(folder, "mpirun", "#!/bin/sh\necho Some MPI\n");
+    assert_int_equal(run(folder, "--mpi -np 2 c"), 2);
+    has(launcher.err, "that of Open MPI and that of MPICH are known");
+}
+
 /* ---- Other hosts -------------------------------------------------------- */
 
 /* Hosts of a network for documentation: none of them is this one. */
@@ -282,6 +304,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(mistakes_end_with_2, folder_make,
                                         folder_drop),
         cmocka_unit_test_setup_teardown(it_tells_about_itself, folder_make,
+                                        folder_drop),
+        cmocka_unit_test_setup_teardown(mpirun_may_take_our_place, folder_make,
                                         folder_drop),
         cmocka_unit_test_setup_teardown(other_hosts_are_reached_by_ssh,
                                         folder_make, folder_drop),
