@@ -79,6 +79,7 @@ static bool find_hosts(const struct rueda_options *options,
         return true;
     rueda_text_set(words, "%d ranks are more than the %d slots of all hosts",
                    size, rueda_hosts_slots(out));
+    rueda_hosts_fini(out);
     return false;
 }
 
