@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -150,13 +151,21 @@ static void become(const struct rueda_spawn *spawn, pid_t parent)
     _exit(127);
 }
 
+/* A signal that comes to the child before it is ordinary has to wait: our own
+ * handlers would take it there, and it would be lost. */
 pid_t rueda_spawn(const struct rueda_spawn *spawn)
 {
     const pid_t parent = getpid();
-    const pid_t child = fork();
+    sigset_t before;
+    sigset_t all;
+    pid_t child;
 
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    child = fork();
     if (child == 0)
         become(spawn, parent);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     /* Both sides, so that it holds whoever is first. */
     if (child > 0)
         setpgid(child, child);

@@ -345,6 +345,16 @@ def test_the_first_that_fails_decides(run) -> None:
     assert "the last lines of rank 1 on stderr:\n    Oh no\n" in done.stderr
 
 
+def test_ranks_that_have_hardly_begun_hear_the_end(run) -> None:
+    """Rank 0 fails while others are being started: nobody waits for the grace."""
+    script = "[ $RUEDA_RANK = 0 ] && exit 4; exec sleep 600"
+    for _ in range(10):
+        began = time.monotonic()
+        done = run("-np", "8", "--grace", "50", "sh", "-c", script)
+        assert done.returncode == 4
+        assert time.monotonic() - began < 40
+
+
 def test_a_signal_is_named(run) -> None:
     done = run("-np", "2", "sh", "-c", "[ $RUEDA_RANK = 0 ] || exec sleep 100; kill -SEGV $$")
     assert done.returncode == 128 + signal.SIGSEGV

@@ -373,6 +373,40 @@ static void programs_are_found_as_shells_do(void **state)
     assert_false(rueda_spawn_find("", "/bin", found, sizeof(found), &words));
 }
 
+static void take_signal(int number)
+{
+    (void)number;
+}
+
+static void a_signal_is_not_lost_while_a_process_begins(void **state)
+{
+    char *command[] = {(char *)"sleep", (char *)"600", NULL};
+    char *variables[] = {NULL};
+    const struct rueda_spawn spawn = {.program = "/bin/sleep",
+                                      .command = command,
+                                      .variables = variables,
+                                      .input = -1,
+                                      .output = 1,
+                                      .error = 2,
+                                      .inherited = -1};
+
+    (void)state;
+    skip_where_forks_are_not_followed();
+    signal(SIGTERM, take_signal);
+    for (int i = 0; i < 50; i++) {
+        const pid_t process = rueda_spawn(&spawn);
+        int how = 0;
+
+        assert_true(process > 0);
+        assert_int_equal(kill(-process, SIGTERM), 0);
+        for (int k = 0; k < 500 && waitpid(process, &how, WNOHANG) == 0; k++)
+            usleep(10000);
+        kill(process, SIGKILL);
+        assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGTERM);
+    }
+    signal(SIGTERM, SIG_DFL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +424,7 @@ int main(void)
         cmocka_unit_test(the_cores_of_this_machine_are_all_found),
         cmocka_unit_test(an_end_is_told_as_shells_do),
         cmocka_unit_test(the_kernels_count_of_kills_is_found),
+        cmocka_unit_test(a_signal_is_not_lost_while_a_process_begins),
         cmocka_unit_test_setup_teardown(programs_are_found_as_shells_do,
                                         folder_make, folder_drop),
     };
