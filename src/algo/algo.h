@@ -31,7 +31,7 @@ struct rueda_place {
     char *scratch;
     size_t scratch_bytes;
 };
-#define RUEDA_SCRATCH_BYTES ((size_t)1152 << 10)
+#define RUEDA_SCRATCH_BYTES ((size_t)4608 << 10)
 
 /*
  * What to do; as struct rueda_coll_args, but checked and completed: counts are

@@ -102,14 +102,14 @@ static void a_rank_that_leaves_ends_every_other_one(void **state)
     struct coll_case c = {.algo = &rueda_algo_ring,
                           .kind = RUEDA_ALLREDUCE,
                           .dtype = RUEDA_FLOAT32,
-                          .count = 100000};
+                          .count = 2000000};
 
     (void)state;
     coll_case_check_leaving(&c, 4);
     c.kind = RUEDA_REDUCE_SCATTER;
     coll_case_check_leaving(&c, 3);
     c.kind = RUEDA_ALLGATHER;
-    c.count = 200000;
+    c.count = 2000000;
     coll_case_check_leaving(&c, 3);
 }
 

@@ -64,10 +64,10 @@ static void a_rank_that_leaves_ends_every_other_one(void **state)
     struct coll_case c = allreduce;
 
     (void)state;
-    c.count = 100000;
+    c.count = 2000000;
     coll_case_check_leaving(&c, 5);
     c = broadcast;
-    c.count = 100000;
+    c.count = 2000000;
     coll_case_check_leaving(&c, 4);
 }
 

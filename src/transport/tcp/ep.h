@@ -29,7 +29,7 @@
 #include "transport/tcp/speed.h"
 #include "transport/tcp/tcp.h"
 
-#define RUEDA_TCP_HELD_BYTES   (2 * RUEDA_TCP_PIECE_BYTES)
+#define RUEDA_TCP_HELD_BYTES   ((size_t)256 << 10)
 #define RUEDA_TCP_WINDOW_BYTES ((uint64_t)4 << 20)
 #define RUEDA_TCP_OUTGOING     16 /* messages that are under way at a time */
 

@@ -31,9 +31,9 @@
 
 #define RUEDA_TCP_HEAD_BYTES 56
 
-/* The longest piece. Long enough that heads and system calls cost little, short
- * enough that several streams share one message. */
-#define RUEDA_TCP_PIECE_BYTES ((size_t)128 << 10)
+/* The longest piece: heads, system calls and the last, short packet of each cost
+ * little then. */
+#define RUEDA_TCP_PIECE_BYTES ((size_t)512 << 10)
 
 /* The longest message. */
 #define RUEDA_TCP_MOST_BYTES ((uint64_t)1 << 46)
