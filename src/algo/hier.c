@@ -51,10 +51,12 @@
  * Even a vector that fits one block is cut in a few, so that the levels
  * overlap; but not into slices for which it takes longer to come together than
  * to pass them on, nor into ones whose chunks, one a host, are so short that
- * latency rules.
+ * latency rules. Longer slices than these fall out of the cache between two
+ * stages.
  */
-#define PARTS       4
+#define PARTS       8
 #define SLICE_LEAST ((size_t)256 << 10)
+#define SLICE_MOST  ((size_t)512 << 10)
 #define CHUNK_LEAST ((size_t)32 << 10)
 
 struct hier {
@@ -75,16 +77,18 @@ static size_t blocks_of(const struct rueda_task *task)
     const struct rueda_coll *coll = &task->coll;
     const size_t lanes = (size_t)hier->lanes;
     const size_t chunks = (size_t)hier->hosts * CHUNK_LEAST;
-    const size_t least =
-        (chunks > SLICE_LEAST ? chunks : SLICE_LEAST) / coll->elem_bytes;
-    const size_t most = hier->slice_bytes / coll->elem_bytes;
-    size_t slice = rueda_chunk_pieces(coll->count, lanes * PARTS);
+    size_t slice =
+        rueda_chunk_pieces(coll->count, lanes * PARTS) * coll->elem_bytes;
 
-    if (slice < least)
-        slice = least;
-    if (slice > most)
-        slice = most;
-    return rueda_chunk_pieces(coll->count, lanes * slice);
+    if (slice > SLICE_MOST)
+        slice = SLICE_MOST;
+    if (slice < SLICE_LEAST)
+        slice = SLICE_LEAST;
+    if (slice < chunks)
+        slice = chunks;
+    if (slice > hier->slice_bytes)
+        slice = hier->slice_bytes;
+    return rueda_chunk_pieces(coll->count, lanes * (slice / coll->elem_bytes));
 }
 
 static struct rueda_range block_of(const struct rueda_task *task, size_t i)

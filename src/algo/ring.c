@@ -43,7 +43,7 @@
 /* Lanes times two steps are the slots; one more part of the scratch memory
  * holds own numbers that had to be scaled before they could be added. */
 #define MAX_LANES    (RUEDA_WINDOW_REQS / 2)
-#define LEAST_BYTES  ((size_t)4 << 10)   /* shorter pieces gain nothing */
+#define LEAST_BYTES  ((size_t)128 << 10) /* shorter pieces gain nothing */
 #define GATHER_BYTES ((size_t)512 << 10) /* these do not pass through slots */
 
 struct ring {
