@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -103,11 +105,21 @@ size_t rueda_stream_unsent(int fd)
                : (size_t)waiting;
 }
 
+/* A connection that the peer has reset counts what was under way for ever. */
+static bool is_over(int fd)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof(info);
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+           info.tcpi_state == TCP_CLOSE;
+}
+
 bool rueda_stream_is_sent(int fd)
 {
     int waiting = 0;
 
-    return ioctl(fd, SIOCOUTQ, &waiting) < 0 || waiting == 0;
+    return ioctl(fd, SIOCOUTQ, &waiting) < 0 || waiting == 0 || is_over(fd);
 }
 
 void rueda_stream_end(int fd)

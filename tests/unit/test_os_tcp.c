@@ -183,6 +183,34 @@ static void bytes_pass_both_ways(void **state)
     }
 }
 
+/* The peer takes nothing of what waits, and goes. */
+static void nothing_waits_in_a_connection_that_was_reset(void **state)
+{
+    static const char bytes[1 << 16];
+    int64_t until = rueda_clock_ns() + 10 * SECOND;
+    struct rueda_address any;
+    struct rueda_address at;
+    int listener;
+    int here;
+    int there;
+    size_t moved;
+
+    (void)state;
+    find_one("127.0.0.1:0", &any);
+    assert_int_equal(rueda_tcp_listen(&any, &listener, &at), RUEDA_OK);
+    assert_int_equal(rueda_tcp_connect(&at, &here), RUEDA_OK);
+    while (rueda_stream_accept(listener, &there) != RUEDA_OK)
+        assert_true(rueda_clock_ns() < until);
+    while (rueda_stream_send(here, bytes, sizeof(bytes), &moved) == RUEDA_OK)
+        assert_true(rueda_clock_ns() < until);
+    assert_false(rueda_stream_is_sent(here));
+    rueda_fd_close(there);
+    while (!rueda_stream_is_sent(here))
+        assert_true(rueda_clock_ns() < until);
+    rueda_fd_close(here);
+    rueda_fd_close(listener);
+}
+
 static void a_port_where_nobody_listens_is_refused(void **state)
 {
     struct rueda_address at;
@@ -211,6 +239,7 @@ int main(void)
         cmocka_unit_test(own_addresses_are_for_others),
         cmocka_unit_test(interfaces_and_networks_can_be_chosen),
         cmocka_unit_test(bytes_pass_both_ways),
+        cmocka_unit_test(nothing_waits_in_a_connection_that_was_reset),
         cmocka_unit_test(a_port_where_nobody_listens_is_refused),
     };
 
