@@ -36,6 +36,11 @@ static struct number number_of(const struct rueda_address *address)
     return number;
 }
 
+bool rueda_address_is_ipv4(const struct rueda_address *address)
+{
+    return number_of(address).count == 4;
+}
+
 bool rueda_address_is_same_host(const struct rueda_address *a,
                                 const struct rueda_address *b)
 {

@@ -27,6 +27,8 @@ bool rueda_address_is_same_host(const struct rueda_address *a,
  */
 bool rueda_address_is_near(const struct rueda_address *address);
 
+bool rueda_address_is_ipv4(const struct rueda_address *address);
+
 /*
  * Does the list name this address, of an interface of that name? A list has
  * names of interfaces and networks, "eth0,10.1.0.0/16", with commas or blanks

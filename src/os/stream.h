@@ -33,8 +33,8 @@ rueda_status rueda_stream_recv_both(int fd, void *first, size_t first_len,
 /* How many bytes wait in fd to leave this host, in TCP. */
 size_t rueda_stream_unsent(int fd);
 
-/* Has the peer's system taken all that was sent, or is it over? It may lose what
- * it has not, if fd is closed while it still sends. */
+/* Has the peer's system taken all that was sent, or is it over? It may lose
+ * what it has not, if fd is closed while it still sends. */
 bool rueda_stream_is_sent(int fd);
 
 /* Say that nothing more will be sent; what was sent still arrives. */

@@ -182,12 +182,16 @@ int rueda_address_own(const char *allowed, struct rueda_address *out, int room)
 
     if (getifaddrs(&list) < 0)
         return 0;
-    for (const struct ifaddrs *at = list; at != NULL && count < room;
-         at = at->ifa_next) {
-        struct rueda_address address;
+    for (int pass = 0; pass < 2; pass++) {
+        for (const struct ifaddrs *at = list; at != NULL && count < room;
+             at = at->ifa_next) {
+            struct rueda_address address;
 
-        if (address_of(at, &address) && is_usable(at, &address, allowed))
-            out[count++] = address;
+            if (address_of(at, &address) &&
+                rueda_address_is_ipv4(&address) == (pass == 0) &&
+                is_usable(at, &address, allowed))
+                out[count++] = address;
+        }
     }
     freeifaddrs(list);
     return count;

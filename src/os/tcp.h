@@ -33,9 +33,9 @@ bool rueda_address_read(const char *text, struct rueda_address *out);
 
 /*
  * The addresses of this host's interfaces that are up, but for loopback and
- * link-local ones, with port 0; returns how many. allowed: names of interfaces
- * or networks, such as "eth0,10.1.0.0/16"; loopback ones count if they are
- * named (os/address.h). NULL or "": all.
+ * link-local ones, with port 0, those of IPv4 first; returns how many. allowed:
+ * names of interfaces or networks, such as "eth0,10.1.0.0/16"; loopback ones
+ * count if they are named (os/address.h). NULL or "": all.
  */
 int rueda_address_own(const char *allowed, struct rueda_address *out, int room);
 

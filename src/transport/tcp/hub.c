@@ -135,6 +135,19 @@ void rueda_tcp_hub_glance(struct rueda_tcp_hub *hub)
         rueda_tcp_hub_tend(hub);
 }
 
+/* Streams are spread over interfaces. One that has addresses of both families
+ * would be used twice, so those of the second are for want of a better way. */
+static int spread_of(const struct rueda_tcp_peer *peer)
+{
+    const struct rueda_address *at = peer->addresses;
+    int count = 1;
+
+    while (count < peer->address_count &&
+           rueda_address_is_ipv4(&at[count]) == rueda_address_is_ipv4(&at[0]))
+        count++;
+    return count;
+}
+
 void rueda_tcp_hub_join(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep)
 {
     int rank = ep->super.peer;
@@ -156,7 +169,7 @@ void rueda_tcp_hub_join(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep)
         return;
     }
     for (int i = 0; i < hub->streams; i++)
-        if (rueda_tcp_calls_dial(hub, ep, i % peer->address_count) != RUEDA_OK)
+        if (rueda_tcp_calls_dial(hub, ep, i % spread_of(peer)) != RUEDA_OK)
             rueda_tcp_hub_lose(hub, rank, "no memory for its connections");
 }
 
