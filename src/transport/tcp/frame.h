@@ -31,8 +31,8 @@
 
 #define RUEDA_TCP_HEAD_BYTES 56
 
-/* The longest piece: heads, system calls and the last, short packet of each cost
- * little then. */
+/* The longest piece: heads, system calls and the last, short packet of each
+ * cost little then. */
 #define RUEDA_TCP_PIECE_BYTES ((size_t)512 << 10)
 
 /* The longest message. */
