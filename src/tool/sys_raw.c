@@ -106,19 +106,6 @@ static bool is_well(struct raw_rank *self, int error)
     return false;
 }
 
-static void *alloc(struct rueda_system *system, size_t bytes, bool is_shared)
-{
-    (void)is_shared;
-    return rueda_system_private(system, bytes);
-}
-
-static void release(struct rueda_system *system, void *memory, bool is_shared)
-{
-    (void)system;
-    (void)is_shared;
-    free(memory);
-}
-
 static bool prepare(struct rueda_system *system, const struct rueda_case *work,
                     const void *send, void *recv)
 {
@@ -178,8 +165,8 @@ static void close_rank(struct rueda_system *system)
 }
 
 static const struct rueda_system_ops ops = {
-    .alloc = alloc,
-    .release = release,
+    .alloc = rueda_system_alloc,
+    .release = rueda_system_release,
     .prepare = prepare,
     .run = run,
     .barrier = barrier,

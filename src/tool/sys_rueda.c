@@ -40,6 +40,21 @@ void *rueda_system_private(struct rueda_system *system, size_t bytes)
     return memory;
 }
 
+void *rueda_system_alloc(struct rueda_system *system, size_t bytes,
+                         bool is_shared)
+{
+    (void)is_shared;
+    return rueda_system_private(system, bytes);
+}
+
+void rueda_system_release(struct rueda_system *system, void *memory,
+                          bool is_shared)
+{
+    (void)system;
+    (void)is_shared;
+    free(memory);
+}
+
 static void *alloc(struct rueda_system *system, size_t bytes, bool is_shared)
 {
     struct rueda_rank *self = rank_of(system);

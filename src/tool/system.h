@@ -75,4 +75,10 @@ bool rueda_system_raw_pair(int out_ends[2]);
 /* Memory of the process alone, for systems without other memory. */
 void *rueda_system_private(struct rueda_system *system, size_t bytes);
 
+/* alloc and release of those that have no other memory than that. */
+void *rueda_system_alloc(struct rueda_system *system, size_t bytes,
+                         bool is_shared);
+void rueda_system_release(struct rueda_system *system, void *memory,
+                          bool is_shared);
+
 #endif /* RUEDA_TOOL_SYSTEM_H */
