@@ -229,9 +229,9 @@ static int64_t sooner(int64_t a, int64_t b)
  * counts. */
 static void test_a_slow_stream_does_not_set_the_pace(void **state)
 {
-    char *out = malloc(IN_FLIGHT * MESSAGE);
-    char *in = malloc(IN_FLIGHT * MESSAGE);
     struct pair pair = {.a = NULL};
+    char *out;
+    char *in;
     int64_t even = INT64_MAX;
     int64_t uneven = INT64_MAX;
 
@@ -240,6 +240,8 @@ static void test_a_slow_stream_does_not_set_the_pace(void **state)
         print_message("skipped: only root can make a network\n");
         skip();
     }
+    out = malloc(IN_FLIGHT * MESSAGE);
+    in = malloc(IN_FLIGHT * MESSAGE);
     assert_non_null(out);
     assert_non_null(in);
     for (size_t i = 0; i < IN_FLIGHT * MESSAGE; i++)
