@@ -16,7 +16,7 @@ the shortest ways there. States are hashable values. Three things are wrong:
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Any, NamedTuple, Optional, Protocol
+from typing import Any, NamedTuple, Protocol
 
 # More than any of the tests needs; a model that grew by accident stops here.
 MAX_STATES = 400_000
@@ -29,7 +29,7 @@ class Model(Protocol):
     def steps(self, state: Any) -> Iterable[tuple[str, Hashable]]:
         """What may happen in a state: words for it, and the state after it."""
 
-    def complaint(self, state: Any) -> Optional[str]:
+    def complaint(self, state: Any) -> str | None:
         """Why nothing more happening here is wrong; None if all is well."""
 
 
@@ -84,7 +84,7 @@ def explore(model: Model) -> Found:
     return Found(len(states), ends)
 
 
-def _in_a_circle(follow: list[list[int]]) -> Optional[int]:
+def _in_a_circle(follow: list[list[int]]) -> int | None:
     """A state that can be reached from itself or from such a state, if any.
 
     States that nothing leads to any more are taken away until none is left.

@@ -55,14 +55,16 @@ and the others. The part of the tree at and below a member is its *share*.
 
 What the model leaves to arbitrary delay: threads, the way of each message up
 the tree, the application of each entry, the decisions of the coordinator. An
-announcement in a host through a shared counter is one that takes no time.
+announcement in a host may pass through a counter in shared memory: READY then
+takes no time, and overtakes what its sender has told by message before; so does
+`seen`, a word that the sender stores after having applied the entry.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import NamedTuple, Optional
+from functools import cache
+from typing import NamedTuple
 
 from explore import Broken
 
@@ -81,7 +83,7 @@ class Op(NamedTuple):
 
     name: str
     signature: str
-    slot: Optional[int]
+    slot: int | None
     is_new: bool  # the slot is given by this very entry
     count: int
 
@@ -118,7 +120,7 @@ class Table(NamedTuple):
     retirements: int
 
 
-@lru_cache(maxsize=None)
+@cache
 def table_after(log: tuple, capacity: int) -> Table:
     """The table of whoever has applied these entries and no more."""
     if not log:
@@ -155,13 +157,14 @@ class LogMode:
     from the rules, to see that they are missed."""
 
     def __init__(self, scripts, slots=0, parent=(None, 0, 1), deaths=(), faults=(),
-                 stalls=False):
+                 stalls=False, in_host=()):
         self.scripts = scripts
         self.size = len(scripts)
         self.capacity = slots
         self.parent = parent
         self.deaths = deaths  # the ranks that may die
         self.faults = frozenset(faults)
+        self.in_host = in_host  # the ranks that share memory with their parent
         self.stalls = stalls  # scripts may leave a member alone with a name
         self.children = [
             [c for c in range(self.size) if parent[c] == m] for m in range(self.size)
@@ -199,13 +202,13 @@ class LogMode:
         if self._is_up(state, 0):
             yield from self._decisions(state)
 
-    def complaint(self, state: State) -> Optional[str]:
+    def complaint(self, state: State) -> str | None:
         for rank, member in enumerate(state.members):
             if rank == state.dead or member.failed:
                 continue
             if state.dead >= 0:
                 return f"{rank} does not know that {state.dead} has died"
-            if member.joined:
+            if member.joined and not (self.stalls and any(not m.joined for m in state.members)):
                 return f"{rank} waits in join"
             waits = [name for name, _, _ in member.pending if not self._stalled(state, name)]
             if waits or member.running:
@@ -335,32 +338,44 @@ class LogMode:
             return self._announce(self._send(state, rank, (JOIN, joiner)), rank)
         return self._send(self._announce(state, rank), rank, (JOIN, joiner))
 
-    def _send(self, state: State, rank: int, message: tuple) -> State:
+    def _seen(self, state: State, rank: int) -> int:
+        """The retirements that all of a share have applied, as its head knows."""
         member = state.members[rank]
-        own = table_after(state.log[: member.applied], self.capacity).retirements
-        message = (*message, min((own, *member.seen_below)))
+        seen = [table_after(state.log[: member.applied], self.capacity).retirements]
+        for child, told in zip(self.children[rank], member.seen_below):
+            seen.append(self._seen(state, child) if child in self.in_host else told)
+        return min(seen)
+
+    def _send(self, state: State, rank: int, message: tuple) -> State:
+        if rank in self.in_host and message[0] == READY and self._is_up(state, self.parent[rank]):
+            return self._take(state, rank, message)
+        message = (*message, self._seen(state, rank))
         return state._replace(up=put(state.up, rank, (*state.up[rank], message)))
 
     def _receive(self, state: State, child: int) -> tuple[str, State]:
         rank = self.parent[child]
         message, *rest = state.up[child]
-        kind, *fields, seen = message
         state = state._replace(up=put(state.up, child, tuple(rest)))
         member = state.members[rank]
-        below = put(member.seen_below, self.children[rank].index(child), seen)
+        below = put(member.seen_below, self.children[rank].index(child), message[-1])
         state = self._with(state, rank, member._replace(seen_below=below))
-        label = f"{rank} hears {message} from {child}"
+        return f"{rank} hears {message} from {child}", self._take(state, child, message[:-1])
+
+    def _take(self, state: State, child: int, message: tuple) -> State:
+        rank = self.parent[child]
+        kind, *fields = message
         if kind == JOIN:
-            return label, self._note_join(state, rank, fields[0])
+            return self._note_join(state, rank, fields[0])
         if kind == REQUEST:
             name, count, signatures = fields
         else:
             slot, count, lowest = fields
-            known = table_after(state.log[: member.applied], self.capacity).slots[slot]
+            applied = state.log[: state.members[rank].applied]
+            known = table_after(applied, self.capacity).slots[slot]
             if known is None:
                 raise Broken(f"{rank} is told of slot {slot}, which was never given")
             name, signatures = known[0], ((known[1], lowest),)
-        return label, self._note(state, rank, name, (child, count, signatures))
+        return self._note(state, rank, name, (child, count, signatures))
 
     # ---- The log, down the tree --------------------------------------------
 
@@ -437,7 +452,7 @@ class LogMode:
     def _run_of(self, state: State, records: list[Record]) -> tuple:
         """RUN, with the slots that it gives and retires."""
         table = table_after(state.log, self.capacity)
-        acknowledged = min((table.retirements, *state.members[0].seen_below))
+        acknowledged = self._seen(state, 0)
         if "no_acknowledgement" in self.faults:
             acknowledged = table.retirements
         free = [s for s, known in enumerate(table.slots)
@@ -483,7 +498,7 @@ class LogMode:
                 if self._has(state, rank, entry[1]) != signature:
                     raise Broken(f"{entry} is wrong about {rank}")
 
-    def _has(self, state: State, rank: int, name: str) -> Optional[str]:
+    def _has(self, state: State, rank: int, name: str) -> str | None:
         """The signature that the member has submitted to the coming entry."""
         member = state.members[rank]
         for entry in (*state.log[member.applied :], *(state.log[i] for i in member.running)):

@@ -7,9 +7,13 @@ import pytest
 from explore import Broken, explore
 from negotiation_log import ERROR, JOIN, JOINED, RUN, UNNAMED, WAIT, LogMode
 
-CHAIN = (None, 0, 1)  # rank 1 leads rank 2
-STAR = (None, 0, 0)
-HOSTS = (None, 0, 0, 2)  # ranks 0 and 1 in a host, 2 and 3 in another
+# The parents of the ranks, and who shares memory with its parent.
+CHAIN = {"parent": (None, 0, 1)}
+STAR = {"parent": (None, 0, 0)}
+TWO_HOSTS = {"parent": (None, 0, 1), "in_host": {2}}
+FOUR_IN_TWO_HOSTS = {"parent": (None, 0, 0, 2), "in_host": {1, 3}}
+FOUR_IN_A_TREE = {"parent": (None, 0, 0, 2)}
+TREES = {"chain": CHAIN, "star": STAR, "two hosts": TWO_HOSTS}
 
 A, B, C = (("a", "sum f4"), ("b", "sum f4"), ("c", "sum f4"))
 A_INT = ("a", "sum i4")
@@ -103,36 +107,33 @@ DEATHS = {
 }
 
 
-def with_trees(scripts: dict, trees: list) -> list:
+def with_trees(scripts: dict, trees: dict) -> list:
     return [
-        pytest.param(*scripts[name], tree, id=f"{name}, {what}")
+        pytest.param(*scripts[name], trees[tree], id=f"{name}, {tree}")
         for name in scripts
-        for what, tree in trees
+        for tree in trees
     ]
 
 
 @pytest.mark.parametrize(
     ("scripts", "slots", "tree"),
-    with_trees({**SCRIPTS, **JOINS}, [("chain", CHAIN), ("star", STAR)])
-    + with_trees(FOUR, [("hosts", HOSTS)]),
+    with_trees({**SCRIPTS, **JOINS}, TREES)
+    + with_trees(FOUR, {"two hosts": FOUR_IN_TWO_HOSTS, "tree": FOUR_IN_A_TREE}),
 )
 def test_everything_is_delivered_in_every_order_of_events(scripts, slots, tree) -> None:
-    assert explore(LogMode(scripts, slots, tree)).ends
+    assert explore(LogMode(scripts, slots, **tree)).ends
 
 
-@pytest.mark.parametrize(
-    ("scripts", "slots", "tree"),
-    with_trees(STALLS, [("chain", CHAIN), ("star", STAR)]),
-)
+@pytest.mark.parametrize(("scripts", "slots", "tree"), with_trees(STALLS, TREES))
 def test_only_what_a_member_never_gives_is_waited_for(scripts, slots, tree) -> None:
-    assert explore(LogMode(scripts, slots, tree, stalls=True)).ends
+    assert explore(LogMode(scripts, slots, **tree, stalls=True)).ends
 
 
 @pytest.mark.parametrize("rank", range(3))
 @pytest.mark.parametrize("name", DEATHS)
 def test_nobody_waits_for_the_dead(name: str, rank: int) -> None:
     scripts, slots = DEATHS[name]
-    assert explore(LogMode(scripts, slots, CHAIN, deaths=(rank,))).ends
+    assert explore(LogMode(scripts, slots, deaths=(rank,))).ends
 
 
 def logs_of(name: str) -> list:
