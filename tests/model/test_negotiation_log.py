@@ -39,11 +39,11 @@ SCRIPTS = {
     "one slot that three names want": (
         everybody((A, WAIT, B, C, A, WAIT, B)), 1),
     "more names than two slots": (
-        everybody((A, B, C, WAIT, A, B, C, WAIT, A)), 2),
+        everybody((A, B, C, WAIT, C, A)), 2),
     "everybody changes the signature": (
         everybody((A, WAIT, A_INT, WAIT, A_INT, WAIT, A)), 1),
     "changed signatures beside other names": (
-        everybody((A, WAIT, A_INT, WAIT, A), (B, WAIT, B)), 2),
+        everybody((A, WAIT, A_INT, WAIT, A_INT), (B,)), 2),
     "a mismatch, then the name again": (
         (((A, WAIT, A),), ((A, WAIT, A),), ((A_INT, WAIT, A),)), 1),
     "a mismatch of a name that has a slot": (

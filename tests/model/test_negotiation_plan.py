@@ -64,7 +64,10 @@ def test_everything_is_delivered_in_every_order_of_events(name: str) -> None:
     assert found(name).ends
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", [
+    "not in the order of the plan", "an unknown operation", "less than the plan", "two plans",
+    "a mismatch, then the name again", "one joins early", "joins with operations under way",
+])
 def test_the_grace_alone_keeps_members_from_hanging(name: str) -> None:
     scripts, plan, more = SCRIPTS[name]
     assert explore(PlanMode(scripts, plan, **{**more, "triggers": "c"})).ends
