@@ -12,9 +12,8 @@
 #include "launch/agent.h"
 #include "launch/launch_state.h"
 #include "launch/spawn.h"
+#include "launch/ssh.h"
 #include "os/event.h"
-
-#define KUBEFLOW_AGENT "/etc/mpi/kubexec.sh"
 
 /* ---- The stream --------------------------------------------------------- */
 
@@ -135,73 +134,17 @@ const char *rueda_node_words(struct rueda_node *node)
     return node->words;
 }
 
-/* In quotes for a shell. */
-static void add_quoted(char *out, size_t bytes, const char *text)
-{
-    size_t len = strlen(out);
-
-    if (len + 4 * strlen(text) + 3 > bytes)
-        return;
-    out[len++] = '\'';
-    for (; *text != '\0'; text++) {
-        if (*text == '\'') {
-            memcpy(out + len, "'\\''", 4);
-            len += 4;
-        } else {
-            out[len++] = *text;
-        }
-    }
-    out[len++] = '\'';
-    out[len] = '\0';
-}
-
-/* The program is there at the same place as here, or on the PATH. Whatever the
- * user's shell is there, this is for sh. */
-static void write_remote_command(char *out, size_t bytes)
-{
-    char path[1024] = "";
-    const ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
-
-    path[len > 0 ? len : 0] = '\0';
-    snprintf(out, bytes,
-             "exec /bin/sh -c '[ -x \"$0\" ] && exec \"$0\" agent --stdio; "
-             "exec ruedarun agent --stdio' ");
-    add_quoted(out, bytes, path);
-}
-
-static bool is_kubeflow(void)
-{
-    const char *agent = rueda_environment("OMPI_MCA_plm_rsh_agent");
-
-    return agent != NULL && strcmp(agent, KUBEFLOW_AGENT) == 0;
-}
-
-/* Options are joined with their values. No questions are asked, since many
- * hosts would ask at a time. */
 static void add_ssh_words(const struct rueda_node *node,
                           struct rueda_strings *words)
 {
     const struct rueda_options *options = node->launch->options;
-    const char *port = options->values[RUEDA_OPTION_SSH_PORT];
-    const char *identity = options->values[RUEDA_OPTION_SSH_IDENTITY];
-    char text[5000];
+    const struct rueda_ssh ssh = {
+        .port = options->values[RUEDA_OPTION_SSH_PORT],
+        .identity = options->values[RUEDA_OPTION_SSH_IDENTITY]};
+    char path[1024];
 
-    rueda_strings_add(words, is_kubeflow() ? KUBEFLOW_AGENT : "ssh");
-    if (!is_kubeflow()) {
-        rueda_strings_add(words, "-oBatchMode=yes");
-        rueda_strings_add(words, "-oServerAliveInterval=10");
-        if (port != NULL) {
-            snprintf(text, sizeof(text), "-p%s", port);
-            rueda_strings_add(words, text);
-        }
-        if (identity != NULL) {
-            snprintf(text, sizeof(text), "-i%s", identity);
-            rueda_strings_add(words, text);
-        }
-    }
-    rueda_strings_add(words, node->name);
-    write_remote_command(text, sizeof(text));
-    rueda_strings_add(words, text);
+    rueda_ssh_own_path(path, sizeof(path));
+    rueda_ssh_words(&ssh, node->name, path, "ruedarun", "agent --stdio", words);
 }
 
 static void say_command(const struct rueda_node *node,
