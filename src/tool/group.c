@@ -80,7 +80,7 @@ static bool any_child_ended(struct rueda_group *group)
             continue;
         group->children[i] = 0;
         has_ended = true;
-        rueda_spawn_epitaph(status, words, sizeof(words));
+        rueda_bench_spawn_epitaph(status, words, sizeof(words));
         if (group->launch == RUEDA_LAUNCH_PROCESSES ||
             group->launch == RUEDA_LAUNCH_RAW)
             rueda_text_set(&group->words, "rank %d %s", i, words);
@@ -150,7 +150,7 @@ static void drop(struct rueda_group *group)
 {
     char words[384];
 
-    rueda_spawn_last_words(group, words, sizeof(words));
+    rueda_bench_spawn_last_words(group, words, sizeof(words));
     if (words[0] != '\0')
         rueda_text_add(
             &group->words, "%s%s",
@@ -243,7 +243,7 @@ bool rueda_group_start(struct rueda_group *group, struct rueda_hub *hub,
         group->fds[rank] = -1;
         group->pidfds[rank] = -1;
     }
-    if (!rueda_spawn(group, hub) || !gather(group, hub, timeout_s)) {
+    if (!rueda_bench_spawn(group, hub) || !gather(group, hub, timeout_s)) {
         drop(group);
         return false;
     }

@@ -111,8 +111,8 @@ static bool add_host(struct rueda_bench_options *options, char *word,
     return true;
 }
 
-bool rueda_hosts_parse(struct rueda_bench_options *options, const char *list,
-                       struct rueda_text *words)
+bool rueda_bench_hosts_parse(struct rueda_bench_options *options,
+                             const char *list, struct rueda_text *words)
 {
     char word[80];
 
@@ -121,14 +121,15 @@ bool rueda_hosts_parse(struct rueda_bench_options *options, const char *list,
     while (next_part(&list, word, sizeof(word)))
         if (!add_host(options, word, words))
             return false;
-    if (options->host_count > 0 && rueda_hosts_ranks(options) <= RUEDA_NP_MAX)
+    if (options->host_count > 0 &&
+        rueda_bench_hosts_ranks(options) <= RUEDA_NP_MAX)
         return true;
     rueda_text_set(words, "--hosts takes from 1 to %d ranks in all",
                    RUEDA_NP_MAX);
     return false;
 }
 
-int rueda_hosts_ranks(const struct rueda_bench_options *options)
+int rueda_bench_hosts_ranks(const struct rueda_bench_options *options)
 {
     int ranks = 0;
 
@@ -137,7 +138,8 @@ int rueda_hosts_ranks(const struct rueda_bench_options *options)
     return ranks;
 }
 
-const char *rueda_hosts_of(const struct rueda_bench_options *options, int rank)
+const char *rueda_bench_hosts_of(const struct rueda_bench_options *options,
+                                 int rank)
 {
     int i = 0;
 

@@ -17,13 +17,14 @@ bool rueda_peers_have(const struct rueda_bench_options *options,
 
 /* "a:2,b:2": hosts and their numbers of ranks; "a" has one. The list is
  * borrowed as well. False with words. */
-bool rueda_hosts_parse(struct rueda_bench_options *options, const char *list,
-                       struct rueda_text *words);
+bool rueda_bench_hosts_parse(struct rueda_bench_options *options,
+                             const char *list, struct rueda_text *words);
 
 /* All ranks of the hosts together. */
-int rueda_hosts_ranks(const struct rueda_bench_options *options);
+int rueda_bench_hosts_ranks(const struct rueda_bench_options *options);
 
 /* The host of a rank, as the list names it. */
-const char *rueda_hosts_of(const struct rueda_bench_options *options, int rank);
+const char *rueda_bench_hosts_of(const struct rueda_bench_options *options,
+                                 int rank);
 
 #endif /* RUEDA_TOOL_LISTS_H */

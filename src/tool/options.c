@@ -213,7 +213,7 @@ static const struct option {
     {"--bind", TAKES_VALUE, set_bind},
     {"--rounds", TAKES_VALUE, set_rounds},
     {"--vs", TAKES_VALUE, rueda_peers_parse},
-    {"--hosts", TAKES_VALUE, rueda_hosts_parse},
+    {"--hosts", TAKES_VALUE, rueda_bench_hosts_parse},
     {"--rsh", TAKES_VALUE, set_rsh},
     {"--json", TAKES_VALUE, set_json},
     {"--tune", MAY_TAKE_VALUE, set_tune},
@@ -309,7 +309,7 @@ static void check_hosts(const struct rueda_bench_options *options,
     if (options->rsh == NULL || options->rsh[0] == '\0')
         rueda_text_set(words, "--hosts needs --rsh, a program that starts "
                               "commands there");
-    else if (options->np != rueda_hosts_ranks(options))
+    else if (options->np != rueda_bench_hosts_ranks(options))
         rueda_text_set(words, "--np is not the number of ranks that --hosts "
                               "has");
     else if (options->transport != NULL &&
@@ -327,7 +327,7 @@ static void set_ranks(struct rueda_bench_options *options)
     if (options->np != 0)
         return;
     if (options->host_count > 0)
-        options->np = rueda_hosts_ranks(options);
+        options->np = rueda_bench_hosts_ranks(options);
     else if (rueda_peers_have(options, RUEDA_PEER_RAW))
         options->np = 2;
 }

@@ -113,7 +113,7 @@ static bool compose(struct line *line, const struct rueda_group *group,
     line->argc = 0;
     if (group->hosts != NULL) {
         say(line, group->hosts->rsh);
-        say(line, rueda_hosts_of(group->hosts, rank));
+        say(line, rueda_bench_hosts_of(group->hosts, rank));
         /* No shell stays between us and what has to die with us. */
         say(line, "exec");
     }
@@ -267,7 +267,7 @@ static bool start_all(struct rueda_group *group, const struct rueda_hub *hub,
     return true;
 }
 
-bool rueda_spawn(struct rueda_group *group, const struct rueda_hub *hub)
+bool rueda_bench_spawn(struct rueda_group *group, const struct rueda_hub *hub)
 {
     int ends[2];
     bool is_well;
@@ -292,7 +292,7 @@ bool rueda_spawn(struct rueda_group *group, const struct rueda_hub *hub)
     return is_well;
 }
 
-void rueda_spawn_epitaph(int status, char *words, size_t room)
+void rueda_bench_spawn_epitaph(int status, char *words, size_t room)
 {
     if (WIFSIGNALED(status))
         snprintf(words, room, "was killed by signal %d (%s)", WTERMSIG(status),
@@ -301,8 +301,8 @@ void rueda_spawn_epitaph(int status, char *words, size_t room)
         snprintf(words, room, "ended with exit code %d", WEXITSTATUS(status));
 }
 
-void rueda_spawn_last_words(const struct rueda_group *group, char *words,
-                            size_t room)
+void rueda_bench_spawn_last_words(const struct rueda_group *group, char *words,
+                                  size_t room)
 {
     const off_t end = group->log_fd < 0 ? 0 : lseek(group->log_fd, 0, SEEK_END);
     const off_t start = end > (off_t)room - 1 ? end - (off_t)room + 1 : 0;

@@ -10,13 +10,13 @@
 
 /* Fill in children, child_count and log_fd. On failure words says why, and
  * those that were started are in children. */
-bool rueda_spawn(struct rueda_group *group, const struct rueda_hub *hub);
+bool rueda_bench_spawn(struct rueda_group *group, const struct rueda_hub *hub);
 
 /* How a child ended that waitpid() has reaped, in words. */
-void rueda_spawn_epitaph(int status, char *words, size_t room);
+void rueda_bench_spawn_epitaph(int status, char *words, size_t room);
 
 /* The last lines of what an mpirun printed, on one line. */
-void rueda_spawn_last_words(const struct rueda_group *group, char *words,
-                            size_t room);
+void rueda_bench_spawn_last_words(const struct rueda_group *group, char *words,
+                                  size_t room);
 
 #endif /* RUEDA_TOOL_SPAWN_H */

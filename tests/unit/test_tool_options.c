@@ -131,7 +131,7 @@ static void hosts_have_the_ranks_in_their_order(void **state)
     assert_string_equal(line.options.hosts_text, "a:2,b,10.0.0.1:2");
     assert_string_equal(line.options.rsh, "ssh");
     for (int rank = 0; rank < 5; rank++)
-        assert_string_equal(rueda_hosts_of(&line.options, rank),
+        assert_string_equal(rueda_bench_hosts_of(&line.options, rank),
                             expected[rank]);
     assert_true(parse(&line, "--np 2 --hosts a:2 --rsh ssh"));
 }
