@@ -6,6 +6,8 @@ static const char general[] =
     "\n"
     "commands\n"
     "  bench [OPERATION]     measure collectives on this host, beside MPI\n"
+    "  doctor [-H HOSTS]     look for what would stop or slow a job, with the "
+    "fix\n"
     "  info                  what the library and this machine are\n"
     "  info --config         all settings, their values and defaults\n"
     "  info --job            which launcher, rank and size are found here\n"
@@ -71,6 +73,30 @@ static const char bench[] =
     "                        ones for RUEDA_TUNE_FILE\n"
     "  --help                print this text and end\n";
 
+static const char doctor[] =
+    "usage: rueda doctor [-H HOSTS | --hostfile FILE] [OPTIONS]\n"
+    "\n"
+    "Looks at this host, or at these hosts: ssh, versions, limits, memory, "
+    "GPUs,\n"
+    "networks; then starts two ranks on each that answers, which prove the\n"
+    "job's key and measure every pair of hosts. Prints a table, and for each\n"
+    "problem the fix. Nothing is changed.\n"
+    "\n"
+    "  -H LIST               hosts with their numbers of ranks, as ruedarun "
+    "has\n"
+    "                        them: a:4,b:4; or only names\n"
+    "  --hostfile FILE       the same from a file, lines of \"a slots=4\"\n"
+    "  -p PORT               ssh's port\n"
+    "  -i FILE               the key that ssh is to use\n"
+    "  --network-interfaces LIST\n"
+    "                        which networks ranks may use: eth0,10.1.0.0/16\n"
+    "  --timeout S           seconds until a host has to answer (15)\n"
+    "  --json FILE           all of it for programs\n"
+    "  --help                print this text and end\n"
+    "\n"
+    "Exit code: 0 all is well, or there are only warnings; 1 something would\n"
+    "stop a job; 2 a mistake on the command line.\n";
+
 static const char info[] =
     "usage: rueda info [--config [--markdown] | --job]\n"
     "\n"
@@ -96,6 +122,11 @@ const char *rueda_help(void)
 const char *rueda_bench_help(void)
 {
     return bench;
+}
+
+const char *rueda_doctor_help(void)
+{
+    return doctor;
 }
 
 const char *rueda_info_help(void)

@@ -12,6 +12,7 @@
 
 #include "base/near.h"
 #include "tool/bench.h"
+#include "tool/doctor/doctor.h"
 #include "tool/help.h"
 #include "tool/info.h"
 #include "tool/key.h"
@@ -37,15 +38,15 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"bench", rueda_bench_main}, {"info", rueda_info_main},
-    {"key", rueda_key_main},     {"--version", print_version},
-    {"--help", print_help},      {"-h", print_help},
-    {"help", print_help},
+    {"bench", rueda_bench_main},  {"doctor", rueda_doctor_main},
+    {"info", rueda_info_main},    {"key", rueda_key_main},
+    {"--version", print_version}, {"--help", print_help},
+    {"-h", print_help},           {"help", print_help},
 };
 
 static int mistake(const char *word)
 {
-    static const char *const known[] = {"bench",     "info",   "key",
+    static const char *const known[] = {"bench",     "doctor", "info", "key",
                                         "--version", "--help", NULL};
     const char *near = rueda_near_match(word, known);
 

@@ -88,6 +88,12 @@ static const struct {
          "controller: gloo\nparams:\n  cycle_time_ms: 3.5\n"
          "  fusion_threshold_mb: 32\nstall_check: {enabled: no}\n"
          "logging:\n  level: info\n  with_timestamp: true\n"),
+    TEXT("doctor_line", "check",
+         "rueda-doctor\tcheck\tcpus\twarn\t2 of 4\tget more"),
+    TEXT("doctor_line", "half",
+         "[3]<stdout>:rueda-doctor\thalf\ttcp\t0\t2\t2.5e-05\t1.5e+09\t-1200"),
+    TEXT("doctor_line", "net", "rueda-doctor\tnet\teth0\t10.77.0.0/24\t1500"),
+    TEXT("doctor_line", "failed", "rueda-doctor\tfailed\t3\trank 2 died"),
     TEXT("address", "ipv4", "10.1.2.3:4000"),
     TEXT("address", "ipv6", "[2001:db8::1]:65535"),
     TEXT("address", "scope", "[fe80::1%1]:1"),

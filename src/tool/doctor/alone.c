@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each host by itself: this one directly, the others by ssh, all at a time. */
+#include <rueda/rueda.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool/doctor/doctor.h"
+#include "tool/doctor/errand.h"
+#include "tool/doctor/judge.h"
+
+static struct rueda_doctor_job job_of(const struct rueda_doctor *doctor,
+                                      const struct rueda_doctor_host *host)
+{
+    return (struct rueda_doctor_job){
+        .local_ranks = host->slots, .ranks = rueda_hosts_slots(&doctor->names)};
+}
+
+static void look_here(const struct rueda_doctor *doctor,
+                      struct rueda_doctor_host *host)
+{
+    const struct rueda_doctor_job job = job_of(doctor, host);
+
+    rueda_facts_find(&job, &host->facts);
+    host->is_reached = true;
+}
+
+static void compose(const struct rueda_doctor *doctor,
+                    const struct rueda_doctor_host *host,
+                    struct rueda_strings *out)
+{
+    const struct rueda_doctor_job job = job_of(doctor, host);
+    char arguments[64];
+    char path[1024];
+
+    rueda_ssh_own_path(path, sizeof(path));
+    snprintf(arguments, sizeof(arguments), "doctor --facts %d %d",
+             job.local_ranks, job.ranks);
+    rueda_ssh_words(&doctor->options.ssh, host->name, path, "rueda", arguments,
+                    out);
+}
+
+/* ---- What they say ------------------------------------------------------ */
+
+static void take_line(void *arg, const struct rueda_line *line)
+{
+    struct rueda_doctor_host *host = arg;
+    struct rueda_facts *facts = &host->facts;
+
+    if (line->kind == RUEDA_LINE_CHECK && facts->checks.count < 32)
+        rueda_checks_add(&facts->checks, &line->check);
+    else if (line->kind == RUEDA_LINE_NET && facts->net_count < RUEDA_NETS_MAX)
+        facts->nets[facts->net_count++] = line->net;
+    else if (line->kind == RUEDA_LINE_END)
+        host->is_reached = true;
+}
+
+static void add_front(struct rueda_checks *checks,
+                      const struct rueda_check *check)
+{
+    rueda_checks_add(checks, check);
+    for (int i = checks->count - 1; i > 0; i--) {
+        const struct rueda_check later = checks->list[i];
+
+        checks->list[i] = checks->list[i - 1];
+        checks->list[i - 1] = later;
+    }
+}
+
+static void take_answer(struct rueda_doctor_host *host,
+                        const struct rueda_errand *errand)
+{
+    struct rueda_check check = {.verdict = RUEDA_VERDICT_OK};
+    char words[RUEDA_CHECK_WORDS];
+    const struct rueda_reach reach = {.is_late = errand->is_late,
+                                      .code = errand->code,
+                                      .seconds = errand->seconds,
+                                      .words = words};
+
+    rueda_errand_last_line(&errand->err, words, sizeof(words));
+    if (words[0] == '\0')
+        rueda_errand_last_line(&errand->out, words, sizeof(words));
+    rueda_line_each(rueda_errand_text(&errand->out), take_line, host);
+    if (host->is_reached) {
+        rueda_check_name(&check, "ssh");
+        rueda_check_value(&check, "answered in %.2f s", errand->seconds);
+    } else {
+        rueda_judge_ssh(&check, host->name, &reach);
+    }
+    add_front(&host->facts.checks, &check);
+}
+
+/* ---- All ---------------------------------------------------------------- */
+
+static void ask_others(struct rueda_doctor *doctor)
+{
+    struct rueda_errand *errands =
+        calloc((size_t)doctor->host_count, sizeof(*errands));
+    int count = 0;
+
+    if (errands == NULL)
+        return;
+    for (int i = 0; i < doctor->host_count; i++)
+        if (!doctor->hosts[i].is_local)
+            compose(doctor, &doctor->hosts[i], &errands[count++].command);
+    rueda_errands_run(errands, count, doctor->options.timeout_s);
+    count = 0;
+    for (int i = 0; i < doctor->host_count; i++) {
+        if (doctor->hosts[i].is_local)
+            continue;
+        take_answer(&doctor->hosts[i], &errands[count]);
+        rueda_errand_fini(&errands[count++]);
+    }
+    free(errands);
+}
+
+static void compare_versions(struct rueda_doctor *doctor)
+{
+    for (int i = 0; i < doctor->host_count; i++) {
+        struct rueda_checks *checks = &doctor->hosts[i].facts.checks;
+
+        for (int k = 0; k < checks->count; k++)
+            if (strcmp(checks->list[k].name, "version") == 0) {
+                char theirs[RUEDA_CHECK_WORDS];
+
+                memcpy(theirs, checks->list[k].value, sizeof(theirs));
+                rueda_judge_version(&checks->list[k], theirs, rueda_version());
+            }
+    }
+}
+
+/* The first host before this one that has an interface in the same network
+ * with another longest packet. */
+static bool find_other_mtu(const struct rueda_doctor *doctor, int i,
+                           const struct rueda_net *mine,
+                           struct rueda_check *out)
+{
+    for (int k = 0; k < i; k++) {
+        const struct rueda_facts *other = &doctor->hosts[k].facts;
+
+        for (int n = 0; n < other->net_count; n++) {
+            if (strcmp(other->nets[n].network, mine->network) != 0 ||
+                other->nets[n].mtu == mine->mtu)
+                continue;
+            rueda_judge_mtu(out, mine, doctor->hosts[k].name, &other->nets[n]);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An interface with two networks is named once. */
+static void compare_mtus(struct rueda_doctor *doctor)
+{
+    for (int i = 1; i < doctor->host_count; i++) {
+        struct rueda_facts *facts = &doctor->hosts[i].facts;
+        const char *named = "";
+
+        for (int n = 0; n < facts->net_count; n++) {
+            struct rueda_check check = {.verdict = RUEDA_VERDICT_OK};
+
+            if (strcmp(named, facts->nets[n].interface) == 0 ||
+                !find_other_mtu(doctor, i, &facts->nets[n], &check))
+                continue;
+            named = facts->nets[n].interface;
+            rueda_checks_add(&facts->checks, &check);
+        }
+    }
+}
+
+void rueda_doctor_alone(struct rueda_doctor *doctor)
+{
+    for (int i = 0; i < doctor->host_count; i++)
+        if (doctor->hosts[i].is_local)
+            look_here(doctor, &doctor->hosts[i]);
+    ask_others(doctor);
+    compare_versions(doctor);
+    compare_mtus(doctor);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What there is to know of this host without asking anybody else. Reads files
+ * of the system, opens the driver's library of GPUs, and changes nothing.
+ */
+#ifndef RUEDA_TOOL_DOCTOR_FACTS_H
+#define RUEDA_TOOL_DOCTOR_FACTS_H
+
+#include "tool/doctor/check.h"
+#include "tool/doctor/line.h"
+
+/* The job that is meant: ranks of this host, and of all. */
+struct rueda_doctor_job {
+    int local_ranks;
+    int ranks;
+};
+
+#define RUEDA_NETS_MAX 32
+
+struct rueda_facts {
+    struct rueda_checks checks; /* the first is the version */
+    struct rueda_net nets[RUEDA_NETS_MAX];
+    int net_count;
+};
+
+/* out is to be all zero; end it by rueda_checks_fini(). */
+void rueda_facts_find(const struct rueda_doctor_job *job,
+                      struct rueda_facts *out);
+
+/* Networks of the interfaces that are up and have an address, but for loopback
+ * and link-local ones; returns how many. */
+int rueda_facts_nets(struct rueda_net *out, int room);
+
+/* GPUs and their driver, in a check; is anything there? */
+bool rueda_facts_gpus(struct rueda_check *check);
+
+#endif /* RUEDA_TOOL_DOCTOR_FACTS_H */

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tool/doctor/meet.h"
+
+#include <rueda/rueda.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/internal.h"
+#include "tool/clock.h"
+#include "tool/doctor/pair.h"
+#include "tool/stats.h"
+
+/* Exchanges of a meeting at most, and how long they may take. */
+#define SHORT_MOST    200
+#define SHORT_SECONDS 0.5
+#define LONG_MOST     9
+#define LONG_SECONDS  1.0
+#define LONG_BYTES    ((size_t)4 << 20)
+
+/* The first ones make connections and touch memory. */
+#define SHORT_WARM_UPS 10
+#define LONG_WARM_UPS  1
+
+/* Every message begins with this. */
+struct stamp {
+    int64_t wall_ns;
+    int64_t is_late; /* I would like to stop after this one */
+};
+
+struct rank {
+    rueda_ctx *ctx;
+    int rank;
+    int size;
+    size_t *counts;    /* [size] of bytes */
+    struct stamp *out; /* LONG_BYTES */
+    struct stamp *in;
+    int done; /* operations since the meeting began */
+};
+
+static void say(const struct rueda_line *line)
+{
+    rueda_line_write(line, stdout);
+    fflush(stdout);
+}
+
+static void say_failure(int rank, const char *words)
+{
+    struct rueda_line line = {.kind = RUEDA_LINE_FAILED, .rank = rank};
+
+    rueda_check_copy(line.words, sizeof(line.words), words);
+    say(&line);
+}
+
+static int64_t wall_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* ---- Exchanges ---------------------------------------------------------- */
+
+/* With the other rank of a pair, at `place` in it; -1: an operation without
+ * anybody, which only counts. */
+static rueda_status exchange(struct rank *rank, int place, size_t bytes)
+{
+    struct rueda_coll_args args = RUEDA_COLL_ARGS_INIT;
+    rueda_status status;
+
+    args.kind = RUEDA_ALLTOALL;
+    args.dtype = RUEDA_UINT8;
+    args.send = rank->out;
+    args.recv = rank->in;
+    args.send_counts = rank->counts;
+    args.recv_counts = rank->counts;
+    if (place >= 0)
+        rank->counts[1 - place] = bytes;
+    status = rueda_run(rank->ctx, &args);
+    if (place >= 0)
+        rank->counts[1 - place] = 0;
+    rank->done++;
+    return status;
+}
+
+struct series {
+    int most;
+    int warm_ups;
+    double seconds; /* that they may take */
+    size_t bytes;
+};
+
+/* The median time of an exchange. Both sides stop after the same one. */
+static rueda_status measure(struct rank *rank, int place,
+                            const struct series *wanted, double *out_median,
+                            int64_t *in_out_delta_ns)
+{
+    const double begin = rueda_clock();
+    struct rueda_series times = {0};
+    rueda_status status = RUEDA_OK;
+    bool is_over = false;
+
+    for (int i = 0; i < wanted->most && status == RUEDA_OK && !is_over; i++) {
+        const double start = rueda_clock();
+        int64_t delta;
+
+        rank->out->is_late = start - begin > wanted->seconds;
+        rank->out->wall_ns = wall_ns();
+        status = exchange(rank, place, wanted->bytes);
+        delta = wall_ns() - rank->in->wall_ns;
+        if (status != RUEDA_OK)
+            break;
+        if (i < wanted->warm_ups)
+            continue;
+        rueda_series_add(&times, rueda_clock() - start);
+        is_over = rank->out->is_late != 0 || rank->in->is_late != 0;
+        if (delta < *in_out_delta_ns)
+            *in_out_delta_ns = delta;
+    }
+    *out_median = rueda_series_median(&times);
+    rueda_series_fini(&times);
+    return status;
+}
+
+static rueda_status meet(struct rank *rank, int peer, const char *way)
+{
+    static const struct series short_ones = {
+        SHORT_MOST, SHORT_WARM_UPS, SHORT_SECONDS, sizeof(struct stamp)};
+    static const struct series long_ones = {LONG_MOST, LONG_WARM_UPS,
+                                            LONG_SECONDS, LONG_BYTES};
+    const int place = rank->rank < peer ? 0 : 1;
+    struct rueda_line line = {.kind = RUEDA_LINE_HALF};
+    int64_t delta_ns = INT64_MAX;
+    int64_t ignored = INT64_MAX;
+    rueda_status status;
+    double seconds;
+
+    memcpy(line.half.way, way, strlen(way));
+    line.half.rank = rank->rank;
+    line.half.peer = peer;
+    status = measure(rank, place, &short_ones, &line.half.latency, &delta_ns);
+    if (status != RUEDA_OK)
+        return status;
+    line.half.delta_ns = delta_ns;
+    status = measure(rank, place, &long_ones, &seconds, &ignored);
+    if (status == RUEDA_OK)
+        line.half.bandwidth = (double)LONG_BYTES / seconds;
+    say(&line);
+    return status;
+}
+
+/* All ranks count the same operations, whomever they meet. */
+static rueda_status fill_up(struct rank *rank)
+{
+    rueda_status status = rueda_internal_narrow(rank->ctx, &rank->rank, 1);
+
+    while (status == RUEDA_OK && rank->done < SHORT_MOST + LONG_MOST)
+        status = exchange(rank, -1, 0);
+    return status;
+}
+
+static rueda_status round_with(struct rank *rank, int peer, const char *way)
+{
+    const int pair[] = {rank->rank < peer ? rank->rank : peer,
+                        rank->rank < peer ? peer : rank->rank};
+    rueda_status status = RUEDA_OK;
+
+    rank->done = 0;
+    if (peer >= 0)
+        status = rueda_internal_narrow(rank->ctx, pair, 2);
+    if (status == RUEDA_OK && peer >= 0)
+        status = meet(rank, peer, way);
+    return status == RUEDA_OK ? fill_up(rank) : status;
+}
+
+/* ---- A job -------------------------------------------------------------- */
+
+/* Of each host the first rank goes round. */
+static rueda_status go_round(struct rank *rank)
+{
+    const int hosts = rank->size / RUEDA_DOCTOR_RANKS;
+    const int host = rank->rank / RUEDA_DOCTOR_RANKS;
+    const bool is_first = rank->rank % RUEDA_DOCTOR_RANKS == 0;
+    rueda_status status = RUEDA_OK;
+
+    for (int i = 0; i < rueda_pair_rounds(hosts) && status == RUEDA_OK; i++) {
+        const int partner = rueda_pair_partner(hosts, i, host);
+
+        status = round_with(
+            rank, is_first && partner >= 0 ? partner * RUEDA_DOCTOR_RANKS : -1,
+            "tcp");
+    }
+    return status;
+}
+
+/* Join by this transport, meet my neighbour, and then perhaps the others. */
+static bool join(struct rank *rank, const char *way, bool is_round)
+{
+    struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
+    struct rueda_line joined = {.kind = RUEDA_LINE_JOINED};
+    char error[RUEDA_CHECK_WORDS] = "";
+    rueda_status status;
+
+    args.error = error;
+    args.error_bytes = sizeof(error);
+    setenv("RUEDA_TRANSPORT", way, 1);
+    status = rueda_init(&args, &rank->ctx);
+    if (status != RUEDA_OK) {
+        say_failure(rank->rank,
+                    error[0] != '\0' ? error : rueda_status_str(status));
+        return false;
+    }
+    rank->rank = rueda_rank(rank->ctx);
+    rank->size = rueda_size(rank->ctx);
+    joined.rank = rank->rank;
+    say(&joined);
+    rank->counts = calloc((size_t)rank->size, sizeof(*rank->counts));
+    status = rank->counts == NULL ? RUEDA_ERR_NOMEM : RUEDA_OK;
+    if (status == RUEDA_OK && rank->size % RUEDA_DOCTOR_RANKS == 0)
+        status = round_with(rank, rank->rank ^ 1, way);
+    if (status == RUEDA_OK && is_round)
+        status = go_round(rank);
+    /* Who has nobody left to meet waits: to leave would be held against it by
+     * those who have. */
+    rueda_internal_narrow(rank->ctx, NULL, 0);
+    if (status == RUEDA_OK)
+        status = rueda_barrier(rank->ctx);
+    if (status != RUEDA_OK)
+        say_failure(rank->rank, rueda_error(rank->ctx)[0] != '\0'
+                                    ? rueda_error(rank->ctx)
+                                    : rueda_status_str(status));
+    rueda_shutdown(rank->ctx);
+    free(rank->counts);
+    return status == RUEDA_OK;
+}
+
+int rueda_doctor_meet(void)
+{
+    struct rank rank = {.rank = 0};
+
+    rank.out = calloc(1, LONG_BYTES);
+    rank.in = calloc(1, LONG_BYTES);
+    if (rank.out == NULL || rank.in == NULL)
+        say_failure(0, "no memory");
+    else if (join(&rank, "shm", true))
+        join(&rank, "tcp", false);
+    free(rank.out);
+    free(rank.in);
+    return 0;
+}

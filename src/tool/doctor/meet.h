@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The doctor's ranks: started by ruedarun, two on each host, they join a job
+ * and meet in pairs, one of each host for TCP between hosts, both of a host for
+ * shared memory and for TCP inside it. What they find they say in lines
+ * (line.h).
+ */
+#ifndef RUEDA_TOOL_DOCTOR_MEET_H
+#define RUEDA_TOOL_DOCTOR_MEET_H
+
+/* Returns the exit code: 0, also where the job failed, which is said. */
+int rueda_doctor_meet(void);
+
+#endif /* RUEDA_TOOL_DOCTOR_MEET_H */

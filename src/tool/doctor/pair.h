@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pairs of hosts: who meets whom when, and what to think of how they got on.
+ * Pure.
+ */
+#ifndef RUEDA_TOOL_DOCTOR_PAIR_H
+#define RUEDA_TOOL_DOCTOR_PAIR_H
+
+#include "tool/doctor/line.h"
+
+/* The doctor starts so many ranks on each host: host h has 2h and 2h + 1. */
+#define RUEDA_DOCTOR_RANKS 2
+
+/* As in the dance, all meet all: how many rounds that takes, and with whom
+ * `host` is in one of them; -1: with nobody. */
+int rueda_pair_rounds(int hosts);
+int rueda_pair_partner(int hosts, int round, int host);
+
+struct rueda_pair {
+    int a; /* hosts; the same: two ranks of one host */
+    int b;
+    char way[8];
+    double latency;   /* seconds one way; of both ends the longer. NaN: they
+                         could not meet, check.value says why */
+    double bandwidth; /* bytes a second each way; of both ends the less */
+    bool has_offset;  /* b's clock less a's, and how far that may be wrong */
+    double offset;
+    double error;
+    struct rueda_check check;
+};
+
+struct rueda_pairs {
+    struct rueda_pair *list;
+    int count;
+};
+
+/* Take in what a rank of the doctor's has said; hosts: how many. False: there
+ * are no such ranks, or there is no memory. */
+bool rueda_pairs_take(struct rueda_pairs *pairs, const struct rueda_half *half,
+                      int hosts);
+
+/* These hosts could not meet by TCP, or not to the end: words of the library
+ * or the launcher. Without memory it is left out. */
+void rueda_pairs_fail(struct rueda_pairs *pairs, int a, int b,
+                      const char *words);
+
+/* NULL: they have not met. */
+const struct rueda_pair *rueda_pairs_find(const struct rueda_pairs *pairs,
+                                          int a, int b, const char *way);
+
+/* Sort them, compare each with the others of its way, and fill in the checks.
+ */
+void rueda_pairs_judge(struct rueda_pairs *pairs);
+
+void rueda_pairs_fini(struct rueda_pairs *pairs);
+
+#endif /* RUEDA_TOOL_DOCTOR_PAIR_H */
