@@ -98,6 +98,7 @@ def test_version_and_help(rueda) -> None:
     assert "bench" in rueda("--help").stdout
     assert "--vs LIST" in rueda("bench", "--help").stdout
     assert "--config" in rueda("info", "--help").stdout
+    assert "--hostfile FILE" in rueda("doctor", "--help").stdout
     assert "--job" in rueda("info", "--help").stdout
 
 
@@ -106,6 +107,13 @@ def test_version_and_help(rueda) -> None:
     [
         ("benhc", "unknown command 'benhc'; did you mean 'bench'?"),
         ("--versoin", "unknown option '--versoin'; did you mean '--version'?"),
+        ("docter", "unknown command 'docter'; did you mean 'doctor'?"),
+        ("doctor --hosfile x", "did you mean '--hostfile'?"),
+        ("doctor -H", "-H needs a value"),
+        ("doctor -H a:0", "a number from 1 to"),
+        ("doctor -H a --hostfile b", "do not go together"),
+        ("doctor --hostfile /no/such/file", "the hostfile /no/such/file"),
+        ("doctor --timeout 0", "--timeout takes seconds"),
         ("info --confg", "did you mean '--config'?"),
         ("info --markdown", "--markdown goes with --config"),
         ("info --job --config", "--job and --config do not go together"),

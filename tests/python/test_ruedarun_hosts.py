@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Callable
 
@@ -222,12 +223,12 @@ def test_many_hosts_start_at_a_time(make_cluster) -> None:
 # ---- By real ssh ---------------------------------------------------------------
 
 
-def test_real_ssh(make_cluster, need_tool) -> None:
-    """A user's own ssh and keys; host 2 is one that refuses."""
+@contextmanager
+def real_ssh(cluster: Cluster, need_tool: Callable[[str], str]) -> Iterator[list[str]]:
+    """The system's ssh, with an sshd on host 1 alone; gives the words that take the user's key."""
     need_tool("ssh-keygen")
     if not Path("/usr/sbin/sshd").exists():
         pytest.skip("missing tool: sshd")
-    cluster = make_cluster(3)
     folder = cluster.folder
     Path("/run/sshd").mkdir(exist_ok=True)
     for name in ("host", "user"):
@@ -254,7 +255,16 @@ def test_real_ssh(make_cluster, need_tool) -> None:
 
     try:
         assert wait_until(is_listening)
-        identity = ["-i", str(folder / "user")]
+        yield ["-i", str(folder / "user")]
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_real_ssh(make_cluster, need_tool) -> None:
+    """A user's own ssh and keys; host 2 is one that refuses."""
+    cluster = make_cluster(3)
+    with real_ssh(cluster, need_tool) as identity:
         done = cluster.run("-np", "3", "-H", cluster.slots(1, 2), *identity, *HELLO)
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("of 3: the sum is 6\n") == 3
@@ -263,9 +273,6 @@ def test_real_ssh(make_cluster, need_tool) -> None:
         refusal = f"ruedarun: {cluster.hosts.ipv4(2)}: ssh: connect to host"
         assert [line.startswith(refusal) for line in done.stderr.splitlines()] == [True]
         assert "Connection refused" in done.stderr
-    finally:
-        server.kill()
-        server.wait()
 
 
 # ---- Without ssh ---------------------------------------------------------------
