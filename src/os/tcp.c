@@ -262,6 +262,24 @@ bool rueda_tcp_flow(int fd, uint64_t *out_taken, bool *out_is_waiting)
     return true;
 }
 
+int64_t rueda_tcp_round_trip_ns(int fd)
+{
+    struct tcp_info info;
+
+    if (!look_into(fd, &info) || info.tcpi_min_rtt == 0 ||
+        info.tcpi_min_rtt == UINT32_MAX)
+        return -1;
+    return (int64_t)info.tcpi_min_rtt * 1000;
+}
+
+void rueda_tcp_limit_unconfirmed(int fd, size_t bytes)
+{
+    /* The system takes twice of what it is told, for its own use too. */
+    int half = (int)(bytes / 2);
+
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &half, sizeof(half));
+}
+
 rueda_status rueda_tcp_listen(const struct rueda_address *at, int *out_fd,
                               struct rueda_address *out_bound)
 {

@@ -183,32 +183,87 @@ static void bytes_pass_both_ways(void **state)
     }
 }
 
-/* The peer takes nothing of what waits, and goes. */
-static void nothing_waits_in_a_connection_that_was_reset(void **state)
+/* Two ends of one connection. */
+static void connect_pair(int *here, int *there)
 {
-    static const char bytes[1 << 16];
     int64_t until = rueda_clock_ns() + 10 * SECOND;
     struct rueda_address any;
     struct rueda_address at;
     int listener;
-    int here;
-    int there;
-    size_t moved;
 
-    (void)state;
     find_one("127.0.0.1:0", &any);
     assert_int_equal(rueda_tcp_listen(&any, &listener, &at), RUEDA_OK);
-    assert_int_equal(rueda_tcp_connect(&at, &here), RUEDA_OK);
-    while (rueda_stream_accept(listener, &there) != RUEDA_OK)
+    assert_int_equal(rueda_tcp_connect(&at, here), RUEDA_OK);
+    while (rueda_stream_accept(listener, there) != RUEDA_OK)
         assert_true(rueda_clock_ns() < until);
-    while (rueda_stream_send(here, bytes, sizeof(bytes), &moved) == RUEDA_OK)
+    rueda_fd_close(listener);
+}
+
+/* Send to a peer that does not read until the system takes no more; how many
+ * bytes it took. */
+static size_t fill(int fd)
+{
+    static const char bytes[1 << 16];
+    int64_t until = rueda_clock_ns() + 10 * SECOND;
+    size_t sum = 0;
+    size_t moved;
+
+    while (rueda_stream_send(fd, bytes, sizeof(bytes), &moved) == RUEDA_OK) {
         assert_true(rueda_clock_ns() < until);
+        sum += moved;
+    }
+    return sum;
+}
+
+/* The peer takes nothing of what waits, and goes. */
+static void nothing_waits_in_a_connection_that_was_reset(void **state)
+{
+    int64_t until = rueda_clock_ns() + 10 * SECOND;
+    int here;
+    int there;
+
+    (void)state;
+    connect_pair(&here, &there);
+    fill(here);
     assert_false(rueda_stream_is_sent(here));
     rueda_fd_close(there);
     while (!rueda_stream_is_sent(here))
         assert_true(rueda_clock_ns() < until);
     rueda_fd_close(here);
-    rueda_fd_close(listener);
+}
+
+static void a_limit_keeps_bytes_from_piling_up(void **state)
+{
+    size_t taken[2];
+
+    (void)state;
+    for (int is_limited = 0; is_limited < 2; is_limited++) {
+        int here;
+        int there;
+
+        connect_pair(&here, &there);
+        if (is_limited)
+            rueda_tcp_limit_unconfirmed(here, (size_t)128 << 10);
+        taken[is_limited] = fill(here);
+        rueda_fd_close(here);
+        rueda_fd_close(there);
+    }
+    assert_true(taken[1] > 0);
+    assert_true(taken[1] < taken[0]);
+}
+
+static void the_round_trip_is_known_at_both_ends(void **state)
+{
+    int here;
+    int there;
+
+    (void)state;
+    connect_pair(&here, &there);
+    assert_in_range(rueda_tcp_round_trip_ns(here), 1, 10 * SECOND);
+    assert_in_range(rueda_tcp_round_trip_ns(there), 1, 10 * SECOND);
+    rueda_fd_close(here);
+    assert_int_equal(rueda_tcp_round_trip_ns(here), -1);
+    rueda_fd_close(there);
 }
 
 static void a_port_where_nobody_listens_is_refused(void **state)
@@ -240,6 +295,8 @@ int main(void)
         cmocka_unit_test(interfaces_and_networks_can_be_chosen),
         cmocka_unit_test(bytes_pass_both_ways),
         cmocka_unit_test(nothing_waits_in_a_connection_that_was_reset),
+        cmocka_unit_test(a_limit_keeps_bytes_from_piling_up),
+        cmocka_unit_test(the_round_trip_is_known_at_both_ends),
         cmocka_unit_test(a_port_where_nobody_listens_is_refused),
     };
 
