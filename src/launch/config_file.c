@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/config_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
 #include "base/near.h"
-#include "os/file.h"
+#include "launch/text_file.h"
 
-#define MOST_BYTES ((size_t)1 << 20)
-#define KEY_BYTES  128
+#define FILE_MIB  1
+#define KEY_BYTES 128
 
 struct reading {
     const char *path;
@@ -149,20 +148,12 @@ bool rueda_config_file_parse(const char *path, const char *text, size_t bytes,
 bool rueda_config_file_read(const char *path, struct rueda_options *options,
                             struct rueda_text *words)
 {
-    char *text = malloc(MOST_BYTES);
-    rueda_status status = RUEDA_ERR_NOMEM;
-    bool is_good = false;
+    char *text =
+        rueda_text_file_read("the configuration file", path, FILE_MIB, words);
+    const bool is_good =
+        text != NULL &&
+        rueda_config_file_parse(path, text, strlen(text), options, words);
 
-    errno = ENOMEM;
-    if (text != NULL)
-        status = rueda_file_read(path, text, MOST_BYTES);
-    if (status == RUEDA_OK)
-        is_good =
-            rueda_config_file_parse(path, text, strlen(text), options, words);
-    else
-        rueda_text_set(words, "the configuration file %.200s: %s", path,
-                       status == RUEDA_ERR_LIMIT ? "over 1 MiB"
-                                                 : strerror(errno));
     free(text);
     return is_good;
 }

@@ -5,7 +5,9 @@
 
 #include <rueda/rueda.h>
 
+#include "base/config.h"
 #include "base/near.h"
+#include "launch/spawn.h"
 
 #define COLUMNS 80
 #define INDENT  28 /* where the meaning begins */
@@ -25,15 +27,17 @@ static const struct group {
     [RUEDA_GROUP_AUTOTUNE] = {"autotune",
                               "variables for the program, about autotuning",
                               false},
-    [RUEDA_GROUP_MPI] = {"mpi", "by mpirun", false},
+    [RUEDA_GROUP_MPI] = {"mpi", "by mpirun or jsrun", false},
+    [RUEDA_GROUP_ELASTIC] = {"elastic",
+                             "elastic jobs: checked, but not run yet", false},
     [RUEDA_GROUP_LIBRARY] = {"library",
                              "variables for the program, about libraries",
                              false},
 };
 
 static const char *const group_names[] = {
-    "start",    "hosts",   "output", "others", "tuning",
-    "autotune", "library", "mpi",    "all",    NULL};
+    "start",   "hosts", "output",  "others", "tuning", "autotune",
+    "library", "mpi",   "elastic", "all",    NULL};
 
 /* Words from column `at` on, wrapped at the margin. */
 static void print_wrapped(FILE *out, size_t at, const char *words)
@@ -129,7 +133,7 @@ bool rueda_launch_help(const struct rueda_options *options, FILE *out,
         is_found = is_found || is_meant;
     }
     if (wanted == NULL)
-        fputs("\nmore groups: tuning, autotune, library, mpi\n", out);
+        fputs("\nmore groups: tuning, autotune, library, mpi, elastic\n", out);
     if (is_found)
         return true;
     near = rueda_near_match(wanted, group_names);
@@ -147,8 +151,14 @@ void rueda_launch_version(const struct rueda_options *options, FILE *out)
     fprintf(out, "%s\n", rueda_version());
 }
 
+/* MPI is there where --mpi would find an mpirun. */
 void rueda_launch_check_build(const struct rueda_options *options, FILE *out)
 {
+    struct rueda_text why = {{0}};
+    char program[4096];
+    const bool has_mpi = rueda_spawn_find("mpirun", rueda_environment("PATH"),
+                                          program, sizeof(program), &why);
+
     fprintf(out,
             "%s v%s:\n"
             "\n"
@@ -158,7 +168,7 @@ void rueda_launch_check_build(const struct rueda_options *options, FILE *out)
             "    [ ] MXNet\n"
             "\n"
             "Available Controllers:\n"
-            "    [ ] MPI\n"
+            "    [%c] MPI\n"
             "    [X] Gloo\n"
             "\n"
             "Available Tensor Operations:\n"
@@ -167,7 +177,10 @@ void rueda_launch_check_build(const struct rueda_options *options, FILE *out)
             "    [ ] CCL\n"
             "    [ ] MPI\n"
             "    [X] Gloo\n",
-            options->is_horovodrun ? "Horovod" : "Rueda", rueda_version());
+            options->is_horovodrun ? "Horovod" : "Rueda", rueda_version(),
+            has_mpi ? 'X' : ' ');
     if (!options->is_horovodrun)
-        fputs("\n\"Gloo\" stands for Rueda's own, without MPI.\n", out);
+        fputs("\n\"Gloo\" stands for Rueda's own, without MPI; the MPI that "
+              "starts ranks is the\nmpirun on the PATH.\n",
+              out);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/hosts.h"
 
-#include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
-#include "os/file.h"
+#include "launch/text_file.h"
 
-#define FILE_BYTES ((size_t)4 << 20)
+#define FILE_MIB 4
 
 #define LETTERS                                                                \
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
@@ -97,6 +97,13 @@ static bool add_item(struct rueda_hosts *hosts, struct piece name,
                    (int)(name.len < 64 ? name.len : 64), name.start,
                    RUEDA_MOST_SLOTS);
     return false;
+}
+
+bool rueda_hosts_add(struct rueda_hosts *hosts, const char *name,
+                     const char *slots, struct rueda_text *words)
+{
+    return add_item(hosts, (struct piece){name, strlen(name)},
+                    (struct piece){slots, strlen(slots)}, words);
 }
 
 /* "a:4" or "[fd00::1]:4". */
@@ -216,19 +223,10 @@ bool rueda_hosts_parse_file(const char *path, const char *text,
 bool rueda_hosts_read(const char *path, struct rueda_hosts *out,
                       struct rueda_text *words)
 {
-    char *text = malloc(FILE_BYTES);
-    rueda_status status = RUEDA_ERR_NOMEM;
-    bool is_good = false;
+    char *text = rueda_text_file_read("the hostfile", path, FILE_MIB, words);
+    const bool is_good =
+        text != NULL && rueda_hosts_parse_file(path, text, out, words);
 
-    errno = ENOMEM;
-    if (text != NULL)
-        status = rueda_file_read(path, text, FILE_BYTES);
-    if (status == RUEDA_OK)
-        is_good = rueda_hosts_parse_file(path, text, out, words);
-    else
-        rueda_text_set(words, "the hostfile %.200s: %s", path,
-                       status == RUEDA_ERR_LIMIT ? "over 4 MiB"
-                                                 : strerror(errno));
     free(text);
     return is_good;
 }
@@ -249,6 +247,29 @@ bool rueda_hosts_find(const char *list, const char *file, int slots,
     if (file != NULL)
         return rueda_hosts_read(file, out, words);
     return rueda_hosts_local(slots, out);
+}
+
+char *rueda_hosts_text(const struct rueda_hosts *hosts, bool has_slots)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *file = open_memstream(&text, &bytes);
+
+    if (file == NULL)
+        return NULL;
+    for (int i = 0; i < hosts->count; i++) {
+        const char *name = hosts->list[i].name;
+        const bool is_ipv6 = strchr(name, ':') != NULL;
+
+        fprintf(file, "%s%s%s%s", i == 0 ? "" : ",", is_ipv6 ? "[" : "", name,
+                is_ipv6 ? "]" : "");
+        if (has_slots)
+            fprintf(file, ":%d", hosts->list[i].slots);
+    }
+    if (fclose(file) == 0)
+        return text;
+    free(text);
+    return NULL;
 }
 
 int rueda_hosts_slots(const struct rueda_hosts *hosts)

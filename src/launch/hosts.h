@@ -36,6 +36,14 @@ bool rueda_hosts_parse_file(const char *path, const char *text,
 bool rueda_hosts_read(const char *path, struct rueda_hosts *out,
                       struct rueda_text *words);
 
+/* Add a host, or slots to one that is there, to a list that may be empty (all
+ * zero). On a mistake false with words, and the list is as it was. */
+bool rueda_hosts_add(struct rueda_hosts *hosts, const char *name,
+                     const char *slots, struct rueda_text *words);
+
+/* "a:4,b:4", or without slots "a,b"; to be freed. NULL: no memory. */
+char *rueda_hosts_text(const struct rueda_hosts *hosts, bool has_slots);
+
 /* So many slots on this host. */
 bool rueda_hosts_local(int slots, struct rueda_hosts *out);
 

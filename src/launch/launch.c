@@ -200,8 +200,7 @@ static void reach_all(struct rueda_launch *launch)
         rueda_output_say(launch->output, "%s: %s", node->name,
                          node->words[0] != '\0' ? node->words
                                                 : strerror(errno));
-        node->state = RUEDA_NODE_GONE;
-        launch->has_failed_hosts = true;
+        rueda_launch_fail_host(node, 1);
     }
     rueda_launch_start_if_ready(launch);
 }

@@ -110,6 +110,15 @@ static void show_progress(struct rueda_launch *launch)
     rueda_output_progress(launch->output, launch->is_started ? "" : words);
 }
 
+void rueda_launch_fail_host(struct rueda_node *node, int code)
+{
+    struct rueda_launch *launch = node->launch;
+
+    node->state = RUEDA_NODE_GONE;
+    if (launch->start_code != 1)
+        launch->start_code = code;
+}
+
 /* Once every host has answered, one way or the other: go, or give up. */
 void rueda_launch_start_if_ready(struct rueda_launch *launch)
 {
@@ -117,8 +126,8 @@ void rueda_launch_start_if_ready(struct rueda_launch *launch)
     if (launch->is_started || launch->is_ending ||
         count_state(launch, RUEDA_NODE_WAITING) > 0)
         return;
-    if (launch->has_failed_hosts) {
-        rueda_launch_end(launch, 1, SIGTERM);
+    if (launch->start_code != 0) {
+        rueda_launch_end(launch, launch->start_code, SIGTERM);
         return;
     }
     launch->is_started = true;

@@ -44,8 +44,7 @@ static void on_ready(struct rueda_node *node, struct rueda_unpacker *unpacker)
                          "%s: its agent is version %s, this is %s; install "
                          "the same one",
                          node->name, release, rueda_version());
-        node->launch->has_failed_hosts = true;
-        node->state = RUEDA_NODE_GONE;
+        rueda_launch_fail_host(node, 1);
         rueda_node_fini(node);
     } else {
         node->state = RUEDA_NODE_READY;
@@ -186,9 +185,11 @@ void rueda_launch_frame(struct rueda_node *node,
         uv_async_send(&node->launch->changed);
 }
 
-/* A host that could not be reached: in ssh's own words, if it has some. */
+/* A host that could not be reached: in ssh's own words, if it has some. ssh
+ * decides who is unknown, since it may know names that nobody else does. */
 static void lose_early(struct rueda_node *node, const char *why)
 {
+    static const char unknown[] = "Could not resolve hostname";
     const char *words = rueda_node_words(node);
     size_t len;
     const char *noise = rueda_link_noise(&node->link, &len);
@@ -202,7 +203,7 @@ static void lose_early(struct rueda_node *node, const char *why)
         rueda_output_say(node->launch->output, "%s: %s", node->name,
                          words[0] != '\0' ? words : why);
     }
-    node->launch->has_failed_hosts = true;
+    rueda_launch_fail_host(node, strstr(words, unknown) != NULL ? 2 : 1);
     rueda_launch_start_if_ready(node->launch);
 }
 

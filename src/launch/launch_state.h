@@ -66,7 +66,7 @@ struct rueda_launch {
     uv_timer_t looking; /* at consoles that do not move */
     uv_signal_t signals[4];
 
-    bool has_failed_hosts;
+    int start_code;  /* with which hosts have failed to start; 0: none has */
     bool is_started; /* the plans are sent */
     bool is_ending;
     bool is_killing;
@@ -104,6 +104,10 @@ void rueda_launch_lost(struct rueda_node *node, const char *why);
 
 /* Once every host has answered, one way or the other: go, or give up. */
 void rueda_launch_start_if_ready(struct rueda_launch *launch);
+
+/* A host cannot be had. It is the user's mistake (2) only if all that fail
+ * are. */
+void rueda_launch_fail_host(struct rueda_node *node, int code);
 
 /* End all ranks by a signal, and by SIGKILL after the grace. The first call
  * decides the code of the exit. */

@@ -6,8 +6,11 @@
 #include <string.h>
 
 #include "launch/config_file.h"
+#include "launch/elastic.h"
 #include "launch/help.h"
+#include "launch/jsrun.h"
 #include "launch/launch.h"
+#include "launch/lsf.h"
 #include "launch/mpi.h"
 #include "launch/serve.h"
 
@@ -31,9 +34,19 @@ static void show_notes(struct rueda_options *options)
     }
 }
 
-static int launch(struct rueda_options *options, struct rueda_text *words)
+/* All that is wanted of this job, from wherever it is said. */
+static bool complete(struct rueda_options *options, struct rueda_text *words)
 {
     const char *file = options->values[RUEDA_OPTION_CONFIG_FILE];
+
+    return (file == NULL || rueda_config_file_read(file, options, words)) &&
+           rueda_lsf_fill_in(options, words) &&
+           rueda_options_check(options, words) &&
+           rueda_elastic_check(options, words);
+}
+
+static int launch(struct rueda_options *options, struct rueda_text *words)
+{
 
     if (rueda_options_is_on(options, RUEDA_OPTION_HELP))
         return rueda_launch_help(options, stdout, words) ? 0 : 2;
@@ -45,12 +58,18 @@ static int launch(struct rueda_options *options, struct rueda_text *words)
         rueda_launch_check_build(options, stdout);
         return 0;
     }
-    if ((file != NULL && !rueda_config_file_read(file, options, words)) ||
-        !rueda_options_check(options, words))
+    if (!complete(options, words))
         return 2;
     show_notes(options);
-    return rueda_options_is_mpi(options) ? rueda_mpi_run(options, words)
-                                         : rueda_launch_run(options);
+    switch (rueda_options_controller(options)) {
+    case RUEDA_CONTROLLER_MPIRUN:
+        return rueda_mpi_run(options, words);
+    case RUEDA_CONTROLLER_JSRUN:
+        return rueda_jsrun_run(options, words);
+    case RUEDA_CONTROLLER_OURS:
+        break;
+    }
+    return rueda_launch_run(options);
 }
 
 int main(int argc, char **argv)

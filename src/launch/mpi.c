@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/mpi.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/config.h"
 #include "launch/spawn.h"
+#include "launch/takeover.h"
 #include "launch/variables.h"
 #include "os/clock.h"
 #include "os/stream.h"
@@ -83,31 +81,6 @@ static bool find_hosts(const struct rueda_options *options,
     return false;
 }
 
-static void say_command(const struct rueda_options *options,
-                        const struct rueda_strings *command)
-{
-    fprintf(stderr, "%s:", options->program);
-    for (int i = 0; i < command->count; i++)
-        fprintf(stderr, " %s", command->list[i]);
-    fputc('\n', stderr);
-}
-
-/* Our own environment, and what options add to it. names: those that go along
- * to other hosts. */
-static void gather(const struct rueda_options *options,
-                   struct rueda_strings *all, struct rueda_strings *names)
-{
-    struct rueda_strings ours = {.list = NULL};
-
-    rueda_variables_common(options, false, &ours);
-    rueda_strings_set(&ours, "HOROVOD_CONTROLLER", "mpi");
-    rueda_strings_set(&ours, "HOROVOD_CPU_OPERATIONS", "mpi");
-    rueda_strings_add_all(all, environ);
-    rueda_strings_set_all(all, ours.list);
-    rueda_variables_forward(all->list, names);
-    rueda_strings_fini(&ours);
-}
-
 static int become(const struct rueda_options *options, const char *program,
                   const struct rueda_hosts *hosts, struct rueda_text *words)
 {
@@ -117,24 +90,17 @@ static int become(const struct rueda_options *options, const char *program,
     const rueda_mpi mpi = ask_version(program);
     int code = 2;
 
-    gather(options, &variables, &names);
-    rueda_mpi_words(options, mpi, hosts, &names, &command);
-    if (mpi == RUEDA_MPI_UNKNOWN) {
+    rueda_takeover_variables(options, &variables);
+    rueda_variables_forward(variables.list, &names);
+    command.is_short = names.is_short;
+    if (mpi == RUEDA_MPI_UNKNOWN)
         rueda_text_set(words,
                        "--mpi: whose mpirun %.200s is cannot be told from "
-                       "\"mpirun --version\"; that of Open MPI and that of "
-                       "MPICH are known",
+                       "\"mpirun --version\"; those of Open MPI, Spectrum MPI, "
+                       "MPICH and Intel MPI are known",
                        program);
-    } else if (variables.is_short || names.is_short || command.is_short) {
-        rueda_text_set(words, "no memory");
-        code = 1;
-    } else {
-        if (rueda_options_is_on(options, RUEDA_OPTION_VERBOSE))
-            say_command(options, &command);
-        execve(program, command.list, variables.list);
-        rueda_text_set(words, "cannot run %.200s: %s", program,
-                       strerror(errno));
-    }
+    else if (rueda_mpi_words(options, mpi, hosts, &names, &command, words))
+        code = rueda_takeover(options, program, &command, &variables, words);
     rueda_strings_fini(&variables);
     rueda_strings_fini(&names);
     rueda_strings_fini(&command);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --mpi: the ranks are started by the mpirun that is installed, which takes our
- * place. Open MPI's and MPICH's are known.
+ * place. Those of Open MPI, IBM Spectrum MPI, MPICH and Intel MPI are known.
  */
 #ifndef RUEDA_LAUNCH_MPI_H
 #define RUEDA_LAUNCH_MPI_H
@@ -13,7 +13,9 @@
 typedef enum rueda_mpi {
     RUEDA_MPI_UNKNOWN,
     RUEDA_MPI_OPEN_MPI,
+    RUEDA_MPI_SPECTRUM,
     RUEDA_MPI_MPICH,
+    RUEDA_MPI_INTEL,
 } rueda_mpi;
 
 /* Whose is it, by what `mpirun --version` prints? Pure. */
@@ -22,12 +24,13 @@ rueda_mpi rueda_mpi_whose(const char *version);
 /*
  * The words of the command. Variables go along by their names only, so that no
  * value shows on a command line: `variables` is the environment that mpirun is
- * going to have. Pure.
+ * going to have. False with words: this mpirun cannot do what the options ask
+ * for. Pure.
  */
-void rueda_mpi_words(const struct rueda_options *options, rueda_mpi mpi,
+bool rueda_mpi_words(const struct rueda_options *options, rueda_mpi mpi,
                      const struct rueda_hosts *hosts,
                      const struct rueda_strings *variables,
-                     struct rueda_strings *out);
+                     struct rueda_strings *out, struct rueda_text *words);
 
 /* Become mpirun. Returns only on failure, with the exit code and words. */
 int rueda_mpi_run(const struct rueda_options *options,

@@ -10,16 +10,24 @@
  * where one failure in the middle is hard to find. */
 #define MANY_HOSTS 64
 
-#define BLANKS " \t\n"
-
 rueda_mpi rueda_mpi_whose(const char *version)
 {
-    if (strstr(version, "Open MPI") != NULL ||
-        strstr(version, "OpenRTE") != NULL)
-        return RUEDA_MPI_OPEN_MPI;
-    /* Hydra is also Intel's, whose options differ. */
-    if (strstr(version, "HYDRA") != NULL && strstr(version, "Intel") == NULL)
-        return RUEDA_MPI_MPICH;
+    static const struct {
+        const char *mark;
+        rueda_mpi whose;
+    } marks[] = {
+        {"Open MPI", RUEDA_MPI_OPEN_MPI},
+        {"OpenRTE", RUEDA_MPI_OPEN_MPI},
+        {"IBM Spectrum MPI", RUEDA_MPI_SPECTRUM},
+        /* Intel's is made from Hydra, and may say so. */
+        {"Intel(R) MPI", RUEDA_MPI_INTEL},
+        {"MPICH", RUEDA_MPI_MPICH},
+        {"HYDRA", RUEDA_MPI_MPICH},
+    };
+
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+        if (strstr(version, marks[i].mark) != NULL)
+            return marks[i].whose;
     return RUEDA_MPI_UNKNOWN;
 }
 
@@ -37,40 +45,16 @@ static void add_setting(struct rueda_strings *out, const char *name,
     add(out, name, value);
 }
 
-/* Words that the user has written as one. */
-static void add_split(struct rueda_strings *out, const char *text)
-{
-    while (text[strspn(text, BLANKS)] != '\0') {
-        size_t len;
-
-        text += strspn(text, BLANKS);
-        len = strcspn(text, BLANKS);
-        rueda_strings_add_bytes(out, text, len);
-        text += len;
-    }
-}
-
 static void add_hosts(struct rueda_strings *out, const char *option,
-                      const struct rueda_hosts *hosts)
+                      const struct rueda_hosts *hosts, bool has_slots)
 {
-    char list[RUEDA_HOST_BYTES + 16];
-    char *all = NULL;
-    char *longer;
+    char *list = rueda_hosts_text(hosts, has_slots);
 
-    for (int i = 0; i < hosts->count; i++) {
-        snprintf(list, sizeof(list), "%s:%d", hosts->list[i].name,
-                 hosts->list[i].slots);
-        if (asprintf(&longer, "%s%s%s", all != NULL ? all : "",
-                     all != NULL ? "," : "", list) < 0) {
-            out->is_short = true;
-            break;
-        }
-        free(all);
-        all = longer;
-    }
-    if (all != NULL)
-        add(out, option, all);
-    free(all);
+    if (list != NULL)
+        add(out, option, list);
+    else
+        out->is_short = true;
+    free(list);
 }
 
 static void add_binding(struct rueda_strings *out,
@@ -79,34 +63,50 @@ static void add_binding(struct rueda_strings *out,
 {
     const char *binding = options->values[RUEDA_OPTION_BINDING_ARGS];
 
-    add_split(out, binding != NULL ? binding : fallback);
+    rueda_strings_add_split(out, binding != NULL ? binding : fallback);
 }
 
-/* How Open MPI is to call ssh. */
-static void add_ssh(struct rueda_strings *out,
-                    const struct rueda_options *options)
+/* "-p 22 -i file", or nothing. */
+static void write_ssh(const struct rueda_options *options, char *out,
+                      size_t bytes)
 {
     const char *port = options->values[RUEDA_OPTION_SSH_PORT];
     const char *identity = options->values[RUEDA_OPTION_SSH_IDENTITY];
-    char text[1200];
 
-    if (port == NULL && identity == NULL)
-        return;
-    snprintf(text, sizeof(text), "%s%s%s%s%.1000s", port != NULL ? "-p " : "",
+    snprintf(out, bytes, "%s%s%s%s%.1000s", port != NULL ? "-p " : "",
              port != NULL ? port : "",
              port != NULL && identity != NULL ? " " : "",
              identity != NULL ? "-i " : "", identity != NULL ? identity : "");
-    add_setting(out, "plm_rsh_args", text);
 }
 
-static void add_open_mpi(const struct rueda_options *options,
+/* ---- Open MPI, and IBM's Spectrum MPI, which is made from it ------------ */
+
+static void add_ways(const struct rueda_options *options,
+                     const struct rueda_hosts *hosts, struct rueda_strings *out)
+{
+    const char *network = options->values[RUEDA_OPTION_NETWORK];
+    char text[1200];
+
+    if (network != NULL) {
+        add_setting(out, "btl_tcp_if_include", network);
+        add_setting(out, "oob_tcp_if_include", network);
+    }
+    write_ssh(options, text, sizeof(text));
+    if (text[0] != '\0')
+        add_setting(out, "plm_rsh_args", text);
+    if (hosts->count >= MANY_HOSTS) {
+        snprintf(text, sizeof(text), "%d", hosts->count);
+        add_setting(out, "plm_rsh_no_tree_spawn", "true");
+        add_setting(out, "plm_rsh_num_concurrent", text);
+    }
+}
+
+static void add_open_mpi(const struct rueda_options *options, rueda_mpi mpi,
                          const struct rueda_hosts *hosts,
                          const struct rueda_strings *variables,
                          struct rueda_strings *out)
 {
-    const char *network = options->values[RUEDA_OPTION_NETWORK];
     const char *folder = options->values[RUEDA_OPTION_OUTPUT];
-    char count[16];
 
     rueda_strings_add(out, "--allow-run-as-root");
     rueda_strings_add(out, "--tag-output");
@@ -115,20 +115,18 @@ static void add_open_mpi(const struct rueda_options *options,
     if (folder != NULL)
         add(out, "--output-filename", folder);
     add(out, "-np", options->values[RUEDA_OPTION_NP]);
-    add_hosts(out, "-H", hosts);
-    add_binding(out, options, "-bind-to none -map-by slot");
-    add_setting(out, "pml", "ob1");
-    add_setting(out, "btl", "^openib");
-    if (network != NULL) {
-        add_setting(out, "btl_tcp_if_include", network);
-        add_setting(out, "oob_tcp_if_include", network);
+    add_hosts(out, "-H", hosts, true);
+    if (mpi == RUEDA_MPI_SPECTRUM) {
+        add_binding(out, options,
+                    "-bind-to socket -map-by socket -rank-by core");
+        if (rueda_options_is_on(options, RUEDA_OPTION_TCP))
+            rueda_strings_add(out, "-tcp");
+    } else {
+        add_binding(out, options, "-bind-to none -map-by slot");
+        add_setting(out, "pml", "ob1");
+        add_setting(out, "btl", "^openib");
     }
-    add_ssh(out, options);
-    if (hosts->count >= MANY_HOSTS) {
-        snprintf(count, sizeof(count), "%d", hosts->count);
-        add_setting(out, "plm_rsh_no_tree_spawn", "true");
-        add_setting(out, "plm_rsh_num_concurrent", count);
-    }
+    add_ways(options, hosts, out);
     for (int i = 0; i < variables->count; i++) {
         rueda_strings_add(out, "-x");
         rueda_strings_add_bytes(out, variables->list[i],
@@ -136,34 +134,99 @@ static void add_open_mpi(const struct rueda_options *options,
     }
 }
 
-/* The environment goes along by itself. */
-static void add_mpich(const struct rueda_options *options,
+/* ---- MPICH, and Intel's ------------------------------------------------- */
+
+/* Intel's takes one number of ranks for all hosts. */
+static bool check_equal_slots(const struct rueda_hosts *hosts,
+                              struct rueda_text *words)
+{
+    for (int i = 1; i < hosts->count; i++) {
+        if (hosts->list[i].slots == hosts->list[0].slots)
+            continue;
+        rueda_text_set(words, "--mpi: Intel MPI wants the same number of slots "
+                              "on every host");
+        return false;
+    }
+    return true;
+}
+
+static bool check_mpich(const struct rueda_options *options, rueda_mpi mpi,
+                        const struct rueda_hosts *hosts,
+                        struct rueda_text *words)
+{
+    const char *network = options->values[RUEDA_OPTION_NETWORK];
+    char ssh[1200];
+
+    write_ssh(options, ssh, sizeof(ssh));
+    if (network != NULL && strchr(network, ',') != NULL)
+        rueda_text_set(words,
+                       "--mpi: MPICH and Intel MPI take one network "
+                       "interface, not '%.64s'",
+                       network);
+    else if (mpi == RUEDA_MPI_MPICH && ssh[0] != '\0')
+        rueda_text_set(words, "--mpi: the mpirun of MPICH has no options for "
+                              "ssh; say port and identity in ~/.ssh/config");
+    return rueda_text_is_empty(words) &&
+           (mpi == RUEDA_MPI_MPICH || check_equal_slots(hosts, words));
+}
+
+static void add_intel(const struct rueda_options *options,
                       const struct rueda_hosts *hosts,
                       struct rueda_strings *out)
 {
-    const char *network = options->values[RUEDA_OPTION_NETWORK];
+    char text[1200];
 
-    rueda_strings_add(out, "-l");
-    add(out, "-np", options->values[RUEDA_OPTION_NP]);
-    add_hosts(out, "-hosts", hosts);
-    add_binding(out, options, "-bind-to none");
-    if (network != NULL)
-        add(out, "-iface", network);
+    snprintf(text, sizeof(text), "%d", hosts->list[0].slots);
+    add(out, "-ppn", text);
+    add_hosts(out, "-hosts", hosts, false);
+    write_ssh(options, text, sizeof(text));
+    if (text[0] == '\0')
+        return;
+    rueda_strings_add(out, "-bootstrap=ssh");
+    add(out, "-bootstrap-exec-args", text);
 }
 
-void rueda_mpi_words(const struct rueda_options *options, rueda_mpi mpi,
+/* The environment goes along by itself. */
+static bool add_mpich(const struct rueda_options *options, rueda_mpi mpi,
+                      const struct rueda_hosts *hosts,
+                      struct rueda_strings *out, struct rueda_text *words)
+{
+    const char *network = options->values[RUEDA_OPTION_NETWORK];
+    const char *folder = options->values[RUEDA_OPTION_OUTPUT];
+
+    if (!check_mpich(options, mpi, hosts, words))
+        return false;
+    rueda_strings_add(out, "-l");
+    add(out, "-np", options->values[RUEDA_OPTION_NP]);
+    if (mpi == RUEDA_MPI_INTEL) {
+        add_intel(options, hosts, out);
+    } else {
+        add_hosts(out, "-hosts", hosts, true);
+        add_binding(out, options, "-bind-to none");
+    }
+    if (network != NULL)
+        add(out, "-iface", network);
+    if (folder != NULL)
+        add(out, "-outfile-pattern", folder);
+    return true;
+}
+
+/* ---- All ---------------------------------------------------------------- */
+
+bool rueda_mpi_words(const struct rueda_options *options, rueda_mpi mpi,
                      const struct rueda_hosts *hosts,
                      const struct rueda_strings *variables,
-                     struct rueda_strings *out)
+                     struct rueda_strings *out, struct rueda_text *words)
 {
     const char *more = options->values[RUEDA_OPTION_MPI_ARGS];
 
     rueda_strings_add(out, "mpirun");
-    if (mpi == RUEDA_MPI_OPEN_MPI)
-        add_open_mpi(options, hosts, variables, out);
-    else
-        add_mpich(options, hosts, out);
+    if (mpi == RUEDA_MPI_OPEN_MPI || mpi == RUEDA_MPI_SPECTRUM)
+        add_open_mpi(options, mpi, hosts, variables, out);
+    else if (!add_mpich(options, mpi, hosts, out, words))
+        return false;
     if (more != NULL)
-        add_split(out, more);
+        rueda_strings_add_split(out, more);
     rueda_strings_add_all(out, options->command);
+    return true;
 }

@@ -5,13 +5,6 @@
 
 #define MANY 1e9
 
-#define NO_ELASTIC                                                             \
-    "this version cannot run elastic jobs; start a job of a fixed number of "  \
-    "ranks with -np"
-#define NO_JSRUN                                                               \
-    "this version does not start ranks through jsrun; leave it out, or take "  \
-    "--mpi"
-
 static const char *const bindings[] = {"auto", "none", "core", NULL};
 static const char *const controllers[] = {"gloo", "mpi", NULL};
 static const char *const log_levels[] = {"TRACE", "DEBUG", "INFO", "WARNING",
@@ -319,73 +312,95 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                            .rivals = RUEDA_RIVALS_CONTROLLER,
                            .group = RUEDA_GROUP_HIDDEN},
 
-    /* ---- By mpirun ------------------------------------------------------ */
+    /* ---- By mpirun or jsrun --------------------------------------------- */
     [RUEDA_OPTION_MPI] = {.name = "--mpi",
                           .others = {"--use-mpi"},
                           .rivals = RUEDA_RIVALS_CONTROLLER,
                           .group = RUEDA_GROUP_MPI,
                           .help = "start the ranks with the mpirun on the "
-                                  "PATH, of Open MPI or MPICH"},
+                                  "PATH"},
+    [RUEDA_OPTION_JSRUN] = {.name = "--jsrun",
+                            .others = {"--use-jsrun"},
+                            .rivals = RUEDA_RIVALS_CONTROLLER,
+                            .group = RUEDA_GROUP_MPI,
+                            .help = "with jsrun, in a job of LSF; done there "
+                                    "by default where it is installed"},
     [RUEDA_OPTION_MPI_ARGS] = {.name = "--mpi-args",
                                .kind = RUEDA_TAKES_TEXT,
                                .group = RUEDA_GROUP_MPI,
                                .value = "WORDS",
-                               .help = "more options for it, parted by "
-                                       "blanks"},
+                               .help = "more options for mpirun, parted by "
+                                       "blanks; for jsrun its --smpiargs"},
     [RUEDA_OPTION_BINDING_ARGS] = {.name = "--binding-args",
                                    .kind = RUEDA_TAKES_TEXT,
                                    .group = RUEDA_GROUP_MPI,
                                    .value = "WORDS",
-                                   .help = "its options for binding (-bind-to "
-                                           "none)"},
+                                   .help = "its options for binding, in place "
+                                           "of ours"},
 
-    /* ---- For old command lines ------------------------------------------ */
-    [RUEDA_OPTION_DISABLE_CACHE] = {.name = "--disable-cache"},
-    [RUEDA_OPTION_MPI_THREADS] = {.name = "--mpi-threads-disable",
-                                  .negation = {"--no-mpi-threads-disable"},
-                                  .key = "library_options.mpi_threads_disable",
-                                  .variable = "HOROVOD_MPI_THREADS_DISABLE"},
-    [RUEDA_OPTION_JSRUN] = {.name = "--jsrun",
-                            .others = {"--use-jsrun"},
-                            .rivals = RUEDA_RIVALS_CONTROLLER,
-                            .refusal = NO_JSRUN},
-    [RUEDA_OPTION_CONTROLLER] = {.name = "controller",
-                                 .kind = RUEDA_TAKES_CHOICE,
-                                 .choices = controllers,
-                                 .key = "controller"},
-    [RUEDA_OPTION_MIN_NP] = {.name = "--min-num-proc",
-                             .others = {"--min-np", "-min-np"},
+    /* ---- Elastic jobs: elastic.h ---------------------------------------- */
+    [RUEDA_OPTION_MIN_NP] = {.name = "--min-np",
+                             .others = {"--min-num-proc"},
                              .kind = RUEDA_TAKES_WHOLE,
                              .low = 1,
-                             .high = MANY,
-                             .refusal = NO_ELASTIC},
-    [RUEDA_OPTION_MAX_NP] = {.name = "--max-num-proc",
-                             .others = {"--max-np", "-max-np"},
+                             .high = 65536,
+                             .group = RUEDA_GROUP_ELASTIC,
+                             .value = "N",
+                             .help = "go on with so many ranks (-np)"},
+    [RUEDA_OPTION_MAX_NP] = {.name = "--max-np",
+                             .others = {"--max-num-proc"},
                              .kind = RUEDA_TAKES_WHOLE,
                              .low = 1,
-                             .high = MANY,
-                             .refusal = NO_ELASTIC},
+                             .high = 65536,
+                             .group = RUEDA_GROUP_ELASTIC,
+                             .value = "N",
+                             .help = "never have more ranks"},
     [RUEDA_OPTION_DISCOVERY] = {.name = "--host-discovery-script",
                                 .kind = RUEDA_TAKES_TEXT,
                                 .rivals = RUEDA_RIVALS_HOSTS,
-                                .refusal = NO_ELASTIC},
+                                .group = RUEDA_GROUP_ELASTIC,
+                                .value = "FILE",
+                                .help = "prints the hosts that there are, "
+                                        "\"A:4\" or \"A\" a line"},
     [RUEDA_OPTION_SLOTS] = {.name = "--slots-per-host",
                             .kind = RUEDA_TAKES_WHOLE,
                             .low = 1,
-                            .high = MANY,
-                            .refusal = NO_ELASTIC},
+                            .high = 65536,
+                            .group = RUEDA_GROUP_ELASTIC,
+                            .value = "N",
+                            .help = "of hosts that it prints without a "
+                                    "number"},
     [RUEDA_OPTION_ELASTIC_TIMEOUT] = {.name = "--elastic-timeout",
                                       .kind = RUEDA_TAKES_WHOLE,
                                       .high = MANY,
-                                      .refusal = NO_ELASTIC},
+                                      .group = RUEDA_GROUP_ELASTIC,
+                                      .value = "S",
+                                      .help = "seconds to wait for enough "
+                                              "hosts (600)"},
     [RUEDA_OPTION_RESET_LIMIT] = {.name = "--reset-limit",
                                   .kind = RUEDA_TAKES_WHOLE,
                                   .high = MANY,
-                                  .refusal = NO_ELASTIC},
+                                  .group = RUEDA_GROUP_ELASTIC,
+                                  .value = "N",
+                                  .help = "how often ranks may change"},
     [RUEDA_OPTION_COOLDOWN] = {.name = "--blacklist-cooldown-range",
                                .kind = RUEDA_TAKES_WHOLE,
                                .low = 1,
                                .high = 3600,
                                .values = 2,
-                               .refusal = NO_ELASTIC},
+                               .group = RUEDA_GROUP_ELASTIC,
+                               .value = "MIN MAX",
+                               .help = "seconds until a host that failed may "
+                                       "come back"},
+
+    /* ---- For old command lines, and files ------------------------------- */
+    [RUEDA_OPTION_DISABLE_CACHE] = {.name = "--disable-cache"},
+    [RUEDA_OPTION_MPI_THREADS] = {.name = "--mpi-threads-disable",
+                                  .negation = {"--no-mpi-threads-disable"},
+                                  .key = "library_options.mpi_threads_disable",
+                                  .variable = "HOROVOD_MPI_THREADS_DISABLE"},
+    [RUEDA_OPTION_CONTROLLER] = {.name = "controller",
+                                 .kind = RUEDA_TAKES_CHOICE,
+                                 .choices = controllers,
+                                 .key = "controller"},
 };

@@ -62,13 +62,14 @@ typedef enum rueda_option_id {
     RUEDA_OPTION_GLOO,
 
     RUEDA_OPTION_MPI,
+    RUEDA_OPTION_JSRUN,
     RUEDA_OPTION_MPI_ARGS,
     RUEDA_OPTION_BINDING_ARGS,
 
     RUEDA_OPTION_DISABLE_CACHE,
     RUEDA_OPTION_MPI_THREADS,
-    RUEDA_OPTION_JSRUN,
     RUEDA_OPTION_CONTROLLER,
+
     RUEDA_OPTION_MIN_NP,
     RUEDA_OPTION_MAX_NP,
     RUEDA_OPTION_DISCOVERY,
@@ -100,6 +101,7 @@ typedef enum rueda_option_group {
     RUEDA_GROUP_AUTOTUNE,
     RUEDA_GROUP_LIBRARY,
     RUEDA_GROUP_MPI,
+    RUEDA_GROUP_ELASTIC,
     RUEDA_GROUP_COUNT
 } rueda_option_group;
 
@@ -133,7 +135,6 @@ struct rueda_option {
     rueda_option_id with; /* RUEDA_OPTION_NP: none */
 
     rueda_option_rivals rivals;
-    const char *refusal; /* why this version refuses it */
 
     rueda_option_group group;
     const char *value; /* how the help calls what it takes */

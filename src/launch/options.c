@@ -121,12 +121,12 @@ static bool own(struct rueda_options *options, rueda_option_id id, char *text,
     return true;
 }
 
-static bool add_to_list(struct rueda_options *options, rueda_option_id id,
-                        const char *value, struct rueda_text *words)
+static bool add_to(struct rueda_options *options, rueda_option_id id, char mark,
+                   const char *value, struct rueda_text *words)
 {
     char *both = NULL;
 
-    if (asprintf(&both, "%s,%s", options->values[id], value) < 0)
+    if (asprintf(&both, "%s%c%s", options->values[id], mark, value) < 0)
         both = NULL;
     return own(options, id, both, words);
 }
@@ -319,8 +319,8 @@ static int take_values(struct rueda_options *options, rueda_option_id id,
         }
         if (!check_value(id, option->name, &value, words))
             return 0;
-        if (option->is_list && options->values[id] != NULL) {
-            if (!add_to_list(options, id, value, words))
+        if (i > 0 || (option->is_list && options->values[id] != NULL)) {
+            if (!add_to(options, id, i > 0 ? ' ' : ',', value, words))
                 return 0;
         } else {
             options->values[id] = value;

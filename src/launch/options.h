@@ -14,7 +14,8 @@
 #include "launch/option_table.h"
 
 struct rueda_options {
-    /* As written; a switch is "1" or "0"; NULL: not given. */
+    /* As written, several of them parted by blanks; a switch is "1" or "0";
+     * NULL: not given. */
     const char *values[RUEDA_OPTION_COUNT];
     bool is_from_file[RUEDA_OPTION_COUNT];
     bool is_horovodrun;      /* called by that name */
@@ -48,8 +49,14 @@ bool rueda_options_give(struct rueda_options *options, rueda_option_id id,
 bool rueda_options_check(struct rueda_options *options,
                          struct rueda_text *words);
 
-/* Is mpirun to start the ranks? */
-bool rueda_options_is_mpi(const struct rueda_options *options);
+/* Who is to start the ranks. */
+typedef enum rueda_controller {
+    RUEDA_CONTROLLER_OURS,
+    RUEDA_CONTROLLER_MPIRUN,
+    RUEDA_CONTROLLER_JSRUN,
+} rueda_controller;
+
+rueda_controller rueda_options_controller(const struct rueda_options *options);
 
 bool rueda_options_is_on(const struct rueda_options *options,
                          rueda_option_id id);

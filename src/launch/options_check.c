@@ -12,20 +12,6 @@ static const char *program_of(const struct rueda_options *options)
     return options->program != NULL ? options->program : "ruedarun";
 }
 
-static bool check_refused(const struct rueda_options *options,
-                          struct rueda_text *words)
-{
-    for (int id = 0; id < RUEDA_OPTION_COUNT; id++) {
-        const struct rueda_option *option = &rueda_options_table[id];
-
-        if (option->refusal == NULL || options->values[id] == NULL)
-            continue;
-        rueda_text_set(words, "%s: %s", option->name, option->refusal);
-        return false;
-    }
-    return true;
-}
-
 /* What a file says beside a rival on the command line gives way. */
 static bool check_rivals(const struct rueda_options *options,
                          struct rueda_text *words)
@@ -71,38 +57,46 @@ static bool check_listen(const struct rueda_options *options,
     return rueda_text_is_empty(words);
 }
 
-bool rueda_options_is_mpi(const struct rueda_options *options)
+/* A file's word counts for less than any option of the command line. */
+rueda_controller rueda_options_controller(const struct rueda_options *options)
 {
     const char *controller = options->values[RUEDA_OPTION_CONTROLLER];
 
     if (options->values[RUEDA_OPTION_MPI] != NULL)
-        return true;
-    return options->values[RUEDA_OPTION_GLOO] == NULL && controller != NULL &&
-           strcmp(controller, "mpi") == 0;
+        return RUEDA_CONTROLLER_MPIRUN;
+    if (options->values[RUEDA_OPTION_JSRUN] != NULL)
+        return RUEDA_CONTROLLER_JSRUN;
+    if (options->values[RUEDA_OPTION_GLOO] == NULL && controller != NULL &&
+        strcmp(controller, "mpi") == 0)
+        return RUEDA_CONTROLLER_MPIRUN;
+    return RUEDA_CONTROLLER_OURS;
 }
 
 /* Options that mean something to one way of starting only. */
-static bool check_mpi(struct rueda_options *options, struct rueda_text *words)
+static bool check_controller(struct rueda_options *options,
+                             struct rueda_text *words)
 {
     static const rueda_option_id ours[] = {
         RUEDA_OPTION_LISTEN, RUEDA_OPTION_BIND, RUEDA_OPTION_GRACE,
         RUEDA_OPTION_TF_CONFIG};
     static const rueda_option_id theirs[] = {RUEDA_OPTION_MPI_ARGS,
                                              RUEDA_OPTION_BINDING_ARGS};
+    const rueda_controller controller = rueda_options_controller(options);
 
-    if (!rueda_options_is_mpi(options)) {
+    if (controller == RUEDA_CONTROLLER_OURS) {
         for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++)
             if (options->values[theirs[i]] != NULL)
                 rueda_text_add(&options->notes,
-                               "%s has no effect without --mpi\n",
+                               "%s has no effect without --mpi or --jsrun\n",
                                rueda_options_table[theirs[i]].name);
         return true;
     }
     for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
         if (options->values[ours[i]] == NULL)
             continue;
-        rueda_text_set(words, "%s does not go with --mpi",
-                       rueda_options_table[ours[i]].name);
+        rueda_text_set(
+            words, "%s does not go with %s", rueda_options_table[ours[i]].name,
+            controller == RUEDA_CONTROLLER_MPIRUN ? "--mpi" : "--jsrun");
         return false;
     }
     return true;
@@ -111,8 +105,8 @@ static bool check_mpi(struct rueda_options *options, struct rueda_text *words)
 bool rueda_options_check(struct rueda_options *options,
                          struct rueda_text *words)
 {
-    if (!check_refused(options, words) || !check_rivals(options, words) ||
-        !check_listen(options, words) || !check_mpi(options, words))
+    if (!check_rivals(options, words) || !check_listen(options, words) ||
+        !check_controller(options, words))
         return false;
     if (options->command == NULL || options->command[0] == NULL)
         rueda_text_set(words,

@@ -34,6 +34,20 @@ void rueda_strings_add_bytes(struct rueda_strings *strings, const char *bytes,
     take(strings, strndup(bytes, len));
 }
 
+void rueda_strings_add_split(struct rueda_strings *strings, const char *text)
+{
+    static const char blanks[] = " \t\n";
+
+    while (text[strspn(text, blanks)] != '\0') {
+        size_t len;
+
+        text += strspn(text, blanks);
+        len = strcspn(text, blanks);
+        rueda_strings_add_bytes(strings, text, len);
+        text += len;
+    }
+}
+
 void rueda_strings_add_all(struct rueda_strings *strings, char *const *list)
 {
     for (; list != NULL && *list != NULL; list++)

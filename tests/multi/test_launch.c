@@ -183,7 +183,7 @@ static void mpirun_may_take_our_place(void **state)
     has(launcher.err, "3 ranks are more than the 2 slots");
     write_script(folder, "mpirun", "#!/bin/sh\necho Some MPI\n");
     assert_int_equal(run(folder, "--mpi -np 2 c"), 2);
-    has(launcher.err, "that of Open MPI and that of MPICH are known");
+    has(launcher.err, "those of Open MPI, Spectrum MPI, MPICH and Intel MPI");
 }
 
 /* ---- Other hosts -------------------------------------------------------- */

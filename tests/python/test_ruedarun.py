@@ -220,7 +220,7 @@ def test_an_mpirun_that_is_missing_or_odd_is_named(run, tmp_path: Path) -> None:
     program.chmod(0o755)
     done = run("-np", "2", "--mpi", "true", PATH=str(tmp_path))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "that of Open MPI and that of MPICH are known" in done.stderr
+    assert "those of Open MPI, Spectrum MPI, MPICH and Intel MPI are known" in done.stderr
 
 
 # ---- Output ------------------------------------------------------------------

@@ -6,7 +6,7 @@
 #define WORDS_MAX 32
 
 /* The words, parted by bars, for a command line whose words are parted by
- * spaces. */
+ * spaces. After "mpirun" alone: why there are none. */
 static void expect_words(const char *text, rueda_mpi mpi,
                          const char *hosts_text, const char *expected)
 {
@@ -17,7 +17,7 @@ static void expect_words(const char *text, rueda_mpi mpi,
     struct rueda_hosts hosts;
     char *argv[WORDS_MAX + 1] = {NULL};
     char *copy = strdup(text);
-    char line[2048] = "";
+    char line[4096] = "";
     int argc = 0;
     char *rest;
 
@@ -28,7 +28,8 @@ static void expect_words(const char *text, rueda_mpi mpi,
     assert_true(rueda_options_parse(argc, argv, &options, &words));
     assert_true(rueda_hosts_parse(hosts_text, &hosts, &words));
     rueda_strings_add(&variables, "SECRET=dear");
-    rueda_mpi_words(&options, mpi, &hosts, &variables, &found);
+    if (!rueda_mpi_words(&options, mpi, &hosts, &variables, &found, &words))
+        rueda_strings_add(&found, words.chars);
     assert_false(found.is_short);
     for (int i = 0; i < found.count; i++) {
         const size_t len = strlen(line);
@@ -54,7 +55,9 @@ static void versions_say_whose_they_are(void **state)
     assert_int_equal(rueda_mpi_whose("HYDRA build details:\n  Version: 4\n"),
                      RUEDA_MPI_MPICH);
     assert_int_equal(rueda_mpi_whose("Intel(R) MPI Library, HYDRA\n"),
-                     RUEDA_MPI_UNKNOWN);
+                     RUEDA_MPI_INTEL);
+    assert_int_equal(rueda_mpi_whose("mpirun (IBM Spectrum MPI) 10.4\n"),
+                     RUEDA_MPI_SPECTRUM);
     assert_int_equal(rueda_mpi_whose(""), RUEDA_MPI_UNKNOWN);
 }
 
@@ -77,12 +80,72 @@ static void open_mpi_is_told_in_its_language(void **state)
                  "SECRET|--quiet|c");
 }
 
+static void spectrum_mpi_is_told_in_its_language(void **state)
+{
+    (void)state;
+    expect_words("x --mpi -np 3 --tcp c", RUEDA_MPI_SPECTRUM, "a:2,b:1",
+                 "mpirun|--allow-run-as-root|--tag-output|-np|3|-H|a:2,b:1|"
+                 "-bind-to|socket|-map-by|socket|-rank-by|core|-tcp|-x|SECRET|"
+                 "c");
+}
+
+static void many_hosts_are_called_by_mpirun_itself(void **state)
+{
+    struct rueda_hosts hosts = {NULL, 0};
+    struct rueda_text words = {{0}};
+    char expected[2048];
+    char name[16];
+    char *list;
+
+    (void)state;
+    for (int i = 0; i < 64; i++) {
+        snprintf(name, sizeof(name), "n%d", i);
+        assert_true(rueda_hosts_add(&hosts, name, "1", &words));
+    }
+    list = rueda_hosts_text(&hosts, true);
+    assert_non_null(list);
+    snprintf(expected, sizeof(expected),
+             "mpirun|--allow-run-as-root|--tag-output|-np|64|-H|%s|-bind-to|"
+             "none|-map-by|slot|-mca|pml|ob1|-mca|btl|^openib|-mca|"
+             "plm_rsh_no_tree_spawn|true|-mca|plm_rsh_num_concurrent|64|-x|"
+             "SECRET|c",
+             list);
+    expect_words("x --mpi -np 64 c", RUEDA_MPI_OPEN_MPI, list, expected);
+    free(list);
+    rueda_hosts_fini(&hosts);
+}
+
 static void mpich_is_told_in_its_language(void **state)
 {
     (void)state;
-    expect_words("x --mpi -np 3 --network-interface ib0 c", RUEDA_MPI_MPICH,
-                 "a:2,b:1",
-                 "mpirun|-l|-np|3|-hosts|a:2,b:1|-bind-to|none|-iface|ib0|c");
+    expect_words("x --mpi -np 3 --network-interface ib0 --output-filename f c",
+                 RUEDA_MPI_MPICH, "a:2,b:1",
+                 "mpirun|-l|-np|3|-hosts|a:2,b:1|-bind-to|none|-iface|ib0|"
+                 "-outfile-pattern|f|c");
+}
+
+static void intel_mpi_is_told_in_its_language(void **state)
+{
+    (void)state;
+    expect_words("x --mpi -np 3 -p 22 -i k --mpi-args=-v c", RUEDA_MPI_INTEL,
+                 "a:2,b:2",
+                 "mpirun|-l|-np|3|-ppn|2|-hosts|a,b|-bootstrap=ssh|"
+                 "-bootstrap-exec-args|-p 22 -i k|-v|c");
+}
+
+static void what_an_mpirun_cannot_do_is_said(void **state)
+{
+    (void)state;
+    expect_words("x --mpi -np 3 c", RUEDA_MPI_INTEL, "a:2,b:1",
+                 "mpirun|--mpi: Intel MPI wants the same number of slots on "
+                 "every host");
+    expect_words("x --mpi -np 3 --network-interfaces a,b c", RUEDA_MPI_MPICH,
+                 "a:3",
+                 "mpirun|--mpi: MPICH and Intel MPI take one network "
+                 "interface, not 'a,b'");
+    expect_words("x --mpi -np 3 -p 22 c", RUEDA_MPI_MPICH, "a:3",
+                 "mpirun|--mpi: the mpirun of MPICH has no options for ssh; "
+                 "say port and identity in ~/.ssh/config");
 }
 
 int main(void)
@@ -90,7 +153,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(versions_say_whose_they_are),
         cmocka_unit_test(open_mpi_is_told_in_its_language),
+        cmocka_unit_test(spectrum_mpi_is_told_in_its_language),
+        cmocka_unit_test(many_hosts_are_called_by_mpirun_itself),
         cmocka_unit_test(mpich_is_told_in_its_language),
+        cmocka_unit_test(intel_mpi_is_told_in_its_language),
+        cmocka_unit_test(what_an_mpirun_cannot_do_is_said),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "launch/config_file.h"
+#include "launch/elastic.h"
 #include "launch/help.h"
 #include "launch/options.h"
 #include "unit/unit.h"
@@ -187,15 +188,96 @@ static void negative_numbers_are_refused_for_every_setting(void **state)
     expect_mistake("x --autotune-gaussian-process-noise 1.5 c", "from 0 to 1");
 }
 
-static void what_this_version_cannot_do_is_refused(void **state)
+static void several_values_are_kept(void **state)
+{
+    struct line line;
+
+    (void)state;
+    must_parse(&line, "x --blacklist-cooldown-range 10 100 c");
+    assert_string_equal(line.options.values[RUEDA_OPTION_COOLDOWN], "10 100");
+    assert_string_equal(line.options.command[0], "c");
+    rueda_options_fini(&line.options);
+    expect_mistake("x --blacklist-cooldown-range 1 4000 c", "not '4000'");
+    expect_mistake("x --blacklist-cooldown-range 0 9 c", "not '0'");
+    expect_mistake("x --blacklist-cooldown-range 1", "needs a value");
+}
+
+/* ---- Elastic jobs ------------------------------------------------------- */
+
+/* words: what the check says; NULL: it may be run. notes: as they begin. */
+static void expect_elastic(const char *text, const char *words,
+                           const char *notes)
+{
+    struct line line;
+    bool is_good;
+
+    must_parse(&line, text);
+    is_good = rueda_options_check(&line.options, &line.words) &&
+              rueda_elastic_check(&line.options, &line.words);
+    if (is_good != (words == NULL) ||
+        (!is_good && strstr(line.words.chars, words) == NULL))
+        fail_msg("'%s' says '%s'", text, line.words.chars);
+    if (strncmp(line.options.notes.chars, notes, strlen(notes)) != 0 ||
+        (notes[0] == '\0') != rueda_text_is_empty(&line.options.notes))
+        fail_msg("'%s' notes '%s'", text, line.options.notes.chars);
+    rueda_options_fini(&line.options);
+}
+
+static void elastic_jobs_are_refused_in_one_line(void **state)
 {
     (void)state;
-    expect_mistake("x -np 2 --jsrun c", "does not start ranks through jsrun");
-    expect_mistake("x -np 2 --min-np 1 c", "elastic");
-    expect_mistake("x -np 2 --max-np 4 c", "elastic");
-    expect_mistake("x -np 2 --host-discovery-script s c", "elastic");
-    expect_mistake("x -np 2 --blacklist-cooldown-range 1 20 c", "elastic");
-    expect_mistake("x -np 2 --blacklist-cooldown-range 1 4000 c", "not '4000'");
+    expect_elastic("x -np 2 --min-np 1 -H a:1,b:1 c", "cannot be run yet", "");
+    expect_elastic("x -np 2 --min-np 2 -H a:1,b:1 c", "cannot be run yet", "");
+    expect_elastic("x -np 2 --host-discovery-script s --slots 2 c",
+                   "cannot be run yet", "");
+    expect_elastic("x -np 2 --host-discovery-script s --min-np 2 --max-np 2 c",
+                   "cannot be run yet", "");
+    expect_elastic("x -np 2 --min-np 1 --max-np 4 --reset-limit 3 "
+                   "--elastic-timeout 9 --blacklist-cooldown-range 1 9 "
+                   "-H a:2,b:2 c",
+                   "cannot be run yet", "");
+}
+
+static void elastic_jobs_that_are_fixed_are_ordinary_ones(void **state)
+{
+    (void)state;
+    expect_elastic("x -np 2 --min-np 2 --max-np 2 c", NULL, "");
+    expect_elastic("x -np 2 --min-num-proc 2 --max-num-proc 2 -H a:1,b:1 c",
+                   NULL, "");
+    expect_elastic("x -np 2 c", NULL, "");
+}
+
+static void mistakes_of_elastic_jobs_come_before_the_refusal(void **state)
+{
+    (void)state;
+    expect_elastic("x -np 2 --min-np 3 -H a:2,b:2 c",
+                   "--min-np 3 is more than the 2 ranks of -np", "");
+    expect_elastic("x -np 2 --min-np 1 --max-np 1 -H a:2,b:2 c",
+                   "--max-np 1 is less than the 2 ranks of -np", "");
+    expect_elastic("x -np 2 --min-np 1 --blacklist-cooldown-range 9 8 "
+                   "-H a:2,b:2 c",
+                   "the first number is the smaller", "");
+    expect_elastic("x -np 2 --min-np 1 c", "at least two hosts", "");
+    expect_elastic("x -np 2 --min-np 1 -H a:1,a:1 c", "at least two hosts", "");
+    expect_elastic("x -np 2 --min-np 1 -H a c", "no number of slots", "");
+    expect_elastic("x -np 2 --min-np 1 --hostfile /nowhere c",
+                   "/nowhere: No such file", "");
+    expect_elastic("x -np 2 --min-np 1 --mpi -H a:1,b:1 c",
+                   "not for mpirun or jsrun", "");
+    expect_elastic("x -np 2 -H a:2 --host-discovery-script s c",
+                   "exclude each other", "");
+}
+
+static void elastic_options_alone_have_no_effect(void **state)
+{
+    (void)state;
+    expect_elastic("x -np 2 --max-np 1 c", NULL,
+                   "--max-np has no effect without --min-np or "
+                   "--host-discovery-script\n");
+    expect_elastic("x -np 2 --reset-limit 3 c", NULL, "--reset-limit has no");
+    expect_elastic("x -np 2 --min-np 2 --max-np 2 --slots 2 c", NULL,
+                   "--slots-per-host has no effect without "
+                   "--host-discovery-script\n");
 }
 
 /* ---- Variables ---------------------------------------------------------- */
@@ -304,14 +386,16 @@ static void the_command_line_wins_over_the_file(void **state)
     must_parse(&line, "x -np 2 --gloo --mpi-args x c");
     assert_true(read_text(&line, "controller: mpi\n"));
     assert_true(rueda_options_check(&line.options, &line.words));
-    assert_false(rueda_options_is_mpi(&line.options));
+    assert_int_equal(rueda_options_controller(&line.options),
+                     RUEDA_CONTROLLER_OURS);
     assert_string_equal(line.options.notes.chars,
-                        "--mpi-args has no effect without --mpi\n");
+                        "--mpi-args has no effect without --mpi or --jsrun\n");
     rueda_options_fini(&line.options);
 
     must_parse(&line, "x -np 2 c");
     assert_true(read_text(&line, "controller: mpi\n"));
-    assert_true(rueda_options_is_mpi(&line.options));
+    assert_int_equal(rueda_options_controller(&line.options),
+                     RUEDA_CONTROLLER_MPIRUN);
     rueda_options_fini(&line.options);
 }
 
@@ -429,7 +513,11 @@ int main(void)
         cmocka_unit_test(the_name_decides_who_speaks),
         cmocka_unit_test(mistakes_are_named_with_the_remedy),
         cmocka_unit_test(negative_numbers_are_refused_for_every_setting),
-        cmocka_unit_test(what_this_version_cannot_do_is_refused),
+        cmocka_unit_test(several_values_are_kept),
+        cmocka_unit_test(elastic_jobs_are_refused_in_one_line),
+        cmocka_unit_test(elastic_jobs_that_are_fixed_are_ordinary_ones),
+        cmocka_unit_test(mistakes_of_elastic_jobs_come_before_the_refusal),
+        cmocka_unit_test(elastic_options_alone_have_no_effect),
         cmocka_unit_test(only_what_is_given_becomes_a_variable),
         cmocka_unit_test(some_count_only_with_others),
         cmocka_unit_test(a_file_gives_options),
