@@ -251,6 +251,10 @@ static void on_frame(struct rueda_link *link, const struct rueda_frame *frame)
         if (number > 0 && number < NSIG)
             signal_all(agent, (int)number);
         break;
+    case RUEDA_FRAME_INPUT:
+        bytes = rueda_unpack_bytes(&unpacker, &len);
+        rueda_feed_add(agent, bytes, len);
+        break;
     case RUEDA_FRAME_NOTE: /* it does not want us */
         rueda_unpack_text(&unpacker, words, sizeof(words));
         fprintf(stderr, "ruedarun agent: %s\n", words);
@@ -326,6 +330,7 @@ int rueda_agent_run(const struct rueda_agent_args *args)
     signal(SIGPIPE, SIG_IGN);
     rueda_tree_adopt();
     agent->input = args->input;
+    agent->feed.fd = -1;
     agent->plan.grace_ms = 0;
     if (args->key != NULL)
         agent->key = *args->key;
@@ -345,6 +350,7 @@ int rueda_agent_run(const struct rueda_agent_args *args)
     rueda_tree_end(END_NS);
     code = agent->is_lost ? 1 : 0;
     rueda_link_close(&agent->link);
+    rueda_feed_close(agent);
     uv_walk(&agent->loop, close_handle, NULL);
     uv_run(&agent->loop, UV_RUN_DEFAULT);
     uv_loop_close(&agent->loop);

@@ -217,6 +217,20 @@ static void watch_process(struct rueda_worker *worker)
     uv_poll_start(&worker->death_poll, UV_READABLE, on_death);
 }
 
+/* As it is, or by way of the launcher; -1: none. *is_ours: it is a copy, to be
+ * closed once the rank has it. */
+static int find_input(struct rueda_agent *agent, int local_rank, bool *is_ours)
+{
+    int input = agent->input;
+
+    *is_ours = false;
+    if (local_rank != 0 || !agent->plan.has_input)
+        return -1;
+    if (input < 0)
+        *is_ours = rueda_feed_open(agent, &input);
+    return input;
+}
+
 /* False with errno. */
 static bool start_rank(struct ground *ground, int local_rank)
 {
@@ -224,6 +238,7 @@ static bool start_rank(struct ground *ground, int local_rank)
     struct rueda_worker *worker = &agent->workers[local_rank];
     struct rueda_strings variables = {.list = NULL};
     struct rueda_cpus cpus;
+    bool is_ours;
     int cause;
     struct rueda_spawn spawn = {.program = ground->program,
                                 .command = agent->plan.command.list,
@@ -239,8 +254,7 @@ static bool start_rank(struct ground *ground, int local_rank)
     rueda_strings_add_all(&variables, ground->variables.list);
     rueda_strings_set_all(&variables, agent->plan.ranks[local_rank].list);
     spawn.variables = variables.list;
-    if (local_rank == 0 && agent->plan.has_input)
-        spawn.input = agent->input;
+    spawn.input = find_input(agent, local_rank, &is_ours);
     if (rueda_cores_share(&ground->cores, agent->plan.bind, local_rank,
                           agent->plan.count, &cpus))
         spawn.cpus = &cpus;
@@ -249,6 +263,8 @@ static bool start_rank(struct ground *ground, int local_rank)
         open_outlet(worker, 1, &spawn.error) && !variables.is_short)
         worker->process = rueda_spawn(&spawn);
     cause = errno;
+    if (is_ours)
+        rueda_fd_close(spawn.input);
     rueda_fd_close(spawn.output);
     rueda_fd_close(spawn.error);
     rueda_strings_fini(&variables);

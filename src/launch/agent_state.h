@@ -33,6 +33,14 @@ struct rueda_worker {
     struct rueda_outlet outlets[2];
 };
 
+/* What the launcher sends for the standard input of rank 0. */
+struct rueda_feed {
+    int fd; /* our end of a pipe; -1: none, or closed */
+    uv_poll_t poll;
+    struct rueda_buffer bytes; /* not written yet */
+    bool is_ended;             /* no more will come */
+};
+
 struct rueda_agent {
     uv_loop_t loop;
     struct rueda_link link;
@@ -40,7 +48,8 @@ struct rueda_agent {
     uv_signal_t on_term;
     uv_signal_t on_hangup;
     uv_timer_t killer; /* from SIGTERM to SIGKILL */
-    int input;
+    int input; /* for rank 0, as it is; -1: the launcher sends it, if any */
+    struct rueda_feed feed;
     struct rueda_key key;
     bool has_plan;
     struct rueda_plan plan;
@@ -65,6 +74,12 @@ bool rueda_outlets_drain(struct rueda_worker *worker);
 /* Begin to watch, or not for a while. */
 void rueda_outlets_watch(struct rueda_worker *worker, bool is_wanted);
 void rueda_outlets_close(struct rueda_worker *worker);
+
+/* Make a pipe for the launcher's input; false with errno. */
+bool rueda_feed_open(struct rueda_agent *agent, int *out_theirs);
+/* Some of it has come; none at all is its end. */
+void rueda_feed_add(struct rueda_agent *agent, const void *bytes, size_t len);
+void rueda_feed_close(struct rueda_agent *agent);
 
 /* The process of a worker has ended. */
 void rueda_agent_worker_ended(struct rueda_worker *worker, int how);

@@ -19,6 +19,8 @@
  *         START     what to run             -->
  *                                           <--   STARTED, or REFUSED
  *                                           <--   OUTPUT, NOTE, EXIT
+ *         INPUT     for rank 0; none: end   -->
+ *                                           <--   TAKEN     so many bytes of it
  *         SIGNAL    to all ranks            -->
  *                                           <--   end of the stream: all gone
  *
@@ -36,6 +38,9 @@
 #define RUEDA_AGENT_VERSION 1
 #define RUEDA_FRAME_HEAD    8
 
+/* Bytes of INPUT that are sent before as many are TAKEN. */
+#define RUEDA_INPUT_WINDOW ((size_t)1 << 18)
+
 /* Where an agent's stream begins on the standard output of ssh; shells like to
  * say other things first. */
 #define RUEDA_AGENT_MARK "\n\001rueda agent\001\n"
@@ -44,12 +49,14 @@ typedef enum rueda_frame_kind {
     RUEDA_FRAME_HELLO = 1,
     RUEDA_FRAME_START,
     RUEDA_FRAME_SIGNAL,
+    RUEDA_FRAME_INPUT,
     RUEDA_FRAME_READY = 16,
     RUEDA_FRAME_STARTED,
     RUEDA_FRAME_REFUSED,
     RUEDA_FRAME_OUTPUT,
     RUEDA_FRAME_EXIT,
     RUEDA_FRAME_NOTE,
+    RUEDA_FRAME_TAKEN,
 } rueda_frame_kind;
 
 /* A frame as it lies in a buffer; borrowed from it. */

@@ -141,13 +141,18 @@ static bool make_nodes(struct rueda_launch *launch)
 }
 
 /* The standard input goes to rank 0 unless it is a terminal, whose signals
- * and rights are those of the process group in front, which is ours. */
+ * and rights are those of the process group in front, which is ours. Here it
+ * is handed over as it is. */
 static rueda_status start_local_agents(struct rueda_launch *launch)
 {
-    const int input =
-        isatty(STDIN_FILENO) ? -1 : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    int input = -1;
     rueda_status status = RUEDA_OK;
 
+    if (!isatty(STDIN_FILENO) && !launch->nodes[0].is_local)
+        status = rueda_launch_read_input(launch);
+    else if (!isatty(STDIN_FILENO))
+        input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    launch->has_input = input >= 0 || launch->input >= 0;
     for (int i = 0; i < launch->node_count && status == RUEDA_OK; i++)
         if (launch->nodes[i].is_local)
             status = rueda_node_start_here(&launch->nodes[i], input);
@@ -252,6 +257,7 @@ static void close_handle(uv_handle_t *handle, void *arg)
 static void fini(struct rueda_launch *launch)
 {
     rueda_door_close(launch->door);
+    rueda_launch_close_input(launch);
     for (int i = 0; i < launch->node_count; i++)
         rueda_node_fini(&launch->nodes[i]);
     rueda_keeper_close(launch->keeper);
@@ -274,7 +280,7 @@ static void fini(struct rueda_launch *launch)
 
 int rueda_launch_run(struct rueda_options *options)
 {
-    struct rueda_launch launch = {.options = options};
+    struct rueda_launch launch = {.options = options, .input = -1};
     struct rueda_text words = {{0}};
 
     launch.code = prepare(&launch, &words);

@@ -140,6 +140,7 @@ void rueda_launch_start_if_ready(struct rueda_launch *launch)
             return;
         }
     }
+    rueda_launch_pass_input(launch);
 }
 
 int rueda_launch_start_timeout_s(const struct rueda_launch *launch)

@@ -178,6 +178,11 @@ void rueda_launch_frame(struct rueda_node *node,
     case RUEDA_FRAME_NOTE:
         on_note(node, &unpacker);
         break;
+    case RUEDA_FRAME_TAKEN:
+        if (node->first_rank == 0)
+            rueda_launch_input_taken(node->launch,
+                                     rueda_unpack_number(&unpacker));
+        break;
     default:
         break;
     }

@@ -156,7 +156,7 @@ bool rueda_launch_send_plan(struct rueda_node *node)
         .size = launch->placement.size,
         .first_rank = node->first_rank,
         .count = node->count,
-        .has_input = node->is_local && node->first_rank == 0,
+        .has_input = launch->has_input && node->first_rank == 0,
         .bind = bind_of(launch->options),
         .grace_ms = (int)(1000 * rueda_options_decimal(launch->options,
                                                        RUEDA_OPTION_GRACE, 5)),

@@ -55,8 +55,15 @@ struct rueda_launch {
     struct rueda_keeper *keeper;
     struct rueda_door *door; /* for agents who come by themselves */
     struct rueda_output *output;
+    bool has_input; /* there is a standard input for rank 0 */
     char job[64];
     char last_note[RUEDA_TEXT_BYTES];
+
+    /* Where rank 0 is on another host, its input on its way there. */
+    int input; /* -1: none, or no more */
+    bool is_passing_input;
+    uv_poll_t input_poll;
+    size_t input_flying; /* bytes sent, and not taken yet */
 
     uv_loop_t loop;
     bool has_loop;
@@ -131,6 +138,16 @@ bool rueda_launch_send_plan(struct rueda_node *node);
 /* Open the store; words on failure. */
 rueda_status rueda_launch_open_store(struct rueda_launch *launch,
                                      struct rueda_text *words);
+
+/* ---- The standard input: launch_input.c --------------------------------- */
+
+/* Begin to read, in a process of its own. Before any thread is started. */
+rueda_status rueda_launch_read_input(struct rueda_launch *launch);
+
+/* Begin to send what is read to the first host. */
+void rueda_launch_pass_input(struct rueda_launch *launch);
+void rueda_launch_input_taken(struct rueda_launch *launch, uint32_t count);
+void rueda_launch_close_input(struct rueda_launch *launch);
 
 /* ---- The door for agents: door.c ---------------------------------------- */
 

@@ -2,8 +2,10 @@
 /*
  * The program `ruedarun`, also called `horovodrun`: starts the ranks of a job.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launch/config_file.h"
 #include "launch/elastic.h"
@@ -72,12 +74,26 @@ static int launch(struct rueda_options *options, struct rueda_text *words)
     return rueda_launch_run(options);
 }
 
+/* Who starts us may have closed them, and other files must not take their
+ * numbers. */
+static void keep_standard_descriptors(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
     struct rueda_options options;
     struct rueda_text words = {{0}};
     int code;
 
+    keep_standard_descriptors();
     if (argc > 1 && strcmp(argv[1], "agent") == 0)
         return rueda_serve_main(argc - 2, argv + 2);
     if (!rueda_options_parse(argc, argv, &options, &words)) {

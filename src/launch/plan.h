@@ -17,7 +17,7 @@ struct rueda_plan {
     int size;       /* ranks of the job */
     int first_rank; /* those of this host: so many, one after the other */
     int count;
-    bool has_input; /* the first of them has the agent's standard input */
+    bool has_input; /* the first of them has the launcher's standard input */
     rueda_bind bind;
     int grace_ms; /* from SIGTERM to SIGKILL, if the launcher is gone */
     char folder[RUEDA_FOLDER_BYTES]; /* where to run it */

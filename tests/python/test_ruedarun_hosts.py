@@ -35,6 +35,7 @@ class Cluster:
         self.folder = folder
         self.program = program
         self.started: list[subprocess.Popen[str]] = []
+        self.identity: list[str] = []
         hosts.ssh(folder)
 
     def slots(self, *counts: int) -> str:
@@ -220,7 +221,56 @@ def test_many_hosts_start_at_a_time(make_cluster) -> None:
     assert took < 50, "one after the other they take 100 seconds"
 
 
+# ---- The standard input --------------------------------------------------------
+
+
+def test_the_input_goes_to_rank_0_there(make_cluster) -> None:
+    """More than any buffer holds, from a file and through a pipe, to a rank that reads late."""
+    cluster = make_cluster(2)
+    data = bytes(range(256)) * 20000
+    file = cluster.folder / "data"
+    file.write_bytes(data)
+    expected, nothing = (
+        subprocess.run(["cksum"], input=text, capture_output=True, timeout=LIMIT_S).stdout
+        for text in (data, b"")
+    )
+    for slots in (cluster.slots(1, 1), f"{cluster.slots(0, 1)},{cluster.slots(1)}"):
+        words = cluster.hosts.command(0, cluster.program, "-np", "2", "-H", slots,
+                                      "sh", "-c", "sleep 0.5; cksum")  # fmt: skip
+        for form in ('exec "$@" <"$0"', 'cat "$0" | "$@"'):
+            done = subprocess.run(
+                ["sh", "-c", form, str(file), *words], capture_output=True, timeout=LIMIT_S,
+                env=environment(PATH=f"{cluster.folder}:{os.environ['PATH']}"),
+            )  # fmt: skip
+            assert done.returncode == 0, done.stderr
+            assert sorted(done.stdout.splitlines(True)) == [
+                b"[0]<stdout>:" + expected, b"[1]<stdout>:" + nothing,
+            ]  # fmt: skip
+
+
+def test_input_that_nobody_reads_does_no_harm(make_cluster) -> None:
+    cluster = make_cluster(2)
+    words = cluster.hosts.command(0, cluster.program, "-np", "1", "-H", cluster.slots(0, 1),
+                                  "head", "-n", "1")  # fmt: skip
+    endless = subprocess.Popen(["yes"], stdout=subprocess.PIPE)
+    try:
+        done = subprocess.run(
+            words, stdin=endless.stdout, capture_output=True, text=True, timeout=LIMIT_S,
+            env=environment(PATH=f"{cluster.folder}:{os.environ['PATH']}"),
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == (0, "[0]<stdout>:y\n"), done.stderr
+    finally:
+        endless.kill()
+        endless.communicate()
+
+
 # ---- By real ssh ---------------------------------------------------------------
+
+
+def answers(cluster: Cluster, host: int) -> bool:
+    """Is anybody at the port of ssh?"""
+    knock = cluster.hosts.command(0, "bash", "-c", f": </dev/tcp/{cluster.hosts.ipv4(host)}/22")
+    return subprocess.run(knock, stderr=subprocess.DEVNULL, timeout=LIMIT_S).returncode == 0
 
 
 @contextmanager
@@ -248,31 +298,78 @@ def real_ssh(cluster: Cluster, need_tool: Callable[[str], str]) -> Iterator[list
         cluster.hosts.command(1, "/usr/sbin/sshd", "-D", "-f", str(folder / "config")),
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    knock = cluster.hosts.command(0, "bash", "-c", f": </dev/tcp/{cluster.hosts.ipv4(1)}/22")
-
-    def is_listening() -> bool:
-        return subprocess.run(knock, stderr=subprocess.DEVNULL, timeout=LIMIT_S).returncode == 0
-
     try:
-        assert wait_until(is_listening)
+        assert wait_until(lambda: answers(cluster, 1))
         yield ["-i", str(folder / "user")]
     finally:
         server.kill()
         server.wait()
 
 
-def test_real_ssh(make_cluster, need_tool) -> None:
-    """A user's own ssh and keys; host 2 is one that refuses."""
+@pytest.fixture
+def ssh_cluster(make_cluster, need_tool) -> Iterator[Cluster]:
+    """Three hosts, of which host 1 has an sshd."""
     cluster = make_cluster(3)
-    with real_ssh(cluster, need_tool) as identity:
-        done = cluster.run("-np", "3", "-H", cluster.slots(1, 2), *identity, *HELLO)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.count("of 3: the sum is 6\n") == 3
-        done = cluster.run("-np", "3", "-H", cluster.slots(1, 1, 1), *identity, "true")
+    with real_ssh(cluster, need_tool) as cluster.identity:
+        yield cluster
+
+
+def test_real_ssh(ssh_cluster: Cluster) -> None:
+    done = ssh_cluster.run("-np", "3", "-H", ssh_cluster.slots(1, 2), *ssh_cluster.identity, *HELLO)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("of 3: the sum is 6\n") == 3
+
+
+def test_a_host_that_refuses(ssh_cluster: Cluster) -> None:
+    slots = ssh_cluster.slots(1, 1, 1)
+    done = ssh_cluster.run("-np", "3", "-H", slots, *ssh_cluster.identity, "true")
+    assert done.returncode == 1
+    refusal = f"ruedarun: {ssh_cluster.hosts.ipv4(2)}: ssh: connect to host"
+    assert [line.startswith(refusal) for line in done.stderr.splitlines()] == [True]
+    assert "Connection refused" in done.stderr
+
+
+def test_a_host_whose_key_is_strange(ssh_cluster: Cluster) -> None:
+    """Horovod would take it."""
+    (ssh_cluster.folder / "known").write_text("")
+    slots = ssh_cluster.slots(1, 1)
+    done = ssh_cluster.run("-np", "2", "-H", slots, *ssh_cluster.identity, "true")
+    assert done.returncode == 1
+    assert "Host key verification failed" in done.stderr
+
+
+def test_a_host_that_answers_the_call_and_hangs(ssh_cluster: Cluster) -> None:
+    script = "import socket, time; s = socket.create_server(('', 22)); time.sleep(600)"
+    mute = subprocess.Popen(ssh_cluster.hosts.command(2, sys.executable, "-c", script))
+    try:
+        assert wait_until(lambda: answers(ssh_cluster, 2))
+        done = ssh_cluster.run("-np", "3", "-H", ssh_cluster.slots(1, 1, 1), *ssh_cluster.identity,
+                               "--start-timeout", "2", "true")  # fmt: skip
         assert done.returncode == 1
-        refusal = f"ruedarun: {cluster.hosts.ipv4(2)}: ssh: connect to host"
-        assert [line.startswith(refusal) for line in done.stderr.splitlines()] == [True]
-        assert "Connection refused" in done.stderr
+        assert done.stderr.splitlines() == [
+            f"ruedarun: {ssh_cluster.hosts.ipv4(2)}: did not come within 2 seconds; more time is "
+            "given by --start-timeout"
+        ]
+    finally:
+        mute.kill()
+        mute.wait()
+
+
+def test_a_host_that_dies_in_the_middle(ssh_cluster: Cluster, tmp_path: Path) -> None:
+    """All of its processes at once, sshd's too: ssh sees its connection end."""
+    folder = tmp_path / "ids"
+    folder.mkdir()
+    process = ssh_cluster.start("-np", "2", "-H", ssh_cluster.slots(1, 1), "--grace", "0.5",
+                                *ssh_cluster.identity, sys.executable, "-c", STUBBORN,
+                                str(folder))  # fmt: skip
+    ranks = read_ids(folder, 6)
+    there = subprocess.run(["ip", "netns", "pids", ssh_cluster.hosts.name(1)], check=True,
+                           capture_output=True, text=True, timeout=LIMIT_S).stdout.split()  # fmt: skip
+    subprocess.run(["kill", "-KILL", *there], timeout=LIMIT_S)
+    _, err = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 1
+    assert f"{ssh_cluster.hosts.ipv4(1)} was lost with its agent" in err
+    assert wait_until(lambda: not any(is_alive(rank) for rank in ranks))
 
 
 # ---- Without ssh ---------------------------------------------------------------
