@@ -14,7 +14,13 @@
 #include "os/clock.h"
 #include "os/file.h"
 
-#define PAUSE_NS ((int64_t)2000000)
+/* Pauses between two looks at what is left. */
+#define LEAST_PAUSE_NS ((int64_t)50000)
+#define MOST_PAUSE_NS  ((int64_t)2000000)
+
+/* Until the pauses are so long, who is about to end is left alone: a walk
+ * through all processes of the machine takes longer than an exit. */
+#define PATIENT_NS ((int64_t)1000000)
 
 struct process {
     int id;
@@ -127,12 +133,15 @@ static bool reap(void)
 bool rueda_tree_end(int64_t timeout_ns)
 {
     const int64_t deadline = rueda_clock_ns() + timeout_ns;
+    int64_t pause_ns = LEAST_PAUSE_NS;
 
     while (reap()) {
         if (rueda_clock_ns() >= deadline)
             return false;
-        rueda_tree_signal(SIGKILL);
-        rueda_sleep_ns(PAUSE_NS);
+        if (pause_ns >= PATIENT_NS)
+            rueda_tree_signal(SIGKILL);
+        rueda_sleep_ns(pause_ns);
+        pause_ns = 2 * pause_ns < MOST_PAUSE_NS ? 2 * pause_ns : MOST_PAUSE_NS;
     }
     return true;
 }
