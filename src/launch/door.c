@@ -179,6 +179,7 @@ static void welcome(struct rueda_door *door, int fd)
         return;
     }
     rueda_tcp_hurry(fd);
+    rueda_tcp_keep_alive(fd, RUEDA_AGENT_QUESTIONS);
     caller->fd = fd;
     caller->poll.data = caller;
     uv_timer_init(&door->launch->loop, &caller->timer);

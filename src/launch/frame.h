@@ -38,6 +38,9 @@
 #define RUEDA_AGENT_VERSION 1
 #define RUEDA_FRAME_HEAD    8
 
+/* Of TCP, one a second, until the host at the other end is taken for lost. */
+#define RUEDA_AGENT_QUESTIONS 10
+
 /* Bytes of INPUT that are sent before as many are TAKEN. */
 #define RUEDA_INPUT_WINDOW ((size_t)1 << 18)
 

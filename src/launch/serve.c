@@ -184,8 +184,10 @@ static int call_launcher(const struct rueda_address *addresses, int count,
         if (rueda_tcp_connect(&addresses[i], &fd) != RUEDA_OK)
             continue;
         rueda_fd_wait(fd, true, deadline - rueda_clock_ns());
-        if (rueda_tcp_connected(fd) == RUEDA_OK)
+        if (rueda_tcp_connected(fd) == RUEDA_OK) {
+            rueda_tcp_keep_alive(fd, RUEDA_AGENT_QUESTIONS);
             return fd;
+        }
         rueda_fd_close(fd);
     }
     return -1;

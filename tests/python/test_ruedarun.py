@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -182,6 +183,23 @@ def test_ranks_are_bound_if_wanted(run) -> None:
     assert run(*words).stdout == f"[0]<stdout>:[{usable[0]}]\n"
     words[3] = "auto"
     assert run(*words).stdout == f"[0]<stdout>:{usable}\n"
+
+
+def test_tensorflow_is_told_its_place_if_wanted(run) -> None:
+    script = "import json, os; print(json.dumps(json.loads(os.environ['TF_CONFIG'])))"
+    done = run("-np", "3", "-H", "localhost:2,127.0.0.1:1", "--tf-config", sys.executable, "-c",
+               script)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = sorted(done.stdout.splitlines())
+    configs = [json.loads(line.partition(":")[2]) for line in lines]
+    assert [config["task"] for config in configs] == [
+        {"type": "worker", "index": index} for index in range(3)
+    ]
+    workers = configs[0]["cluster"]["worker"]
+    assert [worker.partition(":")[0] for worker in workers] == ["localhost"] * 2 + ["127.0.0.1"]
+    assert workers[0] != workers[1]
+    assert all(config["cluster"] == {"worker": workers} for config in configs)
+    assert "none" in run("-np", "1", "sh", "-c", "echo ${TF_CONFIG-none}").stdout
 
 
 def test_the_input_goes_to_rank_0(need_tool) -> None:
@@ -555,4 +573,29 @@ def test_it_tells_about_itself(run, need_tool) -> None:
                           timeout=LIMIT_S)  # fmt: skip
     assert done.stdout == f"{version}\n"
     assert "--hosts" in run("--help").stdout
-    assert "    [X] Gloo\n" in run("--check-build").stdout
+
+
+def test_what_is_built_is_told_as_horovodrun_tells_it(need_tool, tmp_path: Path) -> None:
+    done = subprocess.run([need_tool("horovodrun"), "--check-build"], capture_output=True,
+                          text=True, timeout=LIMIT_S, env={"PATH": str(tmp_path)})  # fmt: skip
+    version = subprocess.run([need_tool("horovodrun"), "-v"], capture_output=True, text=True,
+                             timeout=LIMIT_S).stdout.strip()  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, f"""\
+Horovod v{version}:
+
+Available Frameworks:
+    [ ] TensorFlow
+    [ ] PyTorch
+    [ ] MXNet
+
+Available Controllers:
+    [ ] MPI
+    [X] Gloo
+
+Available Tensor Operations:
+    [ ] NCCL
+    [ ] DDL
+    [ ] CCL
+    [ ] MPI
+    [X] Gloo
+""")  # fmt: skip

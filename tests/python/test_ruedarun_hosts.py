@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
-from cluster import Hosts
+from cluster import Hosts, ip
 from ranks import Done, environment, free_port
 from test_ruedarun import (
     HELLO,
@@ -104,6 +105,52 @@ def test_the_launcher_need_not_be_a_host_of_the_job(make_cluster) -> None:
         f"[0]<stdout>:host1 0.1 0 0 {os.getcwd()} no",
         f"[1]<stdout>:host2 0.1 1 1 {os.getcwd()} no",
     ]
+
+
+def test_hosts_whose_networks_have_other_names(make_cluster) -> None:
+    """And a bridge of Docker's on each, with the same address everywhere."""
+    cluster = make_cluster(2)
+    for host, name in enumerate(["eno1", "enp3s0"]):
+        space = cluster.hosts.name(host)
+        ip("-n", space, "link", "set", "eth0", "down")
+        ip("-n", space, "link", "set", "eth0", "name", name, "up")
+        ip("-n", space, "link", "add", "docker0", "type", "bridge")
+        ip("-n", space, "address", "add", "172.17.0.1/16", "dev", "docker0")
+        ip("-n", space, "link", "set", "docker0", "up")
+    done = cluster.run("-np", "4", "-H", cluster.slots(2, 2), *HELLO)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("of 4: the sum is 10\n") == 4
+
+
+def test_kubeflow_has_a_shell_of_its_own(make_cluster) -> None:
+    cluster = make_cluster(2)
+    process = subprocess.run(
+        cluster.hosts.command(0, cluster.program, "-np", "1", "-H", cluster.slots(0, 1),
+                              "--verbose", "true"),
+        capture_output=True, text=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL,
+        env=environment(OMPI_MCA_plm_rsh_agent="/etc/mpi/kubexec.sh"),
+    )  # fmt: skip
+    host = cluster.hosts.ipv4(1)
+    assert f"ruedarun: {host}: /etc/mpi/kubexec.sh {host} exec /bin/sh -c" in process.stderr
+
+
+def test_progress_is_shown_on_a_terminal(make_cluster) -> None:
+    cluster = make_cluster(2)
+    cluster.use_for_ssh('sleep 0.3\nexec $ssh "$@"\n')
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        cluster.hosts.command(0, cluster.program, "-np", "2", "-H", cluster.slots(1, 1), "true"),
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs,
+        env=environment(PATH=f"{cluster.folder}:{os.environ['PATH']}", TERM="xterm"),
+    )  # fmt: skip
+    try:
+        assert process.wait(LIMIT_S) == 0
+        assert b"1 of 2 hosts are there" in os.read(ours, 10000)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(theirs)
+        os.close(ours)
 
 
 def test_ssh_gets_the_users_options(make_cluster) -> None:
@@ -418,3 +465,25 @@ def test_agents_without_the_key_or_a_place_are_turned_away(
     out, err = launcher.communicate(timeout=LIMIT_S)
     assert (launcher.returncode, out) == (0, "[0]<stdout>:host1\n"), err
     assert agent.wait(LIMIT_S) == 0
+
+
+def test_a_launcher_that_falls_silent_is_not_waited_for(
+    make_cluster, key_file: str, tmp_path: Path
+) -> None:
+    """Nor a host by the launcher."""
+    cluster = make_cluster(2)
+    folder = tmp_path / "ids"
+    folder.mkdir()
+    where = f"{cluster.hosts.ipv4(0)}:{free_port()}"
+    launcher = cluster.start("-np", "2", "-H", cluster.slots(1, 1), "--listen", where, "--key-file",
+                             key_file, "--grace", "0.5", sys.executable, "-c", STUBBORN,
+                             str(folder))  # fmt: skip
+    agent = cluster.start("agent", "--join", where, "--key-file", key_file, "--host",
+                          cluster.hosts.ipv4(1), host=1)  # fmt: skip
+    ranks = read_ids(folder, 6)
+    cluster.hosts.silence(1)
+    _, err = launcher.communicate(timeout=LIMIT_S)
+    assert launcher.returncode == 1
+    assert f"{cluster.hosts.ipv4(1)} was lost with its agent" in err
+    assert agent.wait(LIMIT_S) == 1
+    assert not any(is_alive(rank) for rank in ranks)
