@@ -95,13 +95,6 @@ bool rueda_elastic_check(struct rueda_options *options,
         note_all_useless(options);
         return true;
     }
-    if (rueda_options_controller(options) != RUEDA_CONTROLLER_OURS) {
-        rueda_text_set(words,
-                       "elastic jobs (--min-np, --host-discovery-script) "
-                       "are not for mpirun or jsrun; leave out --mpi or "
-                       "--jsrun");
-        return false;
-    }
     if (!check_numbers(options, words))
         return false;
     if (is_fixed(options))

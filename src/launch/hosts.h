@@ -37,7 +37,8 @@ bool rueda_hosts_read(const char *path, struct rueda_hosts *out,
                       struct rueda_text *words);
 
 /* Add a host, or slots to one that is there, to a list that may be empty (all
- * zero). On a mistake false with words, and the list is as it was. */
+ * zero). On a mistake false with words; the list is then good for nothing but
+ * rueda_hosts_fini(). */
 bool rueda_hosts_add(struct rueda_hosts *hosts, const char *name,
                      const char *slots, struct rueda_text *words);
 

@@ -90,7 +90,7 @@ static void on_input(uv_poll_t *poll, int status, int events)
 
     (void)status;
     (void)events;
-    if (launch->input < 0)
+    if (launch->input < 0 || room == 0)
         return;
     got =
         read(launch->input, bytes, room < sizeof(bytes) ? room : sizeof(bytes));

@@ -149,6 +149,16 @@ static bool give_hosts(struct rueda_options *options,
     return is_good;
 }
 
+/* May jsrun have it, and is it there? */
+static bool is_jsruns(const struct rueda_options *options)
+{
+    return !is_given(options, RUEDA_OPTION_GLOO) &&
+           !is_given(options, RUEDA_OPTION_MPI) &&
+           !is_given(options, RUEDA_OPTION_CONTROLLER) &&
+           rueda_options_only_ours(options) == NULL &&
+           rueda_jsrun_is_installed();
+}
+
 bool rueda_lsf_fill_in(struct rueda_options *options, struct rueda_text *words)
 {
     struct rueda_hosts hosts;
@@ -157,10 +167,7 @@ bool rueda_lsf_fill_in(struct rueda_options *options, struct rueda_text *words)
 
     if (!rueda_lsf_is_job())
         return true;
-    if (!is_given(options, RUEDA_OPTION_GLOO) &&
-        !is_given(options, RUEDA_OPTION_MPI) &&
-        !is_given(options, RUEDA_OPTION_CONTROLLER) &&
-        !is_given(options, RUEDA_OPTION_LISTEN) && rueda_jsrun_is_installed() &&
+    if (is_jsruns(options) &&
         !rueda_options_give(options, RUEDA_OPTION_JSRUN, "--jsrun", "1", words))
         return false;
     if (is_given(options, RUEDA_OPTION_NP) && has_hosts(options))

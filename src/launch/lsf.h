@@ -29,8 +29,8 @@ void rueda_lsf_drop_launch_node(struct rueda_hosts *hosts);
 bool rueda_lsf_hosts(bool is_jsrun, struct rueda_hosts *out,
                      struct rueda_text *words);
 
-/* In a job of LSF: choose jsrun if it is installed and nothing else is asked
- * for, and let the job say the number of ranks and the hosts where the user
+/* In a job of LSF: choose jsrun if it is installed and no option speaks against
+ * it, and let the job say the number of ranks and the hosts where the user
  * does not. False with words on failure. */
 bool rueda_lsf_fill_in(struct rueda_options *options, struct rueda_text *words);
 

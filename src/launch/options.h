@@ -58,6 +58,10 @@ typedef enum rueda_controller {
 
 rueda_controller rueda_options_controller(const struct rueda_options *options);
 
+/* The name of the first given option that others than we cannot carry out, or
+ * NULL. */
+const char *rueda_options_only_ours(const struct rueda_options *options);
+
 bool rueda_options_is_on(const struct rueda_options *options,
                          rueda_option_id id);
 int rueda_options_whole(const struct rueda_options *options, rueda_option_id id,

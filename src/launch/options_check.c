@@ -72,33 +72,39 @@ rueda_controller rueda_options_controller(const struct rueda_options *options)
     return RUEDA_CONTROLLER_OURS;
 }
 
+const char *rueda_options_only_ours(const struct rueda_options *options)
+{
+    static const rueda_option_id ours[] = {
+        RUEDA_OPTION_LISTEN,    RUEDA_OPTION_BIND,   RUEDA_OPTION_GRACE,
+        RUEDA_OPTION_TF_CONFIG, RUEDA_OPTION_MIN_NP, RUEDA_OPTION_DISCOVERY};
+
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        if (options->values[ours[i]] != NULL)
+            return rueda_options_table[ours[i]].name;
+    return NULL;
+}
+
 /* Options that mean something to one way of starting only. */
 static bool check_controller(struct rueda_options *options,
                              struct rueda_text *words)
 {
-    static const rueda_option_id ours[] = {
-        RUEDA_OPTION_LISTEN, RUEDA_OPTION_BIND, RUEDA_OPTION_GRACE,
-        RUEDA_OPTION_TF_CONFIG};
     static const rueda_option_id theirs[] = {RUEDA_OPTION_MPI_ARGS,
                                              RUEDA_OPTION_BINDING_ARGS};
     const rueda_controller controller = rueda_options_controller(options);
+    const char *ours = rueda_options_only_ours(options);
 
-    if (controller == RUEDA_CONTROLLER_OURS) {
-        for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++)
-            if (options->values[theirs[i]] != NULL)
-                rueda_text_add(&options->notes,
-                               "%s has no effect without --mpi or --jsrun\n",
-                               rueda_options_table[theirs[i]].name);
-        return true;
-    }
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
-        if (options->values[ours[i]] == NULL)
-            continue;
-        rueda_text_set(
-            words, "%s does not go with %s", rueda_options_table[ours[i]].name,
-            controller == RUEDA_CONTROLLER_MPIRUN ? "--mpi" : "--jsrun");
+    if (controller != RUEDA_CONTROLLER_OURS && ours != NULL) {
+        rueda_text_set(words, "%s does not go with %s", ours,
+                       controller == RUEDA_CONTROLLER_MPIRUN ? "--mpi"
+                                                             : "--jsrun");
         return false;
     }
+    for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++)
+        if (controller == RUEDA_CONTROLLER_OURS &&
+            options->values[theirs[i]] != NULL)
+            rueda_text_add(&options->notes,
+                           "%s has no effect without --mpi or --jsrun\n",
+                           rueda_options_table[theirs[i]].name);
     return true;
 }
 

@@ -84,6 +84,8 @@ static const struct {
     TEXT("launch_hosts", "list", "node-1:4,10.0.0.2:1,[fd00::1]:2\0"),
     TEXT("launch_hosts", "dash", "[-A:]:9\0"),
     TEXT("launch_hosts", "file", "# mine\na slots=4\n b:2 # fast\n\1"),
+    TEXT("launch_hosts", "lsf", "batch 1 node-1 42 node-2 42\2"),
+    TEXT("launch_hosts", "lsf_names", "a a\nb [fd00::1]\n\3"),
     TEXT("launch_config", "sections",
          "controller: gloo\nparams:\n  cycle_time_ms: 3.5\n"
          "  fusion_threshold_mb: 32\nstall_check: {enabled: no}\n"

@@ -411,8 +411,8 @@ def test_a_host_that_dies_in_the_middle(ssh_cluster: Cluster, tmp_path: Path) ->
                                 str(folder))  # fmt: skip
     ranks = read_ids(folder, 6)
     there = subprocess.run(["ip", "netns", "pids", ssh_cluster.hosts.name(1)], check=True,
-                           capture_output=True, text=True, timeout=LIMIT_S).stdout.split()  # fmt: skip
-    subprocess.run(["kill", "-KILL", *there], timeout=LIMIT_S)
+                           capture_output=True, text=True, timeout=LIMIT_S)  # fmt: skip
+    subprocess.run(["kill", "-KILL", *there.stdout.split()], timeout=LIMIT_S)
     _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 1
     assert f"{ssh_cluster.hosts.ipv4(1)} was lost with its agent" in err

@@ -263,7 +263,7 @@ static void mistakes_of_elastic_jobs_come_before_the_refusal(void **state)
     expect_elastic("x -np 2 --min-np 1 --hostfile /nowhere c",
                    "/nowhere: No such file", "");
     expect_elastic("x -np 2 --min-np 1 --mpi -H a:1,b:1 c",
-                   "not for mpirun or jsrun", "");
+                   "--min-np does not go with --mpi", "");
     expect_elastic("x -np 2 -H a:2 --host-discovery-script s c",
                    "exclude each other", "");
 }
