@@ -50,7 +50,7 @@ static void say_taken(struct rueda_agent *agent, size_t count)
     rueda_link_send(&agent->link, &packer);
 }
 
-/* Write what the pipe takes. Who has closed his end gets no more, and nothing
+/* Write what the pipe takes. Who has closed its end gets no more, and nothing
  * more is asked for. */
 static void flush(struct rueda_agent *agent)
 {

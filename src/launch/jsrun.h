@@ -13,7 +13,7 @@
 bool rueda_jsrun_is_installed(void);
 
 /* The words of the command. erf: the file that says where ranks go; not used
- * where the user has options of his own for that. Pure. */
+ * where the user has given options for that. Pure. */
 void rueda_jsrun_words(const struct rueda_options *options, const char *erf,
                        struct rueda_strings *out);
 
