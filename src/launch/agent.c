@@ -15,6 +15,8 @@
 /* For processes that hang in the kernel. */
 #define END_NS ((int64_t)3000000000)
 
+#define LOOK_MS 1000
+
 /* ---- Telling the launcher ----------------------------------------------- */
 
 void rueda_agent_note(struct rueda_agent *agent, const char *words)
@@ -298,6 +300,13 @@ static void on_drained(struct rueda_link *link)
     stop_if_sent(agent);
 }
 
+static void on_look(uv_timer_t *timer)
+{
+    struct rueda_agent *agent = timer->data;
+
+    rueda_link_look(&agent->link);
+}
+
 /* ---- Life --------------------------------------------------------------- */
 
 static const struct rueda_link_calls calls = {
@@ -336,6 +345,10 @@ int rueda_agent_run(const struct rueda_agent_args *args)
         agent->key = *args->key;
     uv_timer_init(&agent->loop, &agent->killer);
     agent->killer.data = agent;
+    uv_timer_init(&agent->loop, &agent->looking);
+    agent->looking.data = agent;
+    if (args->session != NULL)
+        uv_timer_start(&agent->looking, on_look, LOOK_MS, LOOK_MS);
     catch_signal(agent, &agent->on_child, on_child, SIGCHLD);
     catch_signal(agent, &agent->on_term, on_term, SIGTERM);
     catch_signal(agent, &agent->on_hangup, on_term, SIGHUP);

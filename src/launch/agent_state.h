@@ -47,7 +47,8 @@ struct rueda_agent {
     uv_signal_t on_child;
     uv_signal_t on_term;
     uv_signal_t on_hangup;
-    uv_timer_t killer; /* from SIGTERM to SIGKILL */
+    uv_timer_t killer;  /* from SIGTERM to SIGKILL */
+    uv_timer_t looking; /* at a launcher that we came to by TCP */
     int input; /* for rank 0, as it is; -1: the launcher sends it, if any */
     struct rueda_feed feed;
     struct rueda_key key;

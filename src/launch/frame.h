@@ -38,8 +38,10 @@
 #define RUEDA_AGENT_VERSION 1
 #define RUEDA_FRAME_HEAD    8
 
-/* Of TCP, one a second, until the host at the other end is taken for lost. */
-#define RUEDA_AGENT_QUESTIONS 10
+/* Of TCP, one a second, until the host at the other end is taken for lost; and
+ * how long that takes. */
+#define RUEDA_AGENT_QUESTIONS  10
+#define RUEDA_AGENT_SILENCE_MS ((int64_t)1000 * (RUEDA_AGENT_QUESTIONS + 1))
 
 /* Bytes of INPUT that are sent before as many are TAKEN. */
 #define RUEDA_INPUT_WINDOW ((size_t)1 << 18)

@@ -53,6 +53,9 @@ static void on_look(uv_timer_t *timer)
     struct rueda_launch *launch = timer->data;
 
     rueda_output_look(launch->output);
+    for (int i = 0; i < launch->node_count; i++)
+        if (launch->nodes[i].is_linked)
+            rueda_link_look(&launch->nodes[i].link);
     pause_links(launch, rueda_output_is_full(launch->output));
 }
 

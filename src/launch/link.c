@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "os/tcp.h"
+
 #define READ_BYTES ((size_t)1 << 16)
 
 /* What a shell may say before the mark. */
@@ -231,6 +233,16 @@ void rueda_link_pause(struct rueda_link *link, bool is_paused)
         return;
     link->is_paused = is_paused;
     watch(link);
+}
+
+void rueda_link_look(struct rueda_link *link)
+{
+    uint64_t taken;
+    bool is_waiting;
+
+    if (link->in >= 0 && rueda_tcp_flow(link->out, &taken, &is_waiting) &&
+        is_waiting && rueda_tcp_heard_ms(link->out) > RUEDA_AGENT_SILENCE_MS)
+        end(link, "its host does not answer any more");
 }
 
 const char *rueda_link_noise(const struct rueda_link *link, size_t *out_len)

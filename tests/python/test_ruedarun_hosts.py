@@ -467,20 +467,26 @@ def test_agents_without_the_key_or_a_place_are_turned_away(
     assert agent.wait(LIMIT_S) == 0
 
 
+TALKING = "echo $$ >$0/id$$; while sleep 0.05; do echo x; done"
+
+
+@pytest.mark.parametrize(
+    ("command", "count"), [([sys.executable, "-c", STUBBORN], 6), (["sh", "-c", TALKING], 2)],
+    ids=["quiet", "talking"],
+)  # fmt: skip
 def test_a_launcher_that_falls_silent_is_not_waited_for(
-    make_cluster, key_file: str, tmp_path: Path
+    make_cluster, key_file: str, tmp_path: Path, command: list[str], count: int
 ) -> None:
-    """Nor a host by the launcher."""
+    """Nor a host by the launcher; whether or not anything is on its way between them."""
     cluster = make_cluster(2)
     folder = tmp_path / "ids"
     folder.mkdir()
     where = f"{cluster.hosts.ipv4(0)}:{free_port()}"
     launcher = cluster.start("-np", "2", "-H", cluster.slots(1, 1), "--listen", where, "--key-file",
-                             key_file, "--grace", "0.5", sys.executable, "-c", STUBBORN,
-                             str(folder))  # fmt: skip
+                             key_file, "--grace", "0.5", *command, str(folder))  # fmt: skip
     agent = cluster.start("agent", "--join", where, "--key-file", key_file, "--host",
                           cluster.hosts.ipv4(1), host=1)  # fmt: skip
-    ranks = read_ids(folder, 6)
+    ranks = read_ids(folder, count)
     cluster.hosts.silence(1)
     _, err = launcher.communicate(timeout=LIMIT_S)
     assert launcher.returncode == 1
