@@ -278,8 +278,13 @@ typedef enum rueda_kind {
     RUEDA_ALLTOALL,  /* piece i of send goes to rank i */
     RUEDA_REDUCE_SCATTER, /* recv = my piece of the reduction of send */
     RUEDA_BARRIER,        /* ends when every rank has started it */
+
+    /* For rueda_submit() only: */
+    RUEDA_JOIN, /* no more data here; ends when every rank has joined */
+    RUEDA_SEND,
+    RUEDA_RECV,
 } rueda_kind;
-#define RUEDA_KIND_COUNT 6
+#define RUEDA_KIND_COUNT 6 /* of ordered collectives */
 
 RUEDA_API const char *rueda_kind_str(rueda_kind kind);
 
@@ -395,6 +400,168 @@ RUEDA_API rueda_status rueda_reduce_scatter(rueda_ctx *ctx, const void *send,
                                             rueda_dtype dtype,
                                             rueda_reduction reduction);
 RUEDA_API rueda_status rueda_barrier(rueda_ctx *ctx);
+
+/* ---- Named tensors ---------------------------------------------------- */
+
+/*
+ * Every rank hands over operations in any order, from any thread, and the
+ * engine finds out what is ready everywhere, agrees on an order, joins small
+ * tensors and runs them. Operations match by name within their process set;
+ * those without a name match by their order among the unnamed ones of the set.
+ *
+ * Ranks that disagree about an operation all get RUEDA_ERR_MISMATCH for it,
+ * with words that name two ranks and what each of them said; the context works
+ * on, and the name is free again.
+ */
+
+/* The process set of all ranks. */
+#define RUEDA_ALL_RANKS 0
+
+#define RUEDA_MAX_DIMS 32
+
+/* Where a tensor is. */
+#define RUEDA_DEVICE_HOST (-1)
+
+/*
+ * Memory for a result of `rows` rows (the first dimension; the others are those
+ * of the input), or NULL if there is none. Called on the thread that makes
+ * progress: must not wait for anything, nor call into the context.
+ */
+typedef void *(*rueda_alloc_fn)(void *arg, size_t rows, size_t bytes);
+
+struct rueda_submit_args {
+    size_t struct_size;
+    rueda_kind kind;
+    const char *name; /* copied; NULL: none */
+    int set;          /* process set */
+    rueda_dtype dtype;
+    rueda_reduction reduction;
+    int root; /* broadcast: a rank of the job, not of the set */
+
+    /*
+     * As for rueda_start(), but sizes come from the shape:
+     *   allreduce, broadcast   send and recv have this shape; may be the same
+     *   allgather              send; rows may differ between ranks. recv has
+     * the rows of all, in the order of ranks alltoall               send;
+     * splits[i] rows go to member i reduce-scatter         send; recv gets my
+     * share of its rows: equal shares, one more for the lowest members send,
+     * recv             send or recv, to or from `peer` with `tag` barrier, join
+     * none Borrowed until the operation ends. Where recv is NULL, alloc
+     * provides it.
+     */
+    const void *send;
+    void *recv;
+    int dims;
+    const size_t *shape;  /* [dims], copied */
+    const size_t *splits; /* alltoall, [members], copied; NULL: equal parts */
+
+    int peer; /* send, recv: a rank of the job */
+    int tag;  /* send, recv: 0 or more */
+
+    double prescale;
+    double postscale;
+    rueda_compression compression;
+    int device;   /* RUEDA_DEVICE_HOST, or the number of an accelerator */
+    void *stream; /* of that accelerator */
+    int priority; /* of several that are ready, the highest comes first */
+    unsigned flags;
+
+    rueda_alloc_fn alloc;
+    void *alloc_arg;
+};
+#define RUEDA_SUBMIT_ARGS_INIT                                                 \
+    {                                                                          \
+        .struct_size = sizeof(struct rueda_submit_args),                       \
+        .dtype = RUEDA_FLOAT32, .prescale = 1.0, .postscale = 1.0,             \
+        .device = RUEDA_DEVICE_HOST,                                           \
+    }
+
+/* An average divides by the ranks that take part, not counting those that have
+ * joined. All ranks ask for the same. */
+#define RUEDA_LIVE_AVERAGE 2u
+
+/*
+ * Hand over an operation; returns at once. What only this rank has wrong fails
+ * here, with nothing handed over and words from rueda_last_error():
+ * RUEDA_ERR_INVALID, also if one of this name is not yet delivered.
+ */
+RUEDA_API rueda_status rueda_submit(rueda_ctx *ctx,
+                                    const struct rueda_submit_args *args,
+                                    rueda_handle *out_handle);
+
+/*
+ * Hand over several that become ready together: none runs before all of them
+ * are ready on every rank. All of one kind and set, allreduce, allgather or
+ * reduce-scatter. All or none are handed over.
+ */
+RUEDA_API rueda_status rueda_submit_group(rueda_ctx *ctx,
+                                          const struct rueda_submit_args *args,
+                                          int count, rueda_handle *out_handles);
+
+/* Why the last call of this thread failed; never NULL, valid until its next. */
+RUEDA_API const char *rueda_last_error(void);
+
+/* How an operation ended, for rueda_wait_for(). */
+struct rueda_result {
+    size_t struct_size;
+    void *data;    /* where the result is: recv, or what alloc gave */
+    size_t rows;   /* of the result, where the kind has rows */
+    int last_rank; /* join: who joined last */
+
+    /* alltoall: the rows that came from each member, if there is room. */
+    size_t *rows_from;
+    int rows_from_count;
+
+    /* The words of a failure; may be NULL. */
+    char *error;
+    size_t error_bytes;
+};
+#define RUEDA_RESULT_INIT                                                      \
+    {                                                                          \
+        .struct_size = sizeof(struct rueda_result), .last_rank = -1,           \
+    }
+
+/* rueda_wait(), and what came out; result is filled in when it has ended. */
+RUEDA_API rueda_status rueda_wait_for(rueda_ctx *ctx, rueda_handle handle,
+                                      int timeout_ms,
+                                      struct rueda_result *result);
+
+/*
+ * Call fn(arg, status) once, when the operation has ended, or now if it has. fn
+ * runs on the thread that makes progress, after that has let go of the engine:
+ * it may submit and end the handle, and must not wait. Once for a handle;
+ * RUEDA_ERR_INVALID if there is one already.
+ */
+typedef void (*rueda_then_fn)(void *arg, rueda_status status);
+RUEDA_API rueda_status rueda_handle_then(rueda_ctx *ctx, rueda_handle handle,
+                                         rueda_then_fn fn, void *arg);
+
+/* ---- Process sets ------------------------------------------------------ */
+
+/*
+ * Make a set of some ranks, or remove one. All ranks of the job call it,
+ * members or not, in the same order; returns when all have. Operations of a set
+ * that is removed end with RUEDA_ERR_CANCELLED. Words from rueda_last_error().
+ */
+RUEDA_API rueda_status rueda_set_create(rueda_ctx *ctx, const int *ranks,
+                                        int count, int *out_set);
+RUEDA_API rueda_status rueda_set_destroy(rueda_ctx *ctx, int set);
+
+/* Members of a set, or -1 if there is none; my place in it, or -1 if I am no
+ * member; and up to `room` of its ranks, ascending. */
+RUEDA_API int rueda_set_size(const rueda_ctx *ctx, int set);
+RUEDA_API int rueda_set_rank(const rueda_ctx *ctx, int set);
+RUEDA_API int rueda_set_ranks(const rueda_ctx *ctx, int set, int *ranks,
+                              int room);
+
+/* ---- Timeline ---------------------------------------------------------- */
+
+/* Write what happens to named tensors, on all ranks, as a Chrome trace; rank 0
+ * writes the file. All ranks call both. */
+#define RUEDA_MARK_CYCLES 1u
+RUEDA_API rueda_status rueda_timeline_start(rueda_ctx *ctx, const char *path,
+                                            unsigned flags);
+RUEDA_API rueda_status rueda_timeline_stop(rueda_ctx *ctx);
 
 #ifdef __cplusplus
 }

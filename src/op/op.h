@@ -21,6 +21,8 @@ struct rueda_op {
     struct rueda_op *next;
     rueda_handle handle; /* 0: of no handle, it lives on a caller's stack */
     bool is_free;        /* in the pool's list */
+    bool is_named;       /* the first part of a struct rueda_named (named.h),
+                            which then has no args */
     struct rueda_coll_args args;
 };
 

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is ready on every member of a process set, and in which order it runs.
+ *
+ * Members say what they have been given, first in full and then by number. What
+ * they say goes up a tree of members, joined on the way, to the coordinator,
+ * the lowest member. What it decides is a log that goes down the same tree, and
+ * that all members follow in its order: run these together; these differ, and
+ * why; everybody has joined.
+ *
+ * A state machine over a mesh: nothing blocks, nothing is shared between
+ * ranks but messages. Used by whoever holds the engine's token.
+ */
+#ifndef RUEDA_NEGOTIATE_NEGOTIATOR_H
+#define RUEDA_NEGOTIATE_NEGOTIATOR_H
+
+#include "base/text.h"
+#include "op/request.h"
+#include "transport/transport.h"
+
+struct rueda_negotiator;
+
+struct rueda_negotiator_args {
+    struct rueda_mesh *mesh; /* of the set's members; borrowed */
+    struct rueda_tag tag;    /* its sequence is kept for control */
+    const int *ranks;        /* [mesh->size] in the job; copied */
+    const int *hosts;        /* [mesh->size] the number of each one's host;
+                                copied; NULL: all are on one */
+    int cache_capacity;      /* names that are known by number; 0: none */
+    size_t fusion_bytes;     /* of tensors that run together; 0: one by one */
+    bool groups_alone;       /* a group runs with nothing but itself */
+
+    int64_t stall_warn_ns; /* 0: never */
+    int64_t stall_end_ns;  /* 0: never */
+    int64_t (*now_ns)(void *arg);
+    void *now_arg;
+};
+
+rueda_status rueda_negotiator_new(const struct rueda_negotiator_args *args,
+                                  struct rueda_negotiator **out);
+
+/* What was submitted and not decided is forgotten. Its requests on the mesh
+ * must have ended (rueda_mesh_cancel). NULL is allowed. */
+void rueda_negotiator_free(struct rueda_negotiator *self);
+
+/*
+ * I have this operation. Both are borrowed until a decision gives `mine` back.
+ * Not NULL, and no other of its name is under way here (the caller has
+ * checked). A join is submitted like any other operation.
+ */
+rueda_status rueda_negotiator_submit(struct rueda_negotiator *self,
+                                     const struct rueda_request *request,
+                                     void *mine);
+
+/*
+ * Take in and send on what can be. RUEDA_OK if anything moved,
+ * RUEDA_IN_PROGRESS if not; a negative status if a member is lost or has sent
+ * what it must not, with words in `error`.
+ */
+rueda_status rueda_negotiator_turn(struct rueda_negotiator *self,
+                                   struct rueda_text *error);
+
+typedef enum rueda_decision_kind {
+    RUEDA_DECIDED_RUN,    /* run these as one */
+    RUEDA_DECIDED_ERROR,  /* the only item ends with RUEDA_ERR_MISMATCH */
+    RUEDA_DECIDED_JOINED, /* all have joined; the only item is my join */
+} rueda_decision_kind;
+
+struct rueda_decision_item {
+    void *mine; /* NULL: I have joined, and give zeros */
+    const struct rueda_request *request; /* where mine is NULL, another's */
+};
+
+struct rueda_decision {
+    rueda_decision_kind kind;
+    uint64_t index;    /* in the log: the same on all members, ascending */
+    int live;          /* members that have not joined */
+    int last_rank;     /* JOINED: who was last, as a rank of the job */
+    const char *words; /* ERROR: who differs */
+    int count;
+    struct rueda_decision_item *items;
+};
+
+/* The next decision, in the order of the log, or NULL. Valid until
+ * rueda_negotiator_done(), to be called when it has been carried out. */
+const struct rueda_decision *
+rueda_negotiator_next(struct rueda_negotiator *self);
+void rueda_negotiator_done(struct rueda_negotiator *self);
+
+/* How many of mine are not decided; and is there anything to send? While either
+ * is so, somebody has to take turns. */
+int rueda_negotiator_pending(const struct rueda_negotiator *self);
+bool rueda_negotiator_is_sending(const struct rueda_negotiator *self);
+
+/* When stalled operations want a look (a turn is that), in the time of
+ * now_ns(); INT64_MAX: never. */
+int64_t rueda_negotiator_next_look_ns(const struct rueda_negotiator *self);
+
+/* Messages sent and received so far. */
+struct rueda_negotiator_counts {
+    uint64_t sent;
+    uint64_t received;
+};
+struct rueda_negotiator_counts
+rueda_negotiator_counts(const struct rueda_negotiator *self);
+
+#endif /* RUEDA_NEGOTIATE_NEGOTIATOR_H */

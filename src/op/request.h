@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a rank says of an operation, so that the others can compare it with what
+ * they say. Nothing here is of one rank alone but the rows of what it gathers.
+ */
+#ifndef RUEDA_OP_REQUEST_H
+#define RUEDA_OP_REQUEST_H
+
+#include <rueda/rueda.h>
+
+/* Beside the kinds of rueda.h: changes of process sets, agreed upon by all
+ * ranks of the job like any other operation. */
+enum {
+    RUEDA_SET_ADD = RUEDA_RECV + 1,
+    RUEDA_SET_DROP,
+};
+
+struct rueda_request {
+    int kind; /* rueda_kind, or one of the above */
+    rueda_dtype dtype;
+    rueda_reduction reduction;
+    rueda_compression compression;
+    int root; /* a rank of the job; -1: the kind has none */
+    int device;
+    int priority;
+    unsigned flags;
+    double prescale;
+    double postscale;
+
+    /* Those of a group have the same number and the same count; 0: none. */
+    uint64_t group;
+    uint32_t group_count;
+
+    uint32_t dims;
+    uint64_t shape[RUEDA_MAX_DIMS];
+
+    /* Operations are matched by name, or by number among those without. */
+    const char *name; /* NULL: none */
+    uint64_t number;
+};
+
+/* Do rows, the first dimension, differ between ranks? */
+static inline bool rueda_request_has_free_rows(const struct rueda_request *self)
+{
+    return self->kind == RUEDA_ALLGATHER || self->kind == RUEDA_ALLTOALL;
+}
+
+/* Elements of all dimensions; of all but the first. */
+static inline size_t rueda_request_row(const struct rueda_request *self)
+{
+    size_t count = 1;
+
+    for (uint32_t i = 1; i < self->dims; i++)
+        count *= self->shape[i];
+    return count;
+}
+
+static inline size_t rueda_request_count(const struct rueda_request *self)
+{
+    return self->dims > 0 ? self->shape[0] * rueda_request_row(self) : 1;
+}
+
+#endif /* RUEDA_OP_REQUEST_H */
