@@ -23,9 +23,9 @@ struct rueda_negotiator;
 struct rueda_negotiator_args {
     struct rueda_mesh *mesh; /* of the set's members; borrowed */
     struct rueda_tag tag;    /* its sequence is kept for control */
-    const int *ranks;        /* [mesh->size] in the job; copied */
-    const int *hosts;        /* [mesh->size] the number of each one's host;
-                                copied; NULL: all are on one */
+    const int *ranks;        /* [mesh->size] in the job; borrowed */
+    const int *hosts;        /* [mesh->size] the number of each one's host, from
+                                0; borrowed; NULL: all are on one */
     int cache_capacity;      /* names that are known by number; 0: none */
     size_t fusion_bytes;     /* of tensors that run together; 0: one by one */
     bool groups_alone;       /* a group runs with nothing but itself */

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "negotiate/compare.h"
+
+#include <string.h>
+
+/* The beginnings of these words, and the order of the checks, are those of
+ * Horovod: scripts look for them. */
+
+static const char *kind_str(const struct rueda_request *request)
+{
+    return rueda_kind_str((rueda_kind)request->kind);
+}
+
+void rueda_request_title(const struct rueda_request *request,
+                         struct rueda_text *out)
+{
+    if (request->name != NULL)
+        rueda_text_add(out, "tensor \"%.300s\"", request->name);
+    else
+        rueda_text_add(out, "operation %llu without a name",
+                       (unsigned long long)request->number);
+}
+
+void rueda_request_shape_str(const struct rueda_request *request,
+                             struct rueda_text *out)
+{
+    rueda_text_add(out, "[");
+    for (uint32_t i = 0; i < request->dims; i++)
+        rueda_text_add(out, "%s%llu", i > 0 ? ", " : "",
+                       (unsigned long long)request->shape[i]);
+    rueda_text_add(out, "]");
+}
+
+/* ---- Checks ------------------------------------------------------------ */
+
+/* Does the kind need the very same shape on all ranks? */
+static bool has_one_shape(const struct rueda_request *request)
+{
+    return request->kind == RUEDA_ALLREDUCE ||
+           request->kind == RUEDA_BROADCAST ||
+           request->kind == RUEDA_REDUCE_SCATTER ||
+           request->kind == RUEDA_SET_ADD || request->kind == RUEDA_SET_DROP;
+}
+
+static bool same_dtype(const struct rueda_request *a,
+                       const struct rueda_request *b)
+{
+    return a->dtype == b->dtype;
+}
+
+static void tell_dtype(const struct rueda_request *request,
+                       struct rueda_text *out)
+{
+    rueda_text_add(out, "had type %s", rueda_dtype_str(request->dtype));
+}
+
+static bool same_kind(const struct rueda_request *a,
+                      const struct rueda_request *b)
+{
+    return a->kind == b->kind;
+}
+
+static void tell_kind(const struct rueda_request *request,
+                      struct rueda_text *out)
+{
+    rueda_text_add(out, "did %s", kind_str(request));
+}
+
+static bool same_shape(const struct rueda_request *a,
+                       const struct rueda_request *b)
+{
+    return !has_one_shape(a) ||
+           (a->dims == b->dims &&
+            memcmp(a->shape, b->shape, a->dims * sizeof(a->shape[0])) == 0);
+}
+
+static void tell_shape(const struct rueda_request *request,
+                       struct rueda_text *out)
+{
+    rueda_text_add(out, "sent a tensor of shape ");
+    rueda_request_shape_str(request, out);
+}
+
+static bool same_scales(const struct rueda_request *a,
+                        const struct rueda_request *b)
+{
+    return a->prescale == b->prescale && a->postscale == b->postscale;
+}
+
+static void tell_scales(const struct rueda_request *request,
+                        struct rueda_text *out)
+{
+    rueda_text_add(out, "sent factors (%g, %g)", request->prescale,
+                   request->postscale);
+}
+
+static bool same_reduction(const struct rueda_request *a,
+                           const struct rueda_request *b)
+{
+    return a->reduction == b->reduction;
+}
+
+static void tell_reduction(const struct rueda_request *request,
+                           struct rueda_text *out)
+{
+    rueda_text_add(out, "had reduce op %s",
+                   rueda_reduction_str(request->reduction));
+}
+
+/* All dimensions but the first. */
+static bool same_rows(const struct rueda_request *a,
+                      const struct rueda_request *b)
+{
+    if (!rueda_request_has_free_rows(a) || (a->dims == 0 && b->dims == 0))
+        return true;
+    return a->dims == b->dims &&
+           memcmp(a->shape + 1, b->shape + 1,
+                  (a->dims - 1) * sizeof(a->shape[0])) == 0;
+}
+
+static bool same_root(const struct rueda_request *a,
+                      const struct rueda_request *b)
+{
+    return a->root == b->root;
+}
+
+static void tell_root(const struct rueda_request *request,
+                      struct rueda_text *out)
+{
+    rueda_text_add(out, "specified root rank %d", request->root);
+}
+
+static bool is_on_host(const struct rueda_request *request)
+{
+    return request->device == RUEDA_DEVICE_HOST;
+}
+
+/* Which one of the accelerators is each rank's own business. */
+static bool same_device(const struct rueda_request *a,
+                        const struct rueda_request *b)
+{
+    return is_on_host(a) == is_on_host(b);
+}
+
+static void tell_device(const struct rueda_request *request,
+                        struct rueda_text *out)
+{
+    rueda_text_add(out, "specified device %s",
+                   is_on_host(request) ? "CPU" : "GPU");
+}
+
+static bool same_compression(const struct rueda_request *a,
+                             const struct rueda_request *b)
+{
+    return a->compression == b->compression;
+}
+
+static void tell_compression(const struct rueda_request *request,
+                             struct rueda_text *out)
+{
+    rueda_text_add(out, "asked for compression %s",
+                   rueda_compression_str(request->compression));
+}
+
+static bool same_group(const struct rueda_request *a,
+                       const struct rueda_request *b)
+{
+    return a->group == b->group && a->group_count == b->group_count;
+}
+
+static void tell_group(const struct rueda_request *request,
+                       struct rueda_text *out)
+{
+    if (request->group_count == 0)
+        rueda_text_add(out, "sent it by itself");
+    else
+        rueda_text_add(out, "sent it in group %llx of %u tensors",
+                       (unsigned long long)request->group,
+                       request->group_count);
+}
+
+static bool same_flags(const struct rueda_request *a,
+                       const struct rueda_request *b)
+{
+    return a->flags == b->flags;
+}
+
+static void tell_flags(const struct rueda_request *request,
+                       struct rueda_text *out)
+{
+    rueda_text_add(out, "%s by the ranks that have not joined",
+                   request->flags & RUEDA_LIVE_AVERAGE ? "averages"
+                                                       : "does not average");
+}
+
+static const struct {
+    const char *what;
+    bool (*is_same)(const struct rueda_request *a,
+                    const struct rueda_request *b);
+    void (*tell)(const struct rueda_request *request, struct rueda_text *out);
+} checks[] = {
+    {"data types", same_dtype, tell_dtype},
+    {"collective operations", same_kind, tell_kind},
+    {"%s tensor shapes", same_shape, tell_shape},
+    {"prescale and/or postscale factors", same_scales, tell_scales},
+    {"reduce operations", same_reduction, tell_reduction},
+    {"%s tensor shapes", same_rows, tell_shape},
+    {"%s root ranks", same_root, tell_root},
+    {"%s CPU/GPU device selection", same_device, tell_device},
+    {"compression", same_compression, tell_compression},
+    {"groups", same_group, tell_group},
+    {"averages", same_flags, tell_flags},
+};
+#define CHECK_COUNT ((int)(sizeof(checks) / sizeof(checks[0])))
+
+int rueda_compare(const struct rueda_request *a, const struct rueda_request *b)
+{
+    for (int i = 0; i < CHECK_COUNT; i++)
+        if (!checks[i].is_same(a, b))
+            return i + 1;
+    return 0;
+}
+
+bool rueda_request_is_same(const struct rueda_request *a,
+                           const struct rueda_request *b)
+{
+    return a->priority == b->priority && rueda_compare(a, b) == 0;
+}
+
+/* "One rank (3) had type int32"; the title says what of. */
+void rueda_compare_explain(const struct rueda_said *a,
+                           const struct rueda_said *b, struct rueda_text *out)
+{
+    const int check = rueda_compare(a->request, b->request) - 1;
+    const char *what = checks[check].what;
+
+    rueda_text_add(out, "Mismatched ");
+    if (strncmp(what, "%s ", 3) == 0) {
+        rueda_text_add(out, "%s ", kind_str(a->request));
+        what += 3;
+    }
+    rueda_text_add(out, "%s: One rank (%d) ", what, a->rank);
+    checks[check].tell(a->request, out);
+    rueda_text_add(out, ", but another rank (%d) ", b->rank);
+    checks[check].tell(b->request, out);
+    rueda_text_add(out, ": ");
+    rueda_request_title(a->request, out);
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Deciding: what every member has is compared, put in order and joined to
+ * batches, and written to the log.
+ *
+ * There is no clock in this. A batch is decided as soon as something is ready
+ * and few are under way; what becomes ready meanwhile is joined to the next.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "negotiate/state.h"
+
+/* Batches that are decided and have not ended here: one runs, and the next is
+ * known to all members before it ends. */
+#define AHEAD 2
+
+/* Tensors of a batch begin at multiples of this in the slab (fuse/layout.h). */
+#define ALIGN 64
+
+/* Items of one batch: more take as long to pack as several batches. */
+#define MOST_ITEMS 4096
+
+void rueda_coordinator_fini(struct rueda_negotiator *self)
+{
+    struct rueda_coordinator *root = &self->root;
+    struct rueda_key *group;
+
+    rueda_out_fini(&root->log);
+    while ((group = rueda_keys_any(&root->groups)) != NULL) {
+        rueda_keys_remove(&root->groups, group);
+        free(group);
+    }
+    rueda_keys_fini(&root->groups);
+}
+
+/* Members hear of it, and so do I. */
+rueda_status rueda_coordinator_append(struct rueda_negotiator *self)
+{
+    struct rueda_out *log = &self->root.log;
+    struct rueda_in in = {.at = log->bytes, .end = log->bytes + log->len};
+    rueda_status status;
+
+    if (log->has_failed)
+        return RUEDA_ERR_NOMEM;
+    for (int i = 0; i < self->tree.child_count; i++)
+        rueda_out_bytes(&self->talks[i].out, log->bytes, log->len);
+    status = rueda_log_follow(self, &in);
+    log->len = 0;
+    return status;
+}
+
+/* ---- Errors ------------------------------------------------------------- */
+
+static rueda_status refuse(struct rueda_negotiator *self,
+                           struct rueda_entry *entry, const char *words)
+{
+    struct rueda_out *log = &self->root.log;
+
+    rueda_out_u8(log, RUEDA_DOWN_ERROR);
+    rueda_out_u8(log, entry->key.name != NULL);
+    if (entry->key.name != NULL)
+        rueda_out_text(log, entry->key.name);
+    else
+        rueda_out_u64(log, entry->key.number);
+    rueda_out_text(log, words);
+    return rueda_coordinator_append(self);
+}
+
+/* What cannot be done while somebody has joined: there is no zero for it. */
+static bool needs_all(const struct rueda_request *request)
+{
+    return request->kind != RUEDA_ALLREDUCE && request->kind != RUEDA_BARRIER;
+}
+
+/* Why it cannot run; empty if it can. */
+static void judge(const struct rueda_negotiator *self,
+                  const struct rueda_entry *entry, struct rueda_text *why)
+{
+    const struct rueda_request *request = entry->first.said.request;
+
+    if (entry->difference != 0) {
+        rueda_compare_explain(&entry->first.said, &entry->other.said, why);
+    } else if (self->joined > 0 && needs_all(request)) {
+        rueda_text_set(why,
+                       "%s is not supported while a rank has joined (rank %d "
+                       "did): ",
+                       rueda_kind_str((rueda_kind)request->kind),
+                       self->root.last_joined);
+        rueda_request_title(request, why);
+    }
+}
+
+/* ---- What is ready ------------------------------------------------------ */
+
+static int priority_of(const struct rueda_entry *entry)
+{
+    return entry->first.said.request->priority;
+}
+
+static void enqueue(struct rueda_coordinator *root, struct rueda_entry *entry)
+{
+    struct rueda_entry **at = &root->ready;
+
+    if (root->last_ready != NULL &&
+        priority_of(root->last_ready) >= priority_of(entry))
+        at = &root->last_ready->next_ready;
+    while (*at != NULL && priority_of(*at) >= priority_of(entry))
+        at = &(*at)->next_ready;
+    entry->next_ready = *at;
+    *at = entry;
+    if (entry->next_ready == NULL)
+        root->last_ready = entry;
+}
+
+static struct rueda_group *get_group(struct rueda_coordinator *root,
+                                     const struct rueda_request *request)
+{
+    struct rueda_key key = rueda_key_of(NULL, request->group);
+    struct rueda_group *group =
+        (struct rueda_group *)rueda_keys_find(&root->groups, &key);
+
+    if (group != NULL)
+        return group;
+    group = calloc(1, sizeof(*group));
+    if (group == NULL)
+        return NULL;
+    group->key = key;
+    group->want = request->group_count;
+    if (rueda_keys_add(&root->groups, &group->key) != RUEDA_OK) {
+        free(group);
+        return NULL;
+    }
+    return group;
+}
+
+/* All are there, and wait in the order in which they came. */
+static void release(struct rueda_coordinator *root, struct rueda_group *group)
+{
+    struct rueda_entry *turned = NULL;
+
+    while (group->held != NULL) {
+        struct rueda_entry *entry = group->held;
+
+        group->held = entry->next_ready;
+        entry->next_ready = turned;
+        turned = entry;
+    }
+    while (turned != NULL) {
+        struct rueda_entry *entry = turned;
+
+        turned = entry->next_ready;
+        enqueue(root, entry);
+    }
+}
+
+/* One of a group cannot run: nor can those that wait for it. */
+static rueda_status refuse_held(struct rueda_negotiator *self,
+                                struct rueda_group *group)
+{
+    rueda_status status = RUEDA_OK;
+
+    while (group->held != NULL && status == RUEDA_OK) {
+        struct rueda_entry *entry = group->held;
+
+        group->held = entry->next_ready;
+        status = refuse(self, entry, group->why.chars);
+    }
+    return status;
+}
+
+/* One more of a group is ready, or has failed for the reason why. */
+static rueda_status add_to_group(struct rueda_negotiator *self,
+                                 const struct rueda_request *request,
+                                 struct rueda_entry *entry,
+                                 const struct rueda_text *why)
+{
+    struct rueda_coordinator *root = &self->root;
+    struct rueda_group *group = get_group(root, request);
+    rueda_status status = RUEDA_OK;
+
+    if (group == NULL)
+        return RUEDA_ERR_NOMEM;
+    group->have++;
+    if (!rueda_text_is_empty(why) && rueda_text_is_empty(&group->why)) {
+        rueda_text_set(&group->why, "another tensor of its group failed: %s",
+                       why->chars);
+        status = refuse_held(self, group);
+    }
+    if (entry != NULL && !rueda_text_is_empty(&group->why)) {
+        status = refuse(self, entry, group->why.chars);
+    } else if (entry != NULL) {
+        entry->next_ready = group->held;
+        group->held = entry;
+    }
+    if (group->have < group->want)
+        return status;
+    release(root, group);
+    rueda_keys_remove(&root->groups, &group->key);
+    free(group);
+    return status;
+}
+
+/* Whoever is in a group with what has failed must not wait for it. */
+static rueda_status fail_groups(struct rueda_negotiator *self,
+                                struct rueda_entry *entry,
+                                const struct rueda_text *why)
+{
+    struct rueda_request first = *entry->first.said.request;
+    struct rueda_request other = {0};
+    rueda_status status;
+
+    if (entry->difference != 0)
+        other = *entry->other.said.request;
+    status = refuse(self, entry, why->chars); /* the entry is gone then */
+    if (status == RUEDA_OK && first.group_count > 0)
+        status = add_to_group(self, &first, NULL, why);
+    if (status == RUEDA_OK && other.group_count > 0 &&
+        other.group != first.group)
+        status = add_to_group(self, &other, NULL, why);
+    return status;
+}
+
+static rueda_status settle(struct rueda_negotiator *self,
+                           struct rueda_entry *entry)
+{
+    const struct rueda_request *request = entry->first.said.request;
+    struct rueda_text why = {{0}};
+
+    judge(self, entry, &why);
+    if (!rueda_text_is_empty(&why))
+        return fail_groups(self, entry, &why);
+    if (request->group_count > 0)
+        return add_to_group(self, request, entry, &why);
+    enqueue(&self->root, entry);
+    return RUEDA_OK;
+}
+
+void rueda_coordinator_ready(struct rueda_negotiator *self,
+                             struct rueda_entry *entry)
+{
+    struct rueda_coordinator *root = &self->root;
+
+    entry->next_ready = NULL;
+    if (root->complete == NULL)
+        root->complete = entry;
+    else
+        root->last_complete->next_ready = entry;
+    root->last_complete = entry;
+}
+
+/* ---- Batches ------------------------------------------------------------ */
+
+static size_t bytes_of(const struct rueda_request *request)
+{
+    size_t bytes =
+        rueda_request_count(request) * rueda_dtype_size(request->dtype);
+
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static bool may_share(const struct rueda_request *request)
+{
+    return request->kind == RUEDA_ALLREDUCE &&
+           request->reduction != RUEDA_ADASUM;
+}
+
+/* May they run as one? */
+static bool fit(const struct rueda_negotiator *self,
+                const struct rueda_entry *first,
+                const struct rueda_entry *entry)
+{
+    const struct rueda_request *a = first->first.said.request;
+    const struct rueda_request *b = entry->first.said.request;
+
+    return a->kind == b->kind && a->dtype == b->dtype &&
+           a->reduction == b->reduction && a->prescale == b->prescale &&
+           a->postscale == b->postscale && a->compression == b->compression &&
+           a->flags == b->flags && may_share(b) &&
+           (a->device == RUEDA_DEVICE_HOST) ==
+               (b->device == RUEDA_DEVICE_HOST) &&
+           first->count == entry->count &&
+           (!self->args.groups_alone || a->group == b->group);
+}
+
+/* Take the next batch off the ready list: its first entry, linked by
+ * next_ready. Others may be passed over for those that fit, as long as what is
+ * taken and passed over fits the slab together. */
+static struct rueda_entry *take_batch(struct rueda_negotiator *self,
+                                      int *out_count)
+{
+    struct rueda_coordinator *root = &self->root;
+    struct rueda_entry *first = root->ready;
+    struct rueda_entry *last = first;
+    struct rueda_entry **at;
+    struct rueda_entry *passed = NULL;
+    size_t bytes = bytes_of(first->first.said.request);
+
+    root->ready = first->next_ready;
+    *out_count = 1;
+    at = &root->ready;
+    while (*at != NULL && may_share(first->first.said.request) &&
+           *out_count < MOST_ITEMS) {
+        struct rueda_entry *entry = *at;
+
+        bytes += bytes_of(entry->first.said.request);
+        if (bytes > self->args.fusion_bytes)
+            break;
+        if (!fit(self, first, entry)) {
+            passed = entry;
+            at = &entry->next_ready;
+            continue;
+        }
+        *at = entry->next_ready;
+        last->next_ready = entry;
+        last = entry;
+        (*out_count)++;
+    }
+    last->next_ready = NULL;
+    if (*at == NULL)
+        root->last_ready = passed;
+    return first;
+}
+
+/* Retirements are entries of their own and come first, so items are written
+ * aside. */
+static rueda_status run(struct rueda_negotiator *self)
+{
+    struct rueda_out *log = &self->root.log;
+    struct rueda_out items = {0};
+    rueda_status status = RUEDA_OK;
+    int count;
+    struct rueda_entry *entry = take_batch(self, &count);
+    uint32_t live = (uint32_t)entry->count;
+
+    for (; entry != NULL && status == RUEDA_OK; entry = entry->next_ready)
+        status = rueda_slots_write(self, entry, &items);
+    if (status == RUEDA_OK && items.has_failed)
+        status = RUEDA_ERR_NOMEM;
+    if (status == RUEDA_OK) {
+        rueda_out_u8(log, RUEDA_DOWN_RUN);
+        rueda_out_u32(log, live);
+        rueda_out_u32(log, (uint32_t)count);
+        rueda_out_bytes(log, items.bytes, items.len);
+        self->root.running++;
+        status = rueda_coordinator_append(self);
+    }
+    rueda_out_fini(&items);
+    return status;
+}
+
+/* Everybody has joined: what waits for the rest of a group waits in vain. */
+static rueda_status end_round(struct rueda_negotiator *self)
+{
+    struct rueda_coordinator *root = &self->root;
+    rueda_status status = RUEDA_OK;
+    struct rueda_key *key;
+
+    while ((key = rueda_keys_any(&root->groups)) != NULL &&
+           status == RUEDA_OK) {
+        struct rueda_group *group = (struct rueda_group *)key;
+
+        rueda_text_set(&group->why,
+                       "all ranks have joined, and only %u of the %u tensors "
+                       "of its group came",
+                       group->have, group->want);
+        status = refuse_held(self, group);
+        rueda_keys_remove(&root->groups, key);
+        free(group);
+    }
+    if (status != RUEDA_OK)
+        return status;
+    rueda_out_u8(&root->log, RUEDA_DOWN_JOINED);
+    rueda_out_u32(&root->log, (uint32_t)root->last_joined);
+    return rueda_coordinator_append(self);
+}
+
+rueda_status rueda_coordinator_decide(struct rueda_negotiator *self)
+{
+    struct rueda_coordinator *root = &self->root;
+    rueda_status status = RUEDA_IN_PROGRESS;
+
+    while (root->complete != NULL) {
+        struct rueda_entry *entry = root->complete;
+
+        root->complete = entry->next_ready;
+        status = settle(self, entry);
+        if (status != RUEDA_OK)
+            return status;
+    }
+    while (root->ready != NULL && root->running < AHEAD) {
+        status = run(self);
+        if (status != RUEDA_OK)
+            return status;
+    }
+    if (root->ready == NULL && self->joined == self->size)
+        status = end_round(self);
+    return status;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "negotiate/entry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void release(struct rueda_voice *voice)
+{
+    if (voice->copy != NULL) {
+        free((char *)voice->copy->name);
+        free(voice->copy);
+    }
+    memset(voice, 0, sizeof(*voice));
+}
+
+void rueda_absent_free(struct rueda_entry *entry)
+{
+    while (entry->absent != NULL) {
+        struct rueda_absent *absent = entry->absent;
+
+        entry->absent = absent->next;
+        free(absent);
+    }
+}
+
+/* What it was while under way is over. */
+static void clear(struct rueda_entry *entry)
+{
+    release(&entry->first);
+    release(&entry->other);
+    rueda_absent_free(entry);
+    entry->is_pending = false;
+    entry->is_told = false;
+    entry->mine = NULL;
+    entry->my_request = NULL;
+    entry->from = 0;
+    entry->count = 0;
+    entry->difference = 0;
+}
+
+static void dispose(struct rueda_entries *entries, struct rueda_entry *entry)
+{
+    rueda_keys_remove(&entries->keys, &entry->key);
+    free((char *)entry->key.name);
+    entry->next = entries->spare;
+    entries->spare = entry;
+}
+
+void rueda_entries_fini(struct rueda_entries *entries)
+{
+    struct rueda_key *key;
+
+    while ((key = rueda_keys_any(&entries->keys)) != NULL) {
+        struct rueda_entry *entry = (struct rueda_entry *)key;
+
+        clear(entry);
+        dispose(entries, entry);
+    }
+    while (entries->spare != NULL) {
+        struct rueda_entry *entry = entries->spare;
+
+        entries->spare = entry->next;
+        free(entry);
+    }
+    rueda_keys_fini(&entries->keys);
+}
+
+struct rueda_entry *rueda_entry_find(const struct rueda_entries *entries,
+                                     const struct rueda_request *request)
+{
+    struct rueda_key key = rueda_key_of(request->name, request->number);
+
+    return (struct rueda_entry *)rueda_keys_find(&entries->keys, &key);
+}
+
+static struct rueda_entry *make(struct rueda_entries *entries,
+                                const struct rueda_key *key)
+{
+    struct rueda_entry *entry = entries->spare;
+    char *name = NULL;
+
+    if (key->name != NULL && (name = strdup(key->name)) == NULL)
+        return NULL;
+    if (entry != NULL)
+        entries->spare = entry->next;
+    else
+        entry = malloc(sizeof(*entry));
+    if (entry == NULL) {
+        free(name);
+        return NULL;
+    }
+    memset(entry, 0, sizeof(*entry));
+    entry->key = *key;
+    entry->key.name = name;
+    entry->slot = -1;
+    if (rueda_keys_add(&entries->keys, &entry->key) != RUEDA_OK) {
+        free(name);
+        free(entry);
+        return NULL;
+    }
+    return entry;
+}
+
+struct rueda_entry *rueda_entry_get(struct rueda_entries *entries,
+                                    const struct rueda_request *request)
+{
+    struct rueda_key key = rueda_key_of(request->name, request->number);
+    struct rueda_key *found = rueda_keys_find(&entries->keys, &key);
+
+    return found != NULL ? (struct rueda_entry *)found : make(entries, &key);
+}
+
+void rueda_entry_begin(struct rueda_entries *entries, struct rueda_entry *entry)
+{
+    if (entry->is_pending)
+        return;
+    entry->is_pending = true;
+    entry->since_ns = -1;
+    entry->prev = entries->last;
+    entry->next = NULL;
+    if (entries->last != NULL)
+        entries->last->next = entry;
+    else
+        entries->first = entry;
+    entries->last = entry;
+}
+
+void rueda_entry_hear(struct rueda_entry *entry, const struct rueda_said *said,
+                      struct rueda_request *copy)
+{
+    struct rueda_voice voice = {*said, copy};
+    int difference;
+
+    if (entry->first.said.request == NULL) {
+        entry->first = voice;
+        return;
+    }
+    difference = entry->first.said.request == said->request
+                     ? 0
+                     : rueda_compare(entry->first.said.request, said->request);
+    if (difference != 0 &&
+        (entry->difference == 0 || difference < entry->difference)) {
+        release(&entry->other);
+        entry->other = voice;
+        entry->difference = difference;
+        return;
+    }
+    release(&voice);
+}
+
+void rueda_entry_end(struct rueda_entries *entries, struct rueda_entry *entry)
+{
+    if (entry->is_pending) {
+        if (entry->prev != NULL)
+            entry->prev->next = entry->next;
+        else
+            entries->first = entry->next;
+        if (entry->next != NULL)
+            entry->next->prev = entry->prev;
+        else
+            entries->last = entry->prev;
+        clear(entry);
+    }
+    if (entry->slot < 0)
+        dispose(entries, entry);
+}
+
+void rueda_entry_drop_slot(struct rueda_entries *entries,
+                           struct rueda_entry *entry)
+{
+    entry->slot = -1;
+    entry->is_live = false;
+    if (!entry->is_pending)
+        dispose(entries, entry);
+}
+
+void rueda_entry_agree(struct rueda_entry *entry,
+                       const struct rueda_request *request, int slot)
+{
+    entry->agreed = *request;
+    entry->agreed.name = entry->key.name;
+    entry->slot = slot;
+    entry->is_live = true;
+}

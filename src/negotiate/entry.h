@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a member knows of one operation: who of the members below it has it, and
+ * whether they say the same. An entry whose operation has a slot outlives it,
+ * and is there when its name comes again.
+ */
+#ifndef RUEDA_NEGOTIATE_ENTRY_H
+#define RUEDA_NEGOTIATE_ENTRY_H
+
+#include "negotiate/compare.h"
+#include "negotiate/keys.h"
+
+/* Bit i: child i of the tree; this one: myself. */
+#define RUEDA_FROM_SELF ((uint64_t)1 << 63)
+
+/* A rank's request, perhaps in a copy of our own. */
+struct rueda_voice {
+    struct rueda_said said;     /* request is NULL: nobody */
+    struct rueda_request *copy; /* or NULL: it lives elsewhere */
+};
+
+/* Members that a child says have not got it. */
+struct rueda_absent {
+    struct rueda_absent *next;
+    int child;
+    int count;
+    int ranks[];
+};
+
+struct rueda_entry {
+    struct rueda_key key;     /* its name is the entry's own */
+    struct rueda_entry *prev; /* among those under way, by arrival */
+    struct rueda_entry *next;
+
+    /* What all agreed upon when it ran last, and for which the number of the
+     * slot stands, as long as that is live. */
+    struct rueda_request agreed;
+    int slot; /* -1: none */
+    bool is_live;
+    struct rueda_entry *older; /* the coordinator's: by last use */
+    struct rueda_entry *newer;
+
+    /* While it is under way: */
+    bool is_pending;
+    bool is_told; /* to my parent; the coordinator's: it is ready */
+    void *mine;
+    const struct rueda_request *my_request;
+    uint64_t from;
+    int count; /* members below and with me that have it */
+    struct rueda_voice first;
+    struct rueda_voice other; /* differs from the first */
+    int difference;           /* by the check of this number; 0: nobody does */
+    int64_t since_ns; /* when it was first looked at, or -1 (stall.c) */
+    struct rueda_absent *absent;
+    struct rueda_entry *next_ready; /* in a list of the coordinator's */
+};
+
+struct rueda_entries {
+    struct rueda_keys keys;
+    struct rueda_entry *first; /* under way */
+    struct rueda_entry *last;
+    struct rueda_entry *spare;
+};
+
+void rueda_entries_fini(struct rueda_entries *entries);
+
+/* The entry of a key, or NULL. */
+struct rueda_entry *rueda_entry_find(const struct rueda_entries *entries,
+                                     const struct rueda_request *request);
+
+/* The entry of a key, made if there is none; NULL without memory. */
+struct rueda_entry *rueda_entry_get(struct rueda_entries *entries,
+                                    const struct rueda_request *request);
+
+/* It is under way from now on, if it was not. */
+void rueda_entry_begin(struct rueda_entries *entries,
+                       struct rueda_entry *entry);
+
+/*
+ * Somebody (a bit of `from`) has it, on `count` members, and `rank` says this.
+ * The request lives elsewhere as long as the entry is under way, or it is
+ * `copy`, which is then the entry's.
+ */
+void rueda_entry_hear(struct rueda_entry *entry, const struct rueda_said *said,
+                      struct rueda_request *copy);
+
+/* No longer under way; freed if it has no slot. */
+void rueda_entry_end(struct rueda_entries *entries, struct rueda_entry *entry);
+
+/* All that follows its slot: freed if it is not under way. */
+void rueda_entry_drop_slot(struct rueda_entries *entries,
+                           struct rueda_entry *entry);
+
+/* Remember what all have agreed upon. RUEDA_ERR_NOMEM. */
+void rueda_entry_agree(struct rueda_entry *entry,
+                       const struct rueda_request *request, int slot);
+
+void rueda_absent_free(struct rueda_entry *entry);
+
+#endif /* RUEDA_NEGOTIATE_ENTRY_H */

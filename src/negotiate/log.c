@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Following the log: every member reads the same entries in the same order and
+ * makes the same of them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "negotiate/state.h"
+
+void rueda_decided_free(struct rueda_decided *decided)
+{
+    free(decided->decision.items);
+    free(decided->copies);
+    free(decided->words);
+    free(decided);
+}
+
+/* A decision with room for so many items, at the end of the queue once it is
+ * appended; NULL without memory. */
+static struct rueda_decided *new_decided(struct rueda_negotiator *self,
+                                         rueda_decision_kind kind, int room)
+{
+    struct rueda_decided *decided = self->spare;
+
+    if (decided != NULL)
+        self->spare = decided->next;
+    else
+        decided = calloc(1, sizeof(*decided));
+    if (decided == NULL)
+        return NULL;
+    if (decided->room < room) {
+        struct rueda_decision_item *items =
+            realloc(decided->decision.items, (size_t)room * sizeof(*items));
+
+        if (items == NULL) {
+            rueda_decided_free(decided);
+            return NULL;
+        }
+        decided->decision.items = items;
+        decided->room = room;
+    }
+    decided->next = NULL;
+    decided->decision.kind = kind;
+    decided->decision.index = self->applied;
+    decided->decision.live = self->size;
+    decided->decision.last_rank = -1;
+    decided->decision.words = NULL;
+    decided->decision.count = 0;
+    return decided;
+}
+
+static void append(struct rueda_negotiator *self, struct rueda_decided *decided)
+{
+    if (self->last != NULL)
+        self->last->next = decided;
+    else
+        self->first = decided;
+    self->last = decided;
+}
+
+static void put_back(struct rueda_negotiator *self,
+                     struct rueda_decided *decided)
+{
+    decided->next = self->spare;
+    self->spare = decided;
+}
+
+/* ---- Running ------------------------------------------------------------ */
+
+/* I take part without having it: with a copy of the request, as the entry may
+ * be gone when it runs. Only for who has joined. */
+static rueda_status add_foreign(struct rueda_negotiator *self,
+                                struct rueda_decided *decided, int count,
+                                const struct rueda_request *request)
+{
+    struct rueda_decision *decision = &decided->decision;
+    struct rueda_request *copy;
+
+    if (self->my_join == NULL)
+        return RUEDA_ERR_IO;
+    if (decided->copies == NULL)
+        decided->copies = malloc((size_t)count * sizeof(*decided->copies));
+    if (decided->copies == NULL)
+        return RUEDA_ERR_NOMEM;
+    copy = &decided->copies[decision->count];
+    *copy = *request;
+    copy->name = NULL;
+    decision->items[decision->count++] =
+        (struct rueda_decision_item){NULL, copy};
+    return RUEDA_OK;
+}
+
+/* Its part in a batch; then it is no longer under way. */
+static rueda_status add_item(struct rueda_negotiator *self,
+                             struct rueda_decided *decided, int count,
+                             struct rueda_entry *entry,
+                             const struct rueda_request *request)
+{
+    struct rueda_decision *decision = &decided->decision;
+
+    if (entry == NULL || entry->mine == NULL) {
+        rueda_status status = add_foreign(self, decided, count, request);
+
+        if (status != RUEDA_OK)
+            return status;
+    } else {
+        decision->items[decision->count++] =
+            (struct rueda_decision_item){entry->mine, entry->my_request};
+        self->undecided--;
+    }
+    if (entry != NULL)
+        rueda_entry_end(&self->entries, entry);
+    return RUEDA_OK;
+}
+
+static rueda_status follow_slot(struct rueda_negotiator *self,
+                                struct rueda_in *in,
+                                struct rueda_decided *decided, int count)
+{
+    uint32_t slot = rueda_in_u32(in);
+    struct rueda_entry *entry;
+
+    if (slot >= (uint32_t)self->slot_count || self->slots[slot] == NULL)
+        return RUEDA_ERR_IO;
+    entry = self->slots[slot];
+    return add_item(self, decided, count, entry, &entry->agreed);
+}
+
+/* From now on the slot stands for this. */
+static rueda_status give_slot(struct rueda_negotiator *self,
+                              struct rueda_entry *entry, uint32_t slot,
+                              const struct rueda_request *request)
+{
+    struct rueda_entry *before = self->slots[slot];
+
+    if (before != NULL && before->is_live)
+        return RUEDA_ERR_IO;
+    if (entry->slot >= 0)
+        self->slots[entry->slot] = NULL;
+    if (before != NULL && before != entry)
+        rueda_entry_drop_slot(&self->entries, before);
+    self->slots[slot] = entry;
+    rueda_entry_agree(entry, request, (int)slot);
+    return RUEDA_OK;
+}
+
+/* An item with its request in full, and perhaps a slot for it. */
+static rueda_status follow_request(struct rueda_negotiator *self,
+                                   struct rueda_in *in, bool has_slot,
+                                   struct rueda_decided *decided, int count)
+{
+    uint32_t slot = has_slot ? rueda_in_u32(in) : 0;
+    rueda_status status = RUEDA_OK;
+    struct rueda_request request;
+    struct rueda_entry *entry;
+
+    if (has_slot && slot >= (uint32_t)self->slot_count)
+        return RUEDA_ERR_IO;
+    rueda_in_request(in, &request);
+    if (in->has_failed)
+        return RUEDA_ERR_IO;
+    entry = has_slot ? rueda_entry_get(&self->entries, &request)
+                     : rueda_entry_find(&self->entries, &request);
+    if (has_slot)
+        status = entry != NULL ? give_slot(self, entry, slot, &request)
+                               : RUEDA_ERR_NOMEM;
+    if (status == RUEDA_OK)
+        status = add_item(self, decided, count, entry, &request);
+    free((char *)request.name);
+    return status;
+}
+
+static rueda_status follow_item(struct rueda_negotiator *self,
+                                struct rueda_in *in,
+                                struct rueda_decided *decided, int count)
+{
+    switch (rueda_in_u8(in)) {
+    case RUEDA_ITEM_SLOT:
+        return follow_slot(self, in, decided, count);
+    case RUEDA_ITEM_NEW:
+        return follow_request(self, in, true, decided, count);
+    case RUEDA_ITEM_PLAIN:
+        return follow_request(self, in, false, decided, count);
+    default:
+        return RUEDA_ERR_IO;
+    }
+}
+
+static rueda_status follow_run(struct rueda_negotiator *self,
+                               struct rueda_in *in)
+{
+    uint32_t live = rueda_in_u32(in);
+    uint32_t count = rueda_in_u32(in);
+    struct rueda_decided *decided;
+    rueda_status status = RUEDA_OK;
+
+    /* An item takes some bytes. */
+    if (live == 0 || live > (uint32_t)self->size || count == 0 ||
+        count > (size_t)(in->end - in->at))
+        return RUEDA_ERR_IO;
+    decided = new_decided(self, RUEDA_DECIDED_RUN, (int)count);
+    if (decided == NULL)
+        return RUEDA_ERR_NOMEM;
+    decided->decision.live = (int)live;
+    for (uint32_t i = 0; i < count && status == RUEDA_OK; i++)
+        status = follow_item(self, in, decided, (int)count);
+    if (status == RUEDA_OK)
+        append(self, decided);
+    else
+        put_back(self, decided);
+    return status;
+}
+
+/* ---- The others --------------------------------------------------------- */
+
+static rueda_status follow_error(struct rueda_negotiator *self,
+                                 struct rueda_in *in)
+{
+    struct rueda_request key = {0};
+    struct rueda_decided *decided;
+    struct rueda_entry *entry;
+    char *words;
+
+    if (rueda_in_u8(in) != 0)
+        key.name = rueda_in_text(in);
+    else
+        key.number = rueda_in_u64(in);
+    words = rueda_in_text(in);
+    entry = in->has_failed ? NULL : rueda_entry_find(&self->entries, &key);
+    free((char *)key.name);
+    if (in->has_failed) {
+        free(words);
+        return RUEDA_ERR_IO;
+    }
+    if (entry == NULL || !entry->is_pending) {
+        free(words); /* I have joined, and never had it */
+        return RUEDA_OK;
+    }
+    if (entry->mine != NULL) {
+        decided = new_decided(self, RUEDA_DECIDED_ERROR, 1);
+        if (decided == NULL) {
+            free(words);
+            return RUEDA_ERR_NOMEM;
+        }
+        decided->words = words;
+        decided->decision.words = words;
+        decided->decision.items[0] =
+            (struct rueda_decision_item){entry->mine, entry->my_request};
+        decided->decision.count = 1;
+        self->undecided--;
+        append(self, decided);
+    } else {
+        free(words);
+    }
+    rueda_entry_end(&self->entries, entry);
+    return RUEDA_OK;
+}
+
+/* All have: from here on nobody has. */
+static rueda_status follow_joined(struct rueda_negotiator *self,
+                                  struct rueda_in *in)
+{
+    int last_rank = (int)rueda_in_u32(in);
+    struct rueda_decided *decided;
+
+    if (self->my_join == NULL)
+        return RUEDA_ERR_IO;
+    decided = new_decided(self, RUEDA_DECIDED_JOINED, 1);
+    if (decided == NULL)
+        return RUEDA_ERR_NOMEM;
+    decided->decision.last_rank = last_rank;
+    decided->decision.items[0] =
+        (struct rueda_decision_item){self->my_join, NULL};
+    decided->decision.count = 1;
+    self->undecided--;
+    append(self, decided);
+    self->my_join = NULL;
+    self->joined = 0;
+    self->settled = 0;
+    memset(self->child_joined, 0, sizeof(self->child_joined));
+    memset(self->is_joined, 0, (size_t)self->size * sizeof(bool));
+    return RUEDA_OK;
+}
+
+static rueda_status follow_retire(struct rueda_negotiator *self,
+                                  struct rueda_in *in)
+{
+    uint32_t slot = rueda_in_u32(in);
+
+    if (slot >= (uint32_t)self->slot_count || self->slots[slot] == NULL)
+        return RUEDA_ERR_IO;
+    self->slots[slot]->is_live = false;
+    return RUEDA_OK;
+}
+
+rueda_status rueda_log_follow(struct rueda_negotiator *self,
+                              struct rueda_in *in)
+{
+    rueda_status status = RUEDA_OK;
+
+    while (in->at < in->end && status == RUEDA_OK) {
+        self->applied++;
+        switch (rueda_in_u8(in)) {
+        case RUEDA_DOWN_RUN:
+            status = follow_run(self, in);
+            break;
+        case RUEDA_DOWN_ERROR:
+            status = follow_error(self, in);
+            break;
+        case RUEDA_DOWN_JOINED:
+            status = follow_joined(self, in);
+            break;
+        case RUEDA_DOWN_RETIRE:
+            status = follow_retire(self, in);
+            break;
+        default:
+            status = RUEDA_ERR_IO;
+        }
+        if (in->has_failed)
+            status = RUEDA_ERR_IO;
+    }
+    return status;
+}

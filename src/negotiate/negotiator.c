@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "negotiate/negotiator.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "negotiate/state.h"
+
+rueda_status rueda_negotiator_new(const struct rueda_negotiator_args *args,
+                                  struct rueda_negotiator **out)
+{
+    struct rueda_negotiator *self = calloc(1, sizeof(*self));
+    rueda_status status = RUEDA_ERR_NOMEM;
+    int talks;
+
+    if (self == NULL)
+        return RUEDA_ERR_NOMEM;
+    self->args = *args;
+    self->me = args->mesh->rank;
+    self->size = args->mesh->size;
+    self->next_look_ns = INT64_MAX;
+    status = rueda_tree_init(&self->tree, self->me, self->size, args->hosts);
+    if (status != RUEDA_OK)
+        goto err;
+    talks = self->tree.child_count + 1;
+    self->talks = calloc((size_t)talks, sizeof(*self->talks));
+    if (self->talks == NULL) {
+        status = RUEDA_ERR_NOMEM;
+        goto err;
+    }
+    for (int i = 0; i < talks; i++)
+        rueda_talk_init(&self->talks[i], args->mesh,
+                        i < self->tree.child_count ? self->tree.children[i]
+                                                   : self->tree.parent,
+                        args->tag);
+    status = rueda_slots_init(self);
+    if (status != RUEDA_OK)
+        goto err;
+    rueda_stall_begin(self);
+    *out = self;
+    return RUEDA_OK;
+
+err:
+    rueda_negotiator_free(self);
+    return status;
+}
+
+static void free_list(struct rueda_decided *decided)
+{
+    while (decided != NULL) {
+        struct rueda_decided *next = decided->next;
+
+        rueda_decided_free(decided);
+        decided = next;
+    }
+}
+
+void rueda_negotiator_free(struct rueda_negotiator *self)
+{
+    if (self == NULL)
+        return;
+    rueda_coordinator_fini(self);
+    rueda_slots_fini(self);
+    rueda_entries_fini(&self->entries);
+    if (self->talks != NULL)
+        for (int i = 0; i <= self->tree.child_count; i++)
+            rueda_talk_fini(&self->talks[i]);
+    free(self->talks);
+    free(self->is_joined);
+    free_list(self->first);
+    free_list(self->spare);
+    free(self);
+}
+
+/* ---- What is mine -------------------------------------------------------- */
+
+static rueda_status submit_join(struct rueda_negotiator *self, void *mine)
+{
+    if (self->my_join != NULL)
+        return RUEDA_ERR_INVALID;
+    self->my_join = mine;
+    self->undecided++;
+    return rueda_ready_join(self, -1, self->args.ranks[self->me]);
+}
+
+rueda_status rueda_negotiator_submit(struct rueda_negotiator *self,
+                                     const struct rueda_request *request,
+                                     void *mine)
+{
+    struct rueda_said said = {self->args.ranks[self->me], request};
+    struct rueda_entry *entry;
+
+    if (request->kind == RUEDA_JOIN)
+        return submit_join(self, mine);
+    entry = rueda_entry_get(&self->entries, request);
+    if (entry == NULL)
+        return RUEDA_ERR_NOMEM;
+    if (entry->mine != NULL)
+        return RUEDA_ERR_INVALID;
+    rueda_entry_begin(&self->entries, entry);
+    entry->mine = mine;
+    entry->my_request = request;
+    entry->from |= RUEDA_FROM_SELF;
+    entry->count++;
+    self->undecided++;
+    if (entry->is_live && rueda_request_is_same(request, &entry->agreed))
+        said.request = &entry->agreed;
+    rueda_entry_hear(entry, &said, NULL);
+    rueda_ready_check(self, entry);
+    return RUEDA_OK;
+}
+
+const struct rueda_decision *
+rueda_negotiator_next(struct rueda_negotiator *self)
+{
+    return self->first != NULL ? &self->first->decision : NULL;
+}
+
+void rueda_negotiator_done(struct rueda_negotiator *self)
+{
+    struct rueda_decided *decided = self->first;
+
+    self->first = decided->next;
+    if (self->first == NULL)
+        self->last = NULL;
+    if (decided->decision.kind == RUEDA_DECIDED_RUN)
+        self->root.running--;
+    free(decided->copies);
+    free(decided->words);
+    decided->copies = NULL;
+    decided->words = NULL;
+    decided->next = self->spare;
+    self->spare = decided;
+}
+
+int rueda_negotiator_pending(const struct rueda_negotiator *self)
+{
+    return self->undecided;
+}
+
+bool rueda_negotiator_is_sending(const struct rueda_negotiator *self)
+{
+    for (int i = 0; i <= self->tree.child_count; i++)
+        if (rueda_talk_is_sending(&self->talks[i]))
+            return true;
+    return false;
+}
+
+struct rueda_negotiator_counts
+rueda_negotiator_counts(const struct rueda_negotiator *self)
+{
+    struct rueda_negotiator_counts counts = {0};
+
+    for (int i = 0; i <= self->tree.child_count; i++) {
+        counts.sent += self->talks[i].sent;
+        counts.received += self->talks[i].received;
+    }
+    return counts;
+}
+
+int64_t rueda_negotiator_next_look_ns(const struct rueda_negotiator *self)
+{
+    return self->next_look_ns;
+}
+
+/* ---- Turns --------------------------------------------------------------- */
+
+/* What all below me, and I, have read of the log. */
+static uint64_t applied_below(const struct rueda_negotiator *self)
+{
+    uint64_t least = self->applied;
+
+    for (int i = 0; i < self->tree.child_count; i++)
+        if (self->child_applied[i] < least)
+            least = self->child_applied[i];
+    return least;
+}
+
+/* The log, and on to my children. */
+static rueda_status hear_parent(struct rueda_negotiator *self)
+{
+    struct rueda_heard heard;
+    rueda_status status = rueda_talk_hear(rueda_up_talk(self), &heard);
+    size_t len;
+
+    if (status != RUEDA_OK)
+        return status;
+    len = (size_t)(heard.in.end - heard.in.at);
+    for (int i = 0; i < self->tree.child_count; i++)
+        rueda_out_bytes(&self->talks[i].out, heard.in.at, len);
+    return rueda_log_follow(self, &heard.in);
+}
+
+static rueda_status hear_child(struct rueda_negotiator *self, int index)
+{
+    struct rueda_heard heard;
+    rueda_status status = rueda_talk_hear(&self->talks[index], &heard);
+
+    if (status != RUEDA_OK)
+        return status;
+    self->child_applied[index] = heard.applied;
+    return rueda_ready_hear(self, index, &heard.in);
+}
+
+/* Two rueda_status of which neither is a failure. */
+static rueda_status either(rueda_status a, rueda_status b)
+{
+    return a == RUEDA_OK || b == RUEDA_OK ? RUEDA_OK : RUEDA_IN_PROGRESS;
+}
+
+/* Everything that has come. *peer is with whom it failed. */
+static rueda_status hear_all(struct rueda_negotiator *self, int *peer)
+{
+    const int talks = self->tree.child_count + !rueda_is_coordinator(self);
+    rueda_status moved = RUEDA_IN_PROGRESS;
+
+    for (int i = 0; i < talks; i++) {
+        rueda_status status;
+
+        do {
+            status = i < self->tree.child_count ? hear_child(self, i)
+                                                : hear_parent(self);
+            if (status < 0) {
+                *peer = self->talks[i].peer;
+                return status;
+            }
+            moved = either(moved, status);
+        } while (status == RUEDA_OK);
+    }
+    return moved;
+}
+
+static rueda_status send_all(struct rueda_negotiator *self, int *peer)
+{
+    const int talks = self->tree.child_count + !rueda_is_coordinator(self);
+    const uint64_t applied = applied_below(self);
+    rueda_status moved = RUEDA_IN_PROGRESS;
+
+    for (int i = 0; i < talks; i++) {
+        rueda_status status = rueda_talk_send(&self->talks[i], applied);
+
+        if (status < 0) {
+            *peer = self->talks[i].peer;
+            return status;
+        }
+        moved = either(moved, status);
+    }
+    return moved;
+}
+
+static rueda_status explain(const struct rueda_negotiator *self, int peer,
+                            rueda_status status, struct rueda_text *error)
+{
+    if (status == RUEDA_ERR_IO)
+        rueda_text_set(error,
+                       "rank %d sent rank %d a control message that makes no "
+                       "sense; do both run the same version?",
+                       self->args.ranks[peer], self->args.ranks[self->me]);
+    else if (status == RUEDA_ERR_NOMEM)
+        rueda_text_set(error, "no memory to negotiate in rank %d",
+                       self->args.ranks[self->me]);
+    return status;
+}
+
+rueda_status rueda_negotiator_turn(struct rueda_negotiator *self,
+                                   struct rueda_text *error)
+{
+    int peer = self->me;
+    rueda_status moved = hear_all(self, &peer);
+    rueda_status status = RUEDA_IN_PROGRESS;
+
+    if (moved < 0)
+        return explain(self, peer, moved, error);
+    if (rueda_is_coordinator(self))
+        status = rueda_coordinator_decide(self);
+    if (status >= 0) {
+        moved = either(moved, status);
+        status = rueda_stall_look(self, error);
+    }
+    if (status >= 0) {
+        moved = either(moved, status);
+        status = send_all(self, &peer);
+    }
+    if (status < 0)
+        return explain(self, peer, status, error);
+    return either(moved, status);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Numbers for names. The coordinator gives them out, in the log, and takes the
+ * one that was used least recently when there are too many. A number that is
+ * retired may still stand in messages on their way, so it is given to another
+ * name only when every member is known to have read that it is retired: what
+ * they sent before has then arrived, and afterwards they do not use it.
+ */
+#include <stdlib.h>
+
+#include "negotiate/state.h"
+
+rueda_status rueda_slots_init(struct rueda_negotiator *self)
+{
+    struct rueda_coordinator *root = &self->root;
+
+    /* Half of them may wait for their retirement to be known. */
+    self->slot_count = self->args.cache_capacity * 2;
+    if (self->slot_count == 0)
+        return RUEDA_OK;
+    self->slots =
+        calloc((size_t)self->slot_count, sizeof(struct rueda_entry *));
+    if (self->slots == NULL)
+        return RUEDA_ERR_NOMEM;
+    if (!rueda_is_coordinator(self))
+        return RUEDA_OK;
+    root->retired = calloc((size_t)self->slot_count, sizeof(int));
+    root->when = calloc((size_t)self->slot_count, sizeof(uint64_t));
+    return root->retired != NULL && root->when != NULL ? RUEDA_OK
+                                                       : RUEDA_ERR_NOMEM;
+}
+
+void rueda_slots_fini(struct rueda_negotiator *self)
+{
+    free(self->slots);
+    free(self->root.retired);
+    free(self->root.when);
+}
+
+/* ---- By last use -------------------------------------------------------- */
+
+static void unlink_use(struct rueda_coordinator *root,
+                       struct rueda_entry *entry)
+{
+    if (entry->older != NULL)
+        entry->older->newer = entry->newer;
+    else
+        root->oldest = entry->newer;
+    if (entry->newer != NULL)
+        entry->newer->older = entry->older;
+    else
+        root->newest = entry->older;
+    root->live_count--;
+}
+
+static void link_use(struct rueda_coordinator *root, struct rueda_entry *entry)
+{
+    entry->older = root->newest;
+    entry->newer = NULL;
+    if (root->newest != NULL)
+        root->newest->newer = entry;
+    else
+        root->oldest = entry;
+    root->newest = entry;
+    root->live_count++;
+}
+
+/* ---- Giving out --------------------------------------------------------- */
+
+static rueda_status retire(struct rueda_negotiator *self,
+                           struct rueda_entry *entry)
+{
+    struct rueda_coordinator *root = &self->root;
+    int end = (root->retired_first + root->retired_count) % self->slot_count;
+
+    unlink_use(root, entry);
+    root->retired[end] = entry->slot;
+    root->retired_count++;
+    root->when[entry->slot] = self->applied + 1;
+    rueda_out_u8(&root->log, RUEDA_DOWN_RETIRE);
+    rueda_out_u32(&root->log, (uint32_t)entry->slot);
+    return rueda_coordinator_append(self);
+}
+
+/* As far as every member has read the log. */
+static uint64_t known_by_all(const struct rueda_negotiator *self)
+{
+    uint64_t least = self->applied;
+
+    for (int i = 0; i < self->tree.child_count; i++)
+        if (self->child_applied[i] < least)
+            least = self->child_applied[i];
+    return least;
+}
+
+/* A number that stands for nothing, or -1. */
+static int take_slot(struct rueda_negotiator *self)
+{
+    struct rueda_coordinator *root = &self->root;
+    int slot;
+
+    if (root->used < self->slot_count)
+        return root->used++;
+    if (root->retired_count == 0)
+        return -1;
+    slot = root->retired[root->retired_first];
+    if (root->when[slot] > known_by_all(self))
+        return -1;
+    root->retired_first = (root->retired_first + 1) % self->slot_count;
+    root->retired_count--;
+    return slot;
+}
+
+/* A number for an entry that has none, or -1 if it does without. */
+static rueda_status give(struct rueda_negotiator *self,
+                         struct rueda_entry *entry, int *out_slot)
+{
+    struct rueda_coordinator *root = &self->root;
+    rueda_status status = RUEDA_OK;
+
+    *out_slot = -1;
+    if (self->args.cache_capacity == 0 || entry->key.name == NULL)
+        return RUEDA_OK;
+    if (entry->is_live) /* it says something else now */
+        status = retire(self, entry);
+    if (status == RUEDA_OK && root->live_count == self->args.cache_capacity) {
+        if (!root->oldest->is_live)
+            return RUEDA_OK; /* all are of the batch that is being written */
+        status = retire(self, root->oldest);
+    }
+    if (status == RUEDA_OK)
+        *out_slot = take_slot(self);
+    return status;
+}
+
+rueda_status rueda_slots_write(struct rueda_negotiator *self,
+                               struct rueda_entry *entry,
+                               struct rueda_out *items)
+{
+    const struct rueda_request *request = entry->first.said.request;
+    rueda_status status;
+    int slot;
+
+    if (entry->is_live && (request == &entry->agreed ||
+                           rueda_request_is_same(request, &entry->agreed))) {
+        unlink_use(&self->root, entry);
+        link_use(&self->root, entry);
+        rueda_out_u8(items, RUEDA_ITEM_SLOT);
+        rueda_out_u32(items, (uint32_t)entry->slot);
+        return RUEDA_OK;
+    }
+    status = give(self, entry, &slot);
+    if (status != RUEDA_OK)
+        return status;
+    rueda_out_u8(items, slot >= 0 ? RUEDA_ITEM_NEW : RUEDA_ITEM_PLAIN);
+    if (slot >= 0) {
+        rueda_out_u32(items, (uint32_t)slot);
+        link_use(&self->root, entry);
+    }
+    rueda_out_request(items, request);
+    return RUEDA_OK;
+}

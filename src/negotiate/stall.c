@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operations that some members have and others do not. Who has members below it
+ * looks now and then; of those that have waited for half of the time until a
+ * warning it tells its parent who is missing, so that the coordinator knows
+ * when it is due. Members of whom nobody tells anything are all missing.
+ */
+#define RUEDA_LOG_TAG "negotiate"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "negotiate/state.h"
+
+/* Looks in the time until a warning. */
+#define LOOKS 4
+
+/* Operations that are told of at once, and names of them for each rank. */
+#define MOST_ENTRIES 256
+#define MOST_NAMES   6
+
+void rueda_stall_begin(struct rueda_negotiator *self)
+{
+    if (self->args.stall_warn_ns > 0 && self->tree.child_count > 0)
+        self->next_look_ns =
+            rueda_negotiator_now(self) + self->args.stall_warn_ns / LOOKS;
+}
+
+/* ---- Who is missing ----------------------------------------------------- */
+
+struct missing {
+    int *members; /* [size] */
+    int count;
+};
+
+static const struct rueda_absent *told_by(const struct rueda_entry *entry,
+                                          int child)
+{
+    const struct rueda_absent *absent = entry->absent;
+
+    while (absent != NULL && absent->child != child)
+        absent = absent->next;
+    return absent;
+}
+
+static int member_of(const struct rueda_negotiator *self, int rank)
+{
+    for (int i = 0; i < self->size; i++)
+        if (self->args.ranks[i] == rank)
+            return i;
+    return -1;
+}
+
+static bool has_joined(const struct rueda_negotiator *self, int member)
+{
+    return self->is_joined != NULL && self->is_joined[member];
+}
+
+/* Those with and below a child. */
+static void add_child(const struct rueda_negotiator *self,
+                      const struct rueda_entry *entry, int child,
+                      struct missing *out)
+{
+    const struct rueda_absent *absent = told_by(entry, child);
+    int *below = out->members + out->count;
+    int count;
+
+    if (absent != NULL) {
+        for (int i = 0; i < absent->count && out->count < self->size; i++) {
+            int member = member_of(self, absent->ranks[i]);
+
+            if (member >= 0 && !has_joined(self, member))
+                out->members[out->count++] = member;
+        }
+        return;
+    }
+    count = rueda_tree_below(self->tree.children[child], self->size,
+                             self->args.hosts, below);
+    for (int i = 0; i < count; i++)
+        if (!has_joined(self, below[i]))
+            out->members[out->count++] = below[i];
+}
+
+static void find_missing(const struct rueda_negotiator *self,
+                         const struct rueda_entry *entry, struct missing *out)
+{
+    const uint64_t there = entry->from | self->settled;
+
+    out->count = 0;
+    if ((there & RUEDA_FROM_SELF) == 0)
+        out->members[out->count++] = self->me;
+    for (int i = 0; i < self->tree.child_count; i++)
+        if ((there & (uint64_t)1 << i) == 0)
+            add_child(self, entry, i, out);
+}
+
+/* ---- Telling my parent -------------------------------------------------- */
+
+static void tell_parent(struct rueda_negotiator *self,
+                        const struct rueda_entry *entry,
+                        const struct missing *missing)
+{
+    struct rueda_out *out = &rueda_up_talk(self)->out;
+
+    rueda_out_u8(out, RUEDA_UP_STALLED);
+    rueda_out_u8(out, entry->key.name != NULL);
+    if (entry->key.name != NULL)
+        rueda_out_text(out, entry->key.name);
+    else
+        rueda_out_u64(out, entry->key.number);
+    rueda_out_u32(out, (uint32_t)missing->count);
+    for (int i = 0; i < missing->count; i++)
+        rueda_out_u32(out, (uint32_t)self->args.ranks[missing->members[i]]);
+}
+
+/* Replace what the child has told before. */
+static rueda_status keep(struct rueda_entry *entry, int child,
+                         struct rueda_in *in, uint32_t count)
+{
+    struct rueda_absent *absent =
+        malloc(sizeof(*absent) + count * sizeof(absent->ranks[0]));
+    struct rueda_absent **at = &entry->absent;
+
+    if (absent == NULL)
+        return RUEDA_ERR_NOMEM;
+    absent->child = child;
+    absent->count = (int)count;
+    for (uint32_t i = 0; i < count; i++)
+        absent->ranks[i] = (int)rueda_in_u32(in);
+    while (*at != NULL && (*at)->child != child)
+        at = &(*at)->next;
+    absent->next = *at != NULL ? (*at)->next : NULL;
+    free(*at);
+    *at = absent;
+    return RUEDA_OK;
+}
+
+rueda_status rueda_stall_hear(struct rueda_negotiator *self, int index,
+                              struct rueda_in *in)
+{
+    struct rueda_request key = {0};
+    struct rueda_entry *entry;
+    rueda_status status;
+    uint32_t count;
+
+    if (rueda_in_u8(in) != 0)
+        key.name = rueda_in_text(in);
+    else
+        key.number = rueda_in_u64(in);
+    count = rueda_in_u32(in);
+    if (in->has_failed || count > (uint32_t)self->tree.sizes[index] ||
+        count * sizeof(uint32_t) > (size_t)(in->end - in->at)) {
+        free((char *)key.name);
+        return RUEDA_ERR_IO;
+    }
+    /* Others may have it where I have not heard of it yet. */
+    entry = rueda_entry_get(&self->entries, &key);
+    free((char *)key.name);
+    if (entry == NULL)
+        return RUEDA_ERR_NOMEM;
+    status = keep(entry, index, in, count);
+    if (!entry->is_pending && status == RUEDA_OK)
+        rueda_entry_begin(&self->entries, entry);
+    return status;
+}
+
+/* ---- Warning ------------------------------------------------------------ */
+
+/* What one member has not got. */
+struct lack {
+    int count;
+    const struct rueda_entry *entries[MOST_NAMES];
+    bool is_over; /* for longer than is allowed */
+};
+
+static void write_name(struct rueda_out *text, const struct rueda_entry *entry)
+{
+    char words[300];
+    int len;
+
+    if (entry->key.name != NULL)
+        len = snprintf(words, sizeof(words), "%.256s", entry->key.name);
+    else
+        len = snprintf(words, sizeof(words),
+                       "number %" PRIu64 " without a name", entry->key.number);
+    rueda_out_bytes(text, words, (size_t)len);
+}
+
+/* "3: [grad.1, grad.2 ...]" */
+static void write_lack(struct rueda_out *text, int rank,
+                       const struct lack *lack)
+{
+    char words[32];
+    int len = snprintf(words, sizeof(words), "\n%d%s: [", rank,
+                       lack->is_over ? "!" : "");
+
+    rueda_out_bytes(text, words, (size_t)len);
+    for (int i = 0; i < lack->count && i < MOST_NAMES; i++) {
+        if (i > 0)
+            rueda_out_bytes(text, ", ", 2);
+        write_name(text, lack->entries[i]);
+    }
+    if (lack->count > MOST_NAMES)
+        rueda_out_bytes(text, " ...", 4);
+    rueda_out_bytes(text, "]", 1);
+}
+
+static void add_lack(struct lack *lacks, const struct missing *missing,
+                     const struct rueda_entry *entry, bool is_over)
+{
+    for (int i = 0; i < missing->count; i++) {
+        struct lack *lack = &lacks[missing->members[i]];
+
+        if (lack->count < MOST_NAMES)
+            lack->entries[lack->count] = entry;
+        lack->count++;
+        lack->is_over = lack->is_over || is_over;
+    }
+}
+
+static rueda_status say(struct rueda_negotiator *self, const struct lack *lacks,
+                        bool is_over, struct rueda_text *error)
+{
+    const double seconds = (double)self->args.stall_warn_ns / 1e9;
+    struct rueda_out text = {0};
+
+    for (int i = 0; i < self->size; i++)
+        if (lacks[i].count > 0)
+            write_lack(&text, self->args.ranks[i], &lacks[i]);
+    if (text.has_failed) {
+        rueda_out_fini(&text);
+        return RUEDA_ERR_NOMEM;
+    }
+    if (is_over) {
+        rueda_text_set(error,
+                       "tensors have waited for more than %g seconds for ranks "
+                       "that did not submit them, so the job ends "
+                       "(RUEDA_STALL_SHUTDOWN). Missing ranks:%.*s",
+                       (double)self->args.stall_end_ns / 1e9, (int)text.len,
+                       (const char *)text.bytes);
+    } else {
+        log_warn("one or more tensors were submitted to be reduced, gathered "
+                 "or broadcast by some ranks and wait for the others for more "
+                 "than %g seconds. Either ranks submit different tensors, or "
+                 "some compute for long or hang (RUEDA_STALL_WARN).\nMissing "
+                 "ranks:%.*s",
+                 seconds, (int)text.len, (const char *)text.bytes);
+    }
+    rueda_out_fini(&text);
+    return is_over ? RUEDA_ERR_TIMEOUT : RUEDA_OK;
+}
+
+/* ---- Looking ------------------------------------------------------------ */
+
+/* The clock is read at looks only, so time counts from the first. */
+static bool is_due(struct rueda_entry *entry, int64_t now_ns, int64_t limit_ns)
+{
+    if (entry->since_ns < 0)
+        entry->since_ns = now_ns;
+    return limit_ns > 0 && now_ns - entry->since_ns >= limit_ns;
+}
+
+static rueda_status report(struct rueda_negotiator *self,
+                           struct missing *missing, int64_t now_ns)
+{
+    rueda_status status = RUEDA_IN_PROGRESS;
+    int count = 0;
+
+    for (struct rueda_entry *entry = self->entries.first;
+         entry != NULL && count < MOST_ENTRIES; entry = entry->next) {
+        if (entry->is_told ||
+            !is_due(entry, now_ns, self->args.stall_warn_ns / 2))
+            continue;
+        find_missing(self, entry, missing);
+        tell_parent(self, entry, missing);
+        status = RUEDA_OK;
+        count++;
+    }
+    return status;
+}
+
+static rueda_status warn(struct rueda_negotiator *self, struct missing *missing,
+                         int64_t now_ns, struct rueda_text *error)
+{
+    struct lack *lacks = calloc((size_t)self->size, sizeof(*lacks));
+    rueda_status status = RUEDA_IN_PROGRESS;
+    bool is_over = false;
+    int count = 0;
+
+    if (lacks == NULL)
+        return RUEDA_ERR_NOMEM;
+    for (struct rueda_entry *entry = self->entries.first;
+         entry != NULL && count < MOST_ENTRIES; entry = entry->next) {
+        bool is_old = is_due(entry, now_ns, self->args.stall_end_ns);
+
+        if (entry->is_told || !is_due(entry, now_ns, self->args.stall_warn_ns))
+            continue;
+        find_missing(self, entry, missing);
+        add_lack(lacks, missing, entry, is_old);
+        is_over = is_over || is_old;
+        count++;
+    }
+    if (count > 0 &&
+        (is_over || now_ns - self->warned_ns >= self->args.stall_warn_ns)) {
+        self->warned_ns = now_ns;
+        status = say(self, lacks, is_over, error);
+    }
+    free(lacks);
+    return status;
+}
+
+rueda_status rueda_stall_look(struct rueda_negotiator *self,
+                              struct rueda_text *error)
+{
+    struct missing missing;
+    rueda_status status;
+    int64_t now_ns;
+
+    if (self->next_look_ns == INT64_MAX)
+        return RUEDA_IN_PROGRESS;
+    now_ns = rueda_negotiator_now(self);
+    if (now_ns < self->next_look_ns)
+        return RUEDA_IN_PROGRESS;
+    self->next_look_ns = now_ns + self->args.stall_warn_ns / LOOKS;
+    missing.members = malloc((size_t)self->size * 2 * sizeof(int));
+    if (missing.members == NULL)
+        return RUEDA_ERR_NOMEM;
+    status = rueda_is_coordinator(self) ? warn(self, &missing, now_ns, error)
+                                        : report(self, &missing, now_ns);
+    free(missing.members);
+    return status;
+}

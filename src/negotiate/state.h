@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a negotiator is made of; only for src/negotiate. */
+#ifndef RUEDA_NEGOTIATE_STATE_H
+#define RUEDA_NEGOTIATE_STATE_H
+
+#include "negotiate/entry.h"
+#include "negotiate/negotiator.h"
+#include "negotiate/talk.h"
+#include "negotiate/tree.h"
+
+/* What goes up the tree. */
+enum rueda_up {
+    RUEDA_UP_READY = 1,  /* slot: all members below have it */
+    RUEDA_UP_READY_SOME, /* slot, members: those that have not joined have it */
+    RUEDA_UP_FULL,       /* members, voices (1 or 2), each: rank, request */
+    RUEDA_UP_JOINED,     /* rank */
+    RUEDA_UP_STALLED,    /* key, ranks that have not got it */
+};
+
+/* What comes down: the log. */
+enum rueda_down {
+    RUEDA_DOWN_RUN = 1, /* live, items */
+    RUEDA_DOWN_ERROR,   /* key, words */
+    RUEDA_DOWN_JOINED,  /* the last rank */
+    RUEDA_DOWN_RETIRE,  /* slot: is not to be used any more */
+};
+
+/* The items of RUEDA_DOWN_RUN. */
+enum rueda_item {
+    RUEDA_ITEM_SLOT = 1, /* slot */
+    RUEDA_ITEM_NEW,      /* slot, request: is the slot's from now on */
+    RUEDA_ITEM_PLAIN,    /* request */
+};
+
+/* A decision in the queue, and the requests of what is not mine. */
+struct rueda_decided {
+    struct rueda_decision decision; /* first */
+    struct rueda_decided *next;
+    int room; /* of items */
+    struct rueda_request *copies;
+    char *words;
+};
+
+/* Several tensors that run only together. */
+struct rueda_group {
+    struct rueda_key key; /* by number */
+    uint32_t want;
+    uint32_t have;
+    struct rueda_entry *held; /* ready, by next_ready, latest first */
+    struct rueda_text why;    /* not empty: it has failed */
+};
+
+/* What only the coordinator knows. */
+struct rueda_coordinator {
+    struct rueda_out log;         /* the entry that is being written */
+    struct rueda_entry *complete; /* all members have them, by arrival */
+    struct rueda_entry *last_complete;
+    struct rueda_entry *ready; /* to run, by priority, then by arrival */
+    struct rueda_entry *last_ready;
+    struct rueda_keys groups;
+    int running; /* decided and not done */
+
+    /* Slots. */
+    int live_count;
+    struct rueda_entry *oldest; /* live ones by last use */
+    struct rueda_entry *newest;
+    int used;       /* slots below this have been given out */
+    int *retired;   /* a ring of slots that wait to be used again */
+    uint64_t *when; /* [slot] the index of the log at which it was retired */
+    int retired_first;
+    int retired_count;
+    int last_joined;
+};
+
+struct rueda_negotiator {
+    struct rueda_negotiator_args args;
+    int me;
+    int size;
+    struct rueda_tree tree;
+    struct rueda_talk *talks; /* [child_count], then my parent */
+
+    struct rueda_entries entries;
+    struct rueda_entry **slots; /* [slot_count] or NULL */
+    int slot_count;
+    uint64_t applied; /* entries of the log that I know */
+    uint64_t child_applied[RUEDA_TREE_CHILDREN]; /* and all below each child */
+
+    /* Who has joined. */
+    void *my_join; /* NULL: I have not */
+    int child_joined[RUEDA_TREE_CHILDREN];
+    int joined;       /* below and with me */
+    uint64_t settled; /* bits of `from` that need not be waited for */
+    bool *is_joined;  /* [size], or NULL as long as nobody ever has */
+
+    struct rueda_decided *first; /* decided and not done */
+    struct rueda_decided *last;
+    struct rueda_decided *spare;
+    int undecided; /* of mine */
+
+    int64_t next_look_ns; /* INT64_MAX: nobody is below me, or it is off */
+    int64_t warned_ns;
+    struct rueda_coordinator root; /* if I am it */
+};
+
+static inline bool rueda_is_coordinator(const struct rueda_negotiator *self)
+{
+    return self->tree.parent < 0;
+}
+
+/* The conversation with my parent, where there is one. */
+static inline struct rueda_talk *rueda_up_talk(struct rueda_negotiator *self)
+{
+    return &self->talks[self->tree.child_count];
+}
+
+static inline int64_t rueda_negotiator_now(const struct rueda_negotiator *self)
+{
+    return self->args.now_ns(self->args.now_arg);
+}
+
+/* ---- ready.c: what members have, on its way up -------------------------- */
+
+/* A message from child `index`. */
+rueda_status rueda_ready_hear(struct rueda_negotiator *self, int index,
+                              struct rueda_in *in);
+
+/* A member has joined. */
+rueda_status rueda_ready_join(struct rueda_negotiator *self, int child,
+                              int rank);
+
+/* Have all with and below me got it? Then it goes up, or is complete. */
+void rueda_ready_check(struct rueda_negotiator *self,
+                       struct rueda_entry *entry);
+
+/* ---- log.c: what is decided, on its way down ---------------------------- */
+
+/* Follow entries of the log, to the end. */
+rueda_status rueda_log_follow(struct rueda_negotiator *self,
+                              struct rueda_in *in);
+
+void rueda_decided_free(struct rueda_decided *decided);
+
+/* ---- coordinator.c ------------------------------------------------------ */
+
+void rueda_coordinator_fini(struct rueda_negotiator *self);
+
+/* Every member has it, or has joined: to be decided in the next turn. */
+void rueda_coordinator_ready(struct rueda_negotiator *self,
+                             struct rueda_entry *entry);
+
+/* Decide what can be. RUEDA_OK if anything was. */
+rueda_status rueda_coordinator_decide(struct rueda_negotiator *self);
+
+/* ---- slots.c: numbers for names, given out by the coordinator ------------ */
+
+rueda_status rueda_slots_init(struct rueda_negotiator *self);
+void rueda_slots_fini(struct rueda_negotiator *self);
+
+/* Write an item of a RUN for this entry, whose first voice is what runs. */
+rueda_status rueda_slots_write(struct rueda_negotiator *self,
+                               struct rueda_entry *entry,
+                               struct rueda_out *items);
+
+/* Finish the entry of the log that is written: send and follow it. */
+rueda_status rueda_coordinator_append(struct rueda_negotiator *self);
+
+/* ---- stall.c: what has waited for long ---------------------------------- */
+
+void rueda_stall_begin(struct rueda_negotiator *self);
+
+/* A child says who below it is missing. */
+
+rueda_status rueda_stall_hear(struct rueda_negotiator *self, int index,
+                              struct rueda_in *in);
+
+/* Look, if it is time: tell my parent, or warn; RUEDA_ERR_TIMEOUT with words
+ * if it was too long. RUEDA_IN_PROGRESS: nothing to tell. */
+rueda_status rueda_stall_look(struct rueda_negotiator *self,
+                              struct rueda_text *error);
+
+#endif /* RUEDA_NEGOTIATE_STATE_H */

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "negotiate/talk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+#define SHORT (RUEDA_TALK_HEAD - RUEDA_TALK_PREFIX)
+
+void rueda_talk_init(struct rueda_talk *talk, struct rueda_mesh *mesh, int peer,
+                     struct rueda_tag tag)
+{
+    memset(talk, 0, sizeof(*talk));
+    talk->mesh = mesh;
+    talk->peer = peer;
+    talk->tag = tag;
+    talk->tag.sequence = RUEDA_TALK_SEQUENCE;
+}
+
+void rueda_talk_fini(struct rueda_talk *talk)
+{
+    rueda_out_fini(&talk->out);
+    rueda_out_fini(&talk->flying);
+    free(talk->in_body);
+}
+
+/* ---- Sending ------------------------------------------------------------ */
+
+static void launch(struct rueda_talk *talk, uint64_t applied)
+{
+    struct rueda_out written = talk->out;
+    const size_t len = written.len;
+
+    /* The two buffers change places. */
+    talk->out = talk->flying;
+    talk->out.len = 0;
+    talk->flying = written;
+    rueda_put_u32(talk->out_head, (uint32_t)len);
+    rueda_put_u32(talk->out_head + 4, 0);
+    rueda_put_u64(talk->out_head + 8, applied);
+    memcpy(talk->out_head + RUEDA_TALK_PREFIX, written.bytes,
+           len < SHORT ? len : SHORT);
+    rueda_mesh_send(talk->mesh, talk->peer, talk->tag, talk->out_head,
+                    RUEDA_TALK_HEAD, &talk->out_head_req);
+    talk->out_body_req.status = RUEDA_OK;
+    if (len > SHORT)
+        rueda_mesh_send(talk->mesh, talk->peer, talk->tag,
+                        written.bytes + SHORT, len - SHORT,
+                        &talk->out_body_req);
+    talk->is_flying = true;
+    talk->sent++;
+}
+
+/* How the message under way stands. */
+static rueda_status land(struct rueda_talk *talk)
+{
+    rueda_status head = talk->out_head_req.status;
+    rueda_status body = talk->out_body_req.status;
+
+    if (head < 0)
+        return head;
+    if (body < 0)
+        return body;
+    if (head == RUEDA_IN_PROGRESS || body == RUEDA_IN_PROGRESS)
+        return RUEDA_IN_PROGRESS;
+    talk->is_flying = false;
+    return RUEDA_OK;
+}
+
+rueda_status rueda_talk_send(struct rueda_talk *talk, uint64_t applied)
+{
+    rueda_status landed = RUEDA_IN_PROGRESS;
+
+    if (talk->out.has_failed || talk->out.len > RUEDA_TALK_MOST)
+        return RUEDA_ERR_NOMEM;
+    if (talk->is_flying) {
+        landed = land(talk);
+        if (landed != RUEDA_OK)
+            return landed;
+    }
+    if (talk->out.len == 0)
+        return landed;
+    launch(talk, applied);
+    landed = land(talk);
+    return landed < 0 ? landed : RUEDA_OK;
+}
+
+/* ---- Listening ---------------------------------------------------------- */
+
+static void listen_for_head(struct rueda_talk *talk)
+{
+    talk->is_listening = true;
+    rueda_mesh_recv(talk->mesh, talk->peer, talk->tag, talk->in_head,
+                    RUEDA_TALK_HEAD, &talk->in_head_req);
+}
+
+/* The head says that a body follows. */
+static rueda_status listen_for_body(struct rueda_talk *talk, size_t len)
+{
+    if (len > RUEDA_TALK_MOST)
+        return RUEDA_ERR_IO;
+    if (talk->in_room < len) {
+        unsigned char *body = realloc(talk->in_body, len);
+
+        if (body == NULL)
+            return RUEDA_ERR_NOMEM;
+        talk->in_body = body;
+        talk->in_room = len;
+    }
+    memcpy(talk->in_body, talk->in_head + RUEDA_TALK_PREFIX, SHORT);
+    talk->in_len = len;
+    rueda_mesh_recv(talk->mesh, talk->peer, talk->tag, talk->in_body + SHORT,
+                    len - SHORT, &talk->in_body_req);
+    return RUEDA_OK;
+}
+
+rueda_status rueda_talk_hear(struct rueda_talk *talk, struct rueda_heard *out)
+{
+    const unsigned char *contents = talk->in_head + RUEDA_TALK_PREFIX;
+    rueda_status status;
+    size_t len;
+
+    if (!talk->is_listening)
+        listen_for_head(talk);
+    if (talk->in_head_req.status != RUEDA_OK)
+        return talk->in_head_req.status;
+    len = rueda_get_u32(talk->in_head);
+    if (len > SHORT) {
+        if (talk->in_len == 0) {
+            status = listen_for_body(talk, len);
+            if (status != RUEDA_OK)
+                return status;
+        }
+        if (talk->in_body_req.status != RUEDA_OK)
+            return talk->in_body_req.status;
+        contents = talk->in_body;
+    }
+    out->applied = rueda_get_u64(talk->in_head + 8);
+    out->in = (struct rueda_in){.at = contents, .end = contents + len};
+    talk->in_len = 0;
+    talk->is_listening = false;
+    talk->received++;
+    return RUEDA_OK;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bytes of control messages: a buffer that grows as they are written, and a
+ * reader that cannot run over its end. Numbers are little-endian.
+ */
+#ifndef RUEDA_NEGOTIATE_WIRE_H
+#define RUEDA_NEGOTIATE_WIRE_H
+
+#include <rueda/rueda.h>
+
+#include "op/request.h"
+
+struct rueda_out {
+    unsigned char *bytes;
+    size_t len;
+    size_t room;
+    bool has_failed; /* no memory: nothing more is written */
+};
+
+void rueda_out_fini(struct rueda_out *out);
+void rueda_out_u8(struct rueda_out *out, uint8_t value);
+void rueda_out_u32(struct rueda_out *out, uint32_t value);
+void rueda_out_u64(struct rueda_out *out, uint64_t value);
+void rueda_out_bytes(struct rueda_out *out, const void *bytes, size_t len);
+
+/* Up to RUEDA_TEXT_MOST characters, cut there. */
+#define RUEDA_TEXT_MOST ((size_t)65535)
+void rueda_out_text(struct rueda_out *out, const char *text);
+
+/* A request, its key included. */
+void rueda_out_request(struct rueda_out *out,
+                       const struct rueda_request *request);
+
+struct rueda_in {
+    const unsigned char *at;
+    const unsigned char *end;
+    bool has_failed; /* asked for more than there is, or for what cannot be;
+                        everything after that is zero */
+};
+
+uint8_t rueda_in_u8(struct rueda_in *in);
+uint32_t rueda_in_u32(struct rueda_in *in);
+uint64_t rueda_in_u64(struct rueda_in *in);
+
+/* A copy of its own, or NULL. */
+char *rueda_in_text(struct rueda_in *in);
+
+/*
+ * A request; its values are checked to be some that a rank may send. The name
+ * is a copy of its own, to be freed with free((char *)request->name); after a
+ * failure there is none.
+ */
+void rueda_in_request(struct rueda_in *in, struct rueda_request *request);
+
+#endif /* RUEDA_NEGOTIATE_WIRE_H */
