@@ -24,14 +24,13 @@
 void rueda_coordinator_fini(struct rueda_negotiator *self)
 {
     struct rueda_coordinator *root = &self->root;
-    struct rueda_key *group;
+    struct rueda_label *group;
+    size_t bucket = 0;
 
     rueda_out_fini(&root->log);
-    while ((group = rueda_keys_any(&root->groups)) != NULL) {
-        rueda_keys_remove(&root->groups, group);
+    while ((group = rueda_labels_pop(&root->groups, &bucket)) != NULL)
         free(group);
-    }
-    rueda_keys_fini(&root->groups);
+    rueda_labels_fini(&root->groups);
 }
 
 /* Members hear of it, and so do I. */
@@ -58,11 +57,11 @@ static rueda_status refuse(struct rueda_negotiator *self,
     struct rueda_out *log = &self->root.log;
 
     rueda_out_u8(log, RUEDA_DOWN_ERROR);
-    rueda_out_u8(log, entry->key.name != NULL);
-    if (entry->key.name != NULL)
-        rueda_out_text(log, entry->key.name);
+    rueda_out_u8(log, entry->label.name != NULL);
+    if (entry->label.name != NULL)
+        rueda_out_text(log, entry->label.name);
     else
-        rueda_out_u64(log, entry->key.number);
+        rueda_out_u64(log, entry->label.number);
     rueda_out_text(log, words);
     return rueda_coordinator_append(self);
 }
@@ -116,18 +115,18 @@ static void enqueue(struct rueda_coordinator *root, struct rueda_entry *entry)
 static struct rueda_group *get_group(struct rueda_coordinator *root,
                                      const struct rueda_request *request)
 {
-    struct rueda_key key = rueda_key_of(NULL, request->group);
+    struct rueda_label label = rueda_label_of(NULL, request->group);
     struct rueda_group *group =
-        (struct rueda_group *)rueda_keys_find(&root->groups, &key);
+        (struct rueda_group *)rueda_labels_find(&root->groups, &label);
 
     if (group != NULL)
         return group;
     group = calloc(1, sizeof(*group));
     if (group == NULL)
         return NULL;
-    group->key = key;
+    group->label = label;
     group->want = request->group_count;
-    if (rueda_keys_add(&root->groups, &group->key) != RUEDA_OK) {
+    if (rueda_labels_add(&root->groups, &group->label) != RUEDA_OK) {
         free(group);
         return NULL;
     }
@@ -196,7 +195,7 @@ static rueda_status add_to_group(struct rueda_negotiator *self,
     if (group->have < group->want)
         return status;
     release(root, group);
-    rueda_keys_remove(&root->groups, &group->key);
+    rueda_labels_remove(&root->groups, &group->label);
     free(group);
     return status;
 }
@@ -354,18 +353,18 @@ static rueda_status end_round(struct rueda_negotiator *self)
 {
     struct rueda_coordinator *root = &self->root;
     rueda_status status = RUEDA_OK;
-    struct rueda_key *key;
+    struct rueda_label *label;
+    size_t bucket = 0;
 
-    while ((key = rueda_keys_any(&root->groups)) != NULL &&
-           status == RUEDA_OK) {
-        struct rueda_group *group = (struct rueda_group *)key;
+    while (status == RUEDA_OK &&
+           (label = rueda_labels_pop(&root->groups, &bucket)) != NULL) {
+        struct rueda_group *group = (struct rueda_group *)label;
 
         rueda_text_set(&group->why,
                        "all ranks have joined, and only %u of the %u tensors "
                        "of its group came",
                        group->have, group->want);
         status = refuse_held(self, group);
-        rueda_keys_remove(&root->groups, key);
         free(group);
     }
     if (status != RUEDA_OK)

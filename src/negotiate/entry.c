@@ -38,23 +38,29 @@ static void clear(struct rueda_entry *entry)
     entry->difference = 0;
 }
 
-static void dispose(struct rueda_entries *entries, struct rueda_entry *entry)
+static void put_aside(struct rueda_entries *entries, struct rueda_entry *entry)
 {
-    rueda_keys_remove(&entries->keys, &entry->key);
-    free((char *)entry->key.name);
+    free((char *)entry->label.name);
     entry->next = entries->spare;
     entries->spare = entry;
 }
 
+static void dispose(struct rueda_entries *entries, struct rueda_entry *entry)
+{
+    rueda_labels_remove(&entries->labels, &entry->label);
+    put_aside(entries, entry);
+}
+
 void rueda_entries_fini(struct rueda_entries *entries)
 {
-    struct rueda_key *key;
+    struct rueda_label *label;
+    size_t bucket = 0;
 
-    while ((key = rueda_keys_any(&entries->keys)) != NULL) {
-        struct rueda_entry *entry = (struct rueda_entry *)key;
+    while ((label = rueda_labels_pop(&entries->labels, &bucket)) != NULL) {
+        struct rueda_entry *entry = (struct rueda_entry *)label;
 
         clear(entry);
-        dispose(entries, entry);
+        put_aside(entries, entry);
     }
     while (entries->spare != NULL) {
         struct rueda_entry *entry = entries->spare;
@@ -62,24 +68,24 @@ void rueda_entries_fini(struct rueda_entries *entries)
         entries->spare = entry->next;
         free(entry);
     }
-    rueda_keys_fini(&entries->keys);
+    rueda_labels_fini(&entries->labels);
 }
 
 struct rueda_entry *rueda_entry_find(const struct rueda_entries *entries,
                                      const struct rueda_request *request)
 {
-    struct rueda_key key = rueda_key_of(request->name, request->number);
+    struct rueda_label label = rueda_label_of(request->name, request->number);
 
-    return (struct rueda_entry *)rueda_keys_find(&entries->keys, &key);
+    return (struct rueda_entry *)rueda_labels_find(&entries->labels, &label);
 }
 
 static struct rueda_entry *make(struct rueda_entries *entries,
-                                const struct rueda_key *key)
+                                const struct rueda_label *label)
 {
     struct rueda_entry *entry = entries->spare;
     char *name = NULL;
 
-    if (key->name != NULL && (name = strdup(key->name)) == NULL)
+    if (label->name != NULL && (name = strdup(label->name)) == NULL)
         return NULL;
     if (entry != NULL)
         entries->spare = entry->next;
@@ -90,10 +96,10 @@ static struct rueda_entry *make(struct rueda_entries *entries,
         return NULL;
     }
     memset(entry, 0, sizeof(*entry));
-    entry->key = *key;
-    entry->key.name = name;
+    entry->label = *label;
+    entry->label.name = name;
     entry->slot = -1;
-    if (rueda_keys_add(&entries->keys, &entry->key) != RUEDA_OK) {
+    if (rueda_labels_add(&entries->labels, &entry->label) != RUEDA_OK) {
         free(name);
         free(entry);
         return NULL;
@@ -104,10 +110,10 @@ static struct rueda_entry *make(struct rueda_entries *entries,
 struct rueda_entry *rueda_entry_get(struct rueda_entries *entries,
                                     const struct rueda_request *request)
 {
-    struct rueda_key key = rueda_key_of(request->name, request->number);
-    struct rueda_key *found = rueda_keys_find(&entries->keys, &key);
+    struct rueda_label label = rueda_label_of(request->name, request->number);
+    struct rueda_label *found = rueda_labels_find(&entries->labels, &label);
 
-    return found != NULL ? (struct rueda_entry *)found : make(entries, &key);
+    return found != NULL ? (struct rueda_entry *)found : make(entries, &label);
 }
 
 void rueda_entry_begin(struct rueda_entries *entries, struct rueda_entry *entry)
@@ -178,7 +184,7 @@ void rueda_entry_agree(struct rueda_entry *entry,
                        const struct rueda_request *request, int slot)
 {
     entry->agreed = *request;
-    entry->agreed.name = entry->key.name;
+    entry->agreed.name = entry->label.name;
     entry->slot = slot;
     entry->is_live = true;
 }

@@ -8,7 +8,7 @@
 #define RUEDA_NEGOTIATE_ENTRY_H
 
 #include "negotiate/compare.h"
-#include "negotiate/keys.h"
+#include "negotiate/labels.h"
 
 /* Bit i: child i of the tree; this one: myself. */
 #define RUEDA_FROM_SELF ((uint64_t)1 << 63)
@@ -28,7 +28,7 @@ struct rueda_absent {
 };
 
 struct rueda_entry {
-    struct rueda_key key;     /* its name is the entry's own */
+    struct rueda_label label; /* its name is the entry's own */
     struct rueda_entry *prev; /* among those under way, by arrival */
     struct rueda_entry *next;
 
@@ -50,13 +50,13 @@ struct rueda_entry {
     struct rueda_voice first;
     struct rueda_voice other; /* differs from the first */
     int difference;           /* by the check of this number; 0: nobody does */
-    int64_t since_ns; /* when it was first looked at, or -1 (stall.c) */
+    int64_t since_ns;         /* when it was first looked at, or -1 (stall.c) */
     struct rueda_absent *absent;
     struct rueda_entry *next_ready; /* in a list of the coordinator's */
 };
 
 struct rueda_entries {
-    struct rueda_keys keys;
+    struct rueda_labels labels;
     struct rueda_entry *first; /* under way */
     struct rueda_entry *last;
     struct rueda_entry *spare;
@@ -64,11 +64,11 @@ struct rueda_entries {
 
 void rueda_entries_fini(struct rueda_entries *entries);
 
-/* The entry of a key, or NULL. */
+/* The entry of a label, or NULL. */
 struct rueda_entry *rueda_entry_find(const struct rueda_entries *entries,
                                      const struct rueda_request *request);
 
-/* The entry of a key, made if there is none; NULL without memory. */
+/* The entry of a label, made if there is none; NULL without memory. */
 struct rueda_entry *rueda_entry_get(struct rueda_entries *entries,
                                     const struct rueda_request *request);
 

@@ -215,18 +215,18 @@ static rueda_status follow_run(struct rueda_negotiator *self,
 static rueda_status follow_error(struct rueda_negotiator *self,
                                  struct rueda_in *in)
 {
-    struct rueda_request key = {0};
+    struct rueda_request label = {0};
     struct rueda_decided *decided;
     struct rueda_entry *entry;
     char *words;
 
     if (rueda_in_u8(in) != 0)
-        key.name = rueda_in_text(in);
+        label.name = rueda_in_text(in);
     else
-        key.number = rueda_in_u64(in);
+        label.number = rueda_in_u64(in);
     words = rueda_in_text(in);
-    entry = in->has_failed ? NULL : rueda_entry_find(&self->entries, &key);
-    free((char *)key.name);
+    entry = in->has_failed ? NULL : rueda_entry_find(&self->entries, &label);
+    free((char *)label.name);
     if (in->has_failed) {
         free(words);
         return RUEDA_ERR_IO;

@@ -119,7 +119,7 @@ static rueda_status give(struct rueda_negotiator *self,
     rueda_status status = RUEDA_OK;
 
     *out_slot = -1;
-    if (self->args.cache_capacity == 0 || entry->key.name == NULL)
+    if (self->args.cache_capacity == 0 || entry->label.name == NULL)
         return RUEDA_OK;
     if (entry->is_live) /* it says something else now */
         status = retire(self, entry);

@@ -106,11 +106,11 @@ static void tell_parent(struct rueda_negotiator *self,
     struct rueda_out *out = &rueda_up_talk(self)->out;
 
     rueda_out_u8(out, RUEDA_UP_STALLED);
-    rueda_out_u8(out, entry->key.name != NULL);
-    if (entry->key.name != NULL)
-        rueda_out_text(out, entry->key.name);
+    rueda_out_u8(out, entry->label.name != NULL);
+    if (entry->label.name != NULL)
+        rueda_out_text(out, entry->label.name);
     else
-        rueda_out_u64(out, entry->key.number);
+        rueda_out_u64(out, entry->label.number);
     rueda_out_u32(out, (uint32_t)missing->count);
     for (int i = 0; i < missing->count; i++)
         rueda_out_u32(out, (uint32_t)self->args.ranks[missing->members[i]]);
@@ -141,24 +141,24 @@ static rueda_status keep(struct rueda_entry *entry, int child,
 rueda_status rueda_stall_hear(struct rueda_negotiator *self, int index,
                               struct rueda_in *in)
 {
-    struct rueda_request key = {0};
+    struct rueda_request label = {0};
     struct rueda_entry *entry;
     rueda_status status;
     uint32_t count;
 
     if (rueda_in_u8(in) != 0)
-        key.name = rueda_in_text(in);
+        label.name = rueda_in_text(in);
     else
-        key.number = rueda_in_u64(in);
+        label.number = rueda_in_u64(in);
     count = rueda_in_u32(in);
     if (in->has_failed || count > (uint32_t)self->tree.sizes[index] ||
         count * sizeof(uint32_t) > (size_t)(in->end - in->at)) {
-        free((char *)key.name);
+        free((char *)label.name);
         return RUEDA_ERR_IO;
     }
     /* Others may have it where I have not heard of it yet. */
-    entry = rueda_entry_get(&self->entries, &key);
-    free((char *)key.name);
+    entry = rueda_entry_get(&self->entries, &label);
+    free((char *)label.name);
     if (entry == NULL)
         return RUEDA_ERR_NOMEM;
     status = keep(entry, index, in, count);
@@ -181,11 +181,12 @@ static void write_name(struct rueda_out *text, const struct rueda_entry *entry)
     char words[300];
     int len;
 
-    if (entry->key.name != NULL)
-        len = snprintf(words, sizeof(words), "%.256s", entry->key.name);
+    if (entry->label.name != NULL)
+        len = snprintf(words, sizeof(words), "%.256s", entry->label.name);
     else
-        len = snprintf(words, sizeof(words),
-                       "number %" PRIu64 " without a name", entry->key.number);
+        len =
+            snprintf(words, sizeof(words), "number %" PRIu64 " without a name",
+                     entry->label.number);
     rueda_out_bytes(text, words, (size_t)len);
 }
 

@@ -14,13 +14,13 @@ enum rueda_up {
     RUEDA_UP_READY_SOME, /* slot, members: those that have not joined have it */
     RUEDA_UP_FULL,       /* members, voices (1 or 2), each: rank, request */
     RUEDA_UP_JOINED,     /* rank */
-    RUEDA_UP_STALLED,    /* key, ranks that have not got it */
+    RUEDA_UP_STALLED,    /* label, ranks that have not got it */
 };
 
 /* What comes down: the log. */
 enum rueda_down {
     RUEDA_DOWN_RUN = 1, /* live, items */
-    RUEDA_DOWN_ERROR,   /* key, words */
+    RUEDA_DOWN_ERROR,   /* label, words */
     RUEDA_DOWN_JOINED,  /* the last rank */
     RUEDA_DOWN_RETIRE,  /* slot: is not to be used any more */
 };
@@ -43,7 +43,7 @@ struct rueda_decided {
 
 /* Several tensors that run only together. */
 struct rueda_group {
-    struct rueda_key key; /* by number */
+    struct rueda_label label; /* by number */
     uint32_t want;
     uint32_t have;
     struct rueda_entry *held; /* ready, by next_ready, latest first */
@@ -57,7 +57,7 @@ struct rueda_coordinator {
     struct rueda_entry *last_complete;
     struct rueda_entry *ready; /* to run, by priority, then by arrival */
     struct rueda_entry *last_ready;
-    struct rueda_keys groups;
+    struct rueda_labels groups;
     int running; /* decided and not done */
 
     /* Slots. */

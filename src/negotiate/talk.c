@@ -15,7 +15,7 @@ void rueda_talk_init(struct rueda_talk *talk, struct rueda_mesh *mesh, int peer,
     talk->mesh = mesh;
     talk->peer = peer;
     talk->tag = tag;
-    talk->tag.sequence = RUEDA_TALK_SEQUENCE;
+    talk->tag.sequence = RUEDA_CONTROL_SEQUENCE;
 }
 
 void rueda_talk_fini(struct rueda_talk *talk)

@@ -19,9 +19,6 @@
 /* Longer contents are no contents that a member of ours would send. */
 #define RUEDA_TALK_MOST ((size_t)1 << 30)
 
-/* The sequence of control messages, in every set. */
-#define RUEDA_TALK_SEQUENCE UINT64_MAX
-
 struct rueda_talk {
     struct rueda_mesh *mesh;
     int peer;

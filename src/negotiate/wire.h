@@ -27,7 +27,7 @@ void rueda_out_bytes(struct rueda_out *out, const void *bytes, size_t len);
 #define RUEDA_TEXT_MOST ((size_t)65535)
 void rueda_out_text(struct rueda_out *out, const char *text);
 
-/* A request, its key included. */
+/* A request, its label included. */
 void rueda_out_request(struct rueda_out *out,
                        const struct rueda_request *request);
 

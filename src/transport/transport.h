@@ -28,6 +28,9 @@ struct rueda_tag {
     uint64_t sequence;
 };
 
+/* The sequence of messages about operations, which are no part of one. */
+#define RUEDA_CONTROL_SEQUENCE UINT64_MAX
+
 static inline bool rueda_tag_equal(struct rueda_tag a, struct rueda_tag b)
 {
     return a.term == b.term && a.set == b.set && a.sequence == b.sequence;

@@ -14,6 +14,7 @@
 #include "job/store/wire.h"
 #include "job/topology.h"
 #include "launch/plan.h"
+#include "negotiate/state.h"
 #include "transport/tcp/about.h"
 #include "transport/tcp/frame.h"
 
@@ -473,6 +474,75 @@ static void save_plan(void)
     rueda_strings_fini(&rank);
 }
 
+/* ---- Negotiation --------------------------------------------------------- */
+
+/* A step of fuzz_negotiate.c: who, and what it says. */
+static void add_step(struct rueda_out *steps, uint8_t who,
+                     const struct rueda_out *message)
+{
+    rueda_out_u8(steps, who);
+    rueda_out_u8(steps, (uint8_t)message->len);
+    rueda_out_bytes(steps, message->bytes, message->len);
+}
+
+static const struct rueda_request tensor = {
+    .kind = RUEDA_ALLREDUCE, .dims = 1, .shape = {4}, .name = "a"};
+
+/* Both children have it; so has the coordinator, which decides. */
+static void save_negotiation_up(void)
+{
+    struct rueda_out message = {0};
+    struct rueda_out steps = {0};
+
+    rueda_out_u8(&message, RUEDA_UP_FULL);
+    rueda_out_u32(&message, 2);
+    rueda_out_u8(&message, 1);
+    rueda_out_u32(&message, 2);
+    rueda_out_request(&message, &tensor);
+    add_step(&steps, 0, &message);
+    add_step(&steps, 1, &message);
+    rueda_out_bytes(&steps, "\3\0\6\0\5\0", 6);
+    message.len = 0;
+    rueda_out_u8(&message, RUEDA_UP_READY);
+    rueda_out_u32(&message, 0);
+    rueda_out_u8(&message, RUEDA_UP_JOINED);
+    rueda_out_u32(&message, 2);
+    add_step(&steps, 0, &message);
+    rueda_out_u8(&steps, 2 << 1);
+    save("negotiate", "up", steps.bytes, steps.len);
+    rueda_out_fini(&message);
+    rueda_out_fini(&steps);
+}
+
+/* What comes down to a member that has it. */
+static void save_negotiation_down(void)
+{
+    struct rueda_out message = {0};
+    struct rueda_out steps = {0};
+
+    rueda_out_bytes(&steps, "\3\0", 2);
+    rueda_out_u8(&message, RUEDA_DOWN_RUN);
+    rueda_out_u32(&message, 5);
+    rueda_out_u32(&message, 1);
+    rueda_out_u8(&message, RUEDA_ITEM_NEW);
+    rueda_out_u32(&message, 0);
+    rueda_out_request(&message, &tensor);
+    add_step(&steps, 2, &message);
+    rueda_out_bytes(&steps, "\5\0\3\0", 4);
+    message.len = 0;
+    rueda_out_u8(&message, RUEDA_DOWN_ERROR);
+    rueda_out_u8(&message, 1);
+    rueda_out_text(&message, "a");
+    rueda_out_text(&message, "why");
+    rueda_out_u8(&message, RUEDA_DOWN_RETIRE);
+    rueda_out_u32(&message, 0);
+    add_step(&steps, 2, &message);
+    rueda_out_u8(&steps, 2 << 1 | 1);
+    save("negotiate", "down", steps.bytes, steps.len);
+    rueda_out_fini(&message);
+    rueda_out_fini(&steps);
+}
+
 int main(int argc, char **argv)
 {
     must(argc == 2);
@@ -489,5 +559,7 @@ int main(int argc, char **argv)
     save_card("key", true);
     save_card("no_key", false);
     save_plan();
+    save_negotiation_up();
+    save_negotiation_down();
     return 0;
 }

@@ -29,8 +29,9 @@ struct rueda_sim_settings {
     struct rueda_sim_net net;
     uint64_t seed;
 
-    /* Lengths travel, bytes do not: buffers are never touched, nor does
-     * arithmetic happen in the kernels of rueda_sim_kernels(). */
+    /* Lengths travel, bytes do not, but for those of control messages: buffers
+     * are never touched, nor does arithmetic happen in the kernels of
+     * rueda_sim_kernels(). */
     bool is_phantom;
 
     /* What a rank spends on each message that it sends or receives, and how

@@ -239,7 +239,10 @@ static void hop(struct rueda_sim_message *message)
 
 static rueda_status copy_bytes(struct rueda_sim_message *message)
 {
-    if (message->len == 0 || message->from->sim->settings.is_phantom)
+    const bool is_phantom = message->from->sim->settings.is_phantom;
+
+    if (message->len == 0 ||
+        (is_phantom && message->tag.sequence != RUEDA_CONTROL_SEQUENCE))
         return RUEDA_OK;
     message->bytes = malloc(message->len);
     if (message->bytes == NULL)
