@@ -80,7 +80,7 @@ static void judge(const struct rueda_negotiator *self,
 
     if (entry->difference != 0) {
         rueda_compare_explain(&entry->first.said, &entry->other.said, why);
-    } else if (self->joined > 0 && needs_all(request)) {
+    } else if (entry->count < self->size && needs_all(request)) {
         rueda_text_set(why,
                        "%s is not supported while a rank has joined (rank %d "
                        "did): ",

@@ -76,8 +76,6 @@ void rueda_negotiator_free(struct rueda_negotiator *self)
 
 static rueda_status submit_join(struct rueda_negotiator *self, void *mine)
 {
-    if (self->my_join != NULL)
-        return RUEDA_ERR_INVALID;
     self->my_join = mine;
     self->undecided++;
     return rueda_ready_join(self, -1, self->args.ranks[self->me]);
@@ -90,6 +88,8 @@ rueda_status rueda_negotiator_submit(struct rueda_negotiator *self,
     struct rueda_said said = {self->args.ranks[self->me], request};
     struct rueda_entry *entry;
 
+    if (self->my_join != NULL)
+        return RUEDA_ERR_INVALID;
     if (request->kind == RUEDA_JOIN)
         return submit_join(self, mine);
     entry = rueda_entry_get(&self->entries, request);

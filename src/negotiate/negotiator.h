@@ -45,8 +45,8 @@ void rueda_negotiator_free(struct rueda_negotiator *self);
 
 /*
  * I have this operation. Both are borrowed until a decision gives `mine` back.
- * Not NULL, and no other of its name is under way here (the caller has
- * checked). A join is submitted like any other operation.
+ * Not NULL. A join is submitted like any other operation. RUEDA_ERR_INVALID:
+ * one of its name is under way here, or I have joined.
  */
 rueda_status rueda_negotiator_submit(struct rueda_negotiator *self,
                                      const struct rueda_request *request,

@@ -22,6 +22,9 @@
 #define MOST_ENTRIES 256
 #define MOST_NAMES   6
 
+/* Nothing waits for longer than a hundred years. */
+#define MOST_AGE_NS ((uint64_t)3153600000u * 1000000000u)
+
 void rueda_stall_begin(struct rueda_negotiator *self)
 {
     if (self->args.stall_warn_ns > 0 && self->tree.child_count > 0)
@@ -101,7 +104,7 @@ static void find_missing(const struct rueda_negotiator *self,
 
 static void tell_parent(struct rueda_negotiator *self,
                         const struct rueda_entry *entry,
-                        const struct missing *missing)
+                        const struct missing *missing, int64_t now_ns)
 {
     struct rueda_out *out = &rueda_up_talk(self)->out;
 
@@ -111,6 +114,7 @@ static void tell_parent(struct rueda_negotiator *self,
         rueda_out_text(out, entry->label.name);
     else
         rueda_out_u64(out, entry->label.number);
+    rueda_out_u64(out, (uint64_t)(now_ns - entry->since_ns));
     rueda_out_u32(out, (uint32_t)missing->count);
     for (int i = 0; i < missing->count; i++)
         rueda_out_u32(out, (uint32_t)self->args.ranks[missing->members[i]]);
@@ -141,17 +145,21 @@ static rueda_status keep(struct rueda_entry *entry, int child,
 rueda_status rueda_stall_hear(struct rueda_negotiator *self, int index,
                               struct rueda_in *in)
 {
+    const int64_t now_ns = rueda_negotiator_now(self);
     struct rueda_request label = {0};
     struct rueda_entry *entry;
     rueda_status status;
     uint32_t count;
+    uint64_t age;
 
     if (rueda_in_u8(in) != 0)
         label.name = rueda_in_text(in);
     else
         label.number = rueda_in_u64(in);
+    age = rueda_in_u64(in);
     count = rueda_in_u32(in);
-    if (in->has_failed || count > (uint32_t)self->tree.sizes[index] ||
+    if (in->has_failed || age > MOST_AGE_NS ||
+        count > (uint32_t)self->tree.sizes[index] ||
         count * sizeof(uint32_t) > (size_t)(in->end - in->at)) {
         free((char *)label.name);
         return RUEDA_ERR_IO;
@@ -162,8 +170,9 @@ rueda_status rueda_stall_hear(struct rueda_negotiator *self, int index,
     if (entry == NULL)
         return RUEDA_ERR_NOMEM;
     status = keep(entry, index, in, count);
-    if (!entry->is_pending && status == RUEDA_OK)
-        rueda_entry_begin(&self->entries, entry);
+    rueda_entry_begin(&self->entries, entry);
+    if (entry->since_ns < 0 || entry->since_ns > now_ns - (int64_t)age)
+        entry->since_ns = now_ns - (int64_t)age;
     return status;
 }
 
@@ -276,7 +285,7 @@ static rueda_status report(struct rueda_negotiator *self,
             !is_due(entry, now_ns, self->args.stall_warn_ns / 2))
             continue;
         find_missing(self, entry, missing);
-        tell_parent(self, entry, missing);
+        tell_parent(self, entry, missing, now_ns);
         status = RUEDA_OK;
         count++;
     }

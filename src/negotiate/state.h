@@ -14,7 +14,7 @@ enum rueda_up {
     RUEDA_UP_READY_SOME, /* slot, members: those that have not joined have it */
     RUEDA_UP_FULL,       /* members, voices (1 or 2), each: rank, request */
     RUEDA_UP_JOINED,     /* rank */
-    RUEDA_UP_STALLED,    /* label, ranks that have not got it */
+    RUEDA_UP_STALLED,    /* label, age, ranks that have not got it */
 };
 
 /* What comes down: the log. */

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is missing, found out through the tree, on a clock of the test's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "negotiate/negotiator.h"
+#include "transport/sim/sim.h"
+
+#define SECOND  ((int64_t)1000000000)
+#define HOSTS   3
+#define LOCALS  4
+#define RANKS   (HOSTS * LOCALS)
+#define TENSORS 9
+
+struct scene {
+    struct rueda_sim *sim;
+    struct rueda_mesh mesh[RANKS];
+    struct rueda_negotiator *members[RANKS];
+    int ranks[RANKS];
+    int hosts[RANKS];
+    struct rueda_request requests[TENSORS];
+    char names[TENSORS][24];
+    int64_t now_ns;
+    rueda_status failure;
+    struct rueda_text error;
+    char warnings[4096];
+    int warning_count;
+};
+
+static int64_t now(void *arg)
+{
+    return ((struct scene *)arg)->now_ns;
+}
+
+static void keep_warning(void *arg, rueda_log_level level, const char *line)
+{
+    struct scene *scene = arg;
+    size_t used = strlen(scene->warnings);
+
+    if (level != RUEDA_LOG_WARN)
+        return;
+    scene->warning_count++;
+    snprintf(scene->warnings + used, sizeof(scene->warnings) - used, "%s\n",
+             line);
+}
+
+static void open_scene(struct scene *scene, int64_t end_ns)
+{
+    const struct rueda_sim_wire wire = {.latency_ns = 1000, .bytes_per_s = 1e9};
+    struct rueda_sim_net net = rueda_sim_net_flat(HOSTS, wire);
+    struct rueda_sim_settings settings;
+    struct rueda_negotiator_args args = {
+        .tag = {1, 1, 0},
+        .ranks = scene->ranks,
+        .hosts = scene->hosts,
+        .cache_capacity = 16,
+        .fusion_bytes = 1000,
+        .stall_warn_ns = 10 * SECOND,
+        .stall_end_ns = end_ns,
+        .now_ns = now,
+        .now_arg = scene,
+    };
+
+    memset(scene, 0, sizeof(*scene));
+    net.ranks_per_host = LOCALS;
+    settings = rueda_sim_settings_default(&net);
+    assert_int_equal(rueda_sim_open(&settings, &scene->sim, &scene->error),
+                     RUEDA_OK);
+    for (int i = 0; i < RANKS; i++) {
+        scene->ranks[i] = i;
+        scene->hosts[i] = i / LOCALS;
+    }
+    for (int i = 0; i < RANKS; i++) {
+        assert_int_equal(rueda_mesh_init(&scene->mesh[i], i, RANKS,
+                                         rueda_sim_connect, scene->sim),
+                         RUEDA_OK);
+        args.mesh = &scene->mesh[i];
+        assert_int_equal(rueda_negotiator_new(&args, &scene->members[i]),
+                         RUEDA_OK);
+    }
+    for (int i = 0; i < TENSORS; i++) {
+        snprintf(scene->names[i], sizeof(scene->names[i]), "grad.%d", i);
+        scene->requests[i] = (struct rueda_request){
+            .device = RUEDA_DEVICE_HOST, .dims = 1, .shape = {2}};
+        scene->requests[i].name = scene->names[i];
+    }
+    rueda_log_set_sink(keep_warning, scene);
+}
+
+static void close_scene(struct scene *scene)
+{
+    rueda_log_set_sink(NULL, NULL);
+    for (int i = 0; i < RANKS; i++) {
+        rueda_mesh_cancel(&scene->mesh[i], RUEDA_ERR_CANCELLED);
+        rueda_negotiator_free(scene->members[i]);
+    }
+    for (int i = 0; i < RANKS; i++)
+        rueda_mesh_fini(&scene->mesh[i]);
+    rueda_sim_close(scene->sim);
+}
+
+/* Let everything happen that can. */
+static void settle(struct scene *scene)
+{
+    for (int quiet = 0; quiet < 50; quiet++) {
+        for (int i = 0; i < RANKS; i++) {
+            rueda_status status =
+                rueda_negotiator_turn(scene->members[i], &scene->error);
+            int peer;
+
+            if (status < 0)
+                scene->failure = status;
+            if (status == RUEDA_OK ||
+                rueda_mesh_progress(&scene->mesh[i], &peer) == RUEDA_OK)
+                quiet = 0;
+            while (rueda_negotiator_next(scene->members[i]) != NULL)
+                rueda_negotiator_done(scene->members[i]);
+        }
+    }
+}
+
+static void wait_seconds(struct scene *scene, int seconds)
+{
+    for (int i = 0; i < seconds; i++) {
+        scene->now_ns += SECOND;
+        settle(scene);
+    }
+}
+
+static void submit(struct scene *scene, int rank, int tensor)
+{
+    struct rueda_request *request = &scene->requests[tensor];
+
+    assert_int_equal(
+        rueda_negotiator_submit(scene->members[rank], request, request),
+        RUEDA_OK);
+}
+
+static void test_warning_names_ranks_and_tensors(void **state)
+{
+    static struct scene scene;
+
+    (void)state;
+    open_scene(&scene, 0);
+    for (int rank = 0; rank < RANKS; rank++)
+        if (rank != 6)
+            submit(&scene, rank, 0); /* a rank behind another leader lacks */
+    submit(&scene, 11, 1);           /* the last one has, and no other */
+    wait_seconds(&scene, 9);
+    assert_int_equal(scene.warning_count, 0);
+    wait_seconds(&scene, 6);
+    assert_int_equal(scene.warning_count, 1);
+    assert_non_null(strstr(scene.warnings, "Missing ranks:\n0: [grad.1]"));
+    assert_non_null(strstr(scene.warnings, "\n6: [grad.0, grad.1]"));
+    assert_null(strstr(scene.warnings, "\n11: "));
+    assert_non_null(strstr(scene.warnings, "\n10: [grad.1]"));
+
+    /* It comes again as long as it is so, and ends when it is not. */
+    wait_seconds(&scene, 13);
+    assert_int_equal(scene.warning_count, 2);
+    submit(&scene, 6, 0);
+    for (int rank = 0; rank < RANKS - 1; rank++)
+        submit(&scene, rank, 1);
+    wait_seconds(&scene, 30);
+    assert_int_equal(scene.warning_count, 2);
+    for (int rank = 0; rank < RANKS; rank++)
+        assert_int_equal(rueda_negotiator_pending(scene.members[rank]), 0);
+    close_scene(&scene);
+}
+
+static void test_long_lists_are_cut(void **state)
+{
+    static struct scene scene;
+
+    (void)state;
+    open_scene(&scene, 0);
+    for (int i = 0; i < TENSORS; i++)
+        submit(&scene, 0, i);
+    wait_seconds(&scene, 15);
+    assert_int_equal(scene.warning_count, 1);
+    assert_non_null(strstr(scene.warnings, "grad.5 ...]"));
+    assert_null(strstr(scene.warnings, "grad.6"));
+    close_scene(&scene);
+}
+
+static void test_too_long_ends_the_job(void **state)
+{
+    static struct scene scene;
+
+    (void)state;
+    open_scene(&scene, 20 * SECOND);
+    for (int rank = 1; rank < RANKS; rank++)
+        submit(&scene, rank, 3);
+    wait_seconds(&scene, 15);
+    assert_int_equal(scene.failure, RUEDA_OK);
+    wait_seconds(&scene, 12);
+    assert_int_equal(scene.failure, RUEDA_ERR_TIMEOUT);
+    assert_non_null(strstr(scene.error.chars, "\n0!: [grad.3]"));
+    close_scene(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_warning_names_ranks_and_tensors),
+        cmocka_unit_test(test_long_lists_are_cut),
+        cmocka_unit_test(test_too_long_ends_the_job),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
