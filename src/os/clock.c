@@ -22,6 +22,11 @@ int64_t rueda_clock_coarse_ns(void)
     return read_clock(CLOCK_MONOTONIC_COARSE);
 }
 
+int64_t rueda_clock_epoch_us(void)
+{
+    return read_clock(CLOCK_REALTIME) / 1000;
+}
+
 void rueda_yield(void)
 {
     sched_yield();

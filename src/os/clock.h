@@ -11,6 +11,9 @@ int64_t rueda_clock_ns(void);
 /* The same clock to some milliseconds, for a fraction of the cost. */
 int64_t rueda_clock_coarse_ns(void);
 
+/* Microseconds since 1970, as the machine believes; may go back. */
+int64_t rueda_clock_epoch_us(void);
+
 /* Let another thread run on this core. */
 void rueda_yield(void);
 
