@@ -19,15 +19,45 @@ static const char *past(const char *at, char c)
     return at != NULL && *at == c ? blanks(at + 1) : NULL;
 }
 
+/* Past the escape behind a backslash. */
+static const char *skip_escape(const char *at)
+{
+    if (*at == '\0' || strchr("\"\\/bfnrtu", *at) == NULL)
+        return NULL;
+    if (*at++ != 'u')
+        return at;
+    for (int i = 0; i < 4; i++)
+        if (!isxdigit((unsigned char)*at++))
+            return NULL;
+    return at;
+}
+
+/* Past a character of UTF-8 of several bytes. */
+static const char *skip_wide(const char *at)
+{
+    const unsigned char first = (unsigned char)*at++;
+    const int more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
+
+    if (first < 0xc2 || first > 0xf4)
+        return NULL;
+    for (int i = 0; i < more; i++)
+        if (((unsigned char)*at++ & 0xc0) != 0x80)
+            return NULL;
+    return at;
+}
+
 static const char *skip_text(const char *at)
 {
-    for (at++; *at != '"'; at++) {
+    at++;
+    while (at != NULL && *at != '"') {
         if ((unsigned char)*at < 0x20)
             return NULL;
-        if (*at == '\\' && *++at == '\0')
-            return NULL;
+        if (*at == '\\')
+            at = skip_escape(at + 1);
+        else
+            at = (unsigned char)*at < 0x80 ? at + 1 : skip_wide(at);
     }
-    return blanks(at + 1);
+    return at != NULL ? blanks(at + 1) : NULL;
 }
 
 static const char *skip_word(const char *at)
