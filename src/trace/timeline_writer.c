@@ -169,8 +169,9 @@ void rueda_timeline_writer_close(struct rueda_timeline_writer *self,
 
 void rueda_timeline_writer_hurry(struct rueda_timeline_writer *self)
 {
-    if (atomic_exchange_explicit(&self->is_hurried, true, memory_order_relaxed))
+    if (atomic_load_explicit(&self->is_hurried, memory_order_relaxed))
         return;
+    atomic_store_explicit(&self->is_hurried, true, memory_order_relaxed);
     /* Without the lock, which the writer may hold: it looks again soon. */
     pthread_cond_signal(&self->changed);
 }

@@ -15,6 +15,7 @@
 #include "job/topology.h"
 #include "launch/plan.h"
 #include "negotiate/state.h"
+#include "trace/timeline_wire.h"
 #include "transport/tcp/about.h"
 #include "transport/tcp/frame.h"
 
@@ -375,6 +376,51 @@ static void save_streams(void)
     save("tcp_ep", "message", endpoint_steps, 3 * sizeof(endpoint_steps[0]));
 }
 
+/* ---- The timeline ------------------------------------------------------- */
+
+static void save_timeline(void)
+{
+    static const struct rueda_timeline_record records[] = {
+        {.what = RUEDA_TIMELINE_NAME,
+         .id = 1,
+         .name = "a\"\xc3",
+         .name_len = 3},
+        {.what = RUEDA_TIMELINE_BEGIN,
+         .activity = RUEDA_TIMELINE_NEGOTIATE_ALLREDUCE,
+         .id = 1,
+         .time_ns = 2000},
+        {.what = RUEDA_TIMELINE_ARRIVAL, .id = 1, .time_ns = 2001, .rank = 2},
+        {.what = RUEDA_TIMELINE_END, .id = 1, .time_ns = 2002, .dims = -1},
+        {.what = RUEDA_TIMELINE_BEGIN,
+         .activity = RUEDA_TIMELINE_ALLREDUCE,
+         .id = 1,
+         .time_ns = 2003},
+        {.what = RUEDA_TIMELINE_BEGIN,
+         .activity = RUEDA_TIMELINE_QUEUE,
+         .id = 1,
+         .time_ns = 2004},
+        {.what = RUEDA_TIMELINE_END,
+         .id = 1,
+         .time_ns = 2005,
+         .dtype = RUEDA_FLOAT32,
+         .dims = 2,
+         .shape = {3, 4}},
+        {.what = RUEDA_TIMELINE_CYCLE, .time_ns = 2006},
+        {.what = RUEDA_TIMELINE_LOST, .time_ns = 2007, .lost = 5},
+    };
+    unsigned char seed[SEED_BYTES];
+    size_t len = 0;
+
+    for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++)
+        len += rueda_timeline_write(&records[i], seed + len);
+    seed[len++] = 0; /* the block is not cut */
+    seed[len++] = 1;
+    save("timeline", "all_kinds", seed, len);
+    /* Of two ranks: the second one says nothing but the name. */
+    seed[len - 2] = (unsigned char)(len - 2);
+    save("timeline", "rank_0", seed, len);
+}
+
 /* ---- Tables and cards --------------------------------------------------- */
 
 static const char contact[] = "10.1.2.3:4000"; /* of every rank */
@@ -552,6 +598,7 @@ int main(int argc, char **argv)
     save_settings();
     save_handshakes();
     save_streams();
+    save_timeline();
     save_frames();
     save_limits();
     save_table("one", 1, 1, false);
