@@ -219,11 +219,12 @@ static inline void rueda_timeline_cycle(struct rueda_timeline *self)
 #define RUEDA_TIMELINE_BLOCK_MAX 65536
 
 /*
- * On other ranks: the oldest records, as many as fit in `room`, which is at
+ * On other ranks: the oldest records, as many as fit in `space`, which is at
  * least RUEDA_TIMELINE_ROOM_MIN. Returns their bytes; 0: there are none. Blocks
  * reach rank 0 in this order, each once.
  */
-size_t rueda_timeline_take(struct rueda_timeline *self, void *out, size_t room);
+size_t rueda_timeline_take(struct rueda_timeline *self, void *out,
+                           size_t space);
 
 /* Is it time to take and send: 16 KiB are there, or the last take() was 100 ms
  * ago and there is anything? Looks at the clock only in the second case. */

@@ -63,13 +63,13 @@ uint32_t rueda_timeline_names_get(struct rueda_timeline_names *self,
 {
     const uint64_t hash = rueda_timeline_hash(text, len);
     struct rueda_timeline_name *name;
-    uint32_t *slot = NULL;
+    uint32_t *slot;
 
-    if (self->room > 0) {
-        slot = slot_of(self, hash, text, len);
-        if (*slot != 0)
-            return *slot;
-    }
+    if (self->room == 0 && !grow(self))
+        return 0;
+    slot = slot_of(self, hash, text, len);
+    if (*slot != 0)
+        return *slot;
     if (self->count == RUEDA_TIMELINE_NAMES)
         return 0;
     if (self->count == self->room) {

@@ -16,7 +16,7 @@ static size_t write_shape(const struct rueda_timeline_record *record,
         return 0;
     out[0] = (unsigned char)record->dtype;
     out[1] = (unsigned char)record->dims;
-    for (int i = 0; i < record->dims; i++)
+    for (size_t i = 0; i < (size_t)record->dims; i++)
         rueda_put_u64(out + SHAPE_HEAD + 8 * i, record->shape[i]);
     return SHAPE_HEAD + 8 * (size_t)record->dims;
 }
@@ -68,7 +68,7 @@ static bool read_shape(const unsigned char *extra, size_t len,
         return false;
     out->dtype = (rueda_dtype)extra[0];
     out->dims = extra[1];
-    for (int i = 0; i < out->dims; i++)
+    for (size_t i = 0; i < extra[1]; i++)
         out->shape[i] = rueda_get_u64(extra + SHAPE_HEAD + 8 * i);
     return true;
 }
