@@ -233,7 +233,8 @@ bool rueda_timeline_is_due(struct rueda_timeline *self);
 /*
  * On rank 0: a block of another rank's. RUEDA_ERR_INVALID if these are not the
  * bytes of one, and then none of it was taken. Where the buffer is full, names
- * are kept and the rest is counted as lost. */
+ * are kept and the rest is counted as lost.
+ */
 rueda_status rueda_timeline_add(struct rueda_timeline *self, int rank,
                                 const void *block, size_t len);
 
