@@ -16,6 +16,7 @@
 #include "tool/launched.h"
 #include "tool/library.h"
 #include "tool/size.h"
+#include "tool/step.h"
 #include "tool/table.h"
 #include "tool/tune.h"
 
@@ -360,6 +361,8 @@ int rueda_bench_main(int argc, char **argv)
     struct rueda_config config;
     struct rueda_seat seat;
 
+    if (argc > 0 && strcmp(argv[0], "step") == 0)
+        return rueda_step_main(argc - 1, argv + 1);
     if (!rueda_bench_options_parse(argc, argv, &bench.options, &bench.words) ||
         !are_algos_known(&bench)) {
         fprintf(stderr, "rueda: %s (see 'rueda bench --help')\n",

@@ -28,7 +28,9 @@ static const char bench[] =
     "operations\n"
     "  allreduce (default), allgather, broadcast, alltoall, reducescatter,\n"
     "  barrier, pingpong (broadcasts with rank 0 and rank 1 as root in turn;\n"
-    "  one of them is half a round trip)\n"
+    "  one of them is half a round trip), or step: named tensors, with "
+    "options\n"
+    "  of its own ('rueda bench step --help')\n"
     "\n"
     "what runs\n"
     "  --np N                ranks (default: the usable cores, at least 2)\n"
@@ -97,6 +99,23 @@ static const char doctor[] =
     "Exit code: 0 all is well, or there are only warnings; 1 something would\n"
     "stop a job; 2 a mistake on the command line.\n";
 
+static const char step[] =
+    "usage: rueda bench step [OPTIONS]\n"
+    "\n"
+    "A step of many named tensors beside one bare allreduce of as many bytes;\n"
+    "then one small and one large tensor likewise. Started by a launcher as "
+    "one\n"
+    "of several ranks, it is that rank.\n"
+    "\n"
+    "  --np N                ranks on this host (2)\n"
+    "  --tensors N           tensors of a step (400)\n"
+    "  --bytes SIZE          of each (4096)\n"
+    "  --rounds N            turns of each way (200)\n"
+    "  --large N             the same for 128 MiB (7); 0 leaves it out\n"
+    "  --idle SECONDS        then do nothing for so long, and report CPU time\n"
+    "  --json FILE           the results as an object\n"
+    "  --help                print this text and end\n";
+
 static const char info[] =
     "usage: rueda info [--config [--markdown] | --job]\n"
     "\n"
@@ -137,4 +156,9 @@ const char *rueda_info_help(void)
 const char *rueda_key_help(void)
 {
     return key;
+}
+
+const char *rueda_step_help(void)
+{
+    return step;
 }

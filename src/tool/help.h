@@ -6,6 +6,7 @@
 const char *rueda_help(void);
 const char *rueda_bench_help(void);
 const char *rueda_doctor_help(void);
+const char *rueda_step_help(void);
 const char *rueda_info_help(void);
 const char *rueda_key_help(void);
 
