@@ -180,7 +180,8 @@ static uint64_t applied_below(const struct rueda_negotiator *self)
 static rueda_status hear_parent(struct rueda_negotiator *self)
 {
     struct rueda_heard heard;
-    rueda_status status = rueda_talk_hear(rueda_up_talk(self), &heard);
+    rueda_status status =
+        rueda_talk_hear(rueda_up_talk(self), self->now_ns, &heard);
     size_t len;
 
     if (status != RUEDA_OK)
@@ -194,7 +195,8 @@ static rueda_status hear_parent(struct rueda_negotiator *self)
 static rueda_status hear_child(struct rueda_negotiator *self, int index)
 {
     struct rueda_heard heard;
-    rueda_status status = rueda_talk_hear(&self->talks[index], &heard);
+    rueda_status status =
+        rueda_talk_hear(&self->talks[index], self->now_ns, &heard);
 
     if (status != RUEDA_OK)
         return status;
@@ -233,11 +235,15 @@ static rueda_status hear_all(struct rueda_negotiator *self, int *peer)
 static rueda_status send_all(struct rueda_negotiator *self, int *peer)
 {
     const int talks = self->tree.child_count + !rueda_is_coordinator(self);
-    const uint64_t applied = applied_below(self);
+    const struct rueda_talk_stamp stamp = {
+        .applied = applied_below(self),
+        .now_ns = self->now_ns,
+        .shift_ns = rueda_negotiator_shift_ns(self),
+    };
     rueda_status moved = RUEDA_IN_PROGRESS;
 
     for (int i = 0; i < talks; i++) {
-        rueda_status status = rueda_talk_send(&self->talks[i], applied);
+        rueda_status status = rueda_talk_send(&self->talks[i], &stamp);
 
         if (status < 0) {
             *peer = self->talks[i].peer;
@@ -266,9 +272,11 @@ rueda_status rueda_negotiator_turn(struct rueda_negotiator *self,
                                    struct rueda_text *error)
 {
     int peer = self->me;
-    rueda_status moved = hear_all(self, &peer);
     rueda_status status = RUEDA_IN_PROGRESS;
+    rueda_status moved;
 
+    self->now_ns = rueda_negotiator_now(self);
+    moved = hear_all(self, &peer);
     if (moved < 0)
         return explain(self, peer, moved, error);
     if (rueda_is_coordinator(self))

@@ -34,6 +34,10 @@ struct rueda_negotiator_args {
     int64_t stall_end_ns;  /* 0: never */
     int64_t (*now_ns)(void *arg);
     void *now_arg;
+
+    /* The coordinator's: a member has sent notes. May be NULL. */
+    void (*heard_notes)(void *arg, int rank, const void *bytes, size_t len);
+    void *notes_arg;
 };
 
 rueda_status rueda_negotiator_new(const struct rueda_negotiator_args *args,
@@ -95,6 +99,15 @@ bool rueda_negotiator_is_sending(const struct rueda_negotiator *self);
 /* When stalled operations want a look (a turn is that), in the time of
  * now_ns(); INT64_MAX: never. */
 int64_t rueda_negotiator_next_look_ns(const struct rueda_negotiator *self);
+
+/* Notes for the coordinator's heard_notes(); they come there before anything
+ * that I submit from now on is decided. */
+void rueda_negotiator_send_notes(struct rueda_negotiator *self,
+                                 const void *bytes, size_t len);
+
+/* What to add to my clock to have the coordinator's, as far as messages have
+ * shown; 0 where we are on one host. */
+int64_t rueda_negotiator_shift_ns(const struct rueda_negotiator *self);
 
 /* Messages sent and received so far. */
 struct rueda_negotiator_counts {

@@ -209,6 +209,9 @@ rueda_status rueda_ready_hear(struct rueda_negotiator *self, int index,
         case RUEDA_UP_JOINED:
             status = hear_joined(self, index, in);
             break;
+        case RUEDA_UP_NOTES:
+            status = rueda_notes_hear(self, index, in);
+            break;
         case RUEDA_UP_STALLED:
             status = rueda_stall_hear(self, index, in);
             break;

@@ -145,7 +145,7 @@ static rueda_status keep(struct rueda_entry *entry, int child,
 rueda_status rueda_stall_hear(struct rueda_negotiator *self, int index,
                               struct rueda_in *in)
 {
-    const int64_t now_ns = rueda_negotiator_now(self);
+    const int64_t now_ns = self->now_ns;
     struct rueda_request label = {0};
     struct rueda_entry *entry;
     rueda_status status;
@@ -331,7 +331,7 @@ rueda_status rueda_stall_look(struct rueda_negotiator *self,
 
     if (self->next_look_ns == INT64_MAX)
         return RUEDA_IN_PROGRESS;
-    now_ns = rueda_negotiator_now(self);
+    now_ns = self->now_ns;
     if (now_ns < self->next_look_ns)
         return RUEDA_IN_PROGRESS;
     self->next_look_ns = now_ns + self->args.stall_warn_ns / LOOKS;

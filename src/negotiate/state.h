@@ -14,6 +14,7 @@ enum rueda_up {
     RUEDA_UP_READY_SOME, /* slot, members: those that have not joined have it */
     RUEDA_UP_FULL,       /* members, voices (1 or 2), each: rank, request */
     RUEDA_UP_JOINED,     /* rank */
+    RUEDA_UP_NOTES,      /* rank, bytes for the coordinator */
     RUEDA_UP_STALLED,    /* label, age, ranks that have not got it */
 };
 
@@ -97,6 +98,7 @@ struct rueda_negotiator {
     struct rueda_decided *spare;
     int undecided; /* of mine */
 
+    int64_t now_ns;       /* of this turn */
     int64_t next_look_ns; /* INT64_MAX: nobody is below me, or it is off */
     int64_t warned_ns;
     struct rueda_coordinator root; /* if I am it */
@@ -131,6 +133,12 @@ rueda_status rueda_ready_join(struct rueda_negotiator *self, int child,
 /* Have all with and below me got it? Then it goes up, or is complete. */
 void rueda_ready_check(struct rueda_negotiator *self,
                        struct rueda_entry *entry);
+
+/* ---- notes.c: bytes for the coordinator's caller, and clocks --------------
+ */
+
+rueda_status rueda_notes_hear(struct rueda_negotiator *self, int index,
+                              struct rueda_in *in);
 
 /* ---- log.c: what is decided, on its way down ---------------------------- */
 

@@ -27,7 +27,24 @@ void rueda_talk_fini(struct rueda_talk *talk)
 
 /* ---- Sending ------------------------------------------------------------ */
 
-static void launch(struct rueda_talk *talk, uint64_t applied)
+static void write_head(struct rueda_talk *talk, size_t len,
+                       const struct rueda_talk_stamp *stamp)
+{
+    const bool has_heard = talk->heard_ns != 0;
+
+    rueda_put_u32(talk->out_head, (uint32_t)len);
+    rueda_put_u32(talk->out_head + 4, 0);
+    rueda_put_u64(talk->out_head + 8, stamp->applied);
+    rueda_put_u64(talk->out_head + 16, (uint64_t)stamp->now_ns);
+    rueda_put_u64(talk->out_head + 24,
+                  has_heard ? (uint64_t)talk->peer_sent_ns : 0);
+    rueda_put_u64(talk->out_head + 32,
+                  has_heard ? (uint64_t)(stamp->now_ns - talk->heard_ns) : 0);
+    rueda_put_u64(talk->out_head + 40, (uint64_t)stamp->shift_ns);
+}
+
+static void launch(struct rueda_talk *talk,
+                   const struct rueda_talk_stamp *stamp)
 {
     struct rueda_out written = talk->out;
     const size_t len = written.len;
@@ -36,9 +53,7 @@ static void launch(struct rueda_talk *talk, uint64_t applied)
     talk->out = talk->flying;
     talk->out.len = 0;
     talk->flying = written;
-    rueda_put_u32(talk->out_head, (uint32_t)len);
-    rueda_put_u32(talk->out_head + 4, 0);
-    rueda_put_u64(talk->out_head + 8, applied);
+    write_head(talk, len, stamp);
     memcpy(talk->out_head + RUEDA_TALK_PREFIX, written.bytes,
            len < SHORT ? len : SHORT);
     rueda_mesh_send(talk->mesh, talk->peer, talk->tag, talk->out_head,
@@ -68,7 +83,8 @@ static rueda_status land(struct rueda_talk *talk)
     return RUEDA_OK;
 }
 
-rueda_status rueda_talk_send(struct rueda_talk *talk, uint64_t applied)
+rueda_status rueda_talk_send(struct rueda_talk *talk,
+                             const struct rueda_talk_stamp *stamp)
 {
     rueda_status landed = RUEDA_IN_PROGRESS;
 
@@ -81,7 +97,7 @@ rueda_status rueda_talk_send(struct rueda_talk *talk, uint64_t applied)
     }
     if (talk->out.len == 0)
         return landed;
-    launch(talk, applied);
+    launch(talk, stamp);
     landed = land(talk);
     return landed < 0 ? landed : RUEDA_OK;
 }
@@ -115,7 +131,36 @@ static rueda_status listen_for_body(struct rueda_talk *talk, size_t len)
     return RUEDA_OK;
 }
 
-rueda_status rueda_talk_hear(struct rueda_talk *talk, struct rueda_heard *out)
+/*
+ * Of all messages the one that was on its way for the shortest time knows best
+ * how far the clocks are apart. What it knew grows old, as clocks drift, so
+ * each message makes the best one a little worse. Numbers of a peer may be any,
+ * so they are added without a sign.
+ */
+static void compare_clocks(struct rueda_talk *talk, int64_t now_ns)
+{
+    const uint64_t sent = rueda_get_u64(talk->in_head + 16);
+    const uint64_t echo = rueda_get_u64(talk->in_head + 24);
+    const uint64_t held = rueda_get_u64(talk->in_head + 32);
+    int64_t way;
+
+    talk->peer_sent_ns = (int64_t)sent;
+    talk->heard_ns = now_ns;
+    talk->peer_shift_ns = (int64_t)rueda_get_u64(talk->in_head + 40);
+    if (echo == 0)
+        return;
+    way = (int64_t)((uint64_t)now_ns - echo - held);
+    if (way < 0)
+        return;
+    talk->best_way_ns += talk->best_way_ns / 64;
+    if (talk->best_way_ns != 0 && way > talk->best_way_ns)
+        return;
+    talk->best_way_ns = way + 1;
+    talk->ahead_ns = (int64_t)(sent - (uint64_t)now_ns + (uint64_t)(way / 2));
+}
+
+rueda_status rueda_talk_hear(struct rueda_talk *talk, int64_t now_ns,
+                             struct rueda_heard *out)
 {
     const unsigned char *contents = talk->in_head + RUEDA_TALK_PREFIX;
     rueda_status status;
@@ -138,6 +183,7 @@ rueda_status rueda_talk_hear(struct rueda_talk *talk, struct rueda_heard *out)
     }
     out->applied = rueda_get_u64(talk->in_head + 8);
     out->in = (struct rueda_in){.at = contents, .end = contents + len};
+    compare_clocks(talk, now_ns);
     talk->in_len = 0;
     talk->is_listening = false;
     talk->received++;

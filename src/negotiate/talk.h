@@ -5,7 +5,13 @@
  * longer and not more. A message is a head of fixed length, which carries short
  * contents itself, and a body for long ones.
  *
- *      u32 length of the contents, u32 0, u64 applied, contents
+ *      u32 length of the contents, u32 0, u64 applied,
+ *      i64 when it was sent, i64 when what the sender heard last was sent,
+ *      i64 how long before it heard that, i64 what the sender adds to its clock
+ *      to have the coordinator's; contents
+ *
+ * The times of a message and of one that answers it give the way there and
+ * back, and how far two clocks are apart (as NTP does, RFC 5905, section 8).
  */
 #ifndef RUEDA_NEGOTIATE_TALK_H
 #define RUEDA_NEGOTIATE_TALK_H
@@ -14,7 +20,7 @@
 #include "transport/transport.h"
 
 #define RUEDA_TALK_HEAD   128
-#define RUEDA_TALK_PREFIX 16
+#define RUEDA_TALK_PREFIX 48
 
 /* Longer contents are no contents that a member of ours would send. */
 #define RUEDA_TALK_MOST ((size_t)1 << 30)
@@ -41,6 +47,16 @@ struct rueda_talk {
 
     uint64_t sent;
     uint64_t received;
+
+    /* What the peer said last: when, by its clock, and when that came here. */
+    int64_t peer_sent_ns;
+    int64_t heard_ns;
+    int64_t peer_shift_ns; /* from its clock to the coordinator's */
+
+    /* The peer's clock is so much ahead of mine, as the message that was on its
+     * way for the shortest time says. */
+    int64_t ahead_ns;
+    int64_t best_way_ns; /* there and back; 0: not known */
 };
 
 /* A message that has come. Valid until the next call. */
@@ -55,17 +71,25 @@ void rueda_talk_init(struct rueda_talk *talk, struct rueda_mesh *mesh, int peer,
 /* Nothing of it is in flight any more. */
 void rueda_talk_fini(struct rueda_talk *talk);
 
+/* What goes with every message. */
+struct rueda_talk_stamp {
+    uint64_t applied;
+    int64_t now_ns;
+    int64_t shift_ns; /* from my clock to the coordinator's */
+};
+
 /*
- * Send on what is written, if nothing is under way; `applied` goes with it.
- * RUEDA_OK if that moved anything, RUEDA_IN_PROGRESS if not;
- * RUEDA_ERR_PEER_LOST, RUEDA_ERR_NOMEM.
+ * Send on what is written, if nothing is under way. RUEDA_OK if that moved
+ * anything, RUEDA_IN_PROGRESS if not; RUEDA_ERR_PEER_LOST, RUEDA_ERR_NOMEM.
  */
-rueda_status rueda_talk_send(struct rueda_talk *talk, uint64_t applied);
+rueda_status rueda_talk_send(struct rueda_talk *talk,
+                             const struct rueda_talk_stamp *stamp);
 
 /* The next message in *out and RUEDA_OK, or RUEDA_IN_PROGRESS; else it has
  * failed: RUEDA_ERR_PEER_LOST, RUEDA_ERR_NOMEM, RUEDA_ERR_IO for what is no
  * message. */
-rueda_status rueda_talk_hear(struct rueda_talk *talk, struct rueda_heard *out);
+rueda_status rueda_talk_hear(struct rueda_talk *talk, int64_t now_ns,
+                             struct rueda_heard *out);
 
 static inline bool rueda_talk_is_sending(const struct rueda_talk *talk)
 {

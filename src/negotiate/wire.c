@@ -111,7 +111,7 @@ void rueda_out_request(struct rueda_out *out,
 
 /* ---- Reading ------------------------------------------------------------ */
 
-static const unsigned char *take(struct rueda_in *in, size_t len)
+const unsigned char *rueda_in_bytes(struct rueda_in *in, size_t len)
 {
     const unsigned char *at = in->at;
 
@@ -125,21 +125,21 @@ static const unsigned char *take(struct rueda_in *in, size_t len)
 
 uint8_t rueda_in_u8(struct rueda_in *in)
 {
-    const unsigned char *at = take(in, 1);
+    const unsigned char *at = rueda_in_bytes(in, 1);
 
     return at != NULL ? *at : 0;
 }
 
 uint32_t rueda_in_u32(struct rueda_in *in)
 {
-    const unsigned char *at = take(in, 4);
+    const unsigned char *at = rueda_in_bytes(in, 4);
 
     return at != NULL ? rueda_get_u32(at) : 0;
 }
 
 uint64_t rueda_in_u64(struct rueda_in *in)
 {
-    const unsigned char *at = take(in, 8);
+    const unsigned char *at = rueda_in_bytes(in, 8);
 
     return at != NULL ? rueda_get_u64(at) : 0;
 }
@@ -161,7 +161,7 @@ char *rueda_in_text(struct rueda_in *in)
 
     if (len > RUEDA_TEXT_MOST)
         in->has_failed = true;
-    at = take(in, len);
+    at = rueda_in_bytes(in, len);
     if (at == NULL)
         return NULL;
     text = malloc(len + 1);

@@ -42,6 +42,9 @@ uint8_t rueda_in_u8(struct rueda_in *in);
 uint32_t rueda_in_u32(struct rueda_in *in);
 uint64_t rueda_in_u64(struct rueda_in *in);
 
+/* So many bytes, where they are, or NULL. */
+const unsigned char *rueda_in_bytes(struct rueda_in *in, size_t len);
+
 /* A copy of its own, or NULL. */
 char *rueda_in_text(struct rueda_in *in);
 
