@@ -64,6 +64,9 @@ void rueda_local_alone(struct rueda_task *task)
                              coll->elem_bytes);
         break;
     case RUEDA_BARRIER:
+    case RUEDA_JOIN:
+    case RUEDA_SEND:
+    case RUEDA_RECV:
         break;
     }
 }

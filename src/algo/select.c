@@ -70,6 +70,9 @@ static size_t agreed_bytes(const struct rueda_place *place,
                (size_t)size * coll->elem_bytes;
     case RUEDA_ALLTOALL:
     case RUEDA_BARRIER:
+    case RUEDA_JOIN:
+    case RUEDA_SEND:
+    case RUEDA_RECV:
         break;
     }
     return 0;

@@ -95,6 +95,17 @@ const char *rueda_kind_str(rueda_kind kind)
         return "reducescatter";
     case RUEDA_BARRIER:
         return "barrier";
+    case RUEDA_JOIN:
+        return "join";
+    case RUEDA_SEND:
+        return "send";
+    case RUEDA_RECV:
+        return "recv";
     }
+    /* Those of op/request.h. */
+    if ((int)kind == RUEDA_RECV + 1)
+        return "process set add";
+    if ((int)kind == RUEDA_RECV + 2)
+        return "process set drop";
     return "unknown kind";
 }

@@ -11,6 +11,8 @@
 
 #include <rueda/rueda.h>
 
+#include "op/request.h"
+
 static void the_version_is_the_one_of_the_header(void **state)
 {
     char wanted[64];
@@ -94,12 +96,20 @@ static void every_reduction_has_a_name(void **state)
 
 static void every_kind_has_a_name(void **state)
 {
-    static const char *const names[RUEDA_KIND_COUNT] = {
-        "allreduce", "allgather",     "broadcast",
-        "alltoall",  "reducescatter", "barrier"};
+    static const char *const names[] = {"allreduce",
+                                        "allgather",
+                                        "broadcast",
+                                        "alltoall",
+                                        "reducescatter",
+                                        "barrier",
+                                        "join",
+                                        "send",
+                                        "recv",
+                                        "process set add",
+                                        "process set drop"};
 
     (void)state;
-    for (int i = 0; i < RUEDA_KIND_COUNT; i++)
+    for (int i = 0; i <= RUEDA_SET_DROP; i++)
         assert_string_equal(rueda_kind_str((rueda_kind)i), names[i]);
 }
 
@@ -124,7 +134,7 @@ static void what_is_unknown_is_called_so(void **state)
     assert_string_equal(
         rueda_reduction_str((rueda_reduction)RUEDA_REDUCTION_COUNT),
         "unknown reduction");
-    assert_string_equal(rueda_kind_str((rueda_kind)RUEDA_KIND_COUNT),
+    assert_string_equal(rueda_kind_str((rueda_kind)(RUEDA_SET_DROP + 1)),
                         "unknown kind");
     assert_string_equal(
         rueda_compression_str((rueda_compression)RUEDA_COMPRESSION_COUNT),
