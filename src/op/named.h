@@ -9,6 +9,7 @@
 #ifndef RUEDA_OP_NAMED_H
 #define RUEDA_OP_NAMED_H
 
+#include "op/names.h"
 #include "op/op.h"
 #include "op/request.h"
 
@@ -21,7 +22,8 @@ struct rueda_named {
     int set;
     const void *send;
     void *recv;
-    size_t *splits; /* [members] of its own, or NULL: equal parts */
+    size_t *splits;   /* [members] of its own, or NULL: equal parts */
+    int member_count; /* of the set, when it was submitted */
     int peer;
     int tag;
     void *stream;
@@ -33,7 +35,9 @@ struct rueda_named {
     int rank_count;
 
     char short_name[RUEDA_SHORT_NAME_BYTES];
-    char *long_name; /* of its own, or NULL */
+    char *long_name;           /* of its own, or NULL */
+    struct rueda_names *names; /* where its name is under way, or NULL */
+    uint64_t name_key;
 
     /* Results. */
     void *data;
@@ -43,5 +47,19 @@ struct rueda_named {
     int made_set;
     char *error; /* of its own, or NULL */
 };
+
+/* The operation is the first part of one. */
+static inline struct rueda_named *rueda_named_of(struct rueda_op *op)
+{
+    return (struct rueda_named *)op;
+}
+
+/* Its name is no longer under way. rueda_op_deliver() does this. */
+static inline void rueda_named_release(struct rueda_named *named)
+{
+    if (named->names != NULL)
+        rueda_names_leave(named->names, named->name_key);
+    named->names = NULL;
+}
 
 #endif /* RUEDA_OP_NAMED_H */

@@ -4,12 +4,136 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A handle: life, then place in the pool. Lives begin at 1, so 0 is none. */
-#define PLACE_BITS 16
-#define PLACE_MASK ((rueda_handle)((1 << PLACE_BITS) - 1))
+#include "op/named.h"
 
-_Static_assert(RUEDA_OP_CHUNK *RUEDA_OP_CHUNKS <= 1 << PLACE_BITS,
+/*
+ * A handle: life, then place in the pool. Lives that are odd are those of
+ * operations; in between, while the place is free, it is even. So 0 is none.
+ */
+#define PLACE_BITS 20
+#define PLACE_MASK (((rueda_handle)1 << PLACE_BITS) - 1)
+#define LIFE       (PLACE_MASK + 1)
+
+_Static_assert(RUEDA_OP_MOST == 1 << PLACE_BITS,
                "places of operations must fit their bits");
+
+/* The head of the free list: changes, then place + 1. */
+#define HEAD_BITS (PLACE_BITS + 1)
+#define HEAD_MASK (((uint64_t)1 << HEAD_BITS) - 1)
+
+void rueda_op_init(struct rueda_op *op)
+{
+    atomic_init(&op->status, RUEDA_IN_PROGRESS);
+    atomic_init(&op->handle, 0);
+    op->is_named = false;
+}
+
+/* ---- Places ------------------------------------------------------------ */
+
+/* Chunk k > 0 begins at place 64 << (k - 1), and has as many. */
+static int chunk_of(uint32_t place)
+{
+    return place < RUEDA_OP_CHUNK ? 0
+                                  : 32 - __builtin_clz(place / RUEDA_OP_CHUNK);
+}
+
+static uint32_t chunk_start(int chunk)
+{
+    return chunk == 0 ? 0 : (uint32_t)RUEDA_OP_CHUNK << (chunk - 1);
+}
+
+static uint32_t chunk_places(int chunk)
+{
+    return chunk == 0 ? RUEDA_OP_CHUNK : chunk_start(chunk);
+}
+
+/* There is memory for this place. */
+static struct rueda_op *at(struct rueda_op_pool *pool, uint32_t place)
+{
+    int chunk = chunk_of(place);
+    struct rueda_named *first =
+        atomic_load_explicit(&pool->chunks[chunk], memory_order_acquire);
+
+    return &first[place - chunk_start(chunk)].op;
+}
+
+static uint32_t place_of(const struct rueda_op *op)
+{
+    return (uint32_t)(atomic_load_explicit(&op->handle, memory_order_relaxed) &
+                      PLACE_MASK);
+}
+
+/* ---- The free list ------------------------------------------------------ */
+
+/* Put first ... last, linked by next_free, in front. */
+static void put(struct rueda_op_pool *pool, struct rueda_op *first,
+                struct rueda_op *last)
+{
+    uint64_t head = atomic_load_explicit(&pool->free, memory_order_relaxed);
+    uint64_t wanted;
+
+    /* Release: who takes them sees what was written into them. */
+    do {
+        atomic_store_explicit(&last->next_free, (uint32_t)(head & HEAD_MASK),
+                              memory_order_relaxed);
+        wanted = ((head >> HEAD_BITS) + 1) << HEAD_BITS |
+                 (uint64_t)(place_of(first) + 1);
+    } while (!atomic_compare_exchange_weak_explicit(&pool->free, &head, wanted,
+                                                    memory_order_release,
+                                                    memory_order_relaxed));
+}
+
+/* NULL: it is empty. What lies there may be taken by others while its link is
+ * read; the count of changes then refuses what was read. */
+static struct rueda_op *get(struct rueda_op_pool *pool)
+{
+    uint64_t head = atomic_load_explicit(&pool->free, memory_order_acquire);
+    struct rueda_op *op;
+    uint64_t wanted;
+
+    do {
+        if ((head & HEAD_MASK) == 0)
+            return NULL;
+        op = at(pool, (uint32_t)(head & HEAD_MASK) - 1);
+        wanted = ((head >> HEAD_BITS) + 1) << HEAD_BITS |
+                 atomic_load_explicit(&op->next_free, memory_order_relaxed);
+    } while (!atomic_compare_exchange_weak_explicit(&pool->free, &head, wanted,
+                                                    memory_order_acquire,
+                                                    memory_order_acquire));
+    return op;
+}
+
+/* Under the lock: the next 64 places come into the list, in new memory if need
+ * be. They are not touched before, so that doubling costs addresses only. */
+static rueda_status grow(struct rueda_op_pool *pool)
+{
+    uint32_t place = pool->place_count;
+    int chunk = chunk_of(place);
+
+    if (place == RUEDA_OP_MOST)
+        return RUEDA_ERR_LIMIT;
+    if (place == chunk_start(chunk)) {
+        struct rueda_named *memory =
+            calloc(chunk_places(chunk), sizeof(*memory));
+
+        if (memory == NULL)
+            return RUEDA_ERR_NOMEM;
+        atomic_store_explicit(&pool->chunks[chunk], memory,
+                              memory_order_release);
+    }
+    for (uint32_t i = place; i < place + RUEDA_OP_CHUNK; i++) {
+        struct rueda_op *op = at(pool, i);
+
+        op->pool = pool;
+        atomic_store_explicit(&op->handle, i, memory_order_relaxed);
+        atomic_store_explicit(&op->next_free, i + 2, memory_order_relaxed);
+    }
+    pool->place_count += RUEDA_OP_CHUNK;
+    put(pool, at(pool, place), at(pool, place + RUEDA_OP_CHUNK - 1));
+    return RUEDA_OK;
+}
+
+/* ---- Pool ---------------------------------------------------------------- */
 
 void rueda_op_pool_init(struct rueda_op_pool *pool)
 {
@@ -17,77 +141,168 @@ void rueda_op_pool_init(struct rueda_op_pool *pool)
     pthread_mutex_init(&pool->lock, NULL);
 }
 
+/* What a named operation owns. */
+static void strip(struct rueda_named *named)
+{
+    free(named->splits);
+    free(named->ranks);
+    free(named->long_name);
+    free(named->rows_from);
+    free(named->error);
+    named->splits = NULL;
+    named->ranks = NULL;
+    named->long_name = NULL;
+    named->rows_from = NULL;
+    named->error = NULL;
+}
+
 void rueda_op_pool_fini(struct rueda_op_pool *pool)
 {
-    for (int i = 0; i < pool->chunk_count; i++)
-        free(pool->chunks[i]);
+    for (uint32_t i = 0; i < pool->place_count; i++) {
+        struct rueda_op *op = at(pool, i);
+
+        if (op->is_named)
+            strip(rueda_named_of(op));
+    }
+    for (int i = 0; i < RUEDA_OP_CHUNKS; i++)
+        free(atomic_load_explicit(&pool->chunks[i], memory_order_relaxed));
     pthread_mutex_destroy(&pool->lock);
 }
 
-/* Under the lock. */
-static rueda_status grow(struct rueda_op_pool *pool)
-{
-    struct rueda_op *chunk;
-
-    if (pool->chunk_count == RUEDA_OP_CHUNKS)
-        return RUEDA_ERR_LIMIT;
-    chunk = calloc(RUEDA_OP_CHUNK, sizeof(*chunk));
-    if (chunk == NULL)
-        return RUEDA_ERR_NOMEM;
-    for (int i = RUEDA_OP_CHUNK - 1; i >= 0; i--) {
-        chunk[i].handle =
-            (rueda_handle)pool->chunk_count * RUEDA_OP_CHUNK + (rueda_handle)i;
-        chunk[i].next = pool->free;
-        pool->free = &chunk[i];
-    }
-    pool->chunks[pool->chunk_count++] = chunk;
-    return RUEDA_OK;
-}
-
-rueda_status rueda_op_take(struct rueda_op_pool *pool, struct rueda_op **out)
+/* The list is empty. */
+static rueda_status get_more(struct rueda_op_pool *pool, struct rueda_op **out)
 {
     rueda_status status = RUEDA_OK;
 
     pthread_mutex_lock(&pool->lock);
-    if (pool->free == NULL)
+    *out = get(pool);
+    while (*out == NULL && status == RUEDA_OK) {
         status = grow(pool);
-    if (status == RUEDA_OK) {
-        struct rueda_op *op = pool->free;
-
-        pool->free = op->next;
-        op->handle += PLACE_MASK + 1;
-        op->is_free = false;
-        atomic_store_explicit(&op->status, RUEDA_IN_PROGRESS,
-                              memory_order_relaxed);
-        *out = op;
+        *out = get(pool); /* others may have taken them all, or given one */
     }
     pthread_mutex_unlock(&pool->lock);
-    return status;
+    return *out != NULL ? RUEDA_OK : status;
+}
+
+rueda_status rueda_op_take(struct rueda_op_pool *pool, struct rueda_op **out)
+{
+    struct rueda_op *op = get(pool);
+    rueda_handle handle;
+
+    if (op == NULL) {
+        rueda_status status = get_more(pool, &op);
+
+        if (status != RUEDA_OK)
+            return status;
+    }
+    handle = atomic_load_explicit(&op->handle, memory_order_relaxed);
+    op->is_named = false;
+    atomic_store_explicit(&op->status, RUEDA_IN_PROGRESS, memory_order_relaxed);
+    atomic_store_explicit(&op->has_then, false, memory_order_relaxed);
+    atomic_store_explicit(&op->holds, 1, memory_order_relaxed);
+    atomic_store_explicit(&op->handle, handle + LIFE, memory_order_release);
+    *out = op;
+    return RUEDA_OK;
 }
 
 struct rueda_op *rueda_op_find(struct rueda_op_pool *pool, rueda_handle handle)
 {
-    size_t place = handle & PLACE_MASK;
-    struct rueda_op *op = NULL;
+    uint32_t place = (uint32_t)(handle & PLACE_MASK);
+    struct rueda_op *op;
 
-    pthread_mutex_lock(&pool->lock);
-    if (handle > PLACE_MASK &&
-        place < (size_t)pool->chunk_count * RUEDA_OP_CHUNK) {
-        op = &pool->chunks[place / RUEDA_OP_CHUNK][place % RUEDA_OP_CHUNK];
-        if (op->handle != handle || op->is_free)
-            op = NULL;
-    }
-    pthread_mutex_unlock(&pool->lock);
-    return op;
+    if ((handle & LIFE) == 0 ||
+        atomic_load_explicit(&pool->chunks[chunk_of(place)],
+                             memory_order_acquire) == NULL)
+        return NULL;
+    op = at(pool, place);
+    return atomic_load_explicit(&op->handle, memory_order_acquire) == handle
+               ? op
+               : NULL;
+}
+
+/* The last of those who hold it puts it back. */
+static void let_go(struct rueda_op *op)
+{
+    if (atomic_fetch_sub_explicit(&op->holds, 1, memory_order_acq_rel) == 1)
+        put(op->pool, op, op);
 }
 
 void rueda_op_give(struct rueda_op_pool *pool, struct rueda_op *op)
 {
-    pthread_mutex_lock(&pool->lock);
-    op->is_free = true;
-    op->next = pool->free;
-    pool->free = op;
-    pthread_mutex_unlock(&pool->lock);
+    rueda_handle handle =
+        atomic_load_explicit(&op->handle, memory_order_relaxed);
+
+    (void)pool;
+    if (op->is_named)
+        strip(rueda_named_of(op));
+    atomic_store_explicit(&op->handle, handle + LIFE, memory_order_release);
+    let_go(op);
+}
+
+/* ---- Delivery ------------------------------------------------------------ */
+
+/* The callback is due. It holds the place, not the handle. */
+static void append(struct rueda_then_list *due, struct rueda_op *op,
+                   rueda_status status)
+{
+    atomic_fetch_add_explicit(&op->holds, 1, memory_order_relaxed);
+    op->then_status = status;
+    op->next = NULL;
+    if (due->first == NULL)
+        due->first = op;
+    else
+        due->last->next = op;
+    due->last = op;
+}
+
+void rueda_op_deliver(struct rueda_op *op, rueda_status status,
+                      struct rueda_then_list *due)
+{
+    int expected = RUEDA_IN_PROGRESS;
+
+    if (op->is_named)
+        rueda_named_release(rueda_named_of(op));
+    /* Release: who reads the status sees the result. Acquire: we see the
+     * callback that was set before. */
+    if (atomic_compare_exchange_strong_explicit(&op->status, &expected, status,
+                                                memory_order_acq_rel,
+                                                memory_order_acquire))
+        return;
+    append(due, op, status);
+    atomic_store_explicit(&op->status, status, memory_order_release);
+}
+
+void rueda_then_run(struct rueda_then_list *due)
+{
+    struct rueda_op *op = due->first;
+
+    due->first = NULL;
+    due->last = NULL;
+    while (op != NULL) {
+        struct rueda_op *next = op->next;
+        rueda_then_fn fn = op->then;
+        void *arg = op->then_arg;
+        rueda_status status = op->then_status;
+
+        let_go(op);
+        fn(arg, status);
+        op = next;
+    }
+}
+
+rueda_status rueda_op_then(struct rueda_op *op, rueda_then_fn fn, void *arg)
+{
+    int expected = RUEDA_IN_PROGRESS;
+
+    if (atomic_exchange_explicit(&op->has_then, true, memory_order_relaxed))
+        return RUEDA_ERR_INVALID;
+    op->then = fn;
+    op->then_arg = arg;
+    if (!atomic_compare_exchange_strong_explicit(
+            &op->status, &expected, RUEDA_OP_AWAITED, memory_order_acq_rel,
+            memory_order_acquire))
+        fn(arg, (rueda_status)expected);
+    return RUEDA_OK;
 }
 
 /* ---- Queue ------------------------------------------------------------- */

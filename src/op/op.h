@@ -16,39 +16,109 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+struct rueda_named;
+struct rueda_op_pool;
+
 struct rueda_op {
-    atomic_int status; /* rueda_status; leaves RUEDA_IN_PROGRESS once */
+    /* rueda_status, or RUEDA_OP_AWAITED; read it with rueda_op_status(). */
+    atomic_int status;
     struct rueda_op *next;
-    rueda_handle handle; /* 0: of no handle, it lives on a caller's stack */
-    bool is_free;        /* in the pool's list */
-    bool is_named;       /* the first part of a struct rueda_named (named.h),
-                            which then has no args */
+    _Atomic rueda_handle handle; /* 0: it lives on a caller's stack */
+    bool is_named; /* the first part of a struct rueda_named (named.h), which
+                      then has no args */
     struct rueda_coll_args args;
+
+    /* Who is to be called, written by whoever has set has_then. */
+    atomic_bool has_then;
+    rueda_then_fn then;
+    void *then_arg;
+    rueda_status then_status; /* while it is in a list of those due */
+
+    /* The pool's own. */
+    struct rueda_op_pool *pool;
+    atomic_int holds; /* the handle, and a callback that is due */
+    _Atomic uint32_t next_free;
 };
+
+/* In progress, and somebody is to be called when that is over. */
+#define RUEDA_OP_AWAITED 2
+
+static inline rueda_status rueda_op_status(const struct rueda_op *op)
+{
+    int status = atomic_load_explicit(&op->status, memory_order_acquire);
+
+    return status > 0 ? RUEDA_IN_PROGRESS : (rueda_status)status;
+}
+
+/* For one that lives on a caller's stack: in progress, of no handle. */
+void rueda_op_init(struct rueda_op *op);
 
 /* ---- Pool: operations that have a handle ------------------------------ */
 
+/*
+ * Every operation of a pool is the first part of a struct rueda_named, whether
+ * it is used as one or not. All functions may be called by any thread, and only
+ * take() may lock: when more are unfinished than ever before it fetches memory,
+ * which stays with the pool.
+ */
+
+/* Chunks double: 64, 64, 128, 256, ... places. */
 #define RUEDA_OP_CHUNK  64
-#define RUEDA_OP_CHUNKS 1024
+#define RUEDA_OP_CHUNKS 15
+#define RUEDA_OP_MOST   (RUEDA_OP_CHUNK << (RUEDA_OP_CHUNKS - 1))
 
 struct rueda_op_pool {
-    pthread_mutex_t lock; /* guards all of it */
-    struct rueda_op *chunks[RUEDA_OP_CHUNKS];
-    int chunk_count;
-    struct rueda_op *free;
+    _Atomic uint64_t free; /* the first place + 1, or 0; and how often changed,
+                              so that an old value is never taken for it */
+    _Atomic(struct rueda_named *) chunks[RUEDA_OP_CHUNKS];
+    pthread_mutex_t lock; /* of who fetches memory; guards: */
+    uint32_t place_count; /* places that have been in the list */
 };
 
 void rueda_op_pool_init(struct rueda_op_pool *pool);
+
+/* With all that unfinished operations own. */
 void rueda_op_pool_fini(struct rueda_op_pool *pool);
 
-/* A new operation in progress. RUEDA_ERR_LIMIT: too many are unfinished. */
+/* A new operation in progress, not named. RUEDA_ERR_LIMIT: RUEDA_OP_MOST are
+ * unfinished. */
 rueda_status rueda_op_take(struct rueda_op_pool *pool, struct rueda_op **out);
 
 /* The operation that a handle names, or NULL if that is over. */
 struct rueda_op *rueda_op_find(struct rueda_op_pool *pool, rueda_handle handle);
 
-/* End of the handle. */
+/* End of the handle. Frees the names and lists of a named operation. */
 void rueda_op_give(struct rueda_op_pool *pool, struct rueda_op *op);
+
+/* ---- Delivery --------------------------------------------------------- */
+
+/* Callbacks that are due. Zeroed, it is empty. Not for several threads. */
+struct rueda_then_list {
+    struct rueda_op *first;
+    struct rueda_op *last;
+};
+
+/*
+ * The operation has ended; its results are written. Frees its name for others,
+ * appends its callback, if it has one, to `due`, and stores the status, after
+ * which op may be gone. Only by the holder of the engine's token, once an
+ * operation, which is in no queue any more.
+ */
+void rueda_op_deliver(struct rueda_op *op, rueda_status status,
+                      struct rueda_then_list *due);
+
+/*
+ * Call all that are due, in the order of delivery, and empty the list. Without
+ * the token: they may submit and end handles.
+ */
+void rueda_then_run(struct rueda_then_list *due);
+
+/*
+ * Have fn(arg, status) called when op is delivered; or, if that has been,
+ * call it now. RUEDA_ERR_INVALID: there is a callback already. Any thread, on
+ * an operation with a handle, which does not end meanwhile.
+ */
+rueda_status rueda_op_then(struct rueda_op *op, rueda_then_fn fn, void *arg);
 
 /* ---- Queue: from any thread to the engine ----------------------------- */
 
@@ -69,11 +139,5 @@ void rueda_op_pop(struct rueda_op_queue *queue);
 
 /* Has any arrived since the last peek? Any thread, as a hint. */
 bool rueda_op_queue_has_news(const struct rueda_op_queue *queue);
-
-static inline rueda_status rueda_op_status(const struct rueda_op *op)
-{
-    return (rueda_status)atomic_load_explicit(&op->status,
-                                              memory_order_acquire);
-}
 
 #endif /* RUEDA_OP_OP_H */

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The names that are under way in this rank, so that a second operation of a
+ * name is refused where it is submitted, by whichever thread.
+ *
+ * A name is known by 63 bits that are made of it and of its process set. Two
+ * names that have the same ones cannot be under way at once: the second is
+ * refused as if it were the first. With a million names the odds of that are
+ * one to ten million in a whole job, and nothing worse comes of it.
+ *
+ * Entering and leaving take no lock: the places of a table are filled and never
+ * emptied again, a name that left keeps its place and finds it when it comes
+ * again. Where most places are used up, by names that do not come again or by
+ * many at once, whoever enters next makes a new table of those that are under
+ * way. Others wait for that moment.
+ */
+#ifndef RUEDA_OP_NAMES_H
+#define RUEDA_OP_NAMES_H
+
+#include <rueda/rueda.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct rueda_names_table;
+
+struct rueda_names {
+    struct rueda_names_table *table; /* NULL: none yet. Changed only while
+                                        nobody is inside */
+    atomic_int inside;               /* threads that look at the table */
+    atomic_bool is_closed;           /* one of them wants to change it */
+    pthread_mutex_t change;          /* held by that one, to its end */
+    pthread_mutex_t lock;            /* of the condition alone */
+    pthread_cond_t is_empty;         /* nobody is inside */
+};
+
+void rueda_names_init(struct rueda_names *names);
+void rueda_names_fini(struct rueda_names *names);
+
+/* What a name is known by. */
+uint64_t rueda_names_key(int set, const char *name);
+
+/*
+ * Of several threads that enter a name, one gets RUEDA_OK and is to leave; the
+ * others get RUEDA_ERR_INVALID until it has. RUEDA_ERR_NOMEM: too many are
+ * under way for the memory there is.
+ */
+rueda_status rueda_names_enter(struct rueda_names *names, uint64_t key);
+
+/* Which has been entered. */
+void rueda_names_leave(struct rueda_names *names, uint64_t key);
+
+#endif /* RUEDA_OP_NAMES_H */
