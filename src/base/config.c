@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/horovod.h"
 #include "base/number.h"
 
 /* About thirty years: no time that is made of a setting, in nanoseconds, gets
@@ -150,6 +151,22 @@ static bool parse_log_level(const char *value, void *out)
     return false;
 }
 
+static bool parse_flag(const char *value, void *out)
+{
+    *(bool *)out = strcmp(value, "1") == 0;
+    return *(bool *)out || strcmp(value, "0") == 0;
+}
+
+static bool parse_fusion(const char *value, void *out)
+{
+    return rueda_parse_size(value, out) && *(size_t *)out <= ((size_t)1 << 32);
+}
+
+static bool parse_capacity(const char *value, void *out)
+{
+    return rueda_parse_int(value, out) && *(int *)out <= 1 << 20;
+}
+
 static bool parse_streams(const char *value, void *out)
 {
     return rueda_parse_int(value, out) && *(int *)out >= 1 && *(int *)out <= 8;
@@ -263,6 +280,33 @@ static const struct rueda_setting settings[] = {
     {"RUEDA_YIELD_US", "auto",
      "how long it then yields its core before it sleeps, likewise",
      AT(yield_us), parse_micros},
+    {"RUEDA_FUSION_BYTES", "16m",
+     "tensors that are ready run together up to this size; 0: one by one",
+     AT(fusion_bytes), parse_fusion},
+    {"RUEDA_GROUPS_ALONE", "0",
+     "1: a group of tensors runs with no other tensors", AT(groups_alone),
+     parse_flag},
+    {"RUEDA_CACHE_CAPACITY", "1024",
+     "names of a process set that ranks know by number; 0: none",
+     AT(cache_capacity), parse_capacity},
+    {"RUEDA_STALL_CHECK", "1",
+     "0: no word about tensors that some ranks never bring", AT(stall_check),
+     parse_flag},
+    {"RUEDA_STALL_WARN", "60s",
+     "warn of a tensor that some ranks have not brought for so long; 0: never",
+     AT(stall_warn_ms), parse_duration},
+    {"RUEDA_STALL_SHUTDOWN", "0",
+     "end the job after so long, if that is not sooner than the warning; "
+     "0: never",
+     AT(stall_end_ms), parse_duration},
+    {"RUEDA_TIMELINE", "",
+     "file for a trace of all tensors, or DYNAMIC: as the program says",
+     AT(timeline), parse_path},
+    {"RUEDA_MARK_CYCLES", "0", "1: the trace shows rounds of negotiation",
+     AT(mark_cycles), parse_flag},
+    {"RUEDA_DYNAMIC_SETS", "0",
+     "1: programs may make and remove process sets while they run",
+     AT(dynamic_sets), parse_flag},
 };
 
 const struct rueda_setting *rueda_settings(size_t *out_count)
@@ -278,11 +322,53 @@ const char *rueda_environment(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
+/* Whose words count for this setting. */
+static const struct rueda_horovod_alias *
+alias_in_use(const struct rueda_setting *setting)
+{
+    const struct rueda_horovod_alias *alias =
+        rueda_horovod_alias(setting->name);
+
+    return alias != NULL && rueda_environment(setting->name) == NULL &&
+                   rueda_environment(alias->name) != NULL
+               ? alias
+               : NULL;
+}
+
+const char *rueda_setting_source(const struct rueda_setting *setting)
+{
+    const struct rueda_horovod_alias *alias = alias_in_use(setting);
+
+    return alias != NULL ? alias->name : setting->name;
+}
+
 const char *rueda_setting_value(const struct rueda_setting *setting)
 {
-    const char *value = rueda_environment(setting->name);
+    const char *value = rueda_environment(rueda_setting_source(setting));
 
     return value != NULL ? value : setting->fallback;
+}
+
+static bool parse(const struct rueda_setting *setting, const char *value,
+                  void *out)
+{
+    const struct rueda_horovod_alias *alias = alias_in_use(setting);
+
+    return alias != NULL && alias->parse != NULL ? alias->parse(value, out)
+                                                 : setting->parse(value, out);
+}
+
+/* What one setting means for another. */
+static void settle(struct rueda_config *config)
+{
+    if (!config->stall_check) {
+        config->stall_warn_ms = 0;
+        config->stall_end_ms = 0;
+    }
+    config->is_stall_end_ignored = config->stall_end_ms > 0 &&
+                                   config->stall_end_ms < config->stall_warn_ms;
+    if (config->is_stall_end_ignored)
+        config->stall_end_ms = 0;
 }
 
 rueda_status rueda_config_load(struct rueda_config *config,
@@ -296,15 +382,16 @@ rueda_status rueda_config_load(struct rueda_config *config,
         const struct rueda_setting *setting = &table[i];
         const char *value = rueda_setting_value(setting);
 
-        if (!setting->parse(value, (char *)config + setting->offset)) {
+        if (!parse(setting, value, (char *)config + setting->offset)) {
             rueda_text_set(error,
                            "%s is \"%.100s\", which cannot be: %s "
                            "(default %s)",
-                           setting->name, value, setting->help,
+                           rueda_setting_source(setting), value, setting->help,
                            setting->fallback[0] != '\0' ? setting->fallback
                                                         : "unset");
             return RUEDA_ERR_INVALID;
         }
     }
+    settle(config);
     return RUEDA_OK;
 }

@@ -5,6 +5,9 @@
  * The table gives for each setting its name, default and help; `rueda info
  * --config` and docs/config.md are made from it. Nothing else reads the
  * environment. To add a setting: a field below, a row in config.c.
+ *
+ * Some settings have a name in Horovod too, and are taken from there if our own
+ * is not set (horovod.h).
  */
 #ifndef RUEDA_BASE_CONFIG_H
 #define RUEDA_BASE_CONFIG_H
@@ -63,6 +66,16 @@ struct rueda_config {
     size_t ring_bytes; /* 0: from the caches */
     int64_t spin_us;   /* -1: from the machine */
     int64_t yield_us;
+    size_t fusion_bytes; /* 0: tensors run one by one */
+    int cache_capacity;  /* names; 0: none */
+    bool groups_alone;
+    bool stall_check;
+    int64_t stall_warn_ms;     /* 0: never */
+    int64_t stall_end_ms;      /* 0: never */
+    bool is_stall_end_ignored; /* it was shorter than the warning */
+    char timeline[RUEDA_PATH_BYTES];
+    bool mark_cycles;
+    bool dynamic_sets;
 };
 
 struct rueda_setting {
@@ -78,6 +91,9 @@ const struct rueda_setting *rueda_settings(size_t *out_count);
 
 /* What the environment says for a setting, or its default. */
 const char *rueda_setting_value(const struct rueda_setting *setting);
+
+/* The variable that says it: its own name, Horovod's if only that is set. */
+const char *rueda_setting_source(const struct rueda_setting *setting);
 
 /*
  * Fill in config from the environment. On failure error names the variable,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "base/horovod.h"
 #include "base/near.h"
 #include "job/seat.h"
 #include "tool/help.h"
@@ -63,6 +64,18 @@ static void print_info(void)
     print_algos();
 }
 
+/* Set, and not one of ours. */
+static void print_variables(void)
+{
+    size_t count;
+    const struct rueda_horovod_variable *table =
+        rueda_horovod_variables(&count);
+
+    for (size_t i = 0; i < count; i++)
+        if (rueda_environment(table[i].name) != NULL)
+            printf("%s has no effect: %s\n", table[i].name, table[i].why);
+}
+
 static void print_config(void)
 {
     size_t count;
@@ -72,11 +85,17 @@ static void print_config(void)
     for (size_t i = 0; i < count; i++) {
         const char *value = rueda_setting_value(&table[i]);
         const char *fallback = table[i].fallback;
+        const struct rueda_horovod_alias *alias =
+            rueda_horovod_alias(table[i].name);
 
-        printf("%-22s %-16s %-16s %s\n", table[i].name,
+        printf("%-22s %-16s %-16s %s", table[i].name,
                value[0] != '\0' ? value : "-",
                fallback[0] != '\0' ? fallback : "-", table[i].help);
+        if (alias != NULL)
+            printf(" (or %s)", alias->name);
+        printf("\n");
     }
+    print_variables();
 }
 
 /* A bar would end the cell. */
@@ -89,28 +108,59 @@ static void print_cell(const char *text)
     }
 }
 
+static void print_code(const char *text)
+{
+    fputc('`', stdout);
+    print_cell(text);
+    fputc('`', stdout);
+}
+
+static void print_markdown_variables(void)
+{
+    size_t count;
+    const struct rueda_horovod_variable *table =
+        rueda_horovod_variables(&count);
+
+    printf("\n## Horovod's variables without effect\n\n"
+           "Where one of them is set, rank 0 says so in the log, at level "
+           "`info`, or `warn` if\nsomething may be missed.\n\n"
+           "| variable | because |\n|---|---|\n");
+    for (size_t i = 0; i < count; i++) {
+        printf("| ");
+        print_code(table[i].name);
+        printf(" | ");
+        print_cell(table[i].why);
+        printf(" |\n");
+    }
+}
+
 static void print_markdown(void)
 {
     size_t count;
     const struct rueda_setting *table = rueda_settings(&count);
 
     printf("# Settings\n\n"
-           "Read from the environment when a context is made. This page is "
-           "made by\n`rueda info --config --markdown`.\n\n"
-           "| setting | default | meaning |\n|---|---|---|\n");
+           "Read from the environment when a context is made. Where a setting "
+           "is not set, and\nHorovod's variable beside it is, that counts. "
+           "This page is made by\n`rueda info --config --markdown`.\n\n"
+           "| setting | default | Horovod's | meaning |\n|---|---|---|---|\n");
     for (size_t i = 0; i < count; i++) {
+        const struct rueda_horovod_alias *alias =
+            rueda_horovod_alias(table[i].name);
+
         printf("| `%s` | ", table[i].name);
-        if (table[i].fallback[0] == '\0') {
+        if (table[i].fallback[0] == '\0')
             printf("not set");
-        } else {
-            printf("`");
-            print_cell(table[i].fallback);
-            printf("`");
-        }
+        else
+            print_code(table[i].fallback);
+        printf(" | ");
+        if (alias != NULL)
+            print_code(alias->name);
         printf(" | ");
         print_cell(table[i].help);
         printf(" |\n");
     }
+    print_markdown_variables();
 }
 
 /* ---- The seat ----------------------------------------------------------- */

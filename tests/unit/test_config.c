@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/config.h"
+#include "base/horovod.h"
 
 static int clear_environment(void **state)
 {
@@ -18,9 +19,14 @@ static int clear_environment(void **state)
     const struct rueda_setting *settings = rueda_settings(&count);
 
     (void)state;
-    for (size_t i = 0; i < count; i++)
-        if (unsetenv(settings[i].name) != 0)
+    for (size_t i = 0; i < count; i++) {
+        const struct rueda_horovod_alias *alias =
+            rueda_horovod_alias(settings[i].name);
+
+        if (unsetenv(settings[i].name) != 0 ||
+            (alias != NULL && unsetenv(alias->name) != 0))
             return -1;
+    }
     return 0;
 }
 
@@ -88,6 +94,15 @@ static void without_variables_every_setting_has_its_default(void **state)
     assert_int_equal(config.ring_bytes, 0);
     assert_int_equal(config.spin_us, -1);
     assert_int_equal(config.yield_us, -1);
+    assert_int_equal(config.fusion_bytes, 16 << 20);
+    assert_int_equal(config.cache_capacity, 1024);
+    assert_false(config.groups_alone);
+    assert_int_equal(config.stall_warn_ms, 60000);
+    assert_int_equal(config.stall_end_ms, 0);
+    assert_false(config.is_stall_end_ignored);
+    assert_string_equal(config.timeline, "");
+    assert_false(config.mark_cycles);
+    assert_false(config.dynamic_sets);
 }
 
 static void every_setting_has_a_name_and_help(void **state)
@@ -329,6 +344,199 @@ static void sizes_are_bytes_with_powers_of_1024(void **state)
     }
 }
 
+/* ---- Horovod's names ----------------------------------------------------- */
+
+static void numbers_are_taken_from_horovods_variables(void **state)
+{
+    static const char *const bad[] = {"-1", "many", NULL};
+
+    (void)state;
+    assert_int_equal(good("HOROVOD_FUSION_THRESHOLD", "0").fusion_bytes, 0);
+    assert_int_equal(good("HOROVOD_FUSION_THRESHOLD", "67108864").fusion_bytes,
+                     64 << 20);
+    assert_int_equal(good("HOROVOD_CACHE_CAPACITY", "0").cache_capacity, 0);
+    assert_int_equal(
+        good("HOROVOD_STALL_CHECK_TIME_SECONDS", "5").stall_warn_ms, 5000);
+    assert_int_equal(
+        good("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "90").stall_end_ms, 90000);
+    assert_int_equal(good("HOROVOD_GLOO_TIMEOUT_SECONDS", "7").start_timeout_ms,
+                     7000);
+    assert_string_equal(good("HOROVOD_GLOO_IFACE", "eth1").network, "eth1");
+    assert_string_equal(good("HOROVOD_TIMELINE", "/t.json").timeline,
+                        "/t.json");
+    check_refused("HOROVOD_CACHE_CAPACITY", bad);
+    check_refused("HOROVOD_FUSION_THRESHOLD", bad);
+}
+
+static void flags_are_taken_as_horovod_takes_them(void **state)
+{
+    static const char *const bad[] = {"yes", "2", NULL};
+
+    (void)state;
+    assert_true(good("HOROVOD_DISABLE_GROUP_FUSION", "1").groups_alone);
+    assert_true(good("HOROVOD_DISABLE_GROUP_FUSION", "2").groups_alone);
+    assert_false(good("HOROVOD_DISABLE_GROUP_FUSION", "yes").groups_alone);
+    assert_true(good("HOROVOD_TIMELINE_MARK_CYCLES", "1").mark_cycles);
+    assert_true(good("HOROVOD_DYNAMIC_PROCESS_SETS", "1").dynamic_sets);
+    assert_true(good("RUEDA_DYNAMIC_SETS", "1").dynamic_sets);
+    check_refused("RUEDA_DYNAMIC_SETS", bad);
+}
+
+static void log_levels_are_taken_as_horovod_names_them(void **state)
+{
+    static const char *const bad[] = {"loud", "4", NULL};
+
+    (void)state;
+    assert_int_equal(good("HOROVOD_LOG_LEVEL", "WARNING").log_level,
+                     RUEDA_LOG_WARN);
+    assert_int_equal(good("HOROVOD_LOG_LEVEL", "Fatal").log_level,
+                     RUEDA_LOG_ERROR);
+    assert_int_equal(good("HOROVOD_LOG_LEVEL", "trace").log_level,
+                     RUEDA_LOG_TRACE);
+    check_refused("HOROVOD_LOG_LEVEL", bad);
+}
+
+static void our_own_name_counts_before_horovods(void **state)
+{
+    size_t count;
+    const struct rueda_setting *settings = rueda_settings(&count);
+
+    (void)state;
+    assert_int_equal(setenv("HOROVOD_CACHE_CAPACITY", "17", 1), 0);
+    assert_int_equal(good("RUEDA_CACHE_CAPACITY", "18").cache_capacity, 18);
+    assert_int_equal(good("RUEDA_CACHE_CAPACITY", "").cache_capacity, 17);
+    for (size_t i = 0; i < count; i++)
+        assert_string_equal(rueda_setting_source(&settings[i]),
+                            strcmp(settings[i].name, "RUEDA_CACHE_CAPACITY")
+                                ? settings[i].name
+                                : "HOROVOD_CACHE_CAPACITY");
+}
+
+static void without_the_check_nothing_is_said_of_stalls(void **state)
+{
+    struct rueda_config config;
+
+    (void)state;
+    assert_int_equal(setenv("RUEDA_STALL_SHUTDOWN", "90", 1), 0);
+    config = good("HOROVOD_STALL_CHECK_DISABLE", "1");
+    assert_int_equal(config.stall_warn_ms, 0);
+    assert_int_equal(config.stall_end_ms, 0);
+    assert_false(config.is_stall_end_ignored);
+    config = good("HOROVOD_STALL_CHECK_DISABLE", "0");
+    assert_int_equal(config.stall_warn_ms, 60000);
+    assert_int_equal(config.stall_end_ms, 90000);
+}
+
+static void a_stall_does_not_end_a_job_before_the_warning(void **state)
+{
+    struct rueda_config config;
+
+    (void)state;
+    config = good("RUEDA_STALL_SHUTDOWN", "59");
+    assert_int_equal(config.stall_end_ms, 0);
+    assert_true(config.is_stall_end_ignored);
+    config = good("RUEDA_STALL_SHUTDOWN", "60");
+    assert_int_equal(config.stall_end_ms, 60000);
+    assert_false(config.is_stall_end_ignored);
+}
+
+/* Those of the contract: each is honoured, or named as having no effect. */
+static void every_variable_of_horovod_is_known(void **state)
+{
+    static const char *const rest[] = {"FUSION_THRESHOLD",
+                                       "CYCLE_TIME",
+                                       "CACHE_CAPACITY",
+                                       "TIMELINE",
+                                       "TIMELINE_MARK_CYCLES",
+                                       "AUTOTUNE",
+                                       "AUTOTUNE_LOG",
+                                       "AUTOTUNE_WARMUP_SAMPLES",
+                                       "AUTOTUNE_STEPS_PER_SAMPLE",
+                                       "AUTOTUNE_BAYES_OPT_MAX_SAMPLES",
+                                       "AUTOTUNE_GAUSSIAN_PROCESS_NOISE",
+                                       "STALL_CHECK_DISABLE",
+                                       "STALL_CHECK_TIME_SECONDS",
+                                       "STALL_SHUTDOWN_TIME_SECONDS",
+                                       "HIERARCHICAL_ALLREDUCE",
+                                       "HIERARCHICAL_ALLGATHER",
+                                       "TORUS_ALLREDUCE",
+                                       "BATCH_D2D_MEMCOPIES",
+                                       "NUM_NCCL_STREAMS",
+                                       "CPU_OPERATIONS",
+                                       "CONTROLLER",
+                                       "CCL_CACHE",
+                                       "GLOO_IFACE",
+                                       "GLOO_TIMEOUT_SECONDS",
+                                       "HOSTNAME",
+                                       "ADASUM_MPI_CHUNK_SIZE",
+                                       "THREAD_AFFINITY",
+                                       "MPI_THREADS_DISABLE",
+                                       "DISABLE_GROUP_FUSION",
+                                       "DISABLE_NVTX_RANGES",
+                                       "ENABLE_ASYNC_COMPLETION",
+                                       "DYNAMIC_PROCESS_SETS",
+                                       "ENABLE_XLA_OPS",
+                                       "ELASTIC",
+                                       "LOG_LEVEL",
+                                       "LOG_HIDE_TIME"};
+    size_t setting_count;
+    const struct rueda_setting *settings = rueda_settings(&setting_count);
+    size_t count;
+    const struct rueda_horovod_variable *without =
+        rueda_horovod_variables(&count);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); i++) {
+        char name[64];
+        int found = 0;
+
+        snprintf(name, sizeof(name), "HOROVOD_%s", rest[i]);
+        for (size_t k = 0; k < count; k++)
+            found += strcmp(without[k].name, name) == 0;
+        for (size_t k = 0; k < setting_count; k++) {
+            const struct rueda_horovod_alias *alias =
+                rueda_horovod_alias(settings[k].name);
+
+            found += alias != NULL && strcmp(alias->name, name) == 0;
+        }
+        assert_int_equal(found, 1);
+    }
+}
+
+/* What the log says. */
+static char heard[4096];
+
+static void hear(void *arg, rueda_log_level level, const char *line)
+{
+    (void)arg;
+    (void)level;
+    snprintf(heard + strlen(heard), sizeof(heard) - strlen(heard), "%s\n",
+             line);
+}
+
+static void what_has_no_effect_is_told_once(void **state)
+{
+    struct rueda_config config;
+
+    (void)state;
+    assert_int_equal(setenv("HOROVOD_AUTOTUNE", "1", 1), 0);
+    assert_int_equal(setenv("HOROVOD_AUTOTUNE_LOG", "0", 1), 0);
+    assert_int_equal(setenv("HOROVOD_CYCLE_TIME", "5", 1), 0);
+    config = good("RUEDA_STALL_SHUTDOWN", "1");
+    rueda_log_set_sink(hear, NULL);
+    rueda_horovod_tell(&config);
+    assert_non_null(strstr(heard, "warn: HOROVOD_AUTOTUNE has no effect: "));
+    assert_null(strstr(heard, "HOROVOD_AUTOTUNE_LOG"));
+    assert_null(strstr(heard, "CYCLE_TIME"));
+    assert_null(strstr(heard, "NVTX"));
+    assert_non_null(strstr(heard, "RUEDA_STALL_SHUTDOWN is ignored"));
+
+    heard[0] = '\0';
+    rueda_horovod_tell(&config);
+    assert_string_equal(heard, "");
+    rueda_log_set_sink(NULL, NULL);
+}
+
 #define CLEARED(test) cmocka_unit_test_setup(test, clear_environment)
 
 int main(void)
@@ -351,6 +559,14 @@ int main(void)
         CLEARED(texts_are_taken_whole_or_refused),
         CLEARED(the_words_of_a_refusal_tell_what_is_taken),
         CLEARED(sizes_are_bytes_with_powers_of_1024),
+        CLEARED(numbers_are_taken_from_horovods_variables),
+        CLEARED(flags_are_taken_as_horovod_takes_them),
+        CLEARED(log_levels_are_taken_as_horovod_names_them),
+        CLEARED(our_own_name_counts_before_horovods),
+        CLEARED(without_the_check_nothing_is_said_of_stalls),
+        CLEARED(a_stall_does_not_end_a_job_before_the_warning),
+        CLEARED(every_variable_of_horovod_is_known),
+        CLEARED(what_has_no_effect_is_told_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define RUEDA_LOG_TAG "base"
+
+#include "base/horovod.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/log.h"
+
+/* ---- Other names of settings ------------------------------------------- */
+
+/* Any case, and two names more than ours. */
+static bool parse_log_level(const char *value, void *out)
+{
+    static const struct {
+        const char *name;
+        rueda_log_level level;
+    } levels[] = {
+        {"trace", RUEDA_LOG_TRACE}, {"debug", RUEDA_LOG_DEBUG},
+        {"info", RUEDA_LOG_INFO},   {"warning", RUEDA_LOG_WARN},
+        {"warn", RUEDA_LOG_WARN},   {"error", RUEDA_LOG_ERROR},
+        {"fatal", RUEDA_LOG_ERROR},
+    };
+
+    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+        if (strcasecmp(value, levels[i].name) == 0) {
+            *(rueda_log_level *)out = levels[i].level;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is no number is 0. */
+static bool parse_flag(const char *value, void *out)
+{
+    *(bool *)out = strtol(value, NULL, 10) > 0;
+    return true;
+}
+
+/* For one that says what is not to be. */
+static bool parse_not(const char *value, void *out)
+{
+    *(bool *)out = strtol(value, NULL, 10) <= 0;
+    return true;
+}
+
+static const struct rueda_horovod_alias aliases[] = {
+    {"RUEDA_START_TIMEOUT", "HOROVOD_GLOO_TIMEOUT_SECONDS", NULL},
+    {"RUEDA_LOG_LEVEL", "HOROVOD_LOG_LEVEL", parse_log_level},
+    {"RUEDA_NETWORK", "HOROVOD_GLOO_IFACE", NULL},
+    {"RUEDA_FUSION_BYTES", "HOROVOD_FUSION_THRESHOLD", NULL},
+    {"RUEDA_GROUPS_ALONE", "HOROVOD_DISABLE_GROUP_FUSION", parse_flag},
+    {"RUEDA_CACHE_CAPACITY", "HOROVOD_CACHE_CAPACITY", NULL},
+    {"RUEDA_STALL_CHECK", "HOROVOD_STALL_CHECK_DISABLE", parse_not},
+    {"RUEDA_STALL_WARN", "HOROVOD_STALL_CHECK_TIME_SECONDS", NULL},
+    {"RUEDA_STALL_SHUTDOWN", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", NULL},
+    {"RUEDA_TIMELINE", "HOROVOD_TIMELINE", NULL},
+    {"RUEDA_MARK_CYCLES", "HOROVOD_TIMELINE_MARK_CYCLES", parse_flag},
+    {"RUEDA_DYNAMIC_SETS", "HOROVOD_DYNAMIC_PROCESS_SETS", parse_flag},
+};
+
+const struct rueda_horovod_alias *rueda_horovod_alias(const char *setting)
+{
+    for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
+        if (strcmp(aliases[i].setting, setting) == 0)
+            return &aliases[i];
+    return NULL;
+}
+
+/* ---- Those without effect ----------------------------------------------- */
+
+#define BY_TUNE    "algorithms are chosen by what `rueda bench --tune` measured"
+#define NO_AUTO    "nothing is tuned while a job runs; see `rueda bench --tune`"
+#define NO_MPI     "there is no MPI inside"
+#define NO_CYCLES  "there are no cycles: work starts when it is ready"
+#define BY_NETWORK "hosts and networks decide which transport is used"
+#define IN_HOST    "tensors are in the memory of the host"
+
+static const struct rueda_horovod_variable variables[] = {
+    {"HOROVOD_CYCLE_TIME", NO_CYCLES, false},
+    {"HOROVOD_AUTOTUNE", NO_AUTO, true},
+    {"HOROVOD_AUTOTUNE_LOG", NO_AUTO, true},
+    {"HOROVOD_AUTOTUNE_WARMUP_SAMPLES", NO_AUTO, false},
+    {"HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", NO_AUTO, false},
+    {"HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", NO_AUTO, false},
+    {"HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", NO_AUTO, false},
+    {"HOROVOD_HIERARCHICAL_ALLREDUCE", BY_TUNE, false},
+    {"HOROVOD_HIERARCHICAL_ALLGATHER", BY_TUNE, false},
+    {"HOROVOD_TORUS_ALLREDUCE", BY_TUNE, false},
+    {"HOROVOD_BATCH_D2D_MEMCOPIES", IN_HOST, false},
+    {"HOROVOD_NUM_NCCL_STREAMS", IN_HOST, false},
+    {"HOROVOD_ENABLE_ASYNC_COMPLETION", IN_HOST, false},
+    {"HOROVOD_CPU_OPERATIONS", BY_NETWORK, false},
+    {"HOROVOD_CONTROLLER", BY_NETWORK, false},
+    {"HOROVOD_CCL_CACHE", "there is no oneCCL inside", false},
+    {"HOROVOD_HOSTNAME", "hosts are told apart by themselves", false},
+    {"HOROVOD_ADASUM_MPI_CHUNK_SIZE", NO_MPI, false},
+    {"HOROVOD_MPI_THREADS_DISABLE", NO_MPI, false},
+    {"HOROVOD_THREAD_AFFINITY",
+     "whoever waits makes the progress; bind the process instead", true},
+    {"HOROVOD_DISABLE_NVTX_RANGES", "there are no NVTX ranges", false},
+    {"HOROVOD_ENABLE_XLA_OPS", "the library knows of no framework", false},
+    {"HOROVOD_ELASTIC", "a context keeps its ranks as long as it lives", false},
+    {"HOROVOD_LOG_HIDE_TIME", "lines of the log have no time", false},
+};
+
+const struct rueda_horovod_variable *rueda_horovod_variables(size_t *out_count)
+{
+    *out_count = sizeof(variables) / sizeof(variables[0]);
+    return variables;
+}
+
+/* What a program leaves as it is by default is no news. */
+static bool is_off(const char *value)
+{
+    return value[0] == '0' && value[1] == '\0';
+}
+
+void rueda_horovod_tell(const struct rueda_config *config)
+{
+    static atomic_flag is_told = ATOMIC_FLAG_INIT;
+
+    if (atomic_flag_test_and_set(&is_told))
+        return;
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        const char *value = rueda_environment(variables[i].name);
+
+        if (value == NULL)
+            continue;
+        if (variables[i].is_missed && !is_off(value))
+            log_warn("%s has no effect: %s", variables[i].name,
+                     variables[i].why);
+        else
+            log_info("%s has no effect: %s", variables[i].name,
+                     variables[i].why);
+    }
+    if (config->is_stall_end_ignored)
+        log_warn("RUEDA_STALL_SHUTDOWN is ignored, as it is shorter than "
+                 "RUEDA_STALL_WARN; raise it, or lower the other");
+}
