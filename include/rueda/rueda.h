@@ -483,7 +483,9 @@ struct rueda_submit_args {
 /*
  * Hand over an operation; returns at once. What only this rank has wrong fails
  * here, with nothing handed over and words from rueda_last_error():
- * RUEDA_ERR_INVALID, also if one of this name is not yet delivered.
+ * RUEDA_ERR_INVALID, also if one of this name is not yet delivered;
+ * RUEDA_ERR_UNSUPPORTED for tensors of accelerators, a reduce-scatter by
+ * anything but sum and average, and adasum in a set of some ranks.
  */
 RUEDA_API rueda_status rueda_submit(rueda_ctx *ctx,
                                     const struct rueda_submit_args *args,
@@ -548,7 +550,8 @@ RUEDA_API rueda_status rueda_set_create(rueda_ctx *ctx, const int *ranks,
 RUEDA_API rueda_status rueda_set_destroy(rueda_ctx *ctx, int set);
 
 /* Members of a set, or -1 if there is none; my place in it, or -1 if I am no
- * member; and up to `room` of its ranks, ascending. */
+ * member; and up to `room` of its ranks, ascending, the number of which is
+ * returned, or -1 if there is no such set. */
 RUEDA_API int rueda_set_size(const rueda_ctx *ctx, int set);
 RUEDA_API int rueda_set_rank(const rueda_ctx *ctx, int set);
 RUEDA_API int rueda_set_ranks(const rueda_ctx *ctx, int set, int *ranks,

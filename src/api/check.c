@@ -58,6 +58,9 @@ static bool extent_of(const struct rueda_limits *limits,
                total(limits, args->recv_counts, args->count, &out->recv,
                      &before);
     case RUEDA_BARRIER:
+    case RUEDA_JOIN:
+    case RUEDA_SEND:
+    case RUEDA_RECV:
         out->send = 0;
         out->recv = 0;
     }
@@ -83,8 +86,8 @@ static bool buffers_fit(const struct rueda_coll_args *args,
            (args->kind == RUEDA_ALLREDUCE || args->kind == RUEDA_BROADCAST);
 }
 
-static rueda_status check_numbers(const struct rueda_coll_args *args,
-                                  struct rueda_text *error)
+static rueda_status check_reduction(const struct rueda_coll_args *args,
+                                    struct rueda_text *error)
 {
     if (rueda_dtype_size(args->dtype) == 0)
         rueda_text_set(error, "dtype %d is unknown", (int)args->dtype);
@@ -132,6 +135,14 @@ static rueda_status check_compression(const struct rueda_coll_args *args,
     return RUEDA_ERR_INVALID;
 }
 
+rueda_status rueda_check_numbers(const struct rueda_coll_args *args,
+                                 struct rueda_text *error)
+{
+    rueda_status status = check_reduction(args, error);
+
+    return status == RUEDA_OK ? check_compression(args, error) : status;
+}
+
 static rueda_status check_keep(const struct rueda_limits *limits,
                                const struct rueda_coll_args *args,
                                struct rueda_text *error)
@@ -165,8 +176,7 @@ rueda_status rueda_check_coll(const struct rueda_limits *limits,
                        args->struct_size);
     else if ((unsigned)args->kind >= RUEDA_KIND_COUNT)
         rueda_text_set(error, "kind %d is unknown", (int)args->kind);
-    else if (check_numbers(args, error) != RUEDA_OK ||
-             check_compression(args, error) != RUEDA_OK)
+    else if (rueda_check_numbers(args, error) != RUEDA_OK)
         return RUEDA_ERR_INVALID;
     else if (args->kind == RUEDA_BROADCAST &&
              (args->root < 0 || args->root >= limits->size))

@@ -22,4 +22,8 @@ rueda_status rueda_check_coll(const struct rueda_limits *limits,
                               const struct rueda_coll_args *args,
                               struct rueda_text *error);
 
+/* The type, the reduction and the compression alone. */
+rueda_status rueda_check_numbers(const struct rueda_coll_args *args,
+                                 struct rueda_text *error);
+
 #endif /* RUEDA_API_CHECK_H */

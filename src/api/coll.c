@@ -7,7 +7,6 @@
 
 #include "api/ctx.h"
 #include "base/log.h"
-#include "os/clock.h"
 
 _Static_assert(sizeof(struct rueda_coll_args) >= RUEDA_FIRST_COLL_ARGS_BYTES,
                "arguments only grow");
@@ -33,17 +32,15 @@ static rueda_status admit(rueda_ctx *ctx, const struct rueda_coll_args *args)
     struct rueda_text error;
     rueda_status status;
 
-    if (atomic_load_explicit(&ctx->is_forked, memory_order_relaxed))
-        return RUEDA_ERR_FORKED;
-    status = (rueda_status)atomic_load_explicit(&ctx->engine.failed,
-                                                memory_order_acquire);
+    status = rueda_ctx_check(ctx);
     if (status != RUEDA_OK)
         return status;
     error.chars[0] = '\0';
     status = rueda_check_coll(&limits, args, &error);
-    if (status != RUEDA_OK)
-        log_error("rank %d: %s", limits.rank, error.chars);
-    return status;
+    if (status == RUEDA_OK)
+        return RUEDA_OK;
+    log_error("rank %d: %s", limits.rank, error.chars);
+    return rueda_fault(status, error.chars);
 }
 
 rueda_status rueda_start(rueda_ctx *ctx, const struct rueda_coll_args *args,
@@ -63,37 +60,6 @@ rueda_status rueda_start(rueda_ctx *ctx, const struct rueda_coll_args *args,
     return RUEDA_OK;
 }
 
-rueda_status rueda_poll(rueda_ctx *ctx, rueda_handle handle)
-{
-    struct rueda_op *op;
-
-    if (atomic_load(&ctx->is_forked))
-        return RUEDA_ERR_FORKED;
-    op = rueda_op_find(&ctx->ops, handle);
-    return op != NULL ? rueda_op_status(op) : RUEDA_ERR_INVALID;
-}
-
-rueda_status rueda_wait(rueda_ctx *ctx, rueda_handle handle, int timeout_ms)
-{
-    int64_t deadline = -1;
-    rueda_status status;
-    struct rueda_op *op;
-
-    if (atomic_load(&ctx->is_forked))
-        return RUEDA_ERR_FORKED;
-    op = rueda_op_find(&ctx->ops, handle);
-    if (op == NULL)
-        return RUEDA_ERR_INVALID;
-    if (timeout_ms >= 0)
-        deadline = rueda_clock_ns() + (int64_t)timeout_ms * 1000000;
-    status = rueda_engine_wait(&ctx->engine, op, deadline);
-    if (rueda_op_status(op) != RUEDA_IN_PROGRESS) {
-        status = rueda_op_status(op);
-        rueda_op_give(&ctx->ops, op);
-    }
-    return status;
-}
-
 rueda_status rueda_run(rueda_ctx *ctx, const struct rueda_coll_args *args)
 {
     rueda_status status = admit(ctx, args);
@@ -101,8 +67,7 @@ rueda_status rueda_run(rueda_ctx *ctx, const struct rueda_coll_args *args)
 
     if (status != RUEDA_OK)
         return status;
-    atomic_init(&op.status, RUEDA_IN_PROGRESS);
-    op.handle = 0;
+    rueda_op_init(&op);
     complete(args, &op.args);
     rueda_engine_push(&ctx->engine, &op);
     return rueda_engine_wait(&ctx->engine, &op, -1);

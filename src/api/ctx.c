@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/horovod.h"
 #include "base/log.h"
 
 static const char forked_words[] =
@@ -38,6 +39,7 @@ static rueda_status ctx_new(struct rueda_job *job, rueda_ctx **out,
     if (status != RUEDA_OK)
         goto err_free;
     rueda_op_pool_init(&ctx->ops);
+    rueda_names_init(&ctx->names);
     pthread_mutex_init(&ctx->heap_lock, NULL);
     ctx->fork_hook.in_child = in_child;
     rueda_fork_hook_add(&ctx->fork_hook);
@@ -148,6 +150,8 @@ rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
         status = ctx_new(job, out_ctx, &error);
     if (status != RUEDA_OK)
         report(&all, status, &error);
+    else if ((*out_ctx)->job->rank == 0)
+        rueda_horovod_tell(&config);
     return status;
 }
 
@@ -181,6 +185,8 @@ rueda_status rueda_init_threads(int size, const struct rueda_init_args *args,
     free(jobs);
     if (status != RUEDA_OK)
         report(&all, status, &error);
+    else
+        rueda_horovod_tell(&config);
     return status;
 }
 
@@ -192,6 +198,7 @@ void rueda_shutdown(rueda_ctx *ctx)
     rueda_engine_fini(&ctx->engine);
     rueda_job_close(ctx->job);
     rueda_op_pool_fini(&ctx->ops);
+    rueda_names_fini(&ctx->names);
     pthread_mutex_destroy(&ctx->heap_lock);
     free(ctx);
 }
@@ -245,6 +252,34 @@ const char *rueda_error(const rueda_ctx *ctx)
     if (atomic_load_explicit(&ctx->engine.failed, memory_order_acquire) == 0)
         return "";
     return ctx->engine.error.chars;
+}
+
+/* Of one thread, as errno is. */
+static _Thread_local struct rueda_text last_error;
+
+const char *rueda_last_error(void)
+{
+    return last_error.chars;
+}
+
+rueda_status rueda_fault(rueda_status status, const char *words)
+{
+    /* They may be those that are kept already. */
+    if (words != last_error.chars) {
+        last_error.chars[0] = '\0';
+        rueda_text_set(&last_error, "%s", words);
+    }
+    return status;
+}
+
+rueda_status rueda_ctx_check(const rueda_ctx *ctx)
+{
+    rueda_status status = RUEDA_ERR_FORKED;
+
+    if (!atomic_load_explicit(&ctx->is_forked, memory_order_relaxed))
+        status = (rueda_status)atomic_load_explicit(&ctx->engine.failed,
+                                                    memory_order_acquire);
+    return status == RUEDA_OK ? status : rueda_fault(status, rueda_error(ctx));
 }
 
 rueda_status rueda_alloc(rueda_ctx *ctx, size_t bytes, void **out)

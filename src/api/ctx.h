@@ -7,6 +7,7 @@
 
 #include "engine/engine.h"
 #include "job/job.h"
+#include "op/names.h"
 #include "op/op.h"
 #include "os/process.h"
 
@@ -14,9 +15,16 @@ struct rueda_ctx {
     struct rueda_job *job;
     struct rueda_engine engine;
     struct rueda_op_pool ops;
+    struct rueda_names names;  /* of operations that are under way */
     pthread_mutex_t heap_lock; /* guards the pages of rueda_alloc() */
     struct rueda_fork_hook fork_hook;
     atomic_bool is_forked; /* this is a child's copy: dead */
 };
+
+/* RUEDA_OK, or why nothing can start any more, as status and as words. */
+rueda_status rueda_ctx_check(const rueda_ctx *ctx);
+
+/* Keep words for rueda_last_error(); returns status. */
+rueda_status rueda_fault(rueda_status status, const char *words);
 
 #endif /* RUEDA_API_CTX_H */

@@ -318,6 +318,8 @@ static void set_patience(struct rueda_engine *engine)
 static void unmap(struct rueda_engine *engine)
 {
     rueda_hier_free(engine->place.hier);
+    rueda_set_table_free(engine->sets);
+    rueda_numbers_fini(&engine->numbers);
     if (engine->place.scratch != NULL)
         rueda_memory_unmap(engine->place.scratch, engine->place.scratch_bytes);
     if (engine->keep != NULL)
@@ -375,8 +377,9 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
     engine->place.scratch_bytes = RUEDA_SCRATCH_BYTES;
     engine->place.scratch = rueda_memory_map_private(RUEDA_SCRATCH_BYTES);
     engine->keep = rueda_memory_map_private(job->config.keep_bytes);
+    engine->sets = rueda_set_table_new(job->rank, job->size);
     if (engine->place.scratch == NULL || engine->keep == NULL ||
-        open_hierarchy(engine) != RUEDA_OK) {
+        engine->sets == NULL || open_hierarchy(engine) != RUEDA_OK) {
         rueda_text_set(error, "no memory for the engine");
         unmap(engine);
         return RUEDA_ERR_NOMEM;

@@ -22,6 +22,8 @@
 #include "algo/select.h"
 #include "base/text.h"
 #include "job/job.h"
+#include "job/set.h"
+#include "op/numbers.h"
 #include "op/op.h"
 
 struct rueda_engine {
@@ -30,6 +32,8 @@ struct rueda_engine {
     struct rueda_select select;
 
     struct rueda_op_queue queue;
+    struct rueda_numbers numbers; /* of operations without a name */
+    struct rueda_set_table *sets;
 
     /* The holder's own: */
     struct rueda_op *running; /* the first of the queue, once started */
@@ -82,6 +86,10 @@ static inline void rueda_engine_push(struct rueda_engine *engine,
  */
 rueda_status rueda_engine_wait(struct rueda_engine *engine, struct rueda_op *op,
                                int64_t deadline_ns);
+
+/* The process set of this id, or NULL if there is none. Any thread, while the
+ * holder of the token makes and removes sets. */
+const struct rueda_set *rueda_engine_set(struct rueda_engine *engine, int id);
 
 /* One turn; true if anything moved. Only by the holder of the token. */
 bool engine_turn(struct rueda_engine *engine);

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/check_submit.h"
+
+#include <string.h>
+
+#include "api/check.h"
+
+/* What is checked, and what was found out on the way. */
+struct query {
+    int rank;
+    const struct rueda_set *set;
+    const struct rueda_submit_args *args;
+    size_t row;  /* elements of all dimensions but the first */
+    size_t rows; /* the first dimension; 1: there is none */
+    size_t elem; /* bytes */
+    struct rueda_text *why;
+};
+
+static bool is_of(const struct query *query, rueda_kind kind)
+{
+    return query->args->kind == kind;
+}
+
+/* Has it numbers at all? */
+static bool has_data(const struct query *query)
+{
+    return !is_of(query, RUEDA_BARRIER) && !is_of(query, RUEDA_JOIN);
+}
+
+static bool is_message(const struct query *query)
+{
+    return is_of(query, RUEDA_SEND) || is_of(query, RUEDA_RECV);
+}
+
+/* ---- Who ------------------------------------------------------------------
+ */
+
+static rueda_status check_set(const struct query *query)
+{
+    const struct rueda_set *set = query->set;
+    struct rueda_text *why = query->why;
+
+    if (set == NULL)
+        rueda_text_add(why,
+                       "there is no such process set; it was never made, or "
+                       "has been removed");
+    else if (set->me < 0)
+        rueda_text_add(why,
+                       "rank %d is not a member of this process set of %d "
+                       "ranks; only members may submit to it",
+                       query->rank, set->size);
+    else if (is_of(query, RUEDA_JOIN) && set->id != RUEDA_SET_GLOBAL)
+        rueda_text_add(why, "only the set of all ranks can be joined; use "
+                            "process set 0");
+    else
+        return RUEDA_OK;
+    return RUEDA_ERR_INVALID;
+}
+
+/* Others that are named by their rank. */
+static rueda_status check_ranks(const struct query *query)
+{
+    const struct rueda_submit_args *args = query->args;
+    struct rueda_text *why = query->why;
+
+    if (is_of(query, RUEDA_BROADCAST) && !rueda_set_has(query->set, args->root))
+        rueda_text_add(why,
+                       "root rank %d is not in the process set; name a rank "
+                       "of the job that is a member",
+                       args->root);
+    else if (is_message(query) && (!rueda_set_has(query->set, args->peer) ||
+                                   args->peer == query->rank))
+        rueda_text_add(why,
+                       "peer %d is not another rank of the process set; name "
+                       "one that is",
+                       args->peer);
+    else if (is_message(query) && args->tag < 0)
+        rueda_text_add(why, "tag %d is negative; use 0 or more", args->tag);
+    else
+        return RUEDA_OK;
+    return RUEDA_ERR_INVALID;
+}
+
+/* ---- What -----------------------------------------------------------------
+ */
+
+/* Types and reductions, in the words of ordered collectives. */
+static rueda_status check_numbers(const struct query *query)
+{
+    const struct rueda_submit_args *args = query->args;
+    struct rueda_coll_args same = RUEDA_COLL_ARGS_INIT;
+    struct rueda_text why;
+    rueda_status status;
+
+    why.chars[0] = '\0';
+    same.kind = args->kind;
+    same.dtype = args->dtype;
+    same.reduction = args->reduction;
+    same.compression = args->compression;
+    status = rueda_check_numbers(&same, &why);
+    if (status != RUEDA_OK) {
+        rueda_text_add(query->why, "%s", why.chars);
+        return status;
+    }
+    if (is_of(query, RUEDA_REDUCE_SCATTER) && args->reduction != RUEDA_SUM &&
+        args->reduction != RUEDA_AVERAGE)
+        rueda_text_add(query->why, "%s is not done here; use sum or average",
+                       rueda_reduction_str(args->reduction));
+    else if (args->reduction == RUEDA_ADASUM &&
+             query->set->id != RUEDA_SET_GLOBAL)
+        rueda_text_add(query->why, "adasum is done only by all ranks; use "
+                                   "process set 0");
+    else
+        return RUEDA_OK;
+    return RUEDA_ERR_UNSUPPORTED;
+}
+
+/* a * b, b taken for 1 if it is 0, so that a row of an empty tensor fits too.
+ * False: that is more than fits an address space. */
+static bool multiply(size_t *a, size_t b)
+{
+    return !__builtin_mul_overflow(*a, b > 0 ? b : 1, a) &&
+           *a <= PTRDIFF_MAX / 16;
+}
+
+static rueda_status check_shape(struct query *query)
+{
+    const struct rueda_submit_args *args = query->args;
+    struct rueda_text *why = query->why;
+    size_t all = query->elem;
+    bool fits = true;
+
+    if (args->dims < 0 || args->dims > RUEDA_MAX_DIMS)
+        rueda_text_add(why, "a tensor of %d dimensions; it may have 0 to %d",
+                       args->dims, RUEDA_MAX_DIMS);
+    else if (args->dims > 0 && args->shape == NULL)
+        rueda_text_add(why, "the shape is NULL; give %d numbers", args->dims);
+    else if (args->dims == 0 &&
+             (is_of(query, RUEDA_ALLGATHER) || is_of(query, RUEDA_ALLTOALL) ||
+              is_of(query, RUEDA_REDUCE_SCATTER)))
+        rueda_text_add(why, "a tensor without dimensions has no rows to give "
+                            "away; reshape it to one of 1 row");
+    else
+        goto measure;
+    return RUEDA_ERR_INVALID;
+
+measure:
+    query->rows = args->dims > 0 ? args->shape[0] : 1;
+    query->row = 1;
+    for (int i = 0; i < args->dims; i++) {
+        fits = fits && multiply(&all, args->shape[i]);
+        if (i > 0 && fits)
+            query->row *= args->shape[i];
+    }
+    if (fits)
+        return RUEDA_OK;
+    rueda_text_add(why, "the shape has more elements than fit any memory");
+    return RUEDA_ERR_INVALID;
+}
+
+/* Rows for each member. */
+static rueda_status check_splits(const struct query *query)
+{
+    const size_t *splits = query->args->splits;
+    int members = query->set->size;
+    size_t sum = 0;
+
+    if (splits == NULL) {
+        if (query->rows % (size_t)members == 0)
+            return RUEDA_OK;
+        rueda_text_add(query->why,
+                       "%zu rows do not divide evenly among %d ranks; say in "
+                       "splits how many go to each",
+                       query->rows, members);
+        return RUEDA_ERR_INVALID;
+    }
+    for (int i = 0; i < members; i++) {
+        if (splits[i] <= query->rows - sum) {
+            sum += splits[i];
+            continue;
+        }
+        rueda_text_add(query->why,
+                       "splits add up to more rows than the %zu of the tensor, "
+                       "at the latest with the %zu for member %d; give away "
+                       "what there is, or less",
+                       query->rows, splits[i], i);
+        return RUEDA_ERR_INVALID;
+    }
+    return RUEDA_OK;
+}
+
+/* ---- Where ----------------------------------------------------------------
+ */
+
+/* Elements that are written here; SIZE_MAX: nobody knows yet. */
+static size_t result_count(const struct query *query)
+{
+    int members = query->set->size;
+
+    switch (query->args->kind) {
+    case RUEDA_ALLREDUCE:
+    case RUEDA_BROADCAST:
+    case RUEDA_RECV:
+        return query->rows * query->row;
+    case RUEDA_REDUCE_SCATTER:
+        return rueda_share_of(query->rows, members, query->set->me) *
+               query->row;
+    case RUEDA_ALLGATHER:
+    case RUEDA_ALLTOALL:
+        return query->row > 0 ? SIZE_MAX : 0;
+    case RUEDA_BARRIER:
+    case RUEDA_JOIN:
+    case RUEDA_SEND:
+        break;
+    }
+    return 0;
+}
+
+/* Do send and recv lie apart, or at the same place where that may be? */
+static bool are_apart(const struct query *query, size_t sent, size_t got)
+{
+    const struct rueda_submit_args *args = query->args;
+    uintptr_t send = (uintptr_t)args->send;
+    uintptr_t recv = (uintptr_t)args->recv;
+
+    if (send == recv &&
+        (is_of(query, RUEDA_ALLREDUCE) || is_of(query, RUEDA_BROADCAST)))
+        return true;
+    if (got == SIZE_MAX) /* its own rows may be at home in a gathered result */
+        return is_of(query, RUEDA_ALLGATHER) || send != recv;
+    return send + sent * query->elem <= recv ||
+           recv + got * query->elem <= send;
+}
+
+static rueda_status check_memory(const struct query *query)
+{
+    const struct rueda_submit_args *args = query->args;
+    bool is_sent = is_of(query, RUEDA_BROADCAST) ? args->root == query->rank
+                                                 : !is_of(query, RUEDA_RECV);
+    size_t sent = is_sent ? query->rows * query->row : 0;
+    size_t got = result_count(query);
+
+    if (sent > 0 && args->send == NULL)
+        rueda_text_add(query->why, "send is NULL; give the tensor's address");
+    else if (got > 0 && args->recv == NULL && args->alloc == NULL)
+        rueda_text_add(query->why, "recv is NULL and there is no alloc; give "
+                                   "an address for the result, or both NULL "
+                                   "and a function that makes room");
+    else if (sent > 0 && got > 0 && args->recv != NULL &&
+             !are_apart(query, sent, got))
+        rueda_text_add(query->why, "send and recv overlap; let them lie apart, "
+                                   "or be the same for an allreduce or "
+                                   "broadcast in place");
+    else
+        return RUEDA_OK;
+    return RUEDA_ERR_INVALID;
+}
+
+static rueda_status check_rest(const struct query *query)
+{
+    const struct rueda_submit_args *args = query->args;
+    const unsigned known = RUEDA_KEEP_INPUT | RUEDA_LIVE_AVERAGE;
+
+    if (args->device != RUEDA_DEVICE_HOST) {
+        rueda_text_add(query->why,
+                       "the tensor is on accelerator %d, and only tensors in "
+                       "the memory of the host are taken; copy it there first",
+                       args->device);
+        return RUEDA_ERR_UNSUPPORTED;
+    }
+    if ((args->flags & ~known) == 0)
+        return RUEDA_OK;
+    rueda_text_add(query->why, "flags %#x are unknown", args->flags & ~known);
+    return RUEDA_ERR_INVALID;
+}
+
+/* ---- All of it ------------------------------------------------------------
+ */
+
+void rueda_check_begin(int rank, const struct rueda_submit_args *args,
+                       struct rueda_text *error)
+{
+    rueda_text_add(error, "rank %d: %s", rank, rueda_kind_str(args->kind));
+    if (args->name != NULL)
+        rueda_text_add(error, " \"%.100s%s\"", args->name,
+                       strlen(args->name) > 100 ? "..." : "");
+    if (args->set != RUEDA_ALL_RANKS)
+        rueda_text_add(error, " in process set %d", args->set);
+    rueda_text_add(error, ": ");
+}
+
+/* Of operations with data, in an order in which each check can rely on those
+ * before it. */
+static rueda_status check_data(struct query *query)
+{
+    rueda_status status = check_numbers(query);
+
+    if (status == RUEDA_OK)
+        status = check_shape(query);
+    if (status == RUEDA_OK && is_of(query, RUEDA_ALLTOALL))
+        status = check_splits(query);
+    if (status == RUEDA_OK)
+        status = check_memory(query);
+    return status;
+}
+
+rueda_status rueda_check_submit(int rank, const struct rueda_set *set,
+                                const struct rueda_submit_args *args,
+                                struct rueda_text *error)
+{
+    struct rueda_text why;
+    struct query query = {
+        .rank = rank,
+        .set = set,
+        .args = args,
+        .rows = 1,
+        .row = 1,
+        .elem = rueda_dtype_size(args->dtype),
+        .why = &why,
+    };
+    rueda_status status = RUEDA_ERR_INVALID;
+
+    why.chars[0] = '\0';
+    if ((unsigned)args->kind > RUEDA_RECV)
+        rueda_text_add(&why, "kind %d is unknown", (int)args->kind);
+    else if (args->name != NULL && strlen(args->name) > RUEDA_MAX_NAME_BYTES)
+        rueda_text_add(&why, "the name has over %d bytes; use a shorter one",
+                       RUEDA_MAX_NAME_BYTES);
+    else
+        status = check_set(&query);
+    if (status == RUEDA_OK)
+        status = check_ranks(&query);
+    if (status == RUEDA_OK)
+        status = check_rest(&query);
+    if (status == RUEDA_OK && has_data(&query))
+        status = check_data(&query);
+    if (status == RUEDA_OK)
+        return RUEDA_OK;
+    rueda_check_begin(rank, args, error);
+    rueda_text_add(error, "%s", why.chars);
+    return status;
+}

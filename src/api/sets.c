@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Process sets, as a program makes them. A change is an operation of the global
+ * set like any other: what ranks disagree about is found where all operations
+ * are compared.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/submit.h"
+#include "base/hash.h"
+
+/* One change at a time; ranks that make and remove at once meet here. */
+#define CHANGE_NAME "rueda.process_set"
+
+static int compare_ranks(const void *a, const void *b)
+{
+    int left = *(const int *)a;
+    int right = *(const int *)b;
+
+    return (left > right) - (left < right);
+}
+
+/* Ascending ranks that are all there, and each once. */
+static rueda_status check_ranks(const rueda_ctx *ctx, const int *sorted,
+                                int count)
+{
+    struct rueda_text error = {{0}};
+
+    rueda_text_add(&error, "rank %d: a process set with ", ctx->job->rank);
+    for (int i = 0; i < count; i++) {
+        if (sorted[i] < 0 || sorted[i] >= ctx->job->size)
+            rueda_text_add(&error, "rank %d, in a job of %d ranks", sorted[i],
+                           ctx->job->size);
+        else if (i > 0 && sorted[i] == sorted[i - 1])
+            rueda_text_add(&error, "rank %d twice; name each rank once",
+                           sorted[i]);
+        else
+            continue;
+        return rueda_fault(RUEDA_ERR_INVALID, error.chars);
+    }
+    return RUEDA_OK;
+}
+
+/* The same on all ranks if they mean the same. */
+static uint64_t hash_of(const int *ranks, int count)
+{
+    uint64_t hash = (uint64_t)count;
+
+    for (int i = 0; i < count; i++)
+        hash = rueda_hash_mix(hash ^ (uint64_t)ranks[i]);
+    return hash;
+}
+
+/* Words of a change that was not handed over. */
+static rueda_status refuse(const rueda_ctx *ctx, rueda_status status)
+{
+    struct rueda_text error = {{0}};
+
+    rueda_text_add(&error, "rank %d: %s", ctx->job->rank,
+                   status == RUEDA_ERR_INVALID
+                       ? "process sets are changed by another thread already; "
+                         "make changes one after another, on all ranks in the "
+                         "same order"
+                       : rueda_status_str(status));
+    return rueda_fault(status, error.chars);
+}
+
+/* Hand it over and wait; takes it. */
+static rueda_status carry_out(rueda_ctx *ctx, struct rueda_named *named,
+                              int *out_set)
+{
+    const char *error;
+    rueda_status status;
+
+    rueda_engine_push(&ctx->engine, &named->op);
+    status = rueda_engine_wait(&ctx->engine, &named->op, -1);
+    error = named->error;
+    if (status == RUEDA_OK && out_set != NULL)
+        *out_set = named->made_set;
+    else if (status != RUEDA_OK)
+        rueda_fault(status, error != NULL ? error
+                            : rueda_error(ctx)[0] != '\0'
+                                ? rueda_error(ctx)
+                                : rueda_status_str(status));
+    rueda_op_give(&ctx->ops, &named->op);
+    return status;
+}
+
+/* Takes the list. what: a number that all ranks have to agree on. */
+static rueda_status change(rueda_ctx *ctx, int kind, int *ranks, int count,
+                           uint64_t what, int *out_set)
+{
+    struct rueda_named *named;
+    rueda_status status = rueda_named_take(ctx, kind, &named);
+
+    if (status != RUEDA_OK) {
+        free(ranks);
+        return refuse(ctx, status);
+    }
+    named->set = RUEDA_SET_GLOBAL;
+    named->member_count = ctx->job->size;
+    named->ranks = ranks;
+    named->rank_count = count;
+    named->request.dims = 2;
+    named->request.shape[0] = (uint64_t)count;
+    named->request.shape[1] = what;
+    status = rueda_named_set_name(named, CHANGE_NAME);
+    if (status == RUEDA_OK)
+        status = rueda_named_claim(ctx, named, CHANGE_NAME);
+    if (status != RUEDA_OK) {
+        rueda_named_drop(ctx, named);
+        return refuse(ctx, status);
+    }
+    return carry_out(ctx, named, out_set);
+}
+
+rueda_status rueda_set_create(rueda_ctx *ctx, const int *ranks, int count,
+                              int *out_set)
+{
+    rueda_status status = rueda_ctx_check(ctx);
+    int *sorted;
+
+    if (status != RUEDA_OK)
+        return status;
+    if (ranks == NULL || count < 1)
+        return rueda_fault(RUEDA_ERR_INVALID,
+                           "a process set without ranks; name one or more");
+    sorted = malloc((size_t)count * sizeof(*sorted));
+    if (sorted == NULL)
+        return refuse(ctx, RUEDA_ERR_NOMEM);
+    memcpy(sorted, ranks, (size_t)count * sizeof(*sorted));
+    qsort(sorted, (size_t)count, sizeof(*sorted), compare_ranks);
+    status = check_ranks(ctx, sorted, count);
+    if (status != RUEDA_OK) {
+        free(sorted);
+        return status;
+    }
+    return change(ctx, RUEDA_SET_ADD, sorted, count, hash_of(sorted, count),
+                  out_set);
+}
+
+rueda_status rueda_set_destroy(rueda_ctx *ctx, int set)
+{
+    rueda_status status = rueda_ctx_check(ctx);
+    int *id;
+
+    if (status != RUEDA_OK)
+        return status;
+    if (set == RUEDA_SET_GLOBAL)
+        return rueda_fault(RUEDA_ERR_INVALID,
+                           "the process set of all ranks stays");
+    if (rueda_engine_set(&ctx->engine, set) == NULL) {
+        struct rueda_text error = {{0}};
+
+        rueda_text_set(&error,
+                       "rank %d: there is no process set %d; it was never "
+                       "made, or has been removed",
+                       ctx->job->rank, set);
+        return rueda_fault(RUEDA_ERR_INVALID, error.chars);
+    }
+    id = malloc(sizeof(*id));
+    if (id == NULL)
+        return refuse(ctx, RUEDA_ERR_NOMEM);
+    *id = set;
+    return change(ctx, RUEDA_SET_DROP, id, 1, (uint64_t)set, NULL);
+}
+
+/* ---- What there is ---------------------------------------------------------
+ */
+
+static const struct rueda_set *find(const rueda_ctx *ctx, int set)
+{
+    return rueda_engine_set(&((rueda_ctx *)ctx)->engine, set);
+}
+
+int rueda_set_size(const rueda_ctx *ctx, int set)
+{
+    const struct rueda_set *found = find(ctx, set);
+
+    return found != NULL ? found->size : -1;
+}
+
+int rueda_set_rank(const rueda_ctx *ctx, int set)
+{
+    const struct rueda_set *found = find(ctx, set);
+
+    return found != NULL ? found->me : -1;
+}
+
+int rueda_set_ranks(const rueda_ctx *ctx, int set, int *ranks, int room)
+{
+    const struct rueda_set *found = find(ctx, set);
+    int count;
+
+    if (found == NULL)
+        return -1;
+    count = found->size < room ? found->size : room;
+    for (int i = 0; i < count; i++)
+        ranks[i] = found->ranks[i];
+    return count;
+}

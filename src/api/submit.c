@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/submit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/check_submit.h"
+#include "base/hash.h"
+
+_Static_assert(sizeof(struct rueda_submit_args) >=
+                   RUEDA_FIRST_SUBMIT_ARGS_BYTES,
+               "arguments only grow");
+
+/* A rank joins once at a time, under a name that stands for that. */
+#define JOIN_NAME "rueda.join"
+
+/* ---- One operation --------------------------------------------------------
+ */
+
+rueda_status rueda_named_take(rueda_ctx *ctx, int kind,
+                              struct rueda_named **out)
+{
+    struct rueda_named *named;
+    struct rueda_op *op;
+    rueda_status status = rueda_op_take(&ctx->ops, &op);
+
+    if (status != RUEDA_OK)
+        return status;
+    named = rueda_named_of(op);
+    /* All but what the pool looks after. */
+    memset((char *)named + sizeof(named->op), 0,
+           sizeof(*named) - sizeof(named->op));
+    op->is_named = true;
+    named->request.kind = kind;
+    named->request.dtype = RUEDA_UINT8;
+    named->request.root = -1;
+    named->request.device = RUEDA_DEVICE_HOST;
+    named->request.prescale = 1;
+    named->request.postscale = 1;
+    named->last_rank = -1;
+    named->made_set = -1;
+    *out = named;
+    return RUEDA_OK;
+}
+
+rueda_status rueda_named_set_name(struct rueda_named *named, const char *name)
+{
+    size_t bytes;
+
+    if (name == NULL)
+        return RUEDA_OK;
+    bytes = strlen(name) + 1;
+    if (bytes <= sizeof(named->short_name)) {
+        memcpy(named->short_name, name, bytes);
+        named->request.name = named->short_name;
+        return RUEDA_OK;
+    }
+    named->long_name = malloc(bytes);
+    if (named->long_name == NULL)
+        return RUEDA_ERR_NOMEM;
+    memcpy(named->long_name, name, bytes);
+    named->request.name = named->long_name;
+    return RUEDA_OK;
+}
+
+rueda_status rueda_named_claim(rueda_ctx *ctx, struct rueda_named *named,
+                               const char *name)
+{
+    uint64_t key = rueda_names_key(named->set, name);
+    rueda_status status = rueda_names_enter(&ctx->names, key);
+
+    if (status != RUEDA_OK)
+        return status;
+    named->names = &ctx->names;
+    named->name_key = key;
+    return RUEDA_OK;
+}
+
+void rueda_named_drop(rueda_ctx *ctx, struct rueda_named *named)
+{
+    rueda_named_release(named);
+    rueda_op_give(&ctx->ops, &named->op);
+}
+
+/* ---- From arguments --------------------------------------------------------
+ */
+
+/* Copy what the caller passed, which may be shorter than what we know. */
+static rueda_status complete(const struct rueda_submit_args *args,
+                             struct rueda_submit_args *out)
+{
+    size_t bytes = args->struct_size;
+
+    if (bytes < RUEDA_FIRST_SUBMIT_ARGS_BYTES)
+        return rueda_fault(RUEDA_ERR_INVALID,
+                           "struct_size of the arguments is too small; "
+                           "initialise them with RUEDA_SUBMIT_ARGS_INIT");
+    *out = (struct rueda_submit_args)RUEDA_SUBMIT_ARGS_INIT;
+    memcpy(out, args, bytes < sizeof(*out) ? bytes : sizeof(*out));
+    return RUEDA_OK;
+}
+
+static bool is_matched(int kind)
+{
+    return kind != RUEDA_SEND && kind != RUEDA_RECV && kind != RUEDA_JOIN;
+}
+
+/* What others compare. Fields that mean nothing for the kind stay as they are,
+ * so that nobody differs in them. */
+static void describe(const struct rueda_submit_args *args,
+                     struct rueda_request *out)
+{
+    bool is_reduced =
+        args->kind == RUEDA_ALLREDUCE || args->kind == RUEDA_REDUCE_SCATTER;
+
+    out->priority = args->priority;
+    if (args->kind == RUEDA_BARRIER || args->kind == RUEDA_JOIN)
+        return;
+    out->dtype = args->dtype;
+    out->device = args->device;
+    out->dims = (uint32_t)args->dims;
+    for (int i = 0; i < args->dims; i++)
+        out->shape[i] = args->shape[i];
+    if (args->kind == RUEDA_BROADCAST)
+        out->root = args->root;
+    if (!is_reduced)
+        return;
+    out->reduction = args->reduction;
+    out->prescale = args->prescale;
+    out->postscale = args->postscale;
+    out->compression = args->compression;
+    out->flags = args->flags & RUEDA_LIVE_AVERAGE;
+}
+
+static rueda_status copy_splits(const struct rueda_submit_args *args,
+                                struct rueda_named *named)
+{
+    size_t bytes = (size_t)named->member_count * sizeof(size_t);
+
+    if (args->kind != RUEDA_ALLTOALL || args->splits == NULL)
+        return RUEDA_OK;
+    named->splits = malloc(bytes);
+    if (named->splits == NULL)
+        return RUEDA_ERR_NOMEM;
+    memcpy(named->splits, args->splits, bytes);
+    return RUEDA_OK;
+}
+
+static rueda_status fill_in(const struct rueda_submit_args *args, int members,
+                            struct rueda_named *named)
+{
+    rueda_status status;
+
+    describe(args, &named->request);
+    named->set = args->set;
+    named->member_count = members;
+    named->send = args->send;
+    named->recv = args->recv;
+    named->peer = args->peer;
+    named->tag = args->tag;
+    named->stream = args->stream;
+    named->alloc = args->alloc;
+    named->alloc_arg = args->alloc_arg;
+    status = copy_splits(args, named);
+    /* A join has the same name everywhere, whatever it is given. */
+    if (status == RUEDA_OK && args->kind != RUEDA_JOIN)
+        status = rueda_named_set_name(named, args->name);
+    return status;
+}
+
+/* Why an operation that is possible cannot be handed over. */
+static rueda_status refuse(const rueda_ctx *ctx,
+                           const struct rueda_submit_args *args,
+                           rueda_status status)
+{
+    struct rueda_text error = {{0}};
+
+    rueda_check_begin(ctx->job->rank, args, &error);
+    if (status == RUEDA_ERR_INVALID && args->kind == RUEDA_JOIN)
+        rueda_text_add(&error, "this rank has joined already; wait for that "
+                               "to end");
+    else if (status == RUEDA_ERR_INVALID)
+        rueda_text_add(&error, "an operation of this name is still under way; "
+                               "wait for it first, or use another name");
+    else if (status == RUEDA_ERR_LIMIT)
+        rueda_text_add(&error,
+                       "%d operations are unfinished, or a million process "
+                       "sets were made; wait for some of them",
+                       RUEDA_OP_MOST);
+    else
+        rueda_text_add(&error, "%s", rueda_status_str(status));
+    return rueda_fault(status, error.chars);
+}
+
+/* Check it and make an operation of it that has its name, if any; on failure
+ * nothing is left. */
+static rueda_status prepare(rueda_ctx *ctx,
+                            const struct rueda_submit_args *args,
+                            struct rueda_named **out)
+{
+    const struct rueda_set *set = rueda_engine_set(&ctx->engine, args->set);
+    struct rueda_text error;
+    struct rueda_named *named;
+    rueda_status status;
+
+    error.chars[0] = '\0';
+    status = rueda_check_submit(ctx->job->rank, set, args, &error);
+    if (status != RUEDA_OK)
+        return rueda_fault(status, error.chars);
+    status = rueda_named_take(ctx, (int)args->kind, &named);
+    if (status != RUEDA_OK)
+        return refuse(ctx, args, status);
+    status = fill_in(args, set->size, named);
+    if (status == RUEDA_OK && args->kind == RUEDA_JOIN)
+        status = rueda_named_claim(ctx, named, JOIN_NAME);
+    else if (status == RUEDA_OK && args->name != NULL && is_matched(args->kind))
+        status = rueda_named_claim(ctx, named, named->request.name);
+    if (status == RUEDA_OK) {
+        *out = named;
+        return RUEDA_OK;
+    }
+    rueda_named_drop(ctx, named);
+    return refuse(ctx, args, status);
+}
+
+/* Those without a name are counted, when nothing else can go wrong: a number
+ * that is not used would never be matched. */
+static rueda_status number(rueda_ctx *ctx, struct rueda_named *named)
+{
+    struct rueda_request *request = &named->request;
+
+    if (request->name != NULL || !is_matched(request->kind))
+        return RUEDA_OK;
+    return rueda_numbers_next(&ctx->engine.numbers, named->set,
+                              &request->number);
+}
+
+rueda_status rueda_submit(rueda_ctx *ctx, const struct rueda_submit_args *args,
+                          rueda_handle *out_handle)
+{
+    rueda_status status = rueda_ctx_check(ctx);
+    struct rueda_submit_args all;
+    struct rueda_named *named = NULL;
+
+    if (status == RUEDA_OK)
+        status = complete(args, &all);
+    if (status == RUEDA_OK)
+        status = prepare(ctx, &all, &named);
+    if (status != RUEDA_OK)
+        return status;
+    status = number(ctx, named);
+    if (status != RUEDA_OK) {
+        rueda_named_drop(ctx, named);
+        return refuse(ctx, &all, status);
+    }
+    *out_handle = named->op.handle;
+    rueda_engine_submit(&ctx->engine, &named->op);
+    return RUEDA_OK;
+}
+
+/* ---- Groups ----------------------------------------------------------------
+ */
+
+static rueda_status check_group(const rueda_ctx *ctx,
+                                const struct rueda_submit_args *first,
+                                const struct rueda_submit_args *other)
+{
+    struct rueda_text error = {{0}};
+
+    rueda_check_begin(ctx->job->rank, other, &error);
+    if (other->kind != RUEDA_ALLREDUCE && other->kind != RUEDA_ALLGATHER &&
+        other->kind != RUEDA_REDUCE_SCATTER)
+        rueda_text_add(&error, "this kind is not done in groups; submit them "
+                               "one by one");
+    else if (other->kind != first->kind)
+        rueda_text_add(&error,
+                       "the group began with %s; all of a group are of "
+                       "one kind",
+                       rueda_kind_str(first->kind));
+    else if (other->set != first->set)
+        rueda_text_add(&error,
+                       "the group began in process set %d; all of a "
+                       "group are of one",
+                       first->set);
+    else
+        return RUEDA_OK;
+    return rueda_fault(RUEDA_ERR_INVALID, error.chars);
+}
+
+/* A chain of operations that are not handed over yet, by op.next. */
+static void drop_all(rueda_ctx *ctx, struct rueda_op *op)
+{
+    while (op != NULL) {
+        struct rueda_op *next = op->next;
+
+        rueda_named_drop(ctx, rueda_named_of(op));
+        op = next;
+    }
+}
+
+/* All of a group as a chain, or none. */
+static rueda_status chain(rueda_ctx *ctx, const struct rueda_submit_args *args,
+                          int count, struct rueda_op **out_first)
+{
+    struct rueda_op *first = NULL;
+    struct rueda_op **end = &first;
+    struct rueda_submit_args begin;
+
+    for (int i = 0; i < count; i++) {
+        struct rueda_submit_args all;
+        struct rueda_named *named = NULL;
+        rueda_status status = complete(&args[i], &all);
+
+        if (i == 0)
+            begin = all;
+        if (status == RUEDA_OK)
+            status = check_group(ctx, &begin, &all);
+        if (status == RUEDA_OK)
+            status = prepare(ctx, &all, &named);
+        if (named == NULL) {
+            drop_all(ctx, first);
+            return status;
+        }
+        *end = &named->op;
+        end = &named->op.next;
+        *end = NULL;
+    }
+    *out_first = first;
+    return RUEDA_OK;
+}
+
+/* What the members of a group have in common, on all ranks. */
+static uint64_t group_of(const struct rueda_named *first)
+{
+    return first->request.name != NULL
+               ? first->name_key
+               : rueda_hash_mix(first->request.number + 1);
+}
+
+/* Hand over a chain. The engine is woken for the last. */
+static void push_all(rueda_ctx *ctx, struct rueda_op *op,
+                     rueda_handle *out_handles)
+{
+    while (op != NULL) {
+        struct rueda_op *next = op->next;
+
+        *out_handles++ = op->handle;
+        if (next != NULL)
+            rueda_engine_push(&ctx->engine, op);
+        else
+            rueda_engine_submit(&ctx->engine, op);
+        op = next;
+    }
+}
+
+rueda_status rueda_submit_group(rueda_ctx *ctx,
+                                const struct rueda_submit_args *args, int count,
+                                rueda_handle *out_handles)
+{
+    rueda_status status = rueda_ctx_check(ctx);
+    struct rueda_op *first = NULL;
+    uint64_t group = 0;
+
+    if (status == RUEDA_OK && count < 1)
+        status = rueda_fault(RUEDA_ERR_INVALID, "a group has 1 tensor or more");
+    if (status == RUEDA_OK)
+        status = chain(ctx, args, count, &first);
+    if (status != RUEDA_OK)
+        return status;
+    for (struct rueda_op *op = first; op != NULL; op = op->next) {
+        struct rueda_named *named = rueda_named_of(op);
+
+        /* Only the first of them can fail, and none is counted then. */
+        status = number(ctx, named);
+        if (status != RUEDA_OK) {
+            drop_all(ctx, first);
+            return refuse(ctx, args, status);
+        }
+        if (op == first)
+            group = group_of(named);
+        named->request.group = group;
+        named->request.group_count = (uint32_t)count;
+    }
+    push_all(ctx, first, out_handles);
+    return RUEDA_OK;
+}

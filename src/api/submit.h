@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations by name on their way to the engine; only for src/api. */
+#ifndef RUEDA_API_SUBMIT_H
+#define RUEDA_API_SUBMIT_H
+
+#include "api/ctx.h"
+#include "op/named.h"
+
+/* A named operation of this kind with nothing filled in. */
+rueda_status rueda_named_take(rueda_ctx *ctx, int kind,
+                              struct rueda_named **out);
+
+/* Copy its name, NULL for none. */
+rueda_status rueda_named_set_name(struct rueda_named *named, const char *name);
+
+/* Its name is under way from here on, until it is delivered or dropped.
+ * RUEDA_ERR_INVALID: it is already, by another. */
+rueda_status rueda_named_claim(rueda_ctx *ctx, struct rueda_named *named,
+                               const char *name);
+
+/* What was never handed over goes back. */
+void rueda_named_drop(rueda_ctx *ctx, struct rueda_named *named);
+
+#endif /* RUEDA_API_SUBMIT_H */

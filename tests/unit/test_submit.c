@@ -1,0 +1,786 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operations by name as a program hands them over, up to the engine's queue: in
+ * place of the engine stands the test, which looks at what arrives and delivers
+ * it. Rank 1 of 3; beside the global set there is set 1 of the ranks 1 and 2,
+ * and set 2 of the ranks 0 and 2.
+ */
+#include "api/ctx.h"
+#include "op/named.h"
+#include "os/thread.h"
+#include "unit/unit.h"
+
+/* ---- In place of the engine ---------------------------------------------- */
+
+static const int set_ranks[3][3] = {{0, 1, 2}, {1, 2}, {0, 2}};
+static const struct rueda_set sets[3] = {
+    {0, 3, 1, set_ranks[0]}, {1, 2, 0, set_ranks[1]}, {2, 2, -1, set_ranks[2]}};
+static atomic_int wakes;
+
+/* What a waiting caller's turn does; NULL: nothing. */
+static void (*turn)(struct rueda_engine *engine);
+
+const struct rueda_set *__wrap_rueda_engine_set(struct rueda_engine *engine,
+                                                int id);
+void __wrap_rueda_engine_submit(struct rueda_engine *engine,
+                                struct rueda_op *op);
+rueda_status __wrap_rueda_engine_wait(struct rueda_engine *engine,
+                                      struct rueda_op *op, int64_t deadline_ns);
+
+const struct rueda_set *__wrap_rueda_engine_set(struct rueda_engine *engine,
+                                                int id)
+{
+    (void)engine;
+    return id >= 0 && id < 3 ? &sets[id] : NULL;
+}
+
+void __wrap_rueda_engine_submit(struct rueda_engine *engine,
+                                struct rueda_op *op)
+{
+    atomic_fetch_add(&wakes, 1);
+    rueda_op_push(&engine->queue, op);
+}
+
+rueda_status __wrap_rueda_engine_wait(struct rueda_engine *engine,
+                                      struct rueda_op *op, int64_t deadline_ns)
+{
+    (void)deadline_ns;
+    if (turn != NULL)
+        turn(engine);
+    return rueda_op_status(op) == RUEDA_IN_PROGRESS ? RUEDA_ERR_TIMEOUT
+                                                    : rueda_op_status(op);
+}
+
+/* The oldest that has arrived, taken out; NULL: none. */
+static struct rueda_named *arrived(rueda_ctx *ctx)
+{
+    struct rueda_op *op = rueda_op_peek(&ctx->engine.queue);
+
+    if (op == NULL)
+        return NULL;
+    rueda_op_pop(&ctx->engine.queue);
+    assert_true(op->is_named);
+    return rueda_named_of(op);
+}
+
+static void deliver(struct rueda_named *named, rueda_status status)
+{
+    struct rueda_then_list due = {NULL, NULL};
+
+    rueda_op_deliver(&named->op, status, &due);
+    rueda_then_run(&due);
+}
+
+/* ---- Contexts --------------------------------------------------------------
+ */
+
+static rueda_ctx *all[3];
+
+static int open_all(void **state)
+{
+    turn = NULL;
+    atomic_store(&wakes, 0);
+    if (rueda_init_threads(3, NULL, all) != RUEDA_OK)
+        return -1;
+    *state = all[1];
+    return 0;
+}
+
+/* What arrived and was not delivered ends here, as in a shutdown. */
+static int close_all(void **state)
+{
+    struct rueda_named *named;
+
+    (void)state;
+    while ((named = arrived(all[1])) != NULL)
+        deliver(named, RUEDA_ERR_CLOSED);
+    for (int i = 0; i < 3; i++)
+        rueda_shutdown(all[i]);
+    return 0;
+}
+
+static float room[4096];
+static const size_t shape[] = {6, 2};
+
+static struct rueda_submit_args args_of(rueda_kind kind, const char *name)
+{
+    struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
+
+    args.kind = kind;
+    args.name = name;
+    args.send = room;
+    args.recv = room + 1000;
+    args.dims = 2;
+    args.shape = shape;
+    return args;
+}
+
+static rueda_handle submit(rueda_ctx *ctx, const struct rueda_submit_args *args)
+{
+    rueda_handle handle = 0;
+
+    assert_int_equal(rueda_submit(ctx, args, &handle), RUEDA_OK);
+    assert_int_not_equal(handle, 0);
+    return handle;
+}
+
+static void refused(rueda_ctx *ctx, const struct rueda_submit_args *args,
+                    rueda_status status, const char *words)
+{
+    rueda_handle handle = 77;
+
+    assert_int_equal(rueda_submit(ctx, args, &handle), status);
+    assert_int_equal(handle, 77);
+    assert_non_null(strstr(rueda_last_error(), words));
+}
+
+/* ---- What arrives ----------------------------------------------------------
+ */
+
+static void an_operation_arrives_as_it_was_asked_for(void **state)
+{
+    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "grad");
+    rueda_ctx *ctx = *state;
+    struct rueda_named *named;
+    rueda_handle handle;
+
+    args.set = 1;
+    args.dtype = RUEDA_FLOAT64;
+    args.reduction = RUEDA_MAX;
+    args.prescale = 2;
+    args.postscale = 3;
+    args.priority = 9;
+    args.flags = RUEDA_LIVE_AVERAGE;
+    handle = submit(ctx, &args);
+    named = arrived(ctx);
+
+    assert_null(arrived(ctx));
+    assert_int_equal(named->op.handle, handle);
+    assert_int_equal(named->set, 1);
+    assert_int_equal(named->member_count, 2);
+    assert_ptr_equal(named->send, room);
+    assert_ptr_equal(named->recv, room + 1000);
+    assert_string_equal(named->request.name, "grad");
+    assert_int_equal(named->request.kind, RUEDA_ALLREDUCE);
+    assert_int_equal(named->request.dtype, RUEDA_FLOAT64);
+    assert_int_equal(named->request.reduction, RUEDA_MAX);
+    assert_true(named->request.prescale == 2 && named->request.postscale == 3);
+    assert_int_equal(named->request.root, -1);
+    assert_int_equal(named->request.priority, 9);
+    assert_int_equal(named->request.flags, RUEDA_LIVE_AVERAGE);
+    assert_int_equal(named->request.dims, 2);
+    assert_int_equal(named->request.shape[0], 6);
+    assert_int_equal(named->request.group, 0);
+    deliver(named, RUEDA_OK);
+    assert_int_equal(rueda_wait(ctx, handle, 0), RUEDA_OK);
+}
+
+static void what_a_kind_does_not_use_is_the_same_for_all(void **state)
+{
+    struct rueda_submit_args args = args_of(RUEDA_BARRIER, NULL);
+    rueda_ctx *ctx = *state;
+    struct rueda_named *named;
+
+    args.dtype = RUEDA_INT8;
+    args.reduction = RUEDA_MIN;
+    args.prescale = 7;
+    args.root = 2;
+    submit(ctx, &args);
+    named = arrived(ctx);
+    assert_int_equal(named->request.dtype, RUEDA_UINT8);
+    assert_int_equal(named->request.reduction, RUEDA_SUM);
+    assert_true(named->request.prescale == 1);
+    assert_int_equal(named->request.root, -1);
+    assert_int_equal(named->request.dims, 0);
+    deliver(named, RUEDA_OK);
+
+    args.kind = RUEDA_BROADCAST;
+    args.reduction = RUEDA_SUM;
+    submit(ctx, &args);
+    named = arrived(ctx);
+    assert_int_equal(named->request.root, 2);
+    assert_true(named->request.prescale == 1);
+    deliver(named, RUEDA_OK);
+}
+
+static void arguments_of_an_older_program_are_completed(void **state)
+{
+    struct {
+        struct rueda_submit_args args;
+        char later[32];
+    } newer = {.args = args_of(RUEDA_ALLREDUCE, "x"), .later = "xyz"};
+    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "y");
+    rueda_ctx *ctx = *state;
+
+    newer.args.struct_size = sizeof(newer);
+    submit(ctx, &newer.args);
+    deliver(arrived(ctx), RUEDA_OK);
+    args.struct_size = 100;
+    refused(ctx, &args, RUEDA_ERR_INVALID, "RUEDA_SUBMIT_ARGS_INIT");
+}
+
+static void names_of_any_length_are_copied(void **state)
+{
+    rueda_ctx *ctx = *state;
+    static char name[10001];
+    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, name);
+    static const size_t lengths[] = {0, 1, 63, 64, 10000};
+
+    for (int i = 0; i < 5; i++) {
+        struct rueda_named *named;
+        rueda_handle handle;
+
+        memset(name, 0, sizeof(name));
+        memset(name, 'n', lengths[i]);
+        handle = submit(ctx, &args);
+        memset(name, 'x', lengths[i]);
+        named = arrived(ctx);
+        assert_int_equal(strlen(named->request.name), lengths[i]);
+        assert_true(lengths[i] == 0 || named->request.name[0] == 'n');
+        deliver(named, RUEDA_OK);
+        assert_int_equal(rueda_wait(ctx, handle, 0), RUEDA_OK);
+    }
+}
+
+static void splits_are_copied(void **state)
+{
+    size_t splits[3] = {1, 2, 3};
+    struct rueda_submit_args args = args_of(RUEDA_ALLTOALL, "a");
+    rueda_ctx *ctx = *state;
+    struct rueda_named *named;
+
+    args.splits = splits;
+    submit(ctx, &args);
+    splits[1] = 77;
+    named = arrived(ctx);
+    assert_int_equal(named->splits[1], 2);
+    deliver(named, RUEDA_OK);
+    args.splits = NULL;
+    submit(ctx, &args);
+    named = arrived(ctx);
+    assert_null(named->splits);
+    deliver(named, RUEDA_OK);
+}
+
+static void those_without_a_name_are_counted_in_their_set(void **state)
+{
+    static const rueda_kind kinds[] = {RUEDA_ALLREDUCE, RUEDA_SEND,
+                                       RUEDA_BARRIER, RUEDA_JOIN,
+                                       RUEDA_ALLGATHER};
+    static const uint64_t numbers[] = {0, 0, 1, 0, 2};
+    rueda_ctx *ctx = *state;
+
+    for (int set = 0; set < 2; set++) {
+        for (int i = 0; i < 5; i++) {
+            struct rueda_submit_args args = args_of(kinds[i], NULL);
+            struct rueda_named *named;
+
+            if (kinds[i] == RUEDA_JOIN && set == 1)
+                continue;
+            args.set = set;
+            args.peer = 2;
+            submit(ctx, &args);
+            named = arrived(ctx);
+            assert_null(named->request.name);
+            assert_int_equal(named->request.number, numbers[i]);
+            deliver(named, RUEDA_OK);
+        }
+    }
+}
+
+/* ---- Refusals --------------------------------------------------------------
+ */
+
+static void a_name_is_refused_until_it_is_delivered(void **state)
+{
+    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "x");
+    rueda_ctx *ctx = *state;
+    struct rueda_submit_args other = args;
+    rueda_handle handle = submit(ctx, &args);
+
+    refused(ctx, &args, RUEDA_ERR_INVALID,
+            "rank 1: allreduce \"x\": an operation of this name is still under "
+            "way");
+    other.set = 1;
+    submit(ctx, &other);
+    deliver(arrived(ctx), RUEDA_ERR_MISMATCH);
+    /* The name is free although the handle is still there. */
+    submit(ctx, &args);
+    assert_int_equal(rueda_wait(ctx, handle, 0), RUEDA_ERR_MISMATCH);
+}
+
+static void a_refused_operation_leaves_nothing_behind(void **state)
+{
+    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "x");
+    struct rueda_submit_args bad = args_of(RUEDA_ALLREDUCE, "y");
+    struct rueda_submit_args unnamed = args_of(RUEDA_ALLREDUCE, NULL);
+    rueda_ctx *ctx = *state;
+
+    bad.send = NULL;
+    refused(ctx, &bad, RUEDA_ERR_INVALID, "send is NULL");
+    bad.name = NULL;
+    refused(ctx, &bad, RUEDA_ERR_INVALID, "rank 1: allreduce: send is NULL");
+    args.set = 2;
+    refused(ctx, &args, RUEDA_ERR_INVALID, "rank 1 is not a member");
+    args.set = 3;
+    refused(ctx, &args, RUEDA_ERR_INVALID, "there is no such process set");
+    assert_null(arrived(ctx));
+    bad.send = room;
+    bad.name = "y";
+    submit(ctx, &bad);
+    submit(ctx, &unnamed);
+    deliver(arrived(ctx), RUEDA_OK);
+    assert_int_equal(
+        rueda_named_of(rueda_op_peek(&ctx->engine.queue))->request.number, 0);
+}
+
+static void a_rank_joins_once_at_a_time(void **state)
+{
+    struct rueda_submit_args args = args_of(RUEDA_JOIN, NULL);
+    struct rueda_result result = RUEDA_RESULT_INIT;
+    rueda_ctx *ctx = *state;
+    rueda_handle handle = submit(ctx, &args);
+    struct rueda_named *named;
+
+    args.name = "whatever";
+    refused(ctx, &args, RUEDA_ERR_INVALID, "this rank has joined already");
+    named = arrived(ctx);
+    assert_null(named->request.name);
+    named->last_rank = 2;
+    deliver(named, RUEDA_OK);
+    assert_int_equal(rueda_wait_for(ctx, handle, 0, &result), RUEDA_OK);
+    assert_int_equal(result.last_rank, 2);
+    submit(ctx, &args);
+}
+
+static void a_failed_context_takes_nothing_more(void **state)
+{
+    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "x");
+    rueda_ctx *ctx = *state;
+    int ranks[1] = {0};
+    int set = 77;
+
+    rueda_fail(ctx, "out of coffee");
+    refused(ctx, &args, RUEDA_ERR_CANCELLED, "out of coffee");
+    assert_int_equal(rueda_set_create(ctx, ranks, 1, &set),
+                     RUEDA_ERR_CANCELLED);
+    assert_int_equal(set, 77);
+}
+
+#define THREADS 4
+#define NAMES   300
+
+struct submitter {
+    rueda_ctx *ctx;
+    int taken;
+};
+
+static void *submit_all(void *arg)
+{
+    struct submitter *self = arg;
+
+    for (int i = 0; i < NAMES; i++) {
+        struct rueda_submit_args args;
+        rueda_handle handle;
+        char name[16];
+
+        snprintf(name, sizeof(name), "t%d", i);
+        args = args_of(RUEDA_ALLREDUCE, name);
+        self->taken += rueda_submit(self->ctx, &args, &handle) == RUEDA_OK;
+    }
+    return NULL;
+}
+
+static void of_threads_with_the_same_names_one_wins_each(void **state)
+{
+    rueda_ctx *ctx = *state;
+    struct submitter submitters[THREADS];
+    pthread_t threads[THREADS];
+    struct rueda_named *named;
+    int taken = 0;
+    int count = 0;
+
+    for (int i = 0; i < THREADS; i++) {
+        submitters[i] = (struct submitter){ctx, 0};
+        assert_int_equal(
+            rueda_thread_start(&threads[i], submit_all, &submitters[i]),
+            RUEDA_OK);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        taken += submitters[i].taken;
+    }
+    assert_int_equal(taken, NAMES);
+    while ((named = arrived(ctx)) != NULL) {
+        count++;
+        deliver(named, RUEDA_OK);
+    }
+    assert_int_equal(count, NAMES);
+}
+
+/* ---- Groups ----------------------------------------------------------------
+ */
+
+static void a_group_arrives_whole_and_marked(void **state)
+{
+    struct rueda_submit_args args[3] = {args_of(RUEDA_ALLREDUCE, "a"),
+                                        args_of(RUEDA_ALLREDUCE, "b"),
+                                        args_of(RUEDA_ALLREDUCE, NULL)};
+    rueda_handle handles[3] = {0};
+    rueda_ctx *ctx = *state;
+    uint64_t group = 0;
+
+    assert_int_equal(rueda_submit_group(ctx, args, 3, handles), RUEDA_OK);
+    assert_int_equal(atomic_load(&wakes), 1);
+    for (int i = 0; i < 3; i++) {
+        struct rueda_named *named = arrived(ctx);
+
+        assert_int_equal(named->op.handle, handles[i]);
+        assert_int_equal(named->request.group_count, 3);
+        assert_int_not_equal(named->request.group, 0);
+        assert_true(i == 0 || named->request.group == group);
+        group = named->request.group;
+        deliver(named, RUEDA_OK);
+    }
+    /* It is known by its first member. */
+    args[0].name = "c";
+    assert_int_equal(rueda_submit_group(ctx, args, 1, handles), RUEDA_OK);
+    assert_true(arrived(ctx)->request.group != group);
+}
+
+static void of_a_group_all_or_none_are_handed_over(void **state)
+{
+    struct rueda_submit_args args[3] = {args_of(RUEDA_ALLGATHER, "a"),
+                                        args_of(RUEDA_ALLGATHER, NULL),
+                                        args_of(RUEDA_ALLGATHER, "a")};
+    rueda_handle handles[3] = {7, 7, 7};
+    rueda_ctx *ctx = *state;
+
+    assert_int_equal(rueda_submit_group(ctx, args, 3, handles),
+                     RUEDA_ERR_INVALID);
+    assert_non_null(strstr(rueda_last_error(), "still under way"));
+    args[2].name = "b";
+    args[2].set = 1;
+    assert_int_equal(rueda_submit_group(ctx, args, 3, handles),
+                     RUEDA_ERR_INVALID);
+    assert_non_null(strstr(rueda_last_error(), "all of a group are of one"));
+    args[2].set = 0;
+    args[2].kind = RUEDA_ALLREDUCE;
+    assert_int_equal(rueda_submit_group(ctx, args, 3, handles),
+                     RUEDA_ERR_INVALID);
+    assert_non_null(strstr(rueda_last_error(), "group began with allgather"));
+    assert_int_equal(rueda_submit_group(ctx, args, 0, handles),
+                     RUEDA_ERR_INVALID);
+    args[0].kind = RUEDA_BROADCAST;
+    assert_int_equal(rueda_submit_group(ctx, args, 1, handles),
+                     RUEDA_ERR_INVALID);
+    assert_non_null(strstr(rueda_last_error(), "not done in groups"));
+    assert_null(arrived(ctx));
+    assert_int_equal(handles[0], 7);
+
+    args[0].kind = RUEDA_ALLGATHER;
+    args[2].kind = RUEDA_ALLGATHER;
+    assert_int_equal(rueda_submit_group(ctx, args, 3, handles), RUEDA_OK);
+    arrived(ctx);
+    assert_int_equal(arrived(ctx)->request.number, 0);
+}
+
+/* ---- Results ---------------------------------------------------------------
+ */
+
+static void a_result_tells_what_came_out(void **state)
+{
+    struct rueda_submit_args args = args_of(RUEDA_ALLTOALL, "x");
+    struct rueda_result result = RUEDA_RESULT_INIT;
+    rueda_ctx *ctx = *state;
+    rueda_handle handle = submit(ctx, &args);
+    struct rueda_named *named = arrived(ctx);
+    size_t rows[3] = {0};
+
+    assert_int_equal(rueda_wait_for(ctx, handle, 0, &result),
+                     RUEDA_ERR_TIMEOUT);
+    assert_null(result.data);
+    named->data = room;
+    named->rows = 9;
+    named->rows_from = malloc(3 * sizeof(size_t));
+    for (int i = 0; i < 3; i++)
+        named->rows_from[i] = (size_t)i + 2;
+    deliver(named, RUEDA_OK);
+    result.rows_from = rows;
+    result.rows_from_count = 3;
+    assert_int_equal(rueda_poll(ctx, handle), RUEDA_OK);
+    assert_int_equal(rueda_wait_for(ctx, handle, 0, &result), RUEDA_OK);
+    assert_ptr_equal(result.data, room);
+    assert_int_equal(result.rows, 9);
+    assert_int_equal(result.rows_from_count, 3);
+    assert_int_equal(rows[2], 4);
+    assert_int_equal(result.last_rank, -1);
+    assert_int_equal(rueda_wait_for(ctx, handle, 0, &result),
+                     RUEDA_ERR_INVALID);
+    assert_non_null(strstr(rueda_last_error(), "names no operation"));
+}
+
+static void without_room_only_the_number_of_rows_is_told(void **state)
+{
+    struct rueda_submit_args args = args_of(RUEDA_ALLTOALL, "x");
+    struct rueda_result result = RUEDA_RESULT_INIT;
+    rueda_ctx *ctx = *state;
+    rueda_handle handle = submit(ctx, &args);
+    struct rueda_named *named = arrived(ctx);
+    size_t rows[2] = {77, 77};
+
+    named->rows_from = calloc(3, sizeof(size_t));
+    deliver(named, RUEDA_OK);
+    result.rows_from = rows;
+    result.rows_from_count = 2;
+    assert_int_equal(rueda_wait_for(ctx, handle, 0, &result), RUEDA_OK);
+    assert_int_equal(result.rows_from_count, 3);
+    assert_int_equal(rows[0], 77);
+}
+
+static void a_failure_tells_why(void **state)
+{
+    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "x");
+    struct rueda_result result = RUEDA_RESULT_INIT;
+    rueda_ctx *ctx = *state;
+    rueda_handle handle = submit(ctx, &args);
+    struct rueda_named *named = arrived(ctx);
+    char words[8];
+
+    named->error = strdup("ranks differ");
+    named->data = room;
+    deliver(named, RUEDA_ERR_MISMATCH);
+    result.error = words;
+    result.error_bytes = sizeof(words);
+    assert_int_equal(rueda_wait_for(ctx, handle, 0, &result),
+                     RUEDA_ERR_MISMATCH);
+    assert_string_equal(words, "ranks d");
+    assert_null(result.data);
+    assert_string_equal(rueda_last_error(), "ranks differ");
+
+    handle = submit(ctx, &args);
+    deliver(arrived(ctx), RUEDA_ERR_TIMEOUT);
+    assert_int_equal(rueda_wait(ctx, handle, 0), RUEDA_ERR_TIMEOUT);
+    assert_string_equal(rueda_last_error(),
+                        rueda_status_str(RUEDA_ERR_TIMEOUT));
+    result.struct_size = 8;
+    assert_int_equal(rueda_wait_for(ctx, 1, 0, &result), RUEDA_ERR_INVALID);
+    assert_non_null(strstr(rueda_last_error(), "RUEDA_RESULT_INIT"));
+}
+
+/* ---- Callbacks
+ * --------------------------------------------------------------- */
+
+struct after {
+    rueda_ctx *ctx;
+    rueda_handle handle;
+    rueda_status status;
+    rueda_status end; /* of the handle */
+    int times;
+};
+
+/* Ends its handle and submits the next. */
+static void go_on(void *arg, rueda_status status)
+{
+    struct after *after = arg;
+    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "x");
+
+    after->times++;
+    after->status = status;
+    after->end = rueda_wait(after->ctx, after->handle, 0);
+    if (after->times == 1)
+        rueda_submit(after->ctx, &args, &after->handle);
+}
+
+static void a_callback_may_end_its_handle_and_submit(void **state)
+{
+    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "x");
+    rueda_ctx *ctx = *state;
+    struct after after = {.ctx = ctx, .handle = submit(ctx, &args)};
+    rueda_handle first = after.handle;
+
+    assert_int_equal(rueda_handle_then(ctx, first, go_on, &after), RUEDA_OK);
+    assert_int_equal(rueda_handle_then(ctx, first, go_on, &after),
+                     RUEDA_ERR_INVALID);
+    assert_non_null(strstr(rueda_last_error(), "a callback already"));
+    deliver(arrived(ctx), RUEDA_OK);
+    assert_int_equal(after.times, 1);
+    assert_int_equal(after.end, RUEDA_OK);
+    assert_int_equal(rueda_poll(ctx, first), RUEDA_ERR_INVALID);
+
+    deliver(arrived(ctx), RUEDA_ERR_MISMATCH);
+    assert_int_equal(after.times, 1);
+    assert_int_equal(rueda_handle_then(ctx, after.handle, go_on, &after),
+                     RUEDA_OK);
+    assert_int_equal(after.times, 2);
+    assert_int_equal(after.status, RUEDA_ERR_MISMATCH);
+    assert_int_equal(after.end, RUEDA_ERR_MISMATCH);
+    assert_int_equal(rueda_handle_then(ctx, first, go_on, &after),
+                     RUEDA_ERR_INVALID);
+    assert_int_equal(rueda_handle_then(ctx, first, NULL, NULL),
+                     RUEDA_ERR_INVALID);
+}
+
+/* ---- Process sets
+ * ------------------------------------------------------------ */
+
+/* What the change was that the engine carried out. */
+static struct {
+    int kind;
+    int ranks[8];
+    int rank_count;
+    struct rueda_request request;
+    rueda_status inner; /* of one that came while it was under way */
+} change;
+
+static void carry_out(struct rueda_engine *engine)
+{
+    struct rueda_op *op = rueda_op_peek(&engine->queue);
+    struct rueda_named *named = rueda_named_of(op);
+    int ranks[1] = {0};
+    int set;
+
+    rueda_op_pop(&engine->queue);
+    change.kind = named->request.kind;
+    change.request = named->request;
+    change.rank_count = named->rank_count;
+    memcpy(change.ranks, named->ranks, (size_t)named->rank_count * sizeof(int));
+    change.inner = rueda_set_create(all[1], ranks, 1, &set);
+    named->made_set = 5;
+    deliver(named, RUEDA_OK);
+}
+
+static void disagree(struct rueda_engine *engine)
+{
+    struct rueda_op *op = rueda_op_peek(&engine->queue);
+
+    rueda_op_pop(&engine->queue);
+    rueda_named_of(op)->error = strdup("rank 0 wants other ranks");
+    deliver(rueda_named_of(op), RUEDA_ERR_MISMATCH);
+}
+
+static void a_set_is_made_of_sorted_ranks(void **state)
+{
+    static const int ranks[] = {2, 0};
+    static const int sorted[] = {0, 2};
+    rueda_ctx *ctx = *state;
+    uint64_t hash;
+    int set = -7;
+
+    turn = carry_out;
+    assert_int_equal(rueda_set_create(ctx, ranks, 2, &set), RUEDA_OK);
+    assert_int_equal(set, 5);
+    assert_int_equal(change.kind, RUEDA_SET_ADD);
+    assert_int_equal(change.rank_count, 2);
+    assert_memory_equal(change.ranks, sorted, sizeof(sorted));
+    assert_int_equal(change.request.dims, 2);
+    assert_int_equal(change.request.shape[0], 2);
+    hash = change.request.shape[1];
+    /* One at a time. */
+    assert_int_equal(change.inner, RUEDA_ERR_INVALID);
+
+    assert_int_equal(rueda_set_create(ctx, sorted, 2, &set), RUEDA_OK);
+    assert_int_equal(change.request.shape[1], hash);
+    assert_int_equal(rueda_set_create(ctx, set_ranks[1], 2, &set), RUEDA_OK);
+    assert_int_not_equal(change.request.shape[1], hash);
+}
+
+static void a_set_of_impossible_ranks_is_refused(void **state)
+{
+    static const int twice[] = {2, 0, 2};
+    static const int high[] = {1, 3};
+    static const int low[] = {1, -1};
+    rueda_ctx *ctx = *state;
+    int set = 77;
+
+    turn = carry_out;
+    assert_int_equal(rueda_set_create(ctx, twice, 3, &set), RUEDA_ERR_INVALID);
+    assert_non_null(strstr(rueda_last_error(), "rank 2 twice"));
+    assert_int_equal(rueda_set_create(ctx, high, 2, &set), RUEDA_ERR_INVALID);
+    assert_non_null(strstr(rueda_last_error(), "rank 3, in a job of 3 ranks"));
+    assert_int_equal(rueda_set_create(ctx, low, 2, &set), RUEDA_ERR_INVALID);
+    assert_int_equal(rueda_set_create(ctx, low, 0, &set), RUEDA_ERR_INVALID);
+    assert_int_equal(rueda_set_create(ctx, NULL, 2, &set), RUEDA_ERR_INVALID);
+    assert_int_equal(set, 77);
+}
+
+static void ranks_that_disagree_about_a_set_are_told(void **state)
+{
+    static const int ranks[] = {2, 0};
+    int set = 77;
+
+    turn = disagree;
+    assert_int_equal(rueda_set_create(*state, ranks, 2, &set),
+                     RUEDA_ERR_MISMATCH);
+    assert_string_equal(rueda_last_error(), "rank 0 wants other ranks");
+    assert_int_equal(set, 77);
+}
+
+static void a_set_that_is_there_can_be_removed(void **state)
+{
+    rueda_ctx *ctx = *state;
+
+    turn = carry_out;
+    assert_int_equal(rueda_set_destroy(ctx, 2), RUEDA_OK);
+    assert_int_equal(change.kind, RUEDA_SET_DROP);
+    assert_int_equal(change.rank_count, 1);
+    assert_int_equal(change.ranks[0], 2);
+    assert_int_equal(change.request.shape[1], 2);
+    assert_int_equal(rueda_set_destroy(ctx, 0), RUEDA_ERR_INVALID);
+    assert_int_equal(rueda_set_destroy(ctx, 3), RUEDA_ERR_INVALID);
+    assert_non_null(strstr(rueda_last_error(), "there is no process set 3"));
+    assert_int_equal(rueda_set_destroy(ctx, -1), RUEDA_ERR_INVALID);
+}
+
+static void sets_tell_their_ranks(void **state)
+{
+    rueda_ctx *ctx = *state;
+    int ranks[3] = {-7, -7, -7};
+
+    assert_int_equal(rueda_set_size(ctx, 0), 3);
+    assert_int_equal(rueda_set_rank(ctx, 0), 1);
+    assert_int_equal(rueda_set_size(ctx, 1), 2);
+    assert_int_equal(rueda_set_rank(ctx, 1), 0);
+    assert_int_equal(rueda_set_rank(ctx, 2), -1);
+    assert_int_equal(rueda_set_size(ctx, 3), -1);
+    assert_int_equal(rueda_set_rank(ctx, 3), -1);
+    assert_int_equal(rueda_set_ranks(ctx, 3, ranks, 3), -1);
+    assert_int_equal(rueda_set_ranks(ctx, 1, ranks, 3), 2);
+    assert_int_equal(ranks[1], 2);
+    assert_int_equal(ranks[2], -7);
+    assert_int_equal(rueda_set_ranks(ctx, 0, ranks, 1), 1);
+    assert_int_equal(ranks[0], 0);
+    assert_int_equal(ranks[1], 2);
+}
+
+#define OPEN(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        OPEN(an_operation_arrives_as_it_was_asked_for),
+        OPEN(what_a_kind_does_not_use_is_the_same_for_all),
+        OPEN(arguments_of_an_older_program_are_completed),
+        OPEN(names_of_any_length_are_copied),
+        OPEN(splits_are_copied),
+        OPEN(those_without_a_name_are_counted_in_their_set),
+        OPEN(a_name_is_refused_until_it_is_delivered),
+        OPEN(a_refused_operation_leaves_nothing_behind),
+        OPEN(a_rank_joins_once_at_a_time),
+        OPEN(a_failed_context_takes_nothing_more),
+        OPEN(of_threads_with_the_same_names_one_wins_each),
+        OPEN(a_group_arrives_whole_and_marked),
+        OPEN(of_a_group_all_or_none_are_handed_over),
+        OPEN(a_result_tells_what_came_out),
+        OPEN(without_room_only_the_number_of_rows_is_told),
+        OPEN(a_failure_tells_why),
+        OPEN(a_callback_may_end_its_handle_and_submit),
+        OPEN(a_set_is_made_of_sorted_ranks),
+        OPEN(a_set_of_impossible_ranks_is_refused),
+        OPEN(ranks_that_disagree_about_a_set_are_told),
+        OPEN(a_set_that_is_there_can_be_removed),
+        OPEN(sets_tell_their_ranks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
