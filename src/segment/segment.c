@@ -145,6 +145,7 @@ static void view_free(struct rueda_segment *segment)
 {
     rueda_fd_close(segment->poller);
     rueda_heap_free(segment->heap);
+    pthread_mutex_destroy(&segment->heap_lock);
     free(segment->doorbells);
     free(segment->pidfds);
     free(segment->dead);
@@ -167,6 +168,7 @@ static struct rueda_segment *view_new(struct rueda_mapping *mapping, int me,
         rueda_text_set(error, "no memory for a view of the segment");
         return NULL;
     }
+    pthread_mutex_init(&segment->heap_lock, NULL);
     segment->me = me;
     segment->size = size;
     segment->mapping = mapping;
@@ -624,9 +626,11 @@ rueda_status rueda_segment_reserve(struct rueda_segment *segment, size_t bytes,
                                    uint64_t *out_offset,
                                    struct rueda_text *error)
 {
-    rueda_status status =
-        rueda_heap_take(segment->heap, bytes > 0 ? bytes : 1, out_offset);
+    rueda_status status;
 
+    pthread_mutex_lock(&segment->heap_lock);
+    status = rueda_heap_take(segment->heap, bytes > 0 ? bytes : 1, out_offset);
+    pthread_mutex_unlock(&segment->heap_lock);
     if (status != RUEDA_OK)
         rueda_text_set(error,
                        "rank %d asks for %zu MiB of shared memory, more than "
@@ -653,10 +657,12 @@ void rueda_segment_free(struct rueda_segment *segment, void *ptr)
     if (ptr == NULL)
         return;
     offset = rueda_segment_offset(segment, ptr);
+    pthread_mutex_lock(&segment->heap_lock);
     bytes = rueda_heap_give(segment->heap, offset);
-    if (bytes == 0) {
+    /* Before somebody else is given the pages. */
+    if (bytes > 0)
+        rueda_memory_punch(segment->mapping->fd, offset, bytes);
+    pthread_mutex_unlock(&segment->heap_lock);
+    if (bytes == 0)
         log_warn("%p was not allocated here; nothing freed", ptr);
-        return;
-    }
-    rueda_memory_punch(segment->mapping->fd, offset, bytes);
 }

@@ -25,6 +25,7 @@
 
 #include <rueda/rueda.h>
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "auth/key.h"
@@ -77,7 +78,8 @@ struct rueda_segment {
     struct rueda_member *members;
     char *flights; /* [size] areas of RUEDA_FLIGHT_BYTES (trace/flight.h) */
     struct rueda_agreement *agreement;
-    struct rueda_heap *heap; /* pages of my own range */
+    struct rueda_heap *heap; /* pages of my own range, under heap_lock */
+    pthread_mutex_t heap_lock;
     struct rueda_mapping *mapping;
     int *doorbells; /* [size] eventfds; not mine if the ranks are threads */
     int *pidfds;    /* [size], -1 where there is none (threads) */
@@ -171,7 +173,7 @@ void rueda_segment_watch(struct rueda_segment *segment);
 int rueda_segment_first_gone(const struct rueda_segment *segment,
                              struct rueda_text *out_words);
 
-/* ---- Memory ---------------------------------------------------------- */
+/* ---- Memory: any thread ----------------------------------------------- */
 
 /*
  * Zeroed pages of my own range. RUEDA_ERR_LIMIT, with words, where the machine

@@ -29,6 +29,31 @@ void rueda_slab_init(struct rueda_slab *slab, struct rueda_segment *segment,
     slab->cell_bytes = cell_bytes;
 }
 
+void rueda_slab_init_some(struct rueda_slab *slab,
+                          struct rueda_segment *segment, const int *members,
+                          int size, void *at, size_t cell_bytes)
+{
+    rueda_slab_init(slab, segment, at, cell_bytes);
+    slab->members = members;
+    slab->size = size;
+    slab->rings = (char *)at + lines_bytes(size);
+    for (int i = 0; i < size; i++)
+        if (members[i] == segment->me)
+            slab->rank = i;
+}
+
+/* I have written something that other members may wait for. */
+static void notify(const struct rueda_slab *slab)
+{
+    if (slab->members == NULL) {
+        rueda_segment_notify_all(slab->segment);
+        return;
+    }
+    for (int i = 0; i < slab->size; i++)
+        if (i != slab->rank)
+            rueda_segment_notify(slab->segment, slab->members[i]);
+}
+
 static uint64_t load(const _Atomic uint64_t *counter)
 {
     return atomic_load_explicit(counter, memory_order_acquire);
@@ -91,13 +116,13 @@ bool rueda_slab_has_posted(const struct rueda_slab *slab, int member,
 void rueda_slab_post(struct rueda_slab *slab, uint64_t block)
 {
     store(&slab->lines[slab->rank].posted, block + 1);
-    rueda_segment_notify_all(slab->segment);
+    notify(slab);
 }
 
 void rueda_slab_post_reduced(struct rueda_slab *slab, uint64_t block)
 {
     store(&slab->lines[slab->rank].reduced, block + 1);
-    rueda_segment_notify_all(slab->segment);
+    notify(slab);
 }
 
 void rueda_slab_post_tiny(struct rueda_slab *slab, uint64_t block,
@@ -111,7 +136,7 @@ void rueda_slab_post_tiny(struct rueda_slab *slab, uint64_t block,
         memcpy(tiny->bytes, bytes, len);
     store(&tiny->number, block + 1);
     store(&mine->posted, block + 1);
-    rueda_segment_notify_all(slab->segment);
+    notify(slab);
 }
 
 void rueda_slab_post_notice(struct rueda_slab *slab, uint64_t block,
@@ -124,7 +149,7 @@ void rueda_slab_post_notice(struct rueda_slab *slab, uint64_t block,
     mine->recv_offset = notice->recv_offset;
     mine->blocks = notice->blocks;
     store(&mine->number, block + 1);
-    rueda_segment_notify_all(slab->segment);
+    notify(slab);
 }
 
 bool rueda_slab_all_noticed(const struct rueda_slab *slab, uint64_t block)

@@ -68,7 +68,9 @@ struct rueda_cursor {
 /* One member's view. */
 struct rueda_slab {
     struct rueda_segment *segment;
-    int rank; /* in the set */
+    const int *members; /* [size] their places in the segment; borrowed; NULL:
+                           all of them */
+    int rank;           /* in the set */
     int size;
     struct rueda_slab_line *lines; /* [size] */
     char *rings;
@@ -83,9 +85,16 @@ struct rueda_slab {
 /* Bytes of a slab for so many members. */
 size_t rueda_slab_bytes(int size, size_t cell_bytes);
 
-/* Look at a slab; at is zeroed memory in the segment, the same for all. */
+/* Look at the slab of all members of the segment; at is zeroed memory in it,
+ * the same for all. */
 void rueda_slab_init(struct rueda_slab *slab, struct rueda_segment *segment,
                      void *at, size_t cell_bytes);
+
+/* The same for some of them: members[size] are their places in the segment,
+ * ascending, and borrowed; mine is among them. */
+void rueda_slab_init_some(struct rueda_slab *slab,
+                          struct rueda_segment *segment, const int *members,
+                          int size, void *at, size_t cell_bytes);
 
 /* Where a member's block lies. */
 static inline char *rueda_slab_at(const struct rueda_slab *slab, int member,

@@ -239,6 +239,39 @@ static void whoever_sleeps_is_woken_by_a_post(void **state)
 #define SLABS(test)                                                            \
     cmocka_unit_test_setup_teardown(test, slabs_open, slabs_close)
 
+/* Members 0 and 2 of the segment, in memory of their own. */
+static void some_members_have_a_slab_of_their_own(void **state)
+{
+    static const int members[2] = {0, 2};
+    struct slabs *slabs = *state;
+    struct rueda_text error = {{0}};
+    struct rueda_slab of[2];
+    uint64_t offset;
+
+    assert_int_equal(rueda_segment_reserve(slabs->segments[2],
+                                           rueda_slab_bytes(2, CELL), &offset,
+                                           &error),
+                     RUEDA_OK);
+    for (int i = 0; i < 2; i++) {
+        struct rueda_segment *segment = slabs->segments[members[i]];
+
+        rueda_slab_init_some(&of[i], segment, members, 2,
+                             rueda_segment_at(segment, offset), CELL);
+        assert_int_equal(of[i].rank, i);
+        assert_int_equal(of[i].size, 2);
+    }
+    assert_true((char *)(of[0].lines + 2) <= rueda_slab_at(&of[0], 0, 0));
+    assert_true(rueda_slab_at(&of[0], 1, RUEDA_CELLS - 1) + CELL <=
+                (char *)of[0].lines + rueda_slab_bytes(2, CELL));
+    rueda_slab_post_tiny(&of[0], 0, "a", 1);
+    assert_false(rueda_slab_all_tiny(&of[0], 0));
+    rueda_slab_post_tiny(&of[1], 0, "b", 1);
+    assert_true(rueda_slab_all_tiny(&of[0], 0));
+    assert_int_equal(rueda_slab_tiny(&of[0], 1)[0], 'b');
+    assert_int_equal(rueda_slab_tiny(&of[1], 0)[0], 'a');
+    assert_false(rueda_slab_all_posted(&slabs->of[0], 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +286,7 @@ int main(void)
         SLABS(the_next_tiny_exchange_leaves_the_last_one_whole),
         SLABS(notices_are_there_when_every_member_has_shown_one),
         SLABS(whoever_sleeps_is_woken_by_a_post),
+        SLABS(some_members_have_a_slab_of_their_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
