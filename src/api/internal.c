@@ -42,13 +42,13 @@ const char *rueda_internal_kernels_find(const char *wanted)
 
 const char *rueda_internal_kernels(const rueda_ctx *ctx)
 {
-    return rueda_kernels_name(ctx->engine.place.kernels);
+    return rueda_kernels_name(ctx->engine.track.place.kernels);
 }
 
 const char *rueda_internal_transport(const rueda_ctx *ctx)
 {
-    return ctx->engine.place.slab != NULL ? "direct"
-                                          : rueda_job_transport(ctx->job);
+    return ctx->engine.track.place.slab != NULL ? "direct"
+                                                : rueda_job_transport(ctx->job);
 }
 
 static void widen(rueda_ctx *ctx)

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "algo/hier.h"
 #include "base/backoff.h"
 #include "base/fence.h"
 #include "base/log.h"
@@ -83,16 +82,11 @@ static bool is_enough(struct rueda_engine *engine, struct rueda_op *op)
            rueda_op_peek(&engine->queue) == NULL;
 }
 
-/* Is somebody gone without whom the running operation cannot end? In shared
- * memory everybody waits for everybody. Messages are lost with their endpoint,
- * so who left in good order is not held against anybody here. */
+/* Is somebody gone without whom the running operation cannot end? */
 static bool is_spoilt(const struct rueda_engine *engine)
 {
-    return engine->running != NULL &&
-           (rueda_segment_has_gone(engine->job->segment,
-                                   engine->task.algo->needs_slab ||
-                                       rueda_hier_shares(&engine->task)) ||
-            rueda_news_has_come(engine->job));
+    return rueda_track_is_spoilt(&engine->track) ||
+           (engine->track.is_running && rueda_news_has_come(engine->job));
 }
 
 /* How long to sleep at most; negative: for ever. */
@@ -317,34 +311,38 @@ static void set_patience(struct rueda_engine *engine)
 
 static void unmap(struct rueda_engine *engine)
 {
-    rueda_hier_free(engine->place.hier);
+    rueda_track_close(&engine->track);
     rueda_set_table_free(engine->sets);
     rueda_numbers_fini(&engine->numbers);
-    if (engine->place.scratch != NULL)
-        rueda_memory_unmap(engine->place.scratch, engine->place.scratch_bytes);
     if (engine->keep != NULL)
         rueda_memory_unmap(engine->keep, engine->job->config.keep_bytes);
 }
 
-/* Ranks of several hosts; those of this one may share a slab. */
-static rueda_status open_hierarchy(struct rueda_engine *engine)
+/* Where ordered operations run. */
+static rueda_status open_track(struct rueda_engine *engine,
+                               const struct rueda_kernels *kernels)
 {
     struct rueda_job *job = engine->job;
-    struct rueda_hier_args args = {.select = &engine->select};
+    struct rueda_track_args args = {
+        .job = job,
+        .select = &engine->select,
+        .kernels = kernels,
+        .mesh = &job->mesh,
+        .slab = job->has_slab ? &job->slab : NULL,
+    };
     rueda_status status;
-    int *hosts;
+    int *hosts = NULL;
 
-    if (job->topology == NULL || job->topology->host_count == 1)
-        return RUEDA_OK;
-    hosts = calloc((size_t)job->size, sizeof(int));
-    if (hosts == NULL)
-        return RUEDA_ERR_NOMEM;
-    for (int rank = 0; rank < job->size; rank++)
-        hosts[rank] = job->topology->places[rank].host;
-    args.hosts = hosts;
-    args.host_limit = job->topology->host_count;
-    args.slab = job->has_slab ? &job->slab : NULL;
-    status = rueda_hier_new(&engine->place, &args, &engine->place.hier);
+    if (job->topology != NULL) {
+        hosts = calloc((size_t)job->size, sizeof(int));
+        if (hosts == NULL)
+            return RUEDA_ERR_NOMEM;
+        for (int rank = 0; rank < job->size; rank++)
+            hosts[rank] = job->topology->places[rank].host;
+        args.hosts = hosts;
+        args.host_limit = job->topology->host_count;
+    }
+    status = rueda_track_open(&engine->track, &args);
     free(hosts);
     return status;
 }
@@ -352,7 +350,8 @@ static rueda_status open_hierarchy(struct rueda_engine *engine)
 rueda_status rueda_engine_init(struct rueda_engine *engine,
                                struct rueda_job *job, struct rueda_text *error)
 {
-    const char *kernels = job->config.kernels;
+    const char *wanted = job->config.kernels;
+    const struct rueda_kernels *kernels;
     rueda_status status;
 
     memset(engine, 0, sizeof(*engine));
@@ -362,24 +361,18 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
                                 error);
     if (status != RUEDA_OK)
         return status;
-    engine->place.mesh = &job->mesh;
-    engine->place.slab =
-        job->has_slab && job->segment->size == job->size ? &job->slab : NULL;
-    engine->place.kernels =
-        rueda_host_kernels(strcmp(kernels, "auto") == 0 ? NULL : kernels);
-    if (engine->place.kernels == NULL) {
+    kernels = rueda_host_kernels(strcmp(wanted, "auto") == 0 ? NULL : wanted);
+    if (kernels == NULL) {
         rueda_text_set(error,
                        "RUEDA_KERNELS is \"%s\", which is not auto, c, avx2 or "
                        "avx512, or this CPU cannot run it",
-                       kernels);
+                       wanted);
         return RUEDA_ERR_INVALID;
     }
-    engine->place.scratch_bytes = RUEDA_SCRATCH_BYTES;
-    engine->place.scratch = rueda_memory_map_private(RUEDA_SCRATCH_BYTES);
     engine->keep = rueda_memory_map_private(job->config.keep_bytes);
     engine->sets = rueda_set_table_new(job->rank, job->size);
-    if (engine->place.scratch == NULL || engine->keep == NULL ||
-        engine->sets == NULL || open_hierarchy(engine) != RUEDA_OK) {
+    if (engine->keep == NULL || engine->sets == NULL ||
+        open_track(engine, kernels) != RUEDA_OK) {
         rueda_text_set(error, "no memory for the engine");
         unmap(engine);
         return RUEDA_ERR_NOMEM;

@@ -46,42 +46,6 @@ static void fill_in(struct rueda_engine *engine,
     };
 }
 
-/* For the flight recorder. */
-static void note(struct rueda_engine *engine, rueda_flight_step step)
-{
-    const struct rueda_coll *coll = &engine->task.coll;
-    const struct rueda_flight_event event = {
-        .step = step,
-        .kind = coll->kind,
-        .number = engine->task.tag.sequence,
-        .bytes = coll->count * coll->elem_bytes,
-    };
-
-    rueda_flight_note(engine->job->segment, &event);
-}
-
-/* The oldest operation begins to run. */
-static rueda_status start(struct rueda_engine *engine, struct rueda_op *op)
-{
-    struct rueda_task *task = &engine->task;
-
-    if (engine->job->tcp != NULL)
-        rueda_tcp_hub_glance(engine->job->tcp);
-    task->place = &engine->place;
-    task->moves = 0;
-    task->tag.sequence = engine->sequence++;
-    fill_in(engine, &op->args, &task->coll);
-    task->algo =
-        rueda_select_choose(&engine->select, &engine->place, &task->coll);
-    engine->running = op;
-    note(engine, RUEDA_FLIGHT_STARTED);
-    log_trace("%s number %llu of %zu bytes runs as %s",
-              rueda_kind_str(task->coll.kind),
-              (unsigned long long)task->tag.sequence,
-              task->coll.count * task->coll.elem_bytes, task->algo->name);
-    return task->algo->post(task);
-}
-
 /* The caller may free op as soon as its status is stored. */
 static void deliver(struct rueda_engine *engine, struct rueda_op *op,
                     rueda_status status)
@@ -101,19 +65,13 @@ static void deliver(struct rueda_engine *engine, struct rueda_op *op,
     }
 }
 
-/* The running operation has ended. */
+/* The running operation, the oldest of all, has ended. */
 static void finish(struct rueda_engine *engine, rueda_status status)
 {
-    struct rueda_op *op = engine->running;
-    struct rueda_task *task = &engine->task;
-
     if (status < 0)
         rueda_mesh_cancel(&engine->job->mesh, status);
-    if (task->algo->finish != NULL)
-        task->algo->finish(task);
-    engine->running = NULL;
-    note(engine, status == RUEDA_OK ? RUEDA_FLIGHT_ENDED : RUEDA_FLIGHT_FAILED);
-    deliver(engine, op, status);
+    rueda_track_finish(&engine->track, status);
+    deliver(engine, rueda_op_peek(&engine->queue), status);
 }
 
 /* Whoever is first writes the words; the others find them. */
@@ -149,7 +107,7 @@ void rueda_engine_end(struct rueda_engine *engine, rueda_status status,
     while (atomic_load(&engine->failed) == RUEDA_OK)
         rueda_yield(); /* another thread is writing its words */
     status = (rueda_status)atomic_load(&engine->failed);
-    if (engine->running != NULL)
+    if (engine->track.is_running)
         finish(engine, status);
     while ((op = rueda_op_peek(&engine->queue)) != NULL)
         deliver(engine, op, status);
@@ -185,8 +143,9 @@ void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer)
     }
     engine->cause = why;
     rueda_text_add(&why, " while rank %d was in %s number %llu",
-                   engine->job->rank, rueda_kind_str(engine->task.coll.kind),
-                   (unsigned long long)engine->task.tag.sequence);
+                   engine->job->rank,
+                   rueda_kind_str(engine->track.task.coll.kind),
+                   (unsigned long long)engine->track.task.tag.sequence);
     if (first >= 0)
         rueda_flight_tell(segment, first, &why);
     fail(engine, RUEDA_ERR_PEER_LOST, why.chars);
@@ -199,9 +158,9 @@ void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer)
  */
 bool engine_turn(struct rueda_engine *engine)
 {
-    struct rueda_task *task = &engine->task;
+    struct rueda_task *task = &engine->track.task;
     struct rueda_op *op = rueda_op_peek(&engine->queue);
-    bool is_first = engine->running == NULL;
+    bool is_first = !engine->track.is_running;
     rueda_status status = RUEDA_IN_PROGRESS;
     rueda_status messages;
     bool has_moved;
@@ -217,7 +176,10 @@ bool engine_turn(struct rueda_engine *engine)
     }
     moves = task->moves;
     messages = rueda_mesh_progress(&engine->job->mesh, &peer);
-    status = is_first ? start(engine, op) : task->algo->progress(task);
+    if (is_first)
+        fill_in(engine, &op->args, &task->coll);
+    status = is_first ? rueda_track_start(&engine->track)
+                      : rueda_track_progress(&engine->track);
     if (status == RUEDA_ERR_PEER_LOST)
         rueda_engine_fail_by_peer(engine, peer);
     else if (status < 0)

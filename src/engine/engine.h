@@ -18,9 +18,8 @@
 
 #include <pthread.h>
 
-#include "algo/algo.h"
-#include "algo/select.h"
 #include "base/text.h"
+#include "engine/track.h"
 #include "job/job.h"
 #include "job/set.h"
 #include "op/numbers.h"
@@ -28,18 +27,16 @@
 
 struct rueda_engine {
     struct rueda_job *job; /* borrowed */
-    struct rueda_place place;
     struct rueda_select select;
 
+    /* Ordered operations; the first of the queue runs. */
     struct rueda_op_queue queue;
     struct rueda_numbers numbers; /* of operations without a name */
     struct rueda_set_table *sets;
 
     /* The holder's own: */
-    struct rueda_op *running; /* the first of the queue, once started */
-    struct rueda_task task;
+    struct rueda_track track;
     void *keep; /* where results wait until they are delivered, if asked for */
-    uint64_t sequence;
     int64_t spin_ns;
     int64_t yield_ns;
     int64_t busy_until_ns; /* other work is on my core: do not yield to it */

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define RUEDA_LOG_TAG "engine"
+
+#include "engine/track.h"
+
+#include <string.h>
+
+#include "algo/hier.h"
+#include "base/log.h"
+#include "os/memory.h"
+#include "trace/flight.h"
+
+static bool is_one_host(const struct rueda_track_args *args)
+{
+    for (int i = 1; args->hosts != NULL && i < args->mesh->size; i++)
+        if (args->hosts[i] != args->hosts[0])
+            return false;
+    return true;
+}
+
+/* Members of several hosts; those of this one may share a slab. */
+static rueda_status open_hierarchy(struct rueda_track *track,
+                                   const struct rueda_track_args *args)
+{
+    const struct rueda_hier_args hier = {
+        .hosts = args->hosts,
+        .host_limit = args->host_limit,
+        .slab = args->slab,
+        .select = args->select,
+    };
+
+    return rueda_hier_new(&track->place, &hier, &track->place.hier);
+}
+
+rueda_status rueda_track_open(struct rueda_track *track,
+                              const struct rueda_track_args *args)
+{
+    bool is_here = is_one_host(args);
+
+    memset(track, 0, sizeof(*track));
+    track->job = args->job;
+    track->select = args->select;
+    track->tag.set = args->set;
+    track->place.mesh = args->mesh;
+    track->place.slab = is_here ? args->slab : NULL;
+    track->place.kernels = args->kernels;
+    track->place.scratch_bytes = RUEDA_SCRATCH_BYTES;
+    track->place.scratch = rueda_memory_map_private(RUEDA_SCRATCH_BYTES);
+    track->task.place = &track->place;
+    if (track->place.scratch == NULL)
+        return RUEDA_ERR_NOMEM;
+    if (is_here || open_hierarchy(track, args) == RUEDA_OK)
+        return RUEDA_OK;
+    rueda_track_close(track);
+    return RUEDA_ERR_NOMEM;
+}
+
+void rueda_track_close(struct rueda_track *track)
+{
+    rueda_hier_free(track->place.hier);
+    if (track->place.scratch != NULL)
+        rueda_memory_unmap(track->place.scratch, track->place.scratch_bytes);
+    memset(&track->place, 0, sizeof(track->place));
+}
+
+/* For the flight recorder. */
+static void note(const struct rueda_track *track, rueda_flight_step step)
+{
+    const struct rueda_coll *coll = &track->task.coll;
+    const struct rueda_flight_event event = {
+        .step = step,
+        .kind = coll->kind,
+        .number = track->task.tag.sequence,
+        .bytes = coll->count * coll->elem_bytes,
+    };
+
+    rueda_flight_note(track->job->segment, &event);
+}
+
+rueda_status rueda_track_start(struct rueda_track *track)
+{
+    struct rueda_task *task = &track->task;
+
+    if (track->job->tcp != NULL)
+        rueda_tcp_hub_glance(track->job->tcp);
+    task->moves = 0;
+    task->tag = track->tag;
+    track->tag.sequence++;
+    task->algo = rueda_select_choose(track->select, &track->place, &task->coll);
+    track->is_running = true;
+    note(track, RUEDA_FLIGHT_STARTED);
+    log_trace("%s number %llu of set %u, %zu bytes, runs as %s",
+              rueda_kind_str(task->coll.kind),
+              (unsigned long long)task->tag.sequence, task->tag.set,
+              task->coll.count * task->coll.elem_bytes, task->algo->name);
+    return task->algo->post(task);
+}
+
+void rueda_track_finish(struct rueda_track *track, rueda_status status)
+{
+    if (track->task.algo->finish != NULL)
+        track->task.algo->finish(&track->task);
+    track->is_running = false;
+    note(track, status == RUEDA_OK ? RUEDA_FLIGHT_ENDED : RUEDA_FLIGHT_FAILED);
+}
+
+bool rueda_track_is_spoilt(const struct rueda_track *track)
+{
+    return track->is_running &&
+           rueda_segment_has_gone(track->job->segment,
+                                  track->task.algo->needs_slab ||
+                                      rueda_hier_shares(&track->task));
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the collectives of one process set run, one after another: a place for
+ * the algorithms, and the task that runs in it. Several tracks run at the same
+ * time, kept apart by their tags and slabs.
+ *
+ * Used by whoever holds the engine's token.
+ */
+#ifndef RUEDA_ENGINE_TRACK_H
+#define RUEDA_ENGINE_TRACK_H
+
+#include "algo/algo.h"
+#include "algo/select.h"
+#include "job/job.h"
+
+struct rueda_track {
+    struct rueda_job *job; /* borrowed, like the next */
+    const struct rueda_select *select;
+    struct rueda_place place;
+    struct rueda_tag tag; /* of the next task */
+    bool is_running;
+    struct rueda_task task;
+};
+
+struct rueda_track_args {
+    struct rueda_job *job;
+    const struct rueda_select *select;
+    const struct rueda_kernels *kernels;
+    struct rueda_mesh *mesh;
+    struct rueda_slab *slab; /* of the members of this host, or NULL; may be
+                                filled in later, before the first task */
+    const int *hosts;        /* [mesh->size] the number of each one's host;
+                                NULL: all are here */
+    int host_limit;          /* up to, but without this */
+    uint32_t set;            /* in tags */
+};
+
+/* Borrows what args points to, but for hosts. On failure (RUEDA_ERR_NOMEM)
+ * nothing is left. */
+rueda_status rueda_track_open(struct rueda_track *track,
+                              const struct rueda_track_args *args);
+
+/* Before its mesh; no task runs. */
+void rueda_track_close(struct rueda_track *track);
+
+/* Begin what has been written to track->task.coll; the algorithm is chosen.
+ * Returns as the algorithm's post() does; no task runs yet. */
+rueda_status rueda_track_start(struct rueda_track *track);
+
+static inline rueda_status rueda_track_progress(struct rueda_track *track)
+{
+    return track->task.algo->progress(&track->task);
+}
+
+/* The task has ended with this status. If that is a failure, what it had in
+ * flight has been cancelled. */
+void rueda_track_finish(struct rueda_track *track, rueda_status status);
+
+/* Is somebody of this host gone without whom the task cannot end? In shared
+ * memory everybody waits for everybody. Messages are lost with their endpoint,
+ * so who left in good order is not held against anybody here. */
+bool rueda_track_is_spoilt(const struct rueda_track *track);
+
+#endif /* RUEDA_ENGINE_TRACK_H */
