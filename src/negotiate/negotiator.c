@@ -210,29 +210,36 @@ static rueda_status either(rueda_status a, rueda_status b)
     return a == RUEDA_OK || b == RUEDA_OK ? RUEDA_OK : RUEDA_IN_PROGRESS;
 }
 
-/* Everything that has come. *peer is with whom it failed. */
-static rueda_status hear_all(struct rueda_negotiator *self, int *peer)
+/* Everything that has come. *peer is with whom it failed; who is lost keeps
+ * nobody from hearing the others. */
+static rueda_status hear_all(struct rueda_negotiator *self, int *peer,
+                             bool *out_is_lost)
 {
     const int talks = self->tree.child_count + !rueda_is_coordinator(self);
     rueda_status moved = RUEDA_IN_PROGRESS;
 
     for (int i = 0; i < talks; i++) {
-        rueda_status status;
+        rueda_status status = RUEDA_OK;
 
-        do {
+        while (status == RUEDA_OK) {
             status = i < self->tree.child_count ? hear_child(self, i)
                                                 : hear_parent(self);
+            if (status == RUEDA_ERR_PEER_LOST) {
+                *out_is_lost = true;
+                status = RUEDA_IN_PROGRESS;
+            }
             if (status < 0) {
                 *peer = self->talks[i].peer;
                 return status;
             }
             moved = either(moved, status);
-        } while (status == RUEDA_OK);
+        }
     }
     return moved;
 }
 
-static rueda_status send_all(struct rueda_negotiator *self, int *peer)
+static rueda_status send_all(struct rueda_negotiator *self, int *peer,
+                             bool *out_is_lost)
 {
     const int talks = self->tree.child_count + !rueda_is_coordinator(self);
     const struct rueda_talk_stamp stamp = {
@@ -245,6 +252,10 @@ static rueda_status send_all(struct rueda_negotiator *self, int *peer)
     for (int i = 0; i < talks; i++) {
         rueda_status status = rueda_talk_send(&self->talks[i], &stamp);
 
+        if (status == RUEDA_ERR_PEER_LOST) {
+            *out_is_lost = true;
+            status = RUEDA_IN_PROGRESS;
+        }
         if (status < 0) {
             *peer = self->talks[i].peer;
             return status;
@@ -271,12 +282,13 @@ static rueda_status explain(const struct rueda_negotiator *self, int peer,
 rueda_status rueda_negotiator_turn(struct rueda_negotiator *self,
                                    struct rueda_text *error)
 {
+    bool is_lost = false;
     int peer = self->me;
     rueda_status status = RUEDA_IN_PROGRESS;
     rueda_status moved;
 
     self->now_ns = rueda_negotiator_now(self);
-    moved = hear_all(self, &peer);
+    moved = hear_all(self, &peer, &is_lost);
     if (moved < 0)
         return explain(self, peer, moved, error);
     if (rueda_is_coordinator(self))
@@ -287,9 +299,11 @@ rueda_status rueda_negotiator_turn(struct rueda_negotiator *self,
     }
     if (status >= 0) {
         moved = either(moved, status);
-        status = send_all(self, &peer);
+        status = send_all(self, &peer, &is_lost);
     }
     if (status < 0)
         return explain(self, peer, status, error);
+    if (is_lost && either(moved, status) != RUEDA_OK)
+        return RUEDA_ERR_PEER_LOST;
     return either(moved, status);
 }
