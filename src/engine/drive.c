@@ -31,6 +31,18 @@
 #define LONG_YIELD_NS 500000
 #define BUSY_NS       100000000
 
+/* How often somebody looks whether others wait for this rank: several times
+ * before a stall is worth a word. */
+#define LOOKS_A_STALL 4
+#define LOOK_LEAST_NS ((int64_t)50000000)
+#define LOOK_MOST_NS  ((int64_t)10000000000)
+
+/* How many turns one look takes at most. */
+#define LOOK_TURNS 64
+
+/* How long what others wait for may take to be sent in the end. */
+#define FLUSH_NS ((int64_t)1000000000)
+
 static bool take(struct rueda_engine *engine)
 {
     int free = 0;
@@ -55,10 +67,37 @@ static void tell_thread(struct rueda_engine *engine)
     pthread_mutex_unlock(&engine->lock);
 }
 
+static bool is_idle(struct rueda_engine *engine)
+{
+    return rueda_op_peek(&engine->queue) == NULL &&
+           !rueda_lanes_are_busy(&engine->lanes);
+}
+
+static bool has_news(const struct rueda_engine *engine)
+{
+    return rueda_op_queue_has_news(&engine->queue) ||
+           rueda_op_queue_has_news(&engine->lanes.arrived);
+}
+
+/* The next look is no later than a negotiator wants it. */
+static void plan_look(struct rueda_engine *engine)
+{
+    int64_t wanted = rueda_lanes_next_look_ns(&engine->lanes);
+
+    if (wanted < atomic_load_explicit(&engine->look_ns, memory_order_relaxed))
+        atomic_store_explicit(&engine->look_ns, wanted, memory_order_relaxed);
+}
+
+/* Callbacks run when the token is free again, for they may submit. */
 static void release(struct rueda_engine *engine)
 {
-    bool is_idle = rueda_op_peek(&engine->queue) == NULL;
+    struct rueda_then_list due = engine->due;
+    bool was_idle = is_idle(engine);
 
+    if (due.first != NULL)
+        engine->due = (struct rueda_then_list){NULL, NULL};
+    if (engine->lanes.count > 0)
+        plan_look(engine);
     atomic_store(&engine->token, 0);
     if (atomic_load(&engine->parked) > 0) {
         pthread_mutex_lock(&engine->lock);
@@ -67,42 +106,75 @@ static void release(struct rueda_engine *engine)
     }
     /* What came since we looked was told to the background thread while we
      * still held the token. */
-    if ((!is_idle || rueda_op_queue_has_news(&engine->queue)) &&
-        atomic_load(&engine->callers) == 0)
+    if ((!was_idle || has_news(engine)) && atomic_load(&engine->callers) == 0)
         tell_thread(engine);
+    if (due.first != NULL)
+        rueda_then_run(&due);
 }
 
-/* Should the holder stop driving? op is what a caller waits for; the background
- * thread has none and gives way to callers. */
+/* Should the holder stop driving? So if callbacks are due; op is what a caller
+ * waits for; the background thread has none and gives way to callers. */
 static bool is_enough(struct rueda_engine *engine, struct rueda_op *op)
 {
+    if (engine->due.first != NULL)
+        return true;
     if (op != NULL)
         return rueda_op_status(op) != RUEDA_IN_PROGRESS;
     return atomic_load_explicit(&engine->callers, memory_order_relaxed) > 0 ||
-           rueda_op_peek(&engine->queue) == NULL;
+           is_idle(engine);
 }
 
-/* Is somebody gone without whom the running operation cannot end? */
+/* Is somebody gone without whom an operation cannot end? */
 static bool is_spoilt(const struct rueda_engine *engine)
 {
-    return rueda_track_is_spoilt(&engine->track) ||
-           (engine->track.is_running && rueda_news_has_come(engine->job));
+    const struct rueda_track *track = &engine->track;
+    const bool is_at_work =
+        track->is_running || rueda_lanes_have_work(&engine->lanes);
+
+    return (track->is_running &&
+            rueda_segment_has_gone(engine->job->segment,
+                                   rueda_track_shares(track))) ||
+           rueda_lanes_are_spoilt(&engine->lanes) ||
+           (is_at_work && rueda_news_has_come(engine->job));
 }
 
-/* How long to sleep at most; negative: for ever. */
+/* How long to sleep at most. */
 static int64_t patience_ns(const struct rueda_engine *engine,
                            int64_t deadline_ns)
 {
     const struct rueda_tcp_hub *tcp = engine->job->tcp;
     int64_t patience = tcp != NULL ? rueda_tcp_hub_patience_ns(tcp) : -1;
+    int64_t look = atomic_load_explicit(&engine->look_ns, memory_order_relaxed);
     int64_t left;
 
-    if (deadline_ns < 0)
-        return patience;
+    if (deadline_ns < 0 || look < deadline_ns)
+        deadline_ns = look;
     left = deadline_ns - rueda_clock_ns();
     if (left < 0)
         left = 0;
     return patience >= 0 && patience < left ? patience : left;
+}
+
+/* Is it time to look, now? */
+static bool is_look_due(struct rueda_engine *engine)
+{
+    plan_look(engine);
+    return rueda_clock_ns() >=
+           atomic_load_explicit(&engine->look_ns, memory_order_relaxed);
+}
+
+/* See whether others wait for this rank. */
+static bool look(struct rueda_engine *engine)
+{
+    bool has_moved = rueda_engine_look(engine);
+
+    for (int i = 1; i < LOOK_TURNS && has_moved; i++)
+        if (!rueda_engine_look(engine))
+            break;
+    atomic_store_explicit(&engine->look_ns,
+                          rueda_clock_ns() + engine->look_period_ns,
+                          memory_order_relaxed);
+    return has_moved;
 }
 
 /* Nothing has moved for long: sleep until somebody has news. A peer that is
@@ -120,8 +192,8 @@ static void sleep_for_news(struct rueda_engine *engine, struct rueda_op *op,
         rueda_tcp_hub_look_at_all(engine->job->tcp);
     }
     has_lost = is_spoilt(engine);
-    if (engine_turn(engine) || is_enough(engine, op) ||
-        rueda_op_queue_has_news(&engine->queue)) {
+    if ((is_look_due(engine) ? look(engine) : engine_turn(engine)) ||
+        is_enough(engine, op) || has_news(engine)) {
         rueda_segment_disarm(segment);
         return;
     }
@@ -237,7 +309,35 @@ rueda_status rueda_engine_wait(struct rueda_engine *engine, struct rueda_op *op,
     return rueda_op_status(op);
 }
 
-/* ---- The background thread --------------------------------------------- */
+/* ---- The background thread -------------------------------------------- */
+
+/* Something to do, or time to look. Under the lock. */
+static bool has_duty(struct rueda_engine *engine)
+{
+    int64_t at = atomic_load_explicit(&engine->look_ns, memory_order_relaxed);
+
+    if (engine->has_work || rueda_clock_ns() >= at)
+        return true;
+    rueda_condition_wait(&engine->work, &engine->lock, at);
+    return engine->has_work;
+}
+
+/* If somebody else holds the token, that one tells us on release, and looks
+ * while it waits. */
+static void do_duty(struct rueda_engine *engine, bool is_look)
+{
+    if (!take(engine)) {
+        if (is_look)
+            atomic_store_explicit(&engine->look_ns,
+                                  rueda_clock_ns() + engine->look_period_ns,
+                                  memory_order_relaxed);
+        return;
+    }
+    if (is_look)
+        look(engine);
+    drive(engine, NULL, -1);
+    release(engine);
+}
 
 static void *background(void *arg)
 {
@@ -246,36 +346,42 @@ static void *background(void *arg)
     rueda_log_set_rank(engine->job->rank);
     pthread_mutex_lock(&engine->lock);
     while (!engine->is_stopping) {
-        if (!engine->has_work) {
-            rueda_condition_wait(&engine->work, &engine->lock, -1);
+        bool is_look;
+
+        if (!has_duty(engine))
             continue;
-        }
+        is_look = !engine->has_work;
         engine->has_work = false;
         pthread_mutex_unlock(&engine->lock);
-        /* If somebody else holds the token, that one tells us on release. */
-        if (take(engine)) {
-            drive(engine, NULL, -1);
-            release(engine);
-        }
+        do_duty(engine, is_look);
         pthread_mutex_lock(&engine->lock);
     }
     pthread_mutex_unlock(&engine->lock);
     return NULL;
 }
 
+/* Under the lock. */
+static void start_thread(struct rueda_engine *engine)
+{
+    if (engine->has_thread || engine->is_stopping)
+        return;
+    engine->has_thread =
+        rueda_thread_start(&engine->thread, background, engine) == RUEDA_OK;
+    if (!engine->has_thread)
+        log_warn("no background thread: operations make progress only while "
+                 "somebody waits for one");
+}
+
 void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
 {
-    rueda_op_push(&engine->queue, op);
+    rueda_engine_push(engine, op);
     pthread_mutex_lock(&engine->lock);
-    if (!engine->has_thread && !engine->is_stopping) {
-        engine->has_thread =
-            rueda_thread_start(&engine->thread, background, engine) == RUEDA_OK;
-        if (!engine->has_thread)
-            log_warn("no background thread: operations make progress only "
-                     "while somebody waits for one");
+    start_thread(engine);
+    /* Many are submitted in a row, and told once. */
+    if (!engine->has_work) {
+        engine->has_work = true;
+        pthread_cond_signal(&engine->work);
     }
-    engine->has_work = true;
-    pthread_cond_signal(&engine->work);
     pthread_mutex_unlock(&engine->lock);
     /* A holder that sleeps looks at the queue when it wakes. */
     wake_holder(engine);
@@ -288,7 +394,7 @@ void rueda_engine_abort(struct rueda_engine *engine, const char *why)
     tell_thread(engine);
 }
 
-/* ---- Life ---------------------------------------------------------------- */
+/* ---- Life ------------------------------------------------------------- */
 
 /* Spinning helps nobody where ranks share cores or pay for their time; nor
  * where each look at a socket takes as long as giving way does. */
@@ -309,10 +415,26 @@ static void set_patience(struct rueda_engine *engine)
         engine->yield_ns = config->yield_us * 1000;
 }
 
+/* Others may stall for want of this rank also while nobody calls us. */
+static void set_looks(struct rueda_engine *engine)
+{
+    int64_t stall_ns = engine->job->config.stall_warn_ms * 1000000;
+    int64_t period = stall_ns / LOOKS_A_STALL;
+
+    if (period == 0 || period > LOOK_MOST_NS)
+        period = LOOK_MOST_NS;
+    engine->look_period_ns = period < LOOK_LEAST_NS ? LOOK_LEAST_NS : period;
+    atomic_init(&engine->look_ns, rueda_clock_ns() + engine->look_period_ns);
+    if (stall_ns == 0 || engine->job->size == 1)
+        return;
+    pthread_mutex_lock(&engine->lock);
+    start_thread(engine);
+    pthread_mutex_unlock(&engine->lock);
+}
+
 static void unmap(struct rueda_engine *engine)
 {
     rueda_track_close(&engine->track);
-    rueda_set_table_free(engine->sets);
     rueda_numbers_fini(&engine->numbers);
     if (engine->keep != NULL)
         rueda_memory_unmap(engine->keep, engine->job->config.keep_bytes);
@@ -370,9 +492,9 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
         return RUEDA_ERR_INVALID;
     }
     engine->keep = rueda_memory_map_private(job->config.keep_bytes);
-    engine->sets = rueda_set_table_new(job->rank, job->size);
-    if (engine->keep == NULL || engine->sets == NULL ||
-        open_track(engine, kernels) != RUEDA_OK) {
+    if (engine->keep == NULL || open_track(engine, kernels) != RUEDA_OK ||
+        rueda_lanes_init(&engine->lanes, job, &engine->select, kernels) !=
+            RUEDA_OK) {
         rueda_text_set(error, "no memory for the engine");
         unmap(engine);
         return RUEDA_ERR_NOMEM;
@@ -381,7 +503,19 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
     rueda_condition_init(&engine->changed);
     rueda_condition_init(&engine->work);
     set_patience(engine);
+    set_looks(engine);
     return RUEDA_OK;
+}
+
+/* What this rank has to pass on, others may wait for after it has left. */
+static void flush(struct rueda_engine *engine)
+{
+    int64_t until = rueda_clock_ns() + FLUSH_NS;
+
+    while (atomic_load(&engine->failed) == RUEDA_OK &&
+           rueda_lanes_are_sending(&engine->lanes) && rueda_clock_ns() < until)
+        if (!rueda_engine_look(engine))
+            rueda_yield();
 }
 
 void rueda_engine_fini(struct rueda_engine *engine)
@@ -399,7 +533,10 @@ void rueda_engine_fini(struct rueda_engine *engine)
         wake_holder(engine);
         rueda_thread_join(engine->thread);
     }
+    flush(engine);
     rueda_engine_end(engine, RUEDA_ERR_CLOSED, "the context was shut down");
+    rueda_then_run(&engine->due);
+    rueda_lanes_fini(&engine->lanes);
     pthread_cond_destroy(&engine->changed);
     pthread_cond_destroy(&engine->work);
     pthread_mutex_destroy(&engine->lock);

@@ -8,6 +8,7 @@
 
 #include "base/fence.h"
 #include "base/log.h"
+#include "engine/sets.h"
 #include "job/news.h"
 #include "os/clock.h"
 #include "trace/flight.h"
@@ -46,17 +47,21 @@ static void fill_in(struct rueda_engine *engine,
     };
 }
 
-/* The caller may free op as soon as its status is stored. */
-static void deliver(struct rueda_engine *engine, struct rueda_op *op,
-                    rueda_status status)
+/* The caller may free op as soon as its status is stored. Nobody can have asked
+ * to be called for one that has no handle. */
+static void tell(struct rueda_engine *engine, struct rueda_op *op,
+                 rueda_status status)
 {
-    rueda_op_pop(&engine->queue);
-    if (status == RUEDA_OK && must_keep(&op->args))
-        memcpy(op->args.recv, engine->keep,
-               op->args.count * rueda_dtype_size(op->args.dtype));
-    /* Release: who reads the status sees the result. The fence: either we see
-     * who has parked, or it sees the status. */
-    atomic_store_explicit(&op->status, status, memory_order_release);
+    if (op->is_named ||
+        atomic_load_explicit(&op->handle, memory_order_relaxed) != 0)
+        rueda_op_deliver(op, status, &engine->due);
+    else
+        atomic_store_explicit(&op->status, status, memory_order_release);
+}
+
+/* The fence: either we see who has parked, or it sees the status. */
+static void wake_waiters(struct rueda_engine *engine)
+{
     rueda_fence();
     if (atomic_load(&engine->parked) > 0) {
         pthread_mutex_lock(&engine->lock);
@@ -65,11 +70,35 @@ static void deliver(struct rueda_engine *engine, struct rueda_op *op,
     }
 }
 
+static void deliver(struct rueda_engine *engine, struct rueda_op *op,
+                    rueda_status status)
+{
+    rueda_op_pop(&engine->queue);
+    if (status == RUEDA_OK && must_keep(&op->args))
+        memcpy(op->args.recv, engine->keep,
+               op->args.count * rueda_dtype_size(op->args.dtype));
+    tell(engine, op, status);
+    wake_waiters(engine);
+}
+
+static void deliver_named(struct rueda_engine *engine)
+{
+    struct rueda_named *named = rueda_lanes_pop_ended(&engine->lanes);
+
+    if (named == NULL)
+        return;
+    while (named != NULL) {
+        struct rueda_named *next = rueda_lanes_pop_ended(&engine->lanes);
+
+        tell(engine, &named->op, named->outcome);
+        named = next;
+    }
+    wake_waiters(engine);
+}
+
 /* The running operation, the oldest of all, has ended. */
 static void finish(struct rueda_engine *engine, rueda_status status)
 {
-    if (status < 0)
-        rueda_mesh_cancel(&engine->job->mesh, status);
     rueda_track_finish(&engine->track, status);
     deliver(engine, rueda_op_peek(&engine->queue), status);
 }
@@ -107,10 +136,13 @@ void rueda_engine_end(struct rueda_engine *engine, rueda_status status,
     while (atomic_load(&engine->failed) == RUEDA_OK)
         rueda_yield(); /* another thread is writing its words */
     status = (rueda_status)atomic_load(&engine->failed);
+    rueda_mesh_cancel(&engine->job->mesh, status);
     if (engine->track.is_running)
         finish(engine, status);
     while ((op = rueda_op_peek(&engine->queue)) != NULL)
         deliver(engine, op, status);
+    rueda_lanes_end(&engine->lanes, status);
+    deliver_named(engine);
 }
 
 static void fail(struct rueda_engine *engine, rueda_status status,
@@ -119,6 +151,22 @@ static void fail(struct rueda_engine *engine, rueda_status status,
     rueda_engine_blame(engine, status, why);
     rueda_engine_end(engine, status, why);
     rueda_job_hang_up(engine->job, engine->cause.chars);
+}
+
+/* What this rank was at when somebody was lost. */
+static void tell_work(const struct rueda_engine *engine,
+                      struct rueda_text *words)
+{
+    const struct rueda_task *task = &engine->track.task;
+
+    if (!engine->track.is_running && !rueda_lanes_have_work(&engine->lanes))
+        return;
+    rueda_text_add(words, " while rank %d was in ", engine->job->rank);
+    if (engine->track.is_running)
+        rueda_text_add(words, "%s number %llu", rueda_kind_str(task->coll.kind),
+                       (unsigned long long)task->tag.sequence);
+    else
+        rueda_lanes_tell(&engine->lanes, words);
 }
 
 void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer)
@@ -142,55 +190,107 @@ void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer)
         rueda_news_spread(engine->job, peer, why.chars);
     }
     engine->cause = why;
-    rueda_text_add(&why, " while rank %d was in %s number %llu",
-                   engine->job->rank,
-                   rueda_kind_str(engine->track.task.coll.kind),
-                   (unsigned long long)engine->track.task.tag.sequence);
+    tell_work(engine, &why);
     if (first >= 0)
         rueda_flight_tell(segment, first, &why);
     fail(engine, RUEDA_ERR_PEER_LOST, why.chars);
 }
 
 /*
- * A peer that is lost is no failure by itself, as it may have done its part
- * before: if this operation still needs it, then its requests have ended, and
- * the algorithm says so.
+ * Get on with the oldest ordered operation. A peer that is lost is no failure
+ * by itself, as it may have done its part before: if this operation still needs
+ * it, then its requests have ended, and the algorithm says so.
  */
-bool engine_turn(struct rueda_engine *engine)
+static bool turn_ordered(struct rueda_engine *engine, struct rueda_op *op,
+                         int peer)
 {
-    struct rueda_task *task = &engine->track.task;
-    struct rueda_op *op = rueda_op_peek(&engine->queue);
-    bool is_first = !engine->track.is_running;
-    rueda_status status = RUEDA_IN_PROGRESS;
-    rueda_status messages;
-    bool has_moved;
-    uint64_t moves;
-    int peer = -1;
+    struct rueda_track *track = &engine->track;
+    const bool is_first = !track->is_running;
+    const uint64_t moves = track->task.moves;
+    rueda_status status;
 
-    if (op == NULL)
-        return false;
-    if (atomic_load_explicit(&engine->failed, memory_order_relaxed) < 0) {
-        rueda_engine_end(engine, RUEDA_ERR_CLOSED, "");
-        rueda_job_hang_up(engine->job, engine->cause.chars);
-        return true;
-    }
-    moves = task->moves;
-    messages = rueda_mesh_progress(&engine->job->mesh, &peer);
     if (is_first)
-        fill_in(engine, &op->args, &task->coll);
-    status = is_first ? rueda_track_start(&engine->track)
-                      : rueda_track_progress(&engine->track);
+        fill_in(engine, &op->args, &track->task.coll);
+    status = is_first ? rueda_track_start(track) : rueda_track_progress(track);
+    if (status == RUEDA_IN_PROGRESS)
+        return is_first || track->task.moves != moves;
     if (status == RUEDA_ERR_PEER_LOST)
         rueda_engine_fail_by_peer(engine, peer);
     else if (status < 0)
         fail(engine, status, rueda_status_str(status));
-    else if (status == RUEDA_OK)
+    else
         finish(engine, RUEDA_OK);
-    has_moved = is_first || status != RUEDA_IN_PROGRESS ||
-                messages == RUEDA_OK || task->moves != moves;
+    return true;
+}
+
+static bool turn_named(struct rueda_engine *engine, int peer)
+{
+    struct rueda_text error;
+    rueda_status status;
+
+    error.chars[0] = '\0';
+    status = rueda_lanes_turn(&engine->lanes, &error);
+    if (status == RUEDA_ERR_PEER_LOST) {
+        rueda_engine_fail_by_peer(engine, peer);
+    } else if (status < 0) {
+        rueda_text_set(&error, "%s", rueda_status_str(status));
+        fail(engine, status, error.chars);
+    } else {
+        deliver_named(engine);
+    }
+    return status != RUEDA_IN_PROGRESS;
+}
+
+static bool has_failed(const struct rueda_engine *engine)
+{
+    return atomic_load_explicit(&engine->failed, memory_order_relaxed) < 0;
+}
+
+/* Lanes without work of their own get a turn when messages have come, or when
+ * somebody looks after them. */
+static bool turn(struct rueda_engine *engine, struct rueda_op *op, bool is_look)
+{
+    bool has_moved = false;
+    rueda_status messages;
+    int peer = -1;
+
+    if (has_failed(engine)) {
+        rueda_engine_end(engine, RUEDA_ERR_CLOSED, "");
+        rueda_job_hang_up(engine->job, engine->cause.chars);
+        return true;
+    }
+    messages = rueda_mesh_progress(&engine->job->mesh, &peer);
+    if (op != NULL)
+        has_moved = turn_ordered(engine, op, peer);
+    if ((is_look || messages == RUEDA_OK ||
+         rueda_lanes_have_work(&engine->lanes)) &&
+        !has_failed(engine))
+        has_moved = turn_named(engine, peer) || has_moved;
+    has_moved = has_moved || messages == RUEDA_OK;
     /* Between threads nobody else tells those who sleep of messages. */
     if (has_moved && engine->job->hub != NULL &&
         engine->job->mesh.open_count > 0)
         rueda_segment_notify_all(engine->job->segment);
     return has_moved;
+}
+
+bool engine_turn(struct rueda_engine *engine)
+{
+    struct rueda_op *op = rueda_op_peek(&engine->queue);
+
+    if (op == NULL && !rueda_lanes_are_busy(&engine->lanes))
+        return false;
+    return turn(engine, op, op == NULL);
+}
+
+bool rueda_engine_look(struct rueda_engine *engine)
+{
+    rueda_lanes_wake(&engine->lanes);
+    return turn(engine, rueda_op_peek(&engine->queue), true);
+}
+
+const struct rueda_set *rueda_engine_set(const struct rueda_engine *engine,
+                                         int id)
+{
+    return rueda_sets_find(&engine->lanes, id);
 }

@@ -4,9 +4,12 @@
  *
  * Whoever holds the engine's token runs engine_turn(): a waiting caller if
  * there is one, else the background thread, which sleeps meanwhile and is not
- * even started before somebody submits without waiting. Nothing in a turn
- * blocks; between turns the holder spins briefly, then yields, then sleeps
- * until a doorbell rings or a peer dies.
+ * even started before somebody submits without waiting, or stalls are to be
+ * looked for. Nothing in a turn blocks; between turns the holder spins briefly,
+ * then yields, then sleeps until a doorbell rings or a peer dies.
+ *
+ * Ordered operations run one after another on a track; those by name run in the
+ * lane of their process set (lane.h). None of these waits for another.
  *
  * After the first failure every operation of the context ends with the same
  * status, and the words of that failure stay.
@@ -19,9 +22,9 @@
 #include <pthread.h>
 
 #include "base/text.h"
+#include "engine/lanes.h"
 #include "engine/track.h"
 #include "job/job.h"
-#include "job/set.h"
 #include "op/numbers.h"
 #include "op/op.h"
 
@@ -32,14 +35,19 @@ struct rueda_engine {
     /* Ordered operations; the first of the queue runs. */
     struct rueda_op_queue queue;
     struct rueda_numbers numbers; /* of operations without a name */
-    struct rueda_set_table *sets;
 
     /* The holder's own: */
     struct rueda_track track;
     void *keep; /* where results wait until they are delivered, if asked for */
+    struct rueda_lanes lanes;   /* of named operations */
+    struct rueda_then_list due; /* callbacks, once the token is free */
     int64_t spin_ns;
     int64_t yield_ns;
     int64_t busy_until_ns; /* other work is on my core: do not yield to it */
+
+    /* When somebody is to look whether others wait for this rank. */
+    _Atomic int64_t look_ns;
+    int64_t look_period_ns; /* at least so often */
 
     atomic_bool is_failing; /* somebody is writing: */
     struct rueda_text error;
@@ -66,15 +74,15 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
 /* Ends what is unfinished with RUEDA_ERR_CLOSED. */
 void rueda_engine_fini(struct rueda_engine *engine);
 
-/* Hand an operation over; progress is then made by whoever waits, or by the
- * background thread. Any thread. */
+/* Hand an operation over, ordered or named; progress is then made by whoever
+ * waits, or by the background thread. Any thread. */
 void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op);
 
 /* The same, for a caller that is going to wait at once. */
 static inline void rueda_engine_push(struct rueda_engine *engine,
                                      struct rueda_op *op)
 {
-    rueda_op_push(&engine->queue, op);
+    rueda_op_push(op->is_named ? &engine->lanes.arrived : &engine->queue, op);
 }
 
 /*
@@ -84,12 +92,16 @@ static inline void rueda_engine_push(struct rueda_engine *engine,
 rueda_status rueda_engine_wait(struct rueda_engine *engine, struct rueda_op *op,
                                int64_t deadline_ns);
 
-/* The process set of this id, or NULL if there is none. Any thread, while the
- * holder of the token makes and removes sets. */
-const struct rueda_set *rueda_engine_set(struct rueda_engine *engine, int id);
+/* A process set, or NULL; any thread. Valid as long as the engine. */
+const struct rueda_set *rueda_engine_set(const struct rueda_engine *engine,
+                                         int id);
 
 /* One turn; true if anything moved. Only by the holder of the token. */
 bool engine_turn(struct rueda_engine *engine);
+
+/* One turn also if there is nothing to do here, for others may wait for this
+ * rank. Only by the holder of the token. */
+bool rueda_engine_look(struct rueda_engine *engine);
 
 /*
  * Fail for good, if nothing has failed before: keep why, log it, and tell the
@@ -107,7 +119,7 @@ void rueda_engine_end(struct rueda_engine *engine, rueda_status status,
                       const char *why);
 
 /* Fail with RUEDA_ERR_PEER_LOST and words that say who is gone; peer is
- * whose connection was lost, if nobody is found. An operation is running. */
+ * whose connection was lost, if nobody is found. An operation is under way. */
 void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer);
 
 #endif /* RUEDA_ENGINE_ENGINE_H */

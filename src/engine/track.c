@@ -104,10 +104,8 @@ void rueda_track_finish(struct rueda_track *track, rueda_status status)
     note(track, status == RUEDA_OK ? RUEDA_FLIGHT_ENDED : RUEDA_FLIGHT_FAILED);
 }
 
-bool rueda_track_is_spoilt(const struct rueda_track *track)
+bool rueda_track_shares(const struct rueda_track *track)
 {
     return track->is_running &&
-           rueda_segment_has_gone(track->job->segment,
-                                  track->task.algo->needs_slab ||
-                                      rueda_hier_shares(&track->task));
+           (track->task.algo->needs_slab || rueda_hier_shares(&track->task));
 }

@@ -56,9 +56,9 @@ static inline rueda_status rueda_track_progress(struct rueda_track *track)
  * flight has been cancelled. */
 void rueda_track_finish(struct rueda_track *track, rueda_status status);
 
-/* Is somebody of this host gone without whom the task cannot end? In shared
- * memory everybody waits for everybody. Messages are lost with their endpoint,
- * so who left in good order is not held against anybody here. */
-bool rueda_track_is_spoilt(const struct rueda_track *track);
+/* Does a task run in which everybody of this host waits for everybody, because
+ * they share memory? Messages are lost with their endpoint, so who left in good
+ * order is not held against anybody else. */
+bool rueda_track_shares(const struct rueda_track *track);
 
 #endif /* RUEDA_ENGINE_TRACK_H */

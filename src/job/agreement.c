@@ -60,6 +60,7 @@ static rueda_status agree(const struct rueda_config *config,
 {
     struct rueda_agreement *agreement = segment->agreement;
     rueda_status status;
+    size_t bytes;
     void *slab;
 
     status = algo_text(config, agreement->algo, sizeof(agreement->algo), error);
@@ -72,12 +73,15 @@ static rueda_status agree(const struct rueda_config *config,
         return RUEDA_ERR_IO;
     }
     agreement->cell_bytes = ring_bytes(config, segment->size) / RUEDA_CELLS;
-    status = rueda_segment_alloc(
-        segment, rueda_slab_bytes(segment->size, agreement->cell_bytes), &slab,
-        error);
-    if (status == RUEDA_OK)
-        agreement->slab_offset = rueda_segment_offset(segment, slab);
-    return status;
+    agreement->fusion_bytes = config->fusion_bytes;
+    bytes = rueda_slab_bytes(segment->size, agreement->cell_bytes);
+    status = rueda_segment_alloc(segment, bytes, &slab, error);
+    if (status != RUEDA_OK)
+        return status;
+    agreement->slab_offset = rueda_segment_offset(segment, slab);
+    /* Many programs never touch it. */
+    return rueda_segment_reserve(segment, bytes, &agreement->named_offset,
+                                 error);
 }
 
 rueda_status rueda_agreement_prepare(const struct rueda_config *config,

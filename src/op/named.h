@@ -39,6 +39,11 @@ struct rueda_named {
     struct rueda_names *names; /* where its name is under way, or NULL */
     uint64_t name_key;
 
+    /* Its lane's: the one that came before it in the list of those not
+     * delivered (op.next comes after it), and how it ends. */
+    struct rueda_named *previous;
+    rueda_status outcome;
+
     /* Results. */
     void *data;
     size_t rows;

@@ -62,10 +62,12 @@ struct rueda_member {
 
 /* What the first member decides for all, before the others can look. */
 struct rueda_agreement {
-    uint64_t slab_offset; /* of the slab of all members */
+    uint64_t slab_offset;  /* of the slab of all members */
+    uint64_t named_offset; /* of theirs for named tensors */
     uint64_t cell_bytes;
-    uint32_t transport;   /* rueda_transport_choice */
-    struct rueda_key key; /* for TCP in this host */
+    uint64_t fusion_bytes; /* of small tensors that run as one */
+    uint32_t transport;    /* rueda_transport_choice */
+    struct rueda_key key;  /* for TCP in this host */
     char algo[RUEDA_PATH_BYTES];
 };
 
@@ -154,6 +156,14 @@ rueda_status rueda_segment_watch_fd(struct rueda_segment *segment, int fd);
 /* Has this member died, failed or left? Reads memory only; deaths are learned
  * in rueda_segment_wait() and rueda_segment_watch(). */
 bool rueda_segment_is_gone(const struct rueda_segment *segment, int member);
+
+/* Has it left in good order? */
+static inline bool rueda_segment_has_left(const struct rueda_segment *segment,
+                                          int member)
+{
+    return atomic_load_explicit(&segment->members[member].presence,
+                                memory_order_acquire) == RUEDA_LEFT;
+}
 
 /* Is anybody gone? Not counting those that left in good order, if asked so:
  * they may have done their part before. */

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/lane.h"
+#include "engine/lanes.h"
+#include "fuse/pack.h"
+#include "os/memory.h"
+
+/* ---- What all kinds need ---------------------------------------------- */
+
+rueda_status rueda_batch_init(struct rueda_batch *batch, int members)
+{
+    batch->counts = calloc(2 * (size_t)members, sizeof(size_t));
+    batch->words = calloc(2 * (size_t)members, sizeof(uint64_t));
+    batch->answer = calloc(2 * (size_t)members, sizeof(uint64_t));
+    return batch->counts != NULL && batch->words != NULL &&
+                   batch->answer != NULL
+               ? RUEDA_OK
+               : RUEDA_ERR_NOMEM;
+}
+
+static void spare_unmap(struct rueda_spare *spare)
+{
+    if (spare->at != NULL)
+        rueda_memory_unmap(spare->at, spare->bytes);
+    spare->at = NULL;
+}
+
+static void *spare_map(struct rueda_spare *spare, size_t bytes)
+{
+    spare_unmap(spare);
+    spare->bytes = bytes > 0 ? bytes : 1;
+    spare->at = rueda_memory_map_private(spare->bytes);
+    return spare->at;
+}
+
+void rueda_batch_fini(struct rueda_batch *batch)
+{
+    spare_unmap(&batch->zeros);
+    spare_unmap(&batch->sink);
+    free(batch->counts);
+    free(batch->words);
+    free(batch->answer);
+}
+
+rueda_batch_next rueda_batch_fail(struct rueda_lane *lane, rueda_status status,
+                                  const char *words)
+{
+    lane->batch.status = status;
+    rueda_text_set(lane->batch.error, "%s", words);
+    return RUEDA_BATCH_FAIL;
+}
+
+void rueda_batch_refuse(struct rueda_named *named, rueda_status status,
+                        const char *words)
+{
+    named->outcome = status;
+    free(named->error);
+    named->error = strdup(words);
+}
+
+static size_t bytes_of(const struct rueda_request *request)
+{
+    return rueda_request_count(request) * rueda_dtype_size(request->dtype);
+}
+
+static size_t rows_of(const struct rueda_request *request)
+{
+    return request->dims > 0 ? request->shape[0] : 1;
+}
+
+struct rueda_coll *rueda_batch_coll(struct rueda_lane *lane, rueda_kind kind,
+                                    int item)
+{
+    const struct rueda_request *request =
+        rueda_batch_request(&lane->batch, item);
+    const bool is_average = request->reduction == RUEDA_AVERAGE;
+    const int live = (request->flags & RUEDA_LIVE_AVERAGE) != 0
+                         ? lane->batch.decision->live
+                         : lane->set->size;
+    struct rueda_coll *coll = &lane->track.task.coll;
+
+    *coll = (struct rueda_coll){
+        .kind = kind,
+        .root = -1,
+        .arith = {.dtype = request->dtype,
+                  .reduction = is_average ? RUEDA_SUM : request->reduction,
+                  .prescale = request->prescale,
+                  .postscale = is_average ? request->postscale / live
+                                          : request->postscale},
+        .elem_bytes = rueda_dtype_size(request->dtype),
+        .compression = request->compression,
+    };
+    return coll;
+}
+
+struct rueda_coll *rueda_batch_words(struct rueda_lane *lane, rueda_kind kind)
+{
+    struct rueda_coll *coll = &lane->track.task.coll;
+
+    *coll = (struct rueda_coll){
+        .kind = kind,
+        .root = -1,
+        .arith = {.dtype = RUEDA_INT64,
+                  .reduction = RUEDA_SUM,
+                  .prescale = 1,
+                  .postscale = 1},
+        .elem_bytes = sizeof(uint64_t),
+        .send = lane->batch.words,
+        .recv = lane->batch.answer,
+    };
+    return coll;
+}
+
+/* The owner's memory for a result, or NULL. */
+static void *own_memory(struct rueda_named *named, size_t rows, size_t bytes)
+{
+    named->rows = rows;
+    named->data = named->recv;
+    if (named->data == NULL && named->alloc != NULL)
+        named->data = named->alloc(named->alloc_arg, rows, bytes);
+    if (named->data == NULL && bytes > 0)
+        rueda_batch_refuse(named, RUEDA_ERR_NOMEM,
+                           "no memory was given for the result");
+    return named->data;
+}
+
+rueda_batch_next rueda_batch_result(struct rueda_lane *lane, int item,
+                                    size_t rows, size_t bytes, void **out)
+{
+    struct rueda_named *named = rueda_batch_named(&lane->batch, item);
+
+    *out = named != NULL ? own_memory(named, rows, bytes) : NULL;
+    if (*out != NULL || bytes == 0)
+        return RUEDA_BATCH_TASK;
+    *out = spare_map(&lane->batch.sink, bytes);
+    return *out != NULL ? RUEDA_BATCH_TASK
+                        : rueda_batch_fail(lane, RUEDA_ERR_NOMEM,
+                                           "no memory to take part in an "
+                                           "operation");
+}
+
+rueda_batch_next rueda_batch_input(struct rueda_lane *lane, int item,
+                                   size_t bytes, const void **out)
+{
+    struct rueda_named *named = rueda_batch_named(&lane->batch, item);
+
+    *out = named != NULL ? named->send : NULL;
+    if (named != NULL || bytes == 0)
+        return RUEDA_BATCH_TASK;
+    *out = spare_map(&lane->batch.zeros, bytes);
+    return *out != NULL ? RUEDA_BATCH_TASK
+                        : rueda_batch_fail(lane, RUEDA_ERR_NOMEM,
+                                           "no memory for the zeros of a rank "
+                                           "that has joined");
+}
+
+/* ---- Allreduce -------------------------------------------------------- */
+
+/*
+ * Tensors go through the fusion slab in rounds of as many as fit. A round of
+ * one needs no packing: its result goes straight to its owner where that is
+ * not the input too, or does not fit the slab; else to the slab, until it is
+ * delivered. What a round holds depends on what all members know.
+ */
+static void choose_round(struct rueda_lane *lane)
+{
+    struct rueda_batch *batch = &lane->batch;
+    struct rueda_layout layout = {0};
+    size_t offset;
+
+    batch->after = batch->item;
+    while (batch->after < batch->decision->count && lane->fusion != NULL &&
+           rueda_layout_add(&layout, lane->fusion_bytes,
+                            bytes_of(rueda_batch_request(batch, batch->after)),
+                            &offset))
+        batch->after++;
+    if (batch->after == batch->item)
+        batch->after++;
+}
+
+/* Several tensors, or the zeros of one, as a vector in the slab. */
+static rueda_batch_next start_packed(struct rueda_lane *lane)
+{
+    struct rueda_batch *batch = &lane->batch;
+    struct rueda_layout layout = {0};
+    struct rueda_coll *coll;
+
+    for (int i = batch->item; i < batch->after; i++) {
+        const struct rueda_named *named = rueda_batch_named(batch, i);
+
+        rueda_pack(lane->fusion, lane->fusion_bytes, &layout,
+                   named != NULL ? named->send : NULL,
+                   bytes_of(rueda_batch_request(batch, i)));
+    }
+    coll = rueda_batch_coll(lane, RUEDA_ALLREDUCE, batch->item);
+    coll->send = lane->fusion;
+    coll->recv = lane->fusion;
+    coll->count = layout.end / coll->elem_bytes;
+    batch->is_packed = true;
+    return coll->count > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;
+}
+
+static rueda_batch_next start_single(struct rueda_lane *lane)
+{
+    struct rueda_batch *batch = &lane->batch;
+    const struct rueda_request *request =
+        rueda_batch_request(batch, batch->item);
+    const struct rueda_named *named = rueda_batch_named(batch, batch->item);
+    const size_t bytes = bytes_of(request);
+    rueda_batch_next next;
+    struct rueda_coll *coll;
+    const void *send;
+    void *recv;
+
+    next = rueda_batch_input(lane, batch->item, bytes, &send);
+    if (next == RUEDA_BATCH_TASK)
+        next = rueda_batch_result(lane, batch->item, rows_of(request), bytes,
+                                  &recv);
+    if (next != RUEDA_BATCH_TASK)
+        return next;
+    batch->is_packed = named != NULL && recv == send && lane->fusion != NULL &&
+                       bytes <= lane->fusion_bytes;
+    coll = rueda_batch_coll(lane, RUEDA_ALLREDUCE, batch->item);
+    coll->send = send;
+    coll->recv = batch->is_packed ? lane->fusion : recv;
+    coll->count = rueda_request_count(request);
+    return coll->count > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;
+}
+
+/* Results to their owners. */
+static void unpack(struct rueda_lane *lane)
+{
+    struct rueda_batch *batch = &lane->batch;
+    const bool is_single = batch->after == batch->item + 1;
+    struct rueda_layout layout = {0};
+
+    for (int i = batch->item; i < batch->after && batch->is_packed; i++) {
+        const struct rueda_request *request = rueda_batch_request(batch, i);
+        struct rueda_named *named = rueda_batch_named(batch, i);
+        const size_t bytes = bytes_of(request);
+        void *to = NULL;
+
+        if (named != NULL)
+            to = is_single ? named->data
+                           : own_memory(named, rows_of(request), bytes);
+        rueda_unpack(lane->fusion, lane->fusion_bytes, &layout, to, bytes);
+    }
+}
+
+static bool is_packed(const struct rueda_lane *lane)
+{
+    const struct rueda_batch *batch = &lane->batch;
+
+    return batch->after > batch->item + 1 ||
+           (rueda_batch_named(batch, batch->item) == NULL &&
+            lane->fusion != NULL &&
+            bytes_of(rueda_batch_request(batch, batch->item)) <=
+                lane->fusion_bytes);
+}
+
+static rueda_batch_next allreduce(struct rueda_lane *lane)
+{
+    struct rueda_batch *batch = &lane->batch;
+    rueda_batch_next next = RUEDA_BATCH_END;
+
+    /* A round of empty tensors has no task. */
+    while (next == RUEDA_BATCH_END) {
+        if (batch->stage > 0)
+            unpack(lane);
+        batch->stage = 1;
+        batch->item = batch->after;
+        batch->is_packed = false;
+        if (batch->item == batch->decision->count)
+            return RUEDA_BATCH_END;
+        choose_round(lane);
+        next = is_packed(lane) ? start_packed(lane) : start_single(lane);
+    }
+    return next;
+}
+
+/* ---- The kinds whose sizes are known to all --------------------------- */
+
+static rueda_batch_next start_broadcast(struct rueda_lane *lane)
+{
+    struct rueda_batch *batch = &lane->batch;
+    const struct rueda_request *request =
+        rueda_batch_request(batch, batch->item);
+    const size_t bytes = bytes_of(request);
+    const int root = rueda_set_index(lane->set, request->root);
+    rueda_batch_next next;
+    struct rueda_coll *coll;
+    const void *send = NULL;
+    void *recv;
+
+    if (root < 0)
+        return rueda_batch_fail(lane, RUEDA_ERR_MISMATCH,
+                                "a broadcast from no member of its set");
+    next =
+        rueda_batch_result(lane, batch->item, rows_of(request), bytes, &recv);
+    if (next == RUEDA_BATCH_TASK && root == lane->set->me)
+        next = rueda_batch_input(lane, batch->item, bytes, &send);
+    if (next != RUEDA_BATCH_TASK)
+        return next;
+    coll = rueda_batch_coll(lane, RUEDA_BROADCAST, batch->item);
+    coll->root = root;
+    coll->send = send != NULL ? send : recv;
+    coll->recv = recv;
+    coll->count = rueda_request_count(request);
+    return coll->count > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;
+}
+
+/* Equal shares of the rows, one more for the lowest members. */
+static rueda_batch_next start_reduce_scatter(struct rueda_lane *lane)
+{
+    struct rueda_batch *batch = &lane->batch;
+    const struct rueda_request *request =
+        rueda_batch_request(batch, batch->item);
+    const size_t size = (size_t)lane->set->size;
+    const size_t rows = rows_of(request);
+    const size_t row = rueda_request_row(request);
+    const size_t mine =
+        rows / size + ((size_t)lane->set->me < rows % size ? 1 : 0);
+    rueda_batch_next next;
+    struct rueda_coll *coll;
+    const void *send;
+    void *recv;
+
+    next = rueda_batch_input(lane, batch->item, bytes_of(request), &send);
+    if (next == RUEDA_BATCH_TASK)
+        next = rueda_batch_result(lane, batch->item, mine,
+                                  mine * row * rueda_dtype_size(request->dtype),
+                                  &recv);
+    if (next != RUEDA_BATCH_TASK)
+        return next;
+    for (size_t i = 0; i < size; i++)
+        batch->counts[i] = (rows / size + (i < rows % size ? 1 : 0)) * row;
+    coll = rueda_batch_coll(lane, RUEDA_REDUCE_SCATTER, batch->item);
+    coll->send = send;
+    coll->recv = recv;
+    coll->recv_counts = batch->counts;
+    return rows * row > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;
+}
+
+static rueda_batch_next start_barrier(struct rueda_lane *lane)
+{
+    rueda_batch_words(lane, RUEDA_BARRIER);
+    return RUEDA_BATCH_TASK;
+}
+
+/* One task an item. */
+static rueda_batch_next
+one_by_one(struct rueda_lane *lane,
+           rueda_batch_next (*start)(struct rueda_lane *))
+{
+    struct rueda_batch *batch = &lane->batch;
+    rueda_batch_next next = RUEDA_BATCH_END;
+
+    while (next == RUEDA_BATCH_END) {
+        batch->item = batch->after;
+        if (batch->item == batch->decision->count)
+            return RUEDA_BATCH_END;
+        batch->after++;
+        next = start(lane);
+    }
+    return next;
+}
+
+static rueda_batch_next broadcast(struct rueda_lane *lane)
+{
+    return one_by_one(lane, start_broadcast);
+}
+
+static rueda_batch_next reduce_scatter(struct rueda_lane *lane)
+{
+    return one_by_one(lane, start_reduce_scatter);
+}
+
+static rueda_batch_next barrier(struct rueda_lane *lane)
+{
+    return one_by_one(lane, start_barrier);
+}
+
+/* ---- Carrying out ----------------------------------------------------- */
+
+static rueda_batch_next unknown(struct rueda_lane *lane)
+{
+    return rueda_batch_fail(lane, RUEDA_ERR_MISMATCH,
+                            "a decision about an operation of no known kind");
+}
+
+void rueda_batch_begin(struct rueda_lane *lane,
+                       const struct rueda_decision *decision)
+{
+    static rueda_batch_next (*const kinds[])(struct rueda_lane *) = {
+        [RUEDA_ALLREDUCE] = allreduce,
+        [RUEDA_ALLGATHER] = rueda_batch_allgather,
+        [RUEDA_BROADCAST] = broadcast,
+        [RUEDA_ALLTOALL] = rueda_batch_alltoall,
+        [RUEDA_REDUCE_SCATTER] = reduce_scatter,
+        [RUEDA_BARRIER] = barrier,
+        [RUEDA_JOIN] = unknown,
+        [RUEDA_SEND] = unknown,
+        [RUEDA_RECV] = unknown,
+        [RUEDA_SET_ADD] = rueda_batch_set_add,
+        [RUEDA_SET_DROP] = rueda_batch_set_drop,
+    };
+    struct rueda_batch *batch = &lane->batch;
+    int kind = decision->kind == RUEDA_DECIDED_RUN
+                   ? decision->items[0].request->kind
+                   : -1;
+
+    batch->decision = decision;
+    batch->item = 0;
+    batch->after = 0;
+    batch->stage = 0;
+    batch->is_packed = false;
+    batch->next = kind >= 0 && kind <= RUEDA_SET_DROP ? kinds[kind] : unknown;
+}
+
+rueda_status rueda_batch_turn(struct rueda_lane *lane, struct rueda_text *error)
+{
+    struct rueda_track *track = &lane->track;
+    rueda_status status = RUEDA_OK;
+
+    lane->batch.error = error;
+    while (status == RUEDA_OK) {
+        if (track->is_running) {
+            status = rueda_track_progress(track);
+        } else {
+            rueda_batch_next next = lane->batch.next(lane);
+
+            if (next == RUEDA_BATCH_END)
+                return RUEDA_OK;
+            if (next == RUEDA_BATCH_WAIT)
+                return RUEDA_IN_PROGRESS;
+            if (next == RUEDA_BATCH_FAIL)
+                return lane->batch.status;
+            lane->moves++;
+            status = rueda_track_start(track);
+        }
+        if (status == RUEDA_OK) {
+            rueda_track_finish(track, RUEDA_OK);
+            lane->moves++;
+        }
+    }
+    return status;
+}
+
+void rueda_batch_drop(struct rueda_lane *lane)
+{
+    lane->batch.decision = NULL;
+    spare_unmap(&lane->batch.zeros);
+    spare_unmap(&lane->batch.sink);
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define RUEDA_LOG_TAG "engine"
+
+#include "engine/lane.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/lanes.h"
+#include "os/clock.h"
+
+/* ---- Life ------------------------------------------------------------- */
+
+static int host_of(const struct rueda_job *job, int rank)
+{
+    return job->topology != NULL ? job->topology->places[rank].host : 0;
+}
+
+static int place_of(const struct rueda_job *job, int rank)
+{
+    return job->topology != NULL ? job->topology->places[rank].index : rank;
+}
+
+/* Where the members are. */
+static rueda_status find_members(struct rueda_lane *lane)
+{
+    const struct rueda_job *job = lane->lanes->job;
+    size_t size = (size_t)lane->set->size;
+    int here = host_of(job, job->rank);
+
+    lane->hosts = calloc(size, sizeof(int));
+    lane->locals = calloc(size, sizeof(int));
+    if (lane->hosts == NULL || lane->locals == NULL)
+        return RUEDA_ERR_NOMEM;
+    for (int i = 0; i < lane->set->size; i++) {
+        int rank = lane->set->ranks[i];
+
+        lane->hosts[i] = host_of(job, rank);
+        if (lane->hosts[i] == here)
+            lane->locals[lane->slab.size++] = place_of(job, rank);
+    }
+    lane->has_slab = job->has_slab && lane->slab.size > 1;
+    return RUEDA_OK;
+}
+
+static rueda_status open_mesh(struct rueda_lane *lane)
+{
+    struct rueda_job *job = lane->lanes->job;
+    rueda_status status;
+
+    lane->mesh = &job->mesh;
+    if (lane->set->size == job->size)
+        return RUEDA_OK;
+    status = rueda_mesh_init_view(&lane->view, &job->mesh, lane->set->ranks,
+                                  lane->set->size);
+    lane->mesh = &lane->view;
+    return status;
+}
+
+static rueda_status open_track(struct rueda_lane *lane)
+{
+    const struct rueda_job *job = lane->lanes->job;
+    const struct rueda_track_args args = {
+        .job = lane->lanes->job,
+        .select = lane->lanes->select,
+        .kernels = lane->lanes->kernels,
+        .mesh = lane->mesh,
+        .slab = lane->has_slab ? &lane->slab : NULL,
+        .hosts = job->topology != NULL ? lane->hosts : NULL,
+        .host_limit = job->topology != NULL ? job->topology->host_count : 1,
+        .set = (uint32_t)lane->set->id + 1,
+    };
+
+    return rueda_track_open(&lane->track, &args);
+}
+
+static int64_t now_ns(void *arg)
+{
+    (void)arg;
+    return rueda_clock_ns();
+}
+
+static rueda_status open_negotiator(struct rueda_lane *lane)
+{
+    const struct rueda_job *job = lane->lanes->job;
+    const struct rueda_config *config = &job->config;
+    const struct rueda_negotiator_args args = {
+        .mesh = lane->mesh,
+        .tag = {.set = (uint32_t)lane->set->id + 1},
+        .ranks = lane->set->ranks,
+        .hosts = job->topology != NULL ? lane->hosts : NULL,
+        .cache_capacity = config->cache_capacity,
+        .fusion_bytes = lane->fusion_bytes,
+        .groups_alone = config->groups_alone,
+        .stall_warn_ns = config->stall_warn_ms * 1000000,
+        .stall_end_ns = config->stall_end_ms * 1000000,
+        .now_ns = now_ns,
+    };
+
+    return rueda_negotiator_new(&args, &lane->negotiator);
+}
+
+/* In the segment, so that others read where I pack. */
+static rueda_status open_fusion(struct rueda_lane *lane)
+{
+    struct rueda_segment *segment = lane->lanes->job->segment;
+    struct rueda_text error = {{0}};
+    rueda_status status;
+    uint64_t offset;
+
+    lane->fusion_bytes = segment->agreement->fusion_bytes;
+    if (lane->fusion_bytes == 0)
+        return RUEDA_OK;
+    status =
+        rueda_segment_reserve(segment, lane->fusion_bytes, &offset, &error);
+    if (status == RUEDA_OK)
+        lane->fusion = rueda_segment_at(segment, offset);
+    else
+        log_error("%s", error.chars);
+    return status;
+}
+
+rueda_status rueda_lane_new(struct rueda_lanes *lanes,
+                            const struct rueda_set *set,
+                            struct rueda_lane **out)
+{
+    struct rueda_lane *lane =
+        aligned_alloc(_Alignof(struct rueda_lane), sizeof(*lane));
+    rueda_status status;
+
+    if (lane == NULL)
+        return RUEDA_ERR_NOMEM;
+    memset(lane, 0, sizeof(*lane));
+    lane->lanes = lanes;
+    lane->set = set;
+    lane->limit = UINT64_MAX;
+    status = find_members(lane);
+    if (status == RUEDA_OK)
+        status = open_mesh(lane);
+    if (status == RUEDA_OK)
+        status = open_track(lane);
+    if (status == RUEDA_OK)
+        status = open_fusion(lane);
+    if (status == RUEDA_OK)
+        status = rueda_batch_init(&lane->batch, set->size);
+    if (status == RUEDA_OK)
+        status = open_negotiator(lane);
+    if (status != RUEDA_OK) {
+        rueda_lane_free(lane);
+        return status;
+    }
+    *out = lane;
+    return RUEDA_OK;
+}
+
+size_t rueda_lane_slab_bytes(const struct rueda_lane *lane)
+{
+    return lane->has_slab
+               ? rueda_slab_bytes(
+                     lane->slab.size,
+                     lane->lanes->job->segment->agreement->cell_bytes)
+               : 0;
+}
+
+void rueda_lane_open(struct rueda_lane *lane, uint64_t slab_offset)
+{
+    struct rueda_segment *segment = lane->lanes->job->segment;
+
+    if (lane->has_slab)
+        rueda_slab_init_some(&lane->slab, segment, lane->locals,
+                             lane->slab.size,
+                             rueda_segment_at(segment, slab_offset),
+                             segment->agreement->cell_bytes);
+}
+
+void rueda_lane_free(struct rueda_lane *lane)
+{
+    rueda_negotiator_free(lane->negotiator);
+    rueda_messages_fini(&lane->messages);
+    rueda_batch_fini(&lane->batch);
+    rueda_segment_free(lane->lanes->job->segment, lane->fusion);
+    rueda_track_close(&lane->track);
+    if (lane->view.size > 0)
+        rueda_mesh_fini(&lane->view);
+    free(lane->hosts);
+    free(lane->locals);
+    free(lane);
+}
+
+/* ---- Operations ------------------------------------------------------- */
+
+static void append(struct rueda_lane *lane, struct rueda_named *named)
+{
+    named->op.next = NULL;
+    named->previous = lane->last;
+    if (lane->last != NULL)
+        lane->last->op.next = &named->op;
+    else
+        lane->first = named;
+    lane->last = named;
+    lane->count++;
+    lane->lanes->undelivered++;
+}
+
+static void take_out(struct rueda_lane *lane, struct rueda_named *named)
+{
+    struct rueda_named *next = (struct rueda_named *)named->op.next;
+
+    if (named->previous != NULL)
+        named->previous->op.next = named->op.next;
+    else
+        lane->first = next;
+    if (next != NULL)
+        next->previous = named->previous;
+    else
+        lane->last = named->previous;
+    lane->count--;
+    lane->lanes->undelivered--;
+}
+
+void rueda_lane_finish(struct rueda_lane *lane, struct rueda_named *named,
+                       rueda_status status)
+{
+    take_out(lane, named);
+    named->outcome = status;
+    rueda_lanes_append_ended(lane->lanes, named);
+    lane->moves++;
+}
+
+static bool is_message(const struct rueda_named *named)
+{
+    return named->request.kind == RUEDA_SEND ||
+           named->request.kind == RUEDA_RECV;
+}
+
+void rueda_lane_submit(struct rueda_lane *lane, struct rueda_named *named)
+{
+    rueda_status status;
+
+    append(lane, named);
+    named->outcome = RUEDA_OK;
+    if (is_message(named)) {
+        rueda_message_begin(lane, named);
+        return;
+    }
+    status = rueda_negotiator_submit(lane->negotiator, &named->request, named);
+    if (status != RUEDA_OK)
+        rueda_lane_finish(lane, named, status);
+}
+
+void rueda_lane_end(struct rueda_lane *lane, rueda_status status)
+{
+    struct rueda_named *next;
+
+    if (lane->track.is_running)
+        rueda_track_finish(&lane->track, status);
+    rueda_batch_drop(lane);
+    for (struct rueda_named *named = lane->first; named != NULL; named = next) {
+        next = (struct rueda_named *)named->op.next;
+        if (!is_message(named))
+            rueda_lane_finish(lane, named, status);
+    }
+}
+
+/* ---- Decisions -------------------------------------------------------- */
+
+/* No batch, but the end of one operation. */
+static void tell_outcome(struct rueda_lane *lane,
+                         const struct rueda_decision *decision)
+{
+    struct rueda_named *named = decision->items[0].mine;
+
+    lane->moves++;
+    if (named == NULL)
+        return;
+    if (decision->kind == RUEDA_DECIDED_JOINED)
+        named->last_rank = decision->last_rank;
+    else
+        rueda_batch_refuse(named, RUEDA_ERR_MISMATCH, decision->words);
+}
+
+/* Each operation of the decision has its outcome. The negotiator lets go of
+ * them first, for their owner may free them as soon as they are delivered. */
+static void conclude(struct rueda_lane *lane)
+{
+    const struct rueda_decision *decision = lane->batch.decision;
+
+    for (int i = 0; i < decision->count; i++) {
+        struct rueda_named *named = decision->items[i].mine;
+
+        if (named != NULL)
+            rueda_lane_finish(lane, named, named->outcome);
+    }
+    lane->ended = decision->index + 1;
+    rueda_batch_drop(lane);
+    rueda_negotiator_done(lane->negotiator);
+    lane->moves++;
+}
+
+/* Begin the next decision; false: there is none. */
+static bool begin_next(struct rueda_lane *lane)
+{
+    const struct rueda_decision *decision =
+        rueda_negotiator_next(lane->negotiator);
+
+    if (decision == NULL || decision->index >= lane->limit)
+        return false;
+    lane->begun = decision->index + 1;
+    lane->moves++;
+    rueda_batch_begin(lane, decision);
+    return true;
+}
+
+static rueda_status carry_out(struct rueda_lane *lane, struct rueda_text *error)
+{
+    rueda_status status = RUEDA_OK;
+
+    while (status == RUEDA_OK) {
+        if (lane->batch.decision == NULL && !begin_next(lane))
+            return RUEDA_IN_PROGRESS;
+        if (lane->batch.decision->kind == RUEDA_DECIDED_RUN)
+            status = rueda_batch_turn(lane, error);
+        else
+            tell_outcome(lane, lane->batch.decision);
+        if (status == RUEDA_OK)
+            conclude(lane);
+    }
+    return status;
+}
+
+/* Operations that only the negotiator can get on with. */
+static bool is_waiting(const struct rueda_lane *lane)
+{
+    return lane->batch.decision == NULL && lane->count > lane->messages.count;
+}
+
+rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
+{
+    uint64_t moves = lane->moves + lane->track.task.moves;
+    rueda_status talk = RUEDA_IN_PROGRESS;
+    rueda_status status = rueda_messages_turn(lane);
+
+    if (status < 0 || lane->is_closed)
+        return status;
+    talk = rueda_negotiator_turn(lane->negotiator, error);
+    if (talk < 0 && talk != RUEDA_ERR_PEER_LOST)
+        return talk;
+    status = carry_out(lane, error);
+    /* Who is lost may have done its part before. */
+    if (status >= 0 && talk == RUEDA_ERR_PEER_LOST && is_waiting(lane))
+        return talk;
+    if (status < 0)
+        return status;
+    return talk == RUEDA_OK || moves != lane->moves + lane->track.task.moves
+               ? RUEDA_OK
+               : RUEDA_IN_PROGRESS;
+}
+
+/* ---- Questions -------------------------------------------------------- */
+
+/* Who left in good order may have done its part before; if not, then its
+ * neighbours in the negotiation miss it. A task in shared memory waits for
+ * everybody. */
+bool rueda_lane_is_spoilt(const struct rueda_lane *lane)
+{
+    const struct rueda_segment *segment = lane->lanes->job->segment;
+    const bool counts_left = rueda_track_shares(&lane->track);
+
+    for (int i = 0; i < lane->slab.size && lane->count > 0; i++) {
+        int member = lane->locals[i];
+
+        if (rueda_segment_is_gone(segment, member) &&
+            (counts_left || !rueda_segment_has_left(segment, member)))
+            return true;
+    }
+    return false;
+}
+
+void rueda_lane_tell(const struct rueda_lane *lane, struct rueda_text *words)
+{
+    const struct rueda_decision *decision = lane->batch.decision;
+    const struct rueda_request *request =
+        decision != NULL && decision->kind == RUEDA_DECIDED_RUN
+            ? decision->items[0].request
+            : &lane->first->request;
+
+    if (request->name != NULL)
+        rueda_text_add(words, "%s \"%.100s\"",
+                       rueda_kind_str((rueda_kind)request->kind),
+                       request->name);
+    else
+        rueda_text_add(words, "%s number %llu",
+                       rueda_kind_str((rueda_kind)request->kind),
+                       (unsigned long long)request->number);
+    if (lane->set->id != RUEDA_SET_GLOBAL)
+        rueda_text_add(words, " of process set %d", lane->set->id);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A lane: where the named operations of one process set run, as one of its
+ * members sees it. Its negotiator says what is ready everywhere and in which
+ * order; each decision becomes a batch (batch.h), one at a time. Lanes do not
+ * wait for one another.
+ *
+ * Used by whoever holds the engine's token. Nothing blocks.
+ */
+#ifndef RUEDA_ENGINE_LANE_H
+#define RUEDA_ENGINE_LANE_H
+
+#include "engine/batch.h"
+#include "engine/message.h"
+#include "engine/track.h"
+#include "job/set.h"
+#include "negotiate/negotiator.h"
+#include "op/named.h"
+
+struct rueda_lanes;
+
+/* The sequence of a send or receive is this and its tag; those of tasks count
+ * from 0. */
+#define RUEDA_LANE_MESSAGES ((uint64_t)1 << 63)
+
+struct rueda_lane {
+    struct rueda_lanes *lanes;   /* all of them; borrowed */
+    const struct rueda_set *set; /* borrowed */
+    struct rueda_mesh view;      /* of the set's members; size 0: there is
+                                    none, */
+    struct rueda_mesh *mesh;     /* this being the job's */
+    int *hosts;                  /* [set->size] the number of each one's */
+    int *locals;                 /* [slab.size] members of this host, by their
+                                    places in the segment */
+    struct rueda_slab slab;
+    bool has_slab;
+    struct rueda_track track;
+    struct rueda_negotiator *negotiator;
+    char *fusion; /* in the segment, or NULL */
+    size_t fusion_bytes;
+
+    /* Operations that are not delivered, in the order in which they came. */
+    struct rueda_named *first;
+    struct rueda_named *last;
+    int count;
+
+    struct rueda_batch batch;
+    struct rueda_messages messages;
+    uint64_t moves; /* counted up whenever it got on by itself */
+
+    /* The log: no decision from `limit` on is begun, those before `begun` have
+     * been, those before `ended` are carried out. */
+    uint64_t begun;
+    uint64_t ended;
+    uint64_t limit;
+    bool is_closed; /* nothing is negotiated any more */
+};
+
+/*
+ * All that can fail in making a lane. The set is borrowed, and this rank is
+ * among its members. The slab of the members of this host is told later. On
+ * failure (RUEDA_ERR_NOMEM, RUEDA_ERR_LIMIT) nothing is left.
+ */
+rueda_status rueda_lane_new(struct rueda_lanes *lanes,
+                            const struct rueda_set *set,
+                            struct rueda_lane **out);
+
+/* Bytes of that slab; 0: the members share none. */
+size_t rueda_lane_slab_bytes(const struct rueda_lane *lane);
+
+/* It is here in the segment: the lane can be used. */
+void rueda_lane_open(struct rueda_lane *lane, uint64_t slab_offset);
+
+/* No operation is in it, and nothing in flight on its mesh. */
+void rueda_lane_free(struct rueda_lane *lane);
+
+/* Take an operation over. */
+void rueda_lane_submit(struct rueda_lane *lane, struct rueda_named *named);
+
+/*
+ * Get on. RUEDA_OK if anything moved, RUEDA_IN_PROGRESS if not. A failure is
+ * one of the whole context; error may have the words for it.
+ */
+rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error);
+
+/* An operation of the lane has ended: it is taken out of the list, and waits to
+ * be delivered (lanes.h). */
+void rueda_lane_finish(struct rueda_lane *lane, struct rueda_named *named,
+                       rueda_status status);
+
+/* End all that are not delivered, but messages. The running batch ends as
+ * well. */
+void rueda_lane_end(struct rueda_lane *lane, rueda_status status);
+
+/* Is a member of this host gone without whom an operation cannot end? */
+bool rueda_lane_is_spoilt(const struct rueda_lane *lane);
+
+/* Add what the lane is at: "allreduce "grad.3"". There is something. */
+void rueda_lane_tell(const struct rueda_lane *lane, struct rueda_text *words);
+
+#endif /* RUEDA_ENGINE_LANE_H */

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define RUEDA_LOG_TAG "engine"
+
+#include "engine/lanes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/sets.h"
+
+/* ---- Life ------------------------------------------------------------- */
+
+rueda_status rueda_lanes_init(struct rueda_lanes *lanes, struct rueda_job *job,
+                              const struct rueda_select *select,
+                              const struct rueda_kernels *kernels)
+{
+    const struct rueda_set *all;
+
+    memset(lanes, 0, sizeof(*lanes));
+    lanes->job = job;
+    lanes->select = select;
+    lanes->kernels = kernels;
+    lanes->table = rueda_set_table_new(job->rank, job->size);
+    if (lanes->table == NULL)
+        return RUEDA_ERR_NOMEM;
+    all = rueda_sets_keep(lanes, RUEDA_SET_GLOBAL);
+    if (all != NULL && rueda_sets_show(lanes, all) == RUEDA_OK)
+        return RUEDA_OK;
+    rueda_lanes_fini(lanes);
+    return RUEDA_ERR_NOMEM;
+}
+
+void rueda_lanes_fini(struct rueda_lanes *lanes)
+{
+    for (int i = 0; i < lanes->count; i++)
+        rueda_lane_free(lanes->all[i]);
+    for (int i = 0; i < lanes->dropped_count; i++)
+        rueda_lane_free(lanes->dropped[i]);
+    free(lanes->all);
+    free(lanes->dropped);
+    rueda_sets_free(lanes);
+    rueda_set_table_free(lanes->table);
+}
+
+struct rueda_lane *rueda_lanes_find(const struct rueda_lanes *lanes, int set)
+{
+    for (int i = 0; i < lanes->count; i++)
+        if (lanes->all[i]->set->id == set)
+            return lanes->all[i];
+    return NULL;
+}
+
+static struct rueda_lane **grow(struct rueda_lane **list, int count)
+{
+    return realloc(list, (size_t)count * sizeof(struct rueda_lane *));
+}
+
+/* There is always room to drop one, so that this cannot fail. */
+rueda_status rueda_lanes_add(struct rueda_lanes *lanes, struct rueda_lane *lane)
+{
+    struct rueda_lane **all = grow(lanes->all, lanes->count + 1);
+    struct rueda_lane **dropped;
+
+    if (all == NULL)
+        return RUEDA_ERR_NOMEM;
+    lanes->all = all;
+    dropped = grow(lanes->dropped, lanes->dropped_count + lanes->count + 1);
+    if (dropped == NULL)
+        return RUEDA_ERR_NOMEM;
+    lanes->dropped = dropped;
+    lanes->all[lanes->count++] = lane;
+    return RUEDA_OK;
+}
+
+void rueda_lanes_drop(struct rueda_lanes *lanes, struct rueda_lane *lane)
+{
+    int kept = 0;
+
+    for (int i = 0; i < lanes->count; i++)
+        if (lanes->all[i] != lane)
+            lanes->all[kept++] = lanes->all[i];
+    lanes->count = kept;
+    lanes->dropped[lanes->dropped_count++] = lane;
+}
+
+/* The lane of all ranks; its slab was agreed upon when they met. */
+static rueda_status open_first(struct rueda_lanes *lanes)
+{
+    const struct rueda_agreement *agreement = lanes->job->segment->agreement;
+    struct rueda_lane *lane;
+    rueda_status status;
+
+    if (lanes->count > 0)
+        return RUEDA_OK;
+    status =
+        rueda_lane_new(lanes, rueda_sets_find(lanes, RUEDA_SET_GLOBAL), &lane);
+    if (status != RUEDA_OK)
+        return status;
+    rueda_lane_open(lane, agreement->named_offset);
+    status = rueda_lanes_add(lanes, lane);
+    if (status != RUEDA_OK)
+        rueda_lane_free(lane);
+    return status;
+}
+
+void rueda_lanes_wake(struct rueda_lanes *lanes)
+{
+    if (lanes->count == 0 && lanes->job->size > 1 &&
+        open_first(lanes) != RUEDA_OK)
+        log_warn("no memory to hear of what other ranks wait for");
+}
+
+/* ---- Operations that come and go -------------------------------------- */
+
+void rueda_lanes_append_ended(struct rueda_lanes *lanes,
+                              struct rueda_named *named)
+{
+    named->op.next = NULL;
+    if (lanes->ended == NULL)
+        lanes->ended = named;
+    else
+        lanes->last_ended->op.next = &named->op;
+    lanes->last_ended = named;
+}
+
+struct rueda_named *rueda_lanes_pop_ended(struct rueda_lanes *lanes)
+{
+    struct rueda_named *named = lanes->ended;
+
+    if (named != NULL)
+        lanes->ended = (struct rueda_named *)named->op.next;
+    return named;
+}
+
+/* Its set is gone, or was never there. */
+static void refuse(struct rueda_lanes *lanes, struct rueda_named *named)
+{
+    struct rueda_text words = {{0}};
+
+    rueda_text_set(&words, "process set %d is not there, or not any more",
+                   named->set);
+    rueda_batch_refuse(named, RUEDA_ERR_CANCELLED, words.chars);
+    rueda_lanes_append_ended(lanes, named);
+}
+
+static rueda_status take_in(struct rueda_lanes *lanes)
+{
+    struct rueda_op *op = rueda_op_peek(&lanes->arrived);
+    rueda_status status = RUEDA_IN_PROGRESS;
+
+    while (op != NULL) {
+        struct rueda_named *named = (struct rueda_named *)op;
+        struct rueda_lane *lane;
+
+        /* Not popped before: it has to end with all others then. */
+        status = open_first(lanes);
+        if (status != RUEDA_OK)
+            return status;
+        rueda_op_pop(&lanes->arrived);
+        lane = rueda_lanes_find(lanes, named->set);
+        if (lane != NULL && lane->limit == UINT64_MAX)
+            rueda_lane_submit(lane, named);
+        else
+            refuse(lanes, named);
+        op = rueda_op_peek(&lanes->arrived);
+    }
+    return status;
+}
+
+/* ---- Turns ------------------------------------------------------------ */
+
+rueda_status rueda_lanes_turn(struct rueda_lanes *lanes,
+                              struct rueda_text *error)
+{
+    rueda_status moved = take_in(lanes);
+
+    for (int i = 0; i < lanes->count && moved >= 0; i++) {
+        rueda_status status = rueda_lane_turn(lanes->all[i], error);
+
+        if (status != RUEDA_IN_PROGRESS)
+            moved = status;
+    }
+    for (int i = 0; i < lanes->dropped_count && moved >= 0; i++) {
+        rueda_status status = rueda_messages_turn(lanes->dropped[i]);
+
+        if (status != RUEDA_IN_PROGRESS)
+            moved = status;
+    }
+    return moved;
+}
+
+bool rueda_lanes_are_sending(const struct rueda_lanes *lanes)
+{
+    for (int i = 0; i < lanes->count; i++)
+        if (rueda_negotiator_is_sending(lanes->all[i]->negotiator))
+            return true;
+    return false;
+}
+
+int64_t rueda_lanes_next_look_ns(const struct rueda_lanes *lanes)
+{
+    int64_t next = INT64_MAX;
+
+    for (int i = 0; i < lanes->count; i++) {
+        int64_t wanted =
+            rueda_negotiator_next_look_ns(lanes->all[i]->negotiator);
+
+        if (wanted < next)
+            next = wanted;
+    }
+    return next;
+}
+
+void rueda_lanes_end(struct rueda_lanes *lanes, rueda_status status)
+{
+    struct rueda_op *op;
+
+    for (int i = 0; i < lanes->count; i++) {
+        rueda_messages_end(lanes->all[i], status);
+        rueda_lane_end(lanes->all[i], status);
+    }
+    for (int i = 0; i < lanes->dropped_count; i++)
+        rueda_messages_end(lanes->dropped[i], status);
+    while ((op = rueda_op_peek(&lanes->arrived)) != NULL) {
+        struct rueda_named *named = (struct rueda_named *)op;
+
+        rueda_op_pop(&lanes->arrived);
+        named->outcome = status;
+        rueda_lanes_append_ended(lanes, named);
+    }
+}
+
+/* ---- Failures --------------------------------------------------------- */
+
+bool rueda_lanes_are_spoilt(const struct rueda_lanes *lanes)
+{
+    for (int i = 0; i < lanes->count; i++)
+        if (rueda_lane_is_spoilt(lanes->all[i]))
+            return true;
+    return false;
+}
+
+bool rueda_lanes_tell(const struct rueda_lanes *lanes, struct rueda_text *words)
+{
+    for (int i = 0; i < lanes->count; i++) {
+        if (lanes->all[i]->count > 0) {
+            rueda_lane_tell(lanes->all[i], words);
+            return true;
+        }
+    }
+    return false;
+}

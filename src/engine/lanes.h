@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All lanes of a context: the process sets, a lane for each of which this rank
+ * is a member, what was submitted and belongs to none of them yet, and what has
+ * ended and is not delivered yet.
+ *
+ * Used by whoever holds the engine's token, except where noted.
+ */
+#ifndef RUEDA_ENGINE_LANES_H
+#define RUEDA_ENGINE_LANES_H
+
+#include "engine/lane.h"
+
+struct rueda_set_list;
+struct rueda_set_copy;
+
+struct rueda_lanes {
+    struct rueda_job *job; /* borrowed, like the next two */
+    const struct rueda_select *select;
+    const struct rueda_kernels *kernels;
+
+    struct rueda_op_queue arrived; /* any thread pushes */
+    struct rueda_lane **all;       /* [room], count of them are there */
+    int count;
+    int room;
+    int undelivered; /* operations in all of them */
+
+    struct rueda_named *ended; /* linked by op.next: to be delivered */
+    struct rueda_named *last_ended;
+
+    struct rueda_set_table *table;
+    _Atomic(struct rueda_set_list *) sets; /* for other threads (sets.h) */
+    struct rueda_set_copy *copies;
+    struct rueda_lane **dropped; /* [dropped_count] */
+    int dropped_count;
+};
+
+/* The lane of all ranks is made when it is first needed. On failure
+ * (RUEDA_ERR_NOMEM) nothing is left. */
+rueda_status rueda_lanes_init(struct rueda_lanes *lanes, struct rueda_job *job,
+                              const struct rueda_select *select,
+                              const struct rueda_kernels *kernels);
+
+/* All operations have ended, and nothing is in flight. */
+void rueda_lanes_fini(struct rueda_lanes *lanes);
+
+/* Hand an operation over; any thread. */
+static inline void rueda_lanes_push(struct rueda_lanes *lanes,
+                                    struct rueda_named *named)
+{
+    rueda_op_push(&lanes->arrived, &named->op);
+}
+
+/* Has anything been submitted that is not delivered? Cheap. */
+static inline bool rueda_lanes_have_work(const struct rueda_lanes *lanes)
+{
+    return lanes->undelivered > 0 || rueda_op_queue_has_news(&lanes->arrived);
+}
+
+/* Is there anything that others wait for and that is not sent yet? */
+bool rueda_lanes_are_sending(const struct rueda_lanes *lanes);
+
+/* Does somebody have to take turns: for the one or for the other? */
+static inline bool rueda_lanes_are_busy(const struct rueda_lanes *lanes)
+{
+    return rueda_lanes_have_work(lanes) ||
+           (lanes->count > 0 && rueda_lanes_are_sending(lanes));
+}
+
+/*
+ * Take in what has arrived, and get on with every lane; messages have been
+ * progressed before. RUEDA_OK if anything moved, RUEDA_IN_PROGRESS if not. A
+ * failure is one of the context; error may have the words for it.
+ */
+rueda_status rueda_lanes_turn(struct rueda_lanes *lanes,
+                              struct rueda_text *error);
+
+/* See to it that there is a negotiator which hears of what others wait for. */
+void rueda_lanes_wake(struct rueda_lanes *lanes);
+
+/* When a negotiator wants a turn though nothing moves, in the time of the
+ * clock; INT64_MAX: never. */
+int64_t rueda_lanes_next_look_ns(const struct rueda_lanes *lanes);
+
+/* The next operation to be delivered, its outcome being its status, or NULL. */
+struct rueda_named *rueda_lanes_pop_ended(struct rueda_lanes *lanes);
+
+/* End all operations; the mesh has been cancelled. */
+void rueda_lanes_end(struct rueda_lanes *lanes, rueda_status status);
+
+/* Is somebody gone without whom an operation cannot end? Add what a lane is at,
+ * if one is at anything. */
+bool rueda_lanes_are_spoilt(const struct rueda_lanes *lanes);
+bool rueda_lanes_tell(const struct rueda_lanes *lanes,
+                      struct rueda_text *words);
+
+/* ---- For lanes and sets -------------------------------------------------- */
+
+/* The lane of a set of which I am a member, or NULL. */
+struct rueda_lane *rueda_lanes_find(const struct rueda_lanes *lanes, int set);
+
+/* The lane is taken if there is memory. */
+rueda_status rueda_lanes_add(struct rueda_lanes *lanes,
+                             struct rueda_lane *lane);
+
+/* It is closed, and takes turns no more; freed in the end, because messages of
+ * its own may still be on their way. */
+void rueda_lanes_drop(struct rueda_lanes *lanes, struct rueda_lane *lane);
+
+void rueda_lanes_append_ended(struct rueda_lanes *lanes,
+                              struct rueda_named *named);
+
+#endif /* RUEDA_ENGINE_LANES_H */

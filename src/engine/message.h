@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sends and receives of a lane. They are not negotiated: a message is matched
+ * by its set, peer and tag.
+ *
+ * Used by whoever holds the engine's token.
+ */
+#ifndef RUEDA_ENGINE_MESSAGE_H
+#define RUEDA_ENGINE_MESSAGE_H
+
+#include "op/named.h"
+#include "transport/transport.h"
+
+struct rueda_lane;
+struct rueda_message;
+
+/* Zero has none. */
+struct rueda_messages {
+    struct rueda_message *first; /* under way */
+    int count;                   /* of them */
+    struct rueda_message *spare;
+};
+
+/* Begin one; it ends by rueda_lane_finish(), at once if it cannot be. */
+void rueda_message_begin(struct rueda_lane *lane, struct rueda_named *named);
+
+/* End those that have come through. RUEDA_OK if there were any; a lost peer is
+ * a failure. */
+rueda_status rueda_messages_turn(struct rueda_lane *lane);
+
+/* Nothing is in flight any more: end all with this status. */
+void rueda_messages_end(struct rueda_lane *lane, rueda_status status);
+
+/* None is under way. */
+void rueda_messages_fini(struct rueda_messages *messages);
+
+#endif /* RUEDA_ENGINE_MESSAGE_H */

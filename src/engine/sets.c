@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sets.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- What other threads see ------------------------------------------- */
+
+/* A set and its ranks, in one piece of memory. */
+struct rueda_set_copy {
+    struct rueda_set_copy *older;
+    struct rueda_set set;
+    int ranks[];
+};
+
+/* Never changed once it is shown. Older ones stay, for somebody may read them
+ * still. */
+struct rueda_set_list {
+    struct rueda_set_list *older;
+    int count;
+    const struct rueda_set *sets[]; /* by id, ascending */
+};
+
+const struct rueda_set *rueda_sets_find(const struct rueda_lanes *lanes, int id)
+{
+    /* Acquire: what is in the list was written before it was shown. */
+    const struct rueda_set_list *list =
+        atomic_load_explicit(&lanes->sets, memory_order_acquire);
+
+    for (int i = 0; i < list->count; i++)
+        if (list->sets[i]->id == id)
+            return list->sets[i];
+    return NULL;
+}
+
+const struct rueda_set *rueda_sets_keep(struct rueda_lanes *lanes, int id)
+{
+    const struct rueda_set *set = rueda_set_find(lanes->table, id);
+    size_t bytes = (size_t)set->size * sizeof(set->ranks[0]);
+    struct rueda_set_copy *copy = malloc(sizeof(*copy) + bytes);
+
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy->ranks, set->ranks, bytes);
+    copy->set = *set;
+    copy->set.ranks = copy->ranks;
+    copy->older = lanes->copies;
+    lanes->copies = copy;
+    return &copy->set;
+}
+
+/* The list that is shown, without one id and with one more set, or NULL. */
+static rueda_status show(struct rueda_lanes *lanes, int without,
+                         const struct rueda_set *with)
+{
+    struct rueda_set_list *now =
+        atomic_load_explicit(&lanes->sets, memory_order_relaxed);
+    size_t room = (now != NULL ? (size_t)now->count : 0) + 1;
+    struct rueda_set_list *list =
+        malloc(sizeof(*list) + room * sizeof(const struct rueda_set *));
+
+    if (list == NULL)
+        return RUEDA_ERR_NOMEM;
+    list->older = now;
+    list->count = 0;
+    for (int i = 0; now != NULL && i < now->count; i++)
+        if (now->sets[i]->id != without)
+            list->sets[list->count++] = now->sets[i];
+    if (with != NULL)
+        list->sets[list->count++] = with;
+    atomic_store_explicit(&lanes->sets, list, memory_order_release);
+    return RUEDA_OK;
+}
+
+rueda_status rueda_sets_show(struct rueda_lanes *lanes,
+                             const struct rueda_set *set)
+{
+    return show(lanes, -1, set);
+}
+
+rueda_status rueda_sets_hide(struct rueda_lanes *lanes, int id)
+{
+    return show(lanes, id, NULL);
+}
+
+void rueda_sets_free(struct rueda_lanes *lanes)
+{
+    struct rueda_set_list *list =
+        atomic_load_explicit(&lanes->sets, memory_order_relaxed);
+
+    while (list != NULL) {
+        struct rueda_set_list *older = list->older;
+
+        free(list);
+        list = older;
+    }
+    while (lanes->copies != NULL) {
+        struct rueda_set_copy *older = lanes->copies->older;
+
+        free(lanes->copies);
+        lanes->copies = older;
+    }
+}
+
+/* ---- Making a set ----------------------------------------------------- */
+
+/* What each rank tells of its part: whether all went well, and where the slab
+ * of its host is, if it was to find room for it. */
+enum {
+    IS_READY,
+    OFFSET,
+    TOLD
+};
+
+static int host_of(const struct rueda_job *job, int rank)
+{
+    return job->topology != NULL ? job->topology->places[rank].host : 0;
+}
+
+/* The lowest member of my host, who has the slab of its members. */
+static int keeper_of(const struct rueda_job *job, const struct rueda_set *set)
+{
+    int i = 0;
+
+    while (host_of(job, set->ranks[i]) != host_of(job, job->rank))
+        i++;
+    return set->ranks[i];
+}
+
+/* All of my part that can fail. */
+static bool prepare(struct rueda_lanes *lanes, struct rueda_batch *batch)
+{
+    struct rueda_text ignored = {{0}};
+    size_t bytes;
+
+    batch->made = NULL;
+    batch->offset = 0;
+    batch->set = rueda_sets_keep(lanes, batch->id);
+    if (batch->set == NULL)
+        return false;
+    if (batch->set->me < 0)
+        return true;
+    if (rueda_lane_new(lanes, batch->set, &batch->made) != RUEDA_OK)
+        return false;
+    bytes = rueda_lane_slab_bytes(batch->made);
+    if (bytes == 0 || keeper_of(lanes->job, batch->set) != lanes->job->rank)
+        return true;
+    return rueda_segment_reserve(lanes->job->segment, bytes, &batch->offset,
+                                 &ignored) == RUEDA_OK;
+}
+
+static rueda_batch_next begin_set(struct rueda_lane *lane,
+                                  struct rueda_named *named)
+{
+    struct rueda_batch *batch = &lane->batch;
+    struct rueda_text error = {{0}};
+    rueda_status status;
+
+    status = rueda_set_add(lane->lanes->table, named->ranks, named->rank_count,
+                           &batch->id, &error);
+    if (status == RUEDA_ERR_NOMEM)
+        return rueda_batch_fail(lane, status, error.chars);
+    if (status != RUEDA_OK) {
+        rueda_batch_refuse(named, status, error.chars);
+        return RUEDA_BATCH_END;
+    }
+    batch->words[IS_READY] = prepare(lane->lanes, batch);
+    batch->words[OFFSET] = batch->offset;
+    rueda_batch_words(lane, RUEDA_ALLGATHER)->count = TOLD;
+    return RUEDA_BATCH_TASK;
+}
+
+/* A lane that was made is used no more, but may have messages under way. */
+static rueda_status put_aside(struct rueda_lanes *lanes,
+                              struct rueda_lane *lane)
+{
+    rueda_status status = rueda_lanes_add(lanes, lane);
+
+    lane->is_closed = true;
+    if (status == RUEDA_OK)
+        rueda_lanes_drop(lanes, lane);
+    return status;
+}
+
+/* Somebody cannot: the same on all ranks. */
+static rueda_batch_next give_up(struct rueda_lane *lane,
+                                struct rueda_named *named, int rank)
+{
+    struct rueda_lanes *lanes = lane->lanes;
+    struct rueda_batch *batch = &lane->batch;
+    struct rueda_text words = {{0}};
+
+    rueda_set_remove(lanes->table, batch->id, &words);
+    if (batch->offset > 0)
+        rueda_segment_free(
+            lanes->job->segment,
+            rueda_segment_at(lanes->job->segment, batch->offset));
+    if (batch->made != NULL && put_aside(lanes, batch->made) != RUEDA_OK)
+        return rueda_batch_fail(lane, RUEDA_ERR_NOMEM,
+                                "no memory for a process set");
+    rueda_text_set(&words, "rank %d has no memory for another process set",
+                   rank);
+    rueda_batch_refuse(named, RUEDA_ERR_LIMIT, words.chars);
+    return RUEDA_BATCH_END;
+}
+
+static rueda_batch_next finish_set(struct rueda_lane *lane,
+                                   struct rueda_named *named)
+{
+    struct rueda_lanes *lanes = lane->lanes;
+    struct rueda_batch *batch = &lane->batch;
+    rueda_status status;
+
+    for (int rank = 0; rank < lane->set->size; rank++)
+        if (batch->answer[rank * TOLD + IS_READY] == 0)
+            return give_up(lane, named, rank);
+    if (batch->made != NULL) {
+        int keeper = keeper_of(lanes->job, batch->set);
+
+        rueda_lane_open(batch->made, batch->answer[keeper * TOLD + OFFSET]);
+        status = rueda_lanes_add(lanes, batch->made);
+        if (status != RUEDA_OK)
+            return rueda_batch_fail(lane, status,
+                                    "no memory for a process set");
+    }
+    status = rueda_sets_show(lanes, batch->set);
+    if (status != RUEDA_OK)
+        return rueda_batch_fail(lane, status, "no memory for a process set");
+    named->made_set = batch->id;
+    return RUEDA_BATCH_END;
+}
+
+static const char joined_words[] =
+    "a process set changes after this rank has joined";
+
+rueda_batch_next rueda_batch_set_add(struct rueda_lane *lane)
+{
+    struct rueda_named *named = rueda_batch_named(&lane->batch, 0);
+
+    if (named == NULL)
+        return rueda_batch_fail(lane, RUEDA_ERR_MISMATCH, joined_words);
+    return lane->batch.stage++ == 0 ? begin_set(lane, named)
+                                    : finish_set(lane, named);
+}
+
+/* ---- Dropping a set --------------------------------------------------- */
+
+/* Members have come to different places of its log. What one of them has begun
+ * the others carry out as well, and nothing that comes after it. */
+static rueda_batch_next begin_drop(struct rueda_lane *lane,
+                                   struct rueda_named *named)
+{
+    struct rueda_batch *batch = &lane->batch;
+    struct rueda_text error = {{0}};
+    bool is_there;
+
+    batch->id = named->rank_count > 0 ? named->ranks[0] : -1;
+    batch->made = rueda_lanes_find(lane->lanes, batch->id);
+    is_there = rueda_set_find(lane->lanes->table, batch->id) != NULL;
+    if (batch->id == RUEDA_SET_GLOBAL || !is_there) {
+        rueda_set_remove(lane->lanes->table, batch->id, &error);
+        rueda_batch_refuse(named, RUEDA_ERR_INVALID, error.chars);
+        return RUEDA_BATCH_END;
+    }
+    batch->words[0] = batch->made != NULL ? batch->made->begun : 0;
+    if (batch->made != NULL)
+        batch->made->limit = batch->made->begun;
+    rueda_batch_words(lane, RUEDA_ALLGATHER)->count = 1;
+    return RUEDA_BATCH_TASK;
+}
+
+static void hear_limit(struct rueda_lane *lane)
+{
+    struct rueda_batch *batch = &lane->batch;
+
+    for (int rank = 0; rank < lane->set->size && batch->made != NULL; rank++)
+        if (batch->answer[rank] > batch->made->limit)
+            batch->made->limit = batch->answer[rank];
+}
+
+/* When all have come so far, nobody reads the slab of the set any more. */
+static rueda_batch_next close_lane(struct rueda_lane *lane)
+{
+    struct rueda_lane *made = lane->batch.made;
+
+    if (made != NULL && made->ended < made->limit) {
+        lane->batch.stage--;
+        return RUEDA_BATCH_WAIT;
+    }
+    if (made != NULL) {
+        rueda_lane_end(made, RUEDA_ERR_CANCELLED);
+        made->is_closed = true;
+    }
+    rueda_batch_words(lane, RUEDA_BARRIER);
+    return RUEDA_BATCH_TASK;
+}
+
+static rueda_batch_next finish_drop(struct rueda_lane *lane)
+{
+    struct rueda_lanes *lanes = lane->lanes;
+    struct rueda_segment *segment = lanes->job->segment;
+    struct rueda_lane *made = lane->batch.made;
+    struct rueda_text error = {{0}};
+
+    if (made != NULL) {
+        if (made->has_slab && made->slab.rank == 0)
+            rueda_segment_free(segment, made->slab.lines);
+        rueda_segment_free(segment, made->fusion);
+        made->fusion = NULL;
+        rueda_lanes_drop(lanes, made);
+    }
+    rueda_set_remove(lanes->table, lane->batch.id, &error);
+    if (rueda_sets_hide(lanes, lane->batch.id) != RUEDA_OK)
+        return rueda_batch_fail(lane, RUEDA_ERR_NOMEM,
+                                "no memory to drop a process set");
+    return RUEDA_BATCH_END;
+}
+
+rueda_batch_next rueda_batch_set_drop(struct rueda_lane *lane)
+{
+    struct rueda_named *named = rueda_batch_named(&lane->batch, 0);
+
+    if (named == NULL)
+        return rueda_batch_fail(lane, RUEDA_ERR_MISMATCH, joined_words);
+    switch (lane->batch.stage++) {
+    case 0:
+        return begin_drop(lane, named);
+    case 1:
+        hear_limit(lane);
+        lane->batch.stage++;
+        return close_lane(lane);
+    case 2:
+        return close_lane(lane);
+    default:
+        return finish_drop(lane);
+    }
+}

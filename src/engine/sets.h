@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Process sets as other threads see them, and how sets come and go: all ranks
+ * carry out the same decisions of the lane of all ranks, members or not.
+ */
+#ifndef RUEDA_ENGINE_SETS_H
+#define RUEDA_ENGINE_SETS_H
+
+#include "engine/lanes.h"
+
+/* A set, or NULL; any thread. Valid as long as the lanes. */
+const struct rueda_set *rueda_sets_find(const struct rueda_lanes *lanes,
+                                        int id);
+
+/* A copy of a set of the table that stays as long as the lanes, or NULL. The
+ * holder of the token, also for the next two. */
+const struct rueda_set *rueda_sets_keep(struct rueda_lanes *lanes, int id);
+
+/* Show such a copy to all threads, or hide it. Nothing is changed where there
+ * is no memory. */
+rueda_status rueda_sets_show(struct rueda_lanes *lanes,
+                             const struct rueda_set *set);
+rueda_status rueda_sets_hide(struct rueda_lanes *lanes, int id);
+
+void rueda_sets_free(struct rueda_lanes *lanes);
+
+#endif /* RUEDA_ENGINE_SETS_H */
