@@ -63,8 +63,8 @@ static void tensors_come_out_as_they_went_in(void **state)
     assert_int_equal(slab[63], 0);
     layout.end = 0;
     for (size_t i = 0; i < 6; i++) {
-        size_t offset = rueda_unpack(slab, ROOM, &layout,
-                                     i == 4 ? NULL : out, sizes[i]);
+        size_t offset =
+            rueda_unpack(slab, ROOM, &layout, i == 4 ? NULL : out, sizes[i]);
 
         assert_int_equal(offset % RUEDA_LAYOUT_ALIGN, 0);
         if (i != 4)

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Named tensors as a program uses them: submit, wait, be called, sets. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "support/party.h"
+
+#define MANY  200
+#define COUNT 100
+
+static struct rueda_submit_args allreduce_of(const char *name, float *buf,
+                                             const size_t *shape)
+{
+    struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
+
+    args.kind = RUEDA_ALLREDUCE;
+    args.reduction = RUEDA_SUM;
+    args.name = name;
+    args.send = buf;
+    args.recv = buf;
+    args.dims = 1;
+    args.shape = shape;
+    return args;
+}
+
+static int check_sum(struct party *me, const float *buf, int i)
+{
+    int sum = me->size * i + me->size * (me->size - 1) / 2;
+    float wanted = (float)sum;
+
+    for (int k = 0; k < COUNT; k++)
+        if (buf[k] != wanted)
+            return party_says(me, "grad.%d is %f, not %f", i, (double)buf[k],
+                              (double)wanted);
+    return 0;
+}
+
+static void fill(struct party *me, float *buf, int i)
+{
+    for (int k = 0; k < COUNT; k++)
+        buf[k] = (float)(i + me->rank);
+}
+
+/* Every rank begins somewhere else; a step again and again. */
+static int steps(struct party *me)
+{
+    static const size_t shape = COUNT;
+    float(*bufs)[COUNT] = calloc(MANY, sizeof(*bufs));
+    rueda_handle handles[MANY];
+    int failed = 0;
+
+    for (int step = 0; step < 5 && failed == 0; step++) {
+        for (int n = 0; n < MANY && failed == 0; n++) {
+            int i = (n + me->rank * 37) % MANY;
+            struct rueda_submit_args args;
+            char name[32];
+
+            snprintf(name, sizeof(name), "grad.%d", i);
+            fill(me, bufs[i], i);
+            args = allreduce_of(name, bufs[i], &shape);
+            failed = party_expect(me, rueda_submit(me->ctx, &args, &handles[i]),
+                                  RUEDA_OK, "submit");
+        }
+        for (int i = 0; i < MANY && failed == 0; i++) {
+            failed = party_expect(me, rueda_wait(me->ctx, handles[i], 10000),
+                                  RUEDA_OK, "wait");
+            if (failed == 0)
+                failed = check_sum(me, bufs[i], i);
+        }
+    }
+    free(bufs);
+    return failed;
+}
+
+static void steps_of_many_tensors_come_out_right(void **state)
+{
+    party_run(*state, 3, steps, NULL);
+}
+
+/* ---- Callbacks -------------------------------------------------------- */
+
+struct chain {
+    struct party *me;
+    float buf[COUNT];
+    atomic_int left;
+    atomic_int failed;
+};
+
+static void go_on(void *arg, rueda_status status);
+
+static void submit_next(struct chain *chain)
+{
+    static const size_t shape = COUNT;
+    struct rueda_submit_args args = allreduce_of("chain", chain->buf, &shape);
+    rueda_handle handle;
+    rueda_status status;
+
+    fill(chain->me, chain->buf, 7);
+    status = rueda_submit(chain->me->ctx, &args, &handle);
+    if (status == RUEDA_OK)
+        status = rueda_handle_then(chain->me->ctx, handle, go_on, chain);
+    if (status != RUEDA_OK)
+        atomic_store(&chain->failed, 1);
+}
+
+/* Nobody waits for the handles: they are left to the shutdown. */
+static void go_on(void *arg, rueda_status status)
+{
+    struct chain *chain = arg;
+
+    if (status != RUEDA_OK || check_sum(chain->me, chain->buf, 7) != 0)
+        atomic_store(&chain->failed, 1);
+    else if (atomic_fetch_sub(&chain->left, 1) > 1)
+        submit_next(chain);
+}
+
+static int in_a_chain(struct party *me)
+{
+    struct chain chain = {.me = me};
+    int64_t until = party_now_ms() + PARTY_DEADLINE_MS;
+
+    atomic_store(&chain.left, 50);
+    submit_next(&chain);
+    while (atomic_load(&chain.left) > 0 && atomic_load(&chain.failed) == 0) {
+        if (party_now_ms() > until)
+            return party_says(me, "%d are left", atomic_load(&chain.left));
+        party_sleep_ms(1);
+    }
+    return atomic_load(&chain.failed) != 0
+               ? party_says(me, "a link failed: %s", rueda_last_error())
+               : 0;
+}
+
+static void callbacks_submit_the_next_operation(void **state)
+{
+    party_run(*state, 2, in_a_chain, NULL);
+}
+
+/* ---- Sets ------------------------------------------------------------- */
+
+static int with_sets(struct party *me)
+{
+    static const int ranks[2] = {2, 0};
+    static const size_t shape = COUNT;
+    float buf[COUNT];
+    int failed = 0;
+    int set;
+
+    if (party_expect(me, rueda_set_create(me->ctx, ranks, 2, &set), RUEDA_OK,
+                     "create") != 0)
+        return 1;
+    if (rueda_set_size(me->ctx, set) != 2 ||
+        rueda_set_rank(me->ctx, set) != (me->rank == 1 ? -1 : me->rank / 2))
+        return party_says(me, "set %d has other ranks", set);
+    if (me->rank != 1) {
+        struct rueda_submit_args args = allreduce_of("pair", buf, &shape);
+        rueda_handle handle;
+
+        args.set = set;
+        fill(me, buf, 0);
+        failed = party_expect(me, rueda_submit(me->ctx, &args, &handle),
+                              RUEDA_OK, "submit") ||
+                 party_expect(me, rueda_wait(me->ctx, handle, 10000), RUEDA_OK,
+                              "wait") ||
+                 (buf[0] != 2 && party_says(me, "pair is %f", (double)buf[0]));
+    }
+    if (failed == 0)
+        failed = party_expect(me, rueda_set_destroy(me->ctx, set), RUEDA_OK,
+                              "destroy");
+    if (failed == 0 && rueda_set_size(me->ctx, set) != -1)
+        failed = party_says(me, "set %d is still there", set);
+    return failed;
+}
+
+static void sets_are_made_used_and_removed(void **state)
+{
+    party_run(*state, 3, with_sets, NULL);
+}
+
+/* ---- Stalls ----------------------------------------------------------- */
+
+/* One rank never calls the library; the other is not left alone with that. */
+static int waits_or_sleeps(struct party *me)
+{
+    const int *sleeper = me->arg;
+    static const size_t shape = COUNT;
+    struct rueda_submit_args args;
+    rueda_handle handle;
+    float buf[COUNT];
+
+    if (me->rank == *sleeper) {
+        party_sleep_ms(3000);
+        return 0;
+    }
+    args = allreduce_of("alone", buf, &shape);
+    if (party_expect(me, rueda_submit(me->ctx, &args, &handle), RUEDA_OK,
+                     "submit") != 0)
+        return 1;
+    if (rueda_wait(me->ctx, handle, 20000) >= 0)
+        return party_says(me, "an operation of one rank alone ended well");
+    return 0;
+}
+
+static void a_stall_ends_the_job_where_that_is_asked_for(void **state)
+{
+    setenv("RUEDA_STALL_WARN", "200ms", 1);
+    setenv("RUEDA_STALL_SHUTDOWN", "500ms", 1);
+    for (int sleeper = 0; sleeper < 2; sleeper++)
+        party_run(*state, 2, waits_or_sleeps, &sleeper);
+    unsetenv("RUEDA_STALL_WARN");
+    unsetenv("RUEDA_STALL_SHUTDOWN");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PARTY_EVERYWHERE(steps_of_many_tensors_come_out_right),
+        PARTY_EVERYWHERE(callbacks_submit_the_next_operation),
+        PARTY_EVERYWHERE(sets_are_made_used_and_removed),
+        PARTY_EVERYWHERE(a_stall_ends_the_job_where_that_is_asked_for),
+    };
+
+    party_hush();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

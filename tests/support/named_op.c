@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/named_op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/ctx.h"
+#include "os/clock.h"
+
+/* ---- Numbers ---------------------------------------------------------- */
+
+/* Small whole numbers, which every type can hold, and sums of them. */
+static unsigned number(const struct named_what *what, int rank, size_t i)
+{
+    if ((what->joined >> rank & 1) != 0)
+        return 0;
+    return ((unsigned)rank * 5 + what->salt * 3 + (unsigned)(i % 1009)) % 4;
+}
+
+/* Of a float16: such numbers are exact, and their bits are easy. */
+static uint16_t half(unsigned value)
+{
+    unsigned exponent = 15;
+    unsigned bits = value;
+
+    if (value == 0)
+        return 0;
+    while (bits > 1) {
+        bits >>= 1;
+        exponent++;
+    }
+    return (uint16_t)(exponent << 10 |
+                      (value << (10 - (exponent - 15)) & 0x3ff));
+}
+
+static void put(void *at, rueda_dtype dtype, size_t i, unsigned value)
+{
+    switch (dtype) {
+    case RUEDA_FLOAT32:
+        ((float *)at)[i] = (float)value;
+        break;
+    case RUEDA_FLOAT64:
+        ((double *)at)[i] = value;
+        break;
+    case RUEDA_INT32:
+        ((int32_t *)at)[i] = (int32_t)value;
+        break;
+    case RUEDA_INT64:
+        ((int64_t *)at)[i] = value;
+        break;
+    case RUEDA_FLOAT16:
+        ((uint16_t *)at)[i] = half(value);
+        break;
+    default:
+        ((uint8_t *)at)[i] = (uint8_t)value;
+        break;
+    }
+}
+
+static size_t rows_of(const struct named_what *what, int rank)
+{
+    return what->kind == RUEDA_ALLGATHER
+               ? what->rows + ((unsigned)rank + what->salt) % 3
+               : what->rows;
+}
+
+/* Rows that go from one rank to another in an alltoall. */
+static size_t split(const struct named_what *what, int from, int to)
+{
+    return ((unsigned)from + 2 * (unsigned)to + what->salt) % 3 + what->rows;
+}
+
+static int index_of(const struct named_what *what, int rank)
+{
+    for (int i = 0; i < what->size; i++)
+        if (what->members[i] == rank)
+            return i;
+    return -1;
+}
+
+/* ---- Results that are right ------------------------------------------- */
+
+static unsigned reduced(const struct named_what *what, size_t i)
+{
+    unsigned sum = 0;
+    unsigned most = 0;
+
+    for (int m = 0; m < what->size; m++) {
+        unsigned one = number(what, what->members[m], i);
+
+        sum += one;
+        most = one > most ? one : most;
+    }
+    return what->reduction == RUEDA_MAX ? most : sum;
+}
+
+/* Write what is wanted; returns its rows. */
+static size_t wanted_result(const struct named_what *what, int rank, void *out)
+{
+    const int me = index_of(what, rank);
+    size_t size = (size_t)what->size;
+    size_t at = 0;
+    size_t rows;
+    size_t skip = 0;
+
+    switch (what->kind) {
+    case RUEDA_ALLGATHER:
+        for (int m = 0; m < what->size; m++)
+            for (size_t i = 0; i < rows_of(what, what->members[m]) * what->row;
+                 i++)
+                put(out, what->dtype, at++, number(what, what->members[m], i));
+        return at / what->row;
+    case RUEDA_ALLTOALL:
+        for (int m = 0; m < what->size; m++) {
+            skip = 0;
+            for (int k = 0; k < me; k++)
+                skip += split(what, m, k) * what->row;
+            for (size_t i = 0; i < split(what, m, me) * what->row; i++)
+                put(out, what->dtype, at++,
+                    number(what, what->members[m], skip + i));
+        }
+        return at / what->row;
+    case RUEDA_REDUCE_SCATTER:
+        for (int k = 0; k < me; k++)
+            skip += what->rows / size + ((size_t)k < what->rows % size);
+        rows = what->rows / size + ((size_t)me < what->rows % size);
+        for (size_t i = 0; i < rows * what->row; i++)
+            put(out, what->dtype, i, reduced(what, skip * what->row + i));
+        return rows;
+    case RUEDA_BROADCAST:
+        for (size_t i = 0; i < what->rows * what->row; i++)
+            put(out, what->dtype, i, number(what, what->root, i));
+        return what->rows;
+    default:
+        for (size_t i = 0; i < what->rows * what->row; i++)
+            put(out, what->dtype, i, reduced(what, i));
+        return what->rows;
+    }
+}
+
+/* ---- Submitting ------------------------------------------------------- */
+
+void named_begin(struct named_op *op, int kind, const char *name, int set)
+{
+    struct rueda_named *named = &op->named;
+
+    memset(op, 0, sizeof(*op));
+    atomic_init(&named->op.status, RUEDA_IN_PROGRESS);
+    named->op.is_named = true;
+    snprintf(named->short_name, sizeof(named->short_name), "%s", name);
+    named->request.name = name[0] != '\0' ? named->short_name : NULL;
+    named->request.kind = kind;
+    named->request.root = -1;
+    named->request.device = RUEDA_DEVICE_HOST;
+    named->request.prescale = 1;
+    named->request.postscale = 1;
+    named->set = set;
+}
+
+void named_hand_over(struct party *me, struct named_op *op)
+{
+    rueda_engine_submit(&me->ctx->engine, &op->named.op);
+}
+
+static void *allocate(void *arg, size_t rows, size_t bytes)
+{
+    struct named_op *op = arg;
+
+    (void)rows;
+    if (op->what.has_no_memory)
+        return NULL;
+    op->recv = malloc(bytes > 0 ? bytes : 1);
+    return op->recv;
+}
+
+/* Room for any result. */
+static size_t room_of(const struct named_what *what)
+{
+    return ((what->rows + 4) * (size_t)(what->size + 1) * what->row + 1) *
+           rueda_dtype_size(what->dtype);
+}
+
+static void fill_in(struct party *me, const struct named_what *what,
+                    struct named_op *op)
+{
+    struct rueda_request *request = &op->named.request;
+    size_t rows = rows_of(what, me->rank);
+
+    if (what->kind == RUEDA_ALLTOALL) {
+        rows = 0;
+        for (int k = 0; k < what->size; k++) {
+            op->splits[k] = split(what, index_of(what, me->rank), k);
+            rows += op->splits[k];
+        }
+        op->named.splits = op->splits;
+    }
+    request->dtype = what->dtype;
+    request->reduction = what->reduction;
+    request->flags = what->flags;
+    request->group = what->group;
+    request->group_count = what->group_count;
+    request->dims = 2;
+    request->shape[0] = rows;
+    request->shape[1] = what->row;
+    if (what->kind == RUEDA_BROADCAST)
+        request->root = what->root;
+    op->send = malloc(room_of(what));
+    for (size_t i = 0; i < rows * what->row; i++)
+        put(op->send, what->dtype, i, number(what, me->rank, i));
+}
+
+void named_submit(struct party *me, const struct named_what *what,
+                  struct named_op *op)
+{
+    bool in_place = what->in_place && (what->kind == RUEDA_ALLREDUCE ||
+                                       what->kind == RUEDA_BROADCAST);
+
+    named_begin(op, (int)what->kind, what->name, what->set);
+    op->what = *what;
+    if (what->kind != RUEDA_BARRIER)
+        fill_in(me, what, op);
+    op->named.send = op->send;
+    if (in_place) {
+        op->named.recv = op->send;
+    } else if (what->by_alloc) {
+        op->named.alloc = allocate;
+        op->named.alloc_arg = op;
+    } else {
+        op->recv = malloc(room_of(what));
+        op->named.recv = op->recv;
+    }
+    named_hand_over(me, op);
+}
+
+static void release(struct named_op *op)
+{
+    free(op->send);
+    free(op->recv);
+    free(op->named.rows_from);
+    free(op->named.error);
+}
+
+rueda_status named_wait(struct party *me, struct named_op *op, int timeout_ms)
+{
+    int64_t deadline = rueda_clock_ns() + (int64_t)timeout_ms * 1000000;
+    rueda_status status =
+        rueda_engine_wait(&me->ctx->engine, &op->named.op, deadline);
+
+    if (status != RUEDA_ERR_TIMEOUT)
+        release(op);
+    return status;
+}
+
+static int check(struct party *me, struct named_op *op)
+{
+    const struct named_what *what = &op->what;
+    void *wanted = calloc(1, room_of(what));
+    size_t rows = wanted_result(what, me->rank, wanted);
+    size_t bytes = rows * what->row * rueda_dtype_size(what->dtype);
+    int failed = 0;
+
+    if (op->named.rows != rows)
+        failed = party_says(me, "%s: %zu rows instead of %zu", what->name,
+                            op->named.rows, rows);
+    else if (bytes > 0 && memcmp(op->named.data, wanted, bytes) != 0)
+        failed = party_says(me, "%s (%s, %s, %zu rows of %zu, set %d): wrong",
+                            what->name, rueda_kind_str(what->kind),
+                            rueda_dtype_str(what->dtype), what->rows, what->row,
+                            what->set);
+    for (int m = 0;
+         m < what->size && failed == 0 && what->kind == RUEDA_ALLTOALL; m++)
+        if (op->named.rows_from[m] != split(what, m, index_of(what, me->rank)))
+            failed = party_says(me, "%s: %zu rows from %d", what->name,
+                                op->named.rows_from[m], m);
+    free(wanted);
+    return failed;
+}
+
+int named_check(struct party *me, struct named_op *op)
+{
+    int64_t deadline = rueda_clock_ns() + (int64_t)PARTY_DEADLINE_MS * 1000000;
+    rueda_status status =
+        rueda_engine_wait(&me->ctx->engine, &op->named.op, deadline);
+    int failed = 0;
+
+    if (status != RUEDA_OK)
+        failed = party_says(
+            me, "%s: %s: %s", op->what.name, rueda_status_str(status),
+            op->named.error != NULL ? op->named.error : rueda_error(me->ctx));
+    else if (op->what.kind != RUEDA_BARRIER)
+        failed = check(me, op);
+    if (status != RUEDA_ERR_TIMEOUT)
+        release(op);
+    return failed;
+}
+
+/* ---- Sets ------------------------------------------------------------- */
+
+static rueda_status change_sets(struct party *me, struct named_op *op)
+{
+    named_hand_over(me, op);
+    return named_wait(me, op, PARTY_DEADLINE_MS);
+}
+
+int named_add_set(struct party *me, const int *ranks, int count)
+{
+    int copy[PARTY_MOST];
+    struct named_op op;
+    rueda_status status;
+
+    memcpy(copy, ranks, (size_t)count * sizeof(int));
+    named_begin(&op, RUEDA_SET_ADD, "add", RUEDA_ALL_RANKS);
+    op.named.ranks = copy;
+    op.named.rank_count = count;
+    status = change_sets(me, &op);
+    return status == RUEDA_OK ? op.named.made_set : (int)status;
+}
+
+rueda_status named_drop_set(struct party *me, int set)
+{
+    struct named_op op;
+
+    named_begin(&op, RUEDA_SET_DROP, "drop", RUEDA_ALL_RANKS);
+    op.named.ranks = &set;
+    op.named.rank_count = 1;
+    return change_sets(me, &op);
+}
