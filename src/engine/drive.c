@@ -36,6 +36,7 @@
 #define LOOKS_A_STALL 4
 #define LOOK_LEAST_NS ((int64_t)50000000)
 #define LOOK_MOST_NS  ((int64_t)10000000000)
+#define LOOK_APART_NS ((int64_t)10000000) /* whatever anybody wants */
 
 /* How many turns one look takes at most. */
 #define LOOK_TURNS 64
@@ -84,6 +85,8 @@ static void plan_look(struct rueda_engine *engine)
 {
     int64_t wanted = rueda_lanes_next_look_ns(&engine->lanes);
 
+    if (wanted < engine->last_look_ns + LOOK_APART_NS)
+        wanted = engine->last_look_ns + LOOK_APART_NS;
     if (wanted < atomic_load_explicit(&engine->look_ns, memory_order_relaxed))
         atomic_store_explicit(&engine->look_ns, wanted, memory_order_relaxed);
 }
@@ -171,8 +174,9 @@ static bool look(struct rueda_engine *engine)
     for (int i = 1; i < LOOK_TURNS && has_moved; i++)
         if (!rueda_engine_look(engine))
             break;
+    engine->last_look_ns = rueda_clock_ns();
     atomic_store_explicit(&engine->look_ns,
-                          rueda_clock_ns() + engine->look_period_ns,
+                          engine->last_look_ns + engine->look_period_ns,
                           memory_order_relaxed);
     return has_moved;
 }

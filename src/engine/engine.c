@@ -255,9 +255,10 @@ static bool turn(struct rueda_engine *engine, struct rueda_op *op, bool is_look)
     int peer = -1;
 
     if (has_failed(engine)) {
+        has_moved = op != NULL || rueda_lanes_have_work(&engine->lanes);
         rueda_engine_end(engine, RUEDA_ERR_CLOSED, "");
         rueda_job_hang_up(engine->job, engine->cause.chars);
-        return true;
+        return has_moved;
     }
     messages = rueda_mesh_progress(&engine->job->mesh, &peer);
     if (op != NULL)

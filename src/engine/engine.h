@@ -48,6 +48,7 @@ struct rueda_engine {
     /* When somebody is to look whether others wait for this rank. */
     _Atomic int64_t look_ns;
     int64_t look_period_ns; /* at least so often */
+    int64_t last_look_ns;
 
     atomic_bool is_failing; /* somebody is writing: */
     struct rueda_text error;

@@ -346,6 +346,7 @@ rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
     talk = rueda_negotiator_turn(lane->negotiator, error);
     if (talk < 0 && talk != RUEDA_ERR_PEER_LOST)
         return talk;
+    lane->has_lost = lane->has_lost || talk == RUEDA_ERR_PEER_LOST;
     status = carry_out(lane, error);
     /* Who is lost may have done its part before. */
     if (status >= 0 && talk == RUEDA_ERR_PEER_LOST && is_waiting(lane))

@@ -192,8 +192,9 @@ rueda_status rueda_lanes_turn(struct rueda_lanes *lanes,
 
 bool rueda_lanes_are_sending(const struct rueda_lanes *lanes)
 {
-    for (int i = 0; i < lanes->count; i++)
-        if (rueda_negotiator_is_sending(lanes->all[i]->negotiator))
+    for (int i = 0; i < lanes->count && !lanes->has_ended; i++)
+        if (!lanes->all[i]->has_lost &&
+            rueda_negotiator_is_sending(lanes->all[i]->negotiator))
             return true;
     return false;
 }
@@ -202,7 +203,7 @@ int64_t rueda_lanes_next_look_ns(const struct rueda_lanes *lanes)
 {
     int64_t next = INT64_MAX;
 
-    for (int i = 0; i < lanes->count; i++) {
+    for (int i = 0; i < lanes->count && !lanes->has_ended; i++) {
         int64_t wanted =
             rueda_negotiator_next_look_ns(lanes->all[i]->negotiator);
 
@@ -216,6 +217,7 @@ void rueda_lanes_end(struct rueda_lanes *lanes, rueda_status status)
 {
     struct rueda_op *op;
 
+    lanes->has_ended = true;
     for (int i = 0; i < lanes->count; i++) {
         rueda_messages_end(lanes->all[i], status);
         rueda_lane_end(lanes->all[i], status);

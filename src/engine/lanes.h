@@ -24,6 +24,7 @@ struct rueda_lanes {
     int count;
     int room;
     int undelivered; /* operations in all of them */
+    bool has_ended;  /* the context has failed */
 
     struct rueda_named *ended; /* linked by op.next: to be delivered */
     struct rueda_named *last_ended;
@@ -57,7 +58,8 @@ static inline bool rueda_lanes_have_work(const struct rueda_lanes *lanes)
     return lanes->undelivered > 0 || rueda_op_queue_has_news(&lanes->arrived);
 }
 
-/* Is there anything that others wait for and that is not sent yet? */
+/* Is there anything that others wait for and that is not sent yet? Not where a
+ * neighbour is lost to whom it may have to go. */
 bool rueda_lanes_are_sending(const struct rueda_lanes *lanes);
 
 /* Does somebody have to take turns: for the one or for the other? */

@@ -38,7 +38,7 @@ void __wrap_rueda_engine_submit(struct rueda_engine *engine,
                                 struct rueda_op *op)
 {
     atomic_fetch_add(&wakes, 1);
-    rueda_op_push(&engine->queue, op);
+    rueda_op_push(&engine->lanes.arrived, op);
 }
 
 rueda_status __wrap_rueda_engine_wait(struct rueda_engine *engine,
@@ -54,11 +54,11 @@ rueda_status __wrap_rueda_engine_wait(struct rueda_engine *engine,
 /* The oldest that has arrived, taken out; NULL: none. */
 static struct rueda_named *arrived(rueda_ctx *ctx)
 {
-    struct rueda_op *op = rueda_op_peek(&ctx->engine.queue);
+    struct rueda_op *op = rueda_op_peek(&ctx->engine.lanes.arrived);
 
     if (op == NULL)
         return NULL;
-    rueda_op_pop(&ctx->engine.queue);
+    rueda_op_pop(&ctx->engine.lanes.arrived);
     assert_true(op->is_named);
     return rueda_named_of(op);
 }
@@ -330,8 +330,9 @@ static void a_refused_operation_leaves_nothing_behind(void **state)
     submit(ctx, &bad);
     submit(ctx, &unnamed);
     deliver(arrived(ctx), RUEDA_OK);
-    assert_int_equal(
-        rueda_named_of(rueda_op_peek(&ctx->engine.queue))->request.number, 0);
+    assert_int_equal(rueda_named_of(rueda_op_peek(&ctx->engine.lanes.arrived))
+                         ->request.number,
+                     0);
 }
 
 static void a_rank_joins_once_at_a_time(void **state)
@@ -635,12 +636,12 @@ static struct {
 
 static void carry_out(struct rueda_engine *engine)
 {
-    struct rueda_op *op = rueda_op_peek(&engine->queue);
+    struct rueda_op *op = rueda_op_peek(&engine->lanes.arrived);
     struct rueda_named *named = rueda_named_of(op);
     int ranks[1] = {0};
     int set;
 
-    rueda_op_pop(&engine->queue);
+    rueda_op_pop(&engine->lanes.arrived);
     change.kind = named->request.kind;
     change.request = named->request;
     change.rank_count = named->rank_count;
@@ -652,9 +653,9 @@ static void carry_out(struct rueda_engine *engine)
 
 static void disagree(struct rueda_engine *engine)
 {
-    struct rueda_op *op = rueda_op_peek(&engine->queue);
+    struct rueda_op *op = rueda_op_peek(&engine->lanes.arrived);
 
-    rueda_op_pop(&engine->queue);
+    rueda_op_pop(&engine->lanes.arrived);
     rueda_named_of(op)->error = strdup("rank 0 wants other ranks");
     deliver(rueda_named_of(op), RUEDA_ERR_MISMATCH);
 }
