@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "support/party.h"
 
@@ -180,6 +181,28 @@ static void sets_are_made_used_and_removed(void **state)
 
 /* ---- Stalls ----------------------------------------------------------- */
 
+static int64_t cpu_us(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (int64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+           usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+}
+
+/* Nobody is busy with nothing. */
+static int check_idle(struct party *me, const char *when)
+{
+    int64_t before = cpu_us();
+    int64_t used;
+
+    party_sleep_ms(500);
+    used = cpu_us() - before;
+    if (used < 50000 || PARTY_IS_SLOW)
+        return 0;
+    return party_says(me, "%d us of idling %s", (int)used, when);
+}
+
 /* One rank never calls the library; the other is not left alone with that. */
 static int waits_or_sleeps(struct party *me)
 {
@@ -199,7 +222,7 @@ static int waits_or_sleeps(struct party *me)
         return 1;
     if (rueda_wait(me->ctx, handle, 20000) >= 0)
         return party_says(me, "an operation of one rank alone ended well");
-    return 0;
+    return check_idle(me, "after a failure");
 }
 
 static void a_stall_ends_the_job_where_that_is_asked_for(void **state)
@@ -212,12 +235,23 @@ static void a_stall_ends_the_job_where_that_is_asked_for(void **state)
     unsetenv("RUEDA_STALL_SHUTDOWN");
 }
 
+static int rests(struct party *me)
+{
+    return steps(me) != 0 || check_idle(me, "after some steps");
+}
+
+static void who_has_nothing_to_do_takes_no_time(void **state)
+{
+    party_run(*state, 2, rests, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         PARTY_EVERYWHERE(steps_of_many_tensors_come_out_right),
         PARTY_EVERYWHERE(callbacks_submit_the_next_operation),
         PARTY_EVERYWHERE(sets_are_made_used_and_removed),
+        PARTY_IN_PROCESSES(who_has_nothing_to_do_takes_no_time),
         PARTY_EVERYWHERE(a_stall_ends_the_job_where_that_is_asked_for),
     };
 
