@@ -38,6 +38,10 @@
 #define LOOK_MOST_NS  ((int64_t)10000000000)
 #define LOOK_APART_NS ((int64_t)10000000) /* whatever anybody wants */
 
+/* Who submits mostly waits soon, and drives then: so long the background thread
+ * leaves it to that. To take over costs both sides a change of threads. */
+#define GRACE_NS ((int64_t)100000)
+
 /* How many turns one look takes at most. */
 #define LOOK_TURNS 64
 
@@ -60,10 +64,12 @@ static void wake_holder(struct rueda_engine *engine)
     rueda_segment_notify(segment, segment->me);
 }
 
+/* Many are submitted in a row, and told once. */
 static void tell_thread(struct rueda_engine *engine)
 {
+    if (atomic_exchange(&engine->is_told, true))
+        return;
     pthread_mutex_lock(&engine->lock);
-    engine->has_work = true;
     pthread_cond_signal(&engine->work);
     pthread_mutex_unlock(&engine->lock);
 }
@@ -320,10 +326,10 @@ static bool has_duty(struct rueda_engine *engine)
 {
     int64_t at = atomic_load_explicit(&engine->look_ns, memory_order_relaxed);
 
-    if (engine->has_work || rueda_clock_ns() >= at)
+    if (atomic_load(&engine->is_told) || rueda_clock_ns() >= at)
         return true;
     rueda_condition_wait(&engine->work, &engine->lock, at);
-    return engine->has_work;
+    return atomic_load(&engine->is_told);
 }
 
 /* If somebody else holds the token, that one tells us on release, and looks
@@ -354,8 +360,12 @@ static void *background(void *arg)
 
         if (!has_duty(engine))
             continue;
-        is_look = !engine->has_work;
-        engine->has_work = false;
+        is_look = !atomic_load(&engine->is_told);
+        if (!is_look)
+            rueda_condition_wait(&engine->work, &engine->lock,
+                                 rueda_clock_ns() + GRACE_NS);
+        /* What is submitted from now on is told again. */
+        atomic_store(&engine->is_told, false);
         pthread_mutex_unlock(&engine->lock);
         do_duty(engine, is_look);
         pthread_mutex_lock(&engine->lock);
@@ -379,14 +389,12 @@ static void start_thread(struct rueda_engine *engine)
 void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
 {
     rueda_engine_push(engine, op);
-    pthread_mutex_lock(&engine->lock);
-    start_thread(engine);
-    /* Many are submitted in a row, and told once. */
-    if (!engine->has_work) {
-        engine->has_work = true;
-        pthread_cond_signal(&engine->work);
+    if (!atomic_load_explicit(&engine->has_thread, memory_order_relaxed)) {
+        pthread_mutex_lock(&engine->lock);
+        start_thread(engine);
+        pthread_mutex_unlock(&engine->lock);
     }
-    pthread_mutex_unlock(&engine->lock);
+    tell_thread(engine);
     /* A holder that sleeps looks at the queue when it wakes. */
     wake_holder(engine);
 }

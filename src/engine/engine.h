@@ -64,9 +64,9 @@ struct rueda_engine {
     pthread_cond_t changed; /* the token was released, or one was delivered */
     pthread_cond_t work;    /* for the background thread */
     pthread_t thread;
-    bool has_thread;  /* under lock */
-    bool is_stopping; /* under lock */
-    bool has_work;    /* under lock; told to the background thread */
+    atomic_bool has_thread; /* set under lock */
+    bool is_stopping;       /* under lock */
+    atomic_bool is_told;    /* the background thread, that there is work */
 };
 
 rueda_status rueda_engine_init(struct rueda_engine *engine,
