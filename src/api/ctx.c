@@ -23,6 +23,8 @@ static void in_child(struct rueda_fork_hook *hook)
 
     atomic_store(&ctx->is_forked, true);
     rueda_job_forked(ctx->job);
+    if (ctx->timeline != NULL)
+        rueda_timeline_leave(ctx->timeline);
 }
 
 /* Takes the job in any case. */
@@ -41,6 +43,7 @@ static rueda_status ctx_new(struct rueda_job *job, rueda_ctx **out,
     rueda_op_pool_init(&ctx->ops);
     rueda_names_init(&ctx->names);
     pthread_mutex_init(&ctx->heap_lock, NULL);
+    rueda_timeline_begin_ctx(ctx);
     ctx->fork_hook.in_child = in_child;
     rueda_fork_hook_add(&ctx->fork_hook);
     *out = ctx;
@@ -196,6 +199,7 @@ void rueda_shutdown(rueda_ctx *ctx)
     if (ctx == NULL || !rueda_fork_hook_remove(&ctx->fork_hook))
         return;
     rueda_engine_fini(&ctx->engine);
+    rueda_timeline_end_ctx(ctx);
     rueda_job_close(ctx->job);
     rueda_op_pool_fini(&ctx->ops);
     rueda_names_fini(&ctx->names);

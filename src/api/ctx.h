@@ -18,6 +18,8 @@ struct rueda_ctx {
     struct rueda_names names;  /* of operations that are under way */
     pthread_mutex_t heap_lock; /* guards the pages of rueda_alloc() */
     struct rueda_fork_hook fork_hook;
+    struct rueda_timeline *timeline; /* or NULL; under timeline_lock */
+    pthread_mutex_t timeline_lock;
     atomic_bool is_forked; /* this is a child's copy: dead */
 };
 
@@ -26,5 +28,12 @@ rueda_status rueda_ctx_check(const rueda_ctx *ctx);
 
 /* Keep words for rueda_last_error(); returns status. */
 rueda_status rueda_fault(rueda_status status, const char *words);
+
+/* The timeline that settings ask for, if any; a file that cannot be made is
+ * logged. Before anything is submitted. */
+void rueda_timeline_begin_ctx(rueda_ctx *ctx);
+
+/* Write what there is; the engine is gone. */
+void rueda_timeline_end_ctx(rueda_ctx *ctx);
 
 #endif /* RUEDA_API_CTX_H */

@@ -189,6 +189,8 @@ static rueda_batch_next start_packed(struct rueda_lane *lane)
     struct rueda_layout layout = {0};
     struct rueda_coll *coll;
 
+    rueda_notes_step(lane, batch->item, batch->after,
+                     RUEDA_TIMELINE_MEMCPY_IN_FUSION_BUFFER);
     for (int i = batch->item; i < batch->after; i++) {
         const struct rueda_named *named = rueda_batch_named(batch, i);
 
@@ -201,6 +203,8 @@ static rueda_batch_next start_packed(struct rueda_lane *lane)
     coll->recv = lane->fusion;
     coll->count = layout.end / coll->elem_bytes;
     batch->is_packed = true;
+    rueda_notes_step(lane, batch->item, batch->after,
+                     RUEDA_TIMELINE_RUEDA_ALLREDUCE);
     return coll->count > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;
 }
 
@@ -224,6 +228,9 @@ static rueda_batch_next start_single(struct rueda_lane *lane)
         return next;
     batch->is_packed = named != NULL && recv == send && lane->fusion != NULL &&
                        bytes <= lane->fusion_bytes;
+    rueda_notes_step(
+        lane, batch->item, batch->after,
+        rueda_timeline_collective(RUEDA_ALLREDUCE, request->reduction));
     coll = rueda_batch_coll(lane, RUEDA_ALLREDUCE, batch->item);
     coll->send = send;
     coll->recv = batch->is_packed ? lane->fusion : recv;
@@ -238,6 +245,9 @@ static void unpack(struct rueda_lane *lane)
     const bool is_single = batch->after == batch->item + 1;
     struct rueda_layout layout = {0};
 
+    if (batch->is_packed)
+        rueda_notes_step(lane, batch->item, batch->after,
+                         RUEDA_TIMELINE_MEMCPY_OUT_FUSION_BUFFER);
     for (int i = batch->item; i < batch->after && batch->is_packed; i++) {
         const struct rueda_request *request = rueda_batch_request(batch, i);
         struct rueda_named *named = rueda_batch_named(batch, i);
@@ -419,6 +429,10 @@ void rueda_batch_begin(struct rueda_lane *lane,
     batch->stage = 0;
     batch->is_packed = false;
     batch->next = kind >= 0 && kind <= RUEDA_SET_DROP ? kinds[kind] : unknown;
+    if (kind >= 0 && kind != RUEDA_ALLREDUCE) /* which has more to tell */
+        rueda_notes_step(lane, 0, decision->count,
+                         rueda_timeline_collective(
+                             kind, decision->items[0].request->reduction));
 }
 
 rueda_status rueda_batch_turn(struct rueda_lane *lane, struct rueda_text *error)

@@ -524,6 +524,7 @@ static void flush(struct rueda_engine *engine)
 {
     int64_t until = rueda_clock_ns() + FLUSH_NS;
 
+    rueda_notes_flush(&engine->lanes);
     while (atomic_load(&engine->failed) == RUEDA_OK &&
            rueda_lanes_are_sending(&engine->lanes) && rueda_clock_ns() < until)
         if (!rueda_engine_look(engine))

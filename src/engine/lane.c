@@ -96,9 +96,14 @@ static rueda_status open_negotiator(struct rueda_lane *lane)
         .stall_warn_ns = config->stall_warn_ms * 1000000,
         .stall_end_ns = config->stall_end_ms * 1000000,
         .now_ns = now_ns,
+        .heard_notes = rueda_notes_heard,
+        .notes_arg = lane->lanes,
     };
+    rueda_status status = rueda_negotiator_new(&args, &lane->negotiator);
 
-    return rueda_negotiator_new(&args, &lane->negotiator);
+    if (status == RUEDA_OK)
+        rueda_negotiator_trace(lane->negotiator, lane->lanes->timeline);
+    return status;
 }
 
 /* In the segment, so that others read where I pack. */
@@ -286,6 +291,7 @@ static void conclude(struct rueda_lane *lane)
 {
     const struct rueda_decision *decision = lane->batch.decision;
 
+    rueda_notes_end(lane, decision);
     for (int i = 0; i < decision->count; i++) {
         struct rueda_named *named = decision->items[i].mine;
 

@@ -173,8 +173,10 @@ static rueda_status take_in(struct rueda_lanes *lanes)
 rueda_status rueda_lanes_turn(struct rueda_lanes *lanes,
                               struct rueda_text *error)
 {
-    rueda_status moved = take_in(lanes);
+    rueda_status moved;
 
+    rueda_notes_switch(lanes);
+    moved = take_in(lanes);
     for (int i = 0; i < lanes->count && moved >= 0; i++) {
         rueda_status status = rueda_lane_turn(lanes->all[i], error);
 
@@ -187,6 +189,7 @@ rueda_status rueda_lanes_turn(struct rueda_lanes *lanes,
         if (status != RUEDA_IN_PROGRESS)
             moved = status;
     }
+    rueda_notes_carry(lanes);
     return moved;
 }
 

@@ -10,6 +10,7 @@
 #define RUEDA_ENGINE_LANES_H
 
 #include "engine/lane.h"
+#include "trace/timeline.h"
 
 struct rueda_set_list;
 struct rueda_set_copy;
@@ -25,6 +26,9 @@ struct rueda_lanes {
     int room;
     int undelivered; /* operations in all of them */
     bool has_ended;  /* the context has failed */
+
+    struct rueda_timeline *timeline; /* or NULL: none is kept */
+    _Atomic(struct rueda_timeline *) wanted_timeline; /* any thread's word */
 
     struct rueda_named *ended; /* linked by op.next: to be delivered */
     struct rueda_named *last_ended;
@@ -95,6 +99,37 @@ void rueda_lanes_end(struct rueda_lanes *lanes, rueda_status status);
 bool rueda_lanes_are_spoilt(const struct rueda_lanes *lanes);
 bool rueda_lanes_tell(const struct rueda_lanes *lanes,
                       struct rueda_text *words);
+
+/* ---- The timeline (notes.c) ---------------------------------------------- */
+
+/*
+ * Keep this timeline from the next turn on, or none; any thread. It is borrowed
+ * until an operation that is submitted after the next such call has ended, or
+ * until the lanes are gone.
+ */
+void rueda_lanes_want_timeline(struct rueda_lanes *lanes,
+                               struct rueda_timeline *timeline);
+
+/* As wanted; before anything that was submitted since then is taken in. */
+void rueda_notes_switch(struct rueda_lanes *lanes);
+
+/* Send on what this rank has noted, if it is time. */
+void rueda_notes_carry(struct rueda_lanes *lanes);
+
+/* All of it, in the end. */
+void rueda_notes_flush(struct rueda_lanes *lanes);
+
+/* Of operations that run, from item up to after: one activity ends, the next
+ * begins. */
+void rueda_notes_step(struct rueda_lane *lane, int item, int after,
+                      rueda_timeline_activity activity);
+
+/* They have ended. */
+void rueda_notes_end(struct rueda_lane *lane,
+                     const struct rueda_decision *decision);
+
+/* Another rank's notes have come to the coordinator. */
+void rueda_notes_heard(void *arg, int rank, const void *bytes, size_t len);
 
 /* ---- For lanes and sets -------------------------------------------------- */
 

@@ -342,6 +342,7 @@ static rueda_status run(struct rueda_negotiator *self)
         rueda_out_u32(log, (uint32_t)count);
         rueda_out_bytes(log, items.bytes, items.len);
         self->root.running++;
+        rueda_timeline_cycle(self->timeline);
         status = rueda_coordinator_append(self);
     }
     rueda_out_fini(&items);

@@ -89,6 +89,18 @@ static rueda_status add_foreign(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
+static void note_run(struct rueda_negotiator *self,
+                     const struct rueda_request *request)
+{
+    if (self->timeline == NULL)
+        return;
+    rueda_timeline_end(self->timeline, request->name);
+    rueda_timeline_begin(
+        self->timeline, request->name,
+        rueda_timeline_operation(request->kind, request->reduction));
+    rueda_timeline_begin(self->timeline, request->name, RUEDA_TIMELINE_QUEUE);
+}
+
 /* Its part in a batch; then it is no longer under way. */
 static rueda_status add_item(struct rueda_negotiator *self,
                              struct rueda_decided *decided, int count,
@@ -106,6 +118,7 @@ static rueda_status add_item(struct rueda_negotiator *self,
         decision->items[decision->count++] =
             (struct rueda_decision_item){entry->mine, entry->my_request};
         self->undecided--;
+        note_run(self, entry->my_request);
     }
     if (entry != NULL)
         rueda_entry_end(&self->entries, entry);
@@ -247,6 +260,7 @@ static rueda_status follow_error(struct rueda_negotiator *self,
             (struct rueda_decision_item){entry->mine, entry->my_request};
         decided->decision.count = 1;
         self->undecided--;
+        rueda_timeline_end(self->timeline, entry->label.name);
         append(self, decided);
     } else {
         free(words);

@@ -103,6 +103,11 @@ rueda_status rueda_negotiator_submit(struct rueda_negotiator *self,
     entry->from |= RUEDA_FROM_SELF;
     entry->count++;
     self->undecided++;
+    rueda_timeline_begin(
+        self->timeline, request->name,
+        rueda_timeline_negotiation(request->kind, request->reduction));
+    if (rueda_is_coordinator(self))
+        rueda_timeline_arrival(self->timeline, request->name, said.rank);
     if (entry->is_live && rueda_request_is_same(request, &entry->agreed))
         said.request = &entry->agreed;
     rueda_entry_hear(entry, &said, NULL);
@@ -131,6 +136,12 @@ void rueda_negotiator_done(struct rueda_negotiator *self)
     decided->words = NULL;
     decided->next = self->spare;
     self->spare = decided;
+}
+
+void rueda_negotiator_trace(struct rueda_negotiator *self,
+                            struct rueda_timeline *timeline)
+{
+    self->timeline = timeline;
 }
 
 int rueda_negotiator_pending(const struct rueda_negotiator *self)

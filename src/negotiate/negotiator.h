@@ -19,6 +19,7 @@
 #include "transport/transport.h"
 
 struct rueda_negotiator;
+struct rueda_timeline;
 
 struct rueda_negotiator_args {
     struct rueda_mesh *mesh; /* of the set's members; borrowed */
@@ -108,6 +109,10 @@ void rueda_negotiator_send_notes(struct rueda_negotiator *self,
 /* What to add to my clock to have the coordinator's, as far as messages have
  * shown; 0 where we are on one host. */
 int64_t rueda_negotiator_shift_ns(const struct rueda_negotiator *self);
+
+/* Note from now on what happens to operations; NULL: no more. Borrowed. */
+void rueda_negotiator_trace(struct rueda_negotiator *self,
+                            struct rueda_timeline *timeline);
 
 /* Messages sent and received so far. */
 struct rueda_negotiator_counts {

@@ -7,6 +7,7 @@
 #include "negotiate/negotiator.h"
 #include "negotiate/talk.h"
 #include "negotiate/tree.h"
+#include "trace/timeline.h"
 
 /* What goes up the tree. */
 enum rueda_up {
@@ -98,7 +99,8 @@ struct rueda_negotiator {
     struct rueda_decided *spare;
     int undecided; /* of mine */
 
-    int64_t now_ns;       /* of this turn */
+    struct rueda_timeline *timeline; /* or NULL */
+    int64_t now_ns;                  /* of this turn */
     int64_t next_look_ns; /* INT64_MAX: nobody is below me, or it is off */
     int64_t warned_ns;
     struct rueda_coordinator root; /* if I am it */

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The timeline of a context. Rank 0 keeps the file; the notes of the others go
+ * to it with what they negotiate in the set of all ranks.
+ */
+#define RUEDA_LOG_TAG "engine"
+
+#include "base/log.h"
+#include "engine/lanes.h"
+
+#define BLOCK_BYTES 16384
+
+void rueda_lanes_want_timeline(struct rueda_lanes *lanes,
+                               struct rueda_timeline *timeline)
+{
+    atomic_store(&lanes->wanted_timeline, timeline);
+}
+
+static struct rueda_negotiator *courier(const struct rueda_lanes *lanes)
+{
+    const struct rueda_lane *lane = rueda_lanes_find(lanes, RUEDA_SET_GLOBAL);
+
+    return lane != NULL ? lane->negotiator : NULL;
+}
+
+/* As many blocks as there are, or one. */
+static void send(struct rueda_lanes *lanes, bool all)
+{
+    struct rueda_negotiator *negotiator = courier(lanes);
+    unsigned char block[BLOCK_BYTES];
+    size_t len;
+
+    if (lanes->job->rank == 0 || negotiator == NULL)
+        return;
+    rueda_timeline_set_offset(lanes->timeline,
+                              rueda_negotiator_shift_ns(negotiator));
+    do {
+        len = rueda_timeline_take(lanes->timeline, block, sizeof(block));
+        if (len > 0)
+            rueda_negotiator_send_notes(negotiator, block, len);
+    } while (all && len > 0);
+}
+
+void rueda_notes_carry(struct rueda_lanes *lanes)
+{
+    if (lanes->timeline != NULL && lanes->job->rank != 0 &&
+        rueda_timeline_is_due(lanes->timeline))
+        send(lanes, false);
+}
+
+void rueda_notes_flush(struct rueda_lanes *lanes)
+{
+    if (lanes->timeline != NULL)
+        send(lanes, true);
+}
+
+void rueda_notes_switch(struct rueda_lanes *lanes)
+{
+    struct rueda_timeline *wanted =
+        atomic_load_explicit(&lanes->wanted_timeline, memory_order_acquire);
+
+    if (wanted == lanes->timeline)
+        return;
+    rueda_notes_flush(lanes);
+    lanes->timeline = wanted;
+    for (int i = 0; i < lanes->count; i++)
+        rueda_negotiator_trace(lanes->all[i]->negotiator, wanted);
+}
+
+void rueda_notes_heard(void *arg, int rank, const void *bytes, size_t len)
+{
+    struct rueda_lanes *lanes = arg;
+
+    if (lanes->timeline != NULL &&
+        rueda_timeline_add(lanes->timeline, rank, bytes, len) != RUEDA_OK)
+        log_warn("rank %d sent notes for the timeline that make no sense",
+                 rank);
+}
+
+void rueda_notes_step(struct rueda_lane *lane, int item, int after,
+                      rueda_timeline_activity activity)
+{
+    struct rueda_timeline *timeline = lane->lanes->timeline;
+
+    for (; timeline != NULL && item < after; item++) {
+        const struct rueda_request *request =
+            rueda_batch_request(&lane->batch, item);
+
+        if (rueda_batch_named(&lane->batch, item) == NULL)
+            continue;
+        rueda_timeline_end(timeline, request->name);
+        rueda_timeline_begin(timeline, request->name, activity);
+    }
+}
+
+void rueda_notes_end(struct rueda_lane *lane,
+                     const struct rueda_decision *decision)
+{
+    struct rueda_timeline *timeline = lane->lanes->timeline;
+
+    if (timeline == NULL || decision->kind != RUEDA_DECIDED_RUN)
+        return;
+    for (int i = 0; i < decision->count; i++) {
+        const struct rueda_request *request = decision->items[i].request;
+
+        if (decision->items[i].mine == NULL)
+            continue;
+        rueda_timeline_end(timeline, request->name);
+        rueda_timeline_end_with(timeline, request->name, request->dtype,
+                                (int)request->dims, request->shape);
+    }
+}
