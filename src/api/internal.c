@@ -53,7 +53,7 @@ const char *rueda_internal_transport(const rueda_ctx *ctx)
 
 static void widen(rueda_ctx *ctx)
 {
-    struct rueda_place *place = &ctx->engine.place;
+    struct rueda_place *place = &ctx->engine.track.place;
 
     if (place->mesh == &ctx->job->mesh)
         return;
@@ -78,6 +78,6 @@ rueda_status rueda_internal_narrow(rueda_ctx *ctx, const int *ranks, int count)
         free(view);
         return status;
     }
-    ctx->engine.place.mesh = view;
+    ctx->engine.track.place.mesh = view;
     return RUEDA_OK;
 }
