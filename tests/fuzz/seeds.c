@@ -523,12 +523,12 @@ static void save_plan(void)
 /* ---- Negotiation --------------------------------------------------------- */
 
 /* A step of fuzz_negotiate.c: who, and what it says. */
-static void add_step(struct rueda_out *steps, uint8_t who,
+static void add_step(struct rueda_out *input, uint8_t who,
                      const struct rueda_out *message)
 {
-    rueda_out_u8(steps, who);
-    rueda_out_u8(steps, (uint8_t)message->len);
-    rueda_out_bytes(steps, message->bytes, message->len);
+    rueda_out_u8(input, who);
+    rueda_out_u8(input, (uint8_t)message->len);
+    rueda_out_bytes(input, message->bytes, message->len);
 }
 
 static const struct rueda_request tensor = {
@@ -538,43 +538,43 @@ static const struct rueda_request tensor = {
 static void save_negotiation_up(void)
 {
     struct rueda_out message = {0};
-    struct rueda_out steps = {0};
+    struct rueda_out input = {0};
 
     rueda_out_u8(&message, RUEDA_UP_FULL);
     rueda_out_u32(&message, 2);
     rueda_out_u8(&message, 1);
     rueda_out_u32(&message, 2);
     rueda_out_request(&message, &tensor);
-    add_step(&steps, 0, &message);
-    add_step(&steps, 1, &message);
-    rueda_out_bytes(&steps, "\3\0\6\0\5\0", 6);
+    add_step(&input, 0, &message);
+    add_step(&input, 1, &message);
+    rueda_out_bytes(&input, "\3\0\6\0\5\0", 6);
     message.len = 0;
     rueda_out_u8(&message, RUEDA_UP_READY);
     rueda_out_u32(&message, 0);
     rueda_out_u8(&message, RUEDA_UP_JOINED);
     rueda_out_u32(&message, 2);
-    add_step(&steps, 0, &message);
-    rueda_out_u8(&steps, 2 << 1);
-    save("negotiate", "up", steps.bytes, steps.len);
+    add_step(&input, 0, &message);
+    rueda_out_u8(&input, 2 << 1);
+    save("negotiate", "up", input.bytes, input.len);
     rueda_out_fini(&message);
-    rueda_out_fini(&steps);
+    rueda_out_fini(&input);
 }
 
 /* What comes down to a member that has it. */
 static void save_negotiation_down(void)
 {
     struct rueda_out message = {0};
-    struct rueda_out steps = {0};
+    struct rueda_out input = {0};
 
-    rueda_out_bytes(&steps, "\3\0", 2);
+    rueda_out_bytes(&input, "\3\0", 2);
     rueda_out_u8(&message, RUEDA_DOWN_RUN);
     rueda_out_u32(&message, 5);
     rueda_out_u32(&message, 1);
     rueda_out_u8(&message, RUEDA_ITEM_NEW);
     rueda_out_u32(&message, 0);
     rueda_out_request(&message, &tensor);
-    add_step(&steps, 2, &message);
-    rueda_out_bytes(&steps, "\5\0\3\0", 4);
+    add_step(&input, 2, &message);
+    rueda_out_bytes(&input, "\5\0\3\0", 4);
     message.len = 0;
     rueda_out_u8(&message, RUEDA_DOWN_ERROR);
     rueda_out_u8(&message, 1);
@@ -582,11 +582,11 @@ static void save_negotiation_down(void)
     rueda_out_text(&message, "why");
     rueda_out_u8(&message, RUEDA_DOWN_RETIRE);
     rueda_out_u32(&message, 0);
-    add_step(&steps, 2, &message);
-    rueda_out_u8(&steps, 2 << 1 | 1);
-    save("negotiate", "down", steps.bytes, steps.len);
+    add_step(&input, 2, &message);
+    rueda_out_u8(&input, 2 << 1 | 1);
+    save("negotiate", "down", input.bytes, input.len);
     rueda_out_fini(&message);
-    rueda_out_fini(&steps);
+    rueda_out_fini(&input);
 }
 
 int main(int argc, char **argv)
