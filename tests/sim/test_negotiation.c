@@ -172,7 +172,7 @@ static void name_it(struct scene *scene, struct tensor *tensor, int round,
         snprintf(tensor->name, sizeof(tensor->name), "t%d", index);
     else if (how == 1)
         snprintf(tensor->name, sizeof(tensor->name), "r%d.t%d", round, index);
-    tensor->request.number = (uint64_t)(round * TENSORS + index);
+    tensor->request.number = (uint64_t)round * TENSORS + (uint64_t)index;
 }
 
 /* The first few of a round are a group. */
