@@ -439,15 +439,21 @@ struct rueda_submit_args {
     int root; /* broadcast: a rank of the job, not of the set */
 
     /*
-     * As for rueda_start(), but sizes come from the shape:
-     *   allreduce, broadcast   send and recv have this shape; may be the same
-     *   allgather              send; rows may differ between ranks. recv has
-     * the rows of all, in the order of ranks alltoall               send;
-     * splits[i] rows go to member i reduce-scatter         send; recv gets my
-     * share of its rows: equal shares, one more for the lowest members send,
-     * recv             send or recv, to or from `peer` with `tag` barrier, join
-     * none Borrowed until the operation ends. Where recv is NULL, alloc
-     * provides it.
+     * Memory, borrowed until the operation ends. Its size comes from the shape,
+     * whose first dimension counts the rows. Where recv is NULL, alloc provides
+     * it.
+     *
+     *   allreduce       send and recv have this shape, and may be the same
+     *   broadcast       likewise; send is looked at in the root only
+     *   allgather       send has this shape, and ranks may have different
+     *                   rows; recv gets the rows of all, in the order of ranks
+     *   alltoall        splits[i] rows of send go to member i; recv gets what
+     *                   comes, in the order of ranks
+     *   reduce-scatter  send has this shape; recv gets my share of its rows:
+     *                   equal shares, one more for the lowest members
+     *   send            send goes to `peer`, with `tag`
+     *   recv            recv comes from `peer`, with `tag`
+     *   barrier, join   none
      */
     const void *send;
     void *recv;

@@ -64,10 +64,14 @@ def test_c_block_compiles(block: str, need_tool: Callable[[str], str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_quick_start_is_the_example() -> None:
-    example = (ROOT / "examples" / "c" / "hello_allreduce.c").read_text(encoding="utf-8")
-    code = example[example.index("#include") :]
-    assert f"```c\n{code}```" in (ROOT / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    ("page", "example"),
+    [("README.md", "hello_allreduce.c"), ("docs/named-tensors.md", "named_tensors.c")],
+)
+def test_examples_that_are_shown_are_whole(page: str, example: str) -> None:
+    source = (ROOT / "examples" / "c" / example).read_text(encoding="utf-8")
+    code = source[source.index("#include") :]
+    assert f"```c\n{code}```" in (ROOT / page).read_text(encoding="utf-8")
 
 
 def test_page_of_settings_is_up_to_date(need_tool: Callable[[str], str]) -> None:

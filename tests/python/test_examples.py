@@ -17,6 +17,9 @@ EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples" / "c").glob(
 # What every rank of n prints at the end of its line.
 ANSWERS = {
     "hello_allreduce": lambda n: f"the sum is {n * (n + 1) // 2}",
+    "named_tensors": lambda n: (
+        f"the averages are {(n - 1) / 2:g}, {(n + 1) / 2:g} and {(n + 3) / 2:g}"
+    ),
     "shared_memory": lambda n: f"the average is {(n + 1) / 2:g}",
 }
 
