@@ -170,6 +170,11 @@ struct rueda_init_args {
      */
     int (*exchange)(void *arg, void *bytes, size_t len);
     void *exchange_arg;
+
+    /* Process sets that are there from the start, such as "0,2;4-7", the same
+     * on all ranks; their ids are 1, 2, ... NULL: RUEDA_PROCESS_SETS. Not for
+     * rueda_init_threads(). */
+    const char *process_sets;
 };
 #define RUEDA_INIT_ARGS_INIT                                                   \
     {                                                                          \

@@ -133,6 +133,21 @@ static void report(const struct rueda_init_args *args, rueda_status status,
         log_error("%s", error->chars);
 }
 
+/* Those that are there from the start; without them there is no context. */
+static rueda_status make_sets(rueda_ctx *ctx,
+                              const struct rueda_init_args *args,
+                              struct rueda_text *error)
+{
+    const char *sets = args->process_sets != NULL
+                           ? args->process_sets
+                           : ctx->job->config.process_sets;
+    rueda_status status = rueda_static_sets_make(ctx, sets, error);
+
+    if (status != RUEDA_OK)
+        rueda_shutdown(ctx);
+    return status;
+}
+
 rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
 {
     struct rueda_text error = {{0}};
@@ -141,6 +156,7 @@ rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
     struct rueda_config config;
     struct rueda_job *job;
     rueda_status status;
+    rueda_ctx *ctx;
 
     status = complete(args, &all);
     if (status != RUEDA_OK)
@@ -150,12 +166,17 @@ rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
     if (status == RUEDA_OK)
         status = rueda_job_open(&config, &wanted, &job, &error);
     if (status == RUEDA_OK)
-        status = ctx_new(job, out_ctx, &error);
-    if (status != RUEDA_OK)
+        status = ctx_new(job, &ctx, &error);
+    if (status == RUEDA_OK)
+        status = make_sets(ctx, &all, &error);
+    if (status != RUEDA_OK) {
         report(&all, status, &error);
-    else if ((*out_ctx)->job->rank == 0)
+        return status;
+    }
+    if (ctx->job->rank == 0)
         rueda_horovod_tell(&config);
-    return status;
+    *out_ctx = ctx;
+    return RUEDA_OK;
 }
 
 rueda_status rueda_init_threads(int size, const struct rueda_init_args *args,

@@ -29,6 +29,10 @@ rueda_status rueda_ctx_check(const rueda_ctx *ctx);
 /* Keep words for rueda_last_error(); returns status. */
 rueda_status rueda_fault(rueda_status status, const char *words);
 
+/* Make the process sets of a text (job/set_text.h), with all other ranks. */
+rueda_status rueda_static_sets_make(rueda_ctx *ctx, const char *text,
+                                    struct rueda_text *error);
+
 /* The timeline that settings ask for, if any; a file that cannot be made is
  * logged. Before anything is submitted. */
 void rueda_timeline_begin_ctx(rueda_ctx *ctx);

@@ -9,6 +9,7 @@
 
 #include "api/submit.h"
 #include "base/hash.h"
+#include "job/set_text.h"
 
 /* One change at a time; ranks that make and remove at once meet here. */
 #define CHANGE_NAME "rueda.process_set"
@@ -199,4 +200,29 @@ int rueda_set_ranks(const rueda_ctx *ctx, int set, int *ranks, int room)
     for (int i = 0; i < count; i++)
         ranks[i] = found->ranks[i];
     return count;
+}
+
+/* ---- From the start ------------------------------------------------------ */
+
+rueda_status rueda_static_sets_make(rueda_ctx *ctx, const char *text,
+                                    struct rueda_text *error)
+{
+    int *ranks = calloc((size_t)ctx->job->size, sizeof(int));
+    rueda_status status = RUEDA_OK;
+    int set;
+
+    if (ranks == NULL)
+        return RUEDA_ERR_NOMEM;
+    while (status == RUEDA_OK) {
+        int count = rueda_set_text_next(&text, ctx->job->size, ranks, error);
+
+        if (count == 0)
+            break;
+        status = count < 0 ? RUEDA_ERR_INVALID
+                           : rueda_set_create(ctx, ranks, count, &set);
+    }
+    if (status != RUEDA_OK)
+        rueda_text_set(error, "%s", rueda_last_error());
+    free(ranks);
+    return status;
 }

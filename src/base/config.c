@@ -307,6 +307,10 @@ static const struct rueda_setting settings[] = {
     {"RUEDA_DYNAMIC_SETS", "0",
      "1: programs may make and remove process sets while they run",
      AT(dynamic_sets), parse_flag},
+    {"RUEDA_PROCESS_SETS", "",
+     "process sets that are there from the start, e.g. 0,2;1,3-5: ids 1, 2, "
+     "...",
+     AT(process_sets), parse_path},
 };
 
 const struct rueda_setting *rueda_settings(size_t *out_count)

@@ -76,6 +76,7 @@ struct rueda_config {
     char timeline[RUEDA_PATH_BYTES];
     bool mark_cycles;
     bool dynamic_sets;
+    char process_sets[RUEDA_PATH_BYTES];
 };
 
 struct rueda_setting {

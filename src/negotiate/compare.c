@@ -33,13 +33,17 @@ void rueda_request_shape_str(const struct rueda_request *request,
 
 /* ---- Checks ------------------------------------------------------------ */
 
+static bool is_set_change(const struct rueda_request *request)
+{
+    return request->kind == RUEDA_SET_ADD || request->kind == RUEDA_SET_DROP;
+}
+
 /* Does the kind need the very same shape on all ranks? */
 static bool has_one_shape(const struct rueda_request *request)
 {
     return request->kind == RUEDA_ALLREDUCE ||
            request->kind == RUEDA_BROADCAST ||
-           request->kind == RUEDA_REDUCE_SCATTER ||
-           request->kind == RUEDA_SET_ADD || request->kind == RUEDA_SET_DROP;
+           request->kind == RUEDA_REDUCE_SCATTER || is_set_change(request);
 }
 
 static bool same_dtype(const struct rueda_request *a,
@@ -74,9 +78,16 @@ static bool same_shape(const struct rueda_request *a,
             memcmp(a->shape, b->shape, a->dims * sizeof(a->shape[0])) == 0);
 }
 
+/* What ranks say of a process set is their number and a hash of them. */
 static void tell_shape(const struct rueda_request *request,
                        struct rueda_text *out)
 {
+    if (is_set_change(request)) {
+        rueda_text_add(out, "named %llu ranks or sets (%llx)",
+                       (unsigned long long)request->shape[0],
+                       (unsigned long long)request->shape[1]);
+        return;
+    }
     rueda_text_add(out, "sent a tensor of shape ");
     rueda_request_shape_str(request, out);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Process sets of rank 2 in a job of 6. */
 #include "job/set.h"
+#include "job/set_text.h"
 #include "unit/unit.h"
 
 #define RANK 2
@@ -206,6 +207,56 @@ static void there_is_room_for_so_many_sets(void **state)
     rueda_set_table_free(table);
 }
 
+/* ---- As text ------------------------------------------------------------ */
+
+static void test_text(void **state)
+{
+    const char *text = "0,2; 4-6,1;3";
+    struct rueda_text error = {""};
+    int ranks[8];
+
+    (void)state;
+    assert_int_equal(rueda_set_text_next(&text, 8, ranks, &error), 2);
+    assert_int_equal(ranks[0], 0);
+    assert_int_equal(ranks[1], 2);
+    assert_int_equal(rueda_set_text_next(&text, 8, ranks, &error), 4);
+    assert_int_equal(ranks[0], 4);
+    assert_int_equal(ranks[2], 6);
+    assert_int_equal(ranks[3], 1);
+    assert_int_equal(rueda_set_text_next(&text, 8, ranks, &error), 1);
+    assert_int_equal(rueda_set_text_next(&text, 8, ranks, &error), 0);
+    assert_string_equal(error.chars, "");
+}
+
+static void test_text_that_is_none(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *words;
+    } cases[] = {
+        {"a", "process sets are ranks"},
+        {"1,,2", "process sets are ranks"},
+        {"1 2", "process sets are ranks"},
+        {"3-1", "process sets are ranks"},
+        {"-1", "process sets are ranks"},
+        {"8", "rank 8 in a job of 8"},
+        {"2-99", "rank 99 in a job of 8"},
+        {"0-7,0", "twice"},
+        {"1-", "process sets are ranks"},
+        {"99999999999999999999", "in a job of 8"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *text = cases[i].text;
+        struct rueda_text error = {""};
+        int ranks[8];
+
+        assert_int_equal(rueda_set_text_next(&text, 8, ranks, &error), -1);
+        assert_non_null(strstr(error.chars, cases[i].words));
+    }
+}
+
 int main(void)
 {
 #define with_table(test)                                                       \
@@ -220,6 +271,8 @@ int main(void)
         with_table(what_is_not_there_is_not_removed),
         with_table(ids_can_be_walked_while_sets_go),
         cmocka_unit_test(there_is_room_for_so_many_sets),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_text_that_is_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
