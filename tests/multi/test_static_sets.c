@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Process sets that are there from the start, by a setting or by arguments. */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/processes.h"
+
+#define RANKS 4
+#define SETS  "0,2;1-3"
+
+/* The sum of one's rank over the members of a set. */
+static int add_in_set(struct party *me, int set, float wanted)
+{
+    struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
+    float x = (float)me->rank;
+    rueda_handle handle;
+    rueda_status status;
+
+    if (rueda_set_rank(me->ctx, set) < 0)
+        return 0;
+    args.kind = RUEDA_ALLREDUCE;
+    args.set = set;
+    args.send = &x;
+    args.recv = &x;
+    status = rueda_submit(me->ctx, &args, &handle);
+    if (status == RUEDA_OK)
+        status = rueda_wait(me->ctx, handle, PARTY_DEADLINE_MS);
+    if (party_expect(me, status, RUEDA_OK, "an allreduce of the set") != 0)
+        return 1;
+    if (x != wanted)
+        return party_says(me, "set %d: %g instead of %g", set, (double)x,
+                          (double)wanted);
+    return 0;
+}
+
+static int use_sets(struct party *me)
+{
+    if (rueda_set_size(me->ctx, 1) != 2 || rueda_set_size(me->ctx, 2) != 3 ||
+        rueda_set_size(me->ctx, 3) != -1)
+        return party_says(
+            me, "sets of %d, %d and %d ranks", rueda_set_size(me->ctx, 1),
+            rueda_set_size(me->ctx, 2), rueda_set_size(me->ctx, 3));
+    return add_in_set(me, 1, 0 + 2) + add_in_set(me, 2, 1 + 2 + 3);
+}
+
+static rueda_status join(struct party *me, const char *sets, char *words,
+                         size_t bytes)
+{
+    struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
+
+    args.rank = me->rank;
+    args.size = me->size;
+    args.job = me->job;
+    args.process_sets = sets;
+    args.error = words;
+    args.error_bytes = bytes;
+    return rueda_init(&args, &me->ctx);
+}
+
+static int by_arguments(struct party *me)
+{
+    char words[512] = "";
+    int failed;
+
+    if (join(me, SETS, words, sizeof(words)) != RUEDA_OK)
+        return party_says(me, "%s", words);
+    failed = use_sets(me);
+    rueda_shutdown(me->ctx);
+    return failed;
+}
+
+/* One rank has another list: nobody has a context, and all know why. */
+static int by_different_arguments(struct party *me)
+{
+    const char *sets = me->rank == 3 ? "0,2;1,2" : SETS;
+    char words[512] = "";
+
+    if (join(me, sets, words, sizeof(words)) == RUEDA_OK)
+        return party_says(me, "has joined");
+    if (strstr(words, "Mismatched") == NULL && strstr(words, "rank") == NULL)
+        return party_says(me, "says: %s", words);
+    return 0;
+}
+
+static void run(processes_way way, party_fn body)
+{
+    struct processes processes;
+
+    memset(&processes, 0, sizeof(processes));
+    processes_start(&processes, RANKS, way, body, NULL);
+    assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
+}
+
+static void test_by_setting(void **state)
+{
+    (void)state;
+    setenv("RUEDA_PROCESS_SETS", SETS, 1);
+    run(processes_join, use_sets);
+    unsetenv("RUEDA_PROCESS_SETS");
+}
+
+static void test_by_arguments(void **state)
+{
+    (void)state;
+    run(processes_by_self, by_arguments);
+}
+
+static void test_differences_are_told(void **state)
+{
+    (void)state;
+    run(processes_by_self, by_different_arguments);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_by_setting),
+        cmocka_unit_test(test_by_arguments),
+        cmocka_unit_test(test_differences_are_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
