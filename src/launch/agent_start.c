@@ -250,6 +250,7 @@ static bool start_rank(struct ground *ground, int local_rank)
 
     *worker = (struct rueda_worker){.agent = agent,
                                     .rank = agent->plan.first_rank + local_rank,
+                                    .outlets = {{.fd = -1}, {.fd = -1}},
                                     .death = -1};
     rueda_strings_add_all(&variables, ground->variables.list);
     rueda_strings_set_all(&variables, agent->plan.ranks[local_rank].list);

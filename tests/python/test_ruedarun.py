@@ -139,6 +139,16 @@ def test_more_ranks_than_descriptors(need_tool) -> None:
     assert (done.returncode, done.stdout.count(">:x\n")) == (0, 150), done.stderr
 
 
+def test_too_few_descriptors_are_named(need_tool) -> None:
+    words = f'ulimit -n 64; exec "{need_tool("ruedarun")}" -np 40 sleep 600'
+    done = subprocess.run(["sh", "-c", words], capture_output=True, text=True, timeout=LIMIT_S,
+                          env=environment())  # fmt: skip
+    assert done.returncode == 1
+    assert re.fullmatch(
+        r"ruedarun: cannot start rank \d+: Too many open files; see ulimit -u and -n\n", done.stderr
+    )
+
+
 @pytest.mark.parametrize("size", [1, 2, 4])
 def test_the_example_in_python_meets(run, size: int) -> None:
     done = run("-np", str(size), *HELLO)
