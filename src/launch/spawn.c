@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -121,12 +122,21 @@ static bool lay_out(const struct rueda_spawn *spawn)
 /* A file without "#!" is a shell script, as execvp() has it. */
 static void execute(const struct rueda_spawn *spawn)
 {
-    char *words[256] = {(char *)"sh", (char *)spawn->program};
+    size_t count = 0;
+    char **words;
 
     execve(spawn->program, spawn->command, spawn->variables);
     if (errno != ENOEXEC)
         return;
-    for (size_t i = 1; i < 254 && spawn->command[i] != NULL; i++)
+    while (spawn->command[count] != NULL)
+        count++;
+    words = mmap(NULL, (count + 2) * sizeof(*words), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (words == MAP_FAILED)
+        return;
+    words[0] = (char *)"sh";
+    words[1] = (char *)spawn->program;
+    for (size_t i = 1; i < count; i++)
         words[i + 1] = spawn->command[i];
     execve("/bin/sh", words, spawn->variables);
 }

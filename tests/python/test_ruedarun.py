@@ -139,6 +139,14 @@ def test_more_ranks_than_descriptors(need_tool) -> None:
     assert (done.returncode, done.stdout.count(">:x\n")) == (0, 150), done.stderr
 
 
+def test_a_file_without_a_first_line_is_a_script(run, tmp_path: Path) -> None:
+    script = tmp_path / "a script"
+    script.write_text('echo "$#" "$1"\n')
+    script.chmod(0o755)
+    done = run("-np", "1", str(script), "x  y", *["z"] * 999)
+    assert (done.returncode, done.stdout) == (0, "[0]<stdout>:1000 x  y\n")
+
+
 def test_too_few_descriptors_are_named(need_tool) -> None:
     words = f'ulimit -n 64; exec "{need_tool("ruedarun")}" -np 40 sleep 600'
     done = subprocess.run(["sh", "-c", words], capture_output=True, text=True, timeout=LIMIT_S,
