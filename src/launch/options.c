@@ -253,7 +253,8 @@ static void say_unknown(const struct rueda_options *options, const char *word,
                 known[count++] = name_of(id, which, &is_negation);
     known[count] = NULL;
     snprintf(name, sizeof(name), "%.*s", (int)len, word);
-    near = rueda_near_match(name, known);
+    /* Every letter is near every other. */
+    near = len > 2 ? rueda_near_match(name, known) : NULL;
     rueda_text_set(words, "unknown option '%s'", name);
     if (near != NULL)
         rueda_text_add(words, "; did you mean '%s'?", near);
@@ -299,6 +300,18 @@ static bool set_switch(struct rueda_options *options, struct meaning meaning,
     return true;
 }
 
+/* The option's name as the user has written it, if it is there as a whole. */
+static void copy_name(rueda_option_id id, const char *word, char *out,
+                      size_t bytes)
+{
+    const size_t len = strcspn(word, "=");
+
+    if (find(word, len, false).id == (int)id)
+        snprintf(out, bytes, "%.*s", (int)len, word);
+    else
+        snprintf(out, bytes, "%s", rueda_options_table[id].name);
+}
+
 /* Take the value or values of an option. Returns how many words of argv it
  * used in all, 0 for a mistake. */
 static int take_values(struct rueda_options *options, rueda_option_id id,
@@ -307,17 +320,19 @@ static int take_values(struct rueda_options *options, rueda_option_id id,
 {
     const struct rueda_option *option = &rueda_options_table[id];
     const int wanted = option->values > 1 ? option->values : 1;
+    char name[64];
     int used = 1;
 
+    copy_name(id, argv[0], name, sizeof(name));
     for (int i = 0; i < wanted; i++) {
         if (i > 0 || value == NULL) {
             if (used >= argc) {
-                rueda_text_set(words, "%s needs a value", option->name);
+                rueda_text_set(words, "%s needs a value", name);
                 return 0;
             }
             value = argv[used++];
         }
-        if (!check_value(id, option->name, &value, words))
+        if (!check_value(id, name, &value, words))
             return 0;
         if (i > 0 || (option->is_list && options->values[id] != NULL)) {
             if (!add_to(options, id, i > 0 ? ' ' : ',', value, words))

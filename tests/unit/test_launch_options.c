@@ -153,13 +153,15 @@ static void mistakes_are_named_with_the_remedy(void **state)
     (void)state;
     expect_mistake("ruedarun", "no command to start; for example: ruedarun");
     expect_mistake("x python", "say how many ranks");
-    expect_mistake("x -np 0 c", "whole number from 1 to 65536, not '0'");
+    expect_mistake("x -np 0 c", "-np takes a whole number from 1 to 65536");
+    expect_mistake("x --num-p=0 c", "--num-proc takes a whole number from 1");
     expect_mistake("x -np -4 c", "not '-4'");
     expect_mistake("x -np 2.5 c", "not '2.5'");
     expect_mistake("x -np", "needs a value");
     expect_mistake("x --num-prc 2 c", "did you mean '--num-proc'?");
     expect_mistake("x --output-filname d -np 2 c", "'--output-filename'?");
     expect_mistake("x --zzz c", "'x --help all' lists them");
+    expect_mistake("x -x A=1 c", "'-x'; 'x --help all' lists them");
     expect_mistake("x -np 2 --bind cores c", "did you mean 'core'?");
     expect_mistake("x -np 2 --verbose=1 c", "takes no value");
     expect_mistake("x -np 2 -H a:2 --hostfile f c", "exclude each other");
