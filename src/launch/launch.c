@@ -218,6 +218,7 @@ static void reach_all(struct rueda_launch *launch)
 static int prepare(struct rueda_launch *launch, struct rueda_text *words)
 {
     const char *listen = launch->options->values[RUEDA_OPTION_LISTEN];
+    rueda_status status;
 
     if (!find_hosts(launch, words))
         return 2;
@@ -241,8 +242,9 @@ static int prepare(struct rueda_launch *launch, struct rueda_text *words)
     open_loop(launch);
     if (open_output(launch, words) != RUEDA_OK)
         return 2;
-    if (rueda_launch_open_store(launch, words) != RUEDA_OK)
-        return 1;
+    status = rueda_launch_open_store(launch, words);
+    if (status != RUEDA_OK)
+        return status == RUEDA_ERR_INVALID ? 2 : 1;
     if (listen != NULL && rueda_door_open(launch, listen, words) != RUEDA_OK)
         return 2;
     return 0;

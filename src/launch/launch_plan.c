@@ -53,7 +53,9 @@ rueda_status rueda_launch_open_store(struct rueda_launch *launch,
 
     args.address_count = choose_addresses(launch, addresses, words);
     if (args.address_count == 0)
-        return RUEDA_ERR_INVALID;
+        return launch->options->values[RUEDA_OPTION_NETWORK] != NULL
+                   ? RUEDA_ERR_INVALID
+                   : RUEDA_ERR_IO;
     for (int i = 0; i < args.address_count; i++)
         rueda_address_set_port(&addresses[i], 0);
     return rueda_keeper_open(&args, &launch->keeper, words);

@@ -135,7 +135,8 @@ void rueda_launch_on_start_timeout(uv_timer_t *timer);
 /* Send the plan to a node. False: no memory. */
 bool rueda_launch_send_plan(struct rueda_node *node);
 
-/* Open the store; words on failure. */
+/* Open the store; words on failure. RUEDA_ERR_INVALID: --network-interfaces
+ * names none of this host's. */
 rueda_status rueda_launch_open_store(struct rueda_launch *launch,
                                      struct rueda_text *words);
 
