@@ -25,6 +25,9 @@
 #define PAUSE_NS ((int64_t)100000000)
 #define SECOND   ((int64_t)1000000000)
 
+/* Between two questions to the resolver, which all agents may ask. */
+#define NAME_PAUSE_NS ((int64_t)500000000)
+
 static const char usage[] =
     "usage: ruedarun agent --join HOST:PORT --key-file FILE [OPTIONS]\n"
     "\n"
@@ -193,13 +196,31 @@ static int call_launcher(const struct rueda_address *addresses, int count,
     return -1;
 }
 
-/* The launcher may be started after us. */
+/* The launcher may be started after us, and so may its name come later. */
+static int find_launcher(const char *join, struct rueda_address *out, int room,
+                         int64_t deadline, struct rueda_text *words)
+{
+    for (;;) {
+        struct rueda_text why = {{0}};
+        const int count = rueda_address_find(join, out, room, &why);
+
+        if (count > 0)
+            return count;
+        if (rueda_clock_ns() + NAME_PAUSE_NS >= deadline) {
+            rueda_text_set(words, "%s", why.chars);
+            return 0;
+        }
+        rueda_sleep_ns(NAME_PAUSE_NS);
+    }
+}
+
 static int reach_launcher(const struct request *request,
                           struct secrets *secrets, const char *host,
                           int64_t deadline, struct rueda_text *words)
 {
     struct rueda_address addresses[8];
-    const int count = rueda_address_find(request->join, addresses, 8, words);
+    const int count =
+        find_launcher(request->join, addresses, 8, deadline, words);
 
     while (count > 0 && rueda_clock_ns() < deadline) {
         const int fd = call_launcher(addresses, count, deadline);
@@ -220,34 +241,45 @@ static int reach_launcher(const struct request *request,
     return -1;
 }
 
+/* Is all of it said as it should be? False with words. */
+static bool check(const struct request *request, const char *host,
+                  int *out_seconds, struct rueda_text *words)
+{
+    *out_seconds = 30;
+    if (request->join == NULL || request->key_file == NULL)
+        rueda_text_set(words, "--join HOST:PORT and --key-file FILE are "
+                              "needed; see --help");
+    else if (strlen(host) > RUEDA_HANDSHAKE_ABOUT_MAX)
+        rueda_text_set(words, "the name of this host is too long; take a "
+                              "shorter one with --host");
+    else if (request->timeout != NULL &&
+             (!rueda_parse_int(request->timeout, out_seconds) ||
+              *out_seconds < 1))
+        rueda_text_set(words,
+                       "--start-timeout takes a whole number from 1 up, not "
+                       "'%.64s'",
+                       request->timeout);
+    else
+        return rueda_address_is_wellformed(request->join, words);
+    return false;
+}
+
 static int join(const struct request *request)
 {
     struct rueda_agent_args args = {.input = -1};
     struct rueda_text words = {{0}};
     struct secrets secrets = {.key = {.present = false}};
     char host[256];
-    int seconds = 30;
+    int seconds;
     int code;
 
     snprintf(host, sizeof(host), "%s",
              request->host != NULL ? request->host : "");
     if (host[0] == '\0')
         rueda_process_host(host, sizeof(host));
-    if (request->join == NULL || request->key_file == NULL)
-        rueda_text_set(&words, "--join HOST:PORT and --key-file FILE are "
-                               "needed; see --help");
-    else if (strlen(host) > RUEDA_HANDSHAKE_ABOUT_MAX)
-        rueda_text_set(&words, "the name of this host is too long; take a "
-                               "shorter one with --host");
-    else if (request->timeout != NULL &&
-             !rueda_parse_int(request->timeout, &seconds))
-        rueda_text_set(&words,
-                       "--start-timeout takes a whole number, not "
-                       "'%.64s'",
-                       request->timeout);
-    else
-        rueda_key_read_file(request->key_file, &words, &secrets.key);
-    if (!rueda_text_is_empty(&words))
+    if (!check(request, host, &seconds, &words) ||
+        rueda_key_read_file(request->key_file, &words, &secrets.key) !=
+            RUEDA_OK)
         return fail(&words, 2);
     args.in = reach_launcher(request, &secrets, host,
                              rueda_clock_ns() + seconds * SECOND, &words);

@@ -18,6 +18,9 @@
 /* The system refuses to ask more often. */
 #define MOST_QUESTIONS 127
 
+/* A name of a host, with its zero. */
+#define HOST_BYTES 256
+
 _Static_assert(sizeof(struct sockaddr_in6) <=
                    sizeof(((struct rueda_address *)0)->bytes),
                "an address is too long");
@@ -93,6 +96,26 @@ static bool split(const char *text, char *host, size_t bytes,
     return true;
 }
 
+static bool split_or_say(const char *text, char *host, size_t bytes,
+                         const char **out_port, struct rueda_text *error)
+{
+    if (split(text, host, bytes, out_port))
+        return true;
+    rueda_text_set(error,
+                   "\"%.100s\" is not an address; it should look like "
+                   "host:4000, 10.1.2.3:4000 or [fe80::1]:4000",
+                   text);
+    return false;
+}
+
+bool rueda_address_is_wellformed(const char *text, struct rueda_text *error)
+{
+    const char *port;
+    char host[HOST_BYTES];
+
+    return split_or_say(text, host, sizeof(host), &port, error);
+}
+
 /* flags: of getaddrinfo(). */
 static int find(const char *text, int flags, struct rueda_address *out,
                 int room, struct rueda_text *error)
@@ -101,17 +124,12 @@ static int find(const char *text, int flags, struct rueda_address *out,
                              .ai_flags = AI_NUMERICSERV | flags};
     struct addrinfo *list;
     const char *port;
-    char host[256];
+    char host[HOST_BYTES];
     int count = 0;
     int code;
 
-    if (!split(text, host, sizeof(host), &port)) {
-        rueda_text_set(error,
-                       "\"%.100s\" is not an address; it should look like "
-                       "host:4000, 10.1.2.3:4000 or [fe80::1]:4000",
-                       text);
+    if (!split_or_say(text, host, sizeof(host), &port, error))
         return 0;
-    }
     code = getaddrinfo(host, port, &hints, &list);
     if (code != 0) {
         rueda_text_set(error, "cannot find the address of \"%.100s\": %s", text,

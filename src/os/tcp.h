@@ -28,7 +28,10 @@ void rueda_address_set_port(struct rueda_address *address, int port);
 int rueda_address_find(const char *text, struct rueda_address *out, int room,
                        struct rueda_text *error);
 
-/* The same for a numeric address only: nobody is asked, nothing blocks. */
+/* Is it of such a form? Nobody is asked. False with words in error. */
+bool rueda_address_is_wellformed(const char *text, struct rueda_text *error);
+
+/* The address if it is a numeric one: nobody is asked, nothing blocks. */
 bool rueda_address_read(const char *text, struct rueda_address *out);
 
 /*

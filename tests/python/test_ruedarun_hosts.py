@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -465,6 +466,54 @@ def test_agents_without_the_key_or_a_place_are_turned_away(
     out, err = launcher.communicate(timeout=LIMIT_S)
     assert (launcher.returncode, out) == (0, "[0]<stdout>:host1\n"), err
     assert agent.wait(LIMIT_S) == 0
+
+
+def test_the_launchers_name_may_come_late(make_cluster, key_file: str) -> None:
+    """As with a service that is made after the agents."""
+    cluster = make_cluster(2)
+    names = Path("/etc/netns", cluster.hosts.name(1), "hosts")  # its /etc/hosts, for ip netns exec
+    names.parent.mkdir(parents=True)
+    try:
+        names.write_text("127.0.0.1 localhost\n")
+        port = free_port()
+        agent = cluster.start("agent", "--join", f"launcher.invalid:{port}", "--key-file", key_file,
+                              "--host", cluster.hosts.ipv4(1), host=1)  # fmt: skip
+        launcher = cluster.start("-np", "1", "-H", cluster.slots(0, 1), "--listen", str(port),
+                                 "--key-file", key_file, "hostname")  # fmt: skip
+        launcher.stderr.readline()
+        time.sleep(0.5)
+        assert agent.poll() is None
+        names.write_text(f"{cluster.hosts.ipv4(0)} launcher.invalid\n")
+        out, err = launcher.communicate(timeout=LIMIT_S)
+        assert (launcher.returncode, out) == (0, "[0]<stdout>:host1\n"), err
+        assert agent.wait(LIMIT_S) == 0
+    finally:
+        shutil.rmtree(names.parent)
+
+
+def test_mistakes_of_an_agent_are_one_line(make_cluster, key_file: str) -> None:
+    cluster = make_cluster(1)
+    key = ["--key-file", key_file]
+    for words, reason in (
+        ([], "--join HOST:PORT and --key-file FILE are needed"),
+        (["--join", "node1", *key], '"node1" is not an address'),
+        (["--join", "node1:4000", "--key-file", "/nowhere"], "No such file"),
+        (["--join", "node1:4000", *key, "--start-timeout", "0"], "from 1 up, not '0'"),
+        (["--jion", "node1:4000"], "did you mean '--join'?"),
+    ):
+        done = cluster.run("agent", *words)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert reason in done.stderr
+
+
+def test_an_interface_that_is_not_there_is_told(make_cluster) -> None:
+    cluster = make_cluster(2)
+    slots = cluster.slots(1, 1)
+    done = cluster.run("-np", "2", "-H", slots, "--network-interfaces", "eth7", "true")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "ruedarun: this host has no address that others could reach at --network-interfaces eth7\n"
+    )
 
 
 TALKING = "echo $$ >$0/id$$; while sleep 0.05; do echo x; done"

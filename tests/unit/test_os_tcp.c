@@ -50,6 +50,7 @@ static void what_is_no_address_is_named(void **state)
         assert_int_equal(rueda_address_find(texts[i], &address, 1, &error), 0);
         assert_non_null(strstr(error.chars, "is not an address"));
         assert_non_null(strstr(error.chars, texts[i]));
+        assert_false(rueda_address_is_wellformed(texts[i], &error));
     }
 }
 
@@ -58,6 +59,7 @@ static void only_numbers_are_read_without_asking(void **state)
     static const char *const others[] = {"localhost:1", "", "10.1.2.3",
                                          "10.1.2.3:http", "10.1.2.3:65536"};
     struct rueda_address address = {.len = 7};
+    struct rueda_text error = {{0}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
@@ -65,6 +67,7 @@ static void only_numbers_are_read_without_asking(void **state)
     assert_int_equal(address.len, 7);
     assert_true(rueda_address_read("10.1.2.3:99", &address));
     assert_int_equal(rueda_address_port(&address), 99);
+    assert_true(rueda_address_is_wellformed("localhost:1", &error));
 }
 
 static void nobody_is_at_the_end_of_a_listener(void **state)
