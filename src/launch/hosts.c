@@ -76,8 +76,11 @@ static bool add_item(struct rueda_hosts *hosts, struct piece name,
     uint64_t count;
 
     if (!is_name(name) && !is_ipv6(name)) {
-        rueda_text_set(words, "'%.*s' is no name of a host",
-                       (int)(name.len < 64 ? name.len : 64), name.start);
+        const bool has_user = memchr(name.start, '@', name.len) != NULL;
+
+        rueda_text_set(words, "'%.*s' is no name of a host%s",
+                       (int)(name.len < 64 ? name.len : 64), name.start,
+                       has_user ? "; say the user in ~/.ssh/config" : "");
         return false;
     }
     if (slots.len < sizeof(digits))
@@ -112,7 +115,11 @@ static bool add_colon_item(struct rueda_hosts *hosts, struct piece item,
 {
     const char *colon = NULL;
 
-    if (item.len > 0 && item.start[item.len - 1] != ']')
+    if (item.len == 0) {
+        rueda_text_set(words, "a host is missing at a comma; write a:4,b:4");
+        return false;
+    }
+    if (item.start[item.len - 1] != ']')
         colon = memrchr(item.start, ':', item.len);
     if (colon == NULL) {
         rueda_text_set(words,
