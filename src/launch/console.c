@@ -211,12 +211,13 @@ rueda_status rueda_console_open(int fd, void (*changed)(void *arg), void *arg,
 
 /* A thread that is stuck in write() cannot be waited for: it is left where it
  * is, with what it looks at. */
-void rueda_console_close(struct rueda_console *console)
+int rueda_console_close(struct rueda_console *console)
 {
     bool is_left;
+    int error;
 
     if (console == NULL)
-        return;
+        return 0;
     pthread_mutex_lock(&console->lock);
     console->is_closing = true;
     pthread_cond_signal(&console->news);
@@ -226,13 +227,15 @@ void rueda_console_close(struct rueda_console *console)
     is_left = waiting(console) > 0;
     if (is_left)
         console->changed = NULL;
+    error = console->error;
     pthread_mutex_unlock(&console->lock);
     if (is_left)
-        return;
+        return error;
     rueda_thread_join(console->thread);
     pthread_mutex_destroy(&console->lock);
     pthread_cond_destroy(&console->news);
     pthread_cond_destroy(&console->done);
     free(console->queue);
     free(console);
+    return error;
 }

@@ -42,7 +42,8 @@ uint64_t rueda_console_look(struct rueda_console *console);
 /* Has writing failed? Then errno's number, else 0. */
 int rueda_console_error(struct rueda_console *console);
 
-/* Wait until all is written, or the reader is given up; then free. */
-void rueda_console_close(struct rueda_console *console);
+/* Wait until all is written, or the reader is given up; then free. Returns what
+ * rueda_console_error() would. */
+int rueda_console_close(struct rueda_console *console);
 
 #endif /* RUEDA_LAUNCH_CONSOLE_H */

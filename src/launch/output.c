@@ -42,6 +42,7 @@ struct rueda_output {
     struct rueda_tail *tails;   /* [size] */
     int first_exception;
     bool has_file_error;
+    bool has_stdout_error;
 };
 
 static const char *const stream_names[] = {"stdout", "stderr"};
@@ -227,8 +228,19 @@ bool rueda_output_is_full(struct rueda_output *output)
            rueda_console_is_full(output->by_stream[1]->console);
 }
 
+/* A disk that is full, for example. Readers who go are another matter. */
+static void say_stdout_error(struct rueda_output *output, int error)
+{
+    if (error == 0 || error == EPIPE || output->has_stdout_error)
+        return;
+    output->has_stdout_error = true;
+    rueda_output_say(output, "cannot write to the standard output any more: %s",
+                     strerror(error));
+}
+
 void rueda_output_look(struct rueda_output *output)
 {
+    say_stdout_error(output, rueda_output_error(output));
     for (int i = 0; i < 2; i++) {
         uint64_t left_out;
 
@@ -389,6 +401,8 @@ rueda_status rueda_output_open(const struct rueda_output_args *args,
 
 void rueda_output_close(struct rueda_output *output)
 {
+    int error;
+
     if (output == NULL)
         return;
     for (int i = 0; output->sources != NULL && i < 2 * output->args.size; i++) {
@@ -398,7 +412,9 @@ void rueda_output_close(struct rueda_output *output)
             rueda_lines_end(&source->lines, on_line, source);
         rueda_fd_close(source->file);
     }
-    rueda_console_close(output->places[0].console);
+    error = rueda_console_close(output->places[0].console);
+    if (output->places[1].console != NULL)
+        say_stdout_error(output, error);
     rueda_console_close(output->places[1].console);
     free(output->sources);
     free(output->tails);

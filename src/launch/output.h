@@ -54,7 +54,7 @@ void rueda_output_progress(struct rueda_output *output, const char *words);
 bool rueda_output_is_full(struct rueda_output *output);
 
 /* To be called now and then while it is full: gives up readers who do not read,
- * and says what was left out. */
+ * and says what was left out, and that standard output cannot be written. */
 void rueda_output_look(struct rueda_output *output);
 
 /* errno's number once standard output cannot be written any more, else 0. */

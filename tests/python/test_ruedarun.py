@@ -339,6 +339,18 @@ def test_a_reader_who_leaves_ends_the_job(need_tool) -> None:
         process.wait()
 
 
+def test_a_full_disk_is_told(need_tool) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [need_tool("ruedarun"), "-np", "2", "echo", "x"], stdout=full, stderr=subprocess.PIPE,
+            text=True, timeout=LIMIT_S, env=environment(), stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    assert done.returncode == 0
+    assert done.stderr == (
+        "ruedarun: cannot write to the standard output any more: No space left on device\n"
+    )
+
+
 # ---- How it ends ---------------------------------------------------------------
 
 
