@@ -220,7 +220,7 @@ static int prepare(struct rueda_launch *launch, struct rueda_text *words)
     const char *listen = launch->options->values[RUEDA_OPTION_LISTEN];
     rueda_status status;
 
-    if (!find_hosts(launch, words))
+    if (!find_hosts(launch, words) || !rueda_launch_find_folder(launch, words))
         return 2;
     if (find_key(launch, words) != RUEDA_OK)
         return 2;

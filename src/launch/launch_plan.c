@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the launcher tells its agents to run, and where the store is. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,18 +128,25 @@ static void fill_in_variables(const struct rueda_node *node,
 
 /* As the user calls it, which may be the better name on other hosts, if that is
  * where we are. */
-static void find_folder(char *out, size_t bytes)
+bool rueda_launch_find_folder(struct rueda_launch *launch,
+                              struct rueda_text *words)
 {
     const char *name = rueda_environment("PWD");
     struct stat named;
     struct stat here;
 
-    if (name != NULL && name[0] == '/' && strlen(name) < bytes &&
-        stat(name, &named) == 0 && stat(".", &here) == 0 &&
-        named.st_dev == here.st_dev && named.st_ino == here.st_ino)
-        snprintf(out, bytes, "%s", name);
-    else if (getcwd(out, bytes) == NULL)
-        snprintf(out, bytes, "/");
+    if (name != NULL && name[0] == '/' &&
+        strlen(name) < sizeof(launch->folder) && stat(name, &named) == 0 &&
+        stat(".", &here) == 0 && named.st_dev == here.st_dev &&
+        named.st_ino == here.st_ino) {
+        snprintf(launch->folder, sizeof(launch->folder), "%s", name);
+        return true;
+    }
+    if (getcwd(launch->folder, sizeof(launch->folder)) != NULL)
+        return true;
+    rueda_text_set(words, "the folder we are in cannot be found: %s",
+                   strerror(errno));
+    return false;
 }
 
 static bool is_whole(const struct rueda_plan *plan)
@@ -166,7 +174,7 @@ bool rueda_launch_send_plan(struct rueda_node *node)
     struct rueda_packer packer;
     bool is_good;
 
-    find_folder(plan.folder, sizeof(plan.folder));
+    memcpy(plan.folder, launch->folder, sizeof(plan.folder));
     rueda_strings_add_all(&plan.command, launch->options->command);
     list_stores(launch, &plan.stores);
     fill_in_variables(node, &plan.variables);

@@ -57,6 +57,7 @@ struct rueda_launch {
     struct rueda_output *output;
     bool has_input; /* there is a standard input for rank 0 */
     char job[64];
+    char folder[RUEDA_FOLDER_BYTES];
     char last_note[RUEDA_TEXT_BYTES];
 
     /* Where rank 0 is on another host, its input on its way there. */
@@ -131,6 +132,10 @@ void rueda_launch_on_start_timeout(uv_timer_t *timer);
 
 /* ---- Plans: launch_plan.c --------------------------------------------------
  */
+
+/* Where the ranks are to run: the folder in which we are. False with words. */
+bool rueda_launch_find_folder(struct rueda_launch *launch,
+                              struct rueda_text *words);
 
 /* Send the plan to a node. False: no memory. */
 bool rueda_launch_send_plan(struct rueda_node *node);

@@ -132,6 +132,14 @@ def test_the_folder_keeps_its_name(need_tool, tmp_path: Path) -> None:
     assert done.stdout == f"[0]<stdout>:{tmp_path}/link\n"
 
 
+def test_a_folder_that_is_gone_is_told(need_tool, tmp_path: Path) -> None:
+    words = f'mkdir "$0/x"; cd "$0/x"; rmdir "$0/x"; exec "{need_tool("ruedarun")}" -np 1 pwd'
+    done = subprocess.run(["sh", "-c", words, str(tmp_path)], capture_output=True, text=True,
+                          timeout=LIMIT_S, env=environment())  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("ruedarun: the folder we are in cannot be found: ")
+
+
 def test_more_ranks_than_descriptors(need_tool) -> None:
     words = f'ulimit -S -n 100; exec "{need_tool("ruedarun")}" -np 150 echo x'
     done = subprocess.run(["sh", "-c", words], capture_output=True, text=True, timeout=LIMIT_S,
