@@ -259,6 +259,8 @@ static void say_where(const struct rueda_door *door, const char *at)
             rueda_text_add(&names, "%s%s",
                            rueda_text_is_empty(&names) ? "" : ", ",
                            door->launch->nodes[i].name);
+    if (rueda_text_is_empty(&names))
+        return;
     rueda_output_say(door->launch->output,
                      "waiting at %s for \"ruedarun agent --join\" of %s", at,
                      names.chars);

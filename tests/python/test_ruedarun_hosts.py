@@ -468,6 +468,13 @@ def test_agents_without_the_key_or_a_place_are_turned_away(
     assert agent.wait(LIMIT_S) == 0
 
 
+def test_a_launcher_that_needs_no_agent_waits_for_none(make_cluster, key_file: str) -> None:
+    cluster = make_cluster(1)
+    done = cluster.run("-np", "1", "-H", cluster.slots(1), "--listen", str(free_port()),
+                       "--key-file", key_file, "echo", "x")  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[0]<stdout>:x\n", "")
+
+
 def test_the_launchers_name_may_come_late(make_cluster, key_file: str) -> None:
     """As with a service that is made after the agents."""
     cluster = make_cluster(2)
