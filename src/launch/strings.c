@@ -34,18 +34,54 @@ void rueda_strings_add_bytes(struct rueda_strings *strings, const char *bytes,
     take(strings, strndup(bytes, len));
 }
 
+#define BLANKS " \t\n"
+
+/* Does the backslash here stand for what comes after it? */
+static bool is_escape(const char *at, char quote)
+{
+    if (at[0] != '\\' || at[1] == '\0')
+        return false;
+    return quote == '\0' || (quote == '"' && strchr("\"\\$`", at[1]) != NULL);
+}
+
+/* The first word without its quotes. Returns where it ends; NULL: none. */
+static const char *take_word(const char *at, char *out, size_t *out_len)
+{
+    char quote = '\0';
+    size_t len = 0;
+
+    at += strspn(at, BLANKS);
+    if (*at == '\0')
+        return NULL;
+    for (; *at != '\0'; at++) {
+        if (quote == '\0' && strchr(BLANKS, *at) != NULL)
+            break;
+        if (quote == '\0' && (*at == '\'' || *at == '"')) {
+            quote = *at;
+        } else if (*at == quote) {
+            quote = '\0';
+        } else {
+            at += is_escape(at, quote) ? 1 : 0;
+            out[len++] = *at;
+        }
+    }
+    *out_len = len;
+    return at;
+}
+
 void rueda_strings_add_split(struct rueda_strings *strings, const char *text)
 {
-    static const char blanks[] = " \t\n";
+    char *word = malloc(strlen(text) + 1);
+    size_t len;
 
-    while (text[strspn(text, blanks)] != '\0') {
-        size_t len;
-
-        text += strspn(text, blanks);
-        len = strcspn(text, blanks);
-        rueda_strings_add_bytes(strings, text, len);
-        text += len;
+    if (word == NULL) {
+        strings->is_short = true;
+        return;
     }
+    for (text = take_word(text, word, &len); text != NULL;
+         text = take_word(text, word, &len))
+        rueda_strings_add_bytes(strings, word, len);
+    free(word);
 }
 
 void rueda_strings_add_all(struct rueda_strings *strings, char *const *list)

@@ -20,7 +20,8 @@ struct rueda_strings {
 void rueda_strings_add(struct rueda_strings *strings, const char *text);
 void rueda_strings_add_bytes(struct rueda_strings *strings, const char *bytes,
                              size_t len);
-/* The words of a text that blanks part. */
+/* The words of a text as a shell would part them, by blanks, quotes and
+ * backslashes; it expands nothing. */
 void rueda_strings_add_split(struct rueda_strings *strings, const char *text);
 void rueda_strings_add_all(struct rueda_strings *strings, char *const *list);
 

@@ -133,6 +133,36 @@ static void intel_mpi_is_told_in_its_language(void **state)
                  "-bootstrap-exec-args|-p 22 -i k|-v|c");
 }
 
+static void more_words_for_it_are_parted_as_by_a_shell(void **state)
+{
+    static const char *const cases[][2] = {
+        {"", ""},
+        {"  ", ""},
+        {" -x\tA\n", "-x|A|"},
+        {"-x 'A=b  c' d", "-x|A=b  c|d|"},
+        {"a\"b 'c\"' d'", "ab 'c d|"},
+        {"\\\"a\\ b\\", "\"a b\\|"},
+        {"\"\\\"\\a\" '\\'", "\"\\a|\\|"},
+        {"'' \"\"", "||"},
+        {"'not ended", "not ended|"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rueda_strings found = {.list = NULL};
+        char line[64] = "";
+
+        rueda_strings_add_split(&found, cases[i][0]);
+        for (int k = 0; k < found.count; k++) {
+            const size_t len = strlen(line);
+
+            snprintf(line + len, sizeof(line) - len, "%s|", found.list[k]);
+        }
+        assert_string_equal(line, cases[i][1]);
+        rueda_strings_fini(&found);
+    }
+}
+
 static void what_an_mpirun_cannot_do_is_said(void **state)
 {
     (void)state;
@@ -157,6 +187,7 @@ int main(void)
         cmocka_unit_test(many_hosts_are_called_by_mpirun_itself),
         cmocka_unit_test(mpich_is_told_in_its_language),
         cmocka_unit_test(intel_mpi_is_told_in_its_language),
+        cmocka_unit_test(more_words_for_it_are_parted_as_by_a_shell),
         cmocka_unit_test(what_an_mpirun_cannot_do_is_said),
     };
 
