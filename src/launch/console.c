@@ -176,6 +176,18 @@ uint64_t rueda_console_look(struct rueda_console *console)
     return left_out;
 }
 
+uint64_t rueda_console_last_look(struct rueda_console *console)
+{
+    uint64_t left_out;
+
+    pthread_mutex_lock(&console->lock);
+    left_out = console->left_out;
+    console->left_out = 0;
+    console->is_given_up = false;
+    pthread_mutex_unlock(&console->lock);
+    return left_out;
+}
+
 int rueda_console_error(struct rueda_console *console)
 {
     int error;

@@ -238,21 +238,28 @@ static void say_stdout_error(struct rueda_output *output, int error)
                      strerror(error));
 }
 
-void rueda_output_look(struct rueda_output *output)
+/* look: one of the two of console.h. */
+static void say_left_out(struct rueda_output *output,
+                         uint64_t (*look)(struct rueda_console *console))
 {
-    say_stdout_error(output, rueda_output_error(output));
     for (int i = 0; i < 2; i++) {
         uint64_t left_out;
 
         if (output->places[i].console == NULL)
             continue;
-        left_out = rueda_console_look(output->places[i].console);
+        left_out = look(output->places[i].console);
         if (left_out > 0)
             rueda_output_say(output,
                              "%llu bytes of the ranks' output were left out, "
                              "as nobody read it",
                              (unsigned long long)left_out);
     }
+}
+
+void rueda_output_look(struct rueda_output *output)
+{
+    say_stdout_error(output, rueda_output_error(output));
+    say_left_out(output, rueda_console_look);
 }
 
 int rueda_output_error(struct rueda_output *output)
@@ -412,6 +419,8 @@ void rueda_output_close(struct rueda_output *output)
             rueda_lines_end(&source->lines, on_line, source);
         rueda_fd_close(source->file);
     }
+    if (output->places[0].console != NULL)
+        say_left_out(output, rueda_console_last_look);
     error = rueda_console_close(output->places[0].console);
     if (output->places[1].console != NULL)
         say_stdout_error(output, error);

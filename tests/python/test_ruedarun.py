@@ -321,13 +321,21 @@ def test_a_slow_reader_gets_everything(need_tool) -> None:
 def test_nobody_waits_for_a_reader_who_does_not_read(need_tool, tmp_path: Path) -> None:
     """A rank prints far more than all buffers hold, and comes to its end all the same."""
     mark = tmp_path / "done"
-    script = f"import sys\nfor i in range(3000): print('x' * 9999)\nopen({str(mark)!r}, 'w')"
+    lines = 3000
+    script = f"for i in range({lines}): print('x' * 9999)\nopen({str(mark)!r}, 'w')"
     process = subprocess.Popen(
         [need_tool("ruedarun"), "-np", "1", sys.executable, "-c", script],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
     )  # fmt: skip
     try:
         assert wait_until(mark.exists, 40)
+        # What is not there is told, also if the job ends before it can be read.
+        out, err = process.communicate(timeout=LIMIT_S)
+        assert process.returncode == 0
+        left_out = re.findall(rb"ruedarun: (\d+) bytes of the ranks' output were left out", err)
+        assert left_out, err
+        printed = lines * len("[0]<stdout>:" + "x" * 9999 + "\n")
+        assert len(out) + sum(map(int, left_out)) == printed
     finally:
         process.kill()
         process.communicate()
