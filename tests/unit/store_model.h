@@ -59,9 +59,19 @@ struct past {
     struct rueda_store_reply reply;
 };
 
+struct will {
+    bool is_there;
+    int key;
+    unsigned char value[16];
+    size_t bytes;
+    uint32_t time_ms;
+    struct due due; /* while its session is not attached */
+};
+
 struct session {
     bool is_there;
     bool is_attached;
+    struct will will;
     uint64_t connection;
     struct due due;
     uint64_t number;
@@ -87,6 +97,7 @@ struct model {
     int seen[RUEDA_STORE_EVENT_DELETE + 1];
     int failed[-RUEDA_ERR_CANCELLED + 1];
     int repeated;
+    int wills[3]; /* carried out, too late, without room */
 };
 
 /* ---- What the store must have said -------------------------------------- */
@@ -258,7 +269,23 @@ static void session_ended(struct model *model, int session)
             i++;
     }
     model->sessions[session].is_there = false;
+    model->sessions[session].will.is_there = false;
     model->sessions[session].past_count = 0;
+}
+
+static void will_executed(struct model *model, int session)
+{
+    struct will will = model->sessions[session].will;
+    rueda_status status = RUEDA_ERR_MISMATCH;
+
+    if (!will.is_there)
+        return;
+    model->sessions[session].will.is_there = false;
+    if (model->keys[will.key].revision == 0)
+        status = put(model, will.key, will.value, will.bytes, 0);
+    model->wills[0] += status == RUEDA_OK;
+    model->wills[1] += status == RUEDA_ERR_MISMATCH;
+    model->wills[2] += status == RUEDA_ERR_LIMIT;
 }
 
 static bool is_before(struct due a, struct due b)
@@ -266,23 +293,34 @@ static bool is_before(struct due a, struct due b)
     return a.ns != b.ns ? a.ns < b.ns : a.order < b.order;
 }
 
-/* What is due next: *out_list is 0 for a wait, 1 a lease, 2 a session. */
+/* INT64_MAX: nothing of it is due. */
+static struct due due_of(const struct model *model, int list, int i)
+{
+    const struct session *session;
+
+    if (list == 0)
+        return model->waits[i].due;
+    if (list == 1)
+        return model->leases[i].due;
+    session = &model->sessions[i];
+    if (!session->is_there || session->is_attached ||
+        (list == 3 && !session->will.is_there))
+        return (struct due){INT64_MAX, 1};
+    return list == 2 ? session->due : session->will.due;
+}
+
+/* What is due next: *out_list is 0 for a wait, 1 a lease, 2 a session, 3 a
+ * will. */
 static struct due next_due(const struct model *model, int *out_list, int *out_i)
 {
     struct due due = {INT64_MAX, 0};
-    const int counts[3] = {model->wait_count, model->lease_count, SESSIONS};
+    const int counts[4] = {model->wait_count, model->lease_count, SESSIONS,
+                           SESSIONS};
 
-    for (int list = 0; list < 3; list++)
+    for (int list = 0; list < 4; list++)
         for (int i = 0; i < counts[list]; i++) {
-            struct due other = {INT64_MAX, 1};
+            struct due other = due_of(model, list, i);
 
-            if (list == 0)
-                other = model->waits[i].due;
-            else if (list == 1)
-                other = model->leases[i].due;
-            else if (model->sessions[i].is_there &&
-                     !model->sessions[i].is_attached)
-                other = model->sessions[i].due;
             if (is_before(other, due)) {
                 due = other;
                 *out_list = list;
@@ -308,7 +346,9 @@ static void ticked(struct model *model)
         } else if (list == 1) {
             lease_ended(model, i);
         } else {
-            session_ended(model, i);
+            will_executed(model, i);
+            if (list == 2)
+                session_ended(model, i);
         }
     }
 }
@@ -395,6 +435,20 @@ static rueda_status lease_changed(struct model *model, int session,
         model->leases[at].due = due_in(model, model->leases[at].time_ms);
     else
         lease_ended(model, at);
+    return RUEDA_OK;
+}
+
+static rueda_status will_left(struct model *model, int session,
+                              const struct rueda_store_request *request)
+{
+    struct will *will = &model->sessions[session].will;
+
+    *will = (struct will){.is_there = true,
+                          .key = key_of(request),
+                          .bytes = request->value_bytes,
+                          .time_ms = request->time_ms};
+    if (request->value_bytes > 0)
+        memcpy(will->value, request->value, request->value_bytes);
     return RUEDA_OK;
 }
 

@@ -44,6 +44,8 @@ static rueda_status ran(struct model *model, int session,
     case RUEDA_STORE_BYE:
         session_ended(model, session);
         return RUEDA_OK;
+    case RUEDA_STORE_WILL:
+        return will_left(model, session, request);
     default:
         return lease_changed(model, session, request, reply);
     }
@@ -71,7 +73,11 @@ static void attached(struct model *model, int at, uint64_t connection)
 
 static void was_lost(struct model *model, int session)
 {
+    struct will *will = &model->sessions[session].will;
+
     parted(model, session);
+    if (will->is_there)
+        will->due = due_in(model, will->time_ms);
     model->sessions[session].due = due_in(model, GRACE_MS);
 }
 
@@ -138,7 +144,7 @@ static rueda_store_kind pick_kind(struct model *model)
         RUEDA_STORE_DELETE,      RUEDA_STORE_DELETE,
         RUEDA_STORE_WATCH,       RUEDA_STORE_UNWATCH,
         RUEDA_STORE_LEASE_OPEN,  RUEDA_STORE_LEASE_RENEW,
-        RUEDA_STORE_LEASE_CLOSE,
+        RUEDA_STORE_LEASE_CLOSE, RUEDA_STORE_WILL,
     };
 
     if (pick(model, 300) == 0)
@@ -202,6 +208,12 @@ static struct rueda_store_request pick_request(struct model *model)
         break;
     case RUEDA_STORE_LEASE_OPEN:
         request.time_ms = 1 + pick(model, 3000);
+        break;
+    case RUEDA_STORE_WILL:
+        request.value = bytes + pick(model, 20);
+        request.value_bytes = pick(model, 13);
+        request.time_ms = pick(model, pick(model, 2) == 0 ? 30 : 2 * GRACE_MS);
+        fill_key(model, &request);
         break;
     case RUEDA_STORE_BYE:
         break;
@@ -311,13 +323,15 @@ static void check_seen(const struct model *model)
         RUEDA_ERR_MISMATCH, RUEDA_ERR_CLOSED,  RUEDA_ERR_LIMIT,
     };
 
-    for (int kind = RUEDA_STORE_ATTACH; kind <= RUEDA_STORE_LEASE_CLOSE; kind++)
+    for (int kind = RUEDA_STORE_ATTACH; kind <= RUEDA_STORE_WILL; kind++)
         assert_true(model->seen[kind] > 50);
     assert_true(model->seen[RUEDA_STORE_EVENT_SET] > 1000);
     assert_true(model->seen[RUEDA_STORE_EVENT_DELETE] > 1000);
     for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
         assert_true(model->failed[-statuses[i]] > 50);
     assert_true(model->repeated > 1000);
+    for (int i = 0; i < 3; i++)
+        assert_true(model->wills[i] > 0);
 }
 
 static void the_store_agrees_with_its_model(void **state)

@@ -102,12 +102,14 @@ static void a_will_is_not_later_than_the_end_of_its_session(void **state)
     check_value(ANSWER(desk, 2, GET, KEY("failed")), 1, "late");
 }
 
+/* Also where somebody waits for its key. */
 static void a_will_without_room_is_void(void **state)
 {
     struct desk *desk = *state;
 
     leave_will(desk, 1, "1234");
     ASK(desk, 2, SET, KEY("a"), VALUE("12345678"));
+    ASK(desk, 2, WAIT, KEY("failed"));
     lose(desk, 1);
     tick(desk, GRACE_MS);
     check_bare(ANSWER(desk, 2, GET, KEY("failed")), RUEDA_OK);

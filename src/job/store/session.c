@@ -189,11 +189,12 @@ void rueda_store_will_execute(struct rueda_store *store,
     request.key_bytes = will->key_bytes;
     node = rueda_store_node_find(store, will->key, will->key_bytes);
     if ((node == NULL || node->revision == 0) &&
-        rueda_store_has_room(store, &request, will->value->bytes))
+        rueda_store_has_room(store, &request, will->value->bytes)) {
         node = rueda_store_node_make(store, will->key, will->key_bytes);
-    if (node != NULL && node->revision == 0) {
-        rueda_store_value_keep(will->value);
-        rueda_store_node_set(store, node, will->value, NULL);
+        if (node != NULL) {
+            rueda_store_value_keep(will->value);
+            rueda_store_node_set(store, node, will->value, NULL);
+        }
     }
     rueda_store_will_revoke(store, session);
 }
