@@ -44,14 +44,45 @@ static rueda_status algo_text(const struct rueda_config *config, char *out,
     if (config->tune_file[0] != '\0')
         status = rueda_file_read(config->tune_file, out, bytes);
     used = strlen(out);
-    if (status == RUEDA_OK && (size_t)snprintf(out + used, bytes - used, ";%s",
-                                               config->algo) >= bytes - used)
+    if (status == RUEDA_OK &&
+        (size_t)snprintf(out + used, bytes - used, "%s%s", used > 0 ? ";" : "",
+                         config->algo) >= bytes - used)
         status = RUEDA_ERR_LIMIT;
     if (status != RUEDA_OK)
         rueda_text_set(error, "RUEDA_TUNE_FILE \"%s\": %s", config->tune_file,
                        status == RUEDA_ERR_IO ? strerror(errno)
                                               : "too long a table");
     return status;
+}
+
+rueda_status rueda_agreement_decide(const struct rueda_config *config,
+                                    char out[RUEDA_DECISION_BYTES],
+                                    struct rueda_text *error)
+{
+    char algo[RUEDA_PATH_BYTES];
+    rueda_status status = algo_text(config, algo, sizeof(algo), error);
+
+    _Static_assert(RUEDA_TRANSPORT_TCP < 10 &&
+                       RUEDA_DECISION_BYTES >= 1 + RUEDA_PATH_BYTES,
+                   "a digit, then rows");
+    if (status == RUEDA_OK)
+        snprintf(out, RUEDA_DECISION_BYTES, "%d%s", (int)config->transport,
+                 algo);
+    return status;
+}
+
+rueda_status rueda_agreement_heed(const char *decision,
+                                  struct rueda_config *config)
+{
+    const int transport = decision[0] - '0';
+
+    if (transport < 0 || transport > RUEDA_TRANSPORT_TCP ||
+        strlen(decision + 1) >= sizeof(config->algo))
+        return RUEDA_ERR_INVALID;
+    config->transport = (rueda_transport_choice)transport;
+    config->tune_file[0] = '\0';
+    memcpy(config->algo, decision + 1, strlen(decision + 1) + 1);
+    return RUEDA_OK;
 }
 
 static rueda_status agree(const struct rueda_config *config,

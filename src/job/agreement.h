@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the first rank of a host decides for all there, from its settings. */
+/*
+ * What all ranks must choose alike. Rank 0 decides it from its settings; in a
+ * job of several hosts it tells the others in the roll call. The first rank of
+ * a host then fills in the agreement in the segment.
+ */
 #ifndef RUEDA_JOB_AGREEMENT_H
 #define RUEDA_JOB_AGREEMENT_H
 
@@ -7,7 +11,19 @@
 
 #include "base/config.h"
 #include "base/text.h"
+#include "job/rollcall.h"
 #include "segment/segment.h"
+
+/* Rank 0: its settings as text. RUEDA_ERR_IO, RUEDA_ERR_LIMIT: RUEDA_TUNE_FILE
+ * cannot be read, or is too long. */
+rueda_status rueda_agreement_decide(const struct rueda_config *config,
+                                    char out[RUEDA_DECISION_BYTES],
+                                    struct rueda_text *error);
+
+/* Everybody: take them in place of one's own. RUEDA_ERR_INVALID if they make
+ * no sense; config is then as it was. */
+rueda_status rueda_agreement_heed(const char *decision,
+                                  struct rueda_config *config);
 
 /* Called in every rank before others see its line: reserves what is its own in
  * the segment; the first fills in segment->agreement. */

@@ -178,6 +178,25 @@ static rueda_status list_ranks(struct rueda_job *job)
     return RUEDA_OK;
 }
 
+/* Rank 0's part of the roll call; arg is the job. */
+static rueda_status decide(void *arg, char out[RUEDA_DECISION_BYTES],
+                           struct rueda_text *error)
+{
+    const struct rueda_job *job = arg;
+
+    return rueda_agreement_decide(&job->config, out, error);
+}
+
+static rueda_status heed(struct rueda_job *job, const char *decision,
+                         struct rueda_text *error)
+{
+    if (rueda_agreement_heed(decision, &job->config) == RUEDA_OK)
+        return RUEDA_OK;
+    rueda_text_set(error, "what rank 0 decides for all makes no sense; do all "
+                          "run the same version of Rueda?");
+    return RUEDA_ERR_INVALID;
+}
+
 /* Learn where all ranks are. Where all are on one host nobody has to be reached
  * by TCP. */
 static rueda_status call_together(struct rueda_job *job,
@@ -189,11 +208,15 @@ static rueda_status call_together(struct rueda_job *job,
     const struct rueda_rollcall_args roll = {.seat = args->seat,
                                              .life = job->contact.life,
                                              .contact = contact,
-                                             .deadline_ns = args->deadline_ns};
+                                             .deadline_ns = args->deadline_ns,
+                                             .decide = decide,
+                                             .arg = job};
     rueda_status status = open_network(job, args->seat, contact, error);
 
     if (status == RUEDA_OK)
         status = rueda_rollcall(job->client, &roll, call, error);
+    if (status == RUEDA_OK)
+        status = heed(job, call->decision, error);
     if (status != RUEDA_OK)
         return status;
     if (call->topology->host_count > 1 && job->tcp != NULL) {

@@ -15,7 +15,8 @@
 #define IS_WORDS  'w' /* then minus the status, then words */
 #define AT_NONCE  1
 #define AT_LENGTH (AT_NONCE + RUEDA_NONCE_BYTES)
-#define AT_TABLE  (AT_LENGTH + 4)
+#define AT_SAID   (AT_LENGTH + 4) /* the length of the decision */
+#define AT_TABLE  (AT_SAID + 2)
 
 /* Rank 0 gives up a little sooner, so that the others hear why: a tenth of the
  * time, at most this. */
@@ -233,13 +234,14 @@ static rueda_status gather(const struct desk *desk, struct roll *roll)
     return status;
 }
 
-/* Tell all: the nonce, the length of the table, the table, and where everybody
- * can be reached. */
+/* Tell all: the nonce, the lengths of the table and of the decision, these two,
+ * and where everybody can be reached. */
 static rueda_status announce(const struct desk *desk,
                              const struct rueda_rollcall *call)
 {
     size_t table = rueda_topology_bytes(call->topology);
-    size_t bytes = AT_TABLE + table + call->contacts_bytes;
+    size_t said = strlen(call->decision);
+    size_t bytes = AT_TABLE + table + said + call->contacts_bytes;
     unsigned char *value = malloc(bytes);
     struct rueda_store_reply reply;
     rueda_status status;
@@ -249,8 +251,11 @@ static rueda_status announce(const struct desk *desk,
     value[0] = IS_TABLE;
     memcpy(value + AT_NONCE, call->nonce, RUEDA_NONCE_BYTES);
     rueda_put_u32(value + AT_LENGTH, (uint32_t)table);
+    rueda_put_u16(value + AT_SAID, (uint16_t)said);
     rueda_topology_pack(call->topology, value + AT_TABLE);
-    memcpy(value + AT_TABLE + table, call->contacts, call->contacts_bytes);
+    memcpy(value + AT_TABLE + table, call->decision, said);
+    memcpy(value + AT_TABLE + table + said, call->contacts,
+           call->contacts_bytes);
     status =
         ask(desk, "job",
             (struct rueda_store_request){
@@ -258,21 +263,6 @@ static rueda_status announce(const struct desk *desk,
             &reply);
     free(value);
     return status;
-}
-
-/* Tell all why there is no job. */
-static void call_off(const struct desk *desk, rueda_status status)
-{
-    unsigned char value[2 + RUEDA_TEXT_BYTES] = {IS_WORDS,
-                                                 (unsigned char)-status};
-    struct rueda_store_reply reply;
-    size_t len = strlen(desk->error->chars);
-
-    memcpy(value + 2, desk->error->chars, len);
-    ask(desk, "job",
-        (struct rueda_store_request){
-            .kind = RUEDA_STORE_SET, .value = value, .value_bytes = 2 + len},
-        &reply);
 }
 
 /* Until all have heard, or the deadline passes. */
@@ -296,6 +286,26 @@ static rueda_status await_heard(const struct desk *desk)
     return RUEDA_OK;
 }
 
+/* Tell all why there is no job; those who have come hear it. */
+static void call_off(const struct desk *desk, rueda_status status,
+                     bool have_come)
+{
+    struct rueda_text ignored = {{0}};
+    const struct desk quiet = {desk->client, desk->args, &ignored};
+    unsigned char value[2 + RUEDA_TEXT_BYTES] = {IS_WORDS,
+                                                 (unsigned char)-status};
+    struct rueda_store_reply reply;
+    size_t len = strlen(desk->error->chars);
+
+    memcpy(value + 2, desk->error->chars, len);
+    ask(&quiet, "job",
+        (struct rueda_store_request){
+            .kind = RUEDA_STORE_SET, .value = value, .value_bytes = 2 + len},
+        &reply);
+    if (have_come)
+        await_heard(&quiet);
+}
+
 static rueda_status call_roll(const struct desk *desk,
                               struct rueda_rollcall *out)
 {
@@ -306,11 +316,16 @@ static rueda_status call_roll(const struct desk *desk,
     };
     struct rueda_rollcall call = {.topology = NULL};
     rueda_status status = RUEDA_ERR_NOMEM;
+    bool have_come;
 
     if (roll.records != NULL && roll.contacts != NULL)
         status = rueda_random_fill(call.nonce, RUEDA_NONCE_BYTES);
     if (status == RUEDA_OK)
         status = gather(desk, &roll);
+    have_come = status == RUEDA_OK;
+    if (status == RUEDA_OK && desk->args->decide != NULL)
+        status =
+            desk->args->decide(desk->args->arg, call.decision, desk->error);
     if (status == RUEDA_OK)
         status =
             rueda_topology_new(roll.records, size, &call.topology, desk->error);
@@ -319,7 +334,7 @@ static rueda_status call_roll(const struct desk *desk,
     if (status == RUEDA_OK)
         status = announce(desk, &call);
     else
-        call_off(desk, status);
+        call_off(desk, status, have_come);
     if (status == RUEDA_OK)
         status = await_heard(desk);
     free(roll.records);
@@ -347,6 +362,7 @@ rueda_status rueda_rollcall_read(const void *announced, size_t bytes, int size,
     struct rueda_rollcall call = {.topology = NULL};
     rueda_status status;
     size_t table;
+    size_t said;
 
     if (bytes >= 2 && value[0] == IS_WORDS && value[1] > 0) {
         rueda_text_set(error, "rank 0 says: %.*s", (int)bytes - 2,
@@ -356,20 +372,24 @@ rueda_status rueda_rollcall_read(const void *announced, size_t bytes, int size,
     if (bytes < AT_TABLE || value[0] != IS_TABLE)
         return garbled(error);
     table = rueda_get_u32(value + AT_LENGTH);
-    if (table > bytes - AT_TABLE)
+    said = rueda_get_u16(value + AT_SAID);
+    if (table > bytes - AT_TABLE || said > bytes - AT_TABLE - table ||
+        said >= RUEDA_DECISION_BYTES ||
+        memchr(value + AT_TABLE + table, '\0', said) != NULL)
         return garbled(error);
     memcpy(call.nonce, value + AT_NONCE, RUEDA_NONCE_BYTES);
     status =
         rueda_topology_unpack(value + AT_TABLE, table, &call.topology, error);
     if (status != RUEDA_OK)
         return status;
-    call.contacts_bytes = bytes - AT_TABLE - table;
+    memcpy(call.decision, value + AT_TABLE + table, said);
+    call.contacts_bytes = bytes - AT_TABLE - table - said;
     call.contacts = malloc(call.contacts_bytes + 1);
     if (call.contacts == NULL || call.topology->size != size) {
         rueda_rollcall_fini(&call);
         return garbled(error);
     }
-    memcpy(call.contacts, value + AT_TABLE + table, call.contacts_bytes);
+    memcpy(call.contacts, value + AT_TABLE + table + said, call.contacts_bytes);
     *out = call;
     return RUEDA_OK;
 }
@@ -381,6 +401,8 @@ static rueda_status hear_roll(const struct desk *desk,
     /* Rank 0, which may keep the store, stays until all have said so. */
     const struct rueda_store_request heard = {.kind = RUEDA_STORE_ADD,
                                               .count = 1};
+    struct rueda_text ignored = {{0}};
+    const struct desk quiet = {desk->client, desk->args, &ignored};
     int size = desk->args->seat->size;
     struct rueda_rollcall call = {.topology = NULL};
     struct rueda_store_reply reply;
@@ -393,11 +415,14 @@ static rueda_status hear_roll(const struct desk *desk,
                        "some are missing or slow",
                        size);
     }
-    if (status == RUEDA_OK)
-        status = rueda_rollcall_read(reply.value, reply.value_bytes, size,
-                                     &call, desk->error);
     if (status != RUEDA_OK)
         return status;
+    status = rueda_rollcall_read(reply.value, reply.value_bytes, size, &call,
+                                 desk->error);
+    if (status != RUEDA_OK) {
+        ask(&quiet, "heard", heard, &reply);
+        return status;
+    }
     status = ask(desk, "heard", heard, &reply);
     if (status == RUEDA_OK)
         *out = call;

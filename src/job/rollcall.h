@@ -7,8 +7,8 @@
  *                 and what it says of itself (topology.h); gone with its
  *                 session
  *
- *      job        from rank 0: a nonce, the table, and where all can be
- *                 reached; or why there is no job
+ *      job        from rank 0: a nonce, the table, what it decides for all,
+ *                 and where all can be reached; or why there is no job
  *
  *      heard      how many have read that
  *
@@ -29,16 +29,26 @@
 /* How a rank can be reached, in words of its own, with their end. */
 #define RUEDA_CONTACT_BYTES 512
 
+/* What rank 0 decides for all, as text, with its end. */
+#define RUEDA_DECISION_BYTES 1040
+
 struct rueda_rollcall_args {
     const struct rueda_seat *seat;
     unsigned life;       /* before all keys, "<life>/", unless it is 0 */
     const char *contact; /* at most RUEDA_CONTACT_BYTES; "": not at all */
     int64_t deadline_ns;
+
+    /* Rank 0: write what it decides for all. If it cannot, all hear why there
+     * is no job. NULL: nothing. */
+    rueda_status (*decide)(void *arg, char out[RUEDA_DECISION_BYTES],
+                           struct rueda_text *error);
+    void *arg;
 };
 
 struct rueda_rollcall {
     unsigned char nonce[RUEDA_NONCE_BYTES]; /* the same in all ranks */
     struct rueda_topology *topology;
+    char decision[RUEDA_DECISION_BYTES]; /* of rank 0 */
     char *contacts; /* of all ranks, one after another, each with its end */
     size_t contacts_bytes;
 };

@@ -6,6 +6,7 @@
  */
 #include "base/bytes.h"
 #include "fuzz/fuzz.h"
+#include "job/agreement.h"
 #include "job/rollcall.h"
 
 /* What is accepted is written in no other way. */
@@ -30,6 +31,19 @@ static void try_rank(const uint8_t *data, size_t size)
     must(memcmp(again, data, size) == 0);
 }
 
+/* Rank 0's own settings, once heeded, are decided again in the same words. */
+static void try_decision(const char *decision)
+{
+    struct rueda_config config = {.rank = 0};
+    char again[RUEDA_DECISION_BYTES];
+    struct rueda_text error = {{0}};
+
+    if (rueda_agreement_heed(decision, &config) == RUEDA_OK) {
+        must(rueda_agreement_decide(&config, again, &error) == RUEDA_OK);
+        must(strcmp(again, decision) == 0);
+    }
+}
+
 /* The choice is how many ranks the reader expects. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -48,9 +62,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     must(call.topology->size == ranks);
-    must(call.contacts_bytes < input.size);
+    must(strlen(call.decision) + call.contacts_bytes < input.size);
     must(memcmp(call.contacts, input.data + input.size - call.contacts_bytes,
                 call.contacts_bytes) == 0);
+    try_decision(call.decision);
     rueda_rollcall_fini(&call);
     return 0;
 }

@@ -245,6 +245,7 @@ static const struct rueda_store_request requests[] = {
     {.kind = RUEDA_STORE_SET, .number = 4, NAME, VALUE, .id = 77},
     {.kind = RUEDA_STORE_ADD, .number = 5, NAME, .count = INT64_MIN},
     {.kind = RUEDA_STORE_WATCH, .number = 6},
+    {.kind = RUEDA_STORE_WILL, .number = 7, NAME, VALUE, .time_ms = 100},
     {.kind = RUEDA_STORE_BYE, .number = UINT64_MAX},
 };
 
@@ -271,7 +272,9 @@ static const unsigned char steps[][8] = {
     {0x12, RUEDA_STORE_DELETE, 3},
     {0x12, RUEDA_STORE_WAIT, 5, 0, 0, 0, 0, 2},
     {0x00, 0, 0, 0, 0, 0, 0, 4},
+    {0x12, RUEDA_STORE_WILL, 4, 0xf1, 0, 0, 0, 2},
     {0x11},
+    {0x00, 0, 0, 0, 0, 0, 0, 2},
     {0x22, RUEDA_STORE_ATTACH, 1},
     {0x22, RUEDA_STORE_ADD, 1, 0, 0x85},
     {0x32, RUEDA_STORE_ATTACH, 0},
@@ -425,6 +428,8 @@ static void save_timeline(void)
 
 static const char contact[] = "10.1.2.3:4000"; /* of every rank */
 
+static const char decision[] = "3allreduce:0-4k:tree;allreduce:ring";
+
 /* What rank 0 says of it; the choice is the number of ranks. */
 static void save_announcement(const char *name,
                               const struct rueda_topology *topology)
@@ -434,9 +439,10 @@ static void save_announcement(const char *name,
     size_t len = 1 + RUEDA_NONCE_BYTES;
 
     rueda_put_u32(seed + len, (uint32_t)table);
-    len += 4;
+    rueda_put_u16(seed + len + 4, sizeof(decision) - 1);
+    len += 6;
     rueda_topology_pack(topology, seed + len);
-    len += table;
+    len = add(seed, len + table, decision, sizeof(decision) - 1);
     for (int i = 0; i < topology->size; i++)
         len = add(seed, len, contact, sizeof(contact));
     seed[len++] = (unsigned char)topology->size;

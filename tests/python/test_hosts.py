@@ -105,6 +105,65 @@ def test_hosts_with_unlike_numbers_of_ranks(make_hosts: MakeHosts, key_file: str
     assert not any(one["is_homogeneous"] for one in said)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"RUEDA_ALGO": "allreduce:ring"},
+        {"RUEDA_ALGO": "allreduce:tree", "RUEDA_TRANSPORT": "shm"},
+        {"RUEDA_TRANSPORT": "tcp"},
+        {"RUEDA_TUNE_FILE": "rows"},
+    ],
+    ids=["algo", "shm", "tcp", "tune"],
+)
+@pytest.mark.parametrize("whose", [0, 1])
+def test_hosts_whose_settings_differ_take_those_of_rank_0(
+    make_hosts: MakeHosts, key_file: str, tmp_path: Path, whose: int, settings: dict[str, str]
+) -> None:
+    """Everybody must choose alike, or the ranks would wait for different messages."""
+    hosts = make_hosts(2)
+    (tmp_path / "rows").write_text("allreduce:0-inf:ring;")
+    if "RUEDA_TUNE_FILE" in settings:
+        settings = {"RUEDA_TUNE_FILE": str(tmp_path / "rows")}
+    layout = [0, 0, 1, 1]
+    done = run_all(
+        [hosts.command(host, sys.executable, "-c", WHERE) for host in layout],
+        [
+            environment(
+                RUEDA_RANK=str(rank),
+                RUEDA_SIZE="4",
+                RUEDA_STORE=f"{hosts.ipv4(0)}:{PORT}",
+                RUEDA_KEY_FILE=key_file,
+                RUEDA_LOG_LEVEL="info",
+                **(settings if host == whose else {}),
+            )
+            for rank, host in enumerate(layout)
+        ],
+        LIMIT_S,
+    )
+    reports(done)
+    is_tcp = settings.get("RUEDA_TRANSPORT") == "tcp" and whose == 0
+    way = "tcp" if is_tcp else "shm+tcp"
+    assert all(f"messages go by {way}\n" in one.stderr for one in done)
+
+
+def test_all_hosts_hear_that_rank_0_cannot_read_its_table(
+    make_hosts: MakeHosts, key_file: str
+) -> None:
+    hosts = make_hosts(2)
+    started = time.monotonic()
+    done = start(
+        hosts,
+        [0, 1],
+        RUEDA_STORE=f"{hosts.ipv4(0)}:{PORT}",
+        RUEDA_KEY_FILE=key_file,
+        RUEDA_TUNE_FILE="/nowhere",
+    )
+    assert time.monotonic() - started < 10
+    for one in done:
+        assert one.returncode == 1
+        assert 'RUEDA_TUNE_FILE "/nowhere": No such file or directory' in one.stderr
+
+
 # Passes bytes on between a port of this host and an address, slowly.
 RELAY = """
 import socket, sys, threading, time
@@ -293,7 +352,6 @@ def test_how_a_rank_of_another_host_ended_is_told(
             assert f"rank {victim} " in words and "ValueError: the loss is NaN" in words
         elif layout[rank] == layout[victim]:
             assert f"rank {victim} " in words
-
 
 
 @pytest.mark.parametrize("fault", ["unplug", "silence"])
