@@ -18,8 +18,9 @@
 #define ANSWER_NS ((int64_t)100000000)
 #define DOUBT_NS  ((int64_t)1300000000)
 
-/* How long a rank may be without a connection with the store, which it makes
- * again if it can, until its will is carried out. */
+/* How long a rank whose connection with the store has ended may be without one,
+ * which it makes again if it can, until its will is carried out. (Where the
+ * connection was cut the store is more patient.) */
 #define ABSENT_MS 100
 
 static size_t key_of(const struct rueda_job *job, char out[32])

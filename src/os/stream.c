@@ -105,8 +105,7 @@ size_t rueda_stream_unsent(int fd)
                : (size_t)waiting;
 }
 
-/* A connection that the peer has reset counts what was under way for ever. */
-static bool is_over(int fd)
+bool rueda_stream_is_cut(int fd)
 {
     struct tcp_info info;
     socklen_t len = sizeof(info);
@@ -115,11 +114,13 @@ static bool is_over(int fd)
            info.tcpi_state == TCP_CLOSE;
 }
 
+/* A connection that the peer has reset counts what was under way for ever. */
 bool rueda_stream_is_sent(int fd)
 {
     int waiting = 0;
 
-    return ioctl(fd, SIOCOUTQ, &waiting) < 0 || waiting == 0 || is_over(fd);
+    return ioctl(fd, SIOCOUTQ, &waiting) < 0 || waiting == 0 ||
+           rueda_stream_is_cut(fd);
 }
 
 void rueda_stream_end(int fd)

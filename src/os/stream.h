@@ -37,6 +37,11 @@ size_t rueda_stream_unsent(int fd);
  * what it has not, if fd is closed while it still sends. */
 bool rueda_stream_is_sent(int fd);
 
+/* Has TCP ended without a word of the peer's system that its end was closed:
+ * was it reset, or given up for want of answers? A process that dies leaves the
+ * word, but for one that has not read all that had come. */
+bool rueda_stream_is_cut(int fd);
+
 /* Say that nothing more will be sent; what was sent still arrives. */
 void rueda_stream_end(int fd);
 

@@ -186,7 +186,8 @@ static void happen(struct desk *desk, const uint8_t *step)
         must(rueda_store_next_ns(desk->store) > desk->now_ns);
         break;
     case 1:
-        rueda_store_detach(desk->store, connection, desk->now_ns);
+        rueda_store_detach(desk->store, connection, step[1] % 2 != 0,
+                           desk->now_ns);
         desk->waiting[connection] = 0;
         break;
     default:
@@ -203,6 +204,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct rueda_store_options options = {.seed = 5,
                                           .most_bytes = MOST_BYTES,
                                           .grace_ms = 1000,
+                                          .patience_ms = 5000,
                                           .emit = hear,
                                           .arg = &desk};
     const uint8_t *step;

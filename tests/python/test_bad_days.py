@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Callable
 
 import pytest
@@ -226,6 +227,93 @@ def test_a_stopped_process_is_only_slow(make_hosts: MakeHosts, key_file: str) ->
         assert [(one["status"], one["done"]) for one in said] == [(0, 30)] * 2
         assert said[0]["longest"] > 4
         assert not any(rank.complaints() for rank in ranks)
+
+
+# Rank 1 loses its connection with the store while it computes.
+CUT = r"""
+import ctypes, os, rueda, socket, sys, time
+library, ctx, x = ctypes.CDLL(rueda.get_library()), ctypes.c_void_p(), ctypes.c_float(1)
+library.rueda_error.restype = ctypes.c_char_p
+if library.rueda_init(None, ctypes.byref(ctx)) != 0:
+    sys.exit(1)
+
+def add():
+    one = ctypes.c_size_t(1)
+    if library.rueda_allreduce(ctx, ctypes.byref(x), ctypes.byref(x), one, 7, 0) != 0:
+        sys.exit(library.rueda_error(ctx).decode())
+
+def calls_store(number):
+    try:
+        with socket.socket(fileno=os.dup(number)) as one:
+            return one.getpeername()[1] == int(os.environ["PORT"])
+    except OSError:
+        return False
+
+add()
+if library.rueda_rank(ctx) == 1:
+    (store,) = filter(calls_store, map(int, os.listdir("/proc/self/fd")))
+    nobody = bytes(16)  # AF_UNSPEC: TCP sends a reset
+    assert ctypes.CDLL(None).connect(store, nobody, len(nobody)) == 0
+    time.sleep(3)
+add()
+add()
+library.rueda_shutdown(ctx)
+"""
+
+
+def test_a_rank_that_computes_outlives_a_reset_of_its_way_to_the_store(
+    make_hosts: MakeHosts, key_file: str
+) -> None:
+    hosts = make_hosts(2)
+    more = {"RUEDA_STORE": f"{hosts.ipv4(0)}:{PORT}", "RUEDA_KEY_FILE": key_file}
+    done = run_all(
+        [hosts.command(rank, sys.executable, "-c", CUT) for rank in range(2)],
+        [
+            environment(RUEDA_RANK=str(rank), RUEDA_SIZE="2", PORT=str(PORT), **more)
+            for rank in range(2)
+        ],
+        LIMIT_S,
+    )
+    assert [(one.returncode, one.stderr) for one in done] == [(0, "")] * 2
+
+
+# Stands where a launcher's rank would be, and tells how to reach its store.
+PLACE = r"""
+import os, sys, time
+if os.environ["RUEDA_RANK"] == "0":
+    key = os.pread(int(os.environ["RUEDA_KEY_FD"]), 1000, 0).decode()
+    print(os.environ["RUEDA_STORE"], key.strip(), flush=True)
+time.sleep(3600)
+"""
+
+
+def test_the_end_of_a_launcher_that_keeps_the_store_is_told(
+    make_hosts: MakeHosts, need_tool, tmp_path: Path
+) -> None:
+    """Its own ranks end with it; these are ours."""
+    hosts = make_hosts(2)
+    words = ["-np", "2", "-H", f"{hosts.ipv4(0)}:1,{hosts.ipv4(1)}:1"]
+    hosts.ssh(tmp_path)
+    launcher = subprocess.Popen(
+        hosts.command(0, need_tool("ruedarun"), *words, sys.executable, "-c", PLACE),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+        env=environment(PATH=f"{tmp_path}:{os.environ['PATH']}"),
+    )  # fmt: skip
+    with launcher:
+        try:
+            assert launcher.stdout is not None
+            store, key = launcher.stdout.readline().split("<stdout>:")[1].split()
+            path = tmp_path / "key"
+            path.touch(0o600)
+            path.write_text(key + "\n")
+            more = {"RUEDA_STORE": store, "RUEDA_STORE_KEEPER": "launcher"}
+            with job(hosts, [0, 1], str(path), LATE="1", **more) as ranks:
+                assert ranks[1].read() == "late"
+                launcher.kill()
+                check_lost(ranks[0], time.time(), 3, "the launcher, which keeps the store of the "
+                           "job, is gone or cannot be reached")  # fmt: skip
+        finally:
+            launcher.kill()
 
 
 # ---- Silence -----------------------------------------------------------------

@@ -10,6 +10,7 @@
 #define MS ((int64_t)1000000)
 
 #define GRACE_MS    ((int64_t)5000)
+#define PATIENCE_MS ((int64_t)60000)
 #define HEARD_MOST  2048
 #define HEARD_BYTES 64
 
@@ -57,6 +58,7 @@ static inline int desk_open_with(void **state, uint64_t most_bytes)
     struct rueda_store_options options = {.seed = 7,
                                           .most_bytes = most_bytes,
                                           .grace_ms = GRACE_MS,
+                                          .patience_ms = PATIENCE_MS,
                                           .emit = desk_hear,
                                           .arg = desk};
 
@@ -164,7 +166,16 @@ static inline void lose(struct desk *desk, uint64_t connection)
 {
     desk->count = 0;
     desk->read = 0;
-    rueda_store_detach(desk->store, connection, desk->now_ns);
+    rueda_store_detach(desk->store, connection, false, desk->now_ns);
+    no_more(desk);
+}
+
+/* It was cut. */
+static inline void cut(struct desk *desk, uint64_t connection)
+{
+    desk->count = 0;
+    desk->read = 0;
+    rueda_store_detach(desk->store, connection, true, desk->now_ns);
     no_more(desk);
 }
 

@@ -328,6 +328,92 @@ static void a_client_that_looks_comes_back(void **state)
     rueda_client_close(client);
 }
 
+/* As if something between the two ends had reset it. */
+static void cut(struct rueda_client *client)
+{
+    const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+
+    assert_int_equal(connect(rueda_client_fd(client), &nobody, sizeof(nobody)),
+                     0);
+}
+
+static void leave_will(struct rueda_client *client)
+{
+    struct rueda_store_request will = {.kind = RUEDA_STORE_WILL,
+                                       .key = "failed",
+                                       .key_bytes = 6,
+                                       .time_ms = 1};
+    struct rueda_store_reply reply;
+    struct rueda_text error = {{0}};
+
+    assert_int_equal(rueda_client_ask(client, &will,
+                                      rueda_clock_ns() + 2000 * MS, &reply,
+                                      &error),
+                     RUEDA_OK);
+}
+
+/* Is the will carried out by then? */
+static bool has_failed(struct rueda_client *client, int64_t limit_ms)
+{
+    struct rueda_store_request wait = {
+        .kind = RUEDA_STORE_WAIT, .key = "failed", .key_bytes = 6};
+    struct rueda_store_reply reply;
+    struct rueda_text error = {{0}};
+
+    return rueda_client_ask(client, &wait, rueda_clock_ns() + limit_ms * MS,
+                            &reply, &error) == RUEDA_OK;
+}
+
+static void a_client_that_computes_outlives_a_cut(void **state)
+{
+    struct place *place = *state;
+    struct rueda_client *busy = client_for(place, 1);
+    struct rueda_client *other = client_for(place, 1);
+
+    leave_will(busy);
+    cut(busy);
+    assert_false(has_failed(other, 2500)); /* more than a keeper's grace */
+    assert_int_equal(rueda_client_look(busy), RUEDA_OK);
+    shutdown(rueda_client_fd(busy), SHUT_RDWR);
+    assert_true(has_failed(other, 2000));
+    rueda_client_close(busy);
+    rueda_client_close(other);
+}
+
+/* It is there as long as the session is. */
+static void leave_key(struct rueda_client *client, const char *key)
+{
+    struct rueda_store_request lease = {.kind = RUEDA_STORE_LEASE_OPEN,
+                                        .time_ms = 3600000};
+    struct rueda_store_request set = {
+        .kind = RUEDA_STORE_SET, .key = key, .key_bytes = strlen(key)};
+    int64_t until = rueda_clock_ns() + 2000 * MS;
+    struct rueda_store_reply reply;
+    struct rueda_text error = {{0}};
+
+    assert_int_equal(rueda_client_ask(client, &lease, until, &reply, &error),
+                     RUEDA_OK);
+    set.id = reply.id;
+    assert_int_equal(rueda_client_ask(client, &set, until, &reply, &error),
+                     RUEDA_OK);
+}
+
+static void a_client_that_was_cut_takes_leave_all_the_same(void **state)
+{
+    struct place *place = *state;
+    struct rueda_client *gone = client_for(place, 1);
+    struct rueda_client *other = client_for(place, 1);
+    struct rueda_store_reply reply;
+
+    leave_will(gone);
+    leave_key(gone, "here");
+    cut(gone);
+    rueda_client_close(gone);
+    assert_int_equal(ask(other, RUEDA_STORE_GET, "here", "", &reply), RUEDA_OK);
+    assert_int_equal(reply.revision, 0);
+    rueda_client_close(other);
+}
+
 static void a_store_that_was_started_anew_is_noticed(void **state)
 {
     struct place *place = *state;
@@ -594,6 +680,8 @@ int main(void)
         PLACE(a_lost_store_is_an_error_that_says_where_it_was),
         PLACE(a_store_that_closes_says_so),
         PLACE(a_client_that_looks_comes_back),
+        PLACE(a_client_that_computes_outlives_a_cut),
+        PLACE(a_client_that_was_cut_takes_leave_all_the_same),
         PLACE(a_store_that_was_started_anew_is_noticed),
         PLACE(a_request_that_is_half_sent_ends_the_connection),
         PLACE(who_comes_before_the_store_waits_for_it),

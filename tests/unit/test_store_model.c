@@ -71,14 +71,17 @@ static void attached(struct model *model, int at, uint64_t connection)
     heard(model, at, &reply);
 }
 
-static void was_lost(struct model *model, int session)
+static void was_lost(struct model *model, int session, bool is_cut)
 {
     struct will *will = &model->sessions[session].will;
 
     parted(model, session);
-    if (will->is_there)
+    is_cut = is_cut && will->is_there;
+    will->due = (struct due){INT64_MAX, 1};
+    if (will->is_there && !is_cut)
         will->due = due_in(model, will->time_ms);
-    model->sessions[session].due = due_in(model, GRACE_MS);
+    model->sessions[session].due =
+        due_in(model, is_cut ? PATIENCE_MS : GRACE_MS);
 }
 
 /* The store was asked this for the first time. */
@@ -269,8 +272,9 @@ static void step(struct model *model)
     } else if (!model->sessions[session].is_attached || what == 20) {
         step_attach(model, session);
     } else if (what < 24) {
-        lose(model->desk, model->sessions[session].connection);
-        was_lost(model, session);
+        (what == 21 ? cut : lose)(model->desk,
+                                  model->sessions[session].connection);
+        was_lost(model, session, what == 21);
     } else if (what < 50) {
         step_repeat(model, session);
     } else {

@@ -102,6 +102,32 @@ static void a_will_is_not_later_than_the_end_of_its_session(void **state)
     check_value(ANSWER(desk, 2, GET, KEY("failed")), 1, "late");
 }
 
+static void a_session_that_was_cut_is_waited_for(void **state)
+{
+    struct desk *desk = *state;
+
+    leave_will(desk, 1, "one is gone");
+    cut(desk, 1);
+    tick(desk, PATIENCE_MS - 1);
+    check_bare(ANSWER(desk, 2, GET, KEY("failed")), RUEDA_OK);
+    attach(desk, 3, 'a');
+    tick(desk, PATIENCE_MS);
+    check_bare(ANSWER(desk, 2, GET, KEY("failed")), RUEDA_OK);
+    cut(desk, 3);
+    tick(desk, PATIENCE_MS);
+    check_value(ANSWER(desk, 2, GET, KEY("failed")), 1, "one is gone");
+}
+
+/* So its rank can be started again. */
+static void a_session_without_a_will_has_its_grace_when_it_is_cut(void **state)
+{
+    struct desk *desk = *state;
+
+    cut(desk, 1);
+    tick(desk, GRACE_MS);
+    assert_int_equal(stats_of(desk).sessions, 1);
+}
+
 /* Also where somebody waits for its key. */
 static void a_will_without_room_is_void(void **state)
 {
@@ -148,6 +174,8 @@ int main(void)
         ATTACHED(a_will_is_not_later_than_the_end_of_its_session),
         cmocka_unit_test_setup_teardown(a_will_without_room_is_void, desk_small,
                                         desk_close),
+        ATTACHED(a_session_that_was_cut_is_waited_for),
+        ATTACHED(a_session_without_a_will_has_its_grace_when_it_is_cut),
         ATTACHED(a_will_is_within_its_limit),
     };
 

@@ -544,7 +544,9 @@ void rueda_client_close(struct rueda_client *client)
     if (client == NULL)
         return;
     bye.number = client->number + 1;
-    if (client->fd >= 0 && send_request(client, &bye, deadline) == RUEDA_OK)
+    /* One that was cut is made again, or the store would take us for dead. */
+    if (client->fd >= 0 && rueda_client_look(client) == RUEDA_OK &&
+        send_request(client, &bye, deadline) == RUEDA_OK)
         await_reply(client, bye.number, deadline, &reply);
     client_free(client);
 }

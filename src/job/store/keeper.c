@@ -45,6 +45,10 @@
 /* A rank that is away for longer has ended. */
 #define GRACE_MS 2000
 
+/* A rank whose connection was cut finds out when it has done its sums and looks
+ * at it; if it has died as well, its host knows. */
+#define PATIENCE_MS 600000
+
 /* How long to leave callers alone when there is no descriptor for them. */
 #define REST_NS ((int64_t)100000000)
 
@@ -132,7 +136,8 @@ static void send_replies(struct rueda_keeper *keeper, struct guest *guest)
 static void dismiss(struct rueda_keeper *keeper, struct guest *guest)
 {
     if (guest->is_proven)
-        rueda_store_detach(keeper->store, guest->connection, rueda_clock_ns());
+        rueda_store_detach(keeper->store, guest->connection,
+                           rueda_stream_is_cut(guest->fd), rueda_clock_ns());
     rueda_outbox_fini(&guest->outbox);
     rueda_poller_remove(keeper->poller, guest->fd);
     rueda_fd_close(guest->fd);
@@ -517,8 +522,10 @@ static void keeper_free(struct rueda_keeper *keeper)
 static struct rueda_keeper *keeper_new(const struct rueda_keeper_args *args)
 {
     struct rueda_keeper *keeper = calloc(1, sizeof(*keeper));
-    struct rueda_store_options options = {
-        .emit = emit, .arg = keeper, .grace_ms = GRACE_MS};
+    struct rueda_store_options options = {.emit = emit,
+                                          .arg = keeper,
+                                          .grace_ms = GRACE_MS,
+                                          .patience_ms = PATIENCE_MS};
 
     if (keeper == NULL)
         return NULL;

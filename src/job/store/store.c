@@ -55,6 +55,8 @@ rueda_status rueda_store_open(const struct rueda_store_options *options,
         store->options.most_bytes = RUEDA_STORE_DEFAULT_BYTES;
     if (store->options.grace_ms == 0)
         store->options.grace_ms = RUEDA_STORE_DEFAULT_GRACE_MS;
+    if (store->options.patience_ms == 0)
+        store->options.patience_ms = store->options.grace_ms;
     rueda_store_list_init(&store->sessions);
     rueda_store_list_init(&store->changes);
     rueda_store_list_init(&store->watches);
@@ -177,7 +179,7 @@ void rueda_store_ask(struct rueda_store *store, uint64_t connection,
 }
 
 void rueda_store_detach(struct rueda_store *store, uint64_t connection,
-                        int64_t now_ns)
+                        bool is_cut, int64_t now_ns)
 {
     struct rueda_store_session *session =
         rueda_store_session_on(store, connection);
@@ -185,11 +187,13 @@ void rueda_store_detach(struct rueda_store *store, uint64_t connection,
     if (session == NULL)
         return;
     rueda_store_session_part(store, session);
-    if (session->will != NULL)
+    is_cut = is_cut && session->will != NULL;
+    if (session->will != NULL && !is_cut)
         rueda_store_timers_set(&store->timers, &session->will->timer, now_ns,
                                session->will->time_ms);
     rueda_store_timers_set(&store->timers, &session->timer, now_ns,
-                           store->options.grace_ms);
+                           is_cut ? store->options.patience_ms
+                                  : store->options.grace_ms);
 }
 
 /* ---- Time --------------------------------------------------------------- */

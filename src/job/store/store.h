@@ -55,7 +55,8 @@
  * WILL is what a session leaves when it is lost: if its connection is, and it
  * is not attached again within time_ms, the key is made with the value, unless
  * it is there, or there is no room. A later WILL takes the place of the one
- * before; BYE revokes it.
+ * before; BYE revokes it. Where the connection was cut, the end of the session
+ * is awaited.
  *
  * Order. All that a request brings about is sent before its own reply: first
  * to those who WAIT, in the order of their coming, then to those who WATCH.
@@ -168,9 +169,10 @@ typedef void (*rueda_store_emit)(void *arg, uint64_t connection,
                                  const struct rueda_store_reply *reply);
 
 struct rueda_store_options {
-    uint64_t seed;       /* of the hash of keys: any number */
-    uint64_t most_bytes; /* of all keys and values; 0: the default */
-    uint32_t grace_ms;   /* of a session without connection; 0: the default */
+    uint64_t seed;        /* of the hash of keys: any number */
+    uint64_t most_bytes;  /* of all keys and values; 0: the default */
+    uint32_t grace_ms;    /* of a session without connection; 0: the default */
+    uint32_t patience_ms; /* the same where it was cut; 0: the grace */
     rueda_store_emit emit;
     void *arg; /* borrowed until the store is closed */
 };
@@ -215,9 +217,15 @@ void rueda_store_close(struct rueda_store *store);
 void rueda_store_ask(struct rueda_store *store, uint64_t connection,
                      const struct rueda_store_request *request, int64_t now_ns);
 
-/* The connection is lost. Its session has a grace from now on. */
+/*
+ * The connection is lost. Its session has a grace from now on.
+ *
+ * is_cut: something between the two ends has cut it, and not the client's end;
+ * the client may not have noticed yet. A session that has left a will has the
+ * longer patience then, and its will has to wait as long.
+ */
 void rueda_store_detach(struct rueda_store *store, uint64_t connection,
-                        int64_t now_ns);
+                        bool is_cut, int64_t now_ns);
 
 /* End what is due: waits, leases, sessions, in the order of their time, then
  * of its setting. */
