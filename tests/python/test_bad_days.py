@@ -98,6 +98,7 @@ class Rank:
         out, self.error = self.process.communicate(timeout=LIMIT_S)
         lines = out.splitlines()
         assert lines and lines[-1].startswith("{"), self.error
+        assert "; messages go by " in self.error and "tcp\n" in self.error
         return json.loads(lines[-1])
 
     def complaints(self) -> list[str]:
@@ -132,7 +133,6 @@ def check_lost(rank: Rank, since: float, limit_s: float, *words: str) -> dict[st
     """It has ended in time, and says who is gone."""
     said = rank.end()
     assert said["status"] == LOST, rank.error
-    assert "; messages go by " in rank.error and "tcp\n" in rank.error
     for word in words:
         assert word in said["words"], said
     assert said["ended"] - since < limit_s, said
@@ -269,12 +269,22 @@ def test_a_rank_that_computes_outlives_a_reset_of_its_way_to_the_store(
     done = run_all(
         [hosts.command(rank, sys.executable, "-c", CUT) for rank in range(2)],
         [
-            environment(RUEDA_RANK=str(rank), RUEDA_SIZE="2", PORT=str(PORT), **more)
+            environment(
+                RUEDA_RANK=str(rank),
+                RUEDA_SIZE="2",
+                RUEDA_LOG_LEVEL="info",
+                PORT=str(PORT),
+                **more,
+            )
             for rank in range(2)
         ],
         LIMIT_S,
     )
-    assert [(one.returncode, one.stderr) for one in done] == [(0, "")] * 2
+    for one in done:
+        lines = one.stderr.splitlines()
+        assert one.returncode == 0, one.stderr
+        assert all(": info: " in line for line in lines)
+        assert any(line.endswith("; messages go by shm+tcp") for line in lines)
 
 
 # Stands where a launcher's rank would be, and tells how to reach its store.

@@ -73,7 +73,8 @@ MakeHosts = Callable[[int], Hosts]
 
 def run(hosts: Hosts, layout: list[int], key_file: str, **more: str) -> list[Done]:
     """Rank i on host layout[i]."""
-    common = {"RUEDA_STORE": f"{hosts.ipv4(layout[0])}:{PORT}", "RUEDA_KEY_FILE": key_file, **more}
+    common = {"RUEDA_STORE": f"{hosts.ipv4(layout[0])}:{PORT}", "RUEDA_KEY_FILE": key_file,
+              "RUEDA_LOG_LEVEL": "info", **more}  # fmt: skip
     return run_all(
         [hosts.command(host, sys.executable, "-c", ADD) for host in layout],
         [
@@ -86,6 +87,7 @@ def run(hosts: Hosts, layout: list[int], key_file: str, **more: str) -> list[Don
 
 def reports(done: list[Done]) -> list[Any]:
     assert [one.returncode for one in done] == [0] * len(done), "".join(one.stderr for one in done)
+    assert all(re.search(r"; messages go by (shm\+)?tcp\n", one.stderr) for one in done)
     return [said for one in done for said in json.loads(one.stdout)]
 
 
