@@ -44,6 +44,16 @@ void rueda_sim_rank_touch(struct rueda_sim *sim, int rank)
         get_ready(sim, rank);
 }
 
+void rueda_sim_spend(struct rueda_sim *sim, int rank, uint64_t ns)
+{
+    struct rueda_sim_rank *r = &sim->ranks[rank];
+
+    if (r->busy_ns < sim->now_ns)
+        r->busy_ns = sim->now_ns;
+    r->busy_ns += (uint64_t)((double)ns * r->slowness + 0.5);
+    rueda_sim_rank_touch(sim, rank);
+}
+
 void rueda_sim_rank_wake(struct rueda_sim *sim, int rank)
 {
     if (sim->ranks[rank].is_running && sim->ranks[rank].turn == TURN_LATER)

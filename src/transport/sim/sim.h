@@ -132,6 +132,10 @@ struct rueda_sim_program {
     void (*finish)(void *arg, int rank, rueda_status status);
 };
 
+/* For a rank in its own turn: it is at work on something else for so long, and
+ * has another turn then, whatever happens. */
+void rueda_sim_spend(struct rueda_sim *sim, int rank, uint64_t ns);
+
 /*
  * Run the program on all ranks that are alive, until all have ended. RUEDA_OK:
  * each by itself, well or not. RUEDA_ERR_TIMEOUT: some had to be ended, and why
