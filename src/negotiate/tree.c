@@ -6,9 +6,9 @@
 /* The members sorted by host, and by rank within each. */
 struct census {
     int *sorted;  /* [size] */
-    int *start;   /* [size] by host: where its members begin */
-    int *count;   /* [size] by host */
     int *leaders; /* [size] the first member of each host, ascending */
+    int *start;   /* [hosts] where the members of each begin */
+    int *count;   /* [hosts] */
 };
 
 static void census_fini(struct census *census)
@@ -21,22 +21,34 @@ static int host_of(const int *hosts, int member)
     return hosts != NULL ? hosts[member] : 0;
 }
 
+/* A few members may be on hosts of high numbers. */
+static int host_limit(const int *hosts, int size)
+{
+    int limit = 1;
+
+    for (int member = 0; member < size; member++)
+        if (host_of(hosts, member) >= limit)
+            limit = host_of(hosts, member) + 1;
+    return limit;
+}
+
 static rueda_status census_init(struct census *census, int size,
                                 const int *hosts)
 {
-    int *memory = calloc((size_t)size * 4, sizeof(int));
+    const int limit = host_limit(hosts, size);
+    int *memory = calloc(2 * ((size_t)size + (size_t)limit), sizeof(int));
 
     if (memory == NULL)
         return RUEDA_ERR_NOMEM;
     census->sorted = memory;
-    census->start = memory + size;
-    census->count = memory + 2 * (size_t)size;
-    census->leaders = memory + 3 * (size_t)size;
+    census->leaders = memory + size;
+    census->start = memory + 2 * (size_t)size;
+    census->count = census->start + limit;
     for (int member = 0; member < size; member++)
         census->count[host_of(hosts, member)]++;
-    for (int host = 1; host < size; host++)
+    for (int host = 1; host < limit; host++)
         census->start[host] = census->start[host - 1] + census->count[host - 1];
-    for (int host = 0; host < size; host++)
+    for (int host = 0; host < limit; host++)
         census->count[host] = 0;
     return RUEDA_OK;
 }

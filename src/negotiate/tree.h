@@ -29,8 +29,8 @@ struct rueda_tree {
     int sizes[RUEDA_TREE_CHILDREN]; /* members below and with each child */
 };
 
-/* hosts[size] numbers the members' hosts, from 0 and below size; NULL: all are
- * on one. RUEDA_ERR_NOMEM. */
+/* hosts[size] numbers the members' hosts, from 0; numbers may be left out, as
+ * they are of the job. NULL: all are on one. RUEDA_ERR_NOMEM. */
 rueda_status rueda_tree_init(struct rueda_tree *tree, int me, int size,
                              const int *hosts);
 

@@ -65,6 +65,9 @@ static void test_hosts(void **state)
     for (int i = 0; i < MOST; i++)
         hosts[i] = 599 - i / 100;
     check_tree(MOST, hosts);
+    for (int i = 0; i < 3; i++)
+        hosts[i] = 40000 - i % 2; /* few members of a large job */
+    check_tree(3, hosts);
 }
 
 /* Only leaders speak with other hosts. */
