@@ -335,6 +335,23 @@ static rueda_status carry_out(struct rueda_lane *lane, struct rueda_text *error)
     return status;
 }
 
+/* What it got on by itself, and by the task that runs. Each task counts from 0,
+ * so the sum of both may be the same again. */
+struct progress {
+    uint64_t lane;
+    uint64_t task;
+};
+
+static struct progress progress_of(const struct rueda_lane *lane)
+{
+    return (struct progress){lane->moves, lane->track.task.moves};
+}
+
+static bool has_moved(const struct rueda_lane *lane, struct progress since)
+{
+    return lane->moves != since.lane || lane->track.task.moves != since.task;
+}
+
 /* Operations that only the negotiator can get on with. */
 static bool is_waiting(const struct rueda_lane *lane)
 {
@@ -343,7 +360,7 @@ static bool is_waiting(const struct rueda_lane *lane)
 
 rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
 {
-    uint64_t moves = lane->moves + lane->track.task.moves;
+    const struct progress before = progress_of(lane);
     rueda_status talk = RUEDA_IN_PROGRESS;
     rueda_status status = rueda_messages_turn(lane);
 
@@ -359,9 +376,8 @@ rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
         return talk;
     if (status < 0)
         return status;
-    return talk == RUEDA_OK || moves != lane->moves + lane->track.task.moves
-               ? RUEDA_OK
-               : RUEDA_IN_PROGRESS;
+    return talk == RUEDA_OK || has_moved(lane, before) ? RUEDA_OK
+                                                       : RUEDA_IN_PROGRESS;
 }
 
 /* ---- Questions -------------------------------------------------------- */
