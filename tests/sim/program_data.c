@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/program_data.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define GUARD_BYTES 16
+#define GUARD       0x5a
+#define NOTHING     0xa5 /* where no result has been written */
+
+/* ---- Numbers ------------------------------------------------------------- */
+
+static double number_of(const struct plan_op *op, int rank, size_t i)
+{
+    size_t at = i + op->salt;
+
+    if (op->request.reduction == RUEDA_PRODUCT)
+        return (at + (size_t)rank) % 3 == 0 ? 2 : 1;
+    return (double)((at * 5 + at / 7 + (size_t)rank * 3) % 8);
+}
+
+static void store(rueda_dtype dtype, char *at, size_t i, double number)
+{
+    float single = (float)number;
+    uint32_t bits;
+
+    switch (dtype) {
+    case RUEDA_UINT8:
+        ((uint8_t *)at)[i] = (uint8_t)number;
+        break;
+    case RUEDA_INT32:
+        ((int32_t *)at)[i] = (int32_t)number;
+        break;
+    case RUEDA_INT64:
+        ((int64_t *)at)[i] = (int64_t)number;
+        break;
+    case RUEDA_FLOAT32:
+        ((float *)at)[i] = single;
+        break;
+    case RUEDA_BFLOAT16: /* small whole numbers have no more bits */
+        memcpy(&bits, &single, sizeof(bits));
+        ((uint16_t *)at)[i] = (uint16_t)(bits >> 16);
+        break;
+    default:
+        ((double *)at)[i] = number;
+        break;
+    }
+}
+
+static double load(rueda_dtype dtype, const char *at, size_t i)
+{
+    uint32_t bits;
+    float single;
+
+    switch (dtype) {
+    case RUEDA_UINT8:
+        return ((const uint8_t *)at)[i];
+    case RUEDA_INT32:
+        return ((const int32_t *)at)[i];
+    case RUEDA_INT64:
+        return (double)((const int64_t *)at)[i];
+    case RUEDA_FLOAT32:
+        return ((const float *)at)[i];
+    case RUEDA_BFLOAT16:
+        bits = (uint32_t)((const uint16_t *)at)[i] << 16;
+        memcpy(&single, &bits, sizeof(single));
+        return single;
+    default:
+        return ((const double *)at)[i];
+    }
+}
+
+/* Whole numbers are exact; an average is rounded once or twice. */
+static bool is_near(rueda_dtype dtype, double number, double right)
+{
+    double part = dtype == RUEDA_FLOAT64   ? 1e-14
+                  : dtype == RUEDA_FLOAT32 ? 1e-6
+                                           : 1.0 / 128;
+
+    if (!rueda_dtype_is_float(dtype))
+        return number == right;
+    return fabs(number - right) <= fabs(right) * part;
+}
+
+static double join(rueda_reduction reduction, double a, double b)
+{
+    switch (reduction) {
+    case RUEDA_MIN:
+        return a < b ? a : b;
+    case RUEDA_MAX:
+        return a > b ? a : b;
+    case RUEDA_PRODUCT:
+        return a * b;
+    default:
+        return a + b;
+    }
+}
+
+/* Who has joined brings zeros. */
+static double reduced(const struct plan *plan, const struct plan_op *op,
+                      size_t i)
+{
+    const struct rueda_request *request = &op->request;
+    const struct plan_set *set = &plan->sets[op->set];
+    double result = 0;
+
+    for (int m = 0; m < set->size; m++) {
+        int rank = set->ranks[m];
+        double mine = plan_takes(op, rank) ? number_of(op, rank, i) : 0;
+
+        mine *= request->prescale;
+        result = m == 0 ? mine : join(request->reduction, result, mine);
+    }
+    result *= request->postscale;
+    if (request->reduction == RUEDA_AVERAGE)
+        result /= (request->flags & RUEDA_LIVE_AVERAGE) != 0
+                      ? plan_taker_count(op)
+                      : set->size;
+    return rueda_dtype_is_float(request->dtype) ? result : trunc(result);
+}
+
+/* ---- Rows ---------------------------------------------------------------- */
+
+static size_t rows_of(const struct plan_op *op)
+{
+    return op->request.dims > 0 ? op->request.shape[0] : 1;
+}
+
+/* What one member sends to another. */
+static size_t split_of(const struct plan_op *op, const struct plan_set *set,
+                       int from, int to)
+{
+    size_t most = rows_of(op) / (size_t)set->size + 2;
+    size_t odd = op->salt + (size_t)from * 3 + (size_t)to * 5;
+
+    return op->is_uneven ? odd % most : rows_of(op) / (size_t)set->size;
+}
+
+/* What a member brings. */
+static size_t own_rows(const struct plan *plan, const struct plan_op *op,
+                       int member)
+{
+    const struct plan_set *set = &plan->sets[op->set];
+    size_t rows = rows_of(op);
+
+    if (op->request.kind == RUEDA_ALLGATHER && op->is_uneven &&
+        op->request.dims > 0)
+        return (op->salt + (size_t)member * 7) % (rows + 1);
+    if (op->request.kind != RUEDA_ALLTOALL)
+        return rows;
+    rows = 0;
+    for (int to = 0; to < set->size; to++)
+        rows += split_of(op, set, member, to);
+    return rows;
+}
+
+static size_t result_rows(const struct plan *plan, const struct plan_op *op,
+                          int me)
+{
+    const struct plan_set *set = &plan->sets[op->set];
+    const size_t size = (size_t)set->size;
+    size_t rows = rows_of(op);
+
+    if (op->request.kind == RUEDA_REDUCE_SCATTER)
+        return rows / size + ((size_t)me < rows % size ? 1 : 0);
+    if (op->request.kind != RUEDA_ALLGATHER &&
+        op->request.kind != RUEDA_ALLTOALL)
+        return rows;
+    rows = 0;
+    for (int from = 0; from < set->size; from++)
+        rows += op->request.kind == RUEDA_ALLGATHER
+                    ? own_rows(plan, op, from)
+                    : split_of(op, set, from, me);
+    return rows;
+}
+
+/* ---- Making one ---------------------------------------------------------- */
+
+static void *memory(size_t bytes, int filling)
+{
+    char *at = malloc(bytes + GUARD_BYTES);
+
+    assert_non_null(at);
+    memset(at, filling, bytes);
+    memset(at + bytes, GUARD, GUARD_BYTES);
+    return at;
+}
+
+static void *give_memory(void *arg, size_t rows, size_t bytes)
+{
+    struct program_op *op = arg;
+
+    (void)rows;
+    free(op->recv);
+    op->recv = memory(bytes, NOTHING);
+    op->recv_bytes = bytes;
+    return op->recv;
+}
+
+/* Some ranks in place, some by a callback, some neither, of one operation. */
+static void give_buffers(const struct plan *plan, struct program_op *op,
+                         int rank, int me)
+{
+    const struct plan_op *what = op->plan;
+    const int kind = op->named.request.kind;
+    const size_t bytes = rueda_request_row(&what->request) *
+                         rueda_dtype_size(what->request.dtype);
+    const size_t count =
+        own_rows(plan, what, me) * rueda_request_row(&what->request);
+    const unsigned how = (what->salt + (unsigned)rank * 7) % 3;
+
+    op->recv_bytes = result_rows(plan, what, me) * bytes;
+    op->send = memory(own_rows(plan, what, me) * bytes, NOTHING);
+    for (size_t i = 0; i < count; i++)
+        store(what->request.dtype, op->send, i, number_of(what, rank, i));
+    if ((kind == RUEDA_ALLREDUCE ||
+         (kind == RUEDA_BROADCAST && what->request.root == rank)) &&
+        how == 0) {
+        op->recv = op->send;
+        op->named.recv = op->send;
+    } else if (how == 1 && kind != RUEDA_SEND) {
+        op->named.alloc = give_memory;
+        op->named.alloc_arg = op;
+    } else {
+        op->recv = memory(op->recv_bytes, NOTHING);
+        op->named.recv = op->recv;
+    }
+    op->named.send = op->send;
+    if (kind == RUEDA_BROADCAST && what->request.root != rank)
+        op->named.send = NULL;
+}
+
+static void give_splits(const struct plan *plan, struct program_op *op, int me)
+{
+    const struct plan_set *set = &plan->sets[op->plan->set];
+
+    if (op->named.request.kind != RUEDA_ALLTOALL || !op->plan->is_uneven)
+        return;
+    op->named.splits = calloc((size_t)set->size, sizeof(size_t));
+    assert_non_null(op->named.splits);
+    for (int to = 0; to < set->size; to++)
+        op->named.splits[to] = split_of(op->plan, set, me, to);
+}
+
+/* What nobody else says. Dtypes that no other operation has. */
+static void be_odd(const struct plan_op *op, struct rueda_request *request)
+{
+    switch (op->odd) {
+    case PLAN_ODD_SHAPE:
+        request->shape[1]++;
+        break;
+    case PLAN_ODD_SCALE:
+        request->prescale += 1;
+        break;
+    case PLAN_ODD_KIND:
+        request->kind =
+            request->kind == RUEDA_ALLGATHER ? RUEDA_ALLTOALL : RUEDA_ALLGATHER;
+        break;
+    default:
+        request->dtype = RUEDA_INT16;
+        break;
+    }
+}
+
+static void give_ranks(const struct plan *plan, struct program_op *op)
+{
+    const struct plan_set *set = &plan->sets[op->plan->changed];
+    const bool is_added = op->plan->request.kind == RUEDA_SET_ADD;
+
+    op->named.rank_count = is_added ? set->size : 1;
+    op->named.ranks = calloc((size_t)op->named.rank_count, sizeof(int));
+    assert_non_null(op->named.ranks);
+    for (int i = 0; i < op->named.rank_count; i++)
+        op->named.ranks[i] = is_added ? set->ranks[i] : set->id;
+}
+
+struct program_op *program_op_new(const struct plan *plan, struct plan_op *op,
+                                  int rank)
+{
+    const int me = plan_index(&plan->sets[op->set], rank);
+    struct program_op *self = calloc(1, sizeof(*self));
+    struct rueda_named *named;
+
+    assert_non_null(self);
+    named = &self->named;
+    self->plan = op;
+    rueda_op_init(&named->op);
+    named->op.is_named = true;
+    named->request = op->request;
+    named->set = plan->sets[op->set].id;
+    named->member_count = plan->sets[op->set].size;
+    named->last_rank = -1;
+    named->made_set = -1;
+    if (op->name[0] != '\0') {
+        memcpy(named->short_name, op->name, sizeof(op->name));
+        named->request.name = named->short_name;
+    }
+    if (plan_is_change(op)) {
+        give_ranks(plan, self);
+    } else if (plan_is_message(op)) {
+        named->request.kind = rank == op->from ? RUEDA_SEND : RUEDA_RECV;
+        named->peer = rank == op->from ? op->to : op->from;
+        named->tag = (int)op->request.number;
+    }
+    if (named->request.dims > 0 && rueda_request_has_free_rows(&op->request))
+        named->request.shape[0] = own_rows(plan, op, me);
+    if (!plan_is_change(op) && op->request.kind != RUEDA_BARRIER &&
+        op->request.kind != RUEDA_JOIN) {
+        give_buffers(plan, self, rank, me);
+        give_splits(plan, self, me);
+    }
+    if (op->odd_rank == rank)
+        be_odd(op, &named->request);
+    return self;
+}
+
+void program_op_free(struct program_op *op)
+{
+    if (op->recv != op->send)
+        free(op->recv);
+    free(op->send);
+    free(op->named.splits);
+    free(op->named.ranks);
+    free(op->named.rows_from);
+    free(op->named.error);
+    free(op);
+}
+
+/* ---- Results ------------------------------------------------------------- */
+
+static bool has_guard(const char *at, size_t bytes)
+{
+    for (size_t i = 0; at != NULL && i < GUARD_BYTES; i++)
+        if ((unsigned char)at[bytes + i] != GUARD)
+            return false;
+    return true;
+}
+
+/* Pieces of all members, one behind another. */
+static bool is_gathered(const struct plan *plan, const struct program_op *op,
+                        int me)
+{
+    const struct plan_op *what = op->plan;
+    const struct plan_set *set = &plan->sets[what->set];
+    const size_t row = rueda_request_row(&what->request);
+    const bool is_all = what->request.kind == RUEDA_ALLGATHER;
+    size_t at = 0;
+
+    for (int from = 0; from < set->size; from++) {
+        size_t rows =
+            is_all ? own_rows(plan, what, from) : split_of(what, set, from, me);
+        size_t first = 0;
+
+        for (int to = 0; to < me && !is_all; to++)
+            first += split_of(what, set, from, to) * row;
+        if (!is_all && op->named.rows_from[from] != rows)
+            return false;
+        for (size_t i = 0; i < rows * row; i++)
+            if (load(what->request.dtype, op->named.data, at++) !=
+                number_of(what, set->ranks[from], first + i))
+                return false;
+    }
+    return true;
+}
+
+static bool is_right(const struct plan *plan, const struct program_op *op,
+                     int rank, int me)
+{
+    const struct plan_op *what = op->plan;
+    const rueda_dtype dtype = what->request.dtype;
+    const size_t row = rueda_request_row(&what->request);
+    const size_t count = result_rows(plan, what, me) * row;
+    size_t first = 0;
+
+    if (what->request.kind == RUEDA_ALLGATHER ||
+        what->request.kind == RUEDA_ALLTOALL)
+        return is_gathered(plan, op, me);
+    for (int m = 0; m < me && what->request.kind == RUEDA_REDUCE_SCATTER; m++)
+        first += result_rows(plan, what, m) * row;
+    for (size_t i = 0; i < count; i++) {
+        double number = load(dtype, op->named.data, i);
+
+        if (what->request.kind == RUEDA_BROADCAST
+                ? number != number_of(what, what->request.root, i)
+            : what->request.kind == RUEDA_SEND
+                ? number != number_of(what, what->from, i)
+                : !is_near(dtype, number, reduced(plan, what, first + i)))
+            return false;
+    }
+    (void)rank;
+    return true;
+}
+
+static bool is_input_whole(const struct plan *plan, const struct program_op *op,
+                           int rank, int me)
+{
+    const struct plan_op *what = op->plan;
+    const size_t count =
+        own_rows(plan, what, me) * rueda_request_row(&what->request);
+
+    if (op->send == op->recv)
+        return true;
+    for (size_t i = 0; i < count; i++)
+        if (load(what->request.dtype, op->send, i) != number_of(what, rank, i))
+            return false;
+    return has_guard(op->send, count * rueda_dtype_size(what->request.dtype));
+}
+
+const char *program_op_fault(const struct plan *plan,
+                             const struct program_op *op, int rank)
+{
+    const int me = plan_index(&plan->sets[op->plan->set], rank);
+
+    if (op->send == NULL)
+        return NULL; /* no tensor */
+    if (!is_input_whole(plan, op, rank, me))
+        return "the input has changed";
+    if (op->named.request.kind == RUEDA_SEND)
+        return NULL;
+    if (op->named.rows != result_rows(plan, op->plan, me))
+        return "the result has another number of rows";
+    if (!has_guard(op->recv, op->recv_bytes))
+        return "the result is too long";
+    if (op->recv_bytes > 0 && !is_right(plan, op, rank, me))
+        return "the result is wrong";
+    return NULL;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A random program of named operations, for all ranks of a job: what they
+ * submit round by round, in which process sets, and what has to come of it.
+ */
+#ifndef RUEDA_TESTS_SIM_PROGRAM_PLAN_H
+#define RUEDA_TESTS_SIM_PROGRAM_PLAN_H
+
+#include "op/request.h"
+#include "transport/sim/dice.h"
+
+#define PLAN_RANKS  12
+#define PLAN_ROUNDS 5
+#define PLAN_OPS    16 /* of a round */
+#define PLAN_SETS   6  /* the one of all ranks included */
+
+/* What one rank says of a tensor, and the others do not. */
+enum plan_odd {
+    PLAN_ODD_DTYPE,
+    PLAN_ODD_SHAPE,
+    PLAN_ODD_SCALE,
+    PLAN_ODD_KIND,
+    PLAN_ODDS,
+};
+
+struct plan_op {
+    struct rueda_request request; /* but for rows that differ, and the name */
+    char name[32];                /* "": none */
+    int set;                      /* one of the plan's */
+    unsigned takers;              /* bits of the ranks that submit it */
+    unsigned salt;                /* other numbers */
+    bool is_uneven;               /* rows differ */
+    int from;                     /* of a message, which is one operation of */
+    int to;                       /* two ranks here */
+    int changed;                  /* the set that is made or dropped */
+    int odd_rank;                 /* -1: nobody */
+    enum plan_odd odd;
+
+    rueda_status expected; /* of all ranks; of a message, of its receiver */
+    bool may_end_early;    /* or RUEDA_ERR_CANCELLED: its set is dropped */
+
+    /* What came of it, for all ranks to agree on. */
+    bool has_ended;
+    rueda_status outcome;
+    int told; /* the id of a set, or who joined last */
+};
+
+struct plan_round {
+    struct plan_op ops[PLAN_OPS];
+    int count;
+    bool is_polite; /* who joins waits for what it has submitted before */
+};
+
+struct plan_set {
+    int ranks[PLAN_RANKS]; /* ascending */
+    int size;
+    int id;         /* once it is there */
+    int made_in;    /* rounds; -1: before the first */
+    int dropped_in; /* PLAN_ROUNDS: never */
+};
+
+struct plan {
+    int size;
+    size_t most_bytes; /* of a tensor, about */
+    int rounds;
+    struct plan_round round[PLAN_ROUNDS];
+    struct plan_set sets[PLAN_SETS];
+    int set_count;
+    uint64_t numbers[PLAN_SETS]; /* of operations without a name */
+};
+
+void plan_make(struct plan *plan, int size, size_t most_bytes,
+               struct rueda_dice *dice);
+
+/* The index of a rank in a set, or -1. */
+int plan_index(const struct plan_set *set, int rank);
+
+static inline bool plan_takes(const struct plan_op *op, int rank)
+{
+    return (op->takers >> rank & 1) != 0;
+}
+
+static inline bool plan_is_change(const struct plan_op *op)
+{
+    return op->request.kind == RUEDA_SET_ADD ||
+           op->request.kind == RUEDA_SET_DROP;
+}
+
+static inline bool plan_is_message(const struct plan_op *op)
+{
+    return op->request.kind == RUEDA_SEND;
+}
+
+/* How many ranks submit it. */
+int plan_taker_count(const struct plan_op *op);
+
+#endif /* RUEDA_TESTS_SIM_PROGRAM_PLAN_H */
