@@ -469,4 +469,7 @@ void rueda_batch_drop(struct rueda_lane *lane)
     lane->batch.decision = NULL;
     spare_unmap(&lane->batch.zeros);
     spare_unmap(&lane->batch.sink);
+    if (lane->batch.made != NULL)
+        rueda_lane_free(lane->batch.made);
+    lane->batch.made = NULL;
 }

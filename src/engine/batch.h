@@ -47,10 +47,12 @@ struct rueda_batch {
     struct rueda_spare sink;
 
     /* A set that is being made or dropped: its id, a copy that stays, its lane
-     * if I am a member, the slab if that is mine to give. */
+     * if I am a member, which is the batch's own until it is opened, or which
+     * is closed; the slab if that is mine to give. */
     int id;
     const struct rueda_set *set;
     struct rueda_lane *made;
+    struct rueda_lane *closed;
     uint64_t offset;
 
     rueda_status status;

@@ -198,6 +198,7 @@ static rueda_batch_next give_up(struct rueda_lane *lane,
     if (batch->made != NULL && put_aside(lanes, batch->made) != RUEDA_OK)
         return rueda_batch_fail(lane, RUEDA_ERR_NOMEM,
                                 "no memory for a process set");
+    batch->made = NULL;
     rueda_text_set(&words, "rank %d has no memory for another process set",
                    rank);
     rueda_batch_refuse(named, RUEDA_ERR_LIMIT, words.chars);
@@ -222,6 +223,7 @@ static rueda_batch_next finish_set(struct rueda_lane *lane,
         if (status != RUEDA_OK)
             return rueda_batch_fail(lane, status,
                                     "no memory for a process set");
+        batch->made = NULL;
     }
     status = rueda_sets_show(lanes, batch->set);
     if (status != RUEDA_OK)
@@ -255,16 +257,16 @@ static rueda_batch_next begin_drop(struct rueda_lane *lane,
     bool is_there;
 
     batch->id = named->rank_count > 0 ? named->ranks[0] : -1;
-    batch->made = rueda_lanes_find(lane->lanes, batch->id);
+    batch->closed = rueda_lanes_find(lane->lanes, batch->id);
     is_there = rueda_set_find(lane->lanes->table, batch->id) != NULL;
     if (batch->id == RUEDA_SET_GLOBAL || !is_there) {
         rueda_set_remove(lane->lanes->table, batch->id, &error);
         rueda_batch_refuse(named, RUEDA_ERR_INVALID, error.chars);
         return RUEDA_BATCH_END;
     }
-    batch->words[0] = batch->made != NULL ? batch->made->begun : 0;
-    if (batch->made != NULL)
-        batch->made->limit = batch->made->begun;
+    batch->words[0] = batch->closed != NULL ? batch->closed->begun : 0;
+    if (batch->closed != NULL)
+        batch->closed->limit = batch->closed->begun;
     rueda_batch_words(lane, RUEDA_ALLGATHER)->count = 1;
     return RUEDA_BATCH_TASK;
 }
@@ -273,23 +275,23 @@ static void hear_limit(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
 
-    for (int rank = 0; rank < lane->set->size && batch->made != NULL; rank++)
-        if (batch->answer[rank] > batch->made->limit)
-            batch->made->limit = batch->answer[rank];
+    for (int rank = 0; rank < lane->set->size && batch->closed != NULL; rank++)
+        if (batch->answer[rank] > batch->closed->limit)
+            batch->closed->limit = batch->answer[rank];
 }
 
 /* When all have come so far, nobody reads the slab of the set any more. */
 static rueda_batch_next close_lane(struct rueda_lane *lane)
 {
-    struct rueda_lane *made = lane->batch.made;
+    struct rueda_lane *closed = lane->batch.closed;
 
-    if (made != NULL && made->ended < made->limit) {
+    if (closed != NULL && closed->ended < closed->limit) {
         lane->batch.stage--;
         return RUEDA_BATCH_WAIT;
     }
-    if (made != NULL) {
-        rueda_lane_end(made, RUEDA_ERR_CANCELLED);
-        made->is_closed = true;
+    if (closed != NULL) {
+        rueda_lane_end(closed, RUEDA_ERR_CANCELLED);
+        closed->is_closed = true;
     }
     rueda_batch_words(lane, RUEDA_BARRIER);
     return RUEDA_BATCH_TASK;
@@ -299,15 +301,15 @@ static rueda_batch_next finish_drop(struct rueda_lane *lane)
 {
     struct rueda_lanes *lanes = lane->lanes;
     struct rueda_segment *segment = lanes->job->segment;
-    struct rueda_lane *made = lane->batch.made;
+    struct rueda_lane *closed = lane->batch.closed;
     struct rueda_text error = {{0}};
 
-    if (made != NULL) {
-        if (made->has_slab && made->slab.rank == 0)
-            rueda_segment_free(segment, made->slab.lines);
-        rueda_segment_free(segment, made->fusion);
-        made->fusion = NULL;
-        rueda_lanes_drop(lanes, made);
+    if (closed != NULL) {
+        if (closed->has_slab && closed->slab.rank == 0)
+            rueda_segment_free(segment, closed->slab.lines);
+        rueda_segment_free(segment, closed->fusion);
+        closed->fusion = NULL;
+        rueda_lanes_drop(lanes, closed);
     }
     rueda_set_remove(lanes->table, lane->batch.id, &error);
     if (rueda_sets_hide(lanes, lane->batch.id) != RUEDA_OK)
