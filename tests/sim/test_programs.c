@@ -332,6 +332,15 @@ static bool next_rounds(struct scene *scene, int index)
     return rank->round > before && rank->round < scene->plan.rounds;
 }
 
+/* Who says that nothing can move is believed, and may be left to sleep. */
+static void check_word(struct scene *scene, int index)
+{
+    struct rueda_text error = {""};
+
+    if (rueda_lanes_turn(&scene->rank[index].lanes, &error) == RUEDA_OK)
+        complain(scene, "rank %d moves after it said that nothing does", index);
+}
+
 static rueda_status turn(void *arg, int index)
 {
     struct scene *scene = arg;
@@ -359,6 +368,7 @@ static rueda_status turn(void *arg, int index)
             return RUEDA_IN_PROGRESS;
         }
     } while (status == RUEDA_OK || submitted > 0 || has_more);
+    check_word(scene, index);
     if (rank->round == scene->plan.rounds &&
         !rueda_lanes_are_busy(&rank->lanes))
         return RUEDA_OK;
