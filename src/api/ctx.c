@@ -42,7 +42,6 @@ static rueda_status ctx_new(struct rueda_job *job, rueda_ctx **out,
         goto err_free;
     rueda_op_pool_init(&ctx->ops);
     rueda_names_init(&ctx->names);
-    pthread_mutex_init(&ctx->heap_lock, NULL);
     rueda_timeline_begin_ctx(ctx);
     ctx->fork_hook.in_child = in_child;
     rueda_fork_hook_add(&ctx->fork_hook);
@@ -224,7 +223,6 @@ void rueda_shutdown(rueda_ctx *ctx)
     rueda_job_close(ctx->job);
     rueda_op_pool_fini(&ctx->ops);
     rueda_names_fini(&ctx->names);
-    pthread_mutex_destroy(&ctx->heap_lock);
     free(ctx);
 }
 
@@ -314,9 +312,7 @@ rueda_status rueda_alloc(rueda_ctx *ctx, size_t bytes, void **out)
 
     if (atomic_load(&ctx->is_forked))
         return RUEDA_ERR_FORKED;
-    pthread_mutex_lock(&ctx->heap_lock);
     status = rueda_segment_alloc(ctx->job->segment, bytes, out, &error);
-    pthread_mutex_unlock(&ctx->heap_lock);
     if (status != RUEDA_OK)
         log_error("%s", error.chars);
     return status;
@@ -326,7 +322,5 @@ void rueda_free(rueda_ctx *ctx, void *ptr)
 {
     if (atomic_load(&ctx->is_forked))
         return;
-    pthread_mutex_lock(&ctx->heap_lock);
     rueda_segment_free(ctx->job->segment, ptr);
-    pthread_mutex_unlock(&ctx->heap_lock);
 }

@@ -15,8 +15,7 @@ struct rueda_ctx {
     struct rueda_job *job;
     struct rueda_engine engine;
     struct rueda_op_pool ops;
-    struct rueda_names names;  /* of operations that are under way */
-    pthread_mutex_t heap_lock; /* guards the pages of rueda_alloc() */
+    struct rueda_names names; /* of operations that are under way */
     struct rueda_fork_hook fork_hook;
     struct rueda_timeline *timeline; /* or NULL; under timeline_lock */
     pthread_mutex_t timeline_lock;
