@@ -159,12 +159,12 @@ static bool parse_flag(const char *value, void *out)
 
 static bool parse_fusion(const char *value, void *out)
 {
-    return rueda_parse_size(value, out) && *(size_t *)out <= ((size_t)1 << 32);
+    return rueda_parse_size(value, out) && *(size_t *)out <= RUEDA_FUSION_MOST;
 }
 
 static bool parse_capacity(const char *value, void *out)
 {
-    return rueda_parse_int(value, out) && *(int *)out <= 1 << 20;
+    return rueda_parse_int(value, out) && *(int *)out <= RUEDA_CACHE_MOST;
 }
 
 static bool parse_streams(const char *value, void *out)

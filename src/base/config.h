@@ -39,6 +39,9 @@ typedef enum rueda_encrypt_choice {
     RUEDA_ENCRYPT_NEVER,
 } rueda_encrypt_choice;
 
+#define RUEDA_FUSION_MOST ((size_t)1 << 32)
+#define RUEDA_CACHE_MOST  (1 << 20)
+
 struct rueda_config {
     int rank; /* -1: not set */
     int size;
@@ -66,8 +69,8 @@ struct rueda_config {
     size_t ring_bytes; /* 0: from the caches */
     int64_t spin_us;   /* -1: from the machine */
     int64_t yield_us;
-    size_t fusion_bytes; /* 0: tensors run one by one */
-    int cache_capacity;  /* names; 0: none */
+    size_t fusion_bytes; /* up to RUEDA_FUSION_MOST; 0: one by one */
+    int cache_capacity;  /* names, up to RUEDA_CACHE_MOST */
     bool groups_alone;
     bool stall_check;
     int64_t stall_warn_ms;     /* 0: never */

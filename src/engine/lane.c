@@ -111,7 +111,7 @@ static rueda_status open_negotiator(struct rueda_lane *lane)
         .tag = {.set = (uint32_t)lane->set->id + 1},
         .ranks = lane->set->ranks,
         .hosts = job->topology != NULL ? lane->hosts : NULL,
-        .cache_capacity = config->cache_capacity,
+        .cache_capacity = (int)job->segment->agreement->cache_capacity,
         .fusion_bytes = lane->fusion_bytes,
         .groups_alone = config->groups_alone,
         .stall_warn_ns = config->stall_warn_ms * 1000000,

@@ -105,6 +105,7 @@ static rueda_status agree(const struct rueda_config *config,
     }
     agreement->cell_bytes = ring_bytes(config, segment->size) / RUEDA_CELLS;
     agreement->fusion_bytes = config->fusion_bytes;
+    agreement->cache_capacity = (uint32_t)config->cache_capacity;
     bytes = rueda_slab_bytes(segment->size, agreement->cell_bytes);
     status = rueda_segment_alloc(segment, bytes, &slab, error);
     if (status != RUEDA_OK)

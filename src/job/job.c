@@ -205,7 +205,12 @@ static rueda_status call_together(struct rueda_job *job,
                                   struct rueda_text *error)
 {
     char contact[RUEDA_CONTACT_BYTES];
+    const struct rueda_shared_settings settings = {
+        .fusion_bytes = job->config.fusion_bytes,
+        .cache_capacity = (uint32_t)job->config.cache_capacity,
+    };
     const struct rueda_rollcall_args roll = {.seat = args->seat,
+                                             .settings = settings,
                                              .life = job->contact.life,
                                              .contact = contact,
                                              .deadline_ns = args->deadline_ns,
@@ -219,6 +224,8 @@ static rueda_status call_together(struct rueda_job *job,
         status = heed(job, call->decision, error);
     if (status != RUEDA_OK)
         return status;
+    job->config.fusion_bytes = call->settings.fusion_bytes;
+    job->config.cache_capacity = (int)call->settings.cache_capacity;
     if (call->topology->host_count > 1 && job->tcp != NULL) {
         status = rueda_news_open(job, args->deadline_ns, error);
         if (status != RUEDA_OK)

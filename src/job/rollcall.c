@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/config.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/random.h"
@@ -14,7 +15,9 @@
 #define IS_TABLE  't'
 #define IS_WORDS  'w' /* then minus the status, then words */
 #define AT_NONCE  1
-#define AT_LENGTH (AT_NONCE + RUEDA_NONCE_BYTES)
+#define AT_FUSION (AT_NONCE + RUEDA_NONCE_BYTES)
+#define AT_CACHE  (AT_FUSION + 8)
+#define AT_LENGTH (AT_CACHE + 4)
 #define AT_SAID   (AT_LENGTH + 4) /* the length of the decision */
 #define AT_TABLE  (AT_SAID + 2)
 
@@ -234,8 +237,8 @@ static rueda_status gather(const struct desk *desk, struct roll *roll)
     return status;
 }
 
-/* Tell all: the nonce, the lengths of the table and of the decision, these two,
- * and where everybody can be reached. */
+/* Tell all: the nonce, settings, the lengths of the table and of the decision,
+ * these two, and where everybody can be reached. */
 static rueda_status announce(const struct desk *desk,
                              const struct rueda_rollcall *call)
 {
@@ -250,6 +253,8 @@ static rueda_status announce(const struct desk *desk,
         return RUEDA_ERR_NOMEM;
     value[0] = IS_TABLE;
     memcpy(value + AT_NONCE, call->nonce, RUEDA_NONCE_BYTES);
+    rueda_put_u64(value + AT_FUSION, call->settings.fusion_bytes);
+    rueda_put_u32(value + AT_CACHE, call->settings.cache_capacity);
     rueda_put_u32(value + AT_LENGTH, (uint32_t)table);
     rueda_put_u16(value + AT_SAID, (uint16_t)said);
     rueda_topology_pack(call->topology, value + AT_TABLE);
@@ -314,7 +319,7 @@ static rueda_status call_roll(const struct desk *desk,
         .records = calloc((size_t)size, sizeof(*roll.records)),
         .contacts = malloc((size_t)size * RUEDA_CONTACT_BYTES),
     };
-    struct rueda_rollcall call = {.topology = NULL};
+    struct rueda_rollcall call = {.settings = desk->args->settings};
     rueda_status status = RUEDA_ERR_NOMEM;
     bool have_come;
 
@@ -373,9 +378,13 @@ rueda_status rueda_rollcall_read(const void *announced, size_t bytes, int size,
         return garbled(error);
     table = rueda_get_u32(value + AT_LENGTH);
     said = rueda_get_u16(value + AT_SAID);
+    call.settings.fusion_bytes = rueda_get_u64(value + AT_FUSION);
+    call.settings.cache_capacity = rueda_get_u32(value + AT_CACHE);
     if (table > bytes - AT_TABLE || said > bytes - AT_TABLE - table ||
         said >= RUEDA_DECISION_BYTES ||
-        memchr(value + AT_TABLE + table, '\0', said) != NULL)
+        memchr(value + AT_TABLE + table, '\0', said) != NULL ||
+        call.settings.fusion_bytes > RUEDA_FUSION_MOST ||
+        call.settings.cache_capacity > RUEDA_CACHE_MOST)
         return garbled(error);
     memcpy(call.nonce, value + AT_NONCE, RUEDA_NONCE_BYTES);
     status =

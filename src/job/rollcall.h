@@ -7,8 +7,9 @@
  *                 and what it says of itself (topology.h); gone with its
  *                 session
  *
- *      job        from rank 0: a nonce, the table, what it decides for all,
- *                 and where all can be reached; or why there is no job
+ *      job        from rank 0: a nonce, settings that are to be the same on
+ *                 all hosts, the table, what it decides for all, and where all
+ *                 can be reached; or why there is no job
  *
  *      heard      how many have read that
  *
@@ -32,8 +33,15 @@
 /* What rank 0 decides for all, as text, with its end. */
 #define RUEDA_DECISION_BYTES 1040
 
+/* Settings by which ranks of all hosts work together: rank 0's. */
+struct rueda_shared_settings {
+    uint64_t fusion_bytes;
+    uint32_t cache_capacity;
+};
+
 struct rueda_rollcall_args {
     const struct rueda_seat *seat;
+    struct rueda_shared_settings settings; /* they count in rank 0 */
     unsigned life;       /* before all keys, "<life>/", unless it is 0 */
     const char *contact; /* at most RUEDA_CONTACT_BYTES; "": not at all */
     int64_t deadline_ns;
@@ -47,6 +55,7 @@ struct rueda_rollcall_args {
 
 struct rueda_rollcall {
     unsigned char nonce[RUEDA_NONCE_BYTES]; /* the same in all ranks */
+    struct rueda_shared_settings settings;  /* likewise */
     struct rueda_topology *topology;
     char decision[RUEDA_DECISION_BYTES]; /* of rank 0 */
     char *contacts; /* of all ranks, one after another, each with its end */

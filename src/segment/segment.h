@@ -65,9 +65,10 @@ struct rueda_agreement {
     uint64_t slab_offset;  /* of the slab of all members */
     uint64_t named_offset; /* of theirs for named tensors */
     uint64_t cell_bytes;
-    uint64_t fusion_bytes; /* of small tensors that run as one */
-    uint32_t transport;    /* rueda_transport_choice */
-    struct rueda_key key;  /* for TCP in this host */
+    uint64_t fusion_bytes;   /* of small tensors that run as one */
+    uint32_t cache_capacity; /* names that are known by number */
+    uint32_t transport;      /* rueda_transport_choice */
+    struct rueda_key key;    /* for TCP in this host */
     char algo[RUEDA_PATH_BYTES];
 };
 

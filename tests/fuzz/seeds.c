@@ -438,6 +438,9 @@ static void save_announcement(const char *name,
     size_t table = rueda_topology_bytes(topology);
     size_t len = 1 + RUEDA_NONCE_BYTES;
 
+    rueda_put_u64(seed + len, 1 << 24); /* settings */
+    rueda_put_u32(seed + len + 8, 1024);
+    len += 12;
     rueda_put_u32(seed + len, (uint32_t)table);
     rueda_put_u16(seed + len + 4, sizeof(decision) - 1);
     len += 6;
