@@ -511,6 +511,7 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
         unmap(engine);
         return RUEDA_ERR_NOMEM;
     }
+    engine->lanes.numbers = &engine->numbers;
     pthread_mutex_init(&engine->lock, NULL);
     rueda_condition_init(&engine->changed);
     rueda_condition_init(&engine->work);

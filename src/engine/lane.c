@@ -300,9 +300,12 @@ static void tell_outcome(struct rueda_lane *lane,
     lane->moves++;
     if (named == NULL)
         return;
-    if (decision->kind == RUEDA_DECIDED_JOINED)
+    if (decision->kind == RUEDA_DECIDED_JOINED) {
         named->last_rank = decision->last_rank;
-    else
+        if (decision->number > 0)
+            rueda_numbers_skip(lane->lanes->numbers, lane->set->id,
+                               decision->number - 1);
+    } else {
         rueda_batch_refuse(named, RUEDA_ERR_MISMATCH, decision->words);
 }
 
@@ -317,6 +320,7 @@ static void conclude(struct rueda_lane *lane)
         struct rueda_named *named = decision->items[i].mine;
 
         if (named != NULL)
+    }
             rueda_lane_finish(lane, named, named->outcome);
     }
     lane->ended = decision->index + 1;

@@ -10,6 +10,7 @@
 #define RUEDA_ENGINE_LANES_H
 
 #include "engine/lane.h"
+#include "op/numbers.h"
 #include "trace/timeline.h"
 
 struct rueda_set_list;
@@ -19,6 +20,7 @@ struct rueda_lanes {
     struct rueda_job *job; /* borrowed, like the next two */
     const struct rueda_select *select;
     const struct rueda_kernels *kernels;
+    struct rueda_numbers *numbers; /* of operations without a name; borrowed */
 
     struct rueda_op_queue arrived; /* any thread pushes */
     struct rueda_lane **all;       /* [room], count of them are there */

@@ -66,6 +66,13 @@ static void put_back(struct rueda_negotiator *self,
 
 /* ---- Running ------------------------------------------------------------ */
 
+/* Had I not joined, I would have had one of this number. */
+static void note_number(struct rueda_negotiator *self, uint64_t number)
+{
+    if (self->number <= number)
+        self->number = number + 1;
+}
+
 /* I take part without having it: with a copy of the request, as the entry may
  * be gone when it runs. Only for who has joined. */
 static rueda_status add_foreign(struct rueda_negotiator *self,
@@ -77,6 +84,8 @@ static rueda_status add_foreign(struct rueda_negotiator *self,
 
     if (self->my_join == NULL)
         return RUEDA_ERR_IO;
+    if (request->name == NULL)
+        note_number(self, request->number);
     if (decided->copies == NULL)
         decided->copies = malloc((size_t)count * sizeof(*decided->copies));
     if (decided->copies == NULL)
@@ -231,9 +240,11 @@ static rueda_status follow_error(struct rueda_negotiator *self,
     struct rueda_request label = {0};
     struct rueda_decided *decided;
     struct rueda_entry *entry;
+    bool has_name;
     char *words;
 
-    if (rueda_in_u8(in) != 0)
+    has_name = rueda_in_u8(in) != 0;
+    if (has_name)
         label.name = rueda_in_text(in);
     else
         label.number = rueda_in_u64(in);
@@ -244,6 +255,8 @@ static rueda_status follow_error(struct rueda_negotiator *self,
         free(words);
         return RUEDA_ERR_IO;
     }
+    if ((entry == NULL || entry->mine == NULL) && !has_name)
+        note_number(self, label.number);
     if (entry == NULL || !entry->is_pending) {
         free(words); /* I have joined, and never had it */
         return RUEDA_OK;
@@ -282,6 +295,7 @@ static rueda_status follow_joined(struct rueda_negotiator *self,
     if (decided == NULL)
         return RUEDA_ERR_NOMEM;
     decided->decision.last_rank = last_rank;
+    decided->decision.number = self->number;
     decided->decision.items[0] =
         (struct rueda_decision_item){self->my_join, NULL};
     decided->decision.count = 1;

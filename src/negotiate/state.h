@@ -88,7 +88,8 @@ struct rueda_negotiator {
     uint64_t child_applied[RUEDA_TREE_CHILDREN]; /* and all below each child */
 
     /* Who has joined. */
-    void *my_join; /* NULL: I have not */
+    void *my_join;   /* NULL: I have not */
+    uint64_t number; /* after those of operations that are not mine */
     int child_joined[RUEDA_TREE_CHILDREN];
     int joined;       /* below and with me */
     uint64_t settled; /* bits of `from` that need not be waited for */
