@@ -289,6 +289,19 @@ void rueda_lane_end(struct rueda_lane *lane, rueda_status status)
     }
 }
 
+void rueda_lane_close(struct rueda_lane *lane)
+{
+    rueda_lane_end(lane, RUEDA_ERR_CANCELLED);
+    rueda_negotiator_end(lane->negotiator);
+    lane->is_closed = true;
+}
+
+bool rueda_lane_is_over(const struct rueda_lane *lane)
+{
+    return lane->is_closed && lane->count == 0 &&
+           rueda_negotiator_is_over(lane->negotiator);
+}
+
 /* ---- Decisions -------------------------------------------------------- */
 
 /* No batch, but the end of one operation. */
@@ -307,6 +320,7 @@ static void tell_outcome(struct rueda_lane *lane,
                                decision->number - 1);
     } else {
         rueda_batch_refuse(named, RUEDA_ERR_MISMATCH, decision->words);
+    }
 }
 
 /* Each operation of the decision has its outcome. The negotiator lets go of
@@ -320,7 +334,6 @@ static void conclude(struct rueda_lane *lane)
         struct rueda_named *named = decision->items[i].mine;
 
         if (named != NULL)
-    }
             rueda_lane_finish(lane, named, named->outcome);
     }
     lane->ended = decision->index + 1;
@@ -383,14 +396,29 @@ static bool is_waiting(const struct rueda_lane *lane)
     return lane->batch.decision == NULL && lane->count > lane->messages.count;
 }
 
+/* Who is lost takes part in nothing that is left to do. */
+static rueda_status talk_in_the_end(struct rueda_lane *lane, rueda_status moved,
+                                    struct rueda_text *error)
+{
+    rueda_status talk = rueda_negotiator_turn(lane->negotiator, error);
+
+    if (talk == RUEDA_ERR_PEER_LOST)
+        lane->has_lost = true;
+    else if (talk != RUEDA_IN_PROGRESS)
+        return talk;
+    return moved;
+}
+
 rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
 {
     const struct progress before = progress_of(lane);
     rueda_status talk = RUEDA_IN_PROGRESS;
     rueda_status status = rueda_messages_turn(lane);
 
-    if (status < 0 || lane->is_closed)
+    if (status < 0)
         return status;
+    if (lane->is_closed)
+        return talk_in_the_end(lane, status, error);
     talk = rueda_negotiator_turn(lane->negotiator, error);
     if (talk < 0 && talk != RUEDA_ERR_PEER_LOST)
         return talk;

@@ -170,6 +170,27 @@ static rueda_status take_in(struct rueda_lanes *lanes)
 
 /* ---- Turns ------------------------------------------------------------ */
 
+/* Those of sets that are no more. */
+static rueda_status turn_dropped(struct rueda_lanes *lanes, rueda_status moved,
+                                 struct rueda_text *error)
+{
+    int kept = 0;
+
+    for (int i = 0; i < lanes->dropped_count; i++) {
+        struct rueda_lane *lane = lanes->dropped[i];
+        rueda_status status = rueda_lane_turn(lane, error);
+
+        if (status != RUEDA_IN_PROGRESS && moved >= 0)
+            moved = status;
+        if (rueda_lane_is_over(lane))
+            rueda_lane_free(lane);
+        else
+            lanes->dropped[kept++] = lane;
+    }
+    lanes->dropped_count = kept;
+    return moved;
+}
+
 rueda_status rueda_lanes_turn(struct rueda_lanes *lanes,
                               struct rueda_text *error)
 {
@@ -183,21 +204,24 @@ rueda_status rueda_lanes_turn(struct rueda_lanes *lanes,
         if (status != RUEDA_IN_PROGRESS)
             moved = status;
     }
-    for (int i = 0; i < lanes->dropped_count && moved >= 0; i++) {
-        rueda_status status = rueda_messages_turn(lanes->dropped[i]);
-
-        if (status != RUEDA_IN_PROGRESS)
-            moved = status;
-    }
+    if (moved >= 0 && lanes->dropped_count > 0)
+        moved = turn_dropped(lanes, moved, error);
     rueda_notes_carry(lanes);
     return moved;
+}
+
+static bool is_sending(const struct rueda_lane *lane)
+{
+    return !lane->has_lost && rueda_negotiator_is_sending(lane->negotiator);
 }
 
 bool rueda_lanes_are_sending(const struct rueda_lanes *lanes)
 {
     for (int i = 0; i < lanes->count && !lanes->has_ended; i++)
-        if (!lanes->all[i]->has_lost &&
-            rueda_negotiator_is_sending(lanes->all[i]->negotiator))
+        if (is_sending(lanes->all[i]))
+            return true;
+    for (int i = 0; i < lanes->dropped_count && !lanes->has_ended; i++)
+        if (is_sending(lanes->dropped[i]))
             return true;
     return false;
 }

@@ -142,8 +142,7 @@ struct rueda_lane *rueda_lanes_find(const struct rueda_lanes *lanes, int set);
 rueda_status rueda_lanes_add(struct rueda_lanes *lanes,
                              struct rueda_lane *lane);
 
-/* It is closed, and takes turns no more; freed in the end, because messages of
- * its own may still be on their way. */
+/* It is closed; freed when nothing of its own is on its way any more. */
 void rueda_lanes_drop(struct rueda_lanes *lanes, struct rueda_lane *lane);
 
 void rueda_lanes_append_ended(struct rueda_lanes *lanes,

@@ -170,18 +170,6 @@ static rueda_batch_next begin_set(struct rueda_lane *lane,
     return RUEDA_BATCH_TASK;
 }
 
-/* A lane that was made is used no more, but may have messages under way. */
-static rueda_status put_aside(struct rueda_lanes *lanes,
-                              struct rueda_lane *lane)
-{
-    rueda_status status = rueda_lanes_add(lanes, lane);
-
-    lane->is_closed = true;
-    if (status == RUEDA_OK)
-        rueda_lanes_drop(lanes, lane);
-    return status;
-}
-
 /* Somebody cannot: the same on all ranks. */
 static rueda_batch_next give_up(struct rueda_lane *lane,
                                 struct rueda_named *named, int rank)
@@ -195,9 +183,9 @@ static rueda_batch_next give_up(struct rueda_lane *lane,
         rueda_segment_free(
             lanes->job->segment,
             rueda_segment_at(lanes->job->segment, batch->offset));
-    if (batch->made != NULL && put_aside(lanes, batch->made) != RUEDA_OK)
-        return rueda_batch_fail(lane, RUEDA_ERR_NOMEM,
-                                "no memory for a process set");
+    /* It has taken no turn anywhere. */
+    if (batch->made != NULL)
+        rueda_lane_free(batch->made);
     batch->made = NULL;
     rueda_text_set(&words, "rank %d has no memory for another process set",
                    rank);
@@ -289,10 +277,8 @@ static rueda_batch_next close_lane(struct rueda_lane *lane)
         lane->batch.stage--;
         return RUEDA_BATCH_WAIT;
     }
-    if (closed != NULL) {
-        rueda_lane_end(closed, RUEDA_ERR_CANCELLED);
-        closed->is_closed = true;
-    }
+    if (closed != NULL)
+        rueda_lane_close(closed);
     rueda_batch_words(lane, RUEDA_BARRIER);
     return RUEDA_BATCH_TASK;
 }

@@ -144,6 +144,27 @@ void rueda_negotiator_trace(struct rueda_negotiator *self,
     self->timeline = timeline;
 }
 
+static int talks_of(const struct rueda_negotiator *self)
+{
+    return self->tree.child_count + !rueda_is_coordinator(self);
+}
+
+void rueda_negotiator_end(struct rueda_negotiator *self)
+{
+    self->is_ending = true;
+    self->next_look_ns = INT64_MAX;
+    for (int i = 0; i < talks_of(self); i++)
+        rueda_talk_end(&self->talks[i]);
+}
+
+bool rueda_negotiator_is_over(const struct rueda_negotiator *self)
+{
+    for (int i = 0; i < talks_of(self); i++)
+        if (!rueda_talk_is_over(&self->talks[i]))
+            return false;
+    return self->is_ending;
+}
+
 int rueda_negotiator_pending(const struct rueda_negotiator *self)
 {
     return self->undecided;
@@ -221,20 +242,35 @@ static rueda_status either(rueda_status a, rueda_status b)
     return a == RUEDA_OK || b == RUEDA_OK ? RUEDA_OK : RUEDA_IN_PROGRESS;
 }
 
+/* What comes after the end concerns nobody here. */
+static rueda_status hear_in_vain(struct rueda_negotiator *self, int index)
+{
+    struct rueda_heard heard;
+
+    return rueda_talk_hear(&self->talks[index], self->now_ns, &heard);
+}
+
+static rueda_status hear(struct rueda_negotiator *self, int index)
+{
+    if (self->is_ending)
+        return hear_in_vain(self, index);
+    return index < self->tree.child_count ? hear_child(self, index)
+                                          : hear_parent(self);
+}
+
 /* Everything that has come. *peer is with whom it failed; who is lost keeps
  * nobody from hearing the others. */
 static rueda_status hear_all(struct rueda_negotiator *self, int *peer,
                              bool *out_is_lost)
 {
-    const int talks = self->tree.child_count + !rueda_is_coordinator(self);
+    const int talks = talks_of(self);
     rueda_status moved = RUEDA_IN_PROGRESS;
 
     for (int i = 0; i < talks; i++) {
         rueda_status status = RUEDA_OK;
 
         while (status == RUEDA_OK) {
-            status = i < self->tree.child_count ? hear_child(self, i)
-                                                : hear_parent(self);
+            status = hear(self, i);
             if (status == RUEDA_ERR_PEER_LOST) {
                 *out_is_lost = true;
                 status = RUEDA_IN_PROGRESS;
@@ -252,7 +288,7 @@ static rueda_status hear_all(struct rueda_negotiator *self, int *peer,
 static rueda_status send_all(struct rueda_negotiator *self, int *peer,
                              bool *out_is_lost)
 {
-    const int talks = self->tree.child_count + !rueda_is_coordinator(self);
+    const int talks = talks_of(self);
     const struct rueda_talk_stamp stamp = {
         .applied = applied_below(self),
         .now_ns = self->now_ns,
@@ -302,9 +338,9 @@ rueda_status rueda_negotiator_turn(struct rueda_negotiator *self,
     moved = hear_all(self, &peer, &is_lost);
     if (moved < 0)
         return explain(self, peer, moved, error);
-    if (rueda_is_coordinator(self))
+    if (rueda_is_coordinator(self) && !self->is_ending)
         status = rueda_coordinator_decide(self);
-    if (status >= 0) {
+    if (status >= 0 && !self->is_ending) {
         moved = either(moved, status);
         status = rueda_stall_look(self, error);
     }

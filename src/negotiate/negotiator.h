@@ -94,6 +94,15 @@ const struct rueda_decision *
 rueda_negotiator_next(struct rueda_negotiator *self);
 void rueda_negotiator_done(struct rueda_negotiator *self);
 
+/*
+ * Nothing more is decided here, nor wanted of the others. What is written still
+ * goes out; turns throw away what comes, until all neighbours have said the
+ * same and it is over: nothing of it is on the mesh any more. Operations that
+ * were submitted are forgotten.
+ */
+void rueda_negotiator_end(struct rueda_negotiator *self);
+bool rueda_negotiator_is_over(const struct rueda_negotiator *self);
+
 /* How many of mine are not decided; and is there anything to send? While either
  * is so, somebody has to take turns. */
 int rueda_negotiator_pending(const struct rueda_negotiator *self);

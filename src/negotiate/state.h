@@ -79,6 +79,7 @@ struct rueda_negotiator {
     int me;
     int size;
     struct rueda_tree tree;
+    bool is_ending;           /* turns only throw away what comes */
     struct rueda_talk *talks; /* [child_count], then my parent */
 
     struct rueda_entries entries;

@@ -33,7 +33,7 @@ static void write_head(struct rueda_talk *talk, size_t len,
     const bool has_heard = talk->heard_ns != 0;
 
     rueda_put_u32(talk->out_head, (uint32_t)len);
-    rueda_put_u32(talk->out_head + 4, 0);
+    rueda_put_u32(talk->out_head + 4, talk->is_ending);
     rueda_put_u64(talk->out_head + 8, stamp->applied);
     rueda_put_u64(talk->out_head + 16, (uint64_t)stamp->now_ns);
     rueda_put_u64(talk->out_head + 24,
@@ -54,8 +54,9 @@ static void launch(struct rueda_talk *talk,
     talk->out.len = 0;
     talk->flying = written;
     write_head(talk, len, stamp);
-    memcpy(talk->out_head + RUEDA_TALK_PREFIX, written.bytes,
-           len < SHORT ? len : SHORT);
+    if (len > 0)
+        memcpy(talk->out_head + RUEDA_TALK_PREFIX, written.bytes,
+               len < SHORT ? len : SHORT);
     rueda_mesh_send(talk->mesh, talk->peer, talk->tag, talk->out_head,
                     RUEDA_TALK_HEAD, &talk->out_head_req);
     talk->out_body_req.status = RUEDA_OK;
@@ -64,6 +65,7 @@ static void launch(struct rueda_talk *talk,
                         written.bytes + SHORT, len - SHORT,
                         &talk->out_body_req);
     talk->is_flying = true;
+    talk->has_said_last = talk->is_ending;
     talk->sent++;
 }
 
@@ -95,7 +97,7 @@ rueda_status rueda_talk_send(struct rueda_talk *talk,
         if (landed != RUEDA_OK)
             return landed;
     }
-    if (talk->out.len == 0)
+    if (!rueda_talk_is_sending(talk) || talk->has_said_last)
         return landed;
     launch(talk, stamp);
     landed = land(talk);
@@ -166,6 +168,8 @@ rueda_status rueda_talk_hear(struct rueda_talk *talk, int64_t now_ns,
     rueda_status status;
     size_t len;
 
+    if (talk->has_heard_last)
+        return RUEDA_IN_PROGRESS;
     if (!talk->is_listening)
         listen_for_head(talk);
     if (talk->in_head_req.status != RUEDA_OK)
@@ -186,6 +190,7 @@ rueda_status rueda_talk_hear(struct rueda_talk *talk, int64_t now_ns,
     compare_clocks(talk, now_ns);
     talk->in_len = 0;
     talk->is_listening = false;
+    talk->has_heard_last = rueda_get_u32(talk->in_head + 4) != 0;
     talk->received++;
     return RUEDA_OK;
 }

@@ -5,7 +5,7 @@
  * longer and not more. A message is a head of fixed length, which carries short
  * contents itself, and a body for long ones.
  *
- *      u32 length of the contents, u32 0, u64 applied,
+ *      u32 length of the contents, u32 1 if it is the last, u64 applied,
  *      i64 when it was sent, i64 when what the sender heard last was sent,
  *      i64 how long before it heard that, i64 what the sender adds to its clock
  *      to have the coordinator's; contents
@@ -44,6 +44,12 @@ struct rueda_talk {
     unsigned char *in_body; /* of in_room bytes */
     size_t in_room;
     size_t in_len; /* of the body under way; 0: none is */
+
+    /* Each side says which message is its last, so that both know when nothing
+     * of theirs is on its way any more. */
+    bool is_ending; /* the next is mine */
+    bool has_said_last;
+    bool has_heard_last;
 
     uint64_t sent;
     uint64_t received;
@@ -91,9 +97,23 @@ rueda_status rueda_talk_send(struct rueda_talk *talk,
 rueda_status rueda_talk_hear(struct rueda_talk *talk, int64_t now_ns,
                              struct rueda_heard *out);
 
+/* What is written, even if that is nothing, goes out as the last message. */
+static inline void rueda_talk_end(struct rueda_talk *talk)
+{
+    talk->is_ending = true;
+}
+
 static inline bool rueda_talk_is_sending(const struct rueda_talk *talk)
 {
-    return talk->is_flying || talk->out.len > 0;
+    return talk->is_flying || talk->out.len > 0 ||
+           (talk->is_ending && !talk->has_said_last);
+}
+
+/* Both have said their last, and nothing is in flight. */
+static inline bool rueda_talk_is_over(const struct rueda_talk *talk)
+{
+    return talk->has_heard_last && !rueda_talk_is_sending(talk) &&
+           talk->has_said_last;
 }
 
 #endif /* RUEDA_NEGOTIATE_TALK_H */
