@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors by name on one host: settings, stalls, timelines and how jobs end.
+
+Ranks are tests/multi/named_main.c.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from named import all_well, here, program
+from ranks import environment
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"HOROVOD_FUSION_THRESHOLD": "0"},
+        {"HOROVOD_CACHE_CAPACITY": "0"},
+        {"RUEDA_CACHE_CAPACITY": "3"},
+        {"RUEDA_FUSION_BYTES": "2k", "RUEDA_GROUPS_ALONE": "1"},
+        {"RUEDA_TRANSPORT": "tcp"},
+    ],
+)
+def test_everything_comes_out_right_with_any_setting(settings: dict[str, str]) -> None:
+    all_well(here(4, "everything", **settings))
+
+
+def test_ranks_with_other_settings_work_together() -> None:
+    """The first rank's word counts for its host."""
+    job = f"named-differ-{os.getpid()}"
+    started = [
+        subprocess.Popen(
+            [program(), "order"],
+            env=environment(RUEDA_RANK=str(rank), RUEDA_SIZE="2", RUEDA_JOB=job,
+                            RUEDA_CACHE_CAPACITY=capacity, RUEDA_FUSION_BYTES=fusion),
+        )
+        for rank, (capacity, fusion) in enumerate([("1000", "1m"), ("2", "4k")])
+    ]  # fmt: skip
+    assert [one.wait(60) for one in started] == [0, 0]
+
+
+def test_a_program_starts_again_after_a_shutdown() -> None:
+    all_well(here(2, "again"))
+
+
+@pytest.mark.parametrize("way", ["kill", "exit", "leave"])
+@pytest.mark.parametrize("victim", [0, 2])
+def test_who_ends_while_tensors_are_pending_is_named(way: str, victim: int) -> None:
+    for rank, one in enumerate(here(3, way, str(victim))):
+        if rank == victim:
+            continue
+        status, words = one.stdout.split(" ", 1)
+        assert int(status) == -5, one.stdout + one.stderr
+        assert f"rank {victim} (pid " in words
+        assert f"on host {os.uname().nodename.split('.')[0]}" in words
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_stall_is_told_and_ends_the_job(missing: int) -> None:
+    """Also where the coordinator is the one who never submitted anything."""
+    done = here(3, "stall", str(missing), HOROVOD_STALL_CHECK_TIME_SECONDS="1",
+                HOROVOD_STALL_SHUTDOWN_TIME_SECONDS="2")  # fmt: skip
+    assert f"Missing ranks:\n{missing}: [alone, also.alone]" in done[0].stderr
+    for one in done:
+        status, words = one.stdout.split(" ", 1)
+        assert int(status) < 0
+        assert "tensors have waited for more than 2 seconds" in words
+        assert f"{missing}!: [alone, also.alone]" in words
+
+
+def test_who_has_nothing_to_do_takes_no_time() -> None:
+    """5 ms of 5 s are asked for; a busy machine adds to that."""
+    done = here(2, "idle")
+    all_well(done)
+    assert max(int(one.stdout) for one in done) < 15000
+
+
+# ---- Timelines --------------------------------------------------------------
+
+
+def names_in(path: Path) -> set[str]:
+    events = json.loads(path.read_text())
+    return {event["args"]["name"] for event in events if event.get("name") == "process_name"}
+
+
+@pytest.mark.parametrize("variable", ["RUEDA_TIMELINE", "HOROVOD_TIMELINE"])
+def test_a_timeline_is_asked_for_by_a_variable(tmp_path: Path, variable: str) -> None:
+    path = tmp_path / "timeline.json"
+    all_well(here(3, "order", **{variable: str(path)}))
+    events = json.loads(path.read_text())
+    assert {event.get("tid", 0) for event in events if event["ph"] == "B"} == {0, 1, 2}
+    assert names_in(path) >= {f"op.0.{number}" for number in range(60)}
+
+
+def test_a_timeline_is_started_and_stopped_by_calls(tmp_path: Path) -> None:
+    path = tmp_path / "timeline.json"
+    all_well(here(2, "timeline", TIMELINE_FILE=str(path), HOROVOD_TIMELINE="DYNAMIC"))
+    names = names_in(path)
+    assert "during" in names
+    assert not names & {"before", "after"}
+
+
+def test_a_timeline_is_whole_when_the_job_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "timeline.json"
+    job = f"named-killed-{os.getpid()}"
+    started = [
+        subprocess.Popen(
+            [program(), "forever"],
+            env=environment(RUEDA_RANK=str(rank), RUEDA_SIZE="2", RUEDA_JOB=job,
+                            RUEDA_TIMELINE=str(path)),
+            stdout=subprocess.DEVNULL,
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    try:
+        deadline = time.monotonic() + 30
+        while not path.exists() or path.stat().st_size < 100_000:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        for one in started:
+            one.send_signal(signal.SIGKILL)
+    finally:
+        for one in started:
+            one.kill()
+            one.wait(30)
+    assert "op.0.1" in names_in(path)
+
+
+# ---- Others -----------------------------------------------------------------
+
+
+def test_variables_without_effect_are_named_once() -> None:
+    done = here(2, "again", HOROVOD_AUTOTUNE="1", HOROVOD_CYCLE_TIME="5", HOROVOD_LOG_LEVEL="info")
+    all_well(done)
+    for name in ("HOROVOD_AUTOTUNE", "HOROVOD_CYCLE_TIME"):
+        assert "".join(one.stderr for one in done).count(f"{name} has no effect") == 1
+
+
+def free_memory() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+def test_a_tensor_of_5_gb() -> None:
+    """Takes most of a minute, so only where it is asked for."""
+    if "RUEDA_TEST_HUGE" not in os.environ:
+        pytest.skip("takes long; set RUEDA_TEST_HUGE")
+    if free_memory() < 16 * GIB:
+        pytest.skip("less than 16 GiB of memory are free")
+    all_well(here(2, "huge", limit_s=300))

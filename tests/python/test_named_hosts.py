@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors by name between several hosts. Ranks are tests/multi/named_main.c."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Callable
+
+import pytest
+from cluster import Hosts
+from named import all_well, on_hosts
+
+MakeHosts = Callable[[int], Hosts]
+
+
+@pytest.mark.parametrize("layout", [[0, 0, 1, 1], [0, 1, 0, 2, 2, 2]])
+def test_everything_comes_out_right_between_hosts(
+    make_hosts: MakeHosts, key_file: str, layout: list[int]
+) -> None:
+    """All kinds in any order, groups, sets, join, mismatches and compression."""
+    hosts = make_hosts(max(layout) + 1)
+    all_well(on_hosts(hosts, layout, key_file, "everything"))
+    # Little enough to be in the pipes until somebody reads them.
+    done = on_hosts(hosts, layout, key_file, "compress", RUEDA_LOG_LEVEL="trace")
+    all_well(done)
+    for one in done:
+        assert re.search(r"allreduce number \d+ of set 1, \d+ bytes, runs as hier", one.stderr)
+
+
+def test_hosts_with_other_settings_work_together(make_hosts: MakeHosts, key_file: str) -> None:
+    """How tensors are joined and numbered is rank 0's word for all hosts."""
+    large = {"RUEDA_FUSION_BYTES": "8m", "RUEDA_CACHE_CAPACITY": "1000"}
+    small = {"RUEDA_FUSION_BYTES": "4k", "RUEDA_CACHE_CAPACITY": "5"}
+    none = {"RUEDA_FUSION_BYTES": "0", "RUEDA_CACHE_CAPACITY": "0"}
+    hosts = make_hosts(2)
+    for by_host in ([large, small], [small, large], [large, none], [none, large]):
+        all_well(on_hosts(hosts, [0, 0, 1, 1], key_file, "sets", by_host=by_host))
+
+
+@pytest.mark.parametrize("way", ["kill", "exit", "leave"])
+@pytest.mark.parametrize("victim", [0, 3])
+def test_who_ends_while_tensors_are_pending_is_named(
+    make_hosts: MakeHosts, key_file: str, way: str, victim: int
+) -> None:
+    hosts = make_hosts(2)
+    layout = [0, 0, 1, 1]
+    done = on_hosts(hosts, layout, key_file, way, str(victim))
+    for rank, one in enumerate(done):
+        if rank == victim:
+            continue
+        assert one.returncode == 0, one.stdout + one.stderr
+        status, words = one.stdout.split(" ", 1)
+        assert int(status) == -5, one.stdout + one.stderr
+        assert f"rank {victim}" in words
+        assert f"host{layout[victim]}" in words
+
+
+def test_a_stall_between_hosts_is_told(make_hosts: MakeHosts, key_file: str) -> None:
+    hosts = make_hosts(2)
+    done = on_hosts(hosts, [0, 0, 1, 1], key_file, "stall", "3", RUEDA_STALL_WARN="1s",
+                    RUEDA_STALL_SHUTDOWN="2s")  # fmt: skip
+    assert "Missing ranks:\n3: [alone, also.alone]" in done[0].stderr
+    for one in done:
+        status, words = one.stdout.split(" ", 1)
+        assert int(status) < 0
+        assert "tensors have waited for more than 2 seconds" in words
+        assert "3!: [alone, also.alone]" in words
+
+
+def test_a_timeline_has_the_ranks_of_all_hosts(
+    make_hosts: MakeHosts, key_file: str, tmp_path: Path
+) -> None:
+    hosts = make_hosts(2)
+    path = tmp_path / "timeline.json"
+    all_well(on_hosts(hosts, [0, 0, 1, 1], key_file, "order", RUEDA_TIMELINE=str(path)))
+    events = json.loads(path.read_text())
+    assert {event.get("tid", 0) for event in events if event["ph"] == "B"} == set(range(4))
+    names = {event["args"]["name"] for event in events if event.get("name") == "process_name"}
+    assert names >= {f"op.0.{number}" for number in range(60)}
