@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Named tensors of all types, and those that are many, long, empty or submitted
+ * twice; sets that come and go; children of fork(). */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/party.h"
+
+#define WAIT_MS PARTY_DEADLINE_MS
+
+static struct rueda_submit_args of(const char *name, void *buf,
+                                   const size_t *count)
+{
+    struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
+
+    args.kind = RUEDA_ALLREDUCE;
+    args.name = name;
+    args.send = buf;
+    args.recv = buf;
+    args.dims = 1;
+    args.shape = count;
+    return args;
+}
+
+static int run(struct party *me, const struct rueda_submit_args *args)
+{
+    rueda_handle handle;
+
+    return party_expect(me, rueda_submit(me->ctx, args, &handle), RUEDA_OK,
+                        args->name) ||
+           party_expect(me, rueda_wait(me->ctx, handle, WAIT_MS), RUEDA_OK,
+                        args->name);
+}
+
+/* One float of each rank, added up under this name. */
+static int add(struct party *me, const char *name, int set, int wanted)
+{
+    static const size_t one = 1;
+    float x = (float)(me->rank + 1);
+    struct rueda_submit_args args = of(name, &x, &one);
+
+    args.set = set;
+    if (run(me, &args) != 0)
+        return 1;
+    return x == (float)wanted ? 0
+                              : party_says(me, "%.40s is %f instead of %d",
+                                           name, (double)x, wanted);
+}
+
+static int total(const struct party *me)
+{
+    return me->size * (me->size + 1) / 2;
+}
+
+/* ---- Types ------------------------------------------------------------ */
+
+#define COUNT 70
+
+static void put(void *at, rueda_dtype dtype, size_t i, float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    switch (dtype) {
+    case RUEDA_INT16:
+    case RUEDA_UINT16:
+        ((int16_t *)at)[i] = (int16_t)value;
+        break;
+    case RUEDA_INT32:
+        ((int32_t *)at)[i] = (int32_t)value;
+        break;
+    case RUEDA_INT64:
+        ((int64_t *)at)[i] = (int64_t)value;
+        break;
+    case RUEDA_FLOAT16: /* of numbers that it can hold */
+        ((uint16_t *)at)[i] = value == 0
+                                  ? 0
+                                  : (uint16_t)(((bits >> 23) - 127 + 15) << 10 |
+                                               (bits >> 13 & 0x3ff));
+        break;
+    case RUEDA_BFLOAT16:
+        ((uint16_t *)at)[i] = (uint16_t)(bits >> 16);
+        break;
+    case RUEDA_FLOAT32:
+        ((float *)at)[i] = value;
+        break;
+    case RUEDA_FLOAT64:
+        ((double *)at)[i] = (double)value;
+        break;
+    default:
+        ((uint8_t *)at)[i] = (uint8_t)value;
+        break;
+    }
+}
+
+struct numbers {
+    const char *name;
+    rueda_reduction reduction;
+    unsigned flags;
+    double prescale;
+    double postscale;
+    float gives[2]; /* of rank 0 and rank 1 */
+    float wanted;
+    bool of_floats; /* only */
+};
+
+static const struct numbers numbers[] = {
+    {"sum", RUEDA_SUM, 0, 1, 1, {3, 5}, 8, false},
+    {"average", RUEDA_AVERAGE, 0, 1, 1, {3, 5}, 4, false},
+    {"live", RUEDA_AVERAGE, RUEDA_LIVE_AVERAGE, 1, 1, {3, 5}, 4, false},
+    {"min", RUEDA_MIN, 0, 1, 1, {3, 5}, 3, false},
+    {"max", RUEDA_MAX, 0, 1, 1, {3, 5}, 5, false},
+    {"product", RUEDA_PRODUCT, 0, 1, 1, {3, 5}, 15, false},
+    {"scaled", RUEDA_SUM, 0, 2, 0.25, {6, 10}, 8, true},
+    {"adasum", RUEDA_ADASUM, 0, 1, 1, {4, 4}, 4, true},
+};
+
+static bool is_float(rueda_dtype dtype)
+{
+    return dtype == RUEDA_FLOAT16 || dtype == RUEDA_BFLOAT16 ||
+           dtype == RUEDA_FLOAT32 || dtype == RUEDA_FLOAT64;
+}
+
+static int one_type(struct party *me, const struct numbers *what,
+                    rueda_dtype dtype)
+{
+    static const size_t count = COUNT;
+    unsigned char buf[COUNT * 8] = {0};
+    unsigned char wanted[COUNT * 8] = {0};
+    struct rueda_submit_args args;
+    char name[64];
+
+    for (size_t i = 0; i < COUNT; i++) {
+        put(buf, dtype, i, what->gives[me->rank]);
+        put(wanted, dtype, i, what->wanted);
+    }
+    snprintf(name, sizeof(name), "%s.%s", what->name, rueda_dtype_str(dtype));
+    args = of(name, buf, &count);
+    args.dtype = dtype;
+    args.reduction = what->reduction;
+    args.flags = what->flags;
+    args.prescale = what->prescale;
+    args.postscale = what->postscale;
+    if (run(me, &args) != 0)
+        return 1;
+    return memcmp(buf, wanted, sizeof(buf)) == 0
+               ? 0
+               : party_says(me, "%s is wrong", name);
+}
+
+static int all_types(struct party *me)
+{
+    int failed = 0;
+
+    for (size_t n = 0; n < sizeof(numbers) / sizeof(numbers[0]); n++)
+        for (int dtype = 0; dtype < RUEDA_DTYPE_COUNT && failed == 0; dtype++)
+            if (dtype != RUEDA_BOOL &&
+                (is_float((rueda_dtype)dtype) || !numbers[n].of_floats))
+                failed = one_type(me, &numbers[n], (rueda_dtype)dtype);
+    return failed;
+}
+
+/* Sum is "or", product is "and". */
+static int truths(struct party *me)
+{
+    static const size_t count = 2;
+    unsigned char sum[2] = {me->rank == 0, 0};
+    unsigned char product[2] = {me->rank == 0, 1};
+    struct rueda_submit_args args = of("or", sum, &count);
+
+    args.dtype = RUEDA_BOOL;
+    if (run(me, &args) != 0)
+        return 1;
+    args = of("and", product, &count);
+    args.dtype = RUEDA_BOOL;
+    args.reduction = RUEDA_PRODUCT;
+    if (run(me, &args) != 0)
+        return 1;
+    return sum[0] == 1 && sum[1] == 0 && product[0] == 0 && product[1] == 1
+               ? 0
+               : party_says(me, "truth is %d%d %d%d", sum[0], sum[1],
+                            product[0], product[1]);
+}
+
+static void every_type_and_reduction_comes_out_right(void **state)
+{
+    party_run(*state, 2, all_types, NULL);
+    party_run(*state, 2, truths, NULL);
+}
+
+/* ---- Many, long and empty ------------------------------------------------ */
+
+#define MANY (PARTY_IS_SLOW ? 2000 : 100000)
+
+static int at_once(struct party *me)
+{
+    static const size_t one = 1;
+    float *x = calloc(MANY, sizeof(float));
+    rueda_handle *handles = calloc(MANY, sizeof(rueda_handle));
+    int failed = 0;
+
+    for (int i = 0; i < MANY && failed == 0; i++) {
+        struct rueda_submit_args args;
+        char name[32];
+
+        snprintf(name, sizeof(name), "many.%d", i);
+        x[i] = (float)(me->rank + i % 100);
+        args = of(name, &x[i], &one);
+        failed = party_expect(me, rueda_submit(me->ctx, &args, &handles[i]),
+                              RUEDA_OK, "submit");
+    }
+    for (int i = 0; i < MANY && failed == 0; i++) {
+        failed = party_expect(me, rueda_wait(me->ctx, handles[i], WAIT_MS),
+                              RUEDA_OK, "wait");
+        if (failed == 0 && x[i] != (float)(1 + 2 * (i % 100)))
+            failed = party_says(me, "many.%d is %f", i, (double)x[i]);
+    }
+    free(x);
+    free(handles);
+    return failed;
+}
+
+static int in_turn(struct party *me)
+{
+    int failed = 0;
+
+    for (int i = 0; i < MANY && failed == 0; i++) {
+        char name[32];
+
+        snprintf(name, sizeof(name), "turn.%d", i);
+        failed = add(me, name, RUEDA_ALL_RANKS, total(me));
+    }
+    return failed;
+}
+
+static void a_hundred_thousand_names_work(void **state)
+{
+    party_run(*state, 2, at_once, NULL);
+    party_run(*state, 2, in_turn, NULL);
+}
+
+/* Names of 10 KB, which differ in their last character. */
+static int long_names(struct party *me)
+{
+    static const size_t none = 0;
+    struct rueda_submit_args args;
+    char name[10240];
+    int failed = 0;
+
+    memset(name, 'n', sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    for (int step = 0; step < 3 && failed == 0; step++) {
+        for (char last = 'a'; last < 'e' && failed == 0; last++) {
+            name[sizeof(name) - 2] = last;
+            failed = add(me, name, RUEDA_ALL_RANKS, total(me));
+        }
+        args = of("nothing", NULL, &none);
+        if (failed == 0)
+            failed = run(me, &args);
+    }
+    return failed;
+}
+
+static void long_names_and_empty_tensors_work(void **state)
+{
+    party_run(*state, 3, long_names, NULL);
+}
+
+/* ---- Twice ----------------------------------------------------------------
+ */
+
+struct twin {
+    struct party *me;
+    pthread_barrier_t *together;
+    float x;
+    rueda_status status;
+    rueda_handle handle;
+    bool has_words;
+};
+
+static void *submit_same(void *arg)
+{
+    static const size_t one = 1;
+    struct twin *twin = arg;
+    struct rueda_submit_args args = of("same", &twin->x, &one);
+
+    pthread_barrier_wait(twin->together);
+    twin->status = rueda_submit(twin->me->ctx, &args, &twin->handle);
+    twin->has_words = strstr(rueda_last_error(), "still under way") != NULL &&
+                      strstr(rueda_last_error(), "same") != NULL;
+    return NULL;
+}
+
+static int both(struct party *me)
+{
+    pthread_barrier_t together;
+    struct twin twins[2] = {{me, &together, 1, RUEDA_OK, 0, false},
+                            {me, &together, 1, RUEDA_OK, 0, false}};
+    const struct twin *loser;
+    pthread_t threads[2];
+
+    pthread_barrier_init(&together, NULL, 2);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, submit_same, &twins[i]);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&together);
+    atomic_fetch_add((atomic_int *)(void *)me->board->room, 1);
+    loser = twins[0].status == RUEDA_OK ? &twins[1] : &twins[0];
+    if (loser->status != RUEDA_ERR_INVALID || !loser->has_words)
+        return party_says(me, "the second got \"%s\"",
+                          rueda_status_str(loser->status));
+    loser = &twins[twins[0].status == RUEDA_OK ? 0 : 1];
+    return party_expect(me, loser->status, RUEDA_OK, "the first") ||
+           party_expect(me, rueda_wait(me->ctx, loser->handle, WAIT_MS),
+                        RUEDA_OK, "the first");
+}
+
+/* The other rank brings it only when both threads have tried. */
+static int twice(struct party *me)
+{
+    const atomic_int *tried = (atomic_int *)(void *)me->board->room;
+    static const size_t one = 1;
+    int failed = 0;
+
+    for (int round = 0; round < 50 && failed == 0; round++) {
+        float x = 1;
+        struct rueda_submit_args args = of("same", &x, &one);
+
+        if (me->rank == 0) {
+            failed = both(me);
+            continue;
+        }
+        for (int ms = 0; atomic_load(tried) <= round; ms++) {
+            if (ms > WAIT_MS)
+                return party_says(me, "rank 0 does not come");
+            party_sleep_ms(1);
+        }
+        failed = run(me, &args);
+    }
+    return failed;
+}
+
+static void of_two_threads_with_one_name_one_is_refused(void **state)
+{
+    party_run(*state, 2, twice, NULL);
+}
+
+/* ---- Priority ---------------------------------------------------------------
+ */
+
+#define RANKED 8
+
+struct order {
+    atomic_int next;
+    atomic_int place[RANKED]; /* 0: not yet */
+};
+
+struct arrival {
+    struct order *order;
+    int i;
+};
+
+static void arrives(void *arg, rueda_status status)
+{
+    struct arrival *arrival = arg;
+    struct order *order = arrival->order;
+
+    if (status == RUEDA_OK)
+        atomic_store(&order->place[arrival->i],
+                     atomic_fetch_add(&order->next, 1) + 1);
+}
+
+/* Callbacks may run a little later than who waits. */
+static int check_order(struct party *me, struct order *order,
+                       const int *priorities)
+{
+    for (int i = 0; i < RANKED; i++) {
+        for (int ms = 0; atomic_load(&order->place[i]) == 0; ms++) {
+            if (ms > WAIT_MS)
+                return party_says(me, "tensor %d never came", i);
+            party_sleep_ms(1);
+        }
+    }
+    for (int i = 0; i < RANKED; i++)
+        for (int k = 0; k < RANKED; k++)
+            if (priorities[i] > priorities[k] &&
+                atomic_load(&order->place[i]) > atomic_load(&order->place[k]))
+                return party_says(me, "priority %d came after %d",
+                                  priorities[i], priorities[k]);
+    return 0;
+}
+
+/* They become ready together, and run one by one. */
+static int by_priority(struct party *me)
+{
+    static const int priorities[RANKED] = {3, 9, -4, 0, 12, 5, 1, 7};
+    static const size_t count = 1000;
+    float(*x)[1000] = calloc(RANKED, sizeof(*x));
+    struct rueda_submit_args args[RANKED];
+    struct arrival arrivals[RANKED];
+    rueda_handle handles[RANKED];
+    struct order order;
+    char names[RANKED][16];
+    int failed = 0;
+
+    memset(&order, 0, sizeof(order));
+    for (int i = 0; i < RANKED; i++) {
+        snprintf(names[i], sizeof(names[i]), "prio.%d", i);
+        args[i] = of(names[i], x[i], &count);
+        args[i].priority = priorities[i];
+        arrivals[i] = (struct arrival){&order, i};
+    }
+    /* The other rank comes when callbacks are in place here. */
+    if (me->rank != 0)
+        party_sleep_ms(100);
+    failed =
+        party_expect(me, rueda_submit_group(me->ctx, args, RANKED, handles),
+                     RUEDA_OK, "submit");
+    for (int i = 0; i < RANKED && failed == 0 && me->rank == 0; i++)
+        failed = party_expect(
+            me, rueda_handle_then(me->ctx, handles[i], arrives, &arrivals[i]),
+            RUEDA_OK, "then");
+    for (int i = 0; i < RANKED && failed == 0; i++)
+        failed = party_expect(me, rueda_wait(me->ctx, handles[i], WAIT_MS),
+                              RUEDA_OK, "wait");
+    if (failed == 0 && me->rank == 0)
+        failed = check_order(me, &order, priorities);
+    free(x);
+    return failed;
+}
+
+static void the_highest_priority_comes_first(void **state)
+{
+    setenv("RUEDA_FUSION_BYTES", "0", 1);
+    party_run(*state, 2, by_priority, NULL);
+    unsetenv("RUEDA_FUSION_BYTES");
+}
+
+/* ---- Sets that come and go
+ * --------------------------------------------------- */
+
+#define SETS (PARTY_IS_SLOW ? 20 : 100)
+
+/* In each some operations run, and some that only one member has brought are
+ * there when it is dropped. */
+static int hundred_sets(struct party *me)
+{
+    static const size_t one = 1;
+    static float x[100][3];
+    rueda_handle pending[100][3];
+    int failed = 0;
+
+    for (int n = 0; n < SETS && failed == 0; n++) {
+        const int ranks[2] = {n % 2, 2};
+        const bool is_member = me->rank == 2 || me->rank == n % 2;
+        const bool leaves_some =
+            is_member && (n / 2 % 2 == 0) == (me->rank == 2);
+        int set = -1;
+
+        failed = party_expect(me, rueda_set_create(me->ctx, ranks, 2, &set),
+                              RUEDA_OK, "create");
+        for (int i = 0; i < 3 && failed == 0 && is_member; i++) {
+            char name[32];
+            struct rueda_submit_args args = of(name, &x[n][i], &one);
+
+            snprintf(name, sizeof(name), "left.%d", i);
+            args.set = set;
+            if (leaves_some)
+                failed = party_expect(
+                    me, rueda_submit(me->ctx, &args, &pending[n][i]), RUEDA_OK,
+                    "submit");
+            failed = failed || add(me, "pair", set, n % 2 + 1 + 3);
+        }
+        failed = failed || party_expect(me, rueda_set_destroy(me->ctx, set),
+                                        RUEDA_OK, "destroy");
+        for (int i = 0; i < 3 && failed == 0 && leaves_some; i++)
+            failed =
+                party_expect(me, rueda_wait(me->ctx, pending[n][i], WAIT_MS),
+                             RUEDA_ERR_CANCELLED, "what was left");
+    }
+    for (int i = 0; i < 20 && failed == 0; i++)
+        failed = add(me, "afterwards", RUEDA_ALL_RANKS, total(me));
+    return failed;
+}
+
+static void a_hundred_sets_come_and_go(void **state)
+{
+    party_run(*state, 3, hundred_sets, NULL);
+}
+
+/* ---- fork()
+ * -------------------------------------------------------------------- */
+
+static int refused_in_child(struct party *me)
+{
+    static const size_t one = 1;
+    float x = 1;
+    struct rueda_submit_args args = of("child", &x, &one);
+    rueda_handle handle;
+    int set;
+
+    if (rueda_submit(me->ctx, &args, &handle) != RUEDA_ERR_FORKED ||
+        strstr(rueda_last_error(), "fork()") == NULL)
+        return 1;
+    if (rueda_submit_group(me->ctx, &args, 1, &handle) != RUEDA_ERR_FORKED)
+        return 2;
+    if (rueda_set_create(me->ctx, &me->rank, 1, &set) != RUEDA_ERR_FORKED)
+        return 3;
+    if (rueda_timeline_start(me->ctx, "/dev/null", 0) != RUEDA_ERR_FORKED)
+        return 4;
+    rueda_shutdown(me->ctx);
+    return 0;
+}
+
+/* Workers, as data loaders start them, while tensors are under way. */
+static int has_workers(struct party *me)
+{
+    static const size_t one = 1;
+    pid_t children[4];
+    int failed = 0;
+
+    for (int i = 0; i < 4 && failed == 0; i++) {
+        float x = (float)(me->rank + 1);
+        struct rueda_submit_args args = of("meanwhile", &x, &one);
+        rueda_handle handle;
+
+        failed = party_expect(me, rueda_submit(me->ctx, &args, &handle),
+                              RUEDA_OK, "submit");
+        children[i] = fork();
+        if (children[i] == 0) {
+            int code = refused_in_child(me);
+
+            party_sleep_ms(100 * i);
+            _exit(code);
+        }
+        failed = failed ||
+                 party_expect(me, rueda_wait(me->ctx, handle, WAIT_MS),
+                              RUEDA_OK, "wait") ||
+                 (x != (float)total(me) && party_says(me, "wrong"));
+    }
+    for (int step = 0; step < 200 && failed == 0; step++)
+        failed = add(me, "step", RUEDA_ALL_RANKS, total(me));
+    for (int i = 0; i < 4; i++) {
+        int how = -1;
+
+        waitpid(children[i], &how, 0);
+        if (how != 0)
+            failed = party_says(me, "a worker ended with %d", how);
+    }
+    return failed != 0 ? failed : add(me, "end", RUEDA_ALL_RANKS, total(me));
+}
+
+static void workers_of_a_fork_do_no_harm(void **state)
+{
+    party_skip_without_fork();
+    party_run(*state, 2, has_workers, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PARTY_EVERYWHERE(every_type_and_reduction_comes_out_right),
+        PARTY_TEST(a_hundred_thousand_names_work, processes),
+        PARTY_TEST(a_hundred_thousand_names_work, threads),
+        PARTY_EVERYWHERE(long_names_and_empty_tensors_work),
+        PARTY_EVERYWHERE(of_two_threads_with_one_name_one_is_refused),
+        PARTY_EVERYWHERE(the_highest_priority_comes_first),
+        PARTY_EVERYWHERE(a_hundred_sets_come_and_go),
+        PARTY_IN_PROCESSES(workers_of_a_fork_do_no_harm),
+    };
+
+    party_hush();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
