@@ -149,9 +149,17 @@ static void make_collective(struct plan *plan, struct plan_op *op, int set,
 
     begin_op(plan, op, kinds[below(dice, 9)], set, dice);
     op->request.priority = below(dice, 4) == 0 ? below(dice, 3) : 0;
+    if (plan->is_alike && below(dice, 8) > 0)
+        op->request.kind = RUEDA_ALLREDUCE;
     if (op->request.kind == RUEDA_BARRIER)
         return;
     choose_numbers(op, dice);
+    if (plan->is_alike && op->request.kind == RUEDA_ALLREDUCE) {
+        op->request.dtype = RUEDA_FLOAT32;
+        op->request.reduction = RUEDA_AVERAGE;
+        op->request.prescale = 1;
+        op->request.postscale = 1;
+    }
     choose_shape(plan, op, dice);
     if (op->request.kind == RUEDA_BROADCAST)
         op->request.root =
@@ -230,7 +238,7 @@ static void make_joins(struct plan *plan, struct plan_round *round, int set,
 
         if (op->set != set)
             continue;
-        if (round->is_polite && op->request.reduction == RUEDA_AVERAGE)
+        if (op->request.reduction == RUEDA_AVERAGE)
             op->request.flags = RUEDA_LIVE_AVERAGE;
         op->odd_rank = -1;
         op->expected = plan_taker_count(op) < all->size &&
@@ -389,6 +397,7 @@ void plan_make(struct plan *plan, int size, size_t most_bytes,
         int changes = below(dice, 4);
         int join;
 
+        plan->is_alike = below(dice, 3) == 0;
         for (int i = 0; i < changes; i++) {
             if (below(dice, 3) == 0)
                 drop_set(plan, r, dice);

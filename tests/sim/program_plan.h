@@ -62,6 +62,7 @@ struct plan_set {
 struct plan {
     int size;
     size_t most_bytes; /* of a tensor, about */
+    bool is_alike;     /* this round: most can run as one */
     int rounds;
     struct plan_round round[PLAN_ROUNDS];
     struct plan_set sets[PLAN_SETS];
