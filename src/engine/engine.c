@@ -233,7 +233,8 @@ static bool turn_named(struct rueda_engine *engine, int peer)
     if (status == RUEDA_ERR_PEER_LOST) {
         rueda_engine_fail_by_peer(engine, peer);
     } else if (status < 0) {
-        rueda_text_set(&error, "%s", rueda_status_str(status));
+        if (rueda_text_is_empty(&error))
+            rueda_text_set(&error, "%s", rueda_status_str(status));
         fail(engine, status, error.chars);
     } else {
         deliver_named(engine);
