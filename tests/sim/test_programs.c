@@ -493,6 +493,7 @@ static bool run_seed(struct scene *scene, uint64_t seed)
     return scene->why[0] == '\0';
 }
 
+static const char *program_path;
 static uint64_t first_seed = 1;
 static uint64_t seed_count = 1500;
 
@@ -513,9 +514,8 @@ static void test_seeds(void **state)
         if (is_good)
             continue;
         failures++;
-        print_message("seed %llu: %s\n    repeat it with: test_sim_programs "
-                      "%llu\n",
-                      (unsigned long long)seed, scene->why,
+        print_message("seed %llu: %s\n    repeat it with: %s %llu\n",
+                      (unsigned long long)seed, scene->why, program_path,
                       (unsigned long long)seed);
     }
     print_message("%zu results are right, %zu operations were refused and %zu "
@@ -557,6 +557,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_same_seed_same_run),
     };
 
+    program_path = argv[0];
     if (argc > 1) {
         first_seed = strtoull(argv[1], NULL, 10);
         seed_count = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
