@@ -110,7 +110,7 @@ static void begin_op(struct plan *plan, struct plan_op *op, int kind, int set,
 }
 
 /* Names that stay, names of one round, and none. */
-static void name_it(struct plan *plan, struct plan_op *op, int round, int index,
+static void name_it(struct plan_op *op, int round, int index,
                     struct rueda_dice *dice)
 {
     int how = below(dice, 6);
@@ -119,8 +119,6 @@ static void name_it(struct plan *plan, struct plan_op *op, int round, int index,
         snprintf(op->name, sizeof(op->name), "t%d", index);
     else if (how == 1)
         snprintf(op->name, sizeof(op->name), "r%d.t%d", round, index);
-    else
-        op->request.number = plan->numbers[op->set]++;
 }
 
 static void make_odd(struct plan *plan, struct plan_op *op,
@@ -358,7 +356,7 @@ static void choose_ops(struct plan *plan, int round, struct rueda_dice *dice)
         }
         for (; i < now->count; i++) {
             now->ops[i].may_end_early = is_doomed;
-            name_it(plan, &now->ops[i], round, i, dice);
+            name_it(&now->ops[i], round, i, dice);
         }
     }
 }

@@ -67,7 +67,6 @@ struct plan {
     struct plan_round round[PLAN_ROUNDS];
     struct plan_set sets[PLAN_SETS];
     int set_count;
-    uint64_t numbers[PLAN_SETS]; /* of operations without a name */
 };
 
 void plan_make(struct plan *plan, int size, size_t most_bytes,
@@ -90,6 +89,13 @@ static inline bool plan_is_change(const struct plan_op *op)
 static inline bool plan_is_message(const struct plan_op *op)
 {
     return op->request.kind == RUEDA_SEND;
+}
+
+/* Has it no name, and is matched by a number? */
+static inline bool plan_is_numbered(const struct plan_op *op)
+{
+    return op->name[0] == '\0' && !plan_is_message(op) &&
+           op->request.kind != RUEDA_JOIN;
 }
 
 /* How many ranks submit it. */

@@ -31,6 +31,7 @@
 struct rank {
     struct rueda_job job;
     struct rueda_lanes lanes;
+    struct rueda_numbers numbers;
     bool is_open;
     rueda_status status;
 
@@ -251,7 +252,8 @@ static void begin_round(struct scene *scene, int index)
     }
 }
 
-/* Changes of sets come one after another; who joins has submitted all else. */
+/* Changes of sets come one after another, what has no name in the order of the
+ * program; who joins has submitted all else. */
 static bool may_submit(const struct scene *scene, int index, int which)
 {
     const struct rank *rank = &scene->rank[index];
@@ -268,11 +270,28 @@ static bool may_submit(const struct scene *scene, int index, int which)
         if (plan_is_change(op) && plan_is_change(other) && i < which &&
             !has_ended)
             return false;
+        if (plan_is_numbered(op) && plan_is_numbered(other) &&
+            other->set == op->set && i < which && submitted == NULL)
+            return false;
         if (op->request.kind == RUEDA_JOIN && other->set == op->set &&
             (submitted == NULL || (round->is_polite && !has_ended)))
             return false;
     }
     return true;
+}
+
+static void submit(struct scene *scene, int index, int which)
+{
+    struct rank *rank = &scene->rank[index];
+    struct plan_op *plan = &scene->plan.round[rank->round].ops[which];
+    struct program_op *op = program_op_new(&scene->plan, plan, index);
+
+    if (plan_is_numbered(plan))
+        assert_int_equal(rueda_numbers_next(&rank->numbers, op->named.set,
+                                            &op->named.request.number),
+                         RUEDA_OK);
+    rank->ops[which] = op;
+    rueda_lanes_push(&rank->lanes, &op->named);
 }
 
 /* Submit some more; how many. */
@@ -289,9 +308,7 @@ static int submit_some(struct scene *scene, int index)
             i++;
             continue;
         }
-        rank->ops[which] = program_op_new(
-            &scene->plan, &scene->plan.round[rank->round].ops[which], index);
-        rueda_lanes_push(&rank->lanes, &rank->ops[which]->named);
+        submit(scene, index, which);
         memmove(&rank->order[i], &rank->order[i + 1],
                 (size_t)(rank->left - i - 1) * sizeof(int));
         rank->left--;
@@ -398,6 +415,7 @@ static void leave(struct scene *scene, int index, rueda_status status)
     free_round(rank);
     rueda_lanes_fini(&rank->lanes);
     rueda_mesh_fini(&rank->job.mesh);
+    rueda_numbers_fini(&rank->numbers);
     rueda_segment_close(rank->job.segment);
     rueda_sim_leave(scene->sim, index);
 }
@@ -432,6 +450,7 @@ static void open_rank(struct scene *scene, int index)
     assert_int_equal(rueda_lanes_init(&rank->lanes, job, &scene->select,
                                       rueda_sim_kernels(scene->sim, index)),
                      RUEDA_OK);
+    rank->lanes.numbers = &rank->numbers;
     rank->is_open = true;
 }
 
