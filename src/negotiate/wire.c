@@ -41,9 +41,9 @@ static unsigned char *extend(struct rueda_out *out, size_t len)
 
 void rueda_out_bytes(struct rueda_out *out, const void *bytes, size_t len)
 {
-    unsigned char *at = extend(out, len);
+    unsigned char *at = len > 0 ? extend(out, len) : NULL;
 
-    if (at != NULL && len > 0)
+    if (at != NULL)
         memcpy(at, bytes, len);
 }
 

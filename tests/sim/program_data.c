@@ -26,7 +26,7 @@ static double number_of(const struct plan_op *op, int rank, size_t i)
     return (double)((at * 5 + at / 7 + (size_t)rank * 3) % 8);
 }
 
-static void store(rueda_dtype dtype, char *at, size_t i, double number)
+static void store(rueda_dtype dtype, void *at, size_t i, double number)
 {
     float single = (float)number;
     uint32_t bits;
@@ -54,7 +54,7 @@ static void store(rueda_dtype dtype, char *at, size_t i, double number)
     }
 }
 
-static double load(rueda_dtype dtype, const char *at, size_t i)
+static double load(rueda_dtype dtype, const void *at, size_t i)
 {
     uint32_t bits;
     float single;
