@@ -111,6 +111,7 @@ static bool parse(int argc, char **argv, struct request *out,
  */
 static int run_guarded(const struct rueda_agent_args *args)
 {
+    const pid_t guardian = getpid();
     pid_t agent;
     int how = 0;
 
@@ -118,6 +119,9 @@ static int run_guarded(const struct rueda_agent_args *args)
     agent = fork();
     if (agent == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
+        /* Who was killed before that has left no signal. */
+        if (getppid() != guardian)
+            exit(1);
         exit(rueda_agent_run(args));
     }
     rueda_fd_close(args->in);
