@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "job/introduce.h"
 #include "launch/launch_state.h"
 #include "launch/limit.h"
 #include "launch/locality.h"
@@ -164,11 +165,21 @@ static rueda_status start_local_agents(struct rueda_launch *launch)
     return status;
 }
 
+/* A key file that is not there is made: agents on hosts that share the folder
+ * find it, and others are given it. */
 static rueda_status find_key(struct rueda_launch *launch,
                              struct rueda_text *words)
 {
     const char *file = launch->options->values[RUEDA_OPTION_KEY_FILE];
 
+    if (file != NULL && access(file, F_OK) != 0 && errno == ENOENT) {
+        rueda_status status = rueda_introduce_new_key(file, words);
+
+        if (status != RUEDA_OK)
+            return status;
+        fprintf(stderr, "%s: made a key in %s, which agents are to have\n",
+                launch->options->program, file);
+    }
     if (file != NULL)
         return rueda_key_read_file(file, words, &launch->key);
     if (rueda_key_create(&launch->key) == RUEDA_OK)

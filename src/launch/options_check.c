@@ -47,8 +47,8 @@ static bool check_listen(const struct rueda_options *options,
     else if (values[RUEDA_OPTION_LISTEN] != NULL &&
              values[RUEDA_OPTION_KEY_FILE] == NULL)
         rueda_text_set(words, "--listen takes a key too, by which agents prove "
-                              "that they belong to you: make one with \"rueda "
-                              "key FILE\", add --key-file FILE");
+                              "that they belong to you: add --key-file FILE; "
+                              "a file that is not there is made");
     else if (values[RUEDA_OPTION_LISTEN] != NULL &&
              values[RUEDA_OPTION_HOSTS] == NULL &&
              values[RUEDA_OPTION_HOSTFILE] == NULL)

@@ -468,6 +468,20 @@ def test_agents_without_the_key_or_a_place_are_turned_away(
     assert agent.wait(LIMIT_S) == 0
 
 
+def test_a_key_that_is_not_there_is_made(make_cluster, tmp_path: Path) -> None:
+    cluster = make_cluster(1)
+    key = tmp_path / "new.key"
+    words = ["-np", "1", "-H", cluster.slots(1), "--listen", str(free_port()),
+             "--key-file", str(key), "true"]  # fmt: skip
+    done = cluster.run(*words)
+    assert done.returncode == 0, done.stderr
+    assert f"made a key in {key}" in done.stderr
+    assert key.stat().st_mode & 0o777 == 0o600
+    before = key.read_text()
+    assert "made a key" not in cluster.run(*words).stderr
+    assert key.read_text() == before
+
+
 def test_a_launcher_that_needs_no_agent_waits_for_none(make_cluster, key_file: str) -> None:
     cluster = make_cluster(1)
     done = cluster.run("-np", "1", "-H", cluster.slots(1), "--listen", str(free_port()),
