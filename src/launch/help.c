@@ -10,7 +10,7 @@
 #include "launch/spawn.h"
 
 #define COLUMNS 80
-#define INDENT  28 /* where the meaning begins */
+#define INDENT  30 /* where the meaning begins */
 
 static const struct group {
     const char *name;
@@ -102,6 +102,39 @@ static void print_group(FILE *out, rueda_option_group group)
             print_option(out, &rueda_options_table[id]);
 }
 
+/* A line for a group: its name, and options as far as there is room. */
+static void print_index(FILE *out, rueda_option_group group)
+{
+    int at = fprintf(out, "  %-9s", groups[group].name);
+
+    for (int id = 0; id < RUEDA_OPTION_COUNT; id++) {
+        const struct rueda_option *option = &rueda_options_table[id];
+        const char *name =
+            option->others[0] != NULL && strlen(option->others[0]) == 2
+                ? option->others[0]
+                : option->name;
+
+        if (option->group != group)
+            continue;
+        if (at + 1 + (int)strlen(name) > COLUMNS - 4) {
+            fputs(" ...", out);
+            break;
+        }
+        at += fprintf(out, " %s", name);
+    }
+    fputc('\n', out);
+}
+
+/* What fits a small screen: the options of every job, and where the rest is. */
+static void print_overview(FILE *out)
+{
+    print_group(out, RUEDA_GROUP_START);
+    fputs("\n\"--help GROUP\" explains these, \"--help all\" everything\n",
+          out);
+    for (int group = RUEDA_GROUP_START + 1; group < RUEDA_GROUP_COUNT; group++)
+        print_index(out, (rueda_option_group)group);
+}
+
 static void print_head(const struct rueda_options *options, FILE *out)
 {
     fprintf(out,
@@ -124,16 +157,16 @@ bool rueda_launch_help(const struct rueda_options *options, FILE *out,
 
     if (is_found)
         print_head(options, out);
+    if (wanted == NULL)
+        print_overview(out);
     for (int group = RUEDA_GROUP_START; group < RUEDA_GROUP_COUNT; group++) {
         const bool is_meant =
             wanted != NULL && strcmp(groups[group].name, wanted) == 0;
 
-        if (is_all || is_meant || (wanted == NULL && groups[group].is_everyday))
+        if (is_all || is_meant)
             print_group(out, (rueda_option_group)group);
         is_found = is_found || is_meant;
     }
-    if (wanted == NULL)
-        fputs("\nmore groups: tuning, autotune, library, mpi, elastic\n", out);
     if (is_found)
         return true;
     near = rueda_near_match(wanted, group_names);

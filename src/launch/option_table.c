@@ -26,16 +26,16 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                             .rivals = RUEDA_RIVALS_HOSTS,
                             .group = RUEDA_GROUP_START,
                             .value = "A:4,B:4",
-                            .help = "hosts with their slots, filled in this "
-                                    "order (this host)"},
+                            .help =
+                                "hosts and their slots, in this order (this "
+                                "host)"},
     [RUEDA_OPTION_HOSTFILE] = {.name = "--hostfile",
                                .others = {"-hostfile"},
                                .kind = RUEDA_TAKES_TEXT,
                                .rivals = RUEDA_RIVALS_HOSTS,
                                .group = RUEDA_GROUP_START,
                                .value = "FILE",
-                               .help = "the same in a file, \"A slots=4\" a "
-                                       "line"},
+                               .help = "the same in a file: \"A slots=4\""},
     [RUEDA_OPTION_CONFIG_FILE] = {.name = "--config-file",
                                   .kind = RUEDA_TAKES_TEXT,
                                   .group = RUEDA_GROUP_START,
@@ -47,15 +47,17 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                            .choices = bindings,
                            .group = RUEDA_GROUP_START,
                            .value = "HOW",
-                           .help = "auto: the ranks of a host share out its "
-                                   "cores; core: one each; none (default)"},
+                           .help =
+                               "auto: cores are shared out; core: one each; "
+                               "none"},
     [RUEDA_OPTION_GRACE] = {.name = "--grace",
                             .kind = RUEDA_TAKES_DECIMAL,
                             .high = 3600,
                             .group = RUEDA_GROUP_START,
                             .value = "S",
-                            .help = "seconds from SIGTERM to SIGKILL when the "
-                                    "job is ended (5)"},
+                            .help =
+                                "seconds from SIGTERM to SIGKILL in the end "
+                                "(5)"},
     [RUEDA_OPTION_TF_CONFIG] = {.name = "--tf-config",
                                 .group = RUEDA_GROUP_START,
                                 .help = "set TF_CONFIG too, every rank being "
