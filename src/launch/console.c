@@ -13,6 +13,9 @@
 /* Small, so that also a slow reader is seen to read. */
 #define WRITE_BYTES ((size_t)4096)
 
+/* A reader that was stuck has so long to come back in the end. */
+#define LAST_NS ((int64_t)1000000000)
+
 /* How often to look for a reader that is stuck. */
 #define LOOK_NS ((int64_t)200000000)
 
@@ -225,6 +228,8 @@ rueda_status rueda_console_open(int fd, void (*changed)(void *arg), void *arg,
  * is, with what it looks at. */
 int rueda_console_close(struct rueda_console *console)
 {
+    const int64_t least_ns =
+        rueda_clock_ns() - RUEDA_CONSOLE_PATIENCE_NS + LAST_NS;
     bool is_left;
     int error;
 
@@ -232,6 +237,8 @@ int rueda_console_close(struct rueda_console *console)
         return 0;
     pthread_mutex_lock(&console->lock);
     console->is_closing = true;
+    if (console->moved_ns < least_ns)
+        console->moved_ns = least_ns;
     pthread_cond_signal(&console->news);
     while (waiting(console) > 0 && !is_stuck(console))
         rueda_condition_wait(&console->done, &console->lock,
