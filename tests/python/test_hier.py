@@ -93,7 +93,8 @@ def reports(done: list[Done]) -> list[Any]:
 
 def algos(one: Done) -> dict[int, str]:
     """Which algorithm ran, by the bytes of the vector."""
-    lines = re.findall(r"engine: .*allreduce number \d+ of set 0, (\d+) bytes, runs as (\w+)", one.stderr)
+    task = r"engine: .*allreduce number \d+ of set 0, (\d+) bytes, runs as (\w+)"
+    lines = re.findall(task, one.stderr)
     return {int(size): name for size, name in lines}
 
 
