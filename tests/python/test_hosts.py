@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from cluster import Hosts, ip
+from cluster import Hosts, ip, limit_rate
 from ranks import Done, environment, run_all
 
 LIMIT_S = 60
@@ -118,7 +118,10 @@ def received(hosts: Hosts, host: int, interface: str) -> int:
 def test_streams_take_all_ways_that_lead_there(
     make_hosts: MakeHosts, key_file: str, allowed: str
 ) -> None:
-    """A second cable, whose ends have other names, and a bridge that every host has."""
+    """
+    A second cable, whose ends have other names, and a bridge that every host has. No cable
+    can carry it all at once: what one of them takes at once need not go by two.
+    """
     hosts = make_hosts(2)
     names = ["fast", "ib7"]
     ip("-n", hosts.name(0), "link", "add", names[0], "type", "veth",
@@ -127,6 +130,8 @@ def test_streams_take_all_ways_that_lead_there(
         space = hosts.name(host)
         ip("-n", space, "address", "add", f"10.78.0.{host + 1}/24", "dev", name)
         ip("-n", space, "link", "set", name, "up")
+        for cable in ("eth0", name):
+            limit_rate(space, cable, "1gbit")
         ip("-n", space, "link", "add", "docker0", "type", "bridge")
         ip("-n", space, "address", "add", "172.17.0.1/16", "dev", "docker0")
         ip("-n", space, "link", "set", "docker0", "up")

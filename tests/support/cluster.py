@@ -41,15 +41,25 @@ exec ip netns exec {mark}h$number unshare --uts \\
 """
 
 
-def ip(*words: str) -> None:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=LIMIT_S)
+def _call(*words: str) -> None:
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S)
     if done.returncode != 0:
-        raise RuntimeError(f"ip {' '.join(words)}: {done.stderr}")
+        raise RuntimeError(f"{' '.join(words)}: {done.stderr}")
+
+
+def ip(*words: str) -> None:
+    _call("ip", *words)
+
+
+def limit_rate(space: str, interface: str, rate: str) -> None:
+    """What leaves by it leaves no faster; `rate` in tc's words."""
+    bucket = ["tbf", "rate", rate, "burst", "256k", "latency", "50ms"]
+    _call("tc", "-n", space, "qdisc", "add", "dev", interface, "root", *bucket)
 
 
 def missing() -> str | None:
     """What this machine lacks, or None."""
-    for name in ("ip", "unshare"):
+    for name in ("ip", "tc", "unshare"):
         if shutil.which(name) is None:
             return f"missing tool: {name}"
     return None if os.geteuid() == 0 else "network namespaces take root"
