@@ -280,24 +280,6 @@ bool rueda_tcp_flow(int fd, uint64_t *out_taken, bool *out_is_waiting)
     return true;
 }
 
-int64_t rueda_tcp_round_trip_ns(int fd)
-{
-    struct tcp_info info;
-
-    if (!look_into(fd, &info) || info.tcpi_min_rtt == 0 ||
-        info.tcpi_min_rtt == UINT32_MAX)
-        return -1;
-    return (int64_t)info.tcpi_min_rtt * 1000;
-}
-
-void rueda_tcp_limit_unconfirmed(int fd, size_t bytes)
-{
-    /* The system takes twice of what it is told, for its own use too. */
-    int half = (int)(bytes / 2);
-
-    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &half, sizeof(half));
-}
-
 rueda_status rueda_tcp_listen(const struct rueda_address *at, int *out_fd,
                               struct rueda_address *out_bound)
 {
@@ -384,4 +366,19 @@ rueda_status rueda_tcp_peer(int fd, struct rueda_address *out)
     peer.len = len;
     *out = peer;
     return RUEDA_OK;
+}
+
+void rueda_tcp_hurry_inside(int fd)
+{
+    static const char plain[] = "reno"; /* part of every system */
+    struct rueda_address own = {.len = sizeof(own.bytes)};
+    socklen_t len = sizeof(own.bytes);
+    struct rueda_address peer;
+
+    if (getsockname(fd, (struct sockaddr *)own.bytes, &len) < 0 ||
+        rueda_tcp_peer(fd, &peer) != RUEDA_OK)
+        return;
+    own.len = len;
+    if (rueda_address_is_same_host(&own, &peer))
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof(plain) - 1);
 }

@@ -79,12 +79,9 @@ int64_t rueda_tcp_heard_ms(int fd);
  * the peer does not read is not on its way. False: not known. */
 bool rueda_tcp_flow(int fd, uint64_t *out_taken, bool *out_is_waiting);
 
-/* The shortest round trip between the two systems so far, in nanoseconds; -1:
- * not known. How busy the processes are makes no difference. */
-int64_t rueda_tcp_round_trip_ns(int fd);
-
-/* Let the system take no more than about so many bytes that the peer's system
- * has not confirmed, instead of as many as it sees fit. */
-void rueda_tcp_limit_unconfirmed(int fd, size_t bytes);
+/* A connection that stays inside this system loses nothing, so nothing need be
+ * held back for fear of that, as by bbr, which cannot tell how fast memory is.
+ * For any other the system's choice stands. */
+void rueda_tcp_hurry_inside(int fd);
 
 #endif /* RUEDA_OS_TCP_H */

@@ -15,27 +15,9 @@
 /* So much at a time from one stream, then the others have their turn. */
 #define TURN_BYTES ((size_t)1 << 20)
 
-/*
- * Between neighbours the system would let megabytes wait on the way: the peer
- * takes them out of memory when they have long left the cache, which costs a
- * third of the speed. So many are under way at most; in a round trip that is
- * NEAR_NS long they still make 3 GB/s, and where it is longer the system may
- * need more, and decides.
- */
-#define NEAR_NS         ((int64_t)100000)
-#define UNDER_WAY_BYTES ((size_t)320 << 10)
-
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
-}
-
-static void limit_under_way(int fd)
-{
-    int64_t round_trip = rueda_tcp_round_trip_ns(fd);
-
-    if (round_trip >= 0 && round_trip <= NEAR_NS)
-        rueda_tcp_limit_unconfirmed(fd, UNDER_WAY_BYTES);
 }
 
 rueda_status rueda_tcp_stream_open(struct rueda_tcp_stream *stream, int fd,
@@ -46,7 +28,7 @@ rueda_status rueda_tcp_stream_open(struct rueda_tcp_stream *stream, int fd,
         return RUEDA_ERR_NOMEM;
     stream->fd = fd;
     stream->cover = cover;
-    limit_under_way(fd);
+    rueda_tcp_hurry_inside(fd);
     return RUEDA_OK;
 }
 
