@@ -2,33 +2,44 @@
 /*
  * Direct exchange between ranks that share memory.
  *
- * Data pass in blocks through the rings of the slab (segment/slab.h), small
- * enough to stay in cache: packing a block is publishing it. In an allreduce of
- * n ranks a block is cut into n slices. Rank r publishes the slices of the
- * others, adds slice r of all blocks straight into its result and its own
- * block, and fetches the other slices from where their owners left them:
+ * Data pass in blocks through the slab (segment/slab.h), small enough to stay
+ * in cache: packing a block is publishing it. In an allreduce of n ranks a
+ * block is cut into n slices. Rank r publishes the slices of the others in a
+ * tray of its own, adds slice r of all trays straight into its result, puts the
+ * sum back into the trays of the others, and fetches theirs from its own tray:
  *
- *      block of rank 0   | sum 0 |   1   |   2   |
- *      block of rank 1   |   0   | sum 1 |   2   |
- *      block of rank 2   |   0   |   1   | sum 2 |
+ *      tray of rank 0   |   .   |   1   |   2   |
+ *      tray of rank 1   |   0   |   .   |   2   |
+ *      tray of rank 2   |   0   |   1   |   .   |
  *
- * that is, rank r writes row r, adds column r, and reads the diagonal at the
- * end.
+ * that is, rank r fills row r, adds up column r, writes the sum all over it,
+ * and reads row r at the end. So a cache line goes to and fro between two
+ * cores, near or far, and each of them finds it at hand when it writes it,
+ * since it has just read it.
  *
  * Numbers are added in the order of ranks, whoever does it. Each rank reads its
  * input once, writes its result once, and everything between stays in cache.
  *
+ * Cores are not equally fast, nor always there, and of many ranks one is slow.
+ * So many ranks take slices as they come, from a pile; then a rank publishes
+ * and fetches the whole block, as it does not know which slice will be its own.
+ *
  * In turn t a rank publishes block t, reduces block t-1 and fetches block t-2,
- * so that it rarely waits. Hence a rank that has posted a block has fetched all
- * but the two before it, and with them every cell that lies more than
+ * so that it rarely waits. When it publishes a block it has fetched all but the
+ * two before it: hence three trays are enough. Nobody touches a tray after its
+ * owner has fetched from it.
+ *
+ * Other operations use rings: a member writes its own and reads the others'. A
+ * rank that has posted a block has fetched every cell that lies more than
  * 2 * RUEDA_BLOCK_CELLS behind: from that follows when a cell may be written
  * again. The turns of the next operation follow those of the last.
  *
  * Two ranks, and any number while the vector is small, do with one round: each
- * publishes its vector whole, and everybody adds everything. It moves as much
- * between two ranks as the other way, and waits half as often. A few bytes
- * travel in the line that says that they are there. Buffers that lie in the
- * segment (rueda_alloc) are not published at all: a notice says where they are.
+ * publishes its vector whole in its ring, and everybody adds everything. It
+ * moves as much between two ranks as the other way, and waits half as often. A
+ * few bytes travel in the line that says that they are there. Buffers that lie
+ * in the segment (rueda_alloc) are not published at all: a notice says where
+ * they are.
  */
 #include "algo/direct.h"
 
@@ -50,7 +61,14 @@ _Static_assert(sizeof(struct rueda_direct) <= RUEDA_TASK_STATE_BYTES,
 /* Two blocks overlap better than one, unless they become too short. */
 #define SPLIT_BYTES ((size_t)64 << 10)
 
-/* Shorter blocks are waited for rather than copied: they stay in cache. */
+/* So many ranks take slices as they come: what that costs, a slice more to
+ * publish and to fetch, is less than what the slowest one costs else. Slices
+ * must be longer than it takes to take one. */
+#define MANY_RANKS       8
+#define MANY_SLICE_BYTES ((size_t)4 << 10)
+
+/* Shorter blocks are waited for rather than copied: they stay in cache. So does
+ * what lies in trays. */
 #define STREAM_BYTES ((size_t)16 << 10)
 
 static size_t small_bytes(int size)
@@ -124,7 +142,7 @@ static void act(struct rueda_direct *direct, uint64_t i,
     if (step == direct->shape->publish)
         rueda_trial_begin(trial, block,
                           rueda_part(direct->shape->bytes(direct),
-                                     i * direct->block_bytes,
+                                     rueda_direct_begin(direct, i),
                                      direct->block_bytes));
     began = rueda_clock_ns();
     step(direct, i);
@@ -133,13 +151,15 @@ static void act(struct rueda_direct *direct, uint64_t i,
         rueda_trial_end(trial, block);
 }
 
-/* Has everybody fetched what was in these cells the last time round? */
+/* Has everybody fetched what was in these cells the last time round? My trays
+ * are mine once I have. */
 static bool may_write(struct rueda_direct *direct, uint64_t block)
 {
     const uint64_t behind = RUEDA_CELLS - 2 * RUEDA_BLOCK_CELLS;
     uint64_t end = block + direct->cells;
 
-    return end < behind || rueda_slab_all_posted(direct->slab, end - behind);
+    return direct->shape->has_trays || end < behind ||
+           rueda_slab_all_posted(direct->slab, end - behind);
 }
 
 static bool publish_step(struct rueda_direct *direct)
@@ -168,12 +188,17 @@ static bool reduce_step(struct rueda_direct *direct)
     if (!rueda_slab_all_posted(direct->slab, block))
         return false;
     act(direct, i, direct->shape->reduce);
-    rueda_slab_post_reduced(direct->slab, block);
+    if (!direct->shape->has_piles)
+        rueda_slab_post_reduced(direct->slab, block);
     return true;
 }
 
-static bool is_complete(struct rueda_direct *direct, uint64_t block)
+static bool is_complete(struct rueda_direct *direct, uint64_t i)
 {
+    uint64_t block = rueda_direct_block(direct, i);
+
+    if (direct->shape->has_piles)
+        return rueda_slab_did_all_slices(direct->slab, direct->pile + i);
     if (direct->shape->is_from_root)
         return rueda_slab_has_posted(direct->slab, direct->coll->root, block);
     if (direct->shape->reduce != NULL)
@@ -187,7 +212,7 @@ static bool fetch_step(struct rueda_direct *direct)
 
     if (direct->turn < 2 || i >= direct->blocks)
         return true;
-    if (!is_complete(direct, rueda_direct_block(direct, i)))
+    if (!is_complete(direct, i))
         return false;
     act(direct, i, direct->shape->fetch);
     return true;
@@ -218,10 +243,14 @@ static rueda_status start_blocks(struct rueda_task *task, uint64_t blocks)
 
     direct->mode = RUEDA_DIRECT_BLOCKS;
     direct->blocks = blocks;
-    direct->is_tried = direct->block_bytes >= STREAM_BYTES;
+    direct->is_tried =
+        !direct->shape->has_trays && direct->block_bytes >= STREAM_BYTES;
     direct->before = direct->slab->trial.blocks;
     if (direct->is_tried)
         direct->slab->trial.blocks += blocks;
+    direct->pile = direct->slab->piles_used;
+    if (direct->shape->has_piles)
+        direct->slab->piles_used += blocks;
     direct->slab->next = rueda_direct_block(direct, blocks);
     return progress_blocks(task);
 }
@@ -349,15 +378,26 @@ static rueda_status progress_notice(struct rueda_task *task)
 
 /* ---- The algorithm ---------------------------------------------------- */
 
-static const struct rueda_shape *shape_of(const struct rueda_coll *coll,
-                                          int size)
+static const struct rueda_shape *allreduce_shape(const struct rueda_slab *slab,
+                                                 size_t bytes)
 {
-    size_t bytes = coll->count * coll->elem_bytes;
+    const size_t size = (size_t)slab->size;
+    const size_t most = RUEDA_BLOCK_CELLS * slab->cell_bytes;
+    const size_t block = bytes / 2 < most ? bytes / 2 : most;
 
+    if (bytes <= small_bytes(slab->size))
+        return &rueda_shape_allreduce_small;
+    return size >= MANY_RANKS && block / size >= MANY_SLICE_BYTES
+               ? &rueda_shape_allreduce_many
+               : &rueda_shape_allreduce;
+}
+
+static const struct rueda_shape *shape_of(const struct rueda_slab *slab,
+                                          const struct rueda_coll *coll)
+{
     switch (coll->kind) {
     case RUEDA_ALLREDUCE:
-        return bytes <= small_bytes(size) ? &rueda_shape_allreduce_small
-                                          : &rueda_shape_allreduce;
+        return allreduce_shape(slab, coll->count * coll->elem_bytes);
     case RUEDA_REDUCE_SCATTER:
         return &rueda_shape_reduce_scatter;
     case RUEDA_ALLGATHER:
@@ -410,7 +450,7 @@ static rueda_status direct_post(struct rueda_task *task)
     direct->first = direct->slab->next;
     if (is_tiny(coll))
         return start_tiny(direct);
-    direct->shape = shape_of(coll, direct->slab->size);
+    direct->shape = shape_of(direct->slab, coll);
     cut(direct);
     direct->blocks = direct->shape->blocks(direct);
     if (direct->shape->needs_notice ||

@@ -29,10 +29,11 @@ struct rueda_shape {
     uint64_t (*blocks)(const struct rueda_direct *direct);
     bool needs_notice;
 
-    /* Write block i of my data to my ring. */
+    /* Write block i of my data to my ring, or to a tray of mine. */
     void (*publish)(const struct rueda_direct *direct, uint64_t i);
 
-    /* Optional: all have published block i; do my part of it. */
+    /* Optional: all have published block i; do my part of it. With piles, that
+     * is what I take from the block's (segment/slab.h). */
     void (*reduce)(const struct rueda_direct *direct, uint64_t i);
 
     /* Everything of block i is there (all have reduced it, or, without
@@ -45,6 +46,15 @@ struct rueda_shape {
 
     /* Only root publishes. */
     bool is_from_root;
+
+    /* Blocks lie in trays and not in the rings, and perhaps have piles. */
+    bool has_trays;
+    bool has_piles;
+
+    /* Block 0 is the last part of the vector. Whoever has filled it, most
+     * likely from front to back, has left its end in the cache, and finds the
+     * front of the result there. */
+    bool is_backward;
 };
 
 typedef enum rueda_direct_mode {
@@ -67,6 +77,7 @@ struct rueda_direct {
     uint64_t blocks;
     bool is_tried;   /* its blocks count in the slab's trial, */
     uint64_t before; /* after so many */
+    uint64_t pile;   /* the number of block 0's */
     uint64_t turn;   /* publishes block turn, reduces turn-1, fetches turn-2 */
     int step;        /* within the turn: publish, reduce, fetch */
     size_t chunk_bytes; /* of one member's part in a block, for pieces */
@@ -74,6 +85,7 @@ struct rueda_direct {
 
 extern const struct rueda_shape rueda_shape_allreduce_small;
 extern const struct rueda_shape rueda_shape_allreduce;
+extern const struct rueda_shape rueda_shape_allreduce_many;
 extern const struct rueda_shape rueda_shape_reduce_scatter;
 extern const struct rueda_shape rueda_shape_broadcast;
 extern const struct rueda_shape rueda_shape_allgather;
@@ -101,6 +113,15 @@ static inline char *rueda_direct_at(const struct rueda_direct *direct,
                                     int member, uint64_t i)
 {
     return rueda_slab_at(direct->slab, member, rueda_direct_block(direct, i));
+}
+
+/* Where block i begins in the vector. */
+static inline size_t rueda_direct_begin(const struct rueda_direct *direct,
+                                        uint64_t i)
+{
+    uint64_t part = direct->shape->is_backward ? direct->blocks - 1 - i : i;
+
+    return part * direct->block_bytes;
 }
 
 /* Write to my part of block i, which others are going to read. */

@@ -4,6 +4,14 @@
 
 #include "algo/direct.h"
 
+/* The pieces of all members that are added at a time stay in the first cache
+ * until the sum is written over them. */
+#define TRAY_PIECES_BYTES ((size_t)32 << 10)
+
+/* Slices are fetched side by side, so many bytes of each at a time: they come
+ * from as many cores, and one does not wait for the other. */
+#define FETCH_BYTES ((size_t)512)
+
 /* A range of elements. */
 struct range {
     size_t begin;
@@ -18,7 +26,7 @@ static size_t block_elems(const struct rueda_direct *direct)
 static struct range block_range(const struct rueda_direct *direct, uint64_t i)
 {
     size_t most = block_elems(direct);
-    size_t begin = i * most;
+    size_t begin = rueda_direct_begin(direct, i) / direct->coll->elem_bytes;
 
     return (struct range){begin, rueda_part(direct->coll->count, begin, most)};
 }
@@ -116,7 +124,14 @@ const struct rueda_shape rueda_shape_allreduce_small = {
     .publish = small_publish,
     .fetch = small_fetch,
     .share = allreduce_share,
+    .is_backward = true,
 };
+
+/* Where block i of a member lies. */
+static char *tray(const struct rueda_direct *direct, int member, uint64_t i)
+{
+    return rueda_slab_tray(direct->slab, member, i);
+}
 
 /* A range of block i of my input. */
 static void publish(const struct rueda_direct *direct, uint64_t i,
@@ -126,9 +141,8 @@ static void publish(const struct rueda_direct *direct, uint64_t i,
     size_t at = range.begin * elem;
 
     if (range.count > 0)
-        rueda_direct_write(
-            direct, i, rueda_direct_at(direct, direct->slab->rank, i) + at,
-            input(direct, block_range(direct, i)) + at, range.count * elem);
+        memcpy(tray(direct, direct->slab->rank, i) + at,
+               input(direct, block_range(direct, i)) + at, range.count * elem);
 }
 
 /* The slices of the others: all but mine, which is one range in the middle. */
@@ -142,62 +156,84 @@ static void allreduce_publish(const struct rueda_direct *direct, uint64_t i)
     publish(direct, i, (struct range){end, block.count - end});
 }
 
+/* Bytes of a slice that are added at a time: whole cache lines. */
+static size_t piece_of(int size)
+{
+    size_t lines = TRAY_PIECES_BYTES / RUEDA_CACHE_LINE / (size_t)size;
+
+    return (lines > 0 ? lines : 1) * RUEDA_CACHE_LINE;
+}
+
 /*
- * Add `slice` of all sources, each the start of block i of a member, into out
- * and into my own. Piece by piece, so that the second write finds the sum in
- * cache.
+ * Add `slice` of block i of all members into out, and write the sum to the
+ * trays of the others. `in` is my block. Beginning with my right neighbour, so
+ * that not all write to one member.
  */
 static void reduce_slice(const struct rueda_direct *direct, uint64_t i,
-                         struct range slice, const char *const *blocks,
-                         char *out)
+                         struct range slice, const char *in, char *out)
 {
-    char *own = rueda_direct_at(direct, direct->slab->rank, i);
+    const int rank = direct->slab->rank;
+    const int size = direct->slab->size;
     size_t elem = direct->coll->elem_bytes;
-    size_t piece = RUEDA_DIRECT_PIECE / elem;
+    size_t piece = piece_of(size) / elem;
     const void *sources[RUEDA_SEGMENT_MAX];
 
     for (size_t at = 0; at < slice.count; at += piece) {
         size_t count = rueda_part(slice.count, at, piece);
         size_t offset = (slice.begin + at) * elem;
 
-        for (int member = 0; member < direct->slab->size; member++)
-            sources[member] = blocks[member] + offset;
+        for (int member = 0; member < size; member++)
+            sources[member] = tray(direct, member, i) + offset;
+        sources[rank] = in + offset;
         rueda_host_reduce(direct->kernels, &direct->coll->arith, out + offset,
-                          sources, direct->slab->size, count);
-        rueda_direct_write(direct, i, own + offset, out + offset, count * elem);
+                          sources, size, count);
+        for (int member = rank + 1; member < size; member++)
+            memcpy(tray(direct, member, i) + offset, out + offset,
+                   count * elem);
+        for (int member = 0; member < rank; member++)
+            memcpy(tray(direct, member, i) + offset, out + offset,
+                   count * elem);
     }
 }
 
 static void allreduce_reduce(const struct rueda_direct *direct, uint64_t i)
 {
     struct range block = block_range(direct, i);
-    const char *blocks[RUEDA_SEGMENT_MAX];
-    int rank = direct->slab->rank;
 
-    for (int member = 0; member < direct->slab->size; member++)
-        blocks[member] = rueda_direct_at(direct, member, i);
-    blocks[rank] = input(direct, block);
-    reduce_slice(direct, i, slice_of(direct, rank, block.count), blocks,
-                 output(direct, block));
+    reduce_slice(direct, i, slice_of(direct, direct->slab->rank, block.count),
+                 input(direct, block), output(direct, block));
 }
 
-/* Beginning with my right neighbour, so that not all read from one member. */
-static void allreduce_fetch(const struct rueda_direct *direct, uint64_t i)
+/* Copy slices of block i from my tray: mine, if it is there, and those of the
+ * others, beginning with my right neighbour. */
+static void fetch(const struct rueda_direct *direct, uint64_t i, bool with_mine)
 {
     struct range block = block_range(direct, i);
-    size_t elem = direct->coll->elem_bytes;
-    int size = direct->slab->size;
+    const char *from = tray(direct, direct->slab->rank, i);
+    char *to = output(direct, block);
+    size_t bytes = block.count * direct->coll->elem_bytes;
+    /* All slices begin at a multiple of the first one's length. */
+    size_t slice =
+        slice_of(direct, 0, block.count).count * direct->coll->elem_bytes;
+    const size_t rank = (size_t)direct->slab->rank;
+    const size_t size = (size_t)direct->slab->size;
 
-    for (int step = 1; step < size; step++) {
-        int member = (direct->slab->rank + step) % size;
+    for (size_t at = 0; at < slice; at += FETCH_BYTES)
+        for (size_t step = with_mine ? 0 : 1; step < size; step++) {
+            size_t member =
+                rank + step < size ? rank + step : rank + step - size;
+            size_t offset = member * slice + at;
+            size_t part =
+                rueda_part(bytes, offset, rueda_part(slice, at, FETCH_BYTES));
 
-        struct range slice = slice_of(direct, member, block.count);
-        size_t at = slice.begin * elem;
+            if (part > 0)
+                memcpy(to + offset, from + offset, part);
+        }
+}
 
-        if (slice.count > 0)
-            memcpy(output(direct, block) + at,
-                   rueda_direct_at(direct, member, i) + at, slice.count * elem);
-    }
+static void allreduce_fetch(const struct rueda_direct *direct, uint64_t i)
+{
+    fetch(direct, i, false);
 }
 
 const struct rueda_shape rueda_shape_allreduce = {
@@ -207,6 +243,46 @@ const struct rueda_shape rueda_shape_allreduce = {
     .reduce = allreduce_reduce,
     .fetch = allreduce_fetch,
     .share = allreduce_share,
+    .has_trays = true,
+    .is_backward = true,
+};
+
+/* ---- Allreduce of many ------------------------------------------------ */
+
+static void many_publish(const struct rueda_direct *direct, uint64_t i)
+{
+    publish(direct, i, (struct range){0, block_range(direct, i).count});
+}
+
+static void many_reduce(const struct rueda_direct *direct, uint64_t i)
+{
+    struct rueda_slab *slab = direct->slab;
+    const uint64_t pile = direct->pile + i;
+    size_t count = block_range(direct, i).count;
+    char *own = tray(direct, slab->rank, i);
+    int slice = rueda_slab_take_slice(slab, pile);
+
+    for (; slice >= 0; slice = rueda_slab_take_slice(slab, pile)) {
+        reduce_slice(direct, i, slice_of(direct, slice, count), own, own);
+        rueda_slab_did_slice(slab, pile);
+    }
+}
+
+static void many_fetch(const struct rueda_direct *direct, uint64_t i)
+{
+    fetch(direct, i, true);
+}
+
+const struct rueda_shape rueda_shape_allreduce_many = {
+    .bytes = allreduce_bytes,
+    .blocks = allreduce_blocks,
+    .publish = many_publish,
+    .reduce = many_reduce,
+    .fetch = many_fetch,
+    .share = allreduce_share,
+    .has_trays = true,
+    .has_piles = true,
+    .is_backward = true,
 };
 
 /* ---- Reduce-scatter --------------------------------------------------- */

@@ -7,14 +7,29 @@
 
 static size_t lines_bytes(int size)
 {
-    size_t bytes = (size_t)size * sizeof(struct rueda_slab_line);
+    size_t bytes = (size_t)size * sizeof(struct rueda_slab_line) +
+                   RUEDA_TRAYS * sizeof(struct rueda_pile);
 
     return (bytes + RUEDA_PAGE_BYTES - 1) & ~(RUEDA_PAGE_BYTES - 1);
 }
 
+static size_t rings_bytes(int size, size_t cell_bytes)
+{
+    return (size_t)size * RUEDA_CELLS * cell_bytes;
+}
+
 size_t rueda_slab_bytes(int size, size_t cell_bytes)
 {
-    return lines_bytes(size) + (size_t)size * RUEDA_CELLS * cell_bytes;
+    return lines_bytes(size) + rings_bytes(size, cell_bytes) +
+           (size_t)size * RUEDA_TRAYS * RUEDA_BLOCK_CELLS * cell_bytes;
+}
+
+static void set_size(struct rueda_slab *slab, int size)
+{
+    slab->size = size;
+    slab->piles = (struct rueda_pile *)(slab->lines + size);
+    slab->rings = (char *)slab->lines + lines_bytes(size);
+    slab->trays = slab->rings + rings_bytes(size, slab->cell_bytes);
 }
 
 void rueda_slab_init(struct rueda_slab *slab, struct rueda_segment *segment,
@@ -23,10 +38,9 @@ void rueda_slab_init(struct rueda_slab *slab, struct rueda_segment *segment,
     memset(slab, 0, sizeof(*slab));
     slab->segment = segment;
     slab->rank = segment->me;
-    slab->size = segment->size;
     slab->lines = at;
-    slab->rings = (char *)at + lines_bytes(segment->size);
     slab->cell_bytes = cell_bytes;
+    set_size(slab, segment->size);
 }
 
 void rueda_slab_init_some(struct rueda_slab *slab,
@@ -35,8 +49,7 @@ void rueda_slab_init_some(struct rueda_slab *slab,
 {
     rueda_slab_init(slab, segment, at, cell_bytes);
     slab->members = members;
-    slab->size = size;
-    slab->rings = (char *)at + lines_bytes(size);
+    set_size(slab, size);
     for (int i = 0; i < size; i++)
         if (members[i] == segment->me)
             slab->rank = i;
@@ -123,6 +136,41 @@ void rueda_slab_post_reduced(struct rueda_slab *slab, uint64_t block)
 {
     store(&slab->lines[slab->rank].reduced, block + 1);
     notify(slab);
+}
+
+/* In every round of a pile its slices are taken, one for each member, and then
+ * each member asks in vain once. */
+int rueda_slab_take_slice(struct rueda_slab *slab, uint64_t pile)
+{
+    const uint64_t size = (uint64_t)slab->size;
+    const uint64_t before = pile / RUEDA_TRAYS * 2 * size;
+    const uint64_t slice =
+        atomic_fetch_add_explicit(&slab->piles[pile % RUEDA_TRAYS].taken, 1,
+                                  memory_order_relaxed) -
+        before;
+
+    return slice < size ? (int)slice : -1;
+}
+
+static uint64_t done_with(const struct rueda_slab *slab, uint64_t pile)
+{
+    return (pile / RUEDA_TRAYS + 1) * (uint64_t)slab->size;
+}
+
+void rueda_slab_did_slice(struct rueda_slab *slab, uint64_t pile)
+{
+    const uint64_t done =
+        atomic_fetch_add_explicit(&slab->piles[pile % RUEDA_TRAYS].done, 1,
+                                  memory_order_acq_rel) +
+        1;
+
+    if (done == done_with(slab, pile))
+        notify(slab);
+}
+
+bool rueda_slab_did_all_slices(const struct rueda_slab *slab, uint64_t pile)
+{
+    return load(&slab->piles[pile % RUEDA_TRAYS].done) >= done_with(slab, pile);
 }
 
 void rueda_slab_post_tiny(struct rueda_slab *slab, uint64_t block,

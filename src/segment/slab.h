@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The part of the segment in which the members of a process set exchange data:
- * a few lines and a ring of cells for each member. A member writes its own and
- * reads the others'.
+ * a few lines, a ring of cells and some trays for each member. A member writes
+ * its own lines and ring, and reads the others'.
  *
  * Cells are numbered from 0 through the whole life of the slab, in the same way
  * by every member; number k lies at place k % RUEDA_CELLS of the ring. A block
@@ -17,8 +17,12 @@
  * the one that they share: taking it from there is several times faster than
  * taking it out of another core's hands.
  *
- * Who uses the cells, and when one may be written again, is the algorithm's
- * business (algo/direct.c).
+ * A tray holds a block that its owner hands out and gets back: others write in
+ * it, too. Trays are few, so that all that is on them stays in the caches of
+ * the cores that work on it.
+ *
+ * Who uses cells and trays, and when one may be written again, is the
+ * algorithm's business (algo/direct.c).
  */
 #ifndef RUEDA_SEGMENT_SLAB_H
 #define RUEDA_SEGMENT_SLAB_H
@@ -32,6 +36,7 @@
 
 #define RUEDA_CELLS       256
 #define RUEDA_BLOCK_CELLS 16 /* in a block at most */
+#define RUEDA_TRAYS       3  /* of a member; each takes the longest block */
 #define RUEDA_TINY_LINES  2
 #define RUEDA_TINY_BYTES  56
 
@@ -57,6 +62,13 @@ struct rueda_slab_line {
     struct rueda_tiny tiny[RUEDA_TINY_LINES];
 };
 
+/* How many slices have been taken, or asked for in vain, and done, in all the
+ * blocks that had this pile. */
+struct rueda_pile {
+    _Alignas(128) _Atomic uint64_t taken;
+    _Alignas(128) _Atomic uint64_t done;
+};
+
 /* How far all others have come with one of their counters: every one is known
  * to be at least `reached`, and those of members below `at` to be beyond the
  * block that was last asked for. */
@@ -73,10 +85,13 @@ struct rueda_slab {
     int rank;           /* in the set */
     int size;
     struct rueda_slab_line *lines; /* [size] */
+    struct rueda_pile *piles;      /* [RUEDA_TRAYS] */
     char *rings;
+    char *trays;
     size_t cell_bytes;
-    uint64_t next;   /* the number of the next free cell */
-    uint64_t tinies; /* how many tiny exchanges there were */
+    uint64_t next;       /* the number of the next free cell */
+    uint64_t tinies;     /* how many tiny exchanges there were */
+    uint64_t piles_used; /* how many blocks had a pile */
     struct rueda_cursor posted;
     struct rueda_cursor reduced;
     struct rueda_trial trial;
@@ -105,6 +120,15 @@ static inline char *rueda_slab_at(const struct rueda_slab *slab, int member,
     return slab->rings + cell * slab->cell_bytes;
 }
 
+/* Where a member's tray for a block lies, if the blocks are counted. */
+static inline char *rueda_slab_tray(const struct rueda_slab *slab, int member,
+                                    uint64_t number)
+{
+    uint64_t tray = (uint64_t)member * RUEDA_TRAYS + number % RUEDA_TRAYS;
+
+    return slab->trays + tray * RUEDA_BLOCK_CELLS * slab->cell_bytes;
+}
+
 /* Have all others posted (or reduced) this block? */
 bool rueda_slab_all_posted(struct rueda_slab *slab, uint64_t block);
 bool rueda_slab_all_reduced(struct rueda_slab *slab, uint64_t block);
@@ -116,6 +140,17 @@ bool rueda_slab_has_posted(const struct rueda_slab *slab, int member,
 /* My block is in its place (or reduced); wakes who sleeps. */
 void rueda_slab_post(struct rueda_slab *slab, uint64_t block);
 void rueda_slab_post_reduced(struct rueda_slab *slab, uint64_t block);
+
+/*
+ * The slices of a block, as many as there are members, done by whoever comes.
+ * Such blocks have piles that are counted through the life of the slab, in the
+ * same way by every member. A member takes slices (-1: there are no more) and
+ * does them, and has been told that there are no more before it posts the next
+ * block but one. Who has seen that all are done sees what was written in them.
+ */
+int rueda_slab_take_slice(struct rueda_slab *slab, uint64_t pile);
+void rueda_slab_did_slice(struct rueda_slab *slab, uint64_t pile);
+bool rueda_slab_did_all_slices(const struct rueda_slab *slab, uint64_t pile);
 
 /*
  * A tiny exchange: my bytes and the number of a block in one line, and those of

@@ -56,6 +56,29 @@ static void cells_of_all_members_lie_apart(void **state)
                      rueda_slab_at(slab, 2, 1 + 7 * RUEDA_CELLS));
 }
 
+static void trays_lie_apart_from_one_another_and_from_the_rings(void **state)
+{
+    struct slabs *slabs = *state;
+    struct rueda_slab *slab = &slabs->of[0];
+    const size_t bytes = RUEDA_BLOCK_CELLS * CELL;
+    char *last_cell = rueda_slab_at(slab, RANKS - 1, RUEDA_CELLS - 1);
+    char *end = (char *)slab->lines + rueda_slab_bytes(RANKS, CELL);
+    char *free_from = last_cell + CELL;
+
+    for (int i = 0; i < RANKS * RUEDA_TRAYS; i++) {
+        char *tray =
+            rueda_slab_tray(slab, i / RUEDA_TRAYS, (uint64_t)(i % RUEDA_TRAYS));
+
+        assert_true(tray >= free_from);
+        free_from = tray + bytes;
+    }
+    assert_true(free_from <= end);
+    assert_ptr_equal(rueda_slab_tray(slab, 1, 2),
+                     rueda_slab_tray(slab, 1, 2 + 5 * RUEDA_TRAYS));
+    assert_true((char *)(slab->piles + RUEDA_TRAYS) <=
+                rueda_slab_at(slab, 0, 0));
+}
+
 static void what_one_puts_into_its_ring_is_read_by_another(void **state)
 {
     static const char text[] = "block 5 of 2";
@@ -152,6 +175,45 @@ static void counters_agree_with_a_model(void **state)
 }
 
 /* Exchanges take the numbers of blocks, which go on by leaps. */
+/* Members 0 and 2 share the slices of a block; member 1 comes too late. */
+static void empty_pile(struct slabs *slabs, uint64_t pile)
+{
+    static const int takers[RANKS] = {2, 0, 2};
+
+    for (int slice = 0; slice < RANKS; slice++) {
+        struct rueda_slab *slab = &slabs->of[takers[slice]];
+
+        assert_false(rueda_slab_did_all_slices(&slabs->of[1], pile));
+        assert_int_equal(rueda_slab_take_slice(slab, pile), slice);
+        assert_false(rueda_slab_did_all_slices(&slabs->of[1], pile));
+        rueda_slab_did_slice(slab, pile);
+    }
+    assert_true(rueda_slab_did_all_slices(&slabs->of[1], pile));
+    for (int i = 0; i < RANKS; i++)
+        assert_int_equal(rueda_slab_take_slice(&slabs->of[i], pile), -1);
+}
+
+static void each_slice_of_a_pile_is_taken_once(void **state)
+{
+    struct slabs *slabs = *state;
+
+    for (uint64_t pile = 0; pile < 4 * RUEDA_TRAYS; pile++)
+        empty_pile(slabs, pile);
+}
+
+/* Who asks in vain in one pile may take from the next already. */
+static void piles_are_independent(void **state)
+{
+    struct slabs *slabs = *state;
+
+    empty_pile(slabs, 0);
+    assert_int_equal(rueda_slab_take_slice(&slabs->of[0], 1), 0);
+    assert_int_equal(rueda_slab_take_slice(&slabs->of[0], 2), 0);
+    assert_int_equal(rueda_slab_take_slice(&slabs->of[1], 1), 1);
+    assert_true(rueda_slab_did_all_slices(&slabs->of[2], 0));
+    assert_false(rueda_slab_did_all_slices(&slabs->of[2], RUEDA_TRAYS));
+}
+
 static void a_tiny_exchange_brings_everybodys_bytes(void **state)
 {
     struct slabs *slabs = *state;
@@ -221,7 +283,7 @@ static void whoever_sleeps_is_woken_by_a_post(void **state)
     struct slabs *slabs = *state;
     const struct rueda_notice notice = {.blocks = 1};
 
-    for (int way = 0; way < 4; way++) {
+    for (int way = 0; way < 5; way++) {
         rueda_segment_arm(slabs->segments[0]);
         if (way == 0)
             rueda_slab_post(&slabs->of[1], 0);
@@ -229,8 +291,11 @@ static void whoever_sleeps_is_woken_by_a_post(void **state)
             rueda_slab_post_reduced(&slabs->of[1], 0);
         else if (way == 2)
             rueda_slab_post_tiny(&slabs->of[1], 0, "x", 1);
-        else
+        else if (way == 3)
             rueda_slab_post_notice(&slabs->of[1], 0, &notice);
+        else
+            for (int slice = 0; slice < RANKS; slice++)
+                rueda_slab_did_slice(&slabs->of[1], 0);
         assert_int_equal(slabs->segments[0]->members[0].sleeping, 0);
         rueda_segment_wait(slabs->segments[0], -1);
     }
@@ -276,12 +341,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SLABS(cells_of_all_members_lie_apart),
+        SLABS(trays_lie_apart_from_one_another_and_from_the_rings),
         SLABS(what_one_puts_into_its_ring_is_read_by_another),
         SLABS(a_block_is_posted_when_all_others_have),
         SLABS(posting_and_reducing_are_counted_apart),
         SLABS(a_walk_goes_on_where_it_stopped),
         SLABS(blocks_before_the_one_reached_are_known_at_once),
         SLABS(counters_agree_with_a_model),
+        SLABS(each_slice_of_a_pile_is_taken_once),
+        SLABS(piles_are_independent),
         SLABS(a_tiny_exchange_brings_everybodys_bytes),
         SLABS(the_next_tiny_exchange_leaves_the_last_one_whole),
         SLABS(notices_are_there_when_every_member_has_shown_one),
