@@ -124,9 +124,9 @@ static inline char *rueda_slab_at(const struct rueda_slab *slab, int member,
 static inline char *rueda_slab_tray(const struct rueda_slab *slab, int member,
                                     uint64_t number)
 {
-    uint64_t tray = (uint64_t)member * RUEDA_TRAYS + number % RUEDA_TRAYS;
+    uint64_t which = (uint64_t)member * RUEDA_TRAYS + number % RUEDA_TRAYS;
 
-    return slab->trays + tray * RUEDA_BLOCK_CELLS * slab->cell_bytes;
+    return slab->trays + which * RUEDA_BLOCK_CELLS * slab->cell_bytes;
 }
 
 /* Have all others posted (or reduced) this block? */

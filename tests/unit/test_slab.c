@@ -197,7 +197,7 @@ static void each_slice_of_a_pile_is_taken_once(void **state)
 {
     struct slabs *slabs = *state;
 
-    for (uint64_t pile = 0; pile < 4 * RUEDA_TRAYS; pile++)
+    for (uint64_t pile = 0; pile < UINT64_C(4) * RUEDA_TRAYS; pile++)
         empty_pile(slabs, pile);
 }
 
