@@ -139,7 +139,8 @@ static void set_collective(struct scene *scene)
         c->is_uneven = below(scene, 2) == 0;
     if (c->algo->needs_hier && below(scene, 4) == 0)
         c->count *= 8; /* several blocks */
-    if (c->algo->needs_hier && c->dtype == RUEDA_FLOAT32)
+    if (c->algo->needs_hier && c->kind == RUEDA_ALLREDUCE &&
+        c->dtype == RUEDA_FLOAT32)
         c->compression = (rueda_compression)below(scene, 3);
     say(scene, "; %s %s of %zu %s%s%s%s", c->algo->name,
         rueda_kind_str(c->kind), c->count, rueda_dtype_str(c->dtype),
@@ -292,7 +293,7 @@ static void every_rank_ends_whatever_happens(void **state)
         struct rueda_text error = {""};
         struct scene scene;
 
-        sum = rueda_dice_mix(sum + run_seed(seed, &scene, &error));
+        sum = rueda_hash_mix(sum + run_seed(seed, &scene, &error));
         losses += scene.has_losses;
         if (!rueda_text_is_empty(&error)) {
             failed++;

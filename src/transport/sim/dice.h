@@ -9,22 +9,16 @@
 
 #include <stdint.h>
 
+#include "base/hash.h"
+
 struct rueda_dice {
     uint64_t state; /* the seed, at first */
 };
 
-/* The generator's output function, which also serves as a hash. */
-static inline uint64_t rueda_dice_mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
 static inline uint64_t rueda_dice_roll(struct rueda_dice *dice)
 {
     dice->state += 0x9e3779b97f4a7c15u;
-    return rueda_dice_mix(dice->state);
+    return rueda_hash_mix(dice->state);
 }
 
 /* From 0 up to n - 1; 0 if n is 0. */

@@ -296,7 +296,7 @@ static struct rueda_sim_pair **bucket_of(struct rueda_sim *sim, int lower,
 {
     const uint64_t key = (uint64_t)lower << 32 | (uint64_t)higher;
 
-    return &sim->buckets[rueda_dice_mix(key) & sim->bucket_mask];
+    return &sim->buckets[rueda_hash_mix(key) & sim->bucket_mask];
 }
 
 /* The newest, or NULL. */

@@ -166,7 +166,7 @@ void rueda_sim_push(struct rueda_sim *sim, uint64_t at_ns, enum event_kind kind,
 /* One more number of all that happens. */
 static inline void rueda_sim_note(struct rueda_sim *sim, uint64_t number)
 {
-    sim->digest = rueda_dice_mix(sim->digest * 3 + number);
+    sim->digest = rueda_hash_mix(sim->digest * 3 + number);
 }
 
 /* Lets the next thing happen. False: there is nothing. */
