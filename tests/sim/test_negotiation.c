@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "negotiate/negotiator.h"
+#include "sim/fate.h"
 #include "transport/sim/sim.h"
 
 #define MS      ((uint64_t)1000000)
@@ -57,7 +58,7 @@ struct rank {
 };
 
 struct scene {
-    struct rueda_dice dice;
+    struct fate fate;
     uint64_t seed;
     struct rueda_sim_settings settings;
     struct rueda_sim *sim;
@@ -71,28 +72,7 @@ struct scene {
     bool is_deadly;
     struct tensor tensor[ROUNDS][TENSORS];
     struct rank rank[MOST];
-    char why[256];
 };
-
-static int below(struct scene *scene, int n)
-{
-    return (int)rueda_dice_below(&scene->dice, (uint64_t)n);
-}
-
-static bool complain(struct scene *scene, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static bool complain(struct scene *scene, const char *format, ...)
-{
-    va_list args;
-
-    if (scene->why[0] != '\0')
-        return false;
-    va_start(args, format);
-    vsnprintf(scene->why, sizeof(scene->why), format, args);
-    va_end(args);
-    return false;
-}
 
 /* ---- The scene ----------------------------------------------------------- */
 
@@ -100,15 +80,16 @@ static void set_network(struct scene *scene)
 {
     const struct rueda_sim_wire wire = {
         .latency_ns = 20000, .jitter_ns = 30000, .bytes_per_s = 1e9};
-    struct rueda_sim_net net = rueda_sim_net_flat(1 + below(scene, 7), wire);
+    struct rueda_sim_net net =
+        rueda_sim_net_flat(1 + below(&scene->fate, 7), wire);
 
-    net.ranks_per_host = 1 + below(scene, 6);
+    net.ranks_per_host = 1 + below(&scene->fate, 6);
     if (net.hosts == 1)
-        net.ranks_per_host = 1 + below(scene, MOST); /* two levels */
+        net.ranks_per_host = 1 + below(&scene->fate, MOST); /* two levels */
     net.hosts_per_rack = net.hosts;
     scene->settings = rueda_sim_settings_default(&net);
-    scene->settings.seed = rueda_dice_roll(&scene->dice);
-    scene->settings.skew_ns = (uint64_t)below(scene, 3) * MS;
+    scene->settings.seed = rueda_dice_roll(&scene->fate.dice);
+    scene->settings.skew_ns = (uint64_t)below(&scene->fate, 3) * MS;
     scene->settings.run_limit_events = 5000000;
     scene->size = rueda_sim_net_ranks(&net);
     for (int i = 0; i < scene->size; i++) {
@@ -134,9 +115,9 @@ static void set_negotiation(struct scene *scene)
         .hosts = scene->host_list,
         .now_ns = no_time,
     };
-    scene->args.cache_capacity = capacities[below(scene, 6)];
-    scene->args.fusion_bytes = fusions[below(scene, 4)];
-    scene->args.groups_alone = below(scene, 2) == 0;
+    scene->args.cache_capacity = capacities[below(&scene->fate, 6)];
+    scene->args.fusion_bytes = fusions[below(&scene->fate, 4)];
+    scene->args.groups_alone = below(&scene->fate, 2) == 0;
 }
 
 static struct rueda_request random_request(struct scene *scene)
@@ -145,7 +126,7 @@ static struct rueda_request random_request(struct scene *scene)
                                 RUEDA_ALLREDUCE, RUEDA_ALLGATHER,
                                 RUEDA_BROADCAST, RUEDA_BARRIER};
     struct rueda_request request = {
-        .dtype = below(scene, 3) == 0 ? RUEDA_FLOAT64 : RUEDA_FLOAT32,
+        .dtype = below(&scene->fate, 3) == 0 ? RUEDA_FLOAT64 : RUEDA_FLOAT32,
         .root = -1,
         .device = RUEDA_DEVICE_HOST,
         .prescale = 1,
@@ -153,9 +134,9 @@ static struct rueda_request random_request(struct scene *scene)
         .dims = 2,
     };
 
-    request.kind = kinds[below(scene, scene->has_joins ? 3 : 6)];
-    request.priority = below(scene, 4) == 0 ? below(scene, 3) : 0;
-    request.shape[0] = (uint64_t)below(scene, 20);
+    request.kind = kinds[below(&scene->fate, scene->has_joins ? 3 : 6)];
+    request.priority = below(&scene->fate, 4) == 0 ? below(&scene->fate, 3) : 0;
+    request.shape[0] = (uint64_t)below(&scene->fate, 20);
     request.shape[1] = 3;
     if (request.kind == RUEDA_BROADCAST)
         request.root = scene->rank_list[0];
@@ -166,7 +147,7 @@ static struct rueda_request random_request(struct scene *scene)
 static void name_it(struct scene *scene, struct tensor *tensor, int round,
                     int index)
 {
-    int how = below(scene, 6);
+    int how = below(&scene->fate, 6);
 
     if (how > 1)
         snprintf(tensor->name, sizeof(tensor->name), "t%d", index);
@@ -178,7 +159,7 @@ static void name_it(struct scene *scene, struct tensor *tensor, int round,
 /* The first few of a round are a group. */
 static void make_group(struct scene *scene, int round)
 {
-    int count = 2 + below(scene, scene->tensors - 1);
+    int count = 2 + below(&scene->fate, scene->tensors - 1);
     bool is_refused = false;
 
     for (int i = 0; i < count; i++) {
@@ -196,15 +177,15 @@ static void make_group(struct scene *scene, int round)
 
 static void set_tensors(struct scene *scene)
 {
-    scene->rounds = 1 + below(scene, ROUNDS);
-    scene->tensors = 1 + below(scene, TENSORS);
-    scene->has_joins = below(scene, 3) == 0;
+    scene->rounds = 1 + below(&scene->fate, ROUNDS);
+    scene->tensors = 1 + below(&scene->fate, TENSORS);
+    scene->has_joins = below(&scene->fate, 3) == 0;
     for (int r = 0; r < scene->rounds; r++) {
         for (int i = 0; i < scene->tensors; i++) {
             struct tensor *tensor = &scene->tensor[r][i];
 
             tensor->odd_rank = -1;
-            if (r > 0 && below(scene, 3) > 0) {
+            if (r > 0 && below(&scene->fate, 3) > 0) {
                 *tensor = scene->tensor[r - 1][i]; /* as the last time */
                 tensor->request.group = 0;
                 tensor->request.group_count = 0;
@@ -219,12 +200,13 @@ static void set_tensors(struct scene *scene)
         for (int i = 0; i < scene->tensors; i++) {
             struct tensor *tensor = &scene->tensor[r][i];
 
-            if (scene->size > 1 && !scene->has_joins && below(scene, 8) == 0) {
-                tensor->odd_rank = below(scene, scene->size);
+            if (scene->size > 1 && !scene->has_joins &&
+                below(&scene->fate, 8) == 0) {
+                tensor->odd_rank = below(&scene->fate, scene->size);
                 tensor->is_refused = true;
             }
         }
-        if (scene->tensors > 1 && below(scene, 3) == 0)
+        if (scene->tensors > 1 && below(&scene->fate, 3) == 0)
             make_group(scene, r);
     }
 }
@@ -245,7 +227,7 @@ static void fill_in(struct scene *scene, int index)
                 said->shape[0] += (uint64_t)index; /* rows may differ */
             if (tensor->odd_rank != index)
                 continue;
-            if (below(scene, 2) == 0)
+            if (below(&scene->fate, 2) == 0)
                 said->dtype = RUEDA_UINT8;
             else
                 said->shape[1]++;
@@ -255,20 +237,20 @@ static void fill_in(struct scene *scene, int index)
     }
     rank->rounds = scene->rounds;
     if (scene->has_joins)
-        rank->rounds = below(scene, scene->rounds + 1);
+        rank->rounds = below(&scene->fate, scene->rounds + 1);
 }
 
 static void set_scene(struct scene *scene, uint64_t seed)
 {
     memset(scene, 0, sizeof(*scene));
     scene->seed = seed;
-    scene->dice = (struct rueda_dice){seed};
+    scene->fate.dice = (struct rueda_dice){seed};
     set_network(scene);
     set_negotiation(scene);
     set_tensors(scene);
     for (int i = 0; i < scene->size; i++)
         fill_in(scene, i);
-    scene->is_deadly = scene->size > 1 && below(scene, 5) == 0;
+    scene->is_deadly = scene->size > 1 && below(&scene->fate, 5) == 0;
 }
 
 /* ---- A rank ------------------------------------------------------------- */
@@ -278,7 +260,7 @@ static void shuffle(struct scene *scene, struct rank *rank)
     for (int i = 0; i < scene->tensors; i++)
         rank->order[i] = i;
     for (int i = scene->tensors - 1; i > 0; i--) {
-        int other = below(scene, i + 1);
+        int other = below(&scene->fate, i + 1);
         int kept = rank->order[i];
 
         rank->order[i] = rank->order[other];
@@ -301,7 +283,7 @@ static rueda_status submit_some(struct scene *scene, int index)
 {
     struct rank *rank = &scene->rank[index];
     static const struct rueda_request join = {.kind = RUEDA_JOIN};
-    int count = 1 + below(scene, 5);
+    int count = 1 + below(&scene->fate, 5);
 
     if (rank->round == rank->rounds) {
         if (!scene->has_joins || rank->has_joined)
@@ -338,15 +320,15 @@ static bool end_tensor(struct scene *scene, int index,
     bool is_error = decision->kind == RUEDA_DECIDED_ERROR;
 
     if (tensor < 0)
-        return complain(scene, "rank %d was given what it does not wait for",
-                        index);
+        return complain(&scene->fate,
+                        "rank %d was given what it does not wait for", index);
     if (is_error != scene->tensor[rank->round][tensor].is_refused)
-        return complain(scene, "rank %d: %s of round %d was %s: %s", index,
-                        scene->tensor[rank->round][tensor].name, rank->round,
-                        is_error ? "refused" : "run",
+        return complain(&scene->fate, "rank %d: %s of round %d was %s: %s",
+                        index, scene->tensor[rank->round][tensor].name,
+                        rank->round, is_error ? "refused" : "run",
                         is_error ? decision->words : "");
     if (is_error && strstr(decision->words, "Mismatched") == NULL)
-        return complain(scene, "rank %d: odd words: %.150s", index,
+        return complain(&scene->fate, "rank %d: odd words: %.150s", index,
                         decision->words);
     rank->ended++;
     return true;
@@ -375,8 +357,8 @@ static bool carry_out(struct scene *scene, int index,
                  (uint64_t)item->request->kind << 32 | item->request->shape[1]);
         if (item->mine == NULL) {
             if (!rank->has_joined)
-                return complain(scene, "rank %d has to do what it has not",
-                                index);
+                return complain(&scene->fate,
+                                "rank %d has to do what it has not", index);
             continue;
         }
         if (!end_tensor(scene, index, decision, i))
@@ -477,7 +459,8 @@ static bool check(struct scene *scene)
         if (rank->status != RUEDA_OK)
             return scene->is_deadly && rank->status != RUEDA_ERR_TIMEOUT
                        ? true
-                       : complain(scene, "rank %d ended with %s in round %d", i,
+                       : complain(&scene->fate,
+                                  "rank %d ended with %s in round %d", i,
                                   rueda_status_str(rank->status), rank->round);
     }
     for (int i = 1; i < scene->size; i++)
@@ -485,7 +468,8 @@ static bool check(struct scene *scene)
             (first->log_len > 0 &&
              memcmp(scene->rank[i].log, first->log,
                     first->log_len * sizeof(uint64_t)) != 0))
-            return complain(scene, "ranks 0 and %d followed different logs", i);
+            return complain(&scene->fate,
+                            "ranks 0 and %d followed different logs", i);
     return true;
 }
 
@@ -512,14 +496,14 @@ static bool run_seed(struct scene *scene, uint64_t seed)
         struct rueda_sim_fault fault = {.kind = RUEDA_SIM_KILL,
                                         .until_ns = RUEDA_SIM_NEVER};
 
-        fault.rank = below(scene, scene->size);
-        fault.from_ns = (uint64_t)below(scene, 2000000);
+        fault.rank = below(&scene->fate, scene->size);
+        fault.from_ns = (uint64_t)below(&scene->fate, 2000000);
         assert_int_equal(rueda_sim_add_fault(scene->sim, &fault), RUEDA_OK);
     }
     is_good = rueda_sim_run(scene->sim, &program, &why) == RUEDA_OK
                   ? check(scene)
-                  : complain(scene, "%.200s", why.chars);
-    is_good = is_good && scene->why[0] == '\0';
+                  : complain(&scene->fate, "%.200s", why.chars);
+    is_good = is_good && scene->fate.why[0] == '\0';
     for (int i = 0; i < scene->size; i++) {
         leave(scene, i);
         free(scene->rank[i].log);
@@ -544,7 +528,7 @@ static void test_seeds(void **state)
         failures++;
         print_message("seed %llu: %s\n    repeat it with: test_sim_negotiation "
                       "%llu\n",
-                      (unsigned long long)seed, scene->why,
+                      (unsigned long long)seed, scene->fate.why,
                       (unsigned long long)seed);
         if (failures == 5)
             break;

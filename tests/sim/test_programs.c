@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "engine/lanes.h"
+#include "sim/fate.h"
 #include "sim/program_data.h"
 #include "transport/sim/sim.h"
 
@@ -42,7 +43,7 @@ struct rank {
 };
 
 struct scene {
-    struct rueda_dice dice;
+    struct fate fate;
     struct rueda_sim_settings settings;
     struct rueda_sim *sim;
     struct rueda_topology topology;
@@ -63,28 +64,7 @@ struct scene {
         size_t cancelled; /* with their set */
         size_t failed;    /* ranks that lost one which died */
     } tally;
-    char why[512];
 };
-
-static int below(struct scene *scene, int n)
-{
-    return (int)rueda_dice_below(&scene->dice, (uint64_t)n);
-}
-
-static bool complain(struct scene *scene, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static bool complain(struct scene *scene, const char *format, ...)
-{
-    va_list args;
-
-    if (scene->why[0] != '\0')
-        return false;
-    va_start(args, format);
-    vsnprintf(scene->why, sizeof(scene->why), format, args);
-    va_end(args);
-    return false;
-}
 
 /* ---- The scene ----------------------------------------------------------- */
 
@@ -93,18 +73,19 @@ static void set_network(struct scene *scene)
     static const size_t credits[] = {0, 10000, (size_t)4 << 20};
     const struct rueda_sim_wire wire = {
         .latency_ns = 20000, .jitter_ns = 30000, .bytes_per_s = 1e9};
-    struct rueda_sim_net net = rueda_sim_net_flat(1 + below(scene, 5), wire);
+    struct rueda_sim_net net =
+        rueda_sim_net_flat(1 + below(&scene->fate, 5), wire);
 
-    net.ranks_per_host = 1 + below(scene, PLAN_RANKS / net.hosts);
+    net.ranks_per_host = 1 + below(&scene->fate, PLAN_RANKS / net.hosts);
     net.hosts_per_rack = net.hosts;
     scene->settings = rueda_sim_settings_default(&net);
-    scene->settings.seed = rueda_dice_roll(&scene->dice);
-    scene->settings.credit_bytes = credits[below(scene, 3)];
-    scene->settings.overhead_ns = (uint64_t)below(scene, 3) * 300;
-    scene->settings.skew_ns = (uint64_t)below(scene, 3) * MS;
+    scene->settings.seed = rueda_dice_roll(&scene->fate.dice);
+    scene->settings.credit_bytes = credits[below(&scene->fate, 3)];
+    scene->settings.overhead_ns = (uint64_t)below(&scene->fate, 3) * 300;
+    scene->settings.skew_ns = (uint64_t)below(&scene->fate, 3) * MS;
     scene->settings.run_limit_events = 5000000;
     scene->size = rueda_sim_net_ranks(&net);
-    scene->has_topology = net.hosts > 1 || below(scene, 2) == 0;
+    scene->has_topology = net.hosts > 1 || below(&scene->fate, 2) == 0;
     scene->topology = (struct rueda_topology){
         .size = scene->size, .host_count = net.hosts, .places = scene->places};
     for (int i = 0; i < scene->size; i++) {
@@ -121,13 +102,13 @@ static void set_lanes(struct scene *scene)
                                        "allreduce:halving_doubling"};
     struct rueda_text error = {""};
 
-    scene->config.cache_capacity = capacities[below(scene, 6)];
-    scene->config.groups_alone = below(scene, 2) == 0;
-    scene->fusion_bytes = fusions[below(scene, 5)];
+    scene->config.cache_capacity = capacities[below(&scene->fate, 6)];
+    scene->config.groups_alone = below(&scene->fate, 2) == 0;
+    scene->fusion_bytes = fusions[below(&scene->fate, 5)];
     rueda_select_init(&scene->select);
-    assert_int_equal(
-        rueda_select_parse(&scene->select, rows[below(scene, 4)], &error),
-        RUEDA_OK);
+    assert_int_equal(rueda_select_parse(&scene->select,
+                                        rows[below(&scene->fate, 4)], &error),
+                     RUEDA_OK);
 }
 
 static void set_scene(struct scene *scene, uint64_t seed)
@@ -135,13 +116,13 @@ static void set_scene(struct scene *scene, uint64_t seed)
     static const size_t most_bytes[] = {300, 3000, 30000};
 
     memset(scene, 0, sizeof(*scene));
-    scene->dice = (struct rueda_dice){seed};
+    scene->fate.dice = (struct rueda_dice){seed};
     set_network(scene);
     set_lanes(scene);
-    scene->has_delays = below(scene, 2) == 0;
-    scene->is_deadly = scene->size > 1 && below(scene, 5) == 0;
-    plan_make(&scene->plan, scene->size, most_bytes[below(scene, 3)],
-              &scene->dice);
+    scene->has_delays = below(&scene->fate, 2) == 0;
+    scene->is_deadly = scene->size > 1 && below(&scene->fate, 5) == 0;
+    plan_make(&scene->plan, scene->size, most_bytes[below(&scene->fate, 3)],
+              &scene->fate.dice);
 }
 
 /* ---- What ends ----------------------------------------------------------- */
@@ -158,7 +139,7 @@ static bool agree(struct scene *scene, int index, struct program_op *op)
         return true;
     if (plan->has_ended &&
         (plan->outcome != named->outcome || plan->told != told))
-        return complain(scene,
+        return complain(&scene->fate,
                         "rank %d: %s \"%s\" of round %d ends with %s (%d), and "
                         "elsewhere with %s (%d)",
                         index, rueda_kind_str((rueda_kind)plan->request.kind),
@@ -172,7 +153,7 @@ static bool agree(struct scene *scene, int index, struct program_op *op)
         scene->plan.sets[plan->changed].id = named->made_set;
     if (plan->request.kind == RUEDA_JOIN &&
         plan_index(&scene->plan.sets[plan->set], told) < 0)
-        return complain(scene, "rank %d: %d joined last", index, told);
+        return complain(&scene->fate, "rank %d: %d joined last", index, told);
     return true;
 }
 
@@ -191,19 +172,22 @@ static bool judge(struct scene *scene, int index, struct program_op *op)
         return agree(scene, index, op);
     }
     if (outcome != expected)
-        return complain(scene, "rank %d: %s \"%s\" of set %d, round %d: %s: %s",
-                        index, rueda_kind_str((rueda_kind)plan->request.kind),
+        return complain(&scene->fate,
+                        "rank %d: %s \"%s\" of set %d, round %d: %s: %s", index,
+                        rueda_kind_str((rueda_kind)plan->request.kind),
                         plan->name, plan->set, scene->rank[index].round,
                         rueda_status_str(outcome), words != NULL ? words : "");
     scene->tally.refused += outcome != RUEDA_OK;
     if (outcome != RUEDA_OK)
         return words != NULL && words[0] != '\0'
                    ? agree(scene, index, op)
-                   : complain(scene, "rank %d: refused without words", index);
+                   : complain(&scene->fate, "rank %d: refused without words",
+                              index);
     fault = program_op_fault(&scene->plan, op, index);
     if (fault != NULL)
-        return complain(scene, "rank %d: %s \"%s\" of set %d, round %d: %s",
-                        index, rueda_kind_str((rueda_kind)plan->request.kind),
+        return complain(&scene->fate,
+                        "rank %d: %s \"%s\" of set %d, round %d: %s", index,
+                        rueda_kind_str((rueda_kind)plan->request.kind),
                         plan->name, plan->set, scene->rank[index].round, fault);
     scene->tally.right++;
     return agree(scene, index, op);
@@ -219,9 +203,10 @@ static bool take_ended(struct scene *scene, int index, bool has_failed)
         struct program_op *op = (struct program_op *)named;
 
         if (op->has_ended)
-            return complain(scene, "rank %d: an operation ends twice", index);
+            return complain(&scene->fate, "rank %d: an operation ends twice",
+                            index);
         op->has_ended = true;
-        scene->trace = rueda_dice_mix(scene->trace ^ rueda_sim_now(scene->sim) ^
+        scene->trace = rueda_hash_mix(scene->trace ^ rueda_sim_now(scene->sim) ^
                                       (uint64_t)(uint32_t)named->outcome << 32 ^
                                       (uint64_t)index << 56);
         if ((!has_failed || named->outcome == RUEDA_OK) &&
@@ -244,7 +229,7 @@ static void begin_round(struct scene *scene, int index)
         if (plan_takes(&round->ops[i], index))
             rank->order[rank->left++] = i;
     for (int i = rank->left - 1; i > 0; i--) {
-        int other = below(scene, i + 1);
+        int other = below(&scene->fate, i + 1);
         int kept = rank->order[i];
 
         rank->order[i] = rank->order[other];
@@ -298,7 +283,7 @@ static void submit(struct scene *scene, int index, int which)
 static int submit_some(struct scene *scene, int index)
 {
     struct rank *rank = &scene->rank[index];
-    int most = 1 + below(scene, 5);
+    int most = 1 + below(&scene->fate, 5);
     int count = 0;
 
     for (int i = 0; i < rank->left && count < most;) {
@@ -355,7 +340,8 @@ static void check_word(struct scene *scene, int index)
     struct rueda_text error = {""};
 
     if (rueda_lanes_turn(&scene->rank[index].lanes, &error) == RUEDA_OK)
-        complain(scene, "rank %d moves after it said that nothing does", index);
+        complain(&scene->fate, "rank %d moves after it said that nothing does",
+                 index);
 }
 
 static rueda_status turn(void *arg, int index)
@@ -372,16 +358,16 @@ static rueda_status turn(void *arg, int index)
             rank->round < scene->plan.rounds ? submit_some(scene, index) : 0;
         status = rueda_lanes_turn(&rank->lanes, &error);
         if (status < 0 && status != RUEDA_ERR_PEER_LOST)
-            complain(scene, "rank %d fails: %s: %s", index,
+            complain(&scene->fate, "rank %d fails: %s: %s", index,
                      rueda_status_str(status), error.chars);
         if (status < 0)
             return status;
         if (!take_ended(scene, index, false))
             return RUEDA_ERR_INVALID;
         has_more = next_rounds(scene, index);
-        if (submitted > 0 && scene->has_delays && below(scene, 3) == 0) {
+        if (submitted > 0 && scene->has_delays && below(&scene->fate, 3) == 0) {
             rueda_sim_spend(scene->sim, index,
-                            (uint64_t)below(scene, 300) * US);
+                            (uint64_t)below(&scene->fate, 300) * US);
             return RUEDA_IN_PROGRESS;
         }
     } while (status == RUEDA_OK || submitted > 0 || has_more);
@@ -411,7 +397,7 @@ static void leave(struct scene *scene, int index, rueda_status status)
     take_ended(scene, index, true);
     for (int i = 0; i < PLAN_OPS; i++)
         if (rank->ops[i] != NULL && !rank->ops[i]->has_ended)
-            complain(scene, "rank %d: an operation never ends", index);
+            complain(&scene->fate, "rank %d: an operation never ends", index);
     free_round(rank);
     rueda_lanes_fini(&rank->lanes);
     rueda_mesh_fini(&rank->job.mesh);
@@ -459,8 +445,8 @@ static void add_death(struct scene *scene)
     struct rueda_sim_fault fault = {.kind = RUEDA_SIM_KILL,
                                     .until_ns = RUEDA_SIM_NEVER};
 
-    fault.rank = below(scene, scene->size);
-    fault.from_ns = (uint64_t)below(scene, 5000) * US;
+    fault.rank = below(&scene->fate, scene->size);
+    fault.from_ns = (uint64_t)below(&scene->fate, 5000) * US;
     assert_int_equal(rueda_sim_add_fault(scene->sim, &fault), RUEDA_OK);
 }
 
@@ -469,10 +455,11 @@ static void add_slowness(struct scene *scene)
 {
     struct rueda_sim_fault fault = {.kind = RUEDA_SIM_SLOW};
 
-    fault.rank = below(scene, scene->size);
-    fault.factor = 2 + below(scene, 20);
-    fault.from_ns = (uint64_t)below(scene, 2000) * US;
-    fault.until_ns = fault.from_ns + (uint64_t)below(scene, 5000) * US + 1;
+    fault.rank = below(&scene->fate, scene->size);
+    fault.factor = 2 + below(&scene->fate, 20);
+    fault.from_ns = (uint64_t)below(&scene->fate, 2000) * US;
+    fault.until_ns =
+        fault.from_ns + (uint64_t)below(&scene->fate, 5000) * US + 1;
     assert_int_equal(rueda_sim_add_fault(scene->sim, &fault), RUEDA_OK);
 }
 
@@ -480,7 +467,7 @@ static bool check(struct scene *scene)
 {
     for (int i = 0; i < scene->size && !scene->is_deadly; i++)
         if (scene->rank[i].status != RUEDA_OK)
-            return complain(scene, "rank %d ends with %s in round %d", i,
+            return complain(&scene->fate, "rank %d ends with %s in round %d", i,
                             rueda_status_str(scene->rank[i].status),
                             scene->rank[i].round);
     return true;
@@ -499,17 +486,17 @@ static bool run_seed(struct scene *scene, uint64_t seed)
         open_rank(scene, i);
     if (scene->is_deadly)
         add_death(scene);
-    if (below(scene, 3) == 0)
+    if (below(&scene->fate, 3) == 0)
         add_slowness(scene);
     if (rueda_sim_run(scene->sim, &program, &why) == RUEDA_OK)
         check(scene);
     else
-        complain(scene, "%.400s", why.chars);
-    scene->trace = rueda_dice_mix(scene->trace ^ rueda_sim_events(scene->sim));
+        complain(&scene->fate, "%.400s", why.chars);
+    scene->trace = rueda_hash_mix(scene->trace ^ rueda_sim_events(scene->sim));
     for (int i = 0; i < scene->size; i++)
         leave(scene, i, RUEDA_ERR_CLOSED);
     rueda_sim_close(scene->sim);
-    return scene->why[0] == '\0';
+    return scene->fate.why[0] == '\0';
 }
 
 static const char *program_path;
@@ -534,7 +521,7 @@ static void test_seeds(void **state)
             continue;
         failures++;
         print_message("seed %llu: %s\n    repeat it with: %s %llu\n",
-                      (unsigned long long)seed, scene->why, program_path,
+                      (unsigned long long)seed, scene->fate.why, program_path,
                       (unsigned long long)seed);
     }
     print_message("%zu results are right, %zu operations were refused and %zu "
