@@ -22,26 +22,6 @@ static int place_of(const struct rueda_job *job, int rank)
     return job->topology != NULL ? job->topology->places[rank].index : rank;
 }
 
-/* Number the hosts of the members from 0: there may be more hosts in the job
- * than members in the set. */
-static rueda_status number_hosts(struct rueda_lane *lane, int host_count)
-{
-    int *numbers = calloc((size_t)host_count, sizeof(int));
-    int used = 0;
-
-    if (numbers == NULL)
-        return RUEDA_ERR_NOMEM;
-    for (int i = 0; i < lane->set->size; i++) {
-        int *number = &numbers[lane->hosts[i]];
-
-        if (*number == 0)
-            *number = ++used;
-        lane->hosts[i] = *number - 1;
-    }
-    free(numbers);
-    return RUEDA_OK;
-}
-
 /* Where the members are. */
 static rueda_status find_members(struct rueda_lane *lane)
 {
@@ -61,8 +41,7 @@ static rueda_status find_members(struct rueda_lane *lane)
             lane->locals[lane->slab.size++] = place_of(job, rank);
     }
     lane->has_slab = job->has_slab && lane->slab.size > 1;
-    return number_hosts(lane,
-                        job->topology != NULL ? job->topology->host_count : 1);
+    return RUEDA_OK;
 }
 
 static rueda_status open_mesh(struct rueda_lane *lane)
