@@ -176,7 +176,8 @@ static rueda_status refuse(const rueda_ctx *ctx,
     struct rueda_text error = {{0}};
 
     rueda_check_begin(ctx->job->rank, args, &error);
-    if (status == RUEDA_ERR_INVALID && args->kind == RUEDA_JOIN)
+    if (status == RUEDA_ERR_INVALID &&
+        (args->kind == RUEDA_JOIN || args->name == NULL))
         rueda_text_add(&error, "this rank has joined already; wait for that "
                                "to end");
     else if (status == RUEDA_ERR_INVALID)
@@ -224,11 +225,13 @@ static rueda_status prepare(rueda_ctx *ctx,
 }
 
 /* Those without a name are counted, when nothing else can go wrong: a number
- * that is not used would never be matched. */
+ * that is not used would never be matched. None is from a join to its end. */
 static rueda_status number(rueda_ctx *ctx, struct rueda_named *named)
 {
     struct rueda_request *request = &named->request;
 
+    if (request->kind == RUEDA_JOIN)
+        return rueda_numbers_join(&ctx->engine.numbers, named->set);
     if (request->name != NULL || !is_matched(request->kind))
         return RUEDA_OK;
     return rueda_numbers_next(&ctx->engine.numbers, named->set,

@@ -294,9 +294,8 @@ static void tell_outcome(struct rueda_lane *lane,
         return;
     if (decision->kind == RUEDA_DECIDED_JOINED) {
         named->last_rank = decision->last_rank;
-        if (decision->number > 0)
-            rueda_numbers_skip(lane->lanes->numbers, lane->set->id,
-                               decision->number - 1);
+        rueda_numbers_go_on(lane->lanes->numbers, lane->set->id,
+                            decision->number);
     } else {
         rueda_batch_refuse(named, RUEDA_ERR_MISMATCH, decision->words);
     }

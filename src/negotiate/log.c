@@ -66,11 +66,12 @@ static void put_back(struct rueda_negotiator *self,
 
 /* ---- Running ------------------------------------------------------------ */
 
-/* Had I not joined, I would have had one of this number. */
-static void note_number(struct rueda_negotiator *self, uint64_t number)
+/* Whether it is mine or not, all members count it. */
+static void note_number(struct rueda_negotiator *self,
+                        const struct rueda_request *request)
 {
-    if (self->number <= number)
-        self->number = number + 1;
+    if (request->name == NULL && self->number <= request->number)
+        self->number = request->number + 1;
 }
 
 /* I take part without having it: with a copy of the request, as the entry may
@@ -84,8 +85,6 @@ static rueda_status add_foreign(struct rueda_negotiator *self,
 
     if (self->my_join == NULL)
         return RUEDA_ERR_IO;
-    if (request->name == NULL)
-        note_number(self, request->number);
     if (decided->copies == NULL)
         decided->copies = malloc((size_t)count * sizeof(*decided->copies));
     if (decided->copies == NULL)
@@ -118,6 +117,7 @@ static rueda_status add_item(struct rueda_negotiator *self,
 {
     struct rueda_decision *decision = &decided->decision;
 
+    note_number(self, request);
     if (entry == NULL || entry->mine == NULL) {
         rueda_status status = add_foreign(self, decided, count, request);
 
@@ -240,23 +240,21 @@ static rueda_status follow_error(struct rueda_negotiator *self,
     struct rueda_request label = {0};
     struct rueda_decided *decided;
     struct rueda_entry *entry;
-    bool has_name;
     char *words;
 
-    has_name = rueda_in_u8(in) != 0;
-    if (has_name)
+    if (rueda_in_u8(in) != 0)
         label.name = rueda_in_text(in);
     else
         label.number = rueda_in_u64(in);
     words = rueda_in_text(in);
     entry = in->has_failed ? NULL : rueda_entry_find(&self->entries, &label);
+    if (!in->has_failed)
+        note_number(self, &label);
     free((char *)label.name);
     if (in->has_failed) {
         free(words);
         return RUEDA_ERR_IO;
     }
-    if ((entry == NULL || entry->mine == NULL) && !has_name)
-        note_number(self, label.number);
     if (entry == NULL || !entry->is_pending) {
         free(words); /* I have joined, and never had it */
         return RUEDA_OK;

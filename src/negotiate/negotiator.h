@@ -81,8 +81,8 @@ struct rueda_decision {
     uint64_t index;    /* in the log: the same on all members, ascending */
     int live;          /* members that have not joined */
     int last_rank;     /* JOINED: who was last, as a rank of the job */
-    uint64_t number;   /* JOINED: operations without a name that ran or failed
-                          without me have numbers below this */
+    uint64_t number;   /* JOINED: of the next operation without a name; all
+                          that ran or failed have numbers below this */
     const char *words; /* ERROR: who differs */
     int count;
     struct rueda_decision_item *items;

@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+/* A bit of a counter: this rank has joined the set. */
+#define HAS_JOINED ((uint64_t)1 << 63)
+
 void rueda_numbers_fini(struct rueda_numbers *numbers)
 {
     for (int i = 0; i < RUEDA_NUMBERS_PAGES; i++)
@@ -29,35 +32,50 @@ static _Atomic uint64_t *counter_of(struct rueda_numbers *numbers, int set)
     return &page[set % RUEDA_NUMBERS_PAGE];
 }
 
-static bool is_countable(int set)
+/* The counter of a set, or why there is none. */
+static rueda_status find(struct rueda_numbers *numbers, int set,
+                         _Atomic uint64_t **out)
 {
-    return set >= 0 && set < RUEDA_NUMBERS_PAGE * RUEDA_NUMBERS_PAGES;
+    if (set < 0 || set >= RUEDA_NUMBERS_PAGE * RUEDA_NUMBERS_PAGES)
+        return RUEDA_ERR_LIMIT;
+    *out = counter_of(numbers, set);
+    return *out != NULL ? RUEDA_OK : RUEDA_ERR_NOMEM;
 }
 
 rueda_status rueda_numbers_next(struct rueda_numbers *numbers, int set,
                                 uint64_t *out)
 {
     _Atomic uint64_t *counter;
+    rueda_status status = find(numbers, set, &counter);
+    uint64_t next;
 
-    if (!is_countable(set))
-        return RUEDA_ERR_LIMIT;
-    counter = counter_of(numbers, set);
-    if (counter == NULL)
-        return RUEDA_ERR_NOMEM;
-    *out = atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+    if (status != RUEDA_OK)
+        return status;
+    next = atomic_load_explicit(counter, memory_order_relaxed);
+    do {
+        if ((next & HAS_JOINED) != 0)
+            return RUEDA_ERR_INVALID;
+    } while (!atomic_compare_exchange_weak(counter, &next, next + 1));
+    *out = next;
     return RUEDA_OK;
 }
 
-void rueda_numbers_skip(struct rueda_numbers *numbers, int set, uint64_t number)
+rueda_status rueda_numbers_join(struct rueda_numbers *numbers, int set)
 {
-    _Atomic uint64_t *counter =
-        is_countable(set) ? counter_of(numbers, set) : NULL;
-    uint64_t next;
+    _Atomic uint64_t *counter;
+    rueda_status status = find(numbers, set, &counter);
 
-    if (counter == NULL)
-        return;
-    next = atomic_load_explicit(counter, memory_order_relaxed);
-    while (next <= number &&
-           !atomic_compare_exchange_weak(counter, &next, number + 1))
-        continue;
+    if (status == RUEDA_OK &&
+        (atomic_fetch_or(counter, HAS_JOINED) & HAS_JOINED) != 0)
+        status = RUEDA_ERR_INVALID;
+    return status;
+}
+
+void rueda_numbers_go_on(struct rueda_numbers *numbers, int set,
+                         uint64_t number)
+{
+    _Atomic uint64_t *counter;
+
+    if (find(numbers, set, &counter) == RUEDA_OK)
+        atomic_store(counter, number);
 }

@@ -21,17 +21,19 @@ struct rueda_numbers {
 /* Zeroed, it is ready. */
 void rueda_numbers_fini(struct rueda_numbers *numbers);
 
-/* The next number of this set, from 0. RUEDA_ERR_NOMEM, or RUEDA_ERR_LIMIT for
- * an id over a million. */
+/* The next number of this set, from 0. RUEDA_ERR_NOMEM, RUEDA_ERR_LIMIT for an
+ * id over a million, or RUEDA_ERR_INVALID: this rank has joined it. */
 rueda_status rueda_numbers_next(struct rueda_numbers *numbers, int set,
                                 uint64_t *out);
 
 /*
- * Others have used this number in an operation to which this rank, having
- * joined, gave nothing of its own: its own numbers go on after it. Without
- * memory the number is lost, and a later operation does not match.
+ * This rank joins the set: there are no numbers until it may go on, from one
+ * that is the same on all ranks. (What is handed over meanwhile is refused, and
+ * must not use up a number that the others have.) RUEDA_ERR_INVALID: it has
+ * joined already.
  */
-void rueda_numbers_skip(struct rueda_numbers *numbers, int set,
-                        uint64_t number);
+rueda_status rueda_numbers_join(struct rueda_numbers *numbers, int set);
+void rueda_numbers_go_on(struct rueda_numbers *numbers, int set,
+                         uint64_t number);
 
 #endif /* RUEDA_OP_NUMBERS_H */

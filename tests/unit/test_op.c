@@ -381,16 +381,25 @@ static void numbers_are_counted_for_each_set(void **state)
     free(numbers);
 }
 
-static void numbers_go_on_after_those_that_others_used(void **state)
+static void who_has_joined_uses_up_no_numbers(void **state)
 {
     struct rueda_numbers *numbers = calloc(1, sizeof(*numbers));
+    uint64_t none = 77;
 
     (void)state;
-    rueda_numbers_skip(numbers, 3, 4);
+    assert_int_equal(next_of(numbers, 3), 0);
+    assert_int_equal(rueda_numbers_join(numbers, 3), RUEDA_OK);
+    assert_int_equal(rueda_numbers_join(numbers, 3), RUEDA_ERR_INVALID);
+    assert_int_equal(rueda_numbers_next(numbers, 3, &none), RUEDA_ERR_INVALID);
+    assert_int_equal(none, 77);
+    assert_int_equal(next_of(numbers, 4), 0);
+    rueda_numbers_go_on(numbers, 3, 5);
     assert_int_equal(next_of(numbers, 3), 5);
-    rueda_numbers_skip(numbers, 3, 2);
+    assert_int_equal(rueda_numbers_join(numbers, 3), RUEDA_OK);
+    rueda_numbers_go_on(numbers, 3, 6);
     assert_int_equal(next_of(numbers, 3), 6);
-    rueda_numbers_skip(numbers, -1, 2);
+    assert_int_equal(rueda_numbers_join(numbers, -1), RUEDA_ERR_LIMIT);
+    rueda_numbers_go_on(numbers, -1, 2);
     rueda_numbers_fini(numbers);
     free(numbers);
 }
@@ -502,7 +511,7 @@ int main(void)
         POOL(a_handle_may_end_before_its_callback_is_called),
         POOL(a_callback_set_during_delivery_is_called_once),
         cmocka_unit_test(numbers_are_counted_for_each_set),
-        cmocka_unit_test(numbers_go_on_after_those_that_others_used),
+        cmocka_unit_test(who_has_joined_uses_up_no_numbers),
         cmocka_unit_test(operations_leave_in_the_order_in_which_they_came),
         cmocka_unit_test(
             what_four_threads_push_arrives_once_and_in_their_order),
