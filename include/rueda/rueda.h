@@ -55,7 +55,8 @@ RUEDA_API int rueda_abi(void);
     X(ERR_IO, -10, "a system call failed")                                     \
     X(ERR_UNSUPPORTED, -11, "not supported")                                   \
     X(ERR_LIMIT, -12, "a limit of the machine or of the job is too low")       \
-    X(ERR_CANCELLED, -13, "the operation was cancelled")
+    X(ERR_CANCELLED, -13, "the operation was cancelled")                       \
+    X(ERR_STALLED, -14, "ranks did not bring a tensor, and the job was ended")
 
 typedef enum rueda_status {
 #define X(name, value, text) RUEDA_##name = (value),

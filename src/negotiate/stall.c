@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "negotiate/state.h"
 
-/* Looks in the time until a warning. */
+/* Looks in the time until a warning, or until the end where there is none. */
 #define LOOKS 4
 
 /* Operations that are told of at once, and names of them for each rank. */
@@ -25,11 +25,19 @@
 /* Nothing waits for longer than a hundred years. */
 #define MOST_AGE_NS ((uint64_t)3153600000u * 1000000000u)
 
+/* How long anything may wait until something is done about it, a warning or an
+ * end without one; 0: nothing is. */
+static int64_t patience_ns(const struct rueda_negotiator *self)
+{
+    return self->args.stall_warn_ns > 0 ? self->args.stall_warn_ns
+                                        : self->args.stall_end_ns;
+}
+
 void rueda_stall_begin(struct rueda_negotiator *self)
 {
-    if (self->args.stall_warn_ns > 0 && self->tree.child_count > 0)
+    if (patience_ns(self) > 0 && self->tree.child_count > 0)
         self->next_look_ns =
-            rueda_negotiator_now(self) + self->args.stall_warn_ns / LOOKS;
+            rueda_negotiator_now(self) + patience_ns(self) / LOOKS;
 }
 
 /* ---- Who is missing ----------------------------------------------------- */
@@ -260,7 +268,7 @@ static rueda_status say(struct rueda_negotiator *self, const struct lack *lacks,
                  seconds, (int)text.len, (const char *)text.bytes);
     }
     rueda_out_fini(&text);
-    return is_over ? RUEDA_ERR_TIMEOUT : RUEDA_OK;
+    return is_over ? RUEDA_ERR_STALLED : RUEDA_OK;
 }
 
 /* ---- Looking ------------------------------------------------------------ */
@@ -281,8 +289,7 @@ static rueda_status report(struct rueda_negotiator *self,
 
     for (struct rueda_entry *entry = self->entries.first;
          entry != NULL && count < MOST_ENTRIES; entry = entry->next) {
-        if (entry->is_told ||
-            !is_due(entry, now_ns, self->args.stall_warn_ns / 2))
+        if (entry->is_told || !is_due(entry, now_ns, patience_ns(self) / 2))
             continue;
         find_missing(self, entry, missing);
         tell_parent(self, entry, missing, now_ns);
@@ -306,7 +313,7 @@ static rueda_status warn(struct rueda_negotiator *self, struct missing *missing,
          entry != NULL && count < MOST_ENTRIES; entry = entry->next) {
         bool is_old = is_due(entry, now_ns, self->args.stall_end_ns);
 
-        if (entry->is_told || !is_due(entry, now_ns, self->args.stall_warn_ns))
+        if (entry->is_told || !is_due(entry, now_ns, patience_ns(self)))
             continue;
         find_missing(self, entry, missing);
         add_lack(lacks, missing, entry, is_old);
@@ -334,7 +341,7 @@ rueda_status rueda_stall_look(struct rueda_negotiator *self,
     now_ns = self->now_ns;
     if (now_ns < self->next_look_ns)
         return RUEDA_IN_PROGRESS;
-    self->next_look_ns = now_ns + self->args.stall_warn_ns / LOOKS;
+    self->next_look_ns = now_ns + patience_ns(self) / LOOKS;
     missing.members = malloc((size_t)self->size * 2 * sizeof(int));
     if (missing.members == NULL)
         return RUEDA_ERR_NOMEM;

@@ -90,7 +90,7 @@ struct rueda_negotiator {
 
     /* Who has joined. */
     void *my_join;   /* NULL: I have not */
-    uint64_t number; /* after those of operations that are not mine */
+    uint64_t number; /* after those of all operations of the log */
     int child_joined[RUEDA_TREE_CHILDREN];
     int joined;       /* below and with me */
     uint64_t settled; /* bits of `from` that need not be waited for */
@@ -185,7 +185,7 @@ void rueda_stall_begin(struct rueda_negotiator *self);
 rueda_status rueda_stall_hear(struct rueda_negotiator *self, int index,
                               struct rueda_in *in);
 
-/* Look, if it is time: tell my parent, or warn; RUEDA_ERR_TIMEOUT with words
+/* Look, if it is time: tell my parent, or warn; RUEDA_ERR_STALLED with words
  * if it was too long. RUEDA_IN_PROGRESS: nothing to tell. */
 rueda_status rueda_stall_look(struct rueda_negotiator *self,
                               struct rueda_text *error);

@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     hear_kinds(input.data, input.size, kinds[choice % 3]);
     tell_failure(input.data, input.size,
-                 (rueda_status) - (1 + (int)(choice % -RUEDA_ERR_CANCELLED)));
+                 (rueda_status) - (1 + (int)(choice % -RUEDA_ERR_STALLED)));
     take_descriptors((int)(counts % (MOST_FDS + 1)),
                      (int)(counts / 16 % (MOST_FDS + 1)));
     return 0;

@@ -51,7 +51,7 @@ static void keep_warning(void *arg, rueda_log_level level, const char *line)
              line);
 }
 
-static void open_scene(struct scene *scene, int64_t end_ns)
+static void open_scene(struct scene *scene, int64_t warn_ns, int64_t end_ns)
 {
     const struct rueda_sim_wire wire = {.latency_ns = 1000, .bytes_per_s = 1e9};
     struct rueda_sim_net net = rueda_sim_net_flat(HOSTS, wire);
@@ -62,7 +62,7 @@ static void open_scene(struct scene *scene, int64_t end_ns)
         .hosts = scene->hosts,
         .cache_capacity = 16,
         .fusion_bytes = 1000,
-        .stall_warn_ns = 10 * SECOND,
+        .stall_warn_ns = warn_ns,
         .stall_end_ns = end_ns,
         .now_ns = now,
         .now_arg = scene,
@@ -148,7 +148,7 @@ static void test_warning_names_ranks_and_tensors(void **state)
     static struct scene scene;
 
     (void)state;
-    open_scene(&scene, 0);
+    open_scene(&scene, 10 * SECOND, 0);
     for (int rank = 0; rank < RANKS; rank++)
         if (rank != 6)
             submit(&scene, rank, 0); /* a rank behind another leader lacks */
@@ -180,7 +180,7 @@ static void test_long_lists_are_cut(void **state)
     static struct scene scene;
 
     (void)state;
-    open_scene(&scene, 0);
+    open_scene(&scene, 10 * SECOND, 0);
     for (int i = 0; i < TENSORS; i++)
         submit(&scene, 0, i);
     wait_seconds(&scene, 15);
@@ -195,14 +195,32 @@ static void test_too_long_ends_the_job(void **state)
     static struct scene scene;
 
     (void)state;
-    open_scene(&scene, 20 * SECOND);
+    open_scene(&scene, 10 * SECOND, 20 * SECOND);
     for (int rank = 1; rank < RANKS; rank++)
         submit(&scene, rank, 3);
     wait_seconds(&scene, 15);
     assert_int_equal(scene.failure, RUEDA_OK);
     wait_seconds(&scene, 12);
-    assert_int_equal(scene.failure, RUEDA_ERR_TIMEOUT);
+    assert_int_equal(scene.failure, RUEDA_ERR_STALLED);
     assert_non_null(strstr(scene.error.chars, "\n0!: [grad.3]"));
+    close_scene(&scene);
+}
+
+static void test_it_ends_without_a_warning_where_none_is_wanted(void **state)
+{
+    static struct scene scene;
+
+    (void)state;
+    open_scene(&scene, 0, 20 * SECOND);
+    for (int rank = 0; rank < RANKS; rank++)
+        if (rank != 6)
+            submit(&scene, rank, 3);
+    wait_seconds(&scene, 19);
+    assert_int_equal(scene.failure, RUEDA_OK);
+    wait_seconds(&scene, 12);
+    assert_int_equal(scene.failure, RUEDA_ERR_STALLED);
+    assert_non_null(strstr(scene.error.chars, "Missing ranks:\n6!: [grad.3]"));
+    assert_int_equal(scene.warning_count, 0);
     close_scene(&scene);
 }
 
@@ -212,6 +230,7 @@ int main(void)
         cmocka_unit_test(test_warning_names_ranks_and_tensors),
         cmocka_unit_test(test_long_lists_are_cut),
         cmocka_unit_test(test_too_long_ends_the_job),
+        cmocka_unit_test(test_it_ends_without_a_warning_where_none_is_wanted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,7 +95,7 @@ struct model {
     struct lease leases[MOST];
     int lease_count;
     int seen[RUEDA_STORE_EVENT_DELETE + 1];
-    int failed[-RUEDA_ERR_CANCELLED + 1];
+    int failed[-RUEDA_ERR_STALLED + 1];
     int repeated;
     int wills[3]; /* carried out, too late, without room */
 };

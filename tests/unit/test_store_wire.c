@@ -345,7 +345,7 @@ static void what_is_no_request_or_reply_is_refused(void **state)
         got.bytes[7] = 0xff;
         assert_int_equal(
             decode_copy(&got, got.len, true, &bytes),
-            status >= 256 + RUEDA_ERR_CANCELLED ? RUEDA_OK : RUEDA_ERR_INVALID);
+            status >= 256 + RUEDA_ERR_STALLED ? RUEDA_OK : RUEDA_ERR_INVALID);
     }
 }
 
