@@ -173,8 +173,9 @@ struct rueda_init_args {
     void *exchange_arg;
 
     /* Process sets that are there from the start, such as "0,2;4-7", the same
-     * on all ranks; their ids are 1, 2, ... NULL: RUEDA_PROCESS_SETS. Not for
-     * rueda_init_threads(). */
+     * on all ranks; their ids are 1, 2, ... Or "dynamic": none, and the program
+     * may make some while it runs, as with RUEDA_DYNAMIC_SETS. NULL:
+     * RUEDA_PROCESS_SETS. Lists are not for rueda_init_threads(). */
     const char *process_sets;
 };
 #define RUEDA_INIT_ARGS_INIT                                                   \
@@ -556,6 +557,7 @@ RUEDA_API rueda_status rueda_handle_then(rueda_ctx *ctx, rueda_handle handle,
  * Make a set of some ranks, or remove one. All ranks of the job call it,
  * members or not, in the same order; returns when all have. Operations of a set
  * that is removed end with RUEDA_ERR_CANCELLED. Words from rueda_last_error().
+ * RUEDA_ERR_INVALID where sets are fixed: without RUEDA_DYNAMIC_SETS=1.
  */
 RUEDA_API rueda_status rueda_set_create(rueda_ctx *ctx, const int *ranks,
                                         int count, int *out_set);

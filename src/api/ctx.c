@@ -55,6 +55,16 @@ err_job:
     return status;
 }
 
+/* In place of a list of process sets: there is none yet. */
+#define DYNAMIC "dynamic"
+
+static const char *sets_of(const struct rueda_init_args *args,
+                           const struct rueda_config *config)
+{
+    return args->process_sets != NULL ? args->process_sets
+                                      : config->process_sets;
+}
+
 /* Settings, with what the caller says in their place. */
 static rueda_status load(const struct rueda_init_args *args,
                          struct rueda_config *config, struct rueda_text *error)
@@ -66,6 +76,8 @@ static rueda_status load(const struct rueda_init_args *args,
     rueda_log_set_level(config->log_level);
     if (args->timeout_ms > 0)
         config->start_timeout_ms = args->timeout_ms;
+    if (strcmp(sets_of(args, config), DYNAMIC) == 0)
+        config->dynamic_sets = true;
     if (args->key_file != NULL &&
         snprintf(config->key_file, sizeof(config->key_file), "%s",
                  args->key_file) >= (int)sizeof(config->key_file)) {
@@ -137,11 +149,11 @@ static rueda_status make_sets(rueda_ctx *ctx,
                               const struct rueda_init_args *args,
                               struct rueda_text *error)
 {
-    const char *sets = args->process_sets != NULL
-                           ? args->process_sets
-                           : ctx->job->config.process_sets;
-    rueda_status status = rueda_static_sets_make(ctx, sets, error);
+    const char *sets = sets_of(args, &ctx->job->config);
+    rueda_status status = RUEDA_OK;
 
+    if (strcmp(sets, DYNAMIC) != 0)
+        status = rueda_static_sets_make(ctx, sets, error);
     if (status != RUEDA_OK)
         rueda_shutdown(ctx);
     return status;

@@ -116,14 +116,12 @@ static rueda_status change(rueda_ctx *ctx, int kind, int *ranks, int count,
     return carry_out(ctx, named, out_set);
 }
 
-rueda_status rueda_set_create(rueda_ctx *ctx, const int *ranks, int count,
-                              int *out_set)
+static rueda_status create(rueda_ctx *ctx, const int *ranks, int count,
+                           int *out_set)
 {
-    rueda_status status = rueda_ctx_check(ctx);
+    rueda_status status;
     int *sorted;
 
-    if (status != RUEDA_OK)
-        return status;
     if (ranks == NULL || count < 1)
         return rueda_fault(RUEDA_ERR_INVALID,
                            "a process set without ranks; name one or more");
@@ -141,9 +139,32 @@ rueda_status rueda_set_create(rueda_ctx *ctx, const int *ranks, int count,
                   out_set);
 }
 
-rueda_status rueda_set_destroy(rueda_ctx *ctx, int set)
+/* May this program change sets while it runs? */
+static rueda_status check_dynamic(const rueda_ctx *ctx)
 {
     rueda_status status = rueda_ctx_check(ctx);
+
+    if (status != RUEDA_OK || ctx->job->config.dynamic_sets)
+        return status;
+    return rueda_fault(
+        RUEDA_ERR_INVALID,
+        "process sets are added and removed only where all ranks have "
+        "HOROVOD_DYNAMIC_PROCESS_SETS=1, which is RUEDA_DYNAMIC_SETS=1, or "
+        "process_sets=\"dynamic\" when they start; sets that never change can "
+        "be there from the start (RUEDA_PROCESS_SETS)");
+}
+
+rueda_status rueda_set_create(rueda_ctx *ctx, const int *ranks, int count,
+                              int *out_set)
+{
+    rueda_status status = check_dynamic(ctx);
+
+    return status == RUEDA_OK ? create(ctx, ranks, count, out_set) : status;
+}
+
+rueda_status rueda_set_destroy(rueda_ctx *ctx, int set)
+{
+    rueda_status status = check_dynamic(ctx);
     int *id;
 
     if (status != RUEDA_OK)
@@ -218,8 +239,8 @@ rueda_status rueda_static_sets_make(rueda_ctx *ctx, const char *text,
 
         if (count == 0)
             break;
-        status = count < 0 ? RUEDA_ERR_INVALID
-                           : rueda_set_create(ctx, ranks, count, &set);
+        status =
+            count < 0 ? RUEDA_ERR_INVALID : create(ctx, ranks, count, &set);
     }
     if (status != RUEDA_OK)
         rueda_text_set(error, "%s", rueda_last_error());

@@ -255,6 +255,7 @@ int main(void)
         PARTY_EVERYWHERE(a_stall_ends_the_job_where_that_is_asked_for),
     };
 
+    setenv("RUEDA_DYNAMIC_SETS", "1", 1);
     party_hush();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -599,6 +599,7 @@ int main(void)
         PARTY_IN_PROCESSES(workers_of_a_fork_do_no_harm),
     };
 
+    setenv("RUEDA_DYNAMIC_SETS", "1", 1);
     party_hush();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

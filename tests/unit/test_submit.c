@@ -76,14 +76,27 @@ static void deliver(struct rueda_named *named, rueda_status status)
 
 static rueda_ctx *all[3];
 
-static int open_all(void **state)
+static int open_with(void **state, const char *process_sets)
 {
+    struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
+
     turn = NULL;
     atomic_store(&wakes, 0);
-    if (rueda_init_threads(3, NULL, all) != RUEDA_OK)
+    args.process_sets = process_sets;
+    if (rueda_init_threads(3, &args, all) != RUEDA_OK)
         return -1;
     *state = all[1];
     return 0;
+}
+
+static int open_all(void **state)
+{
+    return open_with(state, "dynamic");
+}
+
+static int open_fixed(void **state)
+{
+    return open_with(state, NULL);
 }
 
 /* What arrived and was not delivered ends here, as in a shutdown. */
@@ -265,9 +278,9 @@ static void splits_are_copied(void **state)
 static void those_without_a_name_are_counted_in_their_set(void **state)
 {
     static const rueda_kind kinds[] = {RUEDA_ALLREDUCE, RUEDA_SEND,
-                                       RUEDA_BARRIER, RUEDA_JOIN,
-                                       RUEDA_ALLGATHER};
-    static const uint64_t numbers[] = {0, 0, 1, 0, 2};
+                                       RUEDA_BARRIER, RUEDA_ALLGATHER,
+                                       RUEDA_JOIN};
+    static const uint64_t numbers[] = {0, 0, 1, 2, 0};
     rueda_ctx *ctx = *state;
 
     for (int set = 0; set < 2; set++) {
@@ -345,12 +358,15 @@ static void a_rank_joins_once_at_a_time(void **state)
 
     args.name = "whatever";
     refused(ctx, &args, RUEDA_ERR_INVALID, "this rank has joined already");
+    args = args_of(RUEDA_BARRIER, NULL);
+    refused(ctx, &args, RUEDA_ERR_INVALID, "this rank has joined already");
     named = arrived(ctx);
     assert_null(named->request.name);
     named->last_rank = 2;
     deliver(named, RUEDA_OK);
     assert_int_equal(rueda_wait_for(ctx, handle, 0, &result), RUEDA_OK);
     assert_int_equal(result.last_rank, 2);
+    rueda_numbers_go_on(&ctx->engine.numbers, RUEDA_ALL_RANKS, 0);
     submit(ctx, &args);
 }
 
@@ -733,6 +749,21 @@ static void a_set_that_is_there_can_be_removed(void **state)
     assert_int_equal(rueda_set_destroy(ctx, -1), RUEDA_ERR_INVALID);
 }
 
+static void sets_are_fixed_unless_somebody_says_otherwise(void **state)
+{
+    static const int ranks[] = {2, 0};
+    int set = 77;
+
+    turn = carry_out;
+    assert_int_equal(rueda_set_create(*state, ranks, 2, &set),
+                     RUEDA_ERR_INVALID);
+    assert_non_null(
+        strstr(rueda_last_error(), "HOROVOD_DYNAMIC_PROCESS_SETS=1"));
+    assert_int_equal(rueda_set_destroy(*state, 2), RUEDA_ERR_INVALID);
+    assert_non_null(strstr(rueda_last_error(), "RUEDA_DYNAMIC_SETS=1"));
+    assert_int_equal(set, 77);
+}
+
 static void sets_tell_their_ranks(void **state)
 {
     rueda_ctx *ctx = *state;
@@ -781,6 +812,9 @@ int main(void)
         OPEN(ranks_that_disagree_about_a_set_are_told),
         OPEN(a_set_that_is_there_can_be_removed),
         OPEN(sets_tell_their_ranks),
+        cmocka_unit_test_setup_teardown(
+            sets_are_fixed_unless_somebody_says_otherwise, open_fixed,
+            close_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
