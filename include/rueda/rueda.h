@@ -574,7 +574,8 @@ RUEDA_API int rueda_set_ranks(const rueda_ctx *ctx, int set, int *ranks,
 /* ---- Timeline ---------------------------------------------------------- */
 
 /* Write what happens to named tensors, on all ranks, as a Chrome trace; rank 0
- * writes the file. All ranks call both. */
+ * writes the file, and only its path counts. All ranks call both, and wait for
+ * the others, up to 30 s: a file that cannot be made is an error on all. */
 #define RUEDA_MARK_CYCLES 1u
 RUEDA_API rueda_status rueda_timeline_start(rueda_ctx *ctx, const char *path,
                                             unsigned flags);

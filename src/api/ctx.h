@@ -11,6 +11,12 @@
 #include "op/op.h"
 #include "os/process.h"
 
+/* What becomes of a timeline's file, the same on all ranks. */
+struct rueda_timeline_news {
+    rueda_status status;
+    struct rueda_text why;
+};
+
 struct rueda_ctx {
     struct rueda_job *job;
     struct rueda_engine engine;
@@ -19,7 +25,8 @@ struct rueda_ctx {
     struct rueda_fork_hook fork_hook;
     struct rueda_timeline *timeline; /* or NULL; under timeline_lock */
     pthread_mutex_t timeline_lock;
-    atomic_bool is_forked; /* this is a child's copy: dead */
+    struct rueda_timeline_news timeline_news; /* under it; travels */
+    atomic_bool is_forked;                    /* this is a child's copy: dead */
 };
 
 /* RUEDA_OK, or why nothing can start any more, as status and as words. */
