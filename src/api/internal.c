@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/internal.h"
 
-#include <stdlib.h>
-
 #include "api/ctx.h"
 
 const char *rueda_internal_algo_name(size_t i, rueda_kind kind)
@@ -49,35 +47,4 @@ const char *rueda_internal_transport(const rueda_ctx *ctx)
 {
     return ctx->engine.track.place.slab != NULL ? "direct"
                                                 : rueda_job_transport(ctx->job);
-}
-
-static void widen(rueda_ctx *ctx)
-{
-    struct rueda_place *place = &ctx->engine.track.place;
-
-    if (place->mesh == &ctx->job->mesh)
-        return;
-    rueda_mesh_fini(place->mesh);
-    free(place->mesh);
-    place->mesh = &ctx->job->mesh;
-}
-
-rueda_status rueda_internal_narrow(rueda_ctx *ctx, const int *ranks, int count)
-{
-    struct rueda_mesh *view;
-    rueda_status status;
-
-    widen(ctx);
-    if (ranks == NULL)
-        return RUEDA_OK;
-    view = calloc(1, sizeof(*view));
-    if (view == NULL)
-        return RUEDA_ERR_NOMEM;
-    status = rueda_mesh_init_view(view, &ctx->job->mesh, ranks, count);
-    if (status != RUEDA_OK) {
-        free(view);
-        return status;
-    }
-    ctx->engine.track.place.mesh = view;
-    return RUEDA_OK;
 }

@@ -24,13 +24,4 @@ const char *rueda_internal_kernels(const rueda_ctx *ctx);
 /* The transport that its messages take: "shm". */
 const char *rueda_internal_transport(const rueda_ctx *ctx);
 
-/*
- * From here on operations run between these ranks only, myself among them, over
- * messages; NULL: between all again. Each is told the same list and starts as
- * many operations as every other rank of the job does meanwhile, lists of
- * counts having as many entries as the job has ranks. Only while nothing runs,
- * and where the transport is not "direct".
- */
-rueda_status rueda_internal_narrow(rueda_ctx *ctx, const int *ranks, int count);
-
 #endif /* RUEDA_API_INTERNAL_H */

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "api/internal.h"
 #include "tool/clock.h"
 #include "tool/doctor/pair.h"
 #include "tool/stats.h"
@@ -33,10 +32,8 @@ struct rank {
     rueda_ctx *ctx;
     int rank;
     int size;
-    size_t *counts;    /* [size] of bytes */
     struct stamp *out; /* LONG_BYTES */
     struct stamp *in;
-    int done; /* operations since the meeting began */
 };
 
 static void say(const struct rueda_line *line)
@@ -63,26 +60,27 @@ static int64_t wall_ns(void)
 
 /* ---- Exchanges ---------------------------------------------------------- */
 
-/* With the other rank of a pair, at `place` in it; -1: an operation without
- * anybody, which only counts. */
-static rueda_status exchange(struct rank *rank, int place, size_t bytes)
+static rueda_status exchange(struct rank *rank, int peer, size_t bytes)
 {
-    struct rueda_coll_args args = RUEDA_COLL_ARGS_INIT;
+    struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
+    rueda_handle received;
+    rueda_handle sent;
     rueda_status status;
 
-    args.kind = RUEDA_ALLTOALL;
     args.dtype = RUEDA_UINT8;
+    args.dims = 1;
+    args.shape = &bytes;
+    args.peer = peer;
     args.send = rank->out;
     args.recv = rank->in;
-    args.send_counts = rank->counts;
-    args.recv_counts = rank->counts;
-    if (place >= 0)
-        rank->counts[1 - place] = bytes;
-    status = rueda_run(rank->ctx, &args);
-    if (place >= 0)
-        rank->counts[1 - place] = 0;
-    rank->done++;
-    return status;
+    args.kind = RUEDA_RECV;
+    status = rueda_submit(rank->ctx, &args, &received);
+    args.kind = RUEDA_SEND;
+    if (status == RUEDA_OK)
+        status = rueda_submit(rank->ctx, &args, &sent);
+    if (status == RUEDA_OK)
+        status = rueda_wait(rank->ctx, received, -1);
+    return status == RUEDA_OK ? rueda_wait(rank->ctx, sent, -1) : status;
 }
 
 struct series {
@@ -93,7 +91,7 @@ struct series {
 };
 
 /* The median time of an exchange. Both sides stop after the same one. */
-static rueda_status measure(struct rank *rank, int place,
+static rueda_status measure(struct rank *rank, int peer,
                             const struct series *wanted, double *out_median,
                             int64_t *in_out_delta_ns)
 {
@@ -108,7 +106,7 @@ static rueda_status measure(struct rank *rank, int place,
 
         rank->out->is_late = start - begin > wanted->seconds;
         rank->out->wall_ns = wall_ns();
-        status = exchange(rank, place, wanted->bytes);
+        status = exchange(rank, peer, wanted->bytes);
         delta = wall_ns() - rank->in->wall_ns;
         if (status != RUEDA_OK)
             break;
@@ -130,7 +128,6 @@ static rueda_status meet(struct rank *rank, int peer, const char *way)
         SHORT_MOST, SHORT_WARM_UPS, SHORT_SECONDS, sizeof(struct stamp)};
     static const struct series long_ones = {LONG_MOST, LONG_WARM_UPS,
                                             LONG_SECONDS, LONG_BYTES};
-    const int place = rank->rank < peer ? 0 : 1;
     struct rueda_line line = {.kind = RUEDA_LINE_HALF};
     int64_t delta_ns = INT64_MAX;
     int64_t ignored = INT64_MAX;
@@ -140,39 +137,15 @@ static rueda_status meet(struct rank *rank, int peer, const char *way)
     memcpy(line.half.way, way, strlen(way));
     line.half.rank = rank->rank;
     line.half.peer = peer;
-    status = measure(rank, place, &short_ones, &line.half.latency, &delta_ns);
+    status = measure(rank, peer, &short_ones, &line.half.latency, &delta_ns);
     if (status != RUEDA_OK)
         return status;
     line.half.delta_ns = delta_ns;
-    status = measure(rank, place, &long_ones, &seconds, &ignored);
+    status = measure(rank, peer, &long_ones, &seconds, &ignored);
     if (status == RUEDA_OK)
         line.half.bandwidth = (double)LONG_BYTES / seconds;
     say(&line);
     return status;
-}
-
-/* All ranks count the same operations, whomever they meet. */
-static rueda_status fill_up(struct rank *rank)
-{
-    rueda_status status = rueda_internal_narrow(rank->ctx, &rank->rank, 1);
-
-    while (status == RUEDA_OK && rank->done < SHORT_MOST + LONG_MOST)
-        status = exchange(rank, -1, 0);
-    return status;
-}
-
-static rueda_status round_with(struct rank *rank, int peer, const char *way)
-{
-    const int pair[] = {rank->rank < peer ? rank->rank : peer,
-                        rank->rank < peer ? peer : rank->rank};
-    rueda_status status = RUEDA_OK;
-
-    rank->done = 0;
-    if (peer >= 0)
-        status = rueda_internal_narrow(rank->ctx, pair, 2);
-    if (status == RUEDA_OK && peer >= 0)
-        status = meet(rank, peer, way);
-    return status == RUEDA_OK ? fill_up(rank) : status;
 }
 
 /* ---- A job -------------------------------------------------------------- */
@@ -188,9 +161,8 @@ static rueda_status go_round(struct rank *rank)
     for (int i = 0; i < rueda_pair_rounds(hosts) && status == RUEDA_OK; i++) {
         const int partner = rueda_pair_partner(hosts, i, host);
 
-        status = round_with(
-            rank, is_first && partner >= 0 ? partner * RUEDA_DOCTOR_RANKS : -1,
-            "tcp");
+        if (is_first && partner >= 0)
+            status = meet(rank, partner * RUEDA_DOCTOR_RANKS, "tcp");
     }
     return status;
 }
@@ -216,15 +188,12 @@ static bool join(struct rank *rank, const char *way, bool is_round)
     rank->size = rueda_size(rank->ctx);
     joined.rank = rank->rank;
     say(&joined);
-    rank->counts = calloc((size_t)rank->size, sizeof(*rank->counts));
-    status = rank->counts == NULL ? RUEDA_ERR_NOMEM : RUEDA_OK;
-    if (status == RUEDA_OK && rank->size % RUEDA_DOCTOR_RANKS == 0)
-        status = round_with(rank, rank->rank ^ 1, way);
+    if (rank->size % RUEDA_DOCTOR_RANKS == 0)
+        status = meet(rank, rank->rank ^ 1, way);
     if (status == RUEDA_OK && is_round)
         status = go_round(rank);
     /* Who has nobody left to meet waits: to leave would be held against it by
      * those who have. */
-    rueda_internal_narrow(rank->ctx, NULL, 0);
     if (status == RUEDA_OK)
         status = rueda_barrier(rank->ctx);
     if (status != RUEDA_OK)
@@ -232,7 +201,6 @@ static bool join(struct rank *rank, const char *way, bool is_round)
                                     ? rueda_error(rank->ctx)
                                     : rueda_status_str(status));
     rueda_shutdown(rank->ctx);
-    free(rank->counts);
     return status == RUEDA_OK;
 }
 
