@@ -14,8 +14,10 @@
 rueda_status rueda_batch_init(struct rueda_batch *batch, int members)
 {
     batch->counts = calloc(2 * (size_t)members, sizeof(size_t));
-    batch->words = calloc(2 * (size_t)members, sizeof(uint64_t));
-    batch->answer = calloc(2 * (size_t)members, sizeof(uint64_t));
+    batch->words =
+        calloc(2 * (size_t)members + RUEDA_BATCH_ASKED, sizeof(uint64_t));
+    batch->answer =
+        calloc(RUEDA_BATCH_ASKED * (size_t)members, sizeof(uint64_t));
     return batch->counts != NULL && batch->words != NULL &&
                    batch->answer != NULL
                ? RUEDA_OK
@@ -128,12 +130,22 @@ static void *own_memory(struct rueda_named *named, size_t rows, size_t bytes)
     return named->data;
 }
 
-rueda_batch_next rueda_batch_result(struct rueda_lane *lane, int item,
-                                    size_t rows, size_t bytes, void **out)
+void *rueda_batch_own(struct rueda_lane *lane, int item, size_t rows,
+                      size_t bytes)
 {
     struct rueda_named *named = rueda_batch_named(&lane->batch, item);
 
-    *out = named != NULL ? own_memory(named, rows, bytes) : NULL;
+    if (named == NULL)
+        return NULL;
+    if (named->recv == NULL && named->alloc != NULL)
+        rueda_notes_step(lane, item, item + 1, RUEDA_TIMELINE_ALLOCATE_OUTPUT);
+    return own_memory(named, rows, bytes);
+}
+
+rueda_batch_next rueda_batch_result(struct rueda_lane *lane, int item,
+                                    size_t rows, size_t bytes, void **out)
+{
+    *out = rueda_batch_own(lane, item, rows, bytes);
     if (*out != NULL || bytes == 0)
         return RUEDA_BATCH_TASK;
     *out = spare_map(&lane->batch.sink, bytes);
@@ -315,44 +327,14 @@ static rueda_batch_next start_broadcast(struct rueda_lane *lane)
         next = rueda_batch_input(lane, batch->item, bytes, &send);
     if (next != RUEDA_BATCH_TASK)
         return next;
+    rueda_notes_step(lane, batch->item, batch->after,
+                     RUEDA_TIMELINE_RUEDA_BCAST);
     coll = rueda_batch_coll(lane, RUEDA_BROADCAST, batch->item);
     coll->root = root;
     coll->send = send != NULL ? send : recv;
     coll->recv = recv;
     coll->count = rueda_request_count(request);
     return coll->count > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;
-}
-
-/* Equal shares of the rows, one more for the lowest members. */
-static rueda_batch_next start_reduce_scatter(struct rueda_lane *lane)
-{
-    struct rueda_batch *batch = &lane->batch;
-    const struct rueda_request *request =
-        rueda_batch_request(batch, batch->item);
-    const size_t size = (size_t)lane->set->size;
-    const size_t rows = rows_of(request);
-    const size_t row = rueda_request_row(request);
-    const size_t mine =
-        rows / size + ((size_t)lane->set->me < rows % size ? 1 : 0);
-    rueda_batch_next next;
-    struct rueda_coll *coll;
-    const void *send;
-    void *recv;
-
-    next = rueda_batch_input(lane, batch->item, bytes_of(request), &send);
-    if (next == RUEDA_BATCH_TASK)
-        next = rueda_batch_result(lane, batch->item, mine,
-                                  mine * row * rueda_dtype_size(request->dtype),
-                                  &recv);
-    if (next != RUEDA_BATCH_TASK)
-        return next;
-    for (size_t i = 0; i < size; i++)
-        batch->counts[i] = (rows / size + (i < rows % size ? 1 : 0)) * row;
-    coll = rueda_batch_coll(lane, RUEDA_REDUCE_SCATTER, batch->item);
-    coll->send = send;
-    coll->recv = recv;
-    coll->recv_counts = batch->counts;
-    return rows * row > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;
 }
 
 static rueda_batch_next start_barrier(struct rueda_lane *lane)
@@ -384,11 +366,6 @@ static rueda_batch_next broadcast(struct rueda_lane *lane)
     return one_by_one(lane, start_broadcast);
 }
 
-static rueda_batch_next reduce_scatter(struct rueda_lane *lane)
-{
-    return one_by_one(lane, start_reduce_scatter);
-}
-
 static rueda_batch_next barrier(struct rueda_lane *lane)
 {
     return one_by_one(lane, start_barrier);
@@ -410,7 +387,7 @@ void rueda_batch_begin(struct rueda_lane *lane,
         [RUEDA_ALLGATHER] = rueda_batch_allgather,
         [RUEDA_BROADCAST] = broadcast,
         [RUEDA_ALLTOALL] = rueda_batch_alltoall,
-        [RUEDA_REDUCE_SCATTER] = reduce_scatter,
+        [RUEDA_REDUCE_SCATTER] = rueda_batch_reduce_scatter,
         [RUEDA_BARRIER] = barrier,
         [RUEDA_JOIN] = unknown,
         [RUEDA_SEND] = unknown,
@@ -427,9 +404,11 @@ void rueda_batch_begin(struct rueda_lane *lane,
     batch->item = 0;
     batch->after = 0;
     batch->stage = 0;
+    batch->asked = 0;
+    batch->asked_after = 0;
     batch->is_packed = false;
     batch->next = kind >= 0 && kind <= RUEDA_SET_DROP ? kinds[kind] : unknown;
-    if (kind >= 0 && kind != RUEDA_ALLREDUCE) /* which has more to tell */
+    if (kind > RUEDA_REDUCE_SCATTER) /* the others have more to tell */
         rueda_notes_step(lane, 0, decision->count,
                          rueda_timeline_collective(
                              kind, decision->items[0].request->reduction));

@@ -4,8 +4,9 @@
  * tasks in a row on the lane's track.
  *
  * Each kind has a function that is called when no task runs: it takes in what
- * the last task brought and fills in the next one. Tensors of an allreduce run
- * together in the fusion slab; the other kinds run one after another.
+ * the last task brought and fills in the next one. Tensors of an allreduce, an
+ * allgather or a reduce-scatter run together in the fusion slab; the other
+ * kinds run one after another.
  *
  * Where a member has joined, or has no memory for a result, it still takes part
  * with memory that nobody reads, so that the others get theirs.
@@ -27,6 +28,9 @@ typedef enum rueda_batch_next {
     RUEDA_BATCH_FAIL, /* batch.status and batch.error say how */
 } rueda_batch_next;
 
+/* Tensors whose rows members tell each other at once, at most. */
+#define RUEDA_BATCH_ASKED 32
+
 /* Private zeroed memory for one task. */
 struct rueda_spare {
     void *at;
@@ -40,9 +44,12 @@ struct rueda_batch {
     int after; /* the first behind them */
     int stage; /* the kind's own */
     bool is_packed;
+    int asked; /* the first item whose rows members have told */
+    int asked_after;
     size_t *counts;   /* [2 * members] sent, received, in elements */
-    uint64_t *words;  /* [2 * members] what I tell of myself, */
-    uint64_t *answer; /* [2 * members] and what others tell */
+    uint64_t *words;  /* [2 * members + RUEDA_BATCH_ASKED] what I tell of
+                         myself, */
+    uint64_t *answer; /* [RUEDA_BATCH_ASKED * members] and what others tell */
     struct rueda_spare zeros;
     struct rueda_spare sink;
 
@@ -102,6 +109,11 @@ struct rueda_coll *rueda_batch_words(struct rueda_lane *lane, rueda_kind kind);
 rueda_batch_next rueda_batch_result(struct rueda_lane *lane, int item,
                                     size_t rows, size_t bytes, void **out);
 
+/* The owner's memory for the result of an item, which is its data from then on;
+ * NULL: there is none, or I have joined. */
+void *rueda_batch_own(struct rueda_lane *lane, int item, size_t rows,
+                      size_t bytes);
+
 /* What an item gives; zeros if I have joined. */
 rueda_batch_next rueda_batch_input(struct rueda_lane *lane, int item,
                                    size_t bytes, const void **out);
@@ -116,6 +128,7 @@ void rueda_batch_refuse(struct rueda_named *named, rueda_status status,
 
 rueda_batch_next rueda_batch_allgather(struct rueda_lane *lane);
 rueda_batch_next rueda_batch_alltoall(struct rueda_lane *lane);
+rueda_batch_next rueda_batch_reduce_scatter(struct rueda_lane *lane);
 rueda_batch_next rueda_batch_set_add(struct rueda_lane *lane);
 rueda_batch_next rueda_batch_set_drop(struct rueda_lane *lane);
 

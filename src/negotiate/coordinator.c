@@ -250,18 +250,24 @@ void rueda_coordinator_ready(struct rueda_negotiator *self,
 
 /* ---- Batches ------------------------------------------------------------ */
 
-static size_t bytes_of(const struct rueda_request *request)
+/* In the slab. Of an allgather as if all members brought as many rows. */
+static size_t bytes_of(const struct rueda_negotiator *self,
+                       const struct rueda_request *request)
 {
     size_t bytes =
         rueda_request_count(request) * rueda_dtype_size(request->dtype);
 
+    if (request->kind == RUEDA_ALLGATHER)
+        bytes *= (size_t)self->size;
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
 static bool may_share(const struct rueda_request *request)
 {
-    return request->kind == RUEDA_ALLREDUCE &&
-           request->reduction != RUEDA_ADASUM;
+    return (request->kind == RUEDA_ALLREDUCE &&
+            request->reduction != RUEDA_ADASUM) ||
+           request->kind == RUEDA_ALLGATHER ||
+           request->kind == RUEDA_REDUCE_SCATTER;
 }
 
 /* May they run as one? */
@@ -293,7 +299,7 @@ static struct rueda_entry *take_batch(struct rueda_negotiator *self,
     struct rueda_entry *last = first;
     struct rueda_entry **at;
     struct rueda_entry *passed = NULL;
-    size_t bytes = bytes_of(first->first.said.request);
+    size_t bytes = bytes_of(self, first->first.said.request);
 
     root->ready = first->next_ready;
     *out_count = 1;
@@ -302,7 +308,7 @@ static struct rueda_entry *take_batch(struct rueda_negotiator *self,
            *out_count < MOST_ITEMS) {
         struct rueda_entry *entry = *at;
 
-        bytes += bytes_of(entry->first.said.request);
+        bytes += bytes_of(self, entry->first.said.request);
         if (bytes > self->args.fusion_bytes)
             break;
         if (!fit(self, first, entry)) {
