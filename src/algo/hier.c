@@ -2,7 +2,7 @@
 /*
  * Allreduce between hosts of several ranks, in three stages: reduce-scatter
  * inside each host, allreduce of each slice between hosts, allgather inside
- * each host. Two hosts of two ranks:
+ * each host. (hier_gather.c has the allgather.) Two hosts of two ranks:
  *
  *           host 0                     host 1
  *      rank 0    rank 1           rank 2    rank 3
@@ -70,15 +70,14 @@ _Static_assert(sizeof(struct hier) <= RUEDA_TASK_STATE_BYTES, "state");
 
 /* ---- Blocks and slices ------------------------------------------------- */
 
-/* All ranks come to the same number. */
-static size_t blocks_of(const struct rueda_task *task)
+size_t rueda_hier_blocks(const struct rueda_task *task, size_t count,
+                         size_t most)
 {
     const struct rueda_hier *hier = task->place->hier;
-    const struct rueda_coll *coll = &task->coll;
+    const size_t elem_bytes = task->coll.elem_bytes;
     const size_t lanes = (size_t)hier->lanes;
     const size_t chunks = (size_t)hier->hosts * CHUNK_LEAST;
-    size_t slice =
-        rueda_chunk_pieces(coll->count, lanes * PARTS) * coll->elem_bytes;
+    size_t slice = rueda_chunk_pieces(count, lanes * PARTS) * elem_bytes;
 
     if (slice > SLICE_MOST)
         slice = SLICE_MOST;
@@ -86,9 +85,9 @@ static size_t blocks_of(const struct rueda_task *task)
         slice = SLICE_LEAST;
     if (slice < chunks)
         slice = chunks;
-    if (slice > hier->slice_bytes)
-        slice = hier->slice_bytes;
-    return rueda_chunk_pieces(coll->count, lanes * (slice / coll->elem_bytes));
+    if (slice > most)
+        slice = most;
+    return rueda_chunk_pieces(count, lanes * (slice / elem_bytes));
 }
 
 static struct rueda_range block_of(const struct rueda_task *task, size_t i)
@@ -235,10 +234,17 @@ static rueda_status look(struct rueda_task *task,
     return RUEDA_OK;
 }
 
-static rueda_status start(struct rueda_task *task,
-                          struct rueda_hier_level *level,
-                          const struct rueda_coll *coll)
+rueda_status rueda_hier_go_on(struct rueda_task *task, int level)
 {
+    struct rueda_hier_level *self = &task->place->hier->level[level];
+
+    return look(task, self, self->task.algo->progress);
+}
+
+rueda_status rueda_hier_start(struct rueda_task *task, int level_number,
+                              const struct rueda_coll *coll)
+{
+    struct rueda_hier_level *level = &task->place->hier->level[level_number];
     struct rueda_task *sub = &level->task;
 
     sub->place = &level->place;
@@ -264,24 +270,23 @@ static rueda_status progress_local(struct rueda_task *task)
 {
     struct hier *self = (struct hier *)task->state;
     struct rueda_hier *hier = task->place->hier;
-    struct rueda_hier_level *level = &hier->level[RUEDA_HIER_LOCAL];
     rueda_status status;
 
-    if (level->is_running) {
-        status = look(task, level, level->task.algo->progress);
+    if (hier->level[RUEDA_HIER_LOCAL].is_running) {
+        status = rueda_hier_go_on(task, RUEDA_HIER_LOCAL);
     } else if (self->scattered < self->blocks &&
                self->scattered < self->gathered + RUEDA_HIER_SLOTS) {
         const struct rueda_coll coll = scatter_of(task, self->scattered);
 
         self->is_gathering = false;
-        status = start(task, level, &coll);
+        status = rueda_hier_start(task, RUEDA_HIER_LOCAL, &coll);
     } else if (self->gathered < self->blocks &&
                (self->gathered < self->crossed ||
                 !rueda_hier_has_slice(hier))) {
         const struct rueda_coll coll = gather_of(task, self->gathered);
 
         self->is_gathering = true;
-        status = start(task, level, &coll);
+        status = rueda_hier_start(task, RUEDA_HIER_LOCAL, &coll);
     } else {
         return RUEDA_IN_PROGRESS;
     }
@@ -296,17 +301,16 @@ static rueda_status progress_cross(struct rueda_task *task)
 {
     struct hier *self = (struct hier *)task->state;
     struct rueda_hier *hier = task->place->hier;
-    struct rueda_hier_level *level = &hier->level[RUEDA_HIER_CROSS];
     rueda_status status;
 
-    if (level->is_running) {
-        status = look(task, level, level->task.algo->progress);
+    if (hier->level[RUEDA_HIER_CROSS].is_running) {
+        status = rueda_hier_go_on(task, RUEDA_HIER_CROSS);
     } else if (rueda_hier_has_slice(hier) && self->crossed < self->scattered) {
         const struct rueda_coll coll = cross_of(task, self->crossed);
 
         if (is_compressed(task))
             compress(task, self->crossed);
-        status = start(task, level, &coll);
+        status = rueda_hier_start(task, RUEDA_HIER_CROSS, &coll);
     } else {
         return RUEDA_IN_PROGRESS;
     }
@@ -325,6 +329,8 @@ static rueda_status hier_progress(struct rueda_task *task)
     rueda_status local;
     rueda_status cross;
 
+    if (task->coll.kind == RUEDA_ALLGATHER)
+        return rueda_hier_gather_progress(task);
     do {
         cross = progress_cross(task);
         if (cross < 0)
@@ -340,7 +346,11 @@ static rueda_status hier_post(struct rueda_task *task)
 {
     struct hier *self = (struct hier *)task->state;
 
-    *self = (struct hier){.blocks = blocks_of(task)};
+    if (task->coll.kind == RUEDA_ALLGATHER)
+        return rueda_hier_gather_post(task);
+    *self = (struct hier){
+        .blocks = rueda_hier_blocks(task, task->coll.count,
+                                    task->place->hier->slice_bytes)};
     return hier_progress(task);
 }
 
@@ -358,8 +368,8 @@ static void hier_finish(struct rueda_task *task)
 
 const struct rueda_algo rueda_algo_hier = {
     .name = "hier",
-    .about = "sums in each host, slices of them between hosts, side by side",
-    .kinds = 1u << RUEDA_ALLREDUCE,
+    .about = "inside each host, slices of that between hosts, side by side",
+    .kinds = 1u << RUEDA_ALLREDUCE | 1u << RUEDA_ALLGATHER,
     .needs_hier = true,
     .post = hier_post,
     .progress = hier_progress,

@@ -39,6 +39,15 @@ struct rueda_hier {
      * cross level. */
     int index;
     size_t *counts; /* [local size] of the slices of the block at hand */
+
+    /* For an allgather, where the members of each host follow one another, as
+     * NULL says that they do not: the first member of each, my host's place
+     * among them, where the data of each begin, and what each gives to the
+     * block at hand. */
+    int *firsts; /* [hosts + 1] */
+    int host;
+    size_t *starts;       /* [hosts + 1] */
+    size_t *cross_counts; /* [hosts] */
     struct rueda_hier_level level[RUEDA_HIER_LEVELS];
 
     /* My slices of some blocks, one of them as it travels if it is compressed,
@@ -75,6 +84,23 @@ static inline bool rueda_hier_has_slice(const struct rueda_hier *hier)
 {
     return hier->index < hier->lanes;
 }
+
+/* ---- For both kinds ----------------------------------------------------- */
+
+/* Into how many blocks `count` elements are cut, so that a rank's slice of one
+ * takes `most` bytes or less; the same on all ranks. */
+size_t rueda_hier_blocks(const struct rueda_task *task, size_t count,
+                         size_t most);
+
+/* Begin a stage on a level that runs none, and see how it stands; see how one
+ * stands that runs. RUEDA_OK: it has ended. */
+rueda_status rueda_hier_start(struct rueda_task *task, int level,
+                              const struct rueda_coll *coll);
+rueda_status rueda_hier_go_on(struct rueda_task *task, int level);
+
+/* The allgather (hier_gather.c), as post() and progress() of the algorithm. */
+rueda_status rueda_hier_gather_post(struct rueda_task *task);
+rueda_status rueda_hier_gather_progress(struct rueda_task *task);
 
 /* Does this task wait for others in shared memory, in one of its stages? */
 static inline bool rueda_hier_shares(const struct rueda_task *task)

@@ -73,6 +73,39 @@ static void measure(struct rueda_hier *hier, const struct census *census,
     }
 }
 
+/*
+ * Where the data of each host begin in an allgather, if there is such a place:
+ * its members follow one another. firsts stays NULL where they do not.
+ */
+static rueda_status find_firsts(struct rueda_hier *hier,
+                                const struct rueda_hier_args *args, int me,
+                                int size)
+{
+    const size_t hosts = (size_t)hier->hosts;
+    int count = 0;
+
+    hier->starts = calloc(hosts + 1, sizeof(size_t));
+    hier->cross_counts = calloc(hosts, sizeof(size_t));
+    hier->firsts = calloc(hosts + 1, sizeof(int));
+    if (hier->starts == NULL || hier->cross_counts == NULL ||
+        hier->firsts == NULL)
+        return RUEDA_ERR_NOMEM;
+    for (int rank = 0; rank < size; rank++) {
+        if (rank > 0 && args->hosts[rank] == args->hosts[rank - 1])
+            continue;
+        if (count == hier->hosts) { /* one of them comes again */
+            free(hier->firsts);
+            hier->firsts = NULL;
+            return RUEDA_OK;
+        }
+        hier->firsts[count++] = rank;
+    }
+    hier->firsts[count] = size;
+    while (hier->firsts[hier->host + 1] <= me)
+        hier->host++;
+    return RUEDA_OK;
+}
+
 /* ---- Levels ------------------------------------------------------------ */
 
 /* Members of `wanted`, a host or an index, by rank. Cross ones come in the same
@@ -154,7 +187,9 @@ static rueda_status fill_in(struct rueda_hier *hier,
         calloc((size_t)census->members[args->hosts[me]], sizeof(size_t));
     if (hier->counts == NULL)
         return RUEDA_ERR_NOMEM;
-    status = open_levels(hier, place, args, census);
+    status = find_firsts(hier, args, me, place->mesh->size);
+    if (status == RUEDA_OK)
+        status = open_levels(hier, place, args, census);
     return status == RUEDA_OK ? map_memory(hier) : status;
 }
 
@@ -196,5 +231,8 @@ void rueda_hier_free(struct rueda_hier *hier)
     if (hier->memory != NULL)
         rueda_memory_unmap(hier->memory, hier->memory_bytes);
     free(hier->counts);
+    free(hier->firsts);
+    free(hier->starts);
+    free(hier->cross_counts);
     free(hier);
 }

@@ -36,6 +36,7 @@ const struct rueda_select_row rueda_select_defaults[] = {
     {RUEDA_BARRIER, ANY_RANKS, ANY_BYTES, HOST, "direct", 100},
 
     {RUEDA_ALLREDUCE, ANY_RANKS, STAGED, SIZE_MAX, HOSTS, "hier", 100},
+    {RUEDA_ALLGATHER, ANY_RANKS, ANY_BYTES, HOSTS, "hier", 100},
 
     {RUEDA_ALLREDUCE, ANY_RANKS, 0, SHORT, ANYWHERE, "doubling", 50},
     {RUEDA_ALLREDUCE, ANY_RANKS, SHORT, LONG, ANYWHERE, "halving_doubling", 50},
@@ -52,6 +53,7 @@ const struct rueda_select_row rueda_select_defaults[] = {
 void rueda_select_init(struct rueda_select *select)
 {
     select->added_count = 0;
+    select->flat = 0;
 }
 
 /* What of the size all ranks know. */
@@ -78,7 +80,18 @@ static size_t agreed_bytes(const struct rueda_place *place,
     return 0;
 }
 
+/* Can it be done in stages, and may it? An allgather only where the data of a
+ * host follow one another. */
+static bool has_stages(const struct rueda_select *select,
+                       const struct rueda_place *place,
+                       const struct rueda_coll *coll)
+{
+    return place->hier != NULL && (select->flat >> coll->kind & 1u) == 0 &&
+           (coll->kind != RUEDA_ALLGATHER || place->hier->firsts != NULL);
+}
+
 static bool can_run(const struct rueda_algo *algo,
+                    const struct rueda_select *select,
                     const struct rueda_place *place,
                     const struct rueda_coll *coll)
 {
@@ -87,7 +100,7 @@ static bool can_run(const struct rueda_algo *algo,
 
     return (algo->kinds >> coll->kind & 1u) != 0 &&
            (!algo->needs_slab || place->slab != NULL) &&
-           (!algo->needs_hier || place->hier != NULL) &&
+           (!algo->needs_hier || has_stages(select, place, coll)) &&
            algo->does_adasum == is_adasum;
 }
 
@@ -120,6 +133,7 @@ struct choice {
 
 /* Take the row's algorithm if it can run and nothing is worth more. */
 static void consider(const struct rueda_select_row *row,
+                     const struct rueda_select *select,
                      const struct rueda_place *place,
                      const struct rueda_coll *coll, struct choice *choice)
 {
@@ -128,7 +142,7 @@ static void consider(const struct rueda_select_row *row,
     if (row->score < choice->score || !row_fits(row, place, coll))
         return;
     algo = rueda_algo_find(row->algo);
-    if (algo == NULL || !can_run(algo, place, coll))
+    if (algo == NULL || !can_run(algo, select, place, coll))
         return;
     choice->algo = algo;
     choice->score = row->score;
@@ -144,8 +158,8 @@ const struct rueda_algo *rueda_select_choose(const struct rueda_select *select,
     if (coll->compression != RUEDA_COMPRESS_NONE && place->hier != NULL)
         return &rueda_algo_hier;
     for (row = rueda_select_defaults; row->algo != NULL; row++)
-        consider(row, place, coll, &choice);
+        consider(row, select, place, coll, &choice);
     for (int i = 0; i < select->added_count; i++)
-        consider(&select->added[i], place, coll, &choice);
+        consider(&select->added[i], select, place, coll, &choice);
     return choice.algo;
 }

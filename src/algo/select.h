@@ -20,7 +20,8 @@
  * the second, `inf` for no end; ranks are from-to, both counted in, or one
  * number. Both may be left out. Where several rows fit, the last one wins; a
  * row whose algorithm cannot run (no shared memory, one host, Adasum) does not
- * fit. A compressed allreduce between hosts goes to `hier`, whatever rows say.
+ * fit. `kind:flat` is no algorithm but says that `hier` is none for this kind.
+ * A compressed allreduce between hosts goes to `hier`, whatever rows say.
  *
  * Any thread, as long as none changes the table.
  */
@@ -53,6 +54,7 @@ struct rueda_select_row {
 struct rueda_select {
     struct rueda_select_row added[RUEDA_SELECT_ADDED_ROWS];
     int added_count;
+    unsigned flat; /* bits 1u << rueda_kind that do without `hier` */
 };
 
 /* The built-in rows, ended by one whose algo is NULL. */

@@ -15,6 +15,9 @@
 /* Above every built-in row. */
 #define ADDED_SCORE 1000
 
+/* In place of an algorithm: any but `hier`. */
+#define FLAT "flat"
+
 /* Part of the string: what a row, or a field of it, is while it is read. */
 struct span {
     const char *at;
@@ -187,6 +190,7 @@ static rueda_status parse_ranges(struct span ranges,
     return RUEDA_OK;
 }
 
+/* The algorithm of a row that stands for none is NULL. */
 static rueda_status parse_row(struct span text, struct rueda_select_row *row,
                               struct rueda_text *error)
 {
@@ -210,6 +214,9 @@ static rueda_status parse_row(struct span text, struct rueda_select_row *row,
             return status;
     }
     rest = trim(rest);
+    row->algo = NULL;
+    if (is_word(rest, FLAT) && ranges.at == NULL)
+        return RUEDA_OK;
     algo = parse_algo(rest, row->kind);
     if (algo == NULL)
         return bad_algo(rest, row->kind, error);
@@ -221,6 +228,7 @@ rueda_status rueda_select_parse(struct rueda_select *select, const char *text,
                                 struct rueda_text *error)
 {
     struct span rest = {text, strlen(text)};
+    unsigned flat = select->flat;
     int count = select->added_count;
 
     while (rest.length > 0) {
@@ -237,9 +245,14 @@ rueda_status rueda_select_parse(struct rueda_select *select, const char *text,
         status = parse_row(row, &select->added[count], error);
         if (status != RUEDA_OK)
             return status;
+        if (select->added[count].algo == NULL) {
+            flat |= 1u << select->added[count].kind;
+            continue;
+        }
         select->added[count].score = ADDED_SCORE + count;
         count++;
     }
+    select->flat = flat;
     select->added_count = count;
     return RUEDA_OK;
 }
@@ -309,9 +322,15 @@ size_t rueda_select_format(const struct rueda_select *select, char *buf,
 {
     struct sink sink = {buf, size, 0};
 
+    for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++) {
+        if ((select->flat >> kind & 1u) == 0)
+            continue;
+        put(&sink, sink.length > 0 ? ";" : "");
+        put(&sink, rueda_kind_str((rueda_kind)kind));
+        put(&sink, ":" FLAT);
+    }
     for (int i = 0; i < select->added_count; i++) {
-        if (i > 0)
-            put(&sink, ";");
+        put(&sink, sink.length > 0 ? ";" : "");
         put_row(&sink, &select->added[i]);
     }
     if (size > 0)

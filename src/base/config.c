@@ -194,17 +194,31 @@ static bool parse_transport(const char *value, void *out)
     return false;
 }
 
-static bool parse_encrypt(const char *value, void *out)
+/* The place of a word among these three, or -1. */
+static int parse_when(const char *value)
 {
     static const char *const names[] = {"auto", "always", "never"};
 
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(value, names[i]) == 0) {
-            *(rueda_encrypt_choice *)out = (rueda_encrypt_choice)i;
-            return true;
-        }
-    }
-    return false;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(value, names[i]) == 0)
+            return i;
+    return -1;
+}
+
+static bool parse_encrypt(const char *value, void *out)
+{
+    const int when = parse_when(value);
+
+    *(rueda_encrypt_choice *)out = (rueda_encrypt_choice)when;
+    return when >= 0;
+}
+
+static bool parse_stages(const char *value, void *out)
+{
+    const int when = parse_when(value);
+
+    *(rueda_stages_choice *)out = (rueda_stages_choice)when;
+    return when >= 0;
 }
 
 #define AT(field) offsetof(struct rueda_config, field)
@@ -266,6 +280,12 @@ static const struct rueda_setting settings[] = {
     {"RUEDA_TUNE_FILE", "",
      "the same, from a file that rueda bench --tune made", AT(tune_file),
      parse_path},
+    {"RUEDA_STAGED_ALLREDUCE", "auto",
+     "in stages, inside hosts and between them: always, never, or auto: where "
+     "that is faster",
+     AT(staged_allreduce), parse_stages},
+    {"RUEDA_STAGED_ALLGATHER", "auto", "likewise", AT(staged_allgather),
+     parse_stages},
     {"RUEDA_KERNELS", "auto", "vector kernels: auto, c, avx2 or avx512",
      AT(kernels), parse_name},
     {"RUEDA_KEEP_BYTES", "16m",

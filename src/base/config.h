@@ -39,6 +39,13 @@ typedef enum rueda_encrypt_choice {
     RUEDA_ENCRYPT_NEVER,
 } rueda_encrypt_choice;
 
+/* Collectives in stages, inside hosts and between them. */
+typedef enum rueda_stages_choice {
+    RUEDA_STAGES_AUTO, /* where that is faster */
+    RUEDA_STAGES_ALWAYS,
+    RUEDA_STAGES_NEVER,
+} rueda_stages_choice;
+
 #define RUEDA_FUSION_MOST ((size_t)1 << 32)
 #define RUEDA_CACHE_MOST  (1 << 20)
 
@@ -64,6 +71,8 @@ struct rueda_config {
     rueda_encrypt_choice encrypt;
     char algo[RUEDA_PATH_BYTES];
     char tune_file[RUEDA_PATH_BYTES];
+    rueda_stages_choice staged_allreduce;
+    rueda_stages_choice staged_allgather;
     char kernels[RUEDA_NAME_BYTES];
     size_t keep_bytes;
     size_t ring_bytes; /* 0: from the caches */

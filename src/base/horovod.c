@@ -48,10 +48,19 @@ static bool parse_not(const char *value, void *out)
     return true;
 }
 
+static bool parse_stages(const char *value, void *out)
+{
+    *(rueda_stages_choice *)out =
+        strtol(value, NULL, 10) > 0 ? RUEDA_STAGES_ALWAYS : RUEDA_STAGES_NEVER;
+    return true;
+}
+
 static const struct rueda_horovod_alias aliases[] = {
     {"RUEDA_START_TIMEOUT", "HOROVOD_GLOO_TIMEOUT_SECONDS", NULL},
     {"RUEDA_LOG_LEVEL", "HOROVOD_LOG_LEVEL", parse_log_level},
     {"RUEDA_NETWORK", "HOROVOD_GLOO_IFACE", NULL},
+    {"RUEDA_STAGED_ALLREDUCE", "HOROVOD_HIERARCHICAL_ALLREDUCE", parse_stages},
+    {"RUEDA_STAGED_ALLGATHER", "HOROVOD_HIERARCHICAL_ALLGATHER", parse_stages},
     {"RUEDA_FUSION_BYTES", "HOROVOD_FUSION_THRESHOLD", NULL},
     {"RUEDA_GROUPS_ALONE", "HOROVOD_DISABLE_GROUP_FUSION", parse_flag},
     {"RUEDA_CACHE_CAPACITY", "HOROVOD_CACHE_CAPACITY", NULL},
@@ -88,8 +97,6 @@ static const struct rueda_horovod_variable variables[] = {
     {"HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", NO_AUTO, false},
     {"HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", NO_AUTO, false},
     {"HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", NO_AUTO, false},
-    {"HOROVOD_HIERARCHICAL_ALLREDUCE", BY_TUNE, false},
-    {"HOROVOD_HIERARCHICAL_ALLGATHER", BY_TUNE, false},
     {"HOROVOD_TORUS_ALLREDUCE", BY_TUNE, false},
     {"HOROVOD_BATCH_D2D_MEMCOPIES", IN_HOST, false},
     {"HOROVOD_NUM_NCCL_STREAMS", IN_HOST, false},

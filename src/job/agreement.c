@@ -33,16 +33,35 @@ static size_t ring_bytes(const struct rueda_config *config, int size)
     return ring;
 }
 
-/* RUEDA_TUNE_FILE first, RUEDA_ALGO after it, so that the latter wins. */
+/* A row of algo/select.h, and what ends it. */
+static const char *stages_row(rueda_stages_choice choice, const char *always,
+                              const char *never)
+{
+    switch (choice) {
+    case RUEDA_STAGES_ALWAYS:
+        return always;
+    case RUEDA_STAGES_NEVER:
+        return never;
+    case RUEDA_STAGES_AUTO:
+        break;
+    }
+    return "";
+}
+
+/* RUEDA_ALGO last, after RUEDA_TUNE_FILE, so that it wins. */
 static rueda_status algo_text(const struct rueda_config *config, char *out,
                               size_t bytes, struct rueda_text *error)
 {
     rueda_status status = RUEDA_OK;
-    size_t used;
+    size_t used =
+        (size_t)snprintf(out, bytes, "%s%s",
+                         stages_row(config->staged_allreduce, "allreduce:hier;",
+                                    "allreduce:flat;"),
+                         stages_row(config->staged_allgather, "allgather:hier;",
+                                    "allgather:flat;"));
 
-    out[0] = '\0';
     if (config->tune_file[0] != '\0')
-        status = rueda_file_read(config->tune_file, out, bytes);
+        status = rueda_file_read(config->tune_file, out + used, bytes - used);
     used = strlen(out);
     if (status == RUEDA_OK &&
         (size_t)snprintf(out + used, bytes - used, "%s%s", used > 0 ? ";" : "",
@@ -81,6 +100,8 @@ rueda_status rueda_agreement_heed(const char *decision,
         return RUEDA_ERR_INVALID;
     config->transport = (rueda_transport_choice)transport;
     config->tune_file[0] = '\0';
+    config->staged_allreduce = RUEDA_STAGES_AUTO;
+    config->staged_allgather = RUEDA_STAGES_AUTO;
     memcpy(config->algo, decision + 1, strlen(decision + 1) + 1);
     return RUEDA_OK;
 }

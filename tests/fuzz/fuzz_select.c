@@ -31,7 +31,8 @@ static void check_written(const struct rueda_select *select)
     must(strncmp(part, text, sizeof(part) - 1) == 0);
     rueda_select_init(&again);
     must(rueda_select_parse(&again, text, &error) == RUEDA_OK);
-    must(again.added_count == select->added_count);
+    must(again.added_count == select->added_count &&
+         again.flat == select->flat);
     for (int i = 0; i < again.added_count; i++)
         must(is_same_row(&again.added[i], &select->added[i]));
 }

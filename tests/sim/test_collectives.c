@@ -128,6 +128,9 @@ static void a_long_vector_is_right(void **state)
     check(all, &c);
     c.compression = RUEDA_COMPRESS_FP16;
     check(all, &c);
+    c.compression = RUEDA_COMPRESS_NONE;
+    c.kind = RUEDA_ALLGATHER;
+    check(all, &c);
     collective_close(all);
 }
 

@@ -151,6 +151,64 @@ static void allreduce_applies_both_scales_once(void **state)
     }
 }
 
+/* Some of these have their hosts mixed up, and no hierarchical allgather. */
+static void allgather_is_right_for_all_shapes(void **state)
+{
+    static const size_t counts[] = {0, 1, 2, 3, 17, 1000, 70001};
+    struct coll_case c = {.algo = &rueda_algo_hier, .kind = RUEDA_ALLGATHER};
+    size_t checked = 0;
+
+    (void)state;
+    for (size_t s = 0; s < SHAPES; s++) {
+        struct ranks *ranks = arranged(&shapes[s]);
+
+        if (ranks->place[0].hier->firsts == NULL) {
+            ranks_close(ranks);
+            continue;
+        }
+        checked++;
+        for (int i = 0; i < 28; i++) {
+            c.dtype = i % 3 == 0 ? RUEDA_FLOAT64 : RUEDA_UINT8;
+            c.count = counts[i % 7];
+            c.is_in_place = i / 7 % 2 != 0;
+            c.is_uneven = i / 14 != 0;
+            coll_case_check(ranks, &c);
+        }
+        ranks_close(ranks);
+    }
+    assert_int_equal(checked, SHAPES - 1);
+}
+
+static void long_pieces_are_gathered_in_blocks(void **state)
+{
+    struct coll_case c = {.algo = &rueda_algo_hier,
+                          .kind = RUEDA_ALLGATHER,
+                          .dtype = RUEDA_FLOAT64,
+                          .count = 250007};
+
+    (void)state;
+    for (size_t s = 0; s < 4; s++) {
+        struct ranks *ranks = arranged(&shapes[s]);
+
+        c.is_in_place = s % 2 != 0;
+        c.is_uneven = s / 2 != 0;
+        coll_case_check(ranks, &c);
+        ranks_close(ranks);
+    }
+}
+
+static void a_rank_that_leaves_ends_a_gathering(void **state)
+{
+    const struct coll_case c = {.algo = &rueda_algo_hier,
+                                .kind = RUEDA_ALLGATHER,
+                                .dtype = RUEDA_FLOAT32,
+                                .count = 100000};
+
+    (void)state;
+    coll_case_check_leaving_hosts(&c, 4, shapes[0].hosts);
+    coll_case_check_leaving_hosts(&c, 4, shapes[1].hosts);
+}
+
 /* More blocks than slots, of which each is as long as may be. */
 static void long_vectors_go_through_in_blocks(void **state)
 {
@@ -315,6 +373,9 @@ int main(void)
         cmocka_unit_test(allreduce_is_right_for_all_shapes),
         cmocka_unit_test(allreduce_is_right_for_all_numbers),
         cmocka_unit_test(allreduce_applies_both_scales_once),
+        cmocka_unit_test(allgather_is_right_for_all_shapes),
+        cmocka_unit_test(long_pieces_are_gathered_in_blocks),
+        cmocka_unit_test(a_rank_that_leaves_ends_a_gathering),
         cmocka_unit_test(long_vectors_go_through_in_blocks),
         cmocka_unit_test(a_rank_that_leaves_ends_every_other_one),
         cmocka_unit_test(compressed_numbers_that_fit_are_exact),

@@ -382,6 +382,39 @@ static void flags_are_taken_as_horovod_takes_them(void **state)
     check_refused("RUEDA_DYNAMIC_SETS", bad);
 }
 
+static void stages_are_asked_for_in_both_ways(void **state)
+{
+    static const char *const bad[] = {"1", "yes", NULL};
+
+    (void)state;
+    assert_int_equal(good("RUEDA_LOG_LEVEL", "info").staged_allgather,
+                     RUEDA_STAGES_AUTO);
+    assert_int_equal(
+        good("HOROVOD_HIERARCHICAL_ALLGATHER", "1").staged_allgather,
+        RUEDA_STAGES_ALWAYS);
+    assert_int_equal(
+        good("HOROVOD_HIERARCHICAL_ALLREDUCE", "0").staged_allreduce,
+        RUEDA_STAGES_NEVER);
+    assert_int_equal(good("RUEDA_STAGED_ALLREDUCE", "always").staged_allreduce,
+                     RUEDA_STAGES_ALWAYS);
+    assert_int_equal(good("RUEDA_STAGED_ALLGATHER", "never").staged_allgather,
+                     RUEDA_STAGES_NEVER);
+    check_refused("RUEDA_STAGED_ALLGATHER", bad);
+}
+
+/* Who wants no warning may still want an end. */
+static void a_stall_ends_a_job_also_without_a_warning(void **state)
+{
+    struct rueda_config config;
+
+    (void)state;
+    setenv("RUEDA_STALL_WARN", "0", 1);
+    config = good("RUEDA_STALL_SHUTDOWN", "5s");
+    assert_int_equal(config.stall_warn_ms, 0);
+    assert_int_equal(config.stall_end_ms, 5000);
+    assert_false(config.is_stall_end_ignored);
+}
+
 static void log_levels_are_taken_as_horovod_names_them(void **state)
 {
     static const char *const bad[] = {"loud", "4", NULL};
@@ -565,6 +598,8 @@ int main(void)
         CLEARED(our_own_name_counts_before_horovods),
         CLEARED(without_the_check_nothing_is_said_of_stalls),
         CLEARED(a_stall_does_not_end_a_job_before_the_warning),
+        CLEARED(a_stall_ends_a_job_also_without_a_warning),
+        CLEARED(stages_are_asked_for_in_both_ways),
         CLEARED(every_variable_of_horovod_is_known),
         CLEARED(what_has_no_effect_is_told_once),
     };

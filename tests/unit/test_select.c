@@ -14,8 +14,12 @@ static struct rueda_place net = {.mesh = &mesh};
 static struct rueda_place host = {.mesh = &mesh, .slab = (void *)&mesh};
 
 /* Two hosts of two ranks, and four of one. */
-static struct rueda_hier pairs = {.hosts = 2, .lanes = 2, .most = 2};
+static int firsts[] = {0, 2, 4};
+static struct rueda_hier pairs = {
+    .hosts = 2, .lanes = 2, .most = 2, .firsts = firsts};
 static struct rueda_place hosts = {.mesh = &mesh, .hier = &pairs};
+static struct rueda_hier shuffled = {.hosts = 2, .lanes = 2, .most = 2};
+static struct rueda_place mixed = {.mesh = &mesh, .hier = &shuffled};
 static struct rueda_hier singles = {.hosts = 4, .lanes = 1, .most = 1};
 static struct rueda_place apart = {.mesh = &mesh, .hier = &singles};
 
@@ -125,6 +129,51 @@ static void hier_can_be_told_and_is_skipped_on_one_host(void **state)
     assert_string_equal(chosen_at(&net, "allreduce:ring;allreduce:hier", 8, 0),
                         "ring");
     assert_string_equal(chosen_at(&host, "allreduce:hier", 8, 0), "direct");
+}
+
+static const char *gathered_at(const struct rueda_place *place,
+                               const char *text)
+{
+    const struct rueda_select select = parsed(text);
+    const struct rueda_coll coll = coll_of(RUEDA_ALLGATHER, 64 << 10);
+
+    return rueda_select_choose(&select, place, &coll)->name;
+}
+
+static void hosts_gather_in_stages_where_ranks_follow_one_another(void **state)
+{
+    (void)state;
+    assert_string_equal(gathered_at(&hosts, ""), "hier");
+    assert_string_equal(gathered_at(&mixed, ""), "ring");
+    assert_string_equal(gathered_at(&mixed, "allgather:hier"), "ring");
+    assert_string_equal(gathered_at(&apart, ""), "ring");
+    assert_string_equal(gathered_at(&host, ""), "direct");
+}
+
+static void stages_can_be_turned_off(void **state)
+{
+    const char *rows = "allreduce:flat;allgather:flat;allreduce:0-4k:tree";
+    const struct rueda_select select = parsed(rows);
+    struct rueda_select none;
+    struct rueda_text error = {""};
+    char text[64];
+
+    (void)state;
+    assert_string_equal(gathered_at(&hosts, "allgather:flat"), "ring");
+    assert_string_equal(gathered_at(&hosts, "allgather:flat;allgather:hier"),
+                        "ring");
+    assert_string_equal(gathered_at(&hosts, "allreduce:flat"), "hier");
+    assert_string_equal(gathered_at(&host, "allgather:flat"), "direct");
+    assert_string_equal(chosen_at(&hosts, "allreduce:flat", 1 << 20, 0),
+                        "ring");
+    assert_string_equal(
+        chosen_at(&hosts, "allreduce:flat", 8, RUEDA_COMPRESS_FP16), "hier");
+    rueda_select_format(&select, text, sizeof(text));
+    assert_string_equal(text, rows);
+    rueda_select_init(&none);
+    assert_int_equal(rueda_select_parse(&none, "allreduce:0-4k:flat", &error),
+                     RUEDA_ERR_INVALID);
+    assert_int_equal(none.flat, 0);
 }
 
 static void compression_takes_hier_wherever_there_are_hosts(void **state)
@@ -331,6 +380,8 @@ int main(void)
         cmocka_unit_test(
             hosts_of_several_ranks_take_hier_for_what_is_not_short),
         cmocka_unit_test(hier_can_be_told_and_is_skipped_on_one_host),
+        cmocka_unit_test(hosts_gather_in_stages_where_ranks_follow_one_another),
+        cmocka_unit_test(stages_can_be_turned_off),
         cmocka_unit_test(compression_takes_hier_wherever_there_are_hosts),
         cmocka_unit_test(ranks_with_uneven_pieces_choose_alike),
         cmocka_unit_test(added_rows_win_within_their_sizes),
