@@ -190,26 +190,27 @@ static void shuffle(int *order, int count, unsigned seed)
 
 /* ---- Things that go well ------------------------------------------------- */
 
-/* All kinds, in any order, in several sets at a time. */
-static bool in_sets(const int *sets, int set_count)
+/* So many of all kinds a set, in any order, in several sets at a time. */
+static bool in_sets(const int *sets, int set_count, int each)
 {
-    struct one *all = calloc((size_t)(COUNT * set_count), sizeof(*all));
-    int *order = calloc((size_t)(COUNT * set_count), sizeof(int));
+    const int count = each * set_count;
+    struct one *all = calloc((size_t)count, sizeof(*all));
+    int *order = calloc((size_t)count, sizeof(int));
     bool is_right = true;
 
     for (int step = 0; step < 3 && is_right; step++) {
-        shuffle(order, COUNT * set_count, (unsigned)(rank * 7 + step));
-        for (int i = 0; i < COUNT * set_count && is_right; i++) {
-            int set = sets[order[i] / COUNT];
+        shuffle(order, count, (unsigned)(rank * 7 + step));
+        for (int i = 0; i < count && is_right; i++) {
+            int set = sets[order[i] / each];
 
             if (rueda_set_rank(ctx, set) < 0)
                 continue;
-            begin(&all[order[i]], order[i] % COUNT, set);
+            begin(&all[order[i]], order[i] % each, set);
             is_right = submit(&all[order[i]]);
         }
-        for (int i = 0; i < COUNT * set_count && is_right; i++)
-            if (rueda_set_rank(ctx, sets[i / COUNT]) >= 0)
-                is_right = end(&all[i], i % COUNT);
+        for (int i = 0; i < count && is_right; i++)
+            if (rueda_set_rank(ctx, sets[i / each]) >= 0)
+                is_right = end(&all[i], i % each);
     }
     free(order);
     free(all);
@@ -220,7 +221,7 @@ static bool any_order(void)
 {
     static const int all = RUEDA_ALL_RANKS;
 
-    return in_sets(&all, 1);
+    return in_sets(&all, 1, COUNT);
 }
 
 static bool sets(void)
@@ -241,12 +242,34 @@ static bool sets(void)
     some[1] = 2;
     if (count > 3 && rueda_set_create(ctx, some, 2, &ids[3]) != RUEDA_OK)
         return complain("create");
-    if (!in_sets(ids, count))
+    if (!in_sets(ids, count, COUNT))
         return false;
     for (int i = 1; i < count; i++)
         if (rueda_set_destroy(ctx, ids[i]) != RUEDA_OK)
             return complain("destroy");
     return any_order();
+}
+
+/* Every set of two ranks or more that there can be, all at a time: any two
+ * ranks have a quarter of them in common. */
+static bool many_sets(void)
+{
+    int ids[64] = {RUEDA_ALL_RANKS};
+    int count = 1;
+
+    for (unsigned mask = 1; mask + 1 < 1u << size && size <= 6; mask++) {
+        int ranks[6];
+        int members = 0;
+
+        for (int i = 0; i < size; i++)
+            if ((mask >> i & 1) != 0)
+                ranks[members++] = i;
+        if (members < 2)
+            continue;
+        if (rueda_set_create(ctx, ranks, members, &ids[count++]) != RUEDA_OK)
+            return complain("create");
+    }
+    return in_sets(ids, count, 25);
 }
 
 static bool groups(void)
@@ -323,6 +346,41 @@ static bool expect(const char *what, double is, double should_be)
            complain("%s is %g instead of %g", what, is, should_be);
 }
 
+/* A byte from one rank to another, outside of all that is negotiated. */
+static bool pass(rueda_kind kind, int peer)
+{
+    struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
+    static const size_t one = 1;
+    rueda_handle handle;
+    char byte = 'j';
+
+    args.kind = kind;
+    args.dtype = RUEDA_UINT8;
+    args.peer = peer;
+    args.send = &byte;
+    args.recv = &byte;
+    args.dims = 1;
+    args.shape = &one;
+    return (rueda_submit(ctx, &args, &handle) == RUEDA_OK &&
+            rueda_wait(ctx, handle, WAIT_MS) == RUEDA_OK) ||
+           complain("a message");
+}
+
+/* Rank 0 has joined, the last rank has not. What comes between is refused, and
+ * counts nowhere. */
+static bool is_refused(void)
+{
+    struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
+    rueda_handle handle;
+
+    args.kind = RUEDA_BARRIER;
+    for (int i = 0; i < 3; i++)
+        if (rueda_submit(ctx, &args, &handle) != RUEDA_ERR_INVALID ||
+            strstr(rueda_last_error(), "has joined already") == NULL)
+            return complain("a barrier of a rank that has joined");
+    return pass(RUEDA_SEND, size - 1);
+}
+
 static bool join_all(int last)
 {
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
@@ -330,8 +388,13 @@ static bool join_all(int last)
     rueda_handle handle;
 
     args.kind = RUEDA_JOIN;
-    if (rueda_submit(ctx, &args, &handle) != RUEDA_OK ||
-        rueda_wait_for(ctx, handle, WAIT_MS, &result) != RUEDA_OK)
+    if (rank > 0 && rank == last && !pass(RUEDA_RECV, 0))
+        return false;
+    if (rueda_submit(ctx, &args, &handle) != RUEDA_OK)
+        return complain("join");
+    if (rank == 0 && last > 0 && !is_refused())
+        return false;
+    if (rueda_wait_for(ctx, handle, WAIT_MS, &result) != RUEDA_OK)
         return complain("join");
     return last < 0 || result.last_rank == last ||
            complain("rank %d joined last", result.last_rank);
@@ -565,6 +628,14 @@ static bool idle(void)
     return true;
 }
 
+static bool join_job(void)
+{
+    struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
+
+    args.process_sets = "dynamic";
+    return rueda_init(&args, &ctx) == RUEDA_OK;
+}
+
 /* Init after shutdown. */
 static bool again(void)
 {
@@ -572,7 +643,7 @@ static bool again(void)
         if (!any_order() || !join_all(-1))
             return false;
         rueda_shutdown(ctx);
-        if (rueda_init(NULL, &ctx) != RUEDA_OK)
+        if (!join_job())
             return complain("init");
     }
     return any_order();
@@ -601,6 +672,21 @@ static bool timeline(void)
         return complain("stop");
     what.name = "after";
     return expect("a sum", add(&what, 1), size);
+}
+
+/* Rank 0 cannot write this one, and all hear of it; another one works. */
+static bool bad_timeline(void)
+{
+    for (int i = 0; i < 2; i++)
+        if (rueda_timeline_start(ctx, "/nowhere/t.json", 0) != RUEDA_ERR_IO ||
+            strstr(rueda_last_error(), "/nowhere/t.json") == NULL)
+            return complain("a timeline nowhere");
+    if (rueda_timeline_start(ctx, rank == 0 ? NULL : "/tmp/t", 0) !=
+        RUEDA_ERR_INVALID)
+        return complain("a timeline without a file");
+    if (rueda_timeline_stop(ctx) != RUEDA_ERR_INVALID)
+        return complain("no timeline was stopped");
+    return timeline();
 }
 
 /* More than 5 GB, of which both ends and some of the middle are looked at. */
@@ -639,6 +725,7 @@ static const struct {
     {"order", any_order},
     {"groups", groups},
     {"sets", sets},
+    {"many_sets", many_sets},
     {"join", join},
     {"mismatch", mismatch},
     {"compress", compress},
@@ -650,6 +737,7 @@ static const struct {
     {"again", again},
     {"forever", forever},
     {"timeline", timeline},
+    {"bad_timeline", bad_timeline},
     {"huge", huge},
 };
 
@@ -657,7 +745,7 @@ int main(int argc, char **argv)
 {
     bool is_right = false;
 
-    if (rueda_init(NULL, &ctx) != RUEDA_OK)
+    if (!join_job())
         return 2;
     rank = rueda_rank(ctx);
     size = rueda_size(ctx);

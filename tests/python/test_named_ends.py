@@ -35,6 +35,12 @@ def test_everything_comes_out_right_with_any_setting(settings: dict[str, str]) -
     all_well(here(4, "everything", **settings))
 
 
+@pytest.mark.parametrize("transport", ["auto", "shm", "tcp"])
+def test_many_sets_that_overlap_run_at_the_same_time(transport: str) -> None:
+    """6 ranks in 57 sets, any two ranks in 16: more than there are channels between them."""
+    all_well(here(6, "many_sets", RUEDA_TRANSPORT=transport))
+
+
 def test_ranks_with_other_settings_work_together() -> None:
     """The first rank's word counts for its host."""
     job = f"named-differ-{os.getpid()}"
@@ -71,11 +77,18 @@ def test_a_stall_is_told_and_ends_the_job(missing: int) -> None:
     done = here(3, "stall", str(missing), HOROVOD_STALL_CHECK_TIME_SECONDS="1",
                 HOROVOD_STALL_SHUTDOWN_TIME_SECONDS="2")  # fmt: skip
     assert f"Missing ranks:\n{missing}: [alone, also.alone]" in done[0].stderr
-    for one in done:
+    for rank, one in enumerate(done):
         status, words = one.stdout.split(" ", 1)
-        assert int(status) < 0
+        assert missing == rank or int(status) == (-14 if rank == 0 else -5)
         assert "tensors have waited for more than 2 seconds" in words
         assert f"{missing}!: [alone, also.alone]" in words
+
+
+def test_a_stall_ends_the_job_without_a_warning() -> None:
+    done = here(2, "stall", "1", HOROVOD_STALL_CHECK_TIME_SECONDS="0",
+                HOROVOD_STALL_SHUTDOWN_TIME_SECONDS="2")  # fmt: skip
+    assert "negotiate: warn" not in done[0].stderr
+    assert done[0].stdout.startswith("-14 tensors have waited for more than 2 seconds")
 
 
 def test_who_has_nothing_to_do_takes_no_time() -> None:
@@ -108,6 +121,34 @@ def test_a_timeline_is_started_and_stopped_by_calls(tmp_path: Path) -> None:
     names = names_in(path)
     assert "during" in names
     assert not names & {"before", "after"}
+
+
+def test_tensors_of_a_group_run_together_and_the_timeline_shows_it(tmp_path: Path) -> None:
+    """Allgathers and reduce-scatters are packed as allreduces are."""
+    path = tmp_path / "timeline.json"
+    all_well(here(2, "groups", RUEDA_TIMELINE=str(path)))
+    events = json.loads(path.read_text())
+    names = {event["pid"]: event["args"]["name"] for event in events
+             if event.get("name") == "process_name"}  # fmt: skip
+    seen: dict[str, set[str]] = {}
+    for event in events:
+        if event["ph"] == "B":
+            seen.setdefault(names[event["pid"]], set()).add(event["name"])
+    packed = {"MEMCPY_IN_FUSION_BUFFER", "MEMCPY_OUT_FUSION_BUFFER"}
+    for number in range(6):
+        assert seen[f"op.0.{5 * number}"] >= {*packed, "RUEDA_ALLREDUCE"}
+        assert seen[f"op.0.{5 * number + 1}"] >= {
+            *packed, "RUEDA_EXCHANGE_ROWS", "ALLOCATE_OUTPUT", "RUEDA_ALLGATHER"
+        }  # fmt: skip
+        assert seen[f"op.0.{5 * number + 4}"] >= {
+            *packed, "ALLOCATE_OUTPUT", "RUEDA_REDUCESCATTER"
+        }  # fmt: skip
+
+
+def test_every_rank_hears_of_a_timeline_that_cannot_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "timeline.json"
+    all_well(here(3, "bad_timeline", TIMELINE_FILE=str(path)))
+    assert "during" in names_in(path)
 
 
 def test_a_timeline_is_whole_when_the_job_is_killed(tmp_path: Path) -> None:

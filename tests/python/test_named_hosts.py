@@ -29,6 +29,27 @@ def test_everything_comes_out_right_between_hosts(
         assert re.search(r"allreduce number \d+ of set 1, \d+ bytes, runs as hier", one.stderr)
 
 
+def test_many_sets_that_overlap_run_at_the_same_time(
+    make_hosts: MakeHosts, key_file: str
+) -> None:
+    all_well(on_hosts(make_hosts(2), [0, 0, 0, 1, 1, 1], key_file, "many_sets"))
+
+
+@pytest.mark.parametrize(
+    "setting, algo",
+    [("", "hier"), ("0", "ring"), ("1", "hier")],
+)
+def test_hosts_gather_in_stages_unless_told_otherwise(
+    make_hosts: MakeHosts, key_file: str, setting: str, algo: str
+) -> None:
+    done = on_hosts(make_hosts(2), [0, 0, 1, 1], key_file, "groups", RUEDA_LOG_LEVEL="trace",
+                    HOROVOD_HIERARCHICAL_ALLGATHER=setting)  # fmt: skip
+    all_well(done)
+    for one in done:
+        used = re.findall(r"engine: .*allgather number \d+ of set 1, .* runs as (\w+)", one.stderr)
+        assert used and set(used) == {algo}
+
+
 def test_hosts_with_other_settings_work_together(make_hosts: MakeHosts, key_file: str) -> None:
     """How tensors are joined and numbered is rank 0's word for all hosts."""
     large = {"RUEDA_FUSION_BYTES": "8m", "RUEDA_CACHE_CAPACITY": "1000"}
