@@ -69,6 +69,48 @@ static int by_arguments(struct party *me)
     return failed;
 }
 
+/* Those who have sets from the start make no more, and drop none. */
+static int stays_as_it_is(struct party *me)
+{
+    static const int pair[] = {2, 3};
+    int set = 77;
+
+    if (party_expect(me, rueda_set_create(me->ctx, pair, 2, &set),
+                     RUEDA_ERR_INVALID, "make a set") != 0 ||
+        party_expect(me, rueda_set_destroy(me->ctx, 1), RUEDA_ERR_INVALID,
+                     "drop a set") != 0)
+        return 1;
+    if (set != 77 ||
+        strstr(rueda_last_error(), "HOROVOD_DYNAMIC_PROCESS_SETS=1") == NULL)
+        return party_says(me, "set %d: %s", set, rueda_last_error());
+    return use_sets(me);
+}
+
+static int makes_and_drops(struct party *me)
+{
+    static const int pair[] = {2, 3};
+    int set = 77;
+
+    if (party_expect(me, rueda_set_create(me->ctx, pair, 2, &set), RUEDA_OK,
+                     "make a set") != 0 ||
+        add_in_set(me, set, 2 + 3) != 0)
+        return 1;
+    return party_expect(me, rueda_set_destroy(me->ctx, set), RUEDA_OK,
+                        "drop a set");
+}
+
+static int by_the_word(struct party *me)
+{
+    char words[512] = "";
+    int failed;
+
+    if (join(me, "dynamic", words, sizeof(words)) != RUEDA_OK)
+        return party_says(me, "%s", words);
+    failed = makes_and_drops(me);
+    rueda_shutdown(me->ctx);
+    return failed;
+}
+
 /* One rank has another list: nobody has a context, and all know why. */
 static int by_different_arguments(struct party *me)
 {
@@ -105,6 +147,21 @@ static void test_by_arguments(void **state)
     run(processes_by_self, by_arguments);
 }
 
+static void test_sets_do_not_change_without_leave(void **state)
+{
+    (void)state;
+    setenv("RUEDA_PROCESS_SETS", SETS, 1);
+    run(processes_join, stays_as_it_is);
+    setenv("RUEDA_DYNAMIC_SETS", "1", 1);
+    run(processes_join, makes_and_drops);
+    unsetenv("RUEDA_DYNAMIC_SETS");
+    unsetenv("RUEDA_PROCESS_SETS");
+    setenv("HOROVOD_DYNAMIC_PROCESS_SETS", "1", 1);
+    run(processes_join, makes_and_drops);
+    unsetenv("HOROVOD_DYNAMIC_PROCESS_SETS");
+    run(processes_by_self, by_the_word);
+}
+
 static void test_differences_are_told(void **state)
 {
     (void)state;
@@ -116,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_setting),
         cmocka_unit_test(test_by_arguments),
+        cmocka_unit_test(test_sets_do_not_change_without_leave),
         cmocka_unit_test(test_differences_are_told),
     };
 

@@ -29,9 +29,7 @@ def test_everything_comes_out_right_between_hosts(
         assert re.search(r"allreduce number \d+ of set 1, \d+ bytes, runs as hier", one.stderr)
 
 
-def test_many_sets_that_overlap_run_at_the_same_time(
-    make_hosts: MakeHosts, key_file: str
-) -> None:
+def test_many_sets_that_overlap_run_at_the_same_time(make_hosts: MakeHosts, key_file: str) -> None:
     all_well(on_hosts(make_hosts(2), [0, 0, 0, 1, 1, 1], key_file, "many_sets"))
 
 

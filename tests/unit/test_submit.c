@@ -76,27 +76,17 @@ static void deliver(struct rueda_named *named, rueda_status status)
 
 static rueda_ctx *all[3];
 
-static int open_with(void **state, const char *process_sets)
+static int open_all(void **state)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
 
     turn = NULL;
     atomic_store(&wakes, 0);
-    args.process_sets = process_sets;
+    args.process_sets = "dynamic";
     if (rueda_init_threads(3, &args, all) != RUEDA_OK)
         return -1;
     *state = all[1];
     return 0;
-}
-
-static int open_all(void **state)
-{
-    return open_with(state, "dynamic");
-}
-
-static int open_fixed(void **state)
-{
-    return open_with(state, NULL);
 }
 
 /* What arrived and was not delivered ends here, as in a shutdown. */
@@ -749,21 +739,6 @@ static void a_set_that_is_there_can_be_removed(void **state)
     assert_int_equal(rueda_set_destroy(ctx, -1), RUEDA_ERR_INVALID);
 }
 
-static void sets_are_fixed_unless_somebody_says_otherwise(void **state)
-{
-    static const int ranks[] = {2, 0};
-    int set = 77;
-
-    turn = carry_out;
-    assert_int_equal(rueda_set_create(*state, ranks, 2, &set),
-                     RUEDA_ERR_INVALID);
-    assert_non_null(
-        strstr(rueda_last_error(), "HOROVOD_DYNAMIC_PROCESS_SETS=1"));
-    assert_int_equal(rueda_set_destroy(*state, 2), RUEDA_ERR_INVALID);
-    assert_non_null(strstr(rueda_last_error(), "RUEDA_DYNAMIC_SETS=1"));
-    assert_int_equal(set, 77);
-}
-
 static void sets_tell_their_ranks(void **state)
 {
     rueda_ctx *ctx = *state;
@@ -812,9 +787,6 @@ int main(void)
         OPEN(ranks_that_disagree_about_a_set_are_told),
         OPEN(a_set_that_is_there_can_be_removed),
         OPEN(sets_tell_their_ranks),
-        cmocka_unit_test_setup_teardown(
-            sets_are_fixed_unless_somebody_says_otherwise, open_fixed,
-            close_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
