@@ -103,8 +103,7 @@ static rueda_status recv_failure(int fd, int64_t deadline_ns,
     if (status != RUEDA_OK)
         return status;
     bytes = head[1] | (size_t)head[2] << 8;
-    if (head[0] == 0 || head[0] > -RUEDA_ERR_STALLED ||
-        bytes >= sizeof(words))
+    if (head[0] == 0 || head[0] > -RUEDA_ERR_STALLED || bytes >= sizeof(words))
         return RUEDA_ERR_INVALID;
     status = rueda_stream_recv_all(fd, words, bytes, deadline_ns);
     if (status != RUEDA_OK)

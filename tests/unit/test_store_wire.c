@@ -343,9 +343,9 @@ static void what_is_no_request_or_reply_is_refused(void **state)
     for (int status = 0; status < 256; status++) {
         got.bytes[6] = (unsigned char)status;
         got.bytes[7] = 0xff;
-        assert_int_equal(
-            decode_copy(&got, got.len, true, &bytes),
-            status >= 256 + RUEDA_ERR_STALLED ? RUEDA_OK : RUEDA_ERR_INVALID);
+        assert_int_equal(decode_copy(&got, got.len, true, &bytes),
+                         status >= 256 + RUEDA_ERR_STALLED ? RUEDA_OK
+                                                           : RUEDA_ERR_INVALID);
     }
 }
 
