@@ -64,7 +64,7 @@ static rueda_status exchange(struct rank *rank, int peer, size_t bytes)
 {
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
     rueda_handle received;
-    rueda_handle sent;
+    rueda_handle sent = 0;
     rueda_status status;
 
     args.dtype = RUEDA_UINT8;
