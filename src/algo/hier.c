@@ -90,6 +90,12 @@ size_t rueda_hier_blocks(const struct rueda_task *task, size_t count,
     return rueda_chunk_pieces(count, lanes * (slice / elem_bytes));
 }
 
+static size_t blocks_of(const struct rueda_task *task)
+{
+    return rueda_hier_blocks(task, task->coll.count,
+                             task->place->hier->slice_bytes);
+}
+
 static struct rueda_range block_of(const struct rueda_task *task, size_t i)
 {
     const struct hier *self = (const struct hier *)task->state;
@@ -234,17 +240,10 @@ static rueda_status look(struct rueda_task *task,
     return RUEDA_OK;
 }
 
-rueda_status rueda_hier_go_on(struct rueda_task *task, int level)
+static rueda_status start(struct rueda_task *task,
+                          struct rueda_hier_level *level,
+                          const struct rueda_coll *coll)
 {
-    struct rueda_hier_level *self = &task->place->hier->level[level];
-
-    return look(task, self, self->task.algo->progress);
-}
-
-rueda_status rueda_hier_start(struct rueda_task *task, int level_number,
-                              const struct rueda_coll *coll)
-{
-    struct rueda_hier_level *level = &task->place->hier->level[level_number];
     struct rueda_task *sub = &level->task;
 
     sub->place = &level->place;
@@ -270,23 +269,24 @@ static rueda_status progress_local(struct rueda_task *task)
 {
     struct hier *self = (struct hier *)task->state;
     struct rueda_hier *hier = task->place->hier;
+    struct rueda_hier_level *level = &hier->level[RUEDA_HIER_LOCAL];
     rueda_status status;
 
-    if (hier->level[RUEDA_HIER_LOCAL].is_running) {
-        status = rueda_hier_go_on(task, RUEDA_HIER_LOCAL);
+    if (level->is_running) {
+        status = look(task, level, level->task.algo->progress);
     } else if (self->scattered < self->blocks &&
                self->scattered < self->gathered + RUEDA_HIER_SLOTS) {
         const struct rueda_coll coll = scatter_of(task, self->scattered);
 
         self->is_gathering = false;
-        status = rueda_hier_start(task, RUEDA_HIER_LOCAL, &coll);
+        status = start(task, level, &coll);
     } else if (self->gathered < self->blocks &&
                (self->gathered < self->crossed ||
                 !rueda_hier_has_slice(hier))) {
         const struct rueda_coll coll = gather_of(task, self->gathered);
 
         self->is_gathering = true;
-        status = rueda_hier_start(task, RUEDA_HIER_LOCAL, &coll);
+        status = start(task, level, &coll);
     } else {
         return RUEDA_IN_PROGRESS;
     }
@@ -301,16 +301,17 @@ static rueda_status progress_cross(struct rueda_task *task)
 {
     struct hier *self = (struct hier *)task->state;
     struct rueda_hier *hier = task->place->hier;
+    struct rueda_hier_level *level = &hier->level[RUEDA_HIER_CROSS];
     rueda_status status;
 
-    if (hier->level[RUEDA_HIER_CROSS].is_running) {
-        status = rueda_hier_go_on(task, RUEDA_HIER_CROSS);
+    if (level->is_running) {
+        status = look(task, level, level->task.algo->progress);
     } else if (rueda_hier_has_slice(hier) && self->crossed < self->scattered) {
         const struct rueda_coll coll = cross_of(task, self->crossed);
 
         if (is_compressed(task))
             compress(task, self->crossed);
-        status = rueda_hier_start(task, RUEDA_HIER_CROSS, &coll);
+        status = start(task, level, &coll);
     } else {
         return RUEDA_IN_PROGRESS;
     }
@@ -319,6 +320,19 @@ static rueda_status progress_cross(struct rueda_task *task)
     if (status == RUEDA_OK)
         self->crossed++;
     return status;
+}
+
+rueda_status rueda_hier_start(struct rueda_task *task, int level,
+                              const struct rueda_coll *coll)
+{
+    return start(task, &task->place->hier->level[level], coll);
+}
+
+rueda_status rueda_hier_go_on(struct rueda_task *task, int level)
+{
+    struct rueda_hier_level *self = &task->place->hier->level[level];
+
+    return look(task, self, self->task.algo->progress);
 }
 
 /* ---- The task ---------------------------------------------------------- */
@@ -348,9 +362,7 @@ static rueda_status hier_post(struct rueda_task *task)
 
     if (task->coll.kind == RUEDA_ALLGATHER)
         return rueda_hier_gather_post(task);
-    *self = (struct hier){
-        .blocks = rueda_hier_blocks(task, task->coll.count,
-                                    task->place->hier->slice_bytes)};
+    *self = (struct hier){.blocks = blocks_of(task)};
     return hier_progress(task);
 }
 
