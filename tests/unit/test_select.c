@@ -131,19 +131,27 @@ static void hier_can_be_told_and_is_skipped_on_one_host(void **state)
     assert_string_equal(chosen_at(&host, "allreduce:hier", 8, 0), "direct");
 }
 
+static const char *gathered(const struct rueda_place *place, const char *text,
+                            size_t bytes)
+{
+    const struct rueda_select select = parsed(text);
+    const struct rueda_coll coll = coll_of(RUEDA_ALLGATHER, bytes);
+
+    return rueda_select_choose(&select, place, &coll)->name;
+}
+
 static const char *gathered_at(const struct rueda_place *place,
                                const char *text)
 {
-    const struct rueda_select select = parsed(text);
-    const struct rueda_coll coll = coll_of(RUEDA_ALLGATHER, 64 << 10);
-
-    return rueda_select_choose(&select, place, &coll)->name;
+    return gathered(place, text, 64 << 10);
 }
 
 static void hosts_gather_in_stages_where_ranks_follow_one_another(void **state)
 {
     (void)state;
     assert_string_equal(gathered_at(&hosts, ""), "hier");
+    assert_string_equal(gathered(&hosts, "", 100), "ring");
+    assert_string_equal(gathered(&hosts, "allgather:hier", 100), "hier");
     assert_string_equal(gathered_at(&mixed, ""), "ring");
     assert_string_equal(gathered_at(&mixed, "allgather:hier"), "ring");
     assert_string_equal(gathered_at(&apart, ""), "ring");
