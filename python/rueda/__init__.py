@@ -11,11 +11,10 @@ use it finds the header in :func:`get_include` and the library itself at
 from __future__ import annotations
 
 import os
-from importlib import metadata
+
+from ._core import version as __version__
 
 __all__ = ["__version__", "get_include", "get_library"]
-
-__version__: str = metadata.version("rueda")
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 

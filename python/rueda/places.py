@@ -23,6 +23,7 @@ __all__ = [
     "find_tf_config",
     "find_torchrun",
     "from_tf_config",
+    "is_mpi",
     "torch_exchange",
 ]
 
@@ -271,3 +272,11 @@ def _store_of(first: str, addresses: list[str]) -> str:
     while port in taken:
         port = port + 1 if port < 65535 else 1024
     return f"{host}:{port}"
+
+
+# ---- MPI --------------------------------------------------------------------
+
+
+def is_mpi(environment: Mapping[str, str] = os.environ) -> bool:
+    """Is a launcher of MPI's, such as mpirun, the nearest one?"""
+    return _nearest(environment) in ("OMPI_COMM_WORLD_RANK", "PMI_RANK")

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rueda under the names that existing scripts import.
+
+``horovod.torch`` and its like are the very modules of ``rueda``, not copies:
+what is set in one is seen in the other. Modules that are only here, in this
+folder, are found as usual.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _alias
+
+__all__ = ["__version__", "run"]
+
+#: The release of Horovod whose interface this is; that of Rueda itself is
+#: ``rueda.__version__``.
+__version__ = "0.28.1"
+
+_alias.install(__name__, "rueda", __path__)
+
+
+def __getattr__(name: str) -> Any:
+    """``horovod.run`` is loaded by those who use it."""
+    if name != "run":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .runner import run
+
+    return run

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The life of a rank: where it begins, who it is, how it ends."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from rueda import _core, places
+
+from . import excepthook
+from . import process_sets as sets
+from .process_sets import ProcessSet, is_communicator
+
+__all__ = ["Adasum", "Average", "HorovodBasics", "Max", "Min", "Product", "Sum", "basics"]
+
+#: How the numbers of several ranks become one.
+Average = 0
+Sum = 1
+Adasum = 2
+Min = 3
+Max = 4
+Product = 5
+
+_DYNAMIC = "dynamic"
+_TRUE = ("1", "true", "yes", "on")
+
+
+class _Place(NamedTuple):
+    """What ``_core.init`` is told of this rank's place."""
+
+    rank: int = -1
+    size: int = -1
+    store: str | None = None
+    exchange: Any = None
+
+
+def _place_of(comm: Any) -> _Place:
+    """What only Python can find out; most places are found by the library."""
+    if is_communicator(comm):
+        return _Place(comm.Get_rank(), comm.Get_size(), None, lambda data: comm.bcast(data, 0))
+    rank = places.find_torchrun()
+    if rank is not None:
+        exchange = places.torch_exchange()
+        return _Place(exchange=lambda data: exchange(rank, data))
+    found = places.find_tf_config()
+    return _Place() if found is None else _Place(found.rank, found.size, found.store)
+
+
+def _is_set(*names: str) -> bool:
+    """Does the first of these variables that is there say yes?"""
+    for name in names:
+        if name in os.environ:
+            return os.environ[name].strip().lower() in _TRUE
+    return False
+
+
+def _check_sets(given: Any) -> list[ProcessSet]:
+    """The sets of ``init(process_sets=...)``; "dynamic" is known to the environment then."""
+    if given is None:
+        return []
+    if isinstance(given, str):
+        if given.lower() != _DYNAMIC:
+            raise ValueError(f'process_sets is a list of sets or "{_DYNAMIC}", not "{given}"')
+        os.environ["HOROVOD_DYNAMIC_PROCESS_SETS"] = "1"
+        return []
+    if not isinstance(given, Sequence) or not all(isinstance(one, ProcessSet) for one in given):
+        raise ValueError(f"process_sets is a list of ProcessSet, not {given!r}")
+    if any(one.mpi_comm is not None for one in given):
+        raise NotImplementedError("process sets are made of ranks, not of communicators")
+    return list(given)
+
+
+class HorovodBasics:
+    """Functions that every framework's module offers; there is one instance."""
+
+    Average, Sum, Adasum, Min, Max, Product = Average, Sum, Adasum, Min, Max, Product
+
+    def __init__(self) -> None:
+        self._has_timeline = False
+        self._comm: Any = None
+        self._process = 0  # that is the rank, and not a child of it
+        self._is_registered = False
+
+    # ---- Beginning and end --------------------------------------------------
+
+    def init(self, comm: Any = None, process_sets: Any = None) -> None:
+        """Join the job and wait for all other ranks of it.
+
+        ``comm`` is a communicator of mpi4py's, whose processes are then the job;
+        a list of ranks is accepted and means all of them. ``process_sets`` is a
+        list of :class:`ProcessSet`, the same on all ranks, or ``"dynamic"``.
+
+        Does nothing if there is a job already. :class:`ValueError` says who did
+        not come, or what is wrong.
+        """
+        if comm is not None and not is_communicator(comm) and not isinstance(comm, Sequence):
+            raise ValueError(f"comm is a list of ranks or a communicator, not {comm!r}")
+        wanted = _check_sets(process_sets)
+        if self._process != os.getpid():
+            sets.end()  # a child's copy of its parent's
+        if self._process != os.getpid() or not _core.is_initialized():
+            self._open(comm, own_sets=bool(wanted))
+        self._begin_sets(wanted)
+        if not self._is_registered:
+            atexit.register(self.shutdown)
+            self._is_registered = True
+        excepthook.install()
+
+    def _open(self, comm: Any, own_sets: bool) -> None:
+        place = _place_of(comm)
+        _core.init(
+            place.rank, place.size, 0, place.store, place.exchange, "" if own_sets else None
+        )
+        self._process = os.getpid()
+        self._comm = comm if is_communicator(comm) else None
+        self._has_timeline = any(
+            os.environ.get(name) for name in ("RUEDA_TIMELINE", "HOROVOD_TIMELINE")
+        )
+
+    def _begin_sets(self, wanted: list[ProcessSet]) -> None:
+        is_dynamic = _is_set("RUEDA_DYNAMIC_SETS", "HOROVOD_DYNAMIC_PROCESS_SETS")
+        try:
+            sets.begin(wanted, is_dynamic)
+        except RuntimeError as error:
+            raise ValueError(f"the process sets could not be made: {error}") from error
+
+    def shutdown(self) -> None:
+        """Leave the job. Other ranks that still need this one get an error."""
+        sets.end()
+        _core.shutdown()
+        self._comm = None
+
+    is_initialized = staticmethod(_core.is_initialized)
+
+    # ---- Who and where ------------------------------------------------------
+
+    rank = staticmethod(_core.rank)
+    size = staticmethod(_core.size)
+    local_rank = staticmethod(_core.local_rank)
+    local_size = staticmethod(_core.local_size)
+    cross_rank = staticmethod(_core.cross_rank)
+    cross_size = staticmethod(_core.cross_size)
+    is_homogeneous = staticmethod(_core.is_homogeneous)
+
+    # ---- Timeline -----------------------------------------------------------
+
+    def start_timeline(self, file_path: str, mark_cycles: bool = False) -> None:
+        """Write a trace of what happens from now on; all ranks call it.
+
+        If there is one already it ends, and goes on in this file.
+        """
+        _core.rank()
+        if not self._has_timeline:
+            raise ValueError(
+                "set HOROVOD_TIMELINE=DYNAMIC before init() to start timelines from a program"
+            )
+        self.stop_timeline()
+        _core.timeline_start(file_path, mark_cycles)
+
+    def stop_timeline(self) -> None:
+        """End the trace, if there is one, and wait until its file is whole."""
+        _core.rank()
+        try:
+            _core.timeline_stop()
+        except ValueError:
+            pass  # there was none
+
+    # ---- What there is ------------------------------------------------------
+
+    def mpi_enabled(self) -> bool:
+        """Was this job started by MPI?"""
+        return self._comm is not None or places.is_mpi()
+
+    def gloo_enabled(self) -> bool:
+        """Was it started in another way? (No Gloo is involved.)"""
+        return not self.mpi_enabled()
+
+    def mpi_threads_supported(self) -> bool:
+        """May several threads do collectives? :class:`ValueError` without MPI."""
+        _core.rank()
+        if not self.mpi_enabled():
+            raise ValueError("this job was not started by MPI")
+        return True
+
+    def mpi_built(self) -> bool:
+        """Can jobs be started by MPI? Always."""
+        return True
+
+    def gloo_built(self) -> bool:
+        """Can jobs be started without MPI? Always. (No Gloo is involved.)"""
+        return True
+
+    def nccl_built(self) -> int:
+        """The version of NCCL as a number, 0 without it."""
+        return 0
+
+    def ddl_built(self) -> bool:
+        return False
+
+    def ccl_built(self) -> bool:
+        return False
+
+    def cuda_built(self) -> bool:
+        return False
+
+    def rocm_built(self) -> bool:
+        return False
+
+    def _get_process_set_ids_and_ranks(self) -> dict[int, list[int]]:
+        return sets.ids_and_ranks()
+
+
+#: The one instance, for all frameworks of the process.
+basics = HorovodBasics()

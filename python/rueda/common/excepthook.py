@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first exception that nobody catches is told to all ranks.
+
+They would otherwise only learn that this rank is gone, and its own traceback is
+somewhere in the output of another process.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from types import TracebackType
+from typing import Any, Callable
+
+from rueda import _core
+
+# What fits the words of a failure, with some room for who says it.
+_MOST_CHARACTERS = 760
+
+_next: Callable[..., Any] | None = None
+
+
+def install() -> None:
+    """Once; whoever was called before is called afterwards."""
+    global _next
+    if _next is None:
+        _next = sys.excepthook
+        sys.excepthook = _tell
+
+
+def describe(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> str:
+    """The exception as Python prints it; if that is long, its end, which matters most."""
+    text = "".join(traceback.format_exception(kind, error, trace)).rstrip()
+    return text if len(text) <= _MOST_CHARACTERS else "..." + text[3 - _MOST_CHARACTERS :]
+
+
+def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    try:
+        _core.fail(describe(kind, error, trace))
+    finally:
+        (_next or sys.__excepthook__)(kind, error, trace)

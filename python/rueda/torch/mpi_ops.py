@@ -1,0 +1,475 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives on tensors: at once or with a handle, in place, in groups.
+
+Ranks match operations by name; those without a name by their order. Every
+function takes a ``process_set``, and reductions take factors by which inputs and
+results are multiplied. Results of functions that return tensors, but for those
+in place, can be differentiated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from rueda.common.basics import Adasum, Average, Max, Min, Product, Sum
+from rueda.common.basics import basics as _basics
+from rueda.common.exceptions import HorovodInternalError
+from rueda.common.process_sets import (
+    ProcessSet,
+    add_process_set,
+    global_process_set,
+    remove_process_set,
+)
+from rueda.common.util import handle_average_backwards_compatibility
+
+from . import autograd, submit
+from .handles import add as _add
+from .handles import forget_all as _forget_all
+from .handles import poll, synchronize
+from .sparse import sparse_allreduce_async
+
+__all__ = [
+    "Adasum", "Average", "HorovodInternalError", "Max", "Min", "ProcessSet", "Product", "Sum",
+    "add_process_set", "allgather", "allgather_async", "allreduce", "allreduce_",
+    "allreduce_async", "allreduce_async_", "alltoall", "alltoall_async", "barrier", "broadcast",
+    "broadcast_", "broadcast_async", "broadcast_async_", "ccl_built", "cross_rank", "cross_size",
+    "cuda_built", "ddl_built", "global_process_set", "gloo_built", "gloo_enabled",
+    "grouped_allgather", "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_",
+    "grouped_allreduce_async", "grouped_allreduce_async_", "grouped_reducescatter",
+    "grouped_reducescatter_async", "init", "is_homogeneous", "is_initialized", "join",
+    "local_rank", "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported",
+    "nccl_built", "poll", "rank", "reducescatter", "reducescatter_async", "remove_process_set",
+    "rocm_built", "shutdown", "size", "sparse_allreduce_async", "start_timeline",
+    "stop_timeline", "synchronize",
+]  # fmt: skip
+
+Tensor = torch.Tensor
+
+# ---- Life -------------------------------------------------------------------
+
+
+def init(comm: Any = None, process_sets: Any = None) -> None:
+    if not _basics.is_initialized():
+        _forget_all()
+    _basics.init(comm, process_sets)
+
+
+init.__doc__ = _basics.init.__doc__
+
+
+def shutdown() -> None:
+    _basics.shutdown()
+    _forget_all()
+
+
+shutdown.__doc__ = _basics.shutdown.__doc__
+
+is_initialized = _basics.is_initialized
+start_timeline = _basics.start_timeline
+stop_timeline = _basics.stop_timeline
+size = _basics.size
+local_size = _basics.local_size
+cross_size = _basics.cross_size
+rank = _basics.rank
+local_rank = _basics.local_rank
+cross_rank = _basics.cross_rank
+is_homogeneous = _basics.is_homogeneous
+mpi_threads_supported = _basics.mpi_threads_supported
+mpi_enabled = _basics.mpi_enabled
+mpi_built = _basics.mpi_built
+gloo_enabled = _basics.gloo_enabled
+gloo_built = _basics.gloo_built
+nccl_built = _basics.nccl_built
+ddl_built = _basics.ddl_built
+ccl_built = _basics.ccl_built
+cuda_built = _basics.cuda_built
+rocm_built = _basics.rocm_built
+
+
+# ---- What arguments mean ----------------------------------------------------
+
+
+_op_of = handle_average_backwards_compatibility
+
+
+def _needs_gradient(tensors: Sequence[Tensor]) -> bool:
+    return torch.is_grad_enabled() and any(
+        isinstance(tensor, Tensor) and tensor.requires_grad for tensor in tensors
+    )
+
+
+def _compress(compression: Any, tensors: Sequence[Tensor]) -> tuple[list[Tensor], list[Any]]:
+    """Tensors as they travel, and what is needed to get them back."""
+    pairs = [compression.compress(tensor) for tensor in tensors]
+    return [tensor for tensor, _ in pairs], [context for _, context in pairs]
+
+
+def _decompress(compression: Any, tensors: Any, contexts: list[Any]) -> list[Tensor]:
+    return [compression.decompress(*pair) for pair in zip(tensors, contexts)]
+
+
+# ---- Allreduce --------------------------------------------------------------
+
+
+def allreduce_async_(
+    tensor: Tensor,
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Begin to reduce the tensor over all ranks, in place; returns a handle."""
+    return submit.allreduce_in_place(
+        tensor, name, _op_of(op, average), prescale_factor, postscale_factor, process_set
+    )
+
+
+def allreduce_(
+    tensor: Tensor,
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Tensor:
+    """Reduce the tensor over all ranks, in place."""
+    return synchronize(
+        submit.allreduce_in_place(
+            tensor, name, _op_of(op, average), prescale_factor, postscale_factor, process_set
+        )
+    )
+
+
+def allreduce_async(
+    tensor: Tensor,
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Begin to reduce the tensor over all ranks; returns a handle."""
+    return submit.allreduce(
+        tensor, name, _op_of(op, average), prescale_factor, postscale_factor, process_set
+    )
+
+
+def allreduce(
+    tensor: Tensor,
+    average: bool | None = None,
+    name: str | None = None,
+    compression: Any = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Tensor:
+    """Return the reduction of the tensor over all ranks.
+
+    ``compression`` is one of :class:`Compression`; None is none.
+    """
+    how = (_op_of(op, average), prescale_factor, postscale_factor, process_set)
+    if compression is None:
+        return _allreduce(tensor, name, how)
+    tensors, contexts = _compress(compression, [tensor])
+    return _decompress(compression, [_allreduce(tensors[0], name, how)], contexts)[0]
+
+
+def _allreduce(tensor: Tensor, name: str | None, how: tuple[Any, ...]) -> Tensor:
+    if _needs_gradient([tensor]):
+        return autograd.Allreduce.apply(tensor, name, *how)
+    return synchronize(submit.allreduce(tensor, name, *how))
+
+
+def grouped_allreduce_async_(
+    tensors: Sequence[Tensor],
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Begin to reduce tensors, in place, when all of them are there on all ranks."""
+    how = (_op_of(op, average), prescale_factor, postscale_factor, process_set)
+    return submit.grouped_allreduce(tensors, True, name, *how)
+
+
+def grouped_allreduce_(
+    tensors: Sequence[Tensor],
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> list[Tensor]:
+    """Reduce tensors together, in place."""
+    how = (_op_of(op, average), prescale_factor, postscale_factor, process_set)
+    return list(synchronize(submit.grouped_allreduce(tensors, True, name, *how)))
+
+
+def grouped_allreduce_async(
+    tensors: Sequence[Tensor],
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Begin to reduce tensors when all of them are there on all ranks."""
+    how = (_op_of(op, average), prescale_factor, postscale_factor, process_set)
+    return submit.grouped_allreduce(tensors, False, name, *how)
+
+
+def grouped_allreduce(
+    tensors: Sequence[Tensor],
+    average: bool | None = None,
+    name: str | None = None,
+    compression: Any = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> list[Tensor]:
+    """Return the reductions of tensors, which are done together."""
+    how = (_op_of(op, average), prescale_factor, postscale_factor, process_set)
+    if compression is None:
+        return _grouped_allreduce(tensors, name, how)
+    tensors, contexts = _compress(compression, tensors)
+    return _decompress(compression, _grouped_allreduce(tensors, name, how), contexts)
+
+
+def _grouped_allreduce(
+    tensors: Sequence[Tensor], name: str | None, how: tuple[Any, ...]
+) -> list[Tensor]:
+    if _needs_gradient(tensors):
+        return list(autograd.GroupedAllreduce.apply(name, how, *tensors))
+    return list(synchronize(submit.grouped_allreduce(tensors, False, name, *how)))
+
+
+# ---- Allgather --------------------------------------------------------------
+
+
+def allgather_async(
+    tensor: Tensor, name: str | None = None, process_set: ProcessSet = global_process_set
+) -> int:
+    """Begin to put the rows of all ranks one after another; returns a handle."""
+    return submit.allgather(tensor, name, process_set)
+
+
+def allgather(
+    tensor: Tensor, name: str | None = None, process_set: ProcessSet = global_process_set
+) -> Tensor:
+    """Return the rows of all ranks, one after another in the order of ranks.
+
+    Ranks may have different numbers of rows; the other dimensions are equal.
+    """
+    if _needs_gradient([tensor]):
+        return autograd.Allgather.apply(tensor, name, process_set)
+    return synchronize(submit.allgather(tensor, name, process_set))
+
+
+def grouped_allgather_async(
+    tensors: Sequence[Tensor],
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Begin to gather tensors when all of them are there on all ranks."""
+    return submit.grouped_allgather(tensors, name, process_set)
+
+
+def grouped_allgather(
+    tensors: Sequence[Tensor],
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> list[Tensor]:
+    """:func:`allgather` of tensors that are done together."""
+    if _needs_gradient(tensors):
+        return list(autograd.GroupedAllgather.apply(name, process_set, *tensors))
+    return list(synchronize(submit.grouped_allgather(tensors, name, process_set)))
+
+
+# ---- Broadcast --------------------------------------------------------------
+
+
+def broadcast_async(
+    tensor: Tensor,
+    root_rank: int,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Begin to bring the root's tensor here; returns a handle."""
+    return submit.broadcast(tensor, False, root_rank, name, process_set)
+
+
+def broadcast(
+    tensor: Tensor,
+    root_rank: int,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> Tensor:
+    """Return the tensor of the root, which is a rank of the job, also in a process set."""
+    if _needs_gradient([tensor]):
+        return autograd.Broadcast.apply(tensor, root_rank, name, process_set)
+    return synchronize(submit.broadcast(tensor, False, root_rank, name, process_set))
+
+
+def broadcast_async_(
+    tensor: Tensor,
+    root_rank: int,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Begin to overwrite the tensor with the root's; returns a handle."""
+    return submit.broadcast(tensor, True, root_rank, name, process_set)
+
+
+def broadcast_(
+    tensor: Tensor,
+    root_rank: int,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> Tensor:
+    """Overwrite the tensor with the root's."""
+    return synchronize(submit.broadcast(tensor, True, root_rank, name, process_set))
+
+
+# ---- Alltoall ---------------------------------------------------------------
+
+
+def alltoall_async(
+    tensor: Tensor,
+    splits: Any = None,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Begin an :func:`alltoall`; its result is always a pair."""
+    return submit.alltoall(tensor, splits, name, process_set)
+
+
+def alltoall(
+    tensor: Tensor,
+    splits: Any = None,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Send rows to all ranks, and return what comes, in the order of ranks.
+
+    ``splits`` says how many rows go to each rank; the result is then a pair of
+    the rows and how many came from each. Without it all get as many.
+    """
+    if _needs_gradient([tensor]):
+        pair = autograd.Alltoall.apply(tensor, splits, name, process_set)
+    else:
+        pair = synchronize(submit.alltoall(tensor, splits, name, process_set))
+    return pair[0] if splits is None else pair
+
+
+# ---- Reducescatter ----------------------------------------------------------
+
+
+def reducescatter_async(
+    tensor: Tensor,
+    name: str | None = None,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> int:
+    """Begin a :func:`reducescatter`; returns a handle."""
+    keys = [submit.key_of("reducescatter", name)]
+    how = (op, prescale_factor, postscale_factor, process_set)
+    cores, outputs, keep = submit.grouped_reducescatter([tensor], keys, *how)
+    return _add(cores, outputs[0], keep)
+
+
+def reducescatter(
+    tensor: Tensor,
+    name: str | None = None,
+    compression: Any = None,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> Tensor:
+    """Return my rows of the reduction of the tensor over all ranks.
+
+    Rows are shared equally; if that does not work out the lowest ranks have one
+    more.
+    """
+    keys = [submit.key_of("reducescatter", name)]
+    how = (op, prescale_factor, postscale_factor, process_set)
+    return _reducescatter([tensor], keys, compression, how)[0]
+
+
+def grouped_reducescatter_async(
+    tensors: Sequence[Tensor],
+    name: str | None = None,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> int:
+    """Begin a :func:`grouped_reducescatter`; returns a handle."""
+    keys = submit.keys_of("grouped_reducescatter", name, len(tensors))
+    how = (op, prescale_factor, postscale_factor, process_set)
+    cores, outputs, keep = submit.grouped_reducescatter(tensors, keys, *how)
+    return _add(cores, tuple(outputs), keep)
+
+
+def grouped_reducescatter(
+    tensors: Sequence[Tensor],
+    name: str | None = None,
+    compression: Any = None,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> list[Tensor]:
+    """:func:`reducescatter` of tensors that are done together."""
+    keys = submit.keys_of("grouped_reducescatter", name, len(tensors))
+    how = (op, prescale_factor, postscale_factor, process_set)
+    return _reducescatter(tensors, keys, compression, how)
+
+
+def _reducescatter(
+    tensors: Sequence[Tensor],
+    keys: Sequence[str | None],
+    compression: Any,
+    how: tuple[Any, ...],
+) -> list[Tensor]:
+    contexts: list[Any] = []
+    if compression is not None:
+        tensors, contexts = _compress(compression, tensors)
+    if _needs_gradient(tensors):
+        outputs = list(autograd.Reducescatter.apply(keys, how, *tensors))
+    else:
+        cores, outputs, keep = submit.grouped_reducescatter(tensors, keys, *how)
+        synchronize(_add(cores, None, (outputs, keep)))
+    return outputs if compression is None else _decompress(compression, outputs, contexts)
+
+
+# ---- Without data -----------------------------------------------------------
+
+
+def join(device: int = -1) -> int:
+    """Say that this rank has no more data, and wait until all have said so.
+
+    Meanwhile the others' reductions go on with zeros from here. Returns the rank
+    that joined last. ``device`` has no effect.
+    """
+    return synchronize(submit.join())
+
+
+def barrier(process_set: ProcessSet = global_process_set) -> None:
+    """Wait until all ranks have come here."""
+    synchronize(submit.barrier(process_set))

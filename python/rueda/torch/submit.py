@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Handing over operations: every collective, without gradients.
+
+Each function returns a handle. Tensors that are not laid out row after row are
+copied first, and results in place are copied back in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import is_
+from typing import Any
+
+import torch
+
+from rueda import _core
+from rueda.common.basics import Adasum, Average, Max, Min, Product, Sum
+from rueda.common.process_sets import ProcessSet
+
+from . import handles
+from .tensors import check, new_like, take
+
+Tensor = torch.Tensor
+
+#: The library's number of each reduction.
+REDUCTIONS = {
+    Average: _core.REDUCTION_AVERAGE,
+    Sum: _core.REDUCTION_SUM,
+    Min: _core.REDUCTION_MIN,
+    Max: _core.REDUCTION_MAX,
+    Product: _core.REDUCTION_PRODUCT,
+}
+
+_submit = _core.submit
+_ALLREDUCE = _core.KIND_ALLREDUCE
+_NO_DATA = _core.DTYPE_UINT8
+
+
+def set_of(process_set: ProcessSet) -> int:
+    """Its id, or :class:`ValueError`."""
+    number = process_set.process_set_id
+    if number is None:
+        raise ValueError(
+            f"{process_set} is not registered; pass it to init() or to add_process_set()"
+        )
+    return number
+
+
+def reduction_of(op: int, process_set: ProcessSet) -> int:
+    """The library's number of the reduction."""
+    reduction = REDUCTIONS.get(op)
+    if reduction is not None:
+        return reduction
+    if op != Adasum:
+        raise ValueError(f"op is {op!r}; it can be Average, Sum, Adasum, Min, Max or Product")
+    if process_set.process_set_id != 0:
+        raise NotImplementedError("Adasum is done only by all ranks, not by a process set")
+    size = _core.size()
+    if size & (size - 1):
+        raise NotImplementedError(
+            f"Adasum takes a number of ranks that is a power of two, not {size}"
+        )
+    return _core.REDUCTION_ADASUM
+
+
+def key_of(kind: str, name: str | None) -> str | None:
+    """What ranks match the operation by; those without a name match by their order."""
+    return None if name is None else f"{kind}.{name}"
+
+
+def keys_of(kind: str, name: str | None, count: int) -> list[str | None]:
+    """The same for the members of a group."""
+    if name is None:
+        return [None] * count
+    return [f"{kind}.{name}_{i}of{count}" for i in range(1, count + 1)]
+
+
+def _add_in_place(
+    cores: Sequence[int], tensors: Sequence[Tensor], copies: Sequence[Tensor], output: Any
+) -> int:
+    """Results are written to the tensors, or to copies of them."""
+    if all(map(is_, tensors, copies)):
+        return handles.add(cores, output, tensors)
+
+    def finish() -> Any:
+        for core in cores:
+            _core.wait(core)
+        with torch.no_grad():
+            for tensor, copy in zip(tensors, copies):
+                if copy is not tensor:
+                    tensor.copy_(copy)
+        return output
+
+    return handles.add(cores, output, (tensors, copies), finish)
+
+
+# ---- Allreduce --------------------------------------------------------------
+
+
+def allreduce_in_place(
+    tensor: Tensor,
+    name: str | None,
+    op: int,
+    prescale: float,
+    postscale: float,
+    process_set: ProcessSet,
+) -> int:
+    dtype = check(tensor)
+    source = tensor.contiguous()
+    memory = source.data_ptr()
+    core = _submit(
+        _ALLREDUCE, key_of("allreduce", name), set_of(process_set), dtype, memory, memory,
+        source.shape, reduction_of(op, process_set), 0, prescale, postscale,
+    )  # fmt: skip
+    if source is tensor:
+        return handles.add((core,), tensor)
+    return _add_in_place((core,), (tensor,), (source,), tensor)
+
+
+def allreduce(
+    tensor: Tensor,
+    name: str | None,
+    op: int,
+    prescale: float,
+    postscale: float,
+    process_set: ProcessSet,
+) -> int:
+    dtype = check(tensor)
+    source = tensor.contiguous()
+    output = new_like(source)
+    core = _submit(
+        _ALLREDUCE, key_of("allreduce", name), set_of(process_set), dtype, source.data_ptr(),
+        output.data_ptr(), source.shape, reduction_of(op, process_set), 0, prescale, postscale,
+    )  # fmt: skip
+    return handles.add((core,), output, source)
+
+
+def grouped_allreduce(
+    tensors: Sequence[Tensor],
+    is_in_place: bool,
+    name: str | None,
+    op: int,
+    prescale: float,
+    postscale: float,
+    process_set: ProcessSet,
+) -> int:
+    number = set_of(process_set)
+    reduction = reduction_of(op, process_set)
+    dtypes = [check(tensor) for tensor in tensors]
+    sources = [tensor.contiguous() for tensor in tensors]
+    targets = sources if is_in_place else [new_like(source) for source in sources]
+    keys = keys_of("grouped_allreduce", name, len(sources))
+    cores = _core.submit_group(
+        [
+            (_ALLREDUCE, key, number, dtype, source.data_ptr(), target.data_ptr(),
+             source.shape, reduction, 0, prescale, postscale)
+            for key, dtype, source, target in zip(keys, dtypes, sources, targets)
+        ]
+    )  # fmt: skip
+    if is_in_place:
+        return _add_in_place(cores, tensors, sources, tuple(tensors))
+    return handles.add(cores, tuple(targets), sources)
+
+
+# ---- Broadcast --------------------------------------------------------------
+
+
+def broadcast(
+    tensor: Tensor, is_in_place: bool, root_rank: int, name: str | None, process_set: ProcessSet
+) -> int:
+    dtype = check(tensor)
+    source = tensor.contiguous()
+    target = source if is_in_place else new_like(source)
+    core = _submit(
+        _core.KIND_BROADCAST, key_of("broadcast", name), set_of(process_set), dtype,
+        source.data_ptr(), target.data_ptr(), source.shape, 0, root_rank,
+    )  # fmt: skip
+    if is_in_place:
+        return _add_in_place((core,), (tensor,), (source,), tensor)
+    return handles.add((core,), target, source)
+
+
+# ---- Results of unknown size ------------------------------------------------
+
+
+def _gather_order(tensor: Tensor, key: str | None, number: int, room: Any) -> tuple[Any, ...]:
+    """The arguments of submit() for an allgather."""
+    return (
+        _core.KIND_ALLGATHER, key, number, check(tensor), tensor.data_ptr(), 0, tensor.shape,
+        0, 0, 1.0, 1.0, None, room,
+    )  # fmt: skip
+
+
+def _gathered(core: int, tensor: Tensor, room: Any) -> Tensor:
+    rows, _, _ = _core.wait_for(core, 0)
+    return take(room, check(tensor), tensor, rows)
+
+
+def allgather(tensor: Tensor, name: str | None, process_set: ProcessSet) -> int:
+    check(tensor)
+    source = tensor.contiguous()
+    room = _core.room()
+    core = _submit(*_gather_order(source, key_of("allgather", name), set_of(process_set), room))
+    return handles.add((core,), None, (source, room), lambda: _gathered(core, source, room))
+
+
+def grouped_allgather(
+    tensors: Sequence[Tensor], name: str | None, process_set: ProcessSet
+) -> int:
+    number = set_of(process_set)
+    for tensor in tensors:
+        check(tensor)
+    sources = [tensor.contiguous() for tensor in tensors]
+    rooms = [_core.room() for _ in sources]
+    keys = keys_of("grouped_allgather", name, len(sources))
+    cores = _core.submit_group(
+        [
+            _gather_order(source, key, number, room)
+            for source, key, room in zip(sources, keys, rooms)
+        ]
+    )
+    return handles.add(
+        cores, None, (sources, rooms), lambda: tuple(map(_gathered, cores, sources, rooms))
+    )
+
+
+def _check_splits(splits: Any) -> tuple[int, ...]:
+    """One number of rows for each member."""
+    if isinstance(splits, Tensor):
+        if splits.dtype != torch.int32 or splits.dim() != 1:
+            raise ValueError(
+                f"splits is a tensor of type {splits.dtype} and {splits.dim()} dimensions; "
+                "it should be of int32 and one"
+            )
+        splits = splits.tolist()
+    try:
+        numbers = tuple(int(number) for number in splits)
+    except (TypeError, ValueError):
+        raise ValueError(f"splits is a list of integers, not {splits!r}") from None
+    if any(number < 0 for number in numbers):
+        raise ValueError(f"splits has a negative number: {list(numbers)}")
+    return numbers
+
+
+def alltoall(
+    tensor: Tensor, splits: Any, name: str | None, process_set: ProcessSet
+) -> int:
+    dtype = check(tensor)
+    number = set_of(process_set)
+    source = tensor.contiguous()
+    room = _core.room()
+    device = splits.device if isinstance(splits, Tensor) else "cpu"
+    core = _submit(
+        _core.KIND_ALLTOALL, key_of("alltoall", name), number, dtype, source.data_ptr(), 0,
+        source.shape, 0, 0, 1.0, 1.0, None if splits is None else _check_splits(splits), room,
+    )  # fmt: skip
+    members = len(process_set.ranks or ())
+
+    def finish() -> tuple[Tensor, Tensor]:
+        rows, _, rows_from = _core.wait_for(core, members)
+        received = torch.tensor(rows_from, dtype=torch.int32, device=device)
+        return take(room, dtype, source, rows), received
+
+    return handles.add((core,), None, (source, room), finish)
+
+
+# ---- Reducescatter ----------------------------------------------------------
+
+
+def _share_of(tensor: Tensor, process_set: ProcessSet) -> Tensor:
+    """Memory for my rows of the result: the lowest members have one more."""
+    members = process_set.ranks or [0]
+    if tensor.dim() == 0 or not process_set.included():
+        return new_like(tensor)  # refused by the library, with words
+    rows, more = divmod(tensor.shape[0], len(members))
+    rows += members.index(_core.rank()) < more
+    return torch.empty((rows, *tensor.shape[1:]), dtype=tensor.dtype)
+
+
+def grouped_reducescatter(
+    tensors: Sequence[Tensor],
+    keys: Sequence[str | None],
+    op: int,
+    prescale: float,
+    postscale: float,
+    process_set: ProcessSet,
+) -> tuple[list[int], list[Tensor], list[Tensor]]:
+    """Returns the library's handles, the outputs and what to keep."""
+    number = set_of(process_set)
+    reduction = reduction_of(op, process_set)
+    dtypes = [check(tensor) for tensor in tensors]
+    sources = [tensor.contiguous() for tensor in tensors]
+    outputs = [_share_of(source, process_set) for source in sources]
+    orders = [
+        (_core.KIND_REDUCE_SCATTER, key, number, dtype, source.data_ptr(), output.data_ptr(),
+         source.shape, reduction, 0, prescale, postscale)
+        for key, dtype, source, output in zip(keys, dtypes, sources, outputs)
+    ]  # fmt: skip
+    cores = [_submit(*orders[0])] if len(orders) == 1 else _core.submit_group(orders)
+    return cores, outputs, sources
+
+
+# ---- Without data -----------------------------------------------------------
+
+
+def join() -> int:
+    """The result is the rank that joined last."""
+    core = _submit(_core.KIND_JOIN, None, 0, _NO_DATA, 0, 0, ())
+    return handles.add((core,), None, None, lambda: _core.wait_for(core, 0)[1])
+
+
+def barrier(process_set: ProcessSet) -> int:
+    core = _submit(_core.KIND_BARRIER, None, set_of(process_set), _NO_DATA, 0, 0, ())
+    return handles.add((core,), None)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a tensor of torch's to what the library wants to know of it, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils import dlpack
+
+from rueda import _core
+
+__all__ = ["check", "new_like", "refuse", "take"]
+
+_NAMES = ("uint8", "int8", "uint16", "int16", "int32", "int64",
+          "float16", "float32", "float64", "bool", "bfloat16")  # fmt: skip
+
+#: The library's number of each type. Older versions of torch have no uint16.
+DTYPES: dict[torch.dtype, int] = {
+    getattr(torch, name): getattr(_core, f"DTYPE_{name.upper()}")
+    for name in _NAMES
+    if hasattr(torch, name)
+}
+
+_strided = torch.strided
+
+
+def check(tensor: torch.Tensor) -> int:
+    """Return the library's number of its type, or raise :class:`ValueError`."""
+    try:
+        dtype = DTYPES[tensor.dtype]
+        if tensor.is_cpu and tensor.layout is _strided:
+            return dtype
+    except (AttributeError, KeyError):
+        pass
+    raise refuse(tensor)
+
+
+def refuse(tensor: Any) -> ValueError:
+    """Why this cannot be reduced, sent or received, and what to do."""
+    if not isinstance(tensor, torch.Tensor):
+        return ValueError(f"a tensor is expected, not {type(tensor).__name__}")
+    who = f"rank {_core.rank()}: " if _core.is_initialized() else ""
+    what = f"{who}a tensor of shape {tuple(tensor.shape)} and type {tensor.dtype} "
+    if tensor.dtype not in DTYPES:
+        return ValueError(f"{what}is not supported; convert it, for example by .float()")
+    if tensor.layout is not torch.strided:
+        return ValueError(
+            f"{what}has the layout {tensor.layout}, which is not supported; use .to_dense(), "
+            "or sparse_allreduce_async()"
+        )
+    return ValueError(
+        f"{what}is on {tensor.device}; only tensors on the CPU are supported, so copy it there "
+        "by .cpu() and back afterwards"
+    )
+
+
+def new_like(tensor: torch.Tensor) -> torch.Tensor:
+    """Memory for as many numbers, row after row."""
+    return torch.empty(tensor.shape, dtype=tensor.dtype)
+
+
+def take(room: Any, dtype: int, tensor: torch.Tensor, rows: int) -> torch.Tensor:
+    """The result that the library made, of so many rows like those of the tensor."""
+    capsule = _core.take(room, dtype, tuple(tensor.shape))
+    if capsule is None:
+        return torch.empty((rows, *tensor.shape[1:]), dtype=tensor.dtype)
+    result = dlpack.from_dlpack(capsule)
+    return result.view(torch.bool) if tensor.dtype is torch.bool else result

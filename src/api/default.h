@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The default context of a process, which bindings share: the one piece of
+ * global state, so that all frameworks of a program are the same rank. Any
+ * thread. Exported for the modules beside the library, not for programs: those
+ * hold contexts of their own.
+ */
+#ifndef RUEDA_API_DEFAULT_H
+#define RUEDA_API_DEFAULT_H
+
+#include <rueda/rueda.h>
+
+/*
+ * rueda_init() for the default context; nothing if there is one, unless that is
+ * a parent's from before a fork().
+ */
+RUEDA_API rueda_status rueda_default_open(const struct rueda_init_args *args);
+
+/*
+ * Shut it down, once all who have entered have left: those who wait for an
+ * operation look at rueda_default_is() every now and then. Nothing if there is
+ * none.
+ */
+RUEDA_API void rueda_default_close(void);
+
+/* The default context, which stays until rueda_default_leave(); NULL, with
+ * nothing to leave, if there is none. */
+RUEDA_API rueda_ctx *rueda_default_enter(void);
+RUEDA_API void rueda_default_leave(void);
+
+/* Is this still the one? If not, whoever has entered should leave. */
+RUEDA_API bool rueda_default_is(const rueda_ctx *ctx);
+
+#endif /* RUEDA_API_DEFAULT_H */

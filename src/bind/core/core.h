@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Python module rueda._core: the functions of rueda.h on the default
+ * context, with numbers for pointers and enums, and statuses as exceptions. It
+ * knows no framework. Everything is called with Python's lock held; what may
+ * block lets go of it.
+ *
+ * Written against CPython's limited API of 3.9, so that one file serves all
+ * later versions. Shapes and lists of numbers are tuples.
+ */
+#ifndef RUEDA_BIND_CORE_CORE_H
+#define RUEDA_BIND_CORE_CORE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <rueda/rueda.h>
+
+#include "api/default.h"
+
+/* ---- Errors: raise.c -------------------------------------------------- */
+
+/* Set the exception that the status means; returns NULL. */
+PyObject *rueda_core_raise(rueda_status status, const char *words);
+
+/* rueda_default_enter(), with an exception where there is no context: there is
+ * nothing to leave then. */
+rueda_ctx *rueda_core_enter(void);
+
+/* ---- Numbers: numbers.c ------------------------------------------------ */
+
+/* A tuple of integers, none negative, as an array of at most `room`. Returns
+ * how many, or -1 with an exception. */
+int rueda_core_sizes(PyObject *tuple, size_t *out, int room);
+
+/* And back; NULL with an exception if there is no memory. */
+PyObject *rueda_core_tuple(const size_t *numbers, int count);
+
+/* ---- Results of unknown size: room.c ----------------------------------- */
+
+/* For alloc and alloc_arg of struct rueda_submit_args. */
+void *rueda_core_room_alloc(void *arg, size_t rows, size_t bytes);
+
+/* The alloc_arg of such an object, or NULL with an exception. Borrowed. */
+void *rueda_core_room_of(PyObject *room);
+
+/* ---- Functions of the module ------------------------------------------- */
+
+/* X(name in Python, calling convention, help) */
+#define RUEDA_CORE_FUNCTIONS(X)                                                \
+    X(init, METH_VARARGS,                                                      \
+      "init(rank, size, timeout_ms, store, exchange, process_sets)")           \
+    X(shutdown, METH_NOARGS, "shutdown()")                                     \
+    X(is_initialized, METH_NOARGS, "is_initialized() -> bool")                 \
+    X(rank, METH_NOARGS, "My place among the ranks of the job.")               \
+    X(size, METH_NOARGS, "The number of ranks of the job.")                    \
+    X(local_rank, METH_NOARGS, "My place among the ranks of this host.")       \
+    X(local_size, METH_NOARGS, "The number of ranks of this host.")            \
+    X(cross_rank, METH_NOARGS,                                                 \
+      "My place among the ranks of all hosts that have my local rank.")        \
+    X(cross_size, METH_NOARGS,                                                 \
+      "The number of ranks of all hosts that have my local rank.")             \
+    X(is_homogeneous, METH_NOARGS, "Has every host as many ranks?")            \
+    X(fail, METH_O, "fail(why): this rank cannot go on, and all hear why.")    \
+    X(timeline_start, METH_VARARGS, "timeline_start(path, mark_cycles)")       \
+    X(timeline_stop, METH_NOARGS, "timeline_stop()")                           \
+    X(set_create, METH_O, "set_create(ranks) -> id")                           \
+    X(set_destroy, METH_O, "set_destroy(id)")                                  \
+    X(set_ranks, METH_O, "set_ranks(id) -> ranks, or None")                    \
+    X(submit, METH_VARARGS,                                                    \
+      "submit(kind, name, set, dtype, send, recv, shape, reduction=0, "        \
+      "root=0, prescale=1.0, postscale=1.0, splits=None, room=None, "          \
+      "compression=0, priority=0) -> handle\n\n"                               \
+      "Memory and room are the caller's to keep until the operation ends.")    \
+    X(submit_group, METH_O,                                                    \
+      "submit_group([arguments of submit, ...]) -> [handle, ...]")             \
+    X(poll, METH_O, "poll(handle) -> has it ended?")                           \
+    X(wait, METH_O, "wait(handle), which is gone then")                        \
+    X(wait_for, METH_VARARGS,                                                  \
+      "wait_for(handle, members) -> (rows, last rank, rows from each)")        \
+    X(room, METH_NOARGS, "room() -> where a result of any size can be made")   \
+    X(take, METH_VARARGS,                                                      \
+      "take(room, dtype, shape) -> a DLPack capsule, or None if it is empty\n" \
+      "\nThe number of rows is found in the room, the rest in the shape.")
+
+#define X(name, convention, help)                                              \
+    PyObject *rueda_core_##name(PyObject *module, PyObject *args);
+RUEDA_CORE_FUNCTIONS(X)
+#undef X
+
+#endif /* RUEDA_BIND_CORE_CORE_H */

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Beginning and end, who I am, and saying that I cannot go on. */
+#include "bind/core/core.h"
+
+#include <string.h>
+
+#define WORDS_BYTES 2048
+
+/* ---- init ---------------------------------------------------------------- */
+
+/* A function of the caller's that passes rank 0's bytes on, and what it raised,
+ * which is kept until the lock is ours for good. */
+struct exchange {
+    PyObject *function;
+    PyObject *type;
+    PyObject *value;
+    PyObject *traceback;
+};
+
+/* The answer has to be as long as the question. */
+static int copy_answer(PyObject *answer, void *bytes, size_t len)
+{
+    char *chars;
+    Py_ssize_t count;
+
+    if (answer == NULL || PyBytes_AsStringAndSize(answer, &chars, &count) != 0)
+        return -1;
+    if ((size_t)count != len) {
+        PyErr_Format(PyExc_ValueError, "the exchange returned %zd bytes of %zu",
+                     count, len);
+        return -1;
+    }
+    memcpy(bytes, chars, len);
+    return 0;
+}
+
+/* On the thread of init(), which has let go of Python's lock. */
+static int exchange_bytes(void *arg, void *bytes, size_t len)
+{
+    struct exchange *exchange = arg;
+    PyGILState_STATE lock = PyGILState_Ensure();
+    PyObject *answer = PyObject_CallFunction(
+        exchange->function, "y#", (const char *)bytes, (Py_ssize_t)len);
+    int failed = copy_answer(answer, bytes, len);
+
+    Py_XDECREF(answer);
+    if (failed != 0)
+        PyErr_Fetch(&exchange->type, &exchange->value, &exchange->traceback);
+    PyGILState_Release(lock);
+    return failed;
+}
+
+PyObject *rueda_core_init(PyObject *module, PyObject *args)
+{
+    struct rueda_init_args init = RUEDA_INIT_ARGS_INIT;
+    struct exchange exchange = {NULL};
+    char words[WORDS_BYTES] = "";
+    PyThreadState *thread;
+    rueda_status status;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "iiizOz", &init.rank, &init.size,
+                          &init.timeout_ms, &init.store, &exchange.function,
+                          &init.process_sets))
+        return NULL;
+    if (exchange.function != Py_None) {
+        init.exchange = exchange_bytes;
+        init.exchange_arg = &exchange;
+    }
+    init.error = words;
+    init.error_bytes = sizeof(words);
+
+    thread = PyEval_SaveThread();
+    status = rueda_default_open(&init);
+    PyEval_RestoreThread(thread);
+
+    if (status == RUEDA_OK)
+        Py_RETURN_NONE;
+    if (exchange.type != NULL) {
+        PyErr_Restore(exchange.type, exchange.value, exchange.traceback);
+        return NULL;
+    }
+    /* Whatever it is, the caller has to change something. */
+    PyErr_SetString(PyExc_ValueError,
+                    words[0] != '\0' ? words : rueda_status_str(status));
+    return NULL;
+}
+
+PyObject *rueda_core_shutdown(PyObject *module, PyObject *args)
+{
+    PyThreadState *thread = PyEval_SaveThread();
+
+    (void)module;
+    (void)args;
+    rueda_default_close();
+    PyEval_RestoreThread(thread);
+    Py_RETURN_NONE;
+}
+
+PyObject *rueda_core_is_initialized(PyObject *module, PyObject *args)
+{
+    (void)module;
+    (void)args;
+    if (rueda_default_enter() == NULL)
+        Py_RETURN_FALSE;
+    rueda_default_leave();
+    Py_RETURN_TRUE;
+}
+
+/* ---- Who and where ------------------------------------------------------- */
+
+static PyObject *tell(int (*ask)(const rueda_ctx *))
+{
+    rueda_ctx *ctx = rueda_default_enter();
+    int answer;
+
+    if (ctx == NULL) {
+        PyErr_SetString(PyExc_ValueError, "Rueda has not been initialized; "
+                                          "call init() first");
+        return NULL;
+    }
+    answer = ask(ctx);
+    rueda_default_leave();
+    return PyLong_FromLong(answer);
+}
+
+#define TELL(name)                                                             \
+    PyObject *rueda_core_##name(PyObject *module, PyObject *args)              \
+    {                                                                          \
+        (void)module;                                                          \
+        (void)args;                                                            \
+        return tell(rueda_##name);                                             \
+    }
+TELL(rank)
+TELL(size)
+TELL(local_rank)
+TELL(local_size)
+TELL(cross_rank)
+TELL(cross_size)
+
+PyObject *rueda_core_is_homogeneous(PyObject *module, PyObject *args)
+{
+    rueda_ctx *ctx = rueda_default_enter();
+    bool is_so = true;
+
+    (void)module;
+    (void)args;
+    if (ctx != NULL) {
+        is_so = rueda_is_homogeneous(ctx);
+        rueda_default_leave();
+    }
+    return PyBool_FromLong(is_so);
+}
+
+/* ---- Failure -------------------------------------------------------------
+ */
+
+PyObject *rueda_core_fail(PyObject *module, PyObject *why)
+{
+    PyObject *bytes = PyUnicode_AsEncodedString(why, "utf-8", "replace");
+    rueda_ctx *ctx;
+
+    (void)module;
+    if (bytes == NULL)
+        return NULL;
+    ctx = rueda_default_enter();
+    if (ctx != NULL) {
+        rueda_fail(ctx, PyBytes_AsString(bytes));
+        rueda_default_leave();
+    }
+    Py_DECREF(bytes);
+    Py_RETURN_NONE;
+}

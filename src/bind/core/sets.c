@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Process sets and the timeline: what all ranks do together. */
+#include "bind/core/core.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+/* ---- Process sets --------------------------------------------------------
+ */
+
+/* A tuple of ranks as a list that the caller frees; NULL with an exception. */
+static int *ranks_of(PyObject *tuple, int *out_count)
+{
+    Py_ssize_t count = PyTuple_Size(tuple);
+    int *ranks;
+
+    if (count < 0 || count > INT_MAX)
+        return NULL;
+    ranks = calloc((size_t)count + 1, sizeof(*ranks));
+    if (ranks == NULL)
+        return (int *)PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count; i++) {
+        long rank = PyLong_AsLong(PyTuple_GetItem(tuple, i));
+
+        /* What does not fit is nobody's rank either. */
+        ranks[i] = rank < 0 || rank > INT_MAX ? -1 : (int)rank;
+    }
+    if (PyErr_Occurred() != NULL) {
+        free(ranks);
+        return NULL;
+    }
+    *out_count = (int)count;
+    return ranks;
+}
+
+PyObject *rueda_core_set_create(PyObject *module, PyObject *tuple)
+{
+    rueda_status status;
+    PyThreadState *thread;
+    rueda_ctx *ctx;
+    int count = 0;
+    int *ranks = ranks_of(tuple, &count);
+    int set = -1;
+
+    (void)module;
+    if (ranks == NULL)
+        return NULL;
+    ctx = rueda_core_enter();
+    if (ctx == NULL) {
+        free(ranks);
+        return NULL;
+    }
+    thread = PyEval_SaveThread();
+    status = rueda_set_create(ctx, ranks, count, &set);
+    rueda_default_leave();
+    PyEval_RestoreThread(thread);
+    free(ranks);
+    return status == RUEDA_OK ? PyLong_FromLong(set)
+                              : rueda_core_raise(status, rueda_last_error());
+}
+
+PyObject *rueda_core_set_destroy(PyObject *module, PyObject *number)
+{
+    int set = (int)PyLong_AsLong(number);
+    rueda_status status;
+    PyThreadState *thread;
+    rueda_ctx *ctx;
+
+    (void)module;
+    if (PyErr_Occurred() != NULL)
+        return NULL;
+    ctx = rueda_core_enter();
+    if (ctx == NULL)
+        return NULL;
+    thread = PyEval_SaveThread();
+    status = rueda_set_destroy(ctx, set);
+    rueda_default_leave();
+    PyEval_RestoreThread(thread);
+    if (status != RUEDA_OK)
+        return rueda_core_raise(status, rueda_last_error());
+    Py_RETURN_NONE;
+}
+
+/* A list of them, as users know it. */
+static PyObject *list_of(const int *ranks, int count)
+{
+    PyObject *list = PyList_New(count);
+
+    for (int i = 0; list != NULL && i < count; i++) {
+        PyObject *rank = PyLong_FromLong(ranks[i]);
+
+        if (rank == NULL) {
+            Py_DECREF(list);
+            return NULL;
+        }
+        PyList_SetItem(list, i, rank);
+    }
+    return list;
+}
+
+PyObject *rueda_core_set_ranks(PyObject *module, PyObject *number)
+{
+    int set = (int)PyLong_AsLong(number);
+    PyObject *list = NULL;
+    rueda_ctx *ctx;
+    int *ranks;
+    int count;
+
+    (void)module;
+    if (PyErr_Occurred() != NULL)
+        return NULL;
+    ctx = rueda_core_enter();
+    if (ctx == NULL)
+        return NULL;
+    count = rueda_size(ctx);
+    ranks = calloc((size_t)count, sizeof(*ranks));
+    if (ranks != NULL)
+        count = rueda_set_ranks(ctx, set, ranks, count);
+    rueda_default_leave();
+    if (ranks == NULL)
+        return PyErr_NoMemory();
+    if (count >= 0)
+        list = list_of(ranks, count);
+    free(ranks);
+    if (count < 0)
+        Py_RETURN_NONE;
+    return list;
+}
+
+/* ---- Timeline ------------------------------------------------------------
+ */
+
+PyObject *rueda_core_timeline_start(PyObject *module, PyObject *args)
+{
+    const char *path;
+    int marks_cycles;
+    rueda_status status;
+    PyThreadState *thread;
+    rueda_ctx *ctx;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "sp", &path, &marks_cycles))
+        return NULL;
+    ctx = rueda_core_enter();
+    if (ctx == NULL)
+        return NULL;
+    thread = PyEval_SaveThread();
+    status =
+        rueda_timeline_start(ctx, path, marks_cycles ? RUEDA_MARK_CYCLES : 0);
+    rueda_default_leave();
+    PyEval_RestoreThread(thread);
+    if (status != RUEDA_OK)
+        return rueda_core_raise(status, rueda_last_error());
+    Py_RETURN_NONE;
+}
+
+PyObject *rueda_core_timeline_stop(PyObject *module, PyObject *args)
+{
+    rueda_ctx *ctx = rueda_core_enter();
+    PyThreadState *thread;
+    rueda_status status;
+
+    (void)module;
+    (void)args;
+    if (ctx == NULL)
+        return NULL;
+    thread = PyEval_SaveThread();
+    status = rueda_timeline_stop(ctx);
+    rueda_default_leave();
+    PyEval_RestoreThread(thread);
+    if (status != RUEDA_OK)
+        return rueda_core_raise(status, rueda_last_error());
+    Py_RETURN_NONE;
+}

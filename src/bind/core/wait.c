@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting for an operation, in slices, so that Ctrl-C ends it and so does a
+ * shutdown() by another thread. */
+#include "bind/core/core.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#define SLICE_MS    100
+#define WORDS_BYTES 2048
+
+static const char closed_words[] =
+    "Rueda was shut down by another thread while this one waited";
+
+/* False: an exception is set, and the handle may still be there. */
+static bool finish(rueda_ctx *ctx, rueda_handle handle,
+                   struct rueda_result *result)
+{
+    char words[WORDS_BYTES];
+    rueda_status status;
+
+    words[0] = '\0';
+    result->error = words;
+    result->error_bytes = sizeof(words);
+    /* What has ended needs no letting go, which others might make long. */
+    if (rueda_poll(ctx, handle) != RUEDA_IN_PROGRESS) {
+        status = rueda_wait_for(ctx, handle, 0, result);
+    } else {
+        while (true) {
+            PyThreadState *thread = PyEval_SaveThread();
+
+            status = rueda_wait_for(ctx, handle, SLICE_MS, result);
+            PyEval_RestoreThread(thread);
+            /* Words: the operation has ended so, not the slice. */
+            if (status != RUEDA_ERR_TIMEOUT || words[0] != '\0')
+                break;
+            if (!rueda_default_is(ctx)) {
+                rueda_core_raise(RUEDA_ERR_CLOSED, closed_words);
+                return false;
+            }
+            if (PyErr_CheckSignals() != 0)
+                return false;
+        }
+    }
+    if (status == RUEDA_OK)
+        return true;
+    rueda_core_raise(status, words[0] != '\0' ? words : rueda_last_error());
+    return false;
+}
+
+PyObject *rueda_core_poll(PyObject *module, PyObject *number)
+{
+    rueda_handle handle = PyLong_AsUnsignedLongLong(number);
+    rueda_status status;
+    rueda_ctx *ctx;
+
+    (void)module;
+    if (PyErr_Occurred() != NULL)
+        return NULL;
+    ctx = rueda_core_enter();
+    if (ctx == NULL)
+        return NULL;
+    status = rueda_poll(ctx, handle);
+    rueda_default_leave();
+    return PyBool_FromLong(status != RUEDA_IN_PROGRESS);
+}
+
+PyObject *rueda_core_wait(PyObject *module, PyObject *number)
+{
+    rueda_handle handle = PyLong_AsUnsignedLongLong(number);
+    struct rueda_result result = RUEDA_RESULT_INIT;
+    bool is_good;
+    rueda_ctx *ctx;
+
+    (void)module;
+    if (PyErr_Occurred() != NULL)
+        return NULL;
+    ctx = rueda_core_enter();
+    if (ctx == NULL)
+        return NULL;
+    is_good = finish(ctx, handle, &result);
+    rueda_default_leave();
+    if (!is_good)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *tell(const struct rueda_result *result, int members)
+{
+    PyObject *rows = rueda_core_tuple(result->rows_from, members);
+
+    if (rows == NULL)
+        return NULL;
+    return Py_BuildValue("(niN)", (Py_ssize_t)result->rows, result->last_rank,
+                         rows);
+}
+
+PyObject *rueda_core_wait_for(PyObject *module, PyObject *args)
+{
+    struct rueda_result result = RUEDA_RESULT_INIT;
+    unsigned long long handle;
+    PyObject *told = NULL;
+    rueda_ctx *ctx;
+    int members;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Ki", &handle, &members) || members < 0)
+        return NULL;
+    result.rows_from = calloc((size_t)members + 1, sizeof(size_t));
+    if (result.rows_from == NULL)
+        return PyErr_NoMemory();
+    result.rows_from_count = members;
+    ctx = rueda_core_enter();
+    if (ctx != NULL) {
+        if (finish(ctx, handle, &result))
+            told = tell(&result, members);
+        rueda_default_leave();
+    }
+    free(result.rows_from);
+    return told;
+}

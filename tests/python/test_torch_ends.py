@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Beginnings and ends of ranks in Python: launchers, exceptions, Ctrl-C, second names."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Callable
+
+import pytest
+from ranks import Done, environment, run_all
+
+pytest.importorskip("torch", reason="missing tool: torch")
+
+LIMIT_S = 90
+_jobs = itertools.count()
+
+HEAD = """
+import os, sys, threading, time
+import torch
+import horovod.torch as hvd
+hvd.init()
+rank = hvd.rank()
+"""
+
+
+def by_hand(ranks: int, **more: str) -> list[dict[str, str]]:
+    """The environments of ranks that no launcher starts."""
+    job = f"ends-{os.getpid()}-{next(_jobs)}"
+    return [
+        environment(RUEDA_RANK=str(rank), RUEDA_SIZE=str(ranks), RUEDA_JOB=job, **more)
+        for rank in range(ranks)
+    ]
+
+
+def run_ranks(ranks: int, body: str) -> list[Done]:
+    command = [sys.executable, "-c", HEAD + body]
+    return run_all([command] * ranks, by_hand(ranks), LIMIT_S)
+
+
+def run_one(code: str, **more: str) -> Done:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=LIMIT_S,
+        env=environment(**more),
+    )  # fmt: skip
+
+
+def test_a_process_that_nobody_launched_is_a_job_of_one() -> None:
+    done = run_one(HEAD + "print(hvd.size(), hvd.allreduce(torch.ones(2), op=hvd.Sum).tolist())")
+    assert done.stdout == "1 [1.0, 1.0]\n", done.stderr
+
+
+@pytest.mark.parametrize("name", ["torch", "torch.mpi_ops", "common.exceptions", "common.util"])
+def test_horovod_is_a_second_name_of_the_same_modules(name: str) -> None:
+    code = f"""
+import importlib
+second = importlib.import_module("horovod.{name}")
+first = importlib.import_module("rueda.{name}")
+assert second is first, (second, first)
+assert first.__name__ == first.__spec__.name == "rueda.{name}", first.__spec__
+"""
+    done = run_one(code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_unknown_module_of_horovod_is_missing_under_its_own_name() -> None:
+    done = run_one("import horovod.nothing")
+    assert "No module named 'horovod.nothing'" in done.stderr
+
+
+def test_the_first_exception_is_told_to_all_ranks() -> None:
+    body = """
+def feed():
+    raise KeyError("the cat ate it")
+if rank == 1:
+    feed()
+try:
+    hvd.allreduce(torch.ones(1))
+except hvd.HorovodInternalError as error:
+    print(error)
+"""
+    for done in run_ranks(3, body)[::2]:
+        assert "rank 1" in done.stdout, done.stderr
+        assert "KeyError: 'the cat ate it'" in done.stdout
+        assert "in feed" in done.stdout
+
+
+def test_the_traceback_of_the_cause_comes_first(need_tool: Callable[[str], str]) -> None:
+    body = "if rank == 1: raise KeyError('the cat ate it')\nhvd.allreduce(torch.ones(1))"
+    command = [need_tool("ruedarun"), "-np", "2", sys.executable, "-c", HEAD + body]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S,
+        env=environment(),
+    )  # fmt: skip
+    assert done.returncode != 0
+    errors = [line for line in done.stdout.splitlines() if "Error" in line]
+    assert "KeyError: 'the cat ate it'" in errors[0], done.stdout
+
+
+def test_who_does_not_come_is_named() -> None:
+    code = HEAD.replace("hvd.init()", "try: hvd.init()\nexcept ValueError as e: print(e); sys.exit()")
+    done = run_one(code, RUEDA_RANK="0", RUEDA_SIZE="2", RUEDA_JOB="lonely",
+                   RUEDA_START_TIMEOUT="1s")  # fmt: skip
+    assert "rank 1" in done.stdout, done.stdout + done.stderr
+
+
+def test_ctrl_c_ends_a_wait() -> None:
+    body = """
+print("waiting", flush=True)
+if rank == 1:
+    time.sleep(60)
+hvd.allreduce(torch.ones(1))
+"""
+    command = [sys.executable, "-c", HEAD + body]
+    started = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=one)
+        for one in by_hand(2)
+    ]
+    try:
+        for process in started:
+            assert process.stdout is not None and process.stdout.readline() == "waiting\n"
+        time.sleep(0.5)
+        started[0].send_signal(signal.SIGINT)
+        _, errors = started[0].communicate(timeout=20)
+        assert "KeyboardInterrupt" in errors
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+
+
+def test_shutdown_ends_the_waits_of_other_threads() -> None:
+    body = """
+def wait():
+    try:
+        hvd.synchronize(handle)
+    except hvd.HorovodInternalError as error:
+        print(error)
+if rank == 0:
+    handle = hvd.allreduce_async(torch.ones(1), name="never")
+    thread = threading.Thread(target=wait)
+    thread.start()
+    time.sleep(0.3)
+    hvd.shutdown()
+    thread.join(20)
+    assert not thread.is_alive()
+else:
+    time.sleep(1)
+"""
+    first, second = run_ranks(2, body)
+    assert first.returncode == 0 and "shut down" in first.stdout, first.stderr
+    assert second.returncode == 0, second.stderr
+
+
+SUM = HEAD + "print(int(hvd.allreduce(torch.tensor([rank + 1]), op=hvd.Sum)), hvd.mpi_enabled())"
+
+
+@pytest.mark.parametrize("program", ["horovodrun", "torchrun", "mpirun"])
+def test_launchers(program: str, need_tool: Callable[[str], str], tmp_path: Path) -> None:
+    script = tmp_path / "sum.py"
+    script.write_text(SUM)
+    commands = {
+        "horovodrun": lambda: [need_tool("horovodrun"), "-np", "2", sys.executable],
+        "torchrun": lambda: [sys.executable, "-m", "torch.distributed.run",
+                             "--nproc-per-node", "2", "--standalone"],
+        "mpirun": lambda: [need_tool("mpirun.openmpi"), "--allow-run-as-root", "--oversubscribe",
+                           "-np", "2", sys.executable],
+    }  # fmt: skip
+    done = subprocess.run(
+        [*commands[program](), str(script)], capture_output=True, text=True, timeout=LIMIT_S,
+        env=environment(),
+    )  # fmt: skip
+    assert done.stdout.count(f"3 {program == 'mpirun'}") == 2, done.stdout + done.stderr
