@@ -103,7 +103,8 @@ def test_the_traceback_of_the_cause_comes_first(need_tool: Callable[[str], str])
 
 
 def test_who_does_not_come_is_named() -> None:
-    code = HEAD.replace("hvd.init()", "try: hvd.init()\nexcept ValueError as e: print(e); sys.exit()")
+    attempt = "try: hvd.init()\nexcept ValueError as error: print(error); sys.exit()"
+    code = HEAD.replace("hvd.init()", attempt)
     done = run_one(code, RUEDA_RANK="0", RUEDA_SIZE="2", RUEDA_JOB="lonely",
                    RUEDA_START_TIMEOUT="1s")  # fmt: skip
     assert "rank 1" in done.stdout, done.stdout + done.stderr
@@ -117,8 +118,9 @@ if rank == 1:
 hvd.allreduce(torch.ones(1))
 """
     command = [sys.executable, "-c", HEAD + body]
+    pipe = subprocess.PIPE
     started = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=one)
+        subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=one)
         for one in by_hand(2)
     ]
     try:

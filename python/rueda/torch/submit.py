@@ -286,6 +286,8 @@ def grouped_reducescatter(
     process_set: ProcessSet,
 ) -> tuple[list[int], list[Tensor], list[Tensor]]:
     """Returns the library's handles, the outputs and what to keep."""
+    if op not in (Average, Sum):
+        raise NotImplementedError("reducescatter is done by Average or Sum")
     number = set_of(process_set)
     reduction = reduction_of(op, process_set)
     dtypes = [check(tensor) for tensor in tensors]
