@@ -27,6 +27,12 @@ PyObject *rueda_core_raise(rueda_status status, const char *words);
  * nothing to leave then. */
 rueda_ctx *rueda_core_enter(void);
 
+static inline PyObject *rueda_core_none(void)
+{
+    Py_INCREF(Py_None);
+    return Py_None;
+}
+
 /* ---- Numbers: numbers.c ------------------------------------------------ */
 
 /* A tuple of integers, none negative, as an array of at most `room`. Returns
@@ -42,7 +48,7 @@ PyObject *rueda_core_tuple(const size_t *numbers, int count);
 void *rueda_core_room_alloc(void *arg, size_t rows, size_t bytes);
 
 /* The alloc_arg of such an object, or NULL with an exception. Borrowed. */
-void *rueda_core_room_of(PyObject *room);
+void *rueda_core_room_of(PyObject *capsule);
 
 /* ---- Functions of the module ------------------------------------------- */
 

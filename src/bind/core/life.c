@@ -75,7 +75,7 @@ PyObject *rueda_core_init(PyObject *module, PyObject *args)
     PyEval_RestoreThread(thread);
 
     if (status == RUEDA_OK)
-        Py_RETURN_NONE;
+        return rueda_core_none();
     if (exchange.type != NULL) {
         PyErr_Restore(exchange.type, exchange.value, exchange.traceback);
         return NULL;
@@ -94,7 +94,7 @@ PyObject *rueda_core_shutdown(PyObject *module, PyObject *args)
     (void)args;
     rueda_default_close();
     PyEval_RestoreThread(thread);
-    Py_RETURN_NONE;
+    return rueda_core_none();
 }
 
 PyObject *rueda_core_is_initialized(PyObject *module, PyObject *args)
@@ -102,18 +102,21 @@ PyObject *rueda_core_is_initialized(PyObject *module, PyObject *args)
     (void)module;
     (void)args;
     if (rueda_default_enter() == NULL)
-        Py_RETURN_FALSE;
+        return PyBool_FromLong(0);
     rueda_default_leave();
-    Py_RETURN_TRUE;
+    return PyBool_FromLong(1);
 }
 
 /* ---- Who and where ------------------------------------------------------- */
 
-static PyObject *tell(int (*ask)(const rueda_ctx *))
+static PyObject *tell(PyObject *module, PyObject *args,
+                      int (*ask)(const rueda_ctx *))
 {
     rueda_ctx *ctx = rueda_default_enter();
     int answer;
 
+    (void)module;
+    (void)args;
     if (ctx == NULL) {
         PyErr_SetString(PyExc_ValueError, "Rueda has not been initialized; "
                                           "call init() first");
@@ -124,19 +127,35 @@ static PyObject *tell(int (*ask)(const rueda_ctx *))
     return PyLong_FromLong(answer);
 }
 
-#define TELL(name)                                                             \
-    PyObject *rueda_core_##name(PyObject *module, PyObject *args)              \
-    {                                                                          \
-        (void)module;                                                          \
-        (void)args;                                                            \
-        return tell(rueda_##name);                                             \
-    }
-TELL(rank)
-TELL(size)
-TELL(local_rank)
-TELL(local_size)
-TELL(cross_rank)
-TELL(cross_size)
+PyObject *rueda_core_rank(PyObject *module, PyObject *args)
+{
+    return tell(module, args, rueda_rank);
+}
+
+PyObject *rueda_core_size(PyObject *module, PyObject *args)
+{
+    return tell(module, args, rueda_size);
+}
+
+PyObject *rueda_core_local_rank(PyObject *module, PyObject *args)
+{
+    return tell(module, args, rueda_local_rank);
+}
+
+PyObject *rueda_core_local_size(PyObject *module, PyObject *args)
+{
+    return tell(module, args, rueda_local_size);
+}
+
+PyObject *rueda_core_cross_rank(PyObject *module, PyObject *args)
+{
+    return tell(module, args, rueda_cross_rank);
+}
+
+PyObject *rueda_core_cross_size(PyObject *module, PyObject *args)
+{
+    return tell(module, args, rueda_cross_size);
+}
 
 PyObject *rueda_core_is_homogeneous(PyObject *module, PyObject *args)
 {
@@ -169,5 +188,5 @@ PyObject *rueda_core_fail(PyObject *module, PyObject *why)
         rueda_default_leave();
     }
     Py_DECREF(bytes);
-    Py_RETURN_NONE;
+    return rueda_core_none();
 }

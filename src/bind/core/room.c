@@ -196,6 +196,6 @@ PyObject *rueda_core_take(PyObject *module, PyObject *args)
     if (dims < 0)
         return NULL;
     if (room->data == NULL || dims == 0)
-        Py_RETURN_NONE;
+        return rueda_core_none();
     return wrap(room, (rueda_dtype)dtype, shape, dims);
 }

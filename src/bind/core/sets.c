@@ -76,9 +76,8 @@ PyObject *rueda_core_set_destroy(PyObject *module, PyObject *number)
     status = rueda_set_destroy(ctx, set);
     rueda_default_leave();
     PyEval_RestoreThread(thread);
-    if (status != RUEDA_OK)
-        return rueda_core_raise(status, rueda_last_error());
-    Py_RETURN_NONE;
+    return status == RUEDA_OK ? rueda_core_none()
+                              : rueda_core_raise(status, rueda_last_error());
 }
 
 /* A list of them, as users know it. */
@@ -123,7 +122,7 @@ PyObject *rueda_core_set_ranks(PyObject *module, PyObject *number)
         list = list_of(ranks, count);
     free(ranks);
     if (count < 0)
-        Py_RETURN_NONE;
+        return rueda_core_none();
     return list;
 }
 
@@ -149,9 +148,8 @@ PyObject *rueda_core_timeline_start(PyObject *module, PyObject *args)
         rueda_timeline_start(ctx, path, marks_cycles ? RUEDA_MARK_CYCLES : 0);
     rueda_default_leave();
     PyEval_RestoreThread(thread);
-    if (status != RUEDA_OK)
-        return rueda_core_raise(status, rueda_last_error());
-    Py_RETURN_NONE;
+    return status == RUEDA_OK ? rueda_core_none()
+                              : rueda_core_raise(status, rueda_last_error());
 }
 
 PyObject *rueda_core_timeline_stop(PyObject *module, PyObject *args)
@@ -168,7 +166,6 @@ PyObject *rueda_core_timeline_stop(PyObject *module, PyObject *args)
     status = rueda_timeline_stop(ctx);
     rueda_default_leave();
     PyEval_RestoreThread(thread);
-    if (status != RUEDA_OK)
-        return rueda_core_raise(status, rueda_last_error());
-    Py_RETURN_NONE;
+    return status == RUEDA_OK ? rueda_core_none()
+                              : rueda_core_raise(status, rueda_last_error());
 }

@@ -185,8 +185,8 @@ static PyObject *list_of(const rueda_handle *handles, int count)
 
 static PyObject *hand_over(const struct order *orders, int count)
 {
-    struct rueda_submit_args *args = calloc((size_t)count, sizeof(*args));
-    rueda_handle *handles = calloc((size_t)count, sizeof(*handles));
+    struct rueda_submit_args *args = calloc((size_t)count + 1, sizeof(*args));
+    rueda_handle *handles = calloc((size_t)count + 1, sizeof(*handles));
     PyObject *result = NULL;
     rueda_status status;
     rueda_ctx *ctx;

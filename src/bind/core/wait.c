@@ -80,9 +80,7 @@ PyObject *rueda_core_wait(PyObject *module, PyObject *number)
         return NULL;
     is_good = finish(ctx, handle, &result);
     rueda_default_leave();
-    if (!is_good)
-        return NULL;
-    Py_RETURN_NONE;
+    return is_good ? rueda_core_none() : NULL;
 }
 
 static PyObject *tell(const struct rueda_result *result, int members)
