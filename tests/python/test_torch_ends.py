@@ -159,6 +159,49 @@ else:
     assert second.returncode == 0, second.stderr
 
 
+COMMUNICATOR = """
+import pathlib, sys, time
+import rueda.torch as hvd
+import torch
+
+class Comm:
+    "What mpi4py's do; bytes travel by a file."
+    def __init__(self, rank, file):
+        self.rank, self.file = rank, pathlib.Path(file)
+    def Get_rank(self):
+        return self.rank
+    def Get_size(self):
+        return 2
+    def bcast(self, data, root):
+        if self.rank == root:
+            part = self.file.with_suffix(".part")
+            part.write_bytes(data)
+            part.rename(self.file)
+        deadline = time.monotonic() + 30
+        while not self.file.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return self.file.read_bytes()
+
+hvd.init(comm=Comm(int(sys.argv[1]), sys.argv[2]))
+print(hvd.rank(), hvd.size(), hvd.mpi_enabled(), hvd.allgather(torch.tensor([hvd.rank()])))
+"""
+
+
+def test_a_communicator_of_mpi4py_is_enough(tmp_path: Path) -> None:
+    commands = [[sys.executable, "-c", COMMUNICATOR, str(r), str(tmp_path / "x")] for r in (0, 1)]
+    for rank, done in enumerate(run_all(commands, [environment()] * 2, LIMIT_S)):
+        assert done.stdout == f"{rank} 2 True tensor([0, 1])\n", done.stderr
+
+
+def test_a_communicator_that_fails_says_why() -> None:
+    code = COMMUNICATOR.replace("deadline = ", "raise OSError('no wire') #")
+    done = subprocess.run(
+        [sys.executable, "-c", code, "1", "/nonexistent/x"], capture_output=True, text=True,
+        timeout=LIMIT_S, env=environment(),
+    )  # fmt: skip
+    assert "OSError: no wire" in done.stderr
+
+
 SUM = HEAD + "print(int(hvd.allreduce(torch.tensor([rank + 1]), op=hvd.Sum)), hvd.mpi_enabled())"
 
 
