@@ -7,7 +7,8 @@
 #include "api/ctx.h"
 #include "os/clock.h"
 
-#define LOOK_NS 100000 /* how often to see whether all have left */
+#define LOOK_NS     100000 /* how often to see whether all have left */
+#define PATIENCE_NS 500000000
 
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(rueda_ctx *) current;
@@ -38,6 +39,22 @@ rueda_status rueda_default_open(const struct rueda_init_args *args)
     return status;
 }
 
+/* Those who wait in slices leave by themselves, the others when their operation
+ * has ended, if need be by force. */
+static void wait_until_all_left(rueda_ctx *ctx)
+{
+    const int64_t patience_ns = rueda_clock_ns() + PATIENCE_NS;
+    bool is_patient = true;
+
+    while (atomic_load(&inside) > 0) {
+        rueda_sleep_ns(LOOK_NS);
+        if (is_patient && rueda_clock_ns() > patience_ns) {
+            is_patient = false;
+            rueda_fail(ctx, "it was shut down");
+        }
+    }
+}
+
 void rueda_default_close(void)
 {
     rueda_ctx *ctx;
@@ -46,9 +63,7 @@ void rueda_default_close(void)
     ctx = atomic_load(&current);
     if (ctx != NULL && !is_inherited(ctx)) {
         atomic_store(&current, NULL);
-        /* Bounded by the slices in which those inside wait. */
-        while (atomic_load(&inside) > 0)
-            rueda_sleep_ns(LOOK_NS);
+        wait_until_all_left(ctx);
         rueda_shutdown(ctx);
     }
     pthread_mutex_unlock(&change);

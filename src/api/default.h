@@ -18,8 +18,8 @@ RUEDA_API rueda_status rueda_default_open(const struct rueda_init_args *args);
 
 /*
  * Shut it down, once all who have entered have left: those who wait for an
- * operation look at rueda_default_is() every now and then. Nothing if there is
- * none.
+ * operation look at rueda_default_is() every now and then; after half a second
+ * operations are ended. Nothing if there is none.
  */
 RUEDA_API void rueda_default_close(void);
 

@@ -22,6 +22,7 @@ _jobs = itertools.count()
 
 HEAD = """
 import os, sys, threading, time
+os.environ["HOROVOD_DYNAMIC_PROCESS_SETS"] = "1"
 import torch
 import horovod.torch as hvd
 hvd.init()
@@ -136,15 +137,17 @@ hvd.allreduce(torch.ones(1))
             process.communicate()
 
 
-def test_shutdown_ends_the_waits_of_other_threads() -> None:
-    body = """
+@pytest.mark.parametrize(
+    "wait_for", ["hvd.allreduce(torch.ones(1), name='never')", "hvd.add_process_set([0])"]
+)
+def test_shutdown_ends_the_waits_of_other_threads(wait_for: str) -> None:
+    body = f"""
 def wait():
     try:
-        hvd.synchronize(handle)
+        {wait_for}
     except hvd.HorovodInternalError as error:
         print(error)
 if rank == 0:
-    handle = hvd.allreduce_async(torch.ones(1), name="never")
     thread = threading.Thread(target=wait)
     thread.start()
     time.sleep(0.3)
@@ -152,7 +155,7 @@ if rank == 0:
     thread.join(20)
     assert not thread.is_alive()
 else:
-    time.sleep(1)
+    time.sleep(3)
 """
     first, second = run_ranks(2, body)
     assert first.returncode == 0 and "shut down" in first.stdout, first.stderr
