@@ -8,7 +8,7 @@
 #include "api/default.h"
 #include "os/clock.h"
 
-#define MS 1000000
+#define MS ((int64_t)1000000)
 
 static void there_is_one_for_all(void **state)
 {

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rueda._core without any framework, in every Python that is here."""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import rueda
+from ranks import environment
+
+LIMIT_S = 60
+
+CODE = """
+import array, ctypes, sys
+sys.path.insert(0, sys.argv[1])
+from rueda import _core
+from rueda.common.basics import basics
+
+basics.init()
+assert (basics.rank(), basics.size()) == (0, 1)
+numbers = array.array("f", [1, 2, 3])
+place, _ = numbers.buffer_info()
+kind, dtype, total = _core.KIND_ALLREDUCE, _core.DTYPE_FLOAT32, _core.REDUCTION_SUM
+_core.wait(_core.submit(kind, "x", 0, dtype, place, place, (3,), total, 0, 1.0, 2.0))
+assert list(numbers) == [2, 4, 6], numbers
+
+room = _core.room()
+handle = _core.submit(
+    _core.KIND_ALLGATHER, None, 0, dtype, place, 0, (3,), 0, 0, 1.0, 1.0, None, room
+)
+assert _core.wait_for(handle, 0)[0] == 3
+assert "dltensor" in repr(_core.take(room, dtype, (3,)))
+assert _core.take(room, dtype, (3,)) is None  # it is taken
+
+for wrong, error in (
+    ((), TypeError),
+    (("x", None, 0, dtype, place, place, (3,)), TypeError),
+    ((99, None, 0, dtype, place, place, (3,)), ValueError),
+    ((kind, None, 0, dtype, place, place, [3]), TypeError),
+    ((kind, None, 0, dtype, place, place, (-3,)), OverflowError),
+    ((kind, None, 0, dtype, place, place, (1,) * 33), ValueError),
+    ((kind, None, 7, dtype, place, place, (3,)), ValueError),
+    ((kind, chr(0xD800), 0, dtype, place, place, (3,)), UnicodeEncodeError),
+):
+    for function, arguments in ((_core.submit, wrong), (_core.submit_group, ([wrong],))):
+        try:
+            function(*arguments)
+        except error:
+            continue
+        raise AssertionError(f"{wrong} was accepted")
+basics.shutdown()
+print("good")
+"""
+
+
+def pythons() -> list[str]:
+    """One of each version from 3.9 on, this one first."""
+    patterns = [f"{os.environ.get('PYENV_ROOT', Path.home() / '.pyenv')}/versions/3.{minor}.*"
+                for minor in range(9, 30)]  # fmt: skip
+    found = [sys.executable]
+    for number, pattern in enumerate(patterns, 9):
+        paths = [shutil.which(f"python3.{number}")]
+        paths += [f"{folder}/bin/python" for folder in sorted(glob.glob(pattern))]
+        found += [path for path in paths if path is not None and runs(path, number)][-1:]
+    return found
+
+
+def runs(path: str, minor: int) -> bool:
+    """A shim of pyenv's is there for versions that it will not start."""
+    code = f"import sys; sys.exit(sys.version_info[:2] != (3, {minor}))"
+    try:
+        return subprocess.run([path, "-c", code], capture_output=True, timeout=30).returncode == 0
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("python", pythons())
+def test_one_file_serves_every_python(python: str) -> None:
+    folder = str(Path(rueda.__file__).parents[1])
+    done = subprocess.run(
+        [python, "-c", CODE, folder], capture_output=True, text=True, timeout=LIMIT_S,
+        env=environment(),
+    )  # fmt: skip
+    assert done.stdout == "good\n", done.stderr
