@@ -119,7 +119,11 @@ void rueda_engine_blame(struct rueda_engine *engine, rueda_status status,
 {
     if (!keep_first(engine, status, why))
         return;
-    log_error("%s", why);
+    /* What the program says of itself it can show as it likes. */
+    if (status == RUEDA_ERR_CANCELLED)
+        log_info("%s", why);
+    else
+        log_error("%s", why);
     /* Who lost a peer has nothing to tell that others do not see. The others of
      * this host come second, because they hang up when they see it. */
     if (status != RUEDA_ERR_PEER_LOST)
