@@ -74,10 +74,11 @@ def test_an_unknown_module_of_horovod_is_missing_under_its_own_name() -> None:
     assert "No module named 'horovod.nothing'" in done.stderr
 
 
-def test_the_first_exception_is_told_to_all_ranks() -> None:
-    body = """
+@pytest.mark.parametrize("more", ["", "\u00fc\u4e16" * 500], ids=["short", "long"])
+def test_the_first_exception_is_told_to_all_ranks(more: str) -> None:
+    body = f"""
 def feed():
-    raise KeyError("the cat ate it")
+    raise KeyError("{more}the cat ate it")
 if rank == 1:
     feed()
 try:
@@ -87,8 +88,8 @@ except hvd.HorovodInternalError as error:
 """
     for done in run_ranks(3, body)[::2]:
         assert "rank 1" in done.stdout, done.stderr
-        assert "KeyError: 'the cat ate it'" in done.stdout
-        assert "in feed" in done.stdout
+        assert "the cat ate it'" in done.stdout
+        assert more or "in feed" in done.stdout
 
 
 def test_the_traceback_of_the_cause_comes_first(need_tool: Callable[[str], str]) -> None:

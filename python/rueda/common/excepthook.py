@@ -14,8 +14,8 @@ from typing import Any, Callable
 
 from rueda import _core
 
-# What fits the words of a failure, with some room for who says it.
-_MOST_CHARACTERS = 760
+# Of a failure so much is passed on; more would be cut at its end.
+_MOST_BYTES = 500
 
 _next: Callable[..., Any] | None = None
 
@@ -32,8 +32,10 @@ def describe(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> str:
     """The exception as Python prints it; if that is long, its end, which matters most."""
-    text = "".join(traceback.format_exception(kind, error, trace)).rstrip()
-    return text if len(text) <= _MOST_CHARACTERS else "..." + text[3 - _MOST_CHARACTERS :]
+    text = "".join(traceback.format_exception(kind, error, trace)).rstrip().encode(errors="replace")
+    if len(text) > _MOST_BYTES:
+        text = b"..." + text[3 - _MOST_BYTES :]
+    return text.decode(errors="ignore")
 
 
 def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

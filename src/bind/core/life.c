@@ -81,9 +81,8 @@ PyObject *rueda_core_init(PyObject *module, PyObject *args)
         return NULL;
     }
     /* Whatever it is, the caller has to change something. */
-    PyErr_SetString(PyExc_ValueError,
-                    words[0] != '\0' ? words : rueda_status_str(status));
-    return NULL;
+    return rueda_core_raise(
+        RUEDA_ERR_INVALID, words[0] != '\0' ? words : rueda_status_str(status));
 }
 
 PyObject *rueda_core_shutdown(PyObject *module, PyObject *args)

@@ -1,6 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bind/core/core.h"
 
+#include <string.h>
+
+/* Words that were too long may have been cut within a character. */
+static void set_error(PyObject *type, const char *words)
+{
+    PyObject *text =
+        PyUnicode_DecodeUTF8(words, (Py_ssize_t)strlen(words), "replace");
+
+    if (text != NULL)
+        PyErr_SetObject(type, text);
+    Py_XDECREF(text);
+}
+
 /* The class that means a failure of the job. Errors are rare, so it is looked
  * up each time. */
 static void raise_internal(const char *words)
@@ -11,7 +24,7 @@ static void raise_internal(const char *words)
     if (module != NULL)
         type = PyObject_GetAttrString(module, "HorovodInternalError");
     if (type != NULL)
-        PyErr_SetString(type, words);
+        set_error(type, words);
     Py_XDECREF(type);
     Py_XDECREF(module);
 }
@@ -22,16 +35,16 @@ PyObject *rueda_core_raise(rueda_status status, const char *words)
         words = rueda_status_str(status);
     switch (status) {
     case RUEDA_ERR_INVALID:
-        PyErr_SetString(PyExc_ValueError, words);
+        set_error(PyExc_ValueError, words);
         break;
     case RUEDA_ERR_UNSUPPORTED:
-        PyErr_SetString(PyExc_NotImplementedError, words);
+        set_error(PyExc_NotImplementedError, words);
         break;
     case RUEDA_ERR_NOMEM:
-        PyErr_SetString(PyExc_MemoryError, words);
+        set_error(PyExc_MemoryError, words);
         break;
     case RUEDA_ERR_FORKED: /* starting again would not help a worker */
-        PyErr_SetString(PyExc_RuntimeError, words);
+        set_error(PyExc_RuntimeError, words);
         break;
     default:
         raise_internal(words);

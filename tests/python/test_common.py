@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the bindings of all frameworks share, as far as one process shows it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from rueda.common import excepthook, util
+from rueda.common.basics import Average, Sum, basics
+from rueda.common.exceptions import (
+    HorovodInternalError,
+    HorovodVersionMismatchError,
+    HostsUpdatedInterrupt,
+)
+from rueda.common.process_sets import ProcessSet, add_process_set, global_process_set
+
+
+@pytest.mark.parametrize(
+    ("values", "count", "pieces"),
+    [
+        ([1, 2, 3, 4], 2, [[1, 2], [3, 4]]),
+        ([1, 2, 3, 4, 5], 3, [[1, 2], [3, 4], [5]]),
+        ([1], 2, [[1], []]),
+        ("abc", 1, ["abc"]),
+    ],
+)
+def test_split_list(values: Any, count: int, pieces: Any) -> None:
+    assert util.split_list(values, count) == pieces
+
+
+@pytest.mark.parametrize(
+    ("version", "target", "is_so"),
+    [
+        ("2.13.0", "2.9.0", True),
+        ("2.13.0+cpu", "2.13.0", True),
+        ("1.13.1", "2.0.0", False),
+        ("2.1", "2.1.0", True),
+    ],
+)
+def test_versions(version: str, target: str, is_so: bool) -> None:
+    assert util.is_version_greater_equal_than(version, target) is is_so
+
+
+def test_a_version_that_is_none() -> None:
+    with pytest.raises(ValueError, match="look like"):
+        util.is_version_greater_equal_than("new", "1.0.0")
+
+
+def test_env_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUEDA_TEST_A", "1")
+    monkeypatch.delenv("RUEDA_TEST_B", raising=False)
+    with util.env(RUEDA_TEST_A=None, RUEDA_TEST_B="2"):
+        assert "RUEDA_TEST_A" not in os.environ
+        assert os.environ["RUEDA_TEST_B"] == "2"
+    assert os.environ["RUEDA_TEST_A"] == "1"
+    assert "RUEDA_TEST_B" not in os.environ
+
+
+@pytest.mark.parametrize(("number", "is_so"), [(0, False), (1, True), (2, True), (6, False)])
+def test_powers_of_two(number: int, is_so: bool) -> None:
+    assert util.num_rank_is_power_2(number) is is_so
+
+
+def test_what_is_available() -> None:
+    assert not util.extension_available("no_such_framework")
+    assert util.mpi_built() and util.gloo_built()
+    assert util.nccl_built() == 0
+    assert util.get_extension_full_path(__file__, "x", "y").endswith(
+        os.path.join("x", "y" + util.get_ext_suffix())
+    )
+    assert util.is_iterable("x") and not util.is_iterable(1)
+
+
+def test_average_is_an_old_way_to_say_op() -> None:
+    assert util.handle_average_backwards_compatibility(None, None) == Average
+    assert util.handle_average_backwards_compatibility(Sum, None) == Sum
+    with pytest.warns(DeprecationWarning):
+        assert util.handle_average_backwards_compatibility(None, False) == Sum
+    with pytest.raises(ValueError):
+        util.handle_average_backwards_compatibility(Sum, True)
+
+
+def test_exceptions_have_the_fields_that_scripts_read() -> None:
+    assert issubclass(HorovodInternalError, RuntimeError)
+    assert HostsUpdatedInterrupt(True).skip_sync is True
+    error = HorovodVersionMismatchError("torch", "1.0", "2.0")
+    assert isinstance(error, ImportError)
+    assert (error.name, error.version, error.installed_version) == ("torch", "1.0", "2.0")
+
+
+def test_a_long_traceback_keeps_its_end() -> None:
+    def fall(depth: int) -> None:
+        if depth == 0:
+            raise KeyError("at the end")
+        fall(depth - 1) if depth % 2 else fall(depth - 1)
+
+    with pytest.raises(KeyError) as caught:
+        fall(50)
+    text = excepthook.describe(KeyError, caught.value, caught.value.__traceback__)
+    assert len(text.encode()) <= 512  # what the library passes on
+    assert text.endswith("KeyError: 'at the end'")
+
+
+@pytest.mark.parametrize("wrong", [1, None, ["a"], [[1]]])
+def test_a_process_set_is_made_of_ranks(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="list of ranks"):
+        ProcessSet(wrong)
+
+
+def test_a_process_set_before_it_is_registered() -> None:
+    one = ProcessSet([2, 0])
+    assert one.ranks == [0, 2]
+    assert (one.process_set_id, one.size(), one.rank()) == (None, None, None)
+    assert str(one) == "ProcessSet(process_set_id=None, ranks=[0, 2], mpi_comm=None)"
+    assert global_process_set.process_set_id == 0
+
+
+def test_nothing_is_known_before_init() -> None:
+    assert not basics.is_initialized()
+    for function in (basics.rank, basics.size, basics.stop_timeline, lambda: add_process_set([0])):
+        with pytest.raises(ValueError, match=r"init\(\)"):
+            function()
+    basics.shutdown()
