@@ -3,7 +3,26 @@
 
 from __future__ import annotations
 
-from . import mpi_ops
+from . import elastic, mpi_ops
+from .compression import Compression
+from .functions import (
+    allgather_object,
+    broadcast_object,
+    broadcast_optimizer_state,
+    broadcast_parameters,
+)
 from .mpi_ops import *  # noqa: F403
+from .optimizer import DistributedOptimizer
+from .sync_batch_norm import SyncBatchNorm
 
-__all__ = list(mpi_ops.__all__)
+__all__ = [
+    *mpi_ops.__all__,
+    "Compression",
+    "DistributedOptimizer",
+    "SyncBatchNorm",
+    "allgather_object",
+    "broadcast_object",
+    "broadcast_optimizer_state",
+    "broadcast_parameters",
+    "elastic",
+]

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an elastic job keeps, and the loop around its training function.
+
+A :class:`State` holds what has to survive a change of the ranks. ``commit()``
+keeps a copy in memory; after a lost rank everybody goes back to the last one,
+and new ranks get rank 0's. Nothing here knows a framework.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import queue
+from collections.abc import Iterable
+from typing import Any, Callable
+
+from .exceptions import HorovodInternalError, HostsUpdatedInterrupt
+
+__all__ = [
+    "HostUpdateResult",
+    "NotificationManager",
+    "ObjectState",
+    "State",
+    "notification_manager",
+    "run_fn",
+]
+
+
+class HostUpdateResult:
+    """What has happened to the hosts of a job; flags."""
+
+    no_update = 0
+    removed = 1
+    added = 2
+    mixed = removed | added
+
+
+class NotificationManager:
+    """Hands on what the launcher tells of hosts to those who listen.
+
+    Whoever learns of a change, on whatever thread, calls
+    :meth:`handle_hosts_updated`.
+    """
+
+    def __init__(self) -> None:
+        self._listeners: set[Any] = set()
+        self._openers: list[Callable[[], None]] = []
+
+    def at_init(self, opener: Callable[[], None]) -> None:
+        """Have this called by :meth:`init`: it connects to a launcher that is elastic."""
+        self._openers.append(opener)
+
+    def init(self) -> None:
+        """Begin to listen to the launcher. Without one that is elastic there is nothing to do."""
+        openers, self._openers = self._openers, []
+        for opener in openers:
+            opener()
+
+    def register_listener(self, listener: Any) -> None:
+        self._listeners.add(listener)
+
+    def remove_listener(self, listener: Any) -> None:
+        self._listeners.discard(listener)
+
+    def handle_hosts_updated(self, timestamp: float, update_res: int) -> None:
+        for listener in tuple(self._listeners):
+            listener.on_hosts_updated(timestamp, update_res)
+
+
+notification_manager = NotificationManager()
+
+
+class State:
+    """What survives a change of the ranks.
+
+    ``bcast_object(obj)`` returns rank 0's object on all ranks, ``get_rank()``
+    this process's rank.
+    """
+
+    def __init__(
+        self, bcast_object: Callable[[Any], Any], get_rank: Callable[[], int], **kwargs: Any
+    ) -> None:
+        self._bcast_object = bcast_object
+        self._rank = get_rank
+        self._host_messages: queue.Queue[tuple[float, int]] = queue.Queue()
+        self._last_updated_timestamp: float = 0
+        self._reset_callbacks: list[Callable[[], None]] = []
+
+    def register_reset_callbacks(self, callbacks: Iterable[Callable[[], None]]) -> None:
+        """Have these called, in order, each time the ranks have changed."""
+        self._reset_callbacks.extend(callbacks)
+
+    def on_reset(self) -> None:
+        """The ranks have changed: forget what was told of it, and adapt."""
+        self._host_messages = queue.Queue()
+        self.reset()
+        for callback in self._reset_callbacks:
+            callback()
+
+    def on_hosts_updated(self, timestamp: float, update_res: int) -> None:
+        """Remember that hosts have come or gone; from any thread."""
+        self._host_messages.put((timestamp, update_res))
+
+    def commit(self) -> None:
+        """Keep a copy of everything, then see whether hosts have come or gone."""
+        self.save()
+        self.check_host_updates()
+
+    def check_host_updates(self) -> None:
+        """Raise HostsUpdatedInterrupt, on all ranks, if rank 0 was told of a change.
+
+        Every rank has to call it: what rank 0 knows is broadcast.
+        """
+        last, newest, flags = self._last_updated_timestamp, self._last_updated_timestamp, 0
+        while not self._host_messages.empty():
+            timestamp, update = self._host_messages.get()
+            if timestamp > last:
+                newest = max(newest, timestamp)
+                flags |= update
+        last, newest, flags = self._bcast_object((last, newest, flags))
+        self._last_updated_timestamp = newest
+        if newest > last:
+            raise HostsUpdatedInterrupt(flags == HostUpdateResult.removed)
+
+    def save(self) -> None:
+        """Keep a copy of everything in this process's memory."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Go back to the last copy."""
+        raise NotImplementedError
+
+    def sync(self) -> None:
+        """Make all ranks equal to rank 0; every rank calls it."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Adapt to other ranks, before :meth:`sync`; for subclasses."""
+
+
+class ObjectState(State):
+    """Plain values as attributes: ``ObjectState(bcast, rank, epoch=0).epoch``.
+
+    A copy is of the references, so replace values instead of changing them.
+    ``sync`` hands out rank 0's last *copy*, not what the attributes hold now.
+    """
+
+    def __init__(
+        self, bcast_object: Callable[[Any], Any], get_rank: Callable[[], int], **kwargs: Any
+    ) -> None:
+        super().__init__(bcast_object=bcast_object, get_rank=get_rank)
+        self._saved_state = kwargs
+        self._set_attrs()
+
+    def save(self) -> None:
+        self._saved_state = {name: getattr(self, name) for name in self._saved_state}
+
+    def restore(self) -> None:
+        self._set_attrs()
+
+    def sync(self) -> None:
+        if self._saved_state:
+            self._saved_state = self._bcast_object(self._saved_state)
+            self._set_attrs()
+
+    def _set_attrs(self) -> None:
+        for name, value in self._saved_state.items():
+            setattr(self, name, value)
+
+
+def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[..., Any]:
+    """Return func with a loop around it that goes on after a change of the ranks.
+
+    The function takes a :class:`State` first. If a rank is lost it goes back to
+    the last commit; if hosts come or go it goes on with what it has. ``reset``
+    makes a new job of the ranks that there are then.
+    """
+
+    @functools.wraps(func)
+    def wrapper(state: State, *args: Any, **kwargs: Any) -> Any:
+        if os.environ.get("HOROVOD_GLOO_RENDEZVOUS_ADDR"):
+            notification_manager.init()
+        notification_manager.register_listener(state)
+        skip_sync = False
+        try:
+            while True:
+                try:
+                    if not skip_sync:
+                        state.sync()
+                    return func(state, *args, **kwargs)
+                except HorovodInternalError:
+                    state.restore()
+                    skip_sync = False
+                except HostsUpdatedInterrupt as change:
+                    skip_sync = change.skip_sync
+                reset()
+                state.on_reset()
+        finally:
+            notification_manager.remove_listener(state)
+
+    return wrapper
