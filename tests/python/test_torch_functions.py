@@ -70,7 +70,7 @@ def case_what_is_no_tensor_is_left_alone() -> None:
 def optimizers() -> list[tuple[str, dict[str, Any]]]:
     found = [("SGD", {"momentum": 0.9}), ("SGD", {}), ("Adam", {"amsgrad": True}), ("Rprop", {}),
              ("RMSprop", {"centered": True, "momentum": 0.5}), ("Adadelta", {}), ("ASGD", {}),
-             ("Adamax", {}), ("NAdam", {}), ("RAdam", {})]  # fmt: skip
+             ("Adagrad", {}), ("Adamax", {}), ("NAdam", {}), ("RAdam", {})]  # fmt: skip
     return [("AdamW", {"weight_decay": 0.5}), *found]
 
 
@@ -91,7 +91,7 @@ def case_states_of_optimizers_are_those_of_the_root() -> None:
         if hvd.rank() == 0:
             train(model, optimizer, [0], steps=2)
         before = copy.deepcopy(list(model.parameters()))
-        optimizer = wrapped(optimizer, model)
+        optimizer = hvd.DistributedOptimizer(optimizer, model.named_parameters())
         hvd.broadcast_optimizer_state(optimizer, root_rank=0)
         mine = plain(optimizer.state_dict())
         assert hvd.allgather_object(mine) == [mine] * hvd.size(), kind
@@ -102,15 +102,6 @@ def case_states_of_optimizers_are_those_of_the_root() -> None:
         hvd.broadcast_parameters(model.state_dict(), root_rank=0)
         train(model, optimizer, [hvd.rank()], steps=2)
         assert_same_on_all_ranks(model)
-
-
-def wrapped(optimizer: Any, model: Any) -> Any:
-    """Distributed, with its state."""
-    state = optimizer.state_dict()
-    optimizer.state.clear()
-    made = hvd.DistributedOptimizer(optimizer, model.named_parameters())
-    made.load_state_dict(state)
-    return made
 
 
 def case_options_keep_their_types() -> None:

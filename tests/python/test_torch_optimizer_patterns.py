@@ -66,17 +66,15 @@ def case_it_is_an_optimizer_of_the_same_class_and_settings() -> None:
     assert optimizer.process_set is hvd.global_process_set
 
 
-def case_state_of_the_plain_optimizer_is_left_behind_with_a_warning() -> None:
-    model = new_model()
-    plain = new_optimizer(model)
-    train(model, plain, [0], steps=1)
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        optimizer = hvd.DistributedOptimizer(plain, model.named_parameters())
-    assert any("load_state_dict" in str(one.message) for one in seen)
-    assert len(optimizer.state) == 0
-    optimizer.load_state_dict(plain.state_dict())
-    assert len(optimizer.state) == 4
+def case_state_that_is_there_already_is_taken_over() -> None:
+    alone, together = new_model(), new_model()
+    one, plain = new_optimizer(alone), new_optimizer(together)
+    train(alone, one, [0], steps=1)
+    train(together, plain, [0], steps=1)
+    train(alone, one, everybody())
+    optimizer = hvd.DistributedOptimizer(plain, together.named_parameters())
+    train(together, optimizer, [hvd.rank()])
+    assert_same(alone, together)
 
 
 def case_hooks_and_schedulers_see_each_step_once() -> None:

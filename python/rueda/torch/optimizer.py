@@ -220,7 +220,7 @@ def _class_of(front: type, base: type) -> type:
 
 
 def _wrap(front: type, optimizer: torch.optim.Optimizer, options: dict[str, Any]) -> Any:
-    """A distributed optimizer with all that this one has but its state.
+    """A distributed optimizer with all that this one has, its state included.
 
     The constructor is not called again: it may want other arguments, and what
     it has made of them is here already. A scheduler may have put its own step
@@ -229,15 +229,9 @@ def _wrap(front: type, optimizer: torch.optim.Optimizer, options: dict[str, Any]
     made = object.__new__(_class_of(front, type(optimizer)))
     made.__dict__.update(
         {key: value for key, value in optimizer.__dict__.items() if key != "step"},
-        state=defaultdict(dict),
+        state=defaultdict(dict, optimizer.state),
         param_groups=list(optimizer.param_groups),
     )
-    if optimizer.state:
-        warnings.warn(
-            "the state that the optimizer has already (of momentum, for one) is not taken over; "
-            "load it into the distributed optimizer: optimizer.load_state_dict(...)",
-            stacklevel=3,
-        )
     made._distribute(options)
     return made
 
