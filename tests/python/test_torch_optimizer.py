@@ -185,6 +185,16 @@ def case_a_step_before_all_passes_reduces_what_is_there() -> None:
     assert_same(alone, together)
 
 
+def case_torch_without_hooks_for_parameters_will_do() -> None:
+    from rueda.torch import reducer
+
+    before, reducer._HAS_HOOKS = reducer._HAS_HOOKS, False
+    try:
+        check_like_one_process()
+    finally:
+        reducer._HAS_HOOKS = before
+
+
 def case_memory_formats_do_not_matter() -> None:
     torch.manual_seed(1)
     alone, together = nn.Conv2d(3, 4, 3), nn.Conv2d(3, 4, 3)

@@ -26,7 +26,8 @@ from . import mpi_ops, parameters
 from .compression import Compression
 from .functions import broadcast_object
 from .mpi_ops import Adasum, Average
-from .reducer import Reducer, Settings
+from .reducer import Reducer
+from .slots import Settings
 
 __all__ = ["DistributedOptimizer"]
 

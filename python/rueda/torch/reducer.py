@@ -21,96 +21,27 @@ from typing import Any, Callable
 import torch
 
 from rueda import _core
-from rueda.common.process_sets import ProcessSet
 
 from . import mpi_ops
-from .compression import Compression
 from .functions import empty_sparse_like
-from .submit import REDUCTIONS, set_of
+from .slots import Group, Settings, Slot
 from .tensors import DTYPES
 
-__all__ = ["Reducer", "Slot"]
+__all__ = ["Reducer"]
 
+_HAS_HOOKS = hasattr(torch.Tensor, "register_post_accumulate_grad_hook")
+_strided = torch.strided
 
 # What nobody waits for any more, but is still written to: (handle, tensor).
 _left_behind: list[tuple[int, torch.Tensor]] = []
 
 
-class Settings:
-    """What is the same for all gradients of an optimizer."""
-
-    def __init__(
-        self,
-        compression: Any,
-        passes: int,
-        op: int,
-        predivide: float,
-        sparse_as_dense: bool,
-        process_set: ProcessSet,
-    ) -> None:
-        self.compression = compression
-        self.is_plain = compression is Compression.none
-        self.passes = passes
-        self.op = op
-        self.reduction = REDUCTIONS.get(op)  # None: not by the short way
-        # The average divides by the number of ranks besides.
-        self.prescale = 1.0 / predivide
-        self.postscale = predivide
-        self.sparse_as_dense = sparse_as_dense
-        self.process_set = process_set
-
-    def how(self) -> tuple[Any, ...]:
-        """The last arguments of allreduce_async_()."""
-        return self.op, self.prescale, self.postscale, self.process_set
-
-
-class Group:
-    """Slots that are reduced together, when the last of them is ready."""
-
-    __slots__ = ("slots", "waiting_for")
-
-    def __init__(self, slots: list[Slot]) -> None:
-        self.slots = slots
-        self.waiting_for = len(slots)
-
-
-class Slot:
-    """A parameter that is reduced, and where its gradient of this step is."""
-
-    __slots__ = (
-        "param",
-        "name",
-        "key",
-        "group",
-        "hook",
-        "passes_left",
-        "sent",
-        "version",
-        "context",
-        "was_sparse",
-        "is_stand_in",
-    )
-
-    def __init__(self, param: torch.Tensor, name: str) -> None:
-        self.param = param
-        self.name = name
-        self.key = f"allreduce.{name}"  # what allreduce_async_() calls it
-        self.group: Group | None = None
-        self.hook: Any = None
-        self.passes_left = 1  # 0: handed over
-        self.sent: torch.Tensor | None = None  # what is being reduced
-        self.version = 0  # of what was handed over: it must not change meanwhile
-        self.context: Any = None  # of the compressor
-        self.was_sparse = False  # the last time
-        self.is_stand_in = False  # of a frozen parameter without a gradient
-
-
 def _hook(param: torch.Tensor, call: Callable[..., None]) -> Any:
     """Have this called whenever the gradient of the parameter is whole."""
-    if hasattr(param, "register_post_accumulate_grad_hook"):
+    if _HAS_HOOKS:
         return param.register_post_accumulate_grad_hook(call)
-    # Before torch 2.1: the node that adds to .grad is found behind any view. It
-    # lives as long as somebody holds it.
+    # Before torch 2.1: behind any view is the node that adds to .grad. It lives
+    # as long as somebody holds it.
     node = param.expand_as(param).grad_fn.next_functions[0][0]
     handle = node.register_hook(call)
     handle.node = node
@@ -127,7 +58,7 @@ class Reducer:
         # What is under way, in order: by _core's handles, and by those of mpi_ops.
         self.direct: list[tuple[int, Slot]] = []
         self.others: list[tuple[Any, list[Slot]]] = []
-        self.unsent = 0  # slots that no hook has handed over in this step
+        self.others_sent = 0  # slots of others, and of groups that are not whole
         self.has_warned = False
 
     # ---- Which parameters ---------------------------------------------------
@@ -142,9 +73,9 @@ class Reducer:
         for slot in self.dormant:
             if slot.param.requires_grad:
                 slot.passes_left = self.settings.passes
+                slot.is_short = self.settings.is_plain and self.settings.reduction is not None
                 slot.hook = _hook(slot.param, self._on_ready(slot))
                 self.slots.append(slot)
-                self.unsent += 1
         self.dormant = [slot for slot in self.dormant if slot.hook is None]
 
     def join(self, params: list[torch.Tensor]) -> None:
@@ -154,14 +85,15 @@ class Reducer:
         group = Group(slots)
         for slot in slots:
             slot.group = group
+            slot.is_short = False
 
     @property
     def is_busy(self) -> bool:
         """Is something being reduced, or added up for it?"""
         passes = self.settings.passes
-        return self.unsent < len(self.slots) or (
-            passes > 1 and any(slot.passes_left < passes for slot in self.slots)
-        )
+        if passes == 1:
+            return bool(self.direct) or self.others_sent > 0
+        return any(slot.passes_left < passes for slot in self.slots)
 
     def reset(self) -> None:
         """Forget what is under way, and begin a step."""
@@ -169,7 +101,7 @@ class Reducer:
             _leave_behind(self.direct)
         self.direct.clear()
         self.others.clear()
-        self.unsent = len(self.slots)
+        self.others_sent = 0
         passes = self.settings.passes
         for slot in self.slots:
             slot.passes_left = passes
@@ -187,26 +119,52 @@ class Reducer:
     # ---- In the backward pass -----------------------------------------------
 
     def _on_ready(self, slot: Slot) -> Callable[..., None]:
+        """The hook of a slot.
+
+        Most gradients take the short way, without any other function of ours:
+        it is what allreduce_async_() comes to.
+        """
         # The parameter keeps the hook, and is not to keep the optimizer.
         me = weakref.ref(self)
+        param, key, direct, settings = slot.param, slot.key, self.direct, self.settings
+        process_set, reduction = settings.process_set, settings.reduction
+        prescale, postscale = settings.prescale, settings.postscale
+        submit, kind, find_dtype = _core.submit, _core.KIND_ALLREDUCE, DTYPES.get
 
         def on_ready(*_: Any) -> None:
-            if slot.passes_left == 1:
-                slot.passes_left = 0
-                me()._send(slot)
-            elif slot.passes_left > 1:
-                slot.passes_left -= 1
+            if slot.passes_left != 1:
+                _count_pass(slot)
+                return
+            slot.passes_left = 0
+            grad = param.grad
+            dtype = find_dtype(grad.dtype)
+            set_id = process_set.process_set_id
+            if (
+                slot.is_short
+                and dtype is not None
+                and set_id is not None
+                and grad.layout is _strided
+                and grad.is_cpu
+                and grad.is_contiguous()
+                and not grad.requires_grad
+            ):
+                slot.sent = grad
+                slot.version = grad._version
+                at = grad.data_ptr()
+                handle = submit(
+                    kind, key, set_id, dtype, at, at, grad.shape, reduction, 0, prescale, postscale
+                )
+                direct.append((handle, slot))
             else:
-                raise AssertionError(_TOO_MANY.format(name=slot.name))
+                me()._send(slot)
 
         return on_ready
 
     def _send(self, slot: Slot) -> None:
         """The gradient is whole: hand it over, or tell its group."""
-        self.unsent -= 1
-        settings = self.settings
+        self.others_sent += 1
         grad = slot.param.grad
-        is_sparse = grad.is_sparse and not settings.sparse_as_dense
+        is_sparse = grad.is_sparse and not self.settings.sparse_as_dense
         if is_sparse:
             self._send_sparse(slot, grad)
         else:
@@ -216,7 +174,8 @@ class Reducer:
             if slot.group.waiting_for == 0:
                 self._send_group(slot.group)
         elif not is_sparse:
-            self._send_dense(slot, slot.sent)
+            handle = mpi_ops.allreduce_async_(slot.sent, None, slot.name, *self.settings.how())
+            self.others.append((handle, [slot]))
 
     def _prepare(self, slot: Slot, grad: torch.Tensor) -> None:
         slot.was_sparse = grad.is_sparse
@@ -228,31 +187,6 @@ class Reducer:
             grad, slot.context = self.settings.compression.compress(grad)
         slot.sent = grad
         slot.version = grad._version
-
-    def _send_dense(self, slot: Slot, sent: torch.Tensor) -> None:
-        settings = self.settings
-        dtype = DTYPES.get(sent.dtype)
-        is_short = dtype is not None and settings.reduction is not None
-        if is_short and sent.is_cpu and sent.is_contiguous():
-            # What allreduce_async_() comes to, without its checks.
-            address = sent.data_ptr()
-            handle = _core.submit(
-                _core.KIND_ALLREDUCE,
-                slot.key,
-                set_of(settings.process_set),
-                dtype,
-                address,
-                address,
-                sent.shape,
-                settings.reduction,
-                0,
-                settings.prescale,
-                settings.postscale,
-            )
-            self.direct.append((handle, slot))
-            return
-        handle = mpi_ops.allreduce_async_(sent, None, slot.name, *settings.how())
-        self.others.append((handle, [slot]))
 
     def _send_sparse(self, slot: Slot, grad: torch.Tensor) -> None:
         slot.was_sparse = True
@@ -283,25 +217,37 @@ class Reducer:
             self.wake()
         failure = None
         try:
-            if self.unsent:
+            if len(self.direct) + self.others_sent < len(self.slots):
                 self._send_rest()
         except Exception as error:
             failure = error
-        for handle, slot in self.direct:
-            try:
-                _core.wait(handle)
-                self._deliver(slot)
-            except Exception as error:
-                failure = failure or error
-        self.direct.clear()
+        failure = self._finish_direct() or failure
         for handle, slots in self.others:
             try:
                 self._finish_other(handle, slots)
             except Exception as error:
                 failure = failure or error
-        self.reset()
+        if self.others_sent or failure is not None:
+            self.reset()
         if failure is not None:
             raise failure
+
+    def _finish_direct(self) -> Exception | None:
+        """Those that went the short way, which are ready for the next step then."""
+        wait, passes = _core.wait, self.settings.passes
+        failure = None
+        for handle, slot in self.direct:
+            try:
+                wait(handle)
+            except Exception as error:
+                failure = failure or error
+            sent = slot.sent
+            if slot.param.grad is not sent or sent._version != slot.version:
+                self._deliver(slot)
+            slot.passes_left = passes
+            slot.sent = None
+        self.direct.clear()
+        return failure
 
     def _finish_other(self, handle: Any, slots: list[Slot]) -> None:
         if callable(handle):  # sparse
@@ -318,15 +264,13 @@ class Reducer:
             slot.passes_left = 0
             if slot.param.grad is None:
                 self._stand_in(slot)
-            else:
-                self._send(slot)
+            self._send(slot)
 
     def _stand_in(self, slot: Slot) -> None:
         """Nothing came for this parameter here, but the others may have something."""
         param = slot.param
         slot.is_stand_in = not param.requires_grad
         param.grad = empty_sparse_like(param) if slot.was_sparse else torch.zeros_like(param)
-        self._send(slot)
 
     def _deliver(self, slot: Slot) -> None:
         grad, result = slot.param.grad, slot.sent
@@ -346,6 +290,13 @@ class Reducer:
             slot.param.grad = result
         else:
             grad.copy_(result)
+
+
+def _count_pass(slot: Slot) -> None:
+    """A pass that is not the last one of its step."""
+    if slot.passes_left == 0:
+        raise AssertionError(_TOO_MANY.format(name=slot.name))
+    slot.passes_left -= 1
 
 
 def _leave_behind(pending: list[tuple[int, Slot]]) -> None:
