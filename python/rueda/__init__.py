@@ -11,12 +11,22 @@ use it finds the header in :func:`get_include` and the library itself at
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from ._core import version as __version__
 
-__all__ = ["__version__", "get_include", "get_library"]
+__all__ = ["__version__", "get_include", "get_library", "run"]
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def __getattr__(name: str) -> Any:
+    """:func:`rueda.run` is loaded by those who use it."""
+    if name != "run":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .runner import run
+
+    return run
 
 
 def get_include() -> str:

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run a function on several ranks from a script or a notebook: :func:`run`."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, Callable
+
+__all__ = ["RankError", "run"]
+
+
+class RankError(RuntimeError):
+    """A rank ended without a result, and without an exception that could be brought here."""
+
+    def __init__(self, words: str, rank: int | None = None, code: int | None = None) -> None:
+        super().__init__(words)
+        self.rank = rank  #: which one, where that is known
+        self.code = code  #: the exit code of ruedarun, likewise
+
+    def __reduce__(self) -> tuple:
+        return RankError, (self.args[0], self.rank, self.code)
+
+
+class _There(Exception):  # noqa: N818 -- it is no error, it says where one was
+    """The traceback of another process, as the cause of what is raised here."""
+
+    def __init__(self, rank: int, text: str) -> None:
+        super().__init__(rank, text)
+        self.rank, self.text = rank, text
+
+    def __str__(self) -> str:
+        return f"on rank {self.rank}\n\n{self.text.rstrip()}"
+
+
+def run(
+    func: Callable[..., Any],
+    args: tuple = (),
+    kwargs: Mapping[str, Any] | None = None,
+    np: int = 2,
+    hosts: str | Iterable[str] | None = None,
+    *,
+    hostfile: str | None = None,
+    executable: str | None = None,
+    env: Mapping[str, str] | None = None,
+    **options: Any,
+) -> list[Any]:
+    """Call ``func(*args, **kwargs)`` on ``np`` ranks, and return what they return.
+
+    The list is in the order of the ranks. ``hosts`` and ``hostfile`` are those of
+    ``ruedarun``, which starts the ranks, and so is every other keyword:
+    ``start_timeout=60`` is ``--start-timeout 60``, ``verbose=True`` is
+    ``--verbose``. ``executable`` is the Python of the ranks, ours unless it is
+    given; ``env`` are variables that they have in addition.
+
+    The first exception of a rank ends the job, and is raised here; its cause
+    shows the traceback of the rank. A rank that ends otherwise (killed, out of
+    memory) raises :class:`RankError`, options that cannot be :class:`ValueError`.
+    Ctrl-C ends all ranks.
+
+    Functions of a script, a notebook or another function are sent by
+    cloudpickle. Ranks of other hosts connect to this process, so it must be
+    reachable from there; what they send is taken only from those who know the
+    key of the run, and is signed, not encrypted.
+    """
+    words = words_of({"num_proc": np, "hosts": hosts, "hostfile": hostfile, **options})
+    return run_words(func, tuple(args), dict(kwargs or {}), np, words, executable, env)
+
+
+# What False means; for all other options it is as if they were not there.
+_NEGATIONS = {
+    "autotune": ["--no-autotune"],
+    "hierarchical_allgather": ["--no-hierarchical-allgather"],
+    "hierarchical_allreduce": ["--no-hierarchical-allreduce"],
+    "log_with_timestamp": ["--log-without-timestamp"],
+    "mpi_threads_disable": ["--no-mpi-threads-disable"],
+    "stall_check": ["--no-stall-check"],
+    "timeline_mark_cycles": ["--no-timeline-mark-cycles"],
+    "torus_allreduce": ["--no-torus-allreduce"],
+}
+
+
+def words_of(options: Mapping[str, Any]) -> list[str]:
+    """Options of ruedarun as it reads them; None leaves one out."""
+    words = []
+    for name, value in options.items():
+        option = "--" + name.replace("_", "-")
+        if value is None:
+            continue
+        if value is True:
+            words.append(option)
+        elif value is False:
+            words += _NEGATIONS.get(name, ())
+        elif name == "blacklist_cooldown_range":
+            words += [option, *(str(one) for one in value)]
+        elif isinstance(value, str) or not isinstance(value, Iterable):
+            words += [option, str(value)]
+        else:
+            words += [option, ",".join(str(one) for one in value)]
+    return words
+
+
+def run_words(
+    func: Callable[..., Any], args: tuple, kwargs: dict[str, Any], size: int, words: list[str],
+    executable: str | None = None, env: Mapping[str, str] | None = None,
+) -> list[Any]:  # fmt: skip
+    """As :func:`run`, with options as ruedarun reads them."""
+    # Not before they are needed: who imports rueda for training has no use for them.
+    from . import carry, job
+
+    task = carry.pack_task(func, args, kwargs)
+    command = [executable or sys.executable, "-m", "rueda.runner.task"]
+    counter = job.Counter(task, size, job.is_local(words))
+    try:
+        environment = job.environment_for_ranks(env)
+        environment[carry.VARIABLE] = counter.offer()
+        ended = job.launch([*words, "--", *command], environment)
+    finally:
+        counter.close()
+    if counter.first_failed is not None:
+        rank = counter.first_failed
+        raise _error_of(rank, counter.outcomes[rank])
+    if ended.code == 2 and not counter.has_served():
+        raise ValueError(f"the job was not started:\n{ended.words}")
+    if ended.code != 0:
+        raise RankError(
+            f"the job ended with exit code {ended.code}:\n{ended.words}", code=ended.code
+        )
+    return [_value_of(rank, counter.outcomes.get(rank)) for rank in range(size)]
+
+
+def rank_of_error(error: BaseException) -> int | None:
+    """The rank on which something that :func:`run` raised was raised, if on any."""
+    return error.__cause__.rank if isinstance(error.__cause__, _There) else None
+
+
+def _error_of(rank: int, outcome: Any) -> BaseException:
+    error: BaseException | None = None
+    if outcome.error is not None:
+        try:
+            error = pickle.loads(outcome.error)
+        except Exception:
+            error = None
+    # An exit of a rank, or its interrupt, is not to end this process.
+    if not isinstance(error, Exception):
+        error = RankError(f"rank {rank} raised {outcome.kind}", rank)
+    error.__cause__ = _There(rank, outcome.text)
+    return error
+
+
+def _value_of(rank: int, outcome: Any) -> Any:
+    if outcome is None:
+        raise RankError(f"rank {rank} ended without a result", rank, 0)
+    try:
+        return pickle.loads(outcome.value)
+    except Exception as error:
+        raise RankError(
+            f"what rank {rank} returned cannot be made here: {type(error).__name__}: {error}", rank
+        ) from error

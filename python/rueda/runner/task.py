@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rank of :func:`rueda.run`: ``python -m rueda.runner.task``.
+
+It asks the driver for a function, calls it, and says how that ended before
+anybody else can notice: the first exception to arrive is the first there was.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+
+from . import carry
+from .channel import Channel, Stranger, greet
+
+_CONNECT_S = 30.0
+_TRY_S = 5.0
+_PAUSE_S = 0.2
+# For the last words of a rank whose driver is gone.
+_END_S = 5.0
+
+_RANK_VARIABLES = ("RUEDA_RANK", "HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
+
+
+def rank_of(environment: dict[str, str] | os._Environ[str]) -> int:
+    for name in _RANK_VARIABLES:
+        if environment.get(name, "").isdecimal():
+            return int(environment[name])
+    return 0
+
+
+def _addresses(offer: carry.Offer) -> list[str]:
+    """Where the driver may be; the store of its launcher is on the same host."""
+    host = os.environ.get("RUEDA_STORE", "").rpartition(":")[0].strip("[]")
+    return list(dict.fromkeys(([host] if host else []) + list(offer.addresses)))
+
+
+def connect(offer: carry.Offer, rank: int) -> Channel:
+    """A channel to the driver; ConnectionError that says what was tried."""
+    deadline = time.monotonic() + _CONNECT_S
+    while True:
+        words = []
+        for address in _addresses(offer):
+            try:
+                sock = socket.create_connection((address, offer.port), _TRY_S)
+            except OSError as error:
+                words.append(f"{address}: {error}")
+                continue
+            try:
+                channel = greet(sock, offer.key, rank)
+                sock.settimeout(None)
+                return channel
+            except (EOFError, OSError) as error:
+                sock.close()
+                words.append(f"{address}: {error}")
+                if isinstance(error, Stranger):
+                    continue
+        if time.monotonic() > deadline:
+            raise ConnectionError(
+                f"rank {rank} does not reach rueda.run() at port {offer.port}: {'; '.join(words)}"
+            )
+        time.sleep(_PAUSE_S)
+
+
+class Driver:
+    """Who wants to know how the call ends, and in whose name it runs.
+
+    Only one thread reads from the channel, so that the end of the driver is
+    noticed while the function runs.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._is_told = threading.Event()
+        self._is_over = False
+
+    def watch(self) -> None:
+        threading.Thread(target=self._wait_for_end, name="rueda-run", daemon=True).start()
+
+    def tell(self, outcome: carry.Outcome) -> None:
+        """Returns when the driver has it."""
+        self._channel.send(outcome.pack())
+        self._is_told.wait()
+
+    def _wait_for_end(self) -> None:
+        try:
+            self._channel.receive()
+            self._is_over = True
+        except (EOFError, OSError):
+            pass
+        if not self._is_over:
+            # Nobody is there to take the result: what is left of the job ends.
+            print("rueda: the process that called run() is gone", file=sys.stderr, flush=True)
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(_END_S)
+            os._exit(128 + signal.SIGTERM)
+        self._is_told.set()
+
+
+def _call(driver: Driver, task: bytes | bytearray) -> None:
+    try:
+        func, args, kwargs = carry.unpack_task(task)
+        outcome = carry.outcome_of_value(func(*args, **kwargs))
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+    except BaseException as error:
+        # Without the frame of this function.
+        trace = error.__traceback__
+        error.__traceback__ = trace.tb_next or trace if trace is not None else None
+        driver.tell(carry.outcome_of_error(error))
+        if isinstance(error, SystemExit):
+            # The driver has been told that there is no result.
+            sys.exit(error.code or 1)
+        raise
+    driver.tell(outcome)
+
+
+def main() -> None:
+    # What the function starts has no business with the key.
+    text = os.environ.pop(carry.VARIABLE, None)
+    if text is None:
+        sys.exit("rueda.runner.task: this is started by rueda.run(), and by nobody else")
+    channel = connect(carry.Offer.parse(text), rank_of(os.environ))
+    task = channel.receive()
+    driver = Driver(channel)
+    driver.watch()
+    _call(driver, task)
+
+
+if __name__ == "__main__":
+    main()
