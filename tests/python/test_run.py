@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rueda.run() and horovod.run(): results, exceptions, and that nothing is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import horovod
+import pytest
+import rueda
+from ranks import environment
+from rueda.runner import RankError
+from test_ruedarun import LIMIT_S, is_alive, read_ids, wait_until
+from test_ruedarun_hosts import make_cluster  # noqa: F401 -- a fixture
+
+
+@pytest.fixture(autouse=True)
+def no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in set(os.environ) - set(environment()):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+def place(*more: object) -> tuple:
+    return (int(os.environ["RUEDA_RANK"]), int(os.environ["RUEDA_SIZE"]), *more)
+
+
+# ---- Results -------------------------------------------------------------------
+
+
+def test_results_are_in_the_order_of_the_ranks() -> None:
+    def late(first: int, last: int = 0) -> tuple:
+        time.sleep(0.3 if place()[0] == 0 else 0)
+        return place(first, last)
+
+    # A local function, which takes cloudpickle.
+    assert rueda.run(late, (7,), {"last": 9}, np=3) == [(rank, 3, 7, 9) for rank in range(3)]
+
+
+def test_two_ranks_unless_another_number_is_given() -> None:
+    assert rueda.run(place) == [(0, 2), (1, 2)]
+    assert horovod.run(place) == [(0, 1)]
+
+
+def test_a_function_of_a_module_travels_without_cloudpickle(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    assert rueda.run(place, ("x",), np=1) == [(0, 1, "x")]
+
+
+def test_what_is_missing_for_a_local_function_is_named(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with pytest.raises(TypeError, match="pip install cloudpickle"):
+        rueda.run(lambda: 1, np=1)
+
+
+def test_results_may_be_large() -> None:
+    (answer,) = rueda.run(bytes, (50_000_000,), np=1)
+    assert answer == bytes(50_000_000)
+
+
+def test_the_environment_of_ranks_has_what_is_asked_for_and_no_key() -> None:
+    def look() -> tuple:
+        return os.environ.get("COLOUR"), "RUEDA_RUN" in os.environ
+
+    assert rueda.run(look, np=2, env={"COLOUR": "red"}) == [("red", False)] * 2
+
+
+def test_options_are_those_of_ruedarun(capfd, tmp_path: Path) -> None:
+    def say() -> None:
+        print("good evening")
+
+    rueda.run(say, np=2, output_filename=str(tmp_path), cache_capacity=7, grace=1.5)
+    text = (tmp_path / "rank.1" / "stdout").read_text()
+    assert text == "[1]<stdout>:good evening\n"
+    assert "[0]<stdout>:good evening\n" in capfd.readouterr().out
+
+
+def test_what_ranks_print_reaches_a_stream_without_a_file(monkeypatch) -> None:
+    """As in a notebook."""
+    written: list[str] = []
+
+    class Cell:
+        def write(self, text: str) -> None:
+            written.append(text)
+
+        def flush(self) -> None:
+            pass
+
+    monkeypatch.setattr(sys, "stdout", Cell())
+    rueda.run(print, ("hello",), np=1)
+    assert "".join(written) == "[0]<stdout>:hello\n"
+
+
+def test_several_runs_at_a_time() -> None:
+    answers: dict[int, list] = {}
+
+    def call(number: int) -> None:
+        answers[number] = rueda.run(place, (number,), np=2)
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT_S)
+    assert answers == {number: [(0, 2, number), (1, 2, number)] for number in range(3)}
+
+
+# ---- Failures ------------------------------------------------------------------
+
+
+def fail_on_one() -> None:
+    if place()[0] == 1:
+        raise KeyError("no such step")
+    time.sleep(120)
+
+
+def test_the_exception_of_a_rank_is_raised_with_its_traceback() -> None:
+    with pytest.raises(KeyError, match="no such step") as caught:
+        rueda.run(fail_on_one, np=3)
+    words = str(caught.value.__cause__)
+    assert words.startswith("on rank 1\n")
+    assert 'raise KeyError("no such step")' in words
+
+
+def test_the_first_exception_counts() -> None:
+    """A rank that fails because another has failed before is not blamed."""
+
+    def fail_one_after_another() -> None:
+        rank = place()[0]
+        time.sleep(0.5 * (2 - rank))
+        raise LookupError(rank)
+
+    with pytest.raises(LookupError) as caught:
+        rueda.run(fail_one_after_another, np=3, grace=5)
+    assert caught.value.args == (2,)
+
+
+def test_an_exception_that_cannot_travel_is_told() -> None:
+    class Odd(Exception):
+        def __init__(self, one: int, two: int) -> None:
+            super().__init__("odd")
+
+    def fail() -> None:
+        raise Odd(1, 2)
+
+    with pytest.raises(RankError, match="rank 0 raised Odd") as caught:
+        rueda.run(fail, np=1)
+    assert "raise Odd(1, 2)" in str(caught.value.__cause__)
+    assert caught.value.rank == 0
+
+
+def test_a_result_that_cannot_travel_is_an_error_of_its_rank() -> None:
+    with pytest.raises(TypeError, match="pickle"):
+        rueda.run(threading.Lock, np=1)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_an_exit_is_no_result(code: int) -> None:
+    with pytest.raises(RankError, match="rank 0 raised SystemExit"):
+        rueda.run(sys.exit, (code,), np=1)
+
+
+def test_a_killed_rank_is_named() -> None:
+    def die() -> None:
+        if place()[0] == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(120)
+
+    with pytest.raises(RankError, match=r"rank 1 on .*\(SIGKILL\)") as caught:
+        rueda.run(die, np=2)
+    assert caught.value.code == 137
+
+
+@pytest.mark.parametrize("code", [0, 2])
+def test_a_rank_that_just_ends_has_no_result(code: int) -> None:
+    with pytest.raises(RankError):
+        rueda.run(os._exit, (code,), np=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"np": 0}, "--num-proc"), ({"colour": "red"}, "--colour"), ({"hosts": "a:b"}, "'b' slots"),
+     ({"min_np": 1}, "two hosts")],
+)  # fmt: skip
+def test_options_that_cannot_be_are_refused(options: dict, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        rueda.run(place, **options)
+
+
+# ---- Horovod's -----------------------------------------------------------------
+
+
+def test_horovod_raises_a_runtime_error() -> None:
+    with pytest.raises(RuntimeError, match="Horovod detected that one or more processes") as caught:
+        horovod.run(fail_on_one, num_proc=2, use_gloo=True)
+    assert "rank 1 failed first, by KeyError: 'no such step'" in str(caught.value)
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_horovod_warns_of_old_names() -> None:
+    with pytest.warns(DeprecationWarning, match="num_proc"):
+        assert horovod.run(place, np=2, verbose=2) == [(0, 2), (1, 2)]
+
+
+def test_horovod_refuses_contradictions(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="hostfile"):
+        horovod.run(place, hosts="localhost:1", hostfile=str(tmp_path / "hosts"))
+    with pytest.raises(ValueError, match="use_mpi"):
+        horovod.run(place, use_gloo=True, use_mpi=True)
+
+
+def test_a_fixed_number_may_be_given_as_elastic() -> None:
+    hosts = "localhost:2,127.0.0.1:2"
+    answers = horovod.run(place, num_proc=2, min_num_proc=2, max_num_proc=2, hosts=hosts)
+    assert answers == [(0, 2), (1, 2)]
+
+
+def test_horovod_through_mpi(need_tool, monkeypatch, tmp_path: Path) -> None:
+    mpirun = need_tool("mpirun.openmpi")
+    (tmp_path / "mpirun").symlink_to(mpirun)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    def look() -> tuple:
+        rank, size = (os.environ[f"OMPI_COMM_WORLD_{name}"] for name in ("RANK", "SIZE"))
+        if rank == "1" and "FAIL" in os.environ:
+            raise OSError("no more")
+        return int(rank), int(size)
+
+    extra = "--oversubscribe"
+    assert horovod.run(look, num_proc=2, use_mpi=True, mpi_args=extra) == [(0, 2), (1, 2)]
+    monkeypatch.setenv("FAIL", "1")
+    with pytest.raises(RuntimeError, match="mpirun failed with exit code 1") as caught:
+        horovod.run(look, num_proc=2, use_mpi=True, mpi_args=extra)
+    assert "rank 1 failed first, by OSError: no more" in str(caught.value)
+
+
+# ---- Ends ----------------------------------------------------------------------
+
+DRIVER = """
+import os, sys, time
+import rueda
+
+def rest(folder):
+    with open(f"{folder}/id{os.getpid()}", "w") as file:
+        file.write(f"{os.getpid()}\\n")
+    time.sleep(600)
+
+rueda.run(rest, (sys.argv[1],), np=2)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM])
+def test_nothing_is_left_when_the_caller_ends(how: signal.Signals, tmp_path: Path) -> None:
+    """By Ctrl-C, or without any chance to tidy up."""
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(tmp_path)], stderr=subprocess.PIPE, text=True,
+        env=environment(), start_new_session=True,
+    )  # fmt: skip
+    try:
+        ranks = read_ids(tmp_path, 2)
+        driver.send_signal(how)
+        assert wait_until(lambda: not any(is_alive(rank) for rank in ranks))
+        _, err = driver.communicate(timeout=LIMIT_S)
+    finally:
+        driver.kill()
+        driver.communicate()
+    assert driver.returncode == -how
+    assert ("KeyboardInterrupt" in err) == (how == signal.SIGINT)
+
+
+# ---- Several hosts -------------------------------------------------------------
+
+REMOTE = """
+import os, socket, sys
+import rueda
+
+def look(word):
+    if word == "fail" and os.environ["RUEDA_RANK"] == "2":
+        raise ValueError("not here")
+    return word, socket.gethostname()
+
+print(rueda.run(look, (sys.argv[2],), np=3, hosts=sys.argv[1].split(",")))
+"""
+
+
+def test_ranks_of_other_hosts_bring_their_results(make_cluster) -> None:  # noqa: F811
+    cluster = make_cluster(3)
+    cluster.program = sys.executable
+    done = cluster.run("-c", REMOTE, cluster.slots(0, 2, 1), "hi")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[('hi', 'host1'), ('hi', 'host1'), ('hi', 'host2')]\n"
+    done = cluster.run("-c", REMOTE, cluster.slots(1, 1, 1), "fail")
+    assert done.returncode == 1
+    assert "on rank 2\n" in done.stderr
+    assert done.stderr.endswith("ValueError: not here\n")
