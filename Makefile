@@ -11,20 +11,19 @@ build: ## build the library, the programs and the tests (build/release)
 	@tools/setup build
 	@tools/build release
 
-demo: ## install in .venv, then measure two ranks against Open MPI and MPICH
-	@tools/setup build python peers
+demo: ## install in .venv, then train a small network on two workers
+	@tools/setup build python frameworks examples
 	@tools/wheel --install
-	@echo '==> rueda bench allreduce'
-	@.venv/bin/rueda bench allreduce --np 2 --vs openmpi,mpich,memcpy
+	@tools/demo
 
 test: ## build, install in .venv, and run all tests, of C and of Python
-	@tools/setup build python peers launchers frameworks
+	@tools/setup build python peers launchers frameworks examples
 	@tools/build release
 	@tools/wheel --install
 	@tools/run-tests --preset release
 
-bench: ## measure every collective beside its peers; as root, hosts too
-	@tools/setup build python peers
+bench: ## every collective, and PyTorch, beside its peers; as root, hosts too
+	@tools/setup build python peers frameworks
 	@tools/wheel --install
 	@tools/bench
 
