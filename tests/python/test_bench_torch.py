@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/torch: both sides give the same answers, and its tables."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ranks import environment
+
+pytest.importorskip("torch", reason="missing tool: torch")
+
+LIMIT_S = 240
+
+
+def test_both_sides_agree_and_are_in_the_tables(source_root: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(source_root / "bench" / "torch"), "--only", "steps,allreduce",
+         "--models", "many,conv", "--sizes", "8,65536", "--rounds", "1", "--steps", "2",
+         "--table", str(tmp_path / "table")],
+        capture_output=True, text=True, timeout=LIMIT_S, env=environment(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "table").read_text() == done.stdout
+    steps, sums = done.stdout.split("\n\n")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in steps.splitlines()[2:]]
+    assert [row[0] for row in rows] == ["many", "conv"]
+    assert all(float(row[1]) > 0 and float(row[-1]) <= 1e-5 for row in rows)
+    assert re.findall(r"^\| (\d+) \|", sums, re.M) == ["8", "65536"]
+
+
+def test_what_it_does_not_know_is_refused(source_root: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(source_root / "bench" / "torch"), "--models", "vgg"],
+        capture_output=True, text=True, timeout=LIMIT_S, env=environment(),
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "vgg is none of mlp, transformer, conv, many" in done.stderr
