@@ -21,7 +21,7 @@ _next: Callable[..., Any] | None = None
 
 
 def install() -> None:
-    """Once; whoever was called before is called afterwards."""
+    """Once; whoever was called before is still called, and first."""
     global _next
     if _next is None:
         _next = sys.excepthook
@@ -39,7 +39,8 @@ def describe(
 
 
 def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    # It is shown before others hear of it, and so before what they say of it.
     try:
-        _core.fail(describe(kind, error, trace))
-    finally:
         (_next or sys.__excepthook__)(kind, error, trace)
+    finally:
+        _core.fail(describe(kind, error, trace))
