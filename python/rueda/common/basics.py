@@ -111,9 +111,9 @@ class HorovodBasics:
 
     def _open(self, comm: Any, own_sets: bool) -> None:
         place = _place_of(comm)
-        _core.init(
-            place.rank, place.size, 0, place.store, place.exchange, "" if own_sets else None
-        )
+        # The sets that the caller wants are made right after it.
+        process_sets = _DYNAMIC if own_sets else None
+        _core.init(place.rank, place.size, 0, place.store, place.exchange, process_sets)
         self._process = os.getpid()
         self._comm = comm if is_communicator(comm) else None
         self._has_timeline = any(
