@@ -135,6 +135,12 @@ static bool parse_store(const char *value, void *out)
     return copy_text(value, out, RUEDA_STORE_BYTES);
 }
 
+/* All of them need no names. */
+static bool parse_network(const char *value, void *out)
+{
+    return parse_store(strcmp(value, "all") == 0 ? "" : value, out);
+}
+
 static bool parse_path(const char *value, void *out)
 {
     return copy_text(value, out, RUEDA_PATH_BYTES);
@@ -263,9 +269,9 @@ static const struct rueda_setting settings[] = {
      AT(transport), parse_transport},
     {"RUEDA_TCP_STREAMS", "2", "TCP connections between two ranks, 1 to 8",
      AT(tcp_streams), parse_streams},
-    {"RUEDA_NETWORK", "",
-     "interfaces or networks for TCP, e.g. eth0,10.1.0.0/16 (default: all)",
-     AT(network), parse_store},
+    {"RUEDA_NETWORK", "all",
+     "interfaces or networks for TCP, e.g. eth0,10.1.0.0/16", AT(network),
+     parse_network},
     {"RUEDA_ENCRYPT", "auto",
      "encrypt between hosts: always, never, or auto: where the peer's address "
      "is not loopback, private or link-local",

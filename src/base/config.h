@@ -67,7 +67,7 @@ struct rueda_config {
     rueda_log_level log_level;
     rueda_transport_choice transport;
     int tcp_streams;
-    char network[RUEDA_STORE_BYTES];
+    char network[RUEDA_STORE_BYTES]; /* "": all */
     rueda_encrypt_choice encrypt;
     char algo[RUEDA_PATH_BYTES];
     char tune_file[RUEDA_PATH_BYTES];

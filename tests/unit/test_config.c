@@ -362,6 +362,9 @@ static void numbers_are_taken_from_horovods_variables(void **state)
     assert_int_equal(good("HOROVOD_GLOO_TIMEOUT_SECONDS", "7").start_timeout_ms,
                      7000);
     assert_string_equal(good("HOROVOD_GLOO_IFACE", "eth1").network, "eth1");
+    setenv("RUEDA_NETWORK", "all", 1);
+    assert_string_equal(good("HOROVOD_GLOO_IFACE", "eth1").network, "");
+    unsetenv("RUEDA_NETWORK");
     assert_string_equal(good("HOROVOD_TIMELINE", "/t.json").timeline,
                         "/t.json");
     check_refused("HOROVOD_CACHE_CAPACITY", bad);
