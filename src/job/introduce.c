@@ -13,6 +13,7 @@
 #include "job/card.h"
 #include "job/exchange.h"
 #include "job/network.h"
+#include "os/interface.h"
 #include "os/process.h"
 #include "os/random.h"
 

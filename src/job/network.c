@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "os/interface.h"
+
 void rueda_network_write(const struct rueda_address *addresses, int count,
                          char *out, size_t bytes)
 {

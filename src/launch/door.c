@@ -14,6 +14,7 @@
 #include "base/number.h"
 #include "launch/launch_state.h"
 #include "os/event.h"
+#include "os/interface.h"
 #include "os/stream.h"
 
 #define HANDSHAKE_MS 5000

@@ -10,6 +10,7 @@
 #include "base/config.h"
 #include "launch/launch_state.h"
 #include "launch/variables.h"
+#include "os/interface.h"
 
 /* Ports below those that Linux gives to connections, for TF_CONFIG. */
 #define TF_FIRST_PORT 20000

@@ -2,9 +2,7 @@
 #include "os/tcp.h"
 
 #include <errno.h>
-#include <ifaddrs.h>
 #include <linux/tcp.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -158,61 +156,6 @@ bool rueda_address_read(const char *text, struct rueda_address *out)
     struct rueda_text ignored = {{0}};
 
     return find(text, AI_NUMERICHOST, out, 1, &ignored) == 1;
-}
-
-/* Can others reach it, as far as one can tell from here? */
-static bool is_usable(const struct ifaddrs *interface,
-                      const struct rueda_address *address, const char *allowed)
-{
-    if (sockaddr_of(address)->sa_family == AF_INET6) {
-        struct sockaddr_in6 six;
-
-        memcpy(&six, address->bytes, sizeof(six));
-        if (IN6_IS_ADDR_LINKLOCAL(&six.sin6_addr))
-            return false;
-    }
-    if (allowed != NULL && allowed[0] != '\0')
-        return rueda_address_is_listed(address, interface->ifa_name, allowed);
-    return (interface->ifa_flags & IFF_LOOPBACK) == 0;
-}
-
-/* False: it has none that TCP could use, or is down. */
-static bool address_of(const struct ifaddrs *interface,
-                       struct rueda_address *out)
-{
-    const struct sockaddr *address = interface->ifa_addr;
-
-    if (address == NULL || (interface->ifa_flags & IFF_UP) == 0)
-        return false;
-    if (address->sa_family == AF_INET)
-        address_set(out, address, sizeof(struct sockaddr_in));
-    else if (address->sa_family == AF_INET6)
-        address_set(out, address, sizeof(struct sockaddr_in6));
-    else
-        return false;
-    return true;
-}
-
-int rueda_address_own(const char *allowed, struct rueda_address *out, int room)
-{
-    struct ifaddrs *list;
-    int count = 0;
-
-    if (getifaddrs(&list) < 0)
-        return 0;
-    for (int pass = 0; pass < 2; pass++) {
-        for (const struct ifaddrs *at = list; at != NULL && count < room;
-             at = at->ifa_next) {
-            struct rueda_address address;
-
-            if (address_of(at, &address) &&
-                rueda_address_is_ipv4(&address) == (pass == 0) &&
-                is_usable(at, &address, allowed))
-                out[count++] = address;
-        }
-    }
-    freeifaddrs(list);
-    return count;
 }
 
 static int open_socket(const struct rueda_address *address)

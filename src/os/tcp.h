@@ -34,14 +34,6 @@ bool rueda_address_is_wellformed(const char *text, struct rueda_text *error);
 /* The address if it is a numeric one: nobody is asked, nothing blocks. */
 bool rueda_address_read(const char *text, struct rueda_address *out);
 
-/*
- * The addresses of this host's interfaces that are up, but for loopback and
- * link-local ones, with port 0, those of IPv4 first; returns how many. allowed:
- * names of interfaces or networks, such as "eth0,10.1.0.0/16"; loopback ones
- * count if they are named (os/address.h). NULL or "": all.
- */
-int rueda_address_own(const char *allowed, struct rueda_address *out, int room);
-
 /* Listen there; port 0 takes one that is free. Writes the address with its
  * port. */
 rueda_status rueda_tcp_listen(const struct rueda_address *at, int *out_fd,

@@ -6,6 +6,7 @@
 
 #include "os/clock.h"
 #include "os/event.h"
+#include "os/interface.h"
 #include "os/stream.h"
 #include "os/tcp.h"
 #include "unit/unit.h"
@@ -135,6 +136,35 @@ static void interfaces_and_networks_can_be_chosen(void **state)
     assert_int_equal(rueda_address_own("nonsense/8", addresses, 8), 0);
     assert_int_equal(rueda_address_own("127.0.0.0/", addresses, 8), 0);
     assert_int_equal(rueda_address_own("127.0.0.0/8x", addresses, 8), 0);
+}
+
+static void interfaces_are_known_by_name(void **state)
+{
+    struct rueda_address address;
+    struct rueda_address own[8];
+    char all[256];
+    char name[64];
+    const int count = rueda_address_own(NULL, own, 8);
+
+    (void)state;
+    assert_true(rueda_interfaces_own("127.0.0.0/8", name, sizeof(name)));
+    assert_string_equal(name, "lo");
+    assert_true(rueda_interfaces_own("eth77,lo", name, sizeof(name)));
+    assert_string_equal(name, "lo");
+    assert_false(rueda_interfaces_own("eth77", name, sizeof(name)));
+    assert_string_equal(name, "");
+    assert_false(rueda_interfaces_own("lo", name, 2));
+    find_one("127.0.0.1:4000", &address);
+    assert_true(rueda_interface_towards(&address, name, sizeof(name)));
+    assert_string_equal(name, "lo");
+    /* Our own are reached through loopback, but belong to others. */
+    assert_int_equal(rueda_interfaces_own(NULL, all, sizeof(all)), count > 0);
+    assert_null(strstr(all, "lo,"));
+    for (int i = 0; i < count; i++) {
+        assert_true(rueda_interface_towards(&own[i], name, sizeof(name)));
+        assert_string_not_equal(name, "lo");
+        assert_non_null(strstr(all, name));
+    }
 }
 
 /* Each end sees the other at the address that it has. */
@@ -283,6 +313,7 @@ int main(void)
         cmocka_unit_test(nobody_is_at_the_end_of_a_listener),
         cmocka_unit_test(a_host_nobody_knows_is_named),
         cmocka_unit_test(own_addresses_are_for_others),
+        cmocka_unit_test(interfaces_are_known_by_name),
         cmocka_unit_test(interfaces_and_networks_can_be_chosen),
         cmocka_unit_test(bytes_pass_both_ways),
         cmocka_unit_test(nothing_waits_in_a_connection_that_was_reset),
