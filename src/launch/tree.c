@@ -80,23 +80,51 @@ static struct process *list_processes(int *out_count)
     return list;
 }
 
-/* Mark children of ours, and of those who are marked, until there are no new
- * ones. */
-static void mark_ours(struct process *list, int count)
+static int by_parent(const void *a, const void *b)
 {
-    const int me = getpid();
-    bool is_new = true;
+    const struct process *one = a;
+    const struct process *other = b;
 
-    while (is_new) {
-        is_new = false;
-        for (int i = 0; i < count; i++) {
-            bool is_ours = list[i].parent == me;
+    return (one->parent > other->parent) - (one->parent < other->parent);
+}
 
-            for (int k = 0; k < count && !is_ours && !list[i].is_ours; k++)
-                is_ours = list[k].is_ours && list[k].id == list[i].parent;
-            is_new = is_new || (is_ours && !list[i].is_ours);
-            list[i].is_ours = list[i].is_ours || is_ours;
+/* The first child of this parent, or who would come next. */
+static int first_child(const struct process *list, int count, int parent)
+{
+    int low = 0;
+
+    while (low < count) {
+        const int middle = low + (count - low) / 2;
+
+        if (list[middle].parent < parent)
+            low = middle + 1;
+        else
+            count = middle;
+    }
+    return low;
+}
+
+/* Put our children, theirs and so on at the head of `out`, which has room for
+ * all; returns how many. Each is looked for once: a machine may have very many
+ * processes that are not ours. */
+static int find_ours(struct process *list, int count, int *out)
+{
+    int parent = getpid();
+    int found = 0;
+
+    if (count > 0)
+        qsort(list, (size_t)count, sizeof(*list), by_parent);
+    for (int next = 0;; parent = out[next++]) {
+        int i = first_child(list, count, parent);
+
+        for (; i < count && list[i].parent == parent; i++) {
+            /* Numbers may be given again while the list is made. */
+            if (!list[i].is_ours)
+                out[found++] = list[i].id;
+            list[i].is_ours = true;
         }
+        if (next == found)
+            return found;
     }
 }
 
@@ -104,15 +132,14 @@ int rueda_tree_signal(int signal)
 {
     int count;
     struct process *list = list_processes(&count);
+    int *ours = malloc((size_t)(count + 1) * sizeof(*ours));
     int found = 0;
 
-    mark_ours(list, count);
-    for (int i = 0; i < count; i++) {
-        if (!list[i].is_ours)
-            continue;
-        kill(list[i].id, signal);
-        found++;
-    }
+    if (ours != NULL)
+        found = find_ours(list, count, ours);
+    for (int i = 0; i < found; i++)
+        kill(ours[i], signal);
+    free(ours);
     free(list);
     return found;
 }

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The processes below this one, found and ended. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launch/tree.h"
+#include "unit/unit.h"
+
+#define SECOND ((int64_t)1000000000)
+
+/* All end with the test, which holds the other end of this. */
+static int life[2];
+
+/* Each has `width` children, and they have theirs. A letter goes to fd when one
+ * has all of his. */
+static _Noreturn void grow(int depth, int width, int fd)
+{
+    char letter = 'x';
+
+    close(life[1]);
+    for (int i = 0; depth > 0 && i < width; i++) {
+        if (fork() == 0) {
+            depth--;
+            i = -1; /* for children of its own */
+        }
+    }
+    if (write(fd, &letter, 1) == 1)
+        while (read(life[0], &letter, 1) > 0)
+            continue;
+    _exit(0);
+}
+
+/* A tree of ours, all of which is there on return. */
+static void plant(int depth, int width)
+{
+    int ends[2];
+    int count = 1;
+    char letter;
+
+    assert_int_equal(pipe(ends), 0);
+    if (fork() == 0)
+        grow(depth, width, ends[1]);
+    for (int i = 0, level = 1; i < depth; i++) {
+        level *= width;
+        count += level;
+    }
+    close(ends[1]);
+    for (int i = 0; i < count; i++)
+        assert_int_equal(read(ends[0], &letter, 1), 1);
+    close(ends[0]);
+}
+
+static void all_descendants_are_found(void **state)
+{
+    (void)state;
+    rueda_tree_adopt();
+    assert_int_equal(rueda_tree_signal(0), 0);
+    plant(3, 3);
+    assert_int_equal(rueda_tree_signal(0), 40);
+    plant(30, 1);
+    assert_int_equal(rueda_tree_signal(0), 71);
+    assert_true(rueda_tree_end(10 * SECOND));
+    assert_int_equal(rueda_tree_signal(0), 0);
+}
+
+/* Whose parents have ended: a child that has run away is ours. */
+static void orphans_are_adopted(void **state)
+{
+    int ends[2];
+    char letter;
+
+    (void)state;
+    rueda_tree_adopt();
+    assert_int_equal(pipe(ends), 0);
+    if (fork() == 0) {
+        if (fork() == 0) {
+            setsid();
+            grow(1, 2, ends[1]);
+        }
+        _exit(0);
+    }
+    close(ends[1]);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(read(ends[0], &letter, 1), 1);
+    close(ends[0]);
+    assert_true(wait(NULL) > 0);
+    assert_int_equal(rueda_tree_signal(0), 3);
+    assert_true(rueda_tree_end(10 * SECOND));
+    assert_int_equal(wait(NULL), -1);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    return pipe(life);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_descendants_are_found),
+        cmocka_unit_test(orphans_are_adopted),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
