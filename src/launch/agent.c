@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/config.h"
 #include "launch/agent_state.h"
 #include "launch/tree.h"
 #include "os/process.h"
@@ -28,16 +29,40 @@ void rueda_agent_note(struct rueda_agent *agent, const char *words)
     rueda_link_send(&agent->link, &packer);
 }
 
-static void say_ready(struct rueda_agent *agent)
+/* The launcher's address as it is seen from here, "10.1.2.3:4000"; empty where
+ * nobody knows. sshd says it in the first word. */
+static void find_launcher(const struct rueda_agent_args *args, char *out,
+                          size_t bytes)
+{
+    const char *ssh = rueda_environment("SSH_CONNECTION");
+    struct rueda_address peer;
+
+    out[0] = '\0';
+    if (args->session != NULL && rueda_tcp_peer(args->in, &peer) == RUEDA_OK) {
+        rueda_address_text(&peer, out, bytes);
+    } else if (args->is_by_ssh && ssh != NULL) {
+        const int len = (int)strcspn(ssh, " ");
+        const bool is_ipv6 = memchr(ssh, ':', (size_t)len) != NULL;
+
+        snprintf(out, bytes, "%s%.*s%s:0", is_ipv6 ? "[" : "", len, ssh,
+                 is_ipv6 ? "]" : "");
+    }
+}
+
+static void say_ready(struct rueda_agent *agent,
+                      const struct rueda_agent_args *args)
 {
     struct rueda_packer packer;
+    char launcher[RUEDA_ADDRESS_TEXT];
     char host[256];
 
     rueda_process_host(host, sizeof(host));
+    find_launcher(args, launcher, sizeof(launcher));
     rueda_packer_begin(&packer, RUEDA_FRAME_READY);
     rueda_pack_number(&packer, RUEDA_AGENT_VERSION);
     rueda_pack_text(&packer, host);
     rueda_pack_text(&packer, rueda_version());
+    rueda_pack_text(&packer, launcher);
     rueda_link_send(&agent->link, &packer);
 }
 
@@ -357,7 +382,7 @@ int rueda_agent_run(const struct rueda_agent_args *args)
         (args->session == NULL ||
          rueda_link_seal(&agent->link, args->session, RUEDA_INITIATOR) ==
              RUEDA_OK)) {
-        say_ready(agent);
+        say_ready(agent, args);
         uv_run(&agent->loop, UV_RUN_DEFAULT);
     }
     rueda_tree_end(END_NS);

@@ -20,6 +20,7 @@
 #include "launch/variables.h"
 #include "os/clock.h"
 #include "os/event.h"
+#include "os/interface.h"
 
 /* For one way to the store. */
 #define WAY_NS ((int64_t)1500000000)
@@ -85,29 +86,37 @@ static bool reaches(const struct rueda_agent *agent, const char *store)
     return true;
 }
 
-/* Who came by ssh knows the launcher's address: the first word. */
-static bool is_ssh_client(const char *store)
-{
-    const char *connection = rueda_environment("SSH_CONNECTION");
-    const size_t len = connection != NULL ? strcspn(connection, " ") : 0;
-    const bool is_ipv6 = store[0] == '[';
-
-    return len > 0 && strncmp(store + is_ipv6, connection, len) == 0 &&
-           store[is_ipv6 + len] == (is_ipv6 ? ']' : ':');
-}
-
+/* The launcher has put the likely ones first. */
 static const char *choose_store(const struct rueda_agent *agent)
 {
     const struct rueda_strings *stores = &agent->plan.stores;
 
     if (stores->count == 1)
         return stores->list[0];
-    for (int round = 0; round < 2; round++)
-        for (int i = 0; i < stores->count; i++)
-            if (is_ssh_client(stores->list[i]) == (round == 0) &&
-                reaches(agent, stores->list[i]))
-                return stores->list[i];
+    for (int i = 0; i < stores->count; i++)
+        if (reaches(agent, stores->list[i]))
+            return stores->list[i];
     return NULL;
+}
+
+/* What Horovod and NCCL are to use: those of the network that the user has
+ * named, else the one that leads to the launcher. The library goes on with all
+ * of them: it would take the name for the user's. */
+static void name_interfaces(struct ground *ground, const char *store)
+{
+    const char *network =
+        rueda_strings_get(&ground->variables, "RUEDA_NETWORK");
+    struct rueda_address address;
+    char names[256];
+
+    if (rueda_variables_is_network(network)) {
+        if (rueda_interfaces_own(network, names, sizeof(names)))
+            rueda_variables_interfaces(names, false, &ground->variables);
+    } else if (rueda_address_read(store, &address) &&
+               rueda_interface_towards(&address, names, sizeof(names))) {
+        rueda_variables_interfaces(names, !rueda_address_is_loopback(&address),
+                                   &ground->variables);
+    }
 }
 
 static bool find_store(struct ground *ground, struct rueda_text *words)
@@ -120,6 +129,7 @@ static bool find_store(struct ground *ground, struct rueda_text *words)
     store = choose_store(ground->agent);
     if (store != NULL) {
         rueda_variables_store(store, &ground->variables);
+        name_interfaces(ground, store);
         return true;
     }
     rueda_text_set(words, "cannot reach the launcher at");

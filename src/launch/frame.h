@@ -35,7 +35,7 @@
 
 #include "launch/strings.h"
 
-#define RUEDA_AGENT_VERSION 1
+#define RUEDA_AGENT_VERSION 2
 #define RUEDA_FRAME_HEAD    8
 
 /* Of TCP, one a second, until the host at the other end is taken for lost; and

@@ -36,6 +36,7 @@ static void on_ready(struct rueda_node *node, struct rueda_unpacker *unpacker)
 
     rueda_unpack_text(unpacker, host, sizeof(host));
     rueda_unpack_text(unpacker, release, sizeof(release));
+    rueda_unpack_text(unpacker, node->way, sizeof(node->way));
     if (node->state != RUEDA_NODE_WAITING)
         return;
     if (unpacker->is_bad || version != RUEDA_AGENT_VERSION ||

@@ -63,17 +63,41 @@ rueda_status rueda_launch_open_store(struct rueda_launch *launch,
     return rueda_keeper_open(&args, &launch->keeper, words);
 }
 
-static void list_stores(const struct rueda_launch *launch,
+/* Our address as the host sees it. Where it does not, as on this one, that of
+ * the first who does. */
+static bool find_way(const struct rueda_node *node, struct rueda_address *out)
+{
+    const struct rueda_launch *launch = node->launch;
+
+    if (rueda_address_read(node->way, out))
+        return true;
+    for (int i = 0; i < launch->node_count; i++)
+        if (rueda_address_read(launch->nodes[i].way, out))
+            return true;
+    return false;
+}
+
+/* Those that are likely to be reached come first. */
+static void list_stores(const struct rueda_node *node,
                         struct rueda_strings *out)
 {
     char text[RUEDA_ADDRESS_TEXT];
     const struct rueda_address *list;
+    struct rueda_address way;
+    const bool has_way = find_way(node, &way);
     int count;
 
-    list = rueda_keeper_addresses(launch->keeper, &count);
-    for (int i = 0; i < count; i++) {
-        rueda_address_text(&list[i], text, sizeof(text));
-        rueda_strings_add(out, text);
+    list = rueda_keeper_addresses(node->launch->keeper, &count);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < count; i++) {
+            const bool is_likely =
+                has_way && rueda_address_is_same_host(&list[i], &way);
+
+            if (is_likely != (round == 0))
+                continue;
+            rueda_address_text(&list[i], text, sizeof(text));
+            rueda_strings_add(out, text);
+        }
     }
 }
 
@@ -123,7 +147,7 @@ static void fill_in_variables(const struct rueda_node *node,
 
     if (!node->is_local)
         rueda_variables_forward(environ, out);
-    rueda_variables_common(launch->options, is_one_host(launch), out);
+    rueda_variables_common(launch->options, out);
     rueda_strings_set(out, "RUEDA_JOB", launch->job);
 }
 
@@ -177,7 +201,7 @@ bool rueda_launch_send_plan(struct rueda_node *node)
 
     memcpy(plan.folder, launch->folder, sizeof(plan.folder));
     rueda_strings_add_all(&plan.command, launch->options->command);
-    list_stores(launch, &plan.stores);
+    list_stores(node, &plan.stores);
     fill_in_variables(node, &plan.variables);
     fill_in_ranks(node, &plan);
     is_good = is_whole(&plan);

@@ -35,7 +35,8 @@ struct rueda_node {
     struct rueda_link link;
     int first_rank;
     int count;
-    int ended; /* ranks that have */
+    int ended;                    /* ranks that have */
+    char way[RUEDA_ADDRESS_TEXT]; /* our address as its agent sees it, or "" */
 
     /* What ssh says on its standard error, before the agent is there its last
      * words, later shown as it comes. */

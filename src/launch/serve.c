@@ -141,8 +141,10 @@ static int run_guarded(const struct rueda_agent_args *args)
 
 static int serve_stdio(void)
 {
-    const struct rueda_agent_args args = {
-        .in = STDIN_FILENO, .out = STDOUT_FILENO, .input = -1};
+    const struct rueda_agent_args args = {.in = STDIN_FILENO,
+                                          .out = STDOUT_FILENO,
+                                          .input = -1,
+                                          .is_by_ssh = true};
     static const char mark[] = RUEDA_AGENT_MARK;
 
     if (write(STDOUT_FILENO, mark, strlen(mark)) != (ssize_t)strlen(mark))

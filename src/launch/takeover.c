@@ -13,7 +13,7 @@ void rueda_takeover_variables(const struct rueda_options *options,
 {
     struct rueda_strings ours = {.list = NULL};
 
-    rueda_variables_common(options, false, &ours);
+    rueda_variables_common(options, &ours);
     rueda_strings_set(&ours, "HOROVOD_CONTROLLER", "mpi");
     rueda_strings_set(&ours, "HOROVOD_CPU_OPERATIONS", "mpi");
     rueda_strings_add_all(out, environ);

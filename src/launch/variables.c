@@ -52,20 +52,26 @@ static void set_option(void *arg, const char *name, const char *value)
     rueda_strings_set(arg, name, value);
 }
 
-/* Horovod and NCCL take names of interfaces; a network in digits is ours. */
-static void set_interfaces(const char *list, struct rueda_strings *out)
+/* Horovod takes the name of one interface, NCCL those of several. */
+static void set_first(const char *names, struct rueda_strings *out)
 {
     char first[64];
 
+    snprintf(first, sizeof(first), "%.*s", (int)strcspn(names, ","), names);
+    rueda_strings_set(out, "HOROVOD_GLOO_IFACE", first);
+}
+
+/* A network in digits is ours alone; agents find the names for it. */
+static void set_interfaces(const char *list, struct rueda_strings *out)
+{
     if (strchr(list, '/') != NULL)
         return;
-    snprintf(first, sizeof(first), "%.*s", (int)strcspn(list, ","), list);
-    rueda_strings_set(out, "HOROVOD_GLOO_IFACE", first);
+    set_first(list, out);
     rueda_strings_set(out, "NCCL_SOCKET_IFNAME", list);
 }
 
 void rueda_variables_common(const struct rueda_options *options,
-                            bool is_one_host, struct rueda_strings *out)
+                            struct rueda_strings *out)
 {
     const char *network = options->values[RUEDA_OPTION_NETWORK];
 
@@ -74,9 +80,36 @@ void rueda_variables_common(const struct rueda_options *options,
     rueda_strings_set(out, "PYTHONUNBUFFERED", "1");
     if (network != NULL)
         set_interfaces(network, out);
-    else if (is_one_host)
-        set_interfaces("lo", out);
     rueda_options_export(options, set_option, out);
+}
+
+bool rueda_variables_is_network(const char *network)
+{
+    return network != NULL && network[0] != '\0' && strcmp(network, "all") != 0;
+}
+
+/* Between hosts loopback is nobody's wish: a job of one host has left it to a
+ * launcher that one of its ranks has started. */
+static bool is_wish(const struct rueda_strings *variables, const char *name,
+                    bool is_between_hosts)
+{
+    const char *value = rueda_strings_get(variables, name);
+
+    return value != NULL && value[0] != '\0' &&
+           !(is_between_hosts && strcmp(value, "lo") == 0);
+}
+
+void rueda_variables_interfaces(const char *names, bool is_between_hosts,
+                                struct rueda_strings *out)
+{
+    if (!is_wish(out, "NCCL_SOCKET_IFNAME", is_between_hosts))
+        rueda_strings_set(out, "NCCL_SOCKET_IFNAME", names);
+    if (is_wish(out, "HOROVOD_GLOO_IFACE", is_between_hosts))
+        return;
+    set_first(names, out);
+    if (is_between_hosts &&
+        !rueda_variables_is_network(rueda_strings_get(out, "RUEDA_NETWORK")))
+        rueda_strings_set(out, "RUEDA_NETWORK", "all");
 }
 
 /* ---- For one rank ------------------------------------------------------- */

@@ -17,7 +17,19 @@ void rueda_variables_forward(char *const *environment,
 
 /* What the options say, and what all ranks are told alike. */
 void rueda_variables_common(const struct rueda_options *options,
-                            bool is_one_host, struct rueda_strings *out);
+                            struct rueda_strings *out);
+
+/* Does a value of RUEDA_NETWORK name some and not all? NULL: it has none. */
+bool rueda_variables_is_network(const char *network);
+
+/*
+ * HOROVOD_GLOO_IFACE and NCCL_SOCKET_IFNAME of the ranks of a host, which has
+ * these interfaces, "eth0,eth1", for the job; what users have set stays. Our
+ * library takes the first for a limit unless RUEDA_NETWORK is set: between
+ * hosts it is.
+ */
+void rueda_variables_interfaces(const char *names, bool is_between_hosts,
+                                struct rueda_strings *out);
 
 /* Who and where a rank is: RUEDA_* and HOROVOD_*. */
 void rueda_variables_rank(const struct rueda_place *place, int size,

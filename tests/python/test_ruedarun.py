@@ -189,6 +189,23 @@ def test_options_become_variables(run, tmp_path: Path) -> None:
     assert done.stdout == "[0]<stdout>:5 9 none\n"
 
 
+def test_ranks_have_all_of_horovods_variables(run) -> None:
+    """Those of Horovod's workers; what the user has set of the last two stays."""
+    names = ["HOSTNAME", "RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE",
+             "GLOO_RENDEZVOUS_ADDR", "GLOO_RENDEZVOUS_PORT", "CONTROLLER", "CPU_OPERATIONS",
+             "GLOO_IFACE"]  # fmt: skip
+    names = [*(f"HOROVOD_{name}" for name in names), "NCCL_SOCKET_IFNAME", "PYTHONUNBUFFERED"]
+    script = f"import os; print(*(os.environ[name] for name in {names}))"
+    for wishes in ({}, {"HOROVOD_GLOO_IFACE": "eth9", "NCCL_SOCKET_IFNAME": "ib0"}):
+        done = run("-np", "1", sys.executable, "-c", script, **wishes)
+        assert done.returncode == 0, done.stderr
+        iface, name = wishes.values() or ("lo", "lo")
+        assert re.fullmatch(
+            rf"\[0\]<stdout>:localhost 0 1 0 1 0 1 127\.0\.0\.1 \d+ gloo gloo {iface} {name} 1\n",
+            done.stdout,
+        )
+
+
 def test_threads_are_shared_out_and_that_is_said(run) -> None:
     variables = environment()
     del variables["OMP_NUM_THREADS"]

@@ -123,6 +123,60 @@ def test_hosts_whose_networks_have_other_names(make_cluster) -> None:
     assert done.stdout.count("of 4: the sum is 10\n") == 4
 
 
+def add_cable(cluster: Cluster, names: list[str]) -> None:
+    """A second one between hosts 0 and 1, at 10.78.0.1 and 10.78.0.2."""
+    spaces = [cluster.hosts.name(host) for host in range(2)]
+    ip("-n", spaces[0], "link", "add", names[0], "type", "veth",
+       "peer", "name", names[1], "netns", spaces[1])  # fmt: skip
+    for host, name in enumerate(names):
+        ip("-n", spaces[host], "address", "add", f"10.78.0.{host + 1}/24", "dev", name)
+        ip("-n", spaces[host], "link", "set", name, "up")
+
+
+INTERFACES = "echo $HOROVOD_GLOO_IFACE $NCCL_SOCKET_IFNAME ${RUEDA_NETWORK-none}"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        # Others may be there, but this one leads to the launcher.
+        ([], ["eth0 eth0 all", "eth0 eth0 all"]),
+        # The user's wish, also where it is no name.
+        (["--network-interfaces", "fast,ib7"], ["fast fast,ib7 fast,ib7"] * 2),
+        (["--network-interfaces", "10.78.0.0/16"],
+         ["fast fast 10.78.0.0/16", "ib7 ib7 10.78.0.0/16"]),
+    ],
+    ids=["found", "names", "network"],
+)  # fmt: skip
+def test_interfaces_are_told(make_cluster, options: list[str], said: list[str]) -> None:
+    cluster = make_cluster(2)
+    add_cable(cluster, ["fast", "ib7"])
+    words = ["-np", "2", "-H", cluster.slots(1, 1), *options]
+    done = cluster.run(*words, "sh", "-c", INTERFACES)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        f"[{rank}]<stdout>:{text}" for rank, text in enumerate(said)
+    ]
+    assert cluster.run(*words, *HELLO).stdout.count("of 2: the sum is 3\n") == 2
+
+
+@pytest.mark.parametrize("name", ["openmpi", "mpich"])
+def test_mpirun_may_start_ranks_of_several_hosts(make_cluster, need_tool, name: str) -> None:
+    """They are told that it is MPI, as Horovod's are."""
+    cluster = make_cluster(2)
+    mpirun = cluster.folder / "mpirun"
+    mpirun.write_text(f'#!/bin/sh\nexec {need_tool(f"mpirun.{name}")} "$@"\n')
+    mpirun.chmod(0o755)
+    # MPICH calls the launcher by a name that the other host would have to know.
+    words = ["-np", "2", "--mpi", "-H", cluster.slots(1, 1), "--network-interfaces", "eth0"]
+    script = "echo $(hostname) $HOROVOD_CONTROLLER $HOROVOD_CPU_OPERATIONS $HOROVOD_CYCLE_TIME"
+    done = cluster.run(*words, "--cycle-time-ms", "4", "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    assert all(f"host{host} mpi mpi 4\n" in done.stdout for host in range(2)), done.stdout
+    done = cluster.run(*words, *HELLO)
+    assert done.stdout.count("of 2: the sum is 3\n") == 2, done.stderr
+
+
 def test_kubeflow_has_a_shell_of_its_own(make_cluster) -> None:
     cluster = make_cluster(2)
     process = subprocess.run(
@@ -368,6 +422,20 @@ def test_real_ssh(ssh_cluster: Cluster) -> None:
     assert done.stdout.count("of 3: the sum is 6\n") == 3
 
 
+def test_the_way_of_ssh_is_the_launchers_interface(ssh_cluster: Cluster) -> None:
+    """As sshd sees it; not the first one that the launcher's host has."""
+    cluster = ssh_cluster
+    add_cable(cluster, ["fast", "ib7"])
+    known = cluster.folder / "known"
+    known.write_text(known.read_text().replace(cluster.hosts.ipv4(1), "10.78.0.2"))
+    done = cluster.run("-np", "2", "-H", f"{cluster.hosts.ipv4(0)}:1,10.78.0.2:1",
+                       *cluster.identity, "sh", "-c", INTERFACES)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        "[0]<stdout>:fast fast all", "[1]<stdout>:ib7 ib7 all",
+    ]  # fmt: skip
+
+
 def test_a_host_that_refuses(ssh_cluster: Cluster) -> None:
     slots = ssh_cluster.slots(1, 1, 1)
     done = ssh_cluster.run("-np", "3", "-H", slots, *ssh_cluster.identity, "true")
@@ -440,6 +508,20 @@ def test_agents_may_come_by_themselves(make_cluster, key_file: str) -> None:
     assert launcher.returncode == 0, err
     assert out.count("of 4: the sum is 10\n") == 4
     assert [agent.wait(LIMIT_S) for agent in agents] == [0, 0]
+
+
+def test_the_way_that_agents_took_is_the_launchers_interface(make_cluster, key_file: str) -> None:
+    """And not the first that its host has."""
+    cluster = make_cluster(2)
+    add_cable(cluster, ["fast", "ib7"])
+    port = free_port()
+    launcher = cluster.start("-np", "2", "-H", cluster.slots(1, 1), "--listen", str(port),
+                             "--key-file", key_file, "sh", "-c", INTERFACES)  # fmt: skip
+    agent = cluster.start("agent", "--join", f"10.78.0.1:{port}", "--key-file", key_file,
+                          "--host", cluster.hosts.ipv4(1), host=1)  # fmt: skip
+    out, err = launcher.communicate(timeout=LIMIT_S)
+    assert (launcher.returncode, agent.wait(LIMIT_S)) == (0, 0), err
+    assert sorted(out.splitlines()) == ["[0]<stdout>:fast fast all", "[1]<stdout>:ib7 ib7 all"]
 
 
 def test_agents_without_the_key_or_a_place_are_turned_away(

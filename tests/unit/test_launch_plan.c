@@ -216,6 +216,40 @@ static void the_store_is_named_in_both_languages(void **state)
     rueda_strings_fini(&list);
 }
 
+static void check_interfaces(const struct rueda_strings *list, const char *one,
+                             const char *all, const char *network)
+{
+    const char *is = rueda_strings_get(list, "RUEDA_NETWORK");
+
+    assert_string_equal(rueda_strings_get(list, "HOROVOD_GLOO_IFACE"), one);
+    assert_string_equal(rueda_strings_get(list, "NCCL_SOCKET_IFNAME"), all);
+    assert_string_equal(is != NULL ? is : "none", network);
+}
+
+/* The library takes HOROVOD_GLOO_IFACE for a limit unless it is told more. */
+static void interfaces_are_named_and_do_not_limit_us(void **state)
+{
+    struct rueda_strings list = {.list = NULL};
+
+    (void)state;
+    rueda_variables_interfaces("lo", false, &list);
+    check_interfaces(&list, "lo", "lo", "none");
+    /* As a rank of that job starts one of several hosts. */
+    rueda_variables_interfaces("eth0,eth1", true, &list);
+    check_interfaces(&list, "eth0", "eth0,eth1", "all");
+    rueda_variables_interfaces("ib0", true, &list);
+    check_interfaces(&list, "eth0", "eth0,eth1", "all");
+    rueda_strings_fini(&list);
+
+    rueda_strings_add(&list, "HOROVOD_GLOO_IFACE=eth5");
+    rueda_variables_interfaces("ib0", true, &list);
+    check_interfaces(&list, "eth5", "ib0", "none");
+    rueda_strings_fini(&list);
+    assert_false(rueda_variables_is_network(NULL));
+    assert_false(rueda_variables_is_network("all"));
+    assert_true(rueda_variables_is_network("eth0"));
+}
+
 static void tf_config_makes_every_rank_a_worker(void **state)
 {
     struct rueda_text words = {{0}};
@@ -417,6 +451,7 @@ int main(void)
         cmocka_unit_test(every_rank_is_told_its_place_in_both_languages),
         cmocka_unit_test(what_is_of_this_host_stays_here),
         cmocka_unit_test(the_store_is_named_in_both_languages),
+        cmocka_unit_test(interfaces_are_named_and_do_not_limit_us),
         cmocka_unit_test(tf_config_makes_every_rank_a_worker),
         cmocka_unit_test(variables_are_set_once_and_unset),
         cmocka_unit_test(cpus_are_shared_out_evenly),
