@@ -38,6 +38,25 @@ static void print_algos(void)
     }
 }
 
+/* Those that somebody has set, by the name that was used. */
+static void print_set(void)
+{
+    size_t count;
+    const struct rueda_setting *table = rueda_settings(&count);
+    bool is_any = false;
+
+    for (size_t i = 0; i < count; i++) {
+        const char *name = rueda_setting_source(&table[i]);
+
+        if (rueda_environment(name) == NULL)
+            continue;
+        printf("%s=%s\n", name, rueda_environment(name));
+        is_any = true;
+    }
+    printf("%s; \"rueda info --config\" lists all\n",
+           is_any ? "the others have their defaults" : "none is set");
+}
+
 static void print_info(void)
 {
     struct rueda_machine machine;
@@ -62,6 +81,8 @@ static void print_info(void)
         printf("cpu quota       none\n");
     printf("\nalgorithms\n");
     print_algos();
+    printf("\nsettings\n");
+    print_set();
 }
 
 /* Set, and not one of ours. */

@@ -129,13 +129,16 @@ static void info_tells_what_is_here(void **state)
     assert_string_equal(rueda.err, "");
 }
 
-static void info_names_the_kernels_that_were_asked_for(void **state)
+static void info_names_what_was_asked_for(void **state)
 {
-    static const char *const settings[] = {"RUEDA_KERNELS=c", NULL};
+    static const char *const settings[] = {"RUEDA_KERNELS=c",
+                                           "HOROVOD_GLOO_IFACE=eth5", NULL};
 
     (void)state;
     assert_int_equal(run("info", settings), 0);
     has(rueda.out, "\nkernels         c (this CPU can run c");
+    has(rueda.out, "\nHOROVOD_GLOO_IFACE=eth5\n");
+    has(rueda.out, "\nRUEDA_KERNELS=c\nthe others have");
 }
 
 static void config_shows_defaults_and_what_is_set(void **state)
@@ -272,7 +275,7 @@ int main(void)
         cmocka_unit_test(without_words_the_help_is_shown_as_a_mistake),
         cmocka_unit_test(a_mistake_is_one_line_and_exit_code_two),
         cmocka_unit_test(info_tells_what_is_here),
-        cmocka_unit_test(info_names_the_kernels_that_were_asked_for),
+        cmocka_unit_test(info_names_what_was_asked_for),
         cmocka_unit_test(config_shows_defaults_and_what_is_set),
         cmocka_unit_test(markdown_has_a_row_for_every_setting),
         cmocka_unit_test(a_setting_that_makes_no_sense_is_named),
