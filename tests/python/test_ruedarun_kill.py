@@ -11,7 +11,9 @@ import os
 import random
 import signal
 import subprocess
+import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,12 +70,19 @@ def command_of(process: int) -> bytes:
         return b""
 
 
+def stat_of(process: int) -> list[str]:
+    """The fields of its stat after the name: state, parent, group, session, ..."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return ["X"] + ["0"] * 51
+
+
 @dataclass
 class Job:
-    """A job that runs, and what is known about it."""
+    """A job that runs."""
 
     process: subprocess.Popen[str]
-    has_input_reader: bool
 
     def guardians(self) -> list[int]:
         """ssh, or what it has become."""
@@ -84,8 +93,8 @@ class Job:
         there = [agent for guardian in self.guardians() for agent in children_of(guardian)]
         words = command_of(self.process.pid)
         here = [child for child in children_of(self.process.pid) if command_of(child) == words]
-        # Where rank 0 is elsewhere, the first of these reads the standard input.
-        return (here[1:] if self.has_input_reader else here) + there
+        # Alone of those who have forked, it has a session of its own.
+        return [child for child in here if stat_of(child)[3] == str(child)] + there
 
     def find(self, kind: str) -> list[int]:
         if kind == "launcher":
@@ -97,28 +106,44 @@ class Job:
         return self.guardians() if kind == "guardian" else self.agents()
 
 
+def descriptors() -> Iterator[tuple[int, str, str]]:
+    """All that processes hold: who, the name of what it is, and its inode."""
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        folder = f"/proc/{process}/fd"
+        try:
+            links = [f"{folder}/{name}" for name in os.listdir(folder)]
+        except OSError:  # it has ended
+            continue
+        for link in links:
+            try:
+                yield int(process), os.readlink(link), str(os.stat(link).st_ino)
+            except OSError:  # closed meanwhile
+                continue
+
+
 def memfds() -> set[str]:
     """The inodes of all files without a name that processes hold."""
-    found = set()
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
-        try:
-            if os.readlink(link).startswith("/memfd:rueda"):
-                found.add(str(link.stat().st_ino))
-        except OSError:
-            continue
-    return found
+    return {inode for _, name, inode in descriptors() if name.startswith("/memfd:rueda")}
 
 
-def is_listening(store: str) -> bool:
-    port = f":{int(store.rpartition(':')[2]):04X} "
-    listening = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
-    return any(fields[3] == "0A" and fields[1].endswith(port.strip()) for fields in listening)
+def is_listening(store: str, ended: float) -> bool:
+    """Does anybody who was there when the job ended? Others may be given the port soon."""
+    port = f":{int(store.rpartition(':')[2]):04X}"
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    sockets = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A" and row[1].endswith(port)}
+    holders = [holder for holder, name, _ in descriptors() if name in sockets]
+    return any(int(stat_of(one)[19]) / os.sysconf("SC_CLK_TCK") < ended for one in holders)
 
 
 def kill_one(job: Job, kind: str, dice: random.Random) -> bool:
     """False: there is none any more."""
-    assert wait_until(lambda: job.find(kind) != [] or job.process.poll() is not None)
-    victims = job.find(kind)
+    victims: list[int] = []
+
+    def look() -> bool:
+        victims[:] = job.find(kind)
+        return victims != [] or job.process.poll() is not None
+
+    assert wait_until(look)
     try:
         os.kill(dice.choice(victims), signal.SIGKILL)
     except (IndexError, ProcessLookupError):
@@ -147,7 +172,7 @@ def test_whoever_is_killed_nothing_is_left(need_tool, tmp_path: Path, number: in
                         PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}"),
         cwd=tmp_path / "tmp",
     )  # fmt: skip
-    job = Job(process, hosts.startswith(THERE))
+    job = Job(process)
     try:
         try:
             process.wait(dice.uniform(0, longest_s))
@@ -155,6 +180,7 @@ def test_whoever_is_killed_nothing_is_left(need_tool, tmp_path: Path, number: in
             pass
         is_hit = kill_one(job, kind, dice)
         out, err = process.communicate(timeout=LIMIT_S)
+        ended = time.clock_gettime(time.CLOCK_BOOTTIME)
         # Who is killed as he ends may have ended well.
         codes = {CODES[kind]} if is_hit else {0}
         if name != "busy":
@@ -163,17 +189,17 @@ def test_whoever_is_killed_nothing_is_left(need_tool, tmp_path: Path, number: in
         if process.returncode == 0:
             assert out.count(">:end\n") == 3, out
         assert wait_until(lambda: marked(mark) == []), f"{kind} of {name} on {hosts}"
-        assert_nothing_is_left(tmp_path, process.pid)
+        assert_nothing_is_left(tmp_path, process.pid, ended)
     finally:
         process.kill()
         process.communicate()
 
 
-def assert_nothing_is_left(folder: Path, launcher: int) -> None:
+def assert_nothing_is_left(folder: Path, launcher: int, ended: float) -> None:
     """No file, no socket, no file without a name."""
     assert list((folder / "tmp").iterdir()) == []
     assert f"ruedarun-{launcher}-" not in Path("/proc/net/unix").read_text()
     notes = [note.read_text().split() for note in (folder / "notes").iterdir()]
     whole = [note for note in notes if len(note) == 2]
-    assert not any(is_listening(store) for store, _ in whole)
+    assert not any(is_listening(store, ended) for store, _ in whole)
     assert not memfds() & {key for _, key in whole}
