@@ -197,7 +197,7 @@ void rueda_launch_check_build(const struct rueda_options *options, FILE *out)
             "\n"
             "Available Frameworks:\n"
             "    [ ] TensorFlow\n"
-            "    [ ] PyTorch\n"
+            "    [X] PyTorch\n"
             "    [ ] MXNet\n"
             "\n"
             "Available Controllers:\n"

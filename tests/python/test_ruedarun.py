@@ -649,7 +649,7 @@ Horovod v{version}:
 
 Available Frameworks:
     [ ] TensorFlow
-    [ ] PyTorch
+    [X] PyTorch
     [ ] MXNet
 
 Available Controllers:
