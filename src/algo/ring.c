@@ -48,6 +48,7 @@
  * holds own numbers that had to be scaled before they could be added. */
 #define MAX_LANES    (RUEDA_WINDOW_REQS / 2)
 #define LEAST_BYTES  ((size_t)128 << 10) /* shorter pieces gain nothing */
+#define MOST_BYTES   ((size_t)256 << 10) /* longer ones leave the caches */
 #define GATHER_BYTES ((size_t)512 << 10) /* these do not pass through slots */
 
 struct ring {
@@ -60,6 +61,7 @@ struct ring {
     struct rueda_window out;
 };
 _Static_assert(sizeof(struct ring) <= RUEDA_TASK_STATE_BYTES, "state");
+_Static_assert(MOST_BYTES <= RUEDA_PIECE_BYTES, "a slot");
 
 static int neighbour(const struct rueda_task *task, int steps)
 {
@@ -223,7 +225,7 @@ static size_t piece_bytes(const struct rueda_task *task)
               task->coll.elem_bytes;
     if (quarter < LEAST_BYTES)
         return LEAST_BYTES;
-    return quarter < RUEDA_PIECE_BYTES ? quarter : RUEDA_PIECE_BYTES;
+    return quarter < MOST_BYTES ? quarter : MOST_BYTES;
 }
 
 static void begin(struct rueda_task *task)
