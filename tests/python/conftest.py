@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from cluster import Hosts, cluster, missing
 from slurm import slurm  # noqa: F401 -- a fixture
+
+# A shell has its background jobs ignore Ctrl-C, and what they start too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -206,7 +206,10 @@ def test_a_communicator_that_fails_says_why() -> None:
     assert "OSError: no wire" in done.stderr
 
 
-SUM = HEAD + "print(int(hvd.allreduce(torch.tensor([rank + 1]), op=hvd.Sum)), hvd.mpi_enabled())"
+SUM = HEAD + """
+total = int(hvd.allreduce(torch.tensor([rank + 1]), op=hvd.Sum))
+sys.stdout.write(f"{total} {hvd.mpi_enabled()}\\n")  # in one piece
+"""
 
 
 @pytest.mark.parametrize("program", ["horovodrun", "torchrun", "mpirun"])
