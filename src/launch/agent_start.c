@@ -153,12 +153,11 @@ static void share_threads(struct ground *ground)
     if (rueda_strings_get(&ground->variables, "OMP_NUM_THREADS") != NULL)
         return;
     rueda_strings_set_number(&ground->variables, "OMP_NUM_THREADS", threads);
-    if (ranks == 1)
-        return;
     snprintf(words, sizeof(words),
-             "OMP_NUM_THREADS is set to %d, %d core%s for %d ranks; set it "
+             "OMP_NUM_THREADS is set to %d, %d core%s for %d rank%s; set it "
              "yourself for another number",
-             threads, cores, cores == 1 ? "" : "s", ranks);
+             threads, cores, cores == 1 ? "" : "s", ranks,
+             ranks == 1 ? "" : "s");
     rueda_agent_note(ground->agent, words);
 }
 

@@ -206,16 +206,20 @@ def test_ranks_have_all_of_horovods_variables(run) -> None:
         )
 
 
-def test_threads_are_shared_out_and_that_is_said(run) -> None:
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_threads_are_shared_out_and_that_is_said(run, ranks: int) -> None:
     variables = environment()
     del variables["OMP_NUM_THREADS"]
-    words = ["-np", "2", "sh", "-c", "echo $OMP_NUM_THREADS"]
+    words = ["-np", str(ranks), "sh", "-c", "echo $OMP_NUM_THREADS"]
     program = Path(sys.executable).parent / "ruedarun"
     done = subprocess.run([program, *words], capture_output=True, text=True, timeout=LIMIT_S,
                           env=variables)  # fmt: skip
-    threads = max(len(os.sched_getaffinity(0)) // 2, 1)
-    assert sorted(done.stdout.split()) == [f"[0]<stdout>:{threads}", f"[1]<stdout>:{threads}"]
-    assert f"OMP_NUM_THREADS is set to {threads}" in done.stderr
+    cores = len(os.sched_getaffinity(0))
+    threads = max(cores // ranks, 1)
+    assert sorted(done.stdout.split()) == [f"[{r}]<stdout>:{threads}" for r in range(ranks)]
+    plural = "" if ranks == 1 else "s"
+    assert f"OMP_NUM_THREADS is set to {threads}, {cores} core" in done.stderr
+    assert f" for {ranks} rank{plural};" in done.stderr
     assert "OMP_NUM_THREADS" not in run(*words).stderr
 
 
