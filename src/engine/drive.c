@@ -215,6 +215,19 @@ static void sleep_for_news(struct rueda_engine *engine, struct rueda_op *op,
     rueda_engine_fail_by_peer(engine, -1);
 }
 
+/* Did others of this system have my core for most of that time? If it was the
+ * hypervisor that took it, to sleep would only give it more to take. */
+static bool was_shared(struct rueda_engine *engine, int64_t away_ns)
+{
+    const bool is_known = pthread_equal(engine->yielder, pthread_self());
+    const int64_t before = engine->delay_ns;
+
+    engine->yielder = pthread_self();
+    engine->delay_ns = rueda_thread_delay_ns();
+    return engine->delay_ns < 0 ||
+           (is_known && engine->delay_ns - before > away_ns / 2);
+}
+
 /* Give up the core, and remember if it was long gone. */
 static void give_way(struct rueda_engine *engine, int64_t now_ns,
                      struct rueda_backoff *backoff)
@@ -223,7 +236,8 @@ static void give_way(struct rueda_engine *engine, int64_t now_ns,
 
     rueda_yield();
     back_ns = rueda_clock_ns();
-    if (back_ns - now_ns < LONG_YIELD_NS)
+    if (back_ns - now_ns < LONG_YIELD_NS ||
+        !was_shared(engine, back_ns - now_ns))
         return;
     engine->busy_until_ns = back_ns + BUSY_NS;
     backoff->yield_ns = 0;

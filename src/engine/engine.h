@@ -44,6 +44,8 @@ struct rueda_engine {
     int64_t spin_ns;
     int64_t yield_ns;
     int64_t busy_until_ns; /* other work is on my core: do not yield to it */
+    pthread_t yielder;     /* who waited last for its core to come back, ... */
+    int64_t delay_ns;      /* ... and how long it had by then in its life */
 
     /* When somebody is to look whether others wait for this rank. */
     _Atomic int64_t look_ns;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/thread.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 rueda_status rueda_thread_start(pthread_t *out_thread, void *(*run)(void *),
                                 void *arg)
@@ -16,6 +19,25 @@ rueda_status rueda_thread_start(pthread_t *out_thread, void *(*run)(void *),
     failed = pthread_create(out_thread, NULL, run, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failed ? RUEDA_ERR_LIMIT : RUEDA_OK;
+}
+
+/* The second number of schedstat, see proc(5) of Linux. */
+int64_t rueda_thread_delay_ns(void)
+{
+    int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    char line[96];
+    char *end = line;
+    ssize_t length;
+
+    if (fd < 0)
+        return -1;
+    length = read(fd, line, sizeof(line) - 1);
+    close(fd);
+    if (length <= 0)
+        return -1;
+    line[length] = '\0';
+    strtoull(line, &end, 10);
+    return *end == ' ' ? strtoll(end, NULL, 10) : -1;
 }
 
 void rueda_thread_join(pthread_t thread)

@@ -11,6 +11,10 @@
 rueda_status rueda_thread_start(pthread_t *out_thread, void *(*run)(void *),
                                 void *arg);
 
+/* How long this thread has been ready while others of this system ran on its
+ * core. Time that a hypervisor took does not count. Negative: not known. */
+int64_t rueda_thread_delay_ns(void);
+
 /* Wait until it has ended. */
 void rueda_thread_join(pthread_t thread);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads, conditions and the clock they share. */
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 
 #include "os/clock.h"
 #include "os/thread.h"
@@ -62,6 +64,51 @@ static void a_sleep_lasts_as_long_as_asked(void **state)
     assert_true(rueda_clock_ns() - before >= 2 * MS);
 }
 
+/* Somebody else at work on a core. */
+struct rival {
+    cpu_set_t core;
+    atomic_bool is_over;
+};
+
+static void *spin(void *arg)
+{
+    struct rival *rival = arg;
+
+    pthread_setaffinity_np(pthread_self(), sizeof(rival->core), &rival->core);
+    while (!atomic_load(&rival->is_over))
+        rueda_relax();
+    return NULL;
+}
+
+/* Two spin on one core for a while, so each waits for the other. */
+static void others_on_its_core_delay_a_thread(void **state)
+{
+    struct rival rival = {.is_over = false};
+    int64_t before;
+    int64_t end;
+    cpu_set_t usable;
+    pthread_t thread;
+
+    (void)state;
+    pthread_getaffinity_np(pthread_self(), sizeof(usable), &usable);
+    CPU_ZERO(&rival.core);
+    for (int cpu = 0; CPU_COUNT(&rival.core) == 0; cpu++)
+        if (CPU_ISSET(cpu, &usable))
+            CPU_SET(cpu, &rival.core);
+    pthread_setaffinity_np(pthread_self(), sizeof(rival.core), &rival.core);
+    before = rueda_thread_delay_ns();
+    assert_int_equal(rueda_thread_start(&thread, spin, &rival), RUEDA_OK);
+    end = rueda_clock_ns() + 200 * MS;
+    while (rueda_clock_ns() < end)
+        rueda_relax();
+    atomic_store(&rival.is_over, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pthread_setaffinity_np(pthread_self(), sizeof(usable), &usable);
+
+    assert_true(before >= 0);
+    assert_true(rueda_thread_delay_ns() - before > 20 * MS);
+}
+
 /* A flag under a lock, with a condition for its change. */
 struct flag {
     pthread_mutex_t lock;
@@ -121,6 +168,7 @@ int main(void)
         cmocka_unit_test(a_thread_has_all_signals_blocked),
         cmocka_unit_test(the_clock_never_goes_back),
         cmocka_unit_test(a_sleep_lasts_as_long_as_asked),
+        cmocka_unit_test(others_on_its_core_delay_a_thread),
         cmocka_unit_test(a_condition_wakes_or_times_out_by_our_clock),
     };
 
