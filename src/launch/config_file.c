@@ -29,6 +29,43 @@ static unsigned line_of(const yaml_node_t *node)
     return (unsigned)node->start_mark.line + 1;
 }
 
+/* As YAML writes "no value": nothing, or a word without quotes. */
+static bool is_null(const yaml_node_t *node)
+{
+    static const char *const words[] = {"~", "null", "Null", "NULL"};
+
+    if (node->type != YAML_SCALAR_NODE)
+        return false;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+            strcmp(text_of(node), words[i]) == 0)
+            return true;
+    return node->data.scalar.length == 0;
+}
+
+/* A setting of the section, as an example; NULL: there is no such section. */
+static const char *example_of(const char *section)
+{
+    const size_t len = strlen(section);
+
+    for (int id = 0; id < RUEDA_OPTION_COUNT; id++) {
+        const char *key = rueda_options_table[id].key;
+
+        if (key != NULL && strncmp(key, section, len) == 0 && key[len] == '.')
+            return key + len + 1;
+    }
+    return NULL;
+}
+
+/* The command line has chosen: what the file says does not count. */
+static bool is_decided(const struct rueda_options *options, int id)
+{
+    return id == RUEDA_OPTION_CONTROLLER &&
+           (options->values[RUEDA_OPTION_GLOO] != NULL ||
+            options->values[RUEDA_OPTION_MPI] != NULL ||
+            options->values[RUEDA_OPTION_JSRUN] != NULL);
+}
+
 static void note_unknown(struct reading *reading, const yaml_node_t *node,
                          const char *key)
 {
@@ -52,6 +89,7 @@ static void note_unknown(struct reading *reading, const yaml_node_t *node,
 static bool give(struct reading *reading, const yaml_node_t *node,
                  const char *key)
 {
+    const char *example = example_of(key);
     struct rueda_text why = {{0}};
     int id = 0;
 
@@ -59,16 +97,20 @@ static bool give(struct reading *reading, const yaml_node_t *node,
            (rueda_options_table[id].key == NULL ||
             strcmp(rueda_options_table[id].key, key) != 0))
         id++;
-    if (id == RUEDA_OPTION_COUNT) {
+    if (is_null(node) || is_decided(reading->options, id))
+        return true;
+    if (id == RUEDA_OPTION_COUNT && example == NULL) {
         note_unknown(reading, node, key);
         return true;
     }
-    if (node->type != YAML_SCALAR_NODE)
+    if (example != NULL)
+        rueda_text_set(&why, "%s takes settings below it, such as \"%s:\"", key,
+                       example);
+    else if (node->type != YAML_SCALAR_NODE)
         rueda_text_set(&why, "%s takes one value", key);
     else if (strlen(text_of(node)) != node->data.scalar.length)
         rueda_text_set(&why, "%s has a zero byte in it", key);
-    else if (node->data.scalar.length == 0 ||
-             rueda_options_give(reading->options, (rueda_option_id)id, key,
+    else if (rueda_options_give(reading->options, (rueda_option_id)id, key,
                                 text_of(node), &why))
         return true;
     rueda_text_set(reading->words, "%.200s:%u: %s", reading->path,

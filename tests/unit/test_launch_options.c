@@ -401,6 +401,38 @@ static void the_command_line_wins_over_the_file(void **state)
     rueda_options_fini(&line.options);
 }
 
+static void what_has_no_value_in_a_file_is_not_set(void **state)
+{
+    struct line line;
+
+    (void)state;
+    must_parse(&line, "x -np 2 c");
+    if (!read_text(&line, "params:\n"
+                          "  cycle_time_ms: null\n"
+                          "  cache_capacity: ~\n"
+                          "timeline:\n"
+                          "autotune: null\n"))
+        fail_msg("%s", line.words.chars);
+    assert_string_equal(variables_of(&line), "");
+    assert_string_equal(line.options.notes.chars, "");
+    rueda_options_fini(&line.options);
+}
+
+static void
+a_controller_of_the_file_is_not_looked_at_beside_a_chosen_one(void **state)
+{
+    static const char *const lines[] = {"x -np 2 --gloo c", "x -np 2 --mpi c"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        struct line line;
+
+        must_parse(&line, lines[i]);
+        assert_true(read_text(&line, "controller: ray\n"));
+        rueda_options_fini(&line.options);
+    }
+}
+
 static void unknown_names_in_a_file_are_noted_and_left_out(void **state)
 {
     struct line line;
@@ -428,6 +460,9 @@ static void mistakes_in_a_file_are_named_with_their_line(void **state)
         {"params: [}\n", "c.yaml:1: this is not YAML"},
         {"- a\n", "c.yaml:1: sections are expected"},
         {"timeline: {filename: \"a\\0b\"}\n", "zero byte"},
+        {"params: 3\n", "c.yaml:1: params takes settings below it, such as "
+                        "\"fusion_threshold_mb:\""},
+        {"stall_check: [a]\n", "such as \"enabled:\""},
     };
 
     (void)state;
@@ -525,6 +560,9 @@ int main(void)
         cmocka_unit_test(some_count_only_with_others),
         cmocka_unit_test(a_file_gives_options),
         cmocka_unit_test(the_command_line_wins_over_the_file),
+        cmocka_unit_test(what_has_no_value_in_a_file_is_not_set),
+        cmocka_unit_test(
+            a_controller_of_the_file_is_not_looked_at_beside_a_chosen_one),
         cmocka_unit_test(unknown_names_in_a_file_are_noted_and_left_out),
         cmocka_unit_test(mistakes_in_a_file_are_named_with_their_line),
         cmocka_unit_test(a_file_that_cannot_be_read_is_named),
