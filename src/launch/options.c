@@ -288,15 +288,26 @@ static bool understand(const struct rueda_options *options, const char *word,
     return found.id >= 0;
 }
 
+/* The last word counts, but for those who exclude others: Horovod has them
+ * exclude their own opposite, too. */
 static bool set_switch(struct rueda_options *options, struct meaning meaning,
                        const char *value, struct rueda_text *words)
 {
+    const struct rueda_option *option = &rueda_options_table[meaning.id];
+    const char *given = options->values[meaning.id];
+    const char *word = meaning.is_negation ? "0" : "1";
+
     if (value != NULL) {
-        rueda_text_set(words, "%s takes no value",
-                       rueda_options_table[meaning.id].name);
+        rueda_text_set(words, "%s takes no value", option->name);
         return false;
     }
-    options->values[meaning.id] = meaning.is_negation ? "0" : "1";
+    if (given != NULL && option->rivals != RUEDA_RIVALS_NONE &&
+        strcmp(given, word) != 0) {
+        rueda_text_set(words, "%s and %s exclude each other", option->name,
+                       option->negation[0]);
+        return false;
+    }
+    options->values[meaning.id] = word;
     return true;
 }
 

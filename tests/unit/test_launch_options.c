@@ -169,6 +169,8 @@ static void mistakes_are_named_with_the_remedy(void **state)
     expect_mistake("x -np 2 --mpi --bind core c", "does not go with --mpi");
     expect_mistake("x -np 2 --log-with-timestamp -prefix-timestamp c",
                    "exclude each other");
+    expect_mistake("x -np 2 --log-with-timestamp --log-hide-timestamp c",
+                   "--log-with-timestamp and --log-without-timestamp exclude");
     expect_mistake("x -np 2 --log-level LOUD c", "TRACE, DEBUG, INFO");
     expect_mistake("x -np 2 --listen 4000 -H a:2 c", "--key-file FILE");
     expect_mistake("x -np 2 --key-file k c", "goes with --listen");
