@@ -68,6 +68,15 @@ static bool add(struct rueda_hosts *hosts, struct piece name, int slots,
     return true;
 }
 
+static const char *remedy_for(struct piece name)
+{
+    if (memchr(name.start, '@', name.len) != NULL)
+        return "; say the user in ~/.ssh/config";
+    if (memchr(name.start, ':', name.len) != NULL)
+        return "; an address of IPv6 stands in brackets: [fd00::1]:4";
+    return "; write a:4,b:4, or \"a slots=4\" in a file";
+}
+
 /* A name and the text of its slots, whose end is that of the item. */
 static bool add_item(struct rueda_hosts *hosts, struct piece name,
                      struct piece slots, struct rueda_text *words)
@@ -76,11 +85,9 @@ static bool add_item(struct rueda_hosts *hosts, struct piece name,
     uint64_t count;
 
     if (!is_name(name) && !is_ipv6(name)) {
-        const bool has_user = memchr(name.start, '@', name.len) != NULL;
-
         rueda_text_set(words, "'%.*s' is no name of a host%s",
                        (int)(name.len < 64 ? name.len : 64), name.start,
-                       has_user ? "; say the user in ~/.ssh/config" : "");
+                       remedy_for(name));
         return false;
     }
     if (slots.len < sizeof(digits))
@@ -96,9 +103,10 @@ static bool add_item(struct rueda_hosts *hosts, struct piece name,
     }
     if (add(hosts, name, (int)count, words))
         return true;
-    rueda_text_set(words, "host '%.*s' has more than %d slots",
-                   (int)(name.len < 64 ? name.len : 64), name.start,
-                   RUEDA_MOST_SLOTS);
+    if (rueda_text_is_empty(words))
+        rueda_text_set(words, "host '%.*s' has more than %d slots",
+                       (int)(name.len < 64 ? name.len : 64), name.start,
+                       RUEDA_MOST_SLOTS);
     return false;
 }
 
@@ -220,7 +228,8 @@ bool rueda_hosts_parse_file(const char *path, const char *text,
         at += len + (at[len] == '\n');
     }
     if (hosts.count == 0) {
-        rueda_text_set(words, "%.200s names no host", path);
+        rueda_text_set(
+            words, "%.200s names no host; a line is \"host slots=4\"", path);
         return false;
     }
     *out = hosts;

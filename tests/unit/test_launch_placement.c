@@ -49,9 +49,10 @@ static void bad_hosts_are_named(void **state)
         {"a:1,,b:1", "a host is missing at a comma"},
         {"me@a:1", "'me@a' is no name of a host; say the user in ~/.ssh"},
         {":4", "'' is no name of a host"},
-        {"a b:4", "'a b' is no name of a host"},
+        {"a b:4", "'a b' is no name of a host; write a:4,b:4"},
         {"-oProxyCommand=x:1", "is no name of a host"},
-        {"fd00::1:4", "'fd00::1' is no name of a host"},
+        {"fd00::1:4", "'fd00::1' is no name of a host; an address of IPv6 "
+                      "stands in brackets: [fd00::1]:4"},
         {"[fd00::1]", "no number of slots"},
         {"[]:1", "'[]' is no name"},
         {"[-A:]:1", "'[-A:]' is no name"},
@@ -68,6 +69,22 @@ static void bad_hosts_are_named(void **state)
         if (strstr(words.chars, cases[i][1]) == NULL)
             fail_msg("%s: %s", cases[i][0], words.chars);
     }
+}
+
+static void too_many_hosts_are_not_called_too_many_slots(void **state)
+{
+    struct rueda_text words = {{0}};
+    struct rueda_hosts hosts = {NULL, 0};
+    char *text = calloc(RUEDA_MOST_HOSTS + 1, sizeof("h8192:1,"));
+    size_t len = 0;
+
+    (void)state;
+    assert_non_null(text);
+    for (int i = 0; i <= RUEDA_MOST_HOSTS; i++)
+        len += (size_t)sprintf(text + len, "%sh%d:1", i == 0 ? "" : ",", i);
+    assert_false(rueda_hosts_parse(text, &hosts, &words));
+    assert_string_equal(words.chars, "too many hosts");
+    free(text);
 }
 
 static void a_hostfile_may_have_remarks_and_empty_lines(void **state)
@@ -94,7 +111,7 @@ static void a_bad_line_of_a_hostfile_is_named(void **state)
         {"a slots=0\n", "f:1: host 'a' has '0' slots"},
         {"a\n", "f:1: host 'a' has no number"},
         {"a slots=2 b\n", "f:1: host 'a' has '2 b' slots"},
-        {"# nothing\n", "f names no host"},
+        {"# nothing\n", "f names no host; a line is"},
     };
 
     (void)state;
@@ -167,6 +184,7 @@ int main(void)
         cmocka_unit_test(hosts_keep_their_order_and_slots),
         cmocka_unit_test(a_host_that_is_named_twice_is_one),
         cmocka_unit_test(bad_hosts_are_named),
+        cmocka_unit_test(too_many_hosts_are_not_called_too_many_slots),
         cmocka_unit_test(a_hostfile_may_have_remarks_and_empty_lines),
         cmocka_unit_test(a_bad_line_of_a_hostfile_is_named),
         cmocka_unit_test(ranks_are_numbered_as_horovod_does),
