@@ -29,6 +29,39 @@ static bool is_runnable(const char *file)
     return access(file, X_OK) == 0;
 }
 
+/* A script takes the program that its first line names, and the kernel would
+ * say of the script that it is not there. What cannot be read is left to it. */
+static bool has_interpreter(const char *file, struct rueda_text *words)
+{
+    const int fd = open(file, O_RDONLY | O_CLOEXEC);
+    char head[256] = "";
+    char *name;
+    size_t len;
+    bool is_from_windows;
+
+    if (fd < 0)
+        return true;
+    if (read(fd, head, sizeof(head) - 1) < 0)
+        head[0] = '\0';
+    close(fd);
+    if (strncmp(head, "#!", 2) != 0 || strchr(head, '\n') == NULL)
+        return true;
+    name = head + 2 + strspn(head + 2, " \t");
+    len = strcspn(name, " \t\n");
+    name[len] = '\0';
+    if (len == 0 || is_runnable(name))
+        return true;
+    is_from_windows = name[len - 1] == '\r';
+    if (is_from_windows)
+        name[len - 1] = '\0';
+    rueda_text_set(words, "cannot run '%.200s': its first line names '%s'%s%s",
+                   file, name, is_from_windows ? "" : ": ",
+                   is_from_windows ? " and ends with a carriage return; take "
+                                     "those away (dos2unix)"
+                                   : strerror(errno));
+    return false;
+}
+
 bool rueda_spawn_find(const char *command, const char *path, char *out,
                       size_t bytes, struct rueda_text *words)
 {
@@ -37,7 +70,7 @@ bool rueda_spawn_find(const char *command, const char *path, char *out,
     if (strchr(command, '/') != NULL) {
         if (is_runnable(command) && strlen(command) < bytes) {
             snprintf(out, bytes, "%s", command);
-            return true;
+            return has_interpreter(out, words);
         }
         rueda_text_set(words, "cannot run '%.200s': %s%s", command,
                        strerror(errno),
@@ -53,7 +86,7 @@ bool rueda_spawn_find(const char *command, const char *path, char *out,
                      len > 0 ? at : ".", command);
 
         if (written > 0 && (size_t)written < bytes && is_runnable(out))
-            return true;
+            return has_interpreter(out, words);
         if (errno == EACCES)
             why = EACCES;
         if (at[len] == '\0')

@@ -609,6 +609,25 @@ def test_mistakes_are_one_line(run, words: list[str], reason: str) -> None:
     assert reason in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [
+        ("#!/no/such/shell -e\n", "names '/no/such/shell': No such file or directory\n"),
+        ("#!/bin/sh\r\n", "names '/bin/sh' and ends with a carriage return; take those away"),
+    ],
+)
+def test_a_script_whose_first_line_is_wrong(
+    run, tmp_path: Path, first: str, reason: str
+) -> None:
+    script = tmp_path / "script"
+    script.write_text(first + "echo x\n", newline="")
+    script.chmod(0o755)
+    for words, more in (([str(script)], {}), (["script"], {"PATH": str(tmp_path)})):
+        done = run("-np", "2", *words, **more)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+        assert f"cannot run '{script}': its first line {reason}" in done.stderr
+
+
 def test_an_elastic_job_of_a_fixed_size_is_run(run) -> None:
     done = run("-np", "2", "--min-np", "2", "--max-np", "2", "echo", "x")
     assert (done.returncode, done.stdout.count("x\n")) == (0, 2), done.stderr
