@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/verdict.h"
 
+#include <signal.h>
 #include <string.h>
 
 int rueda_verdict_code(const struct rueda_ending *ending)
@@ -21,20 +22,28 @@ static const char *hint_of(int code)
     }
 }
 
+static void add_signal(int number, struct rueda_text *out)
+{
+    const char *name = sigabbrev_np(number);
+
+    rueda_text_add(out, "signal %d", number);
+    if (name != NULL)
+        rueda_text_add(out, " (SIG%s)", name);
+    else if (number >= SIGRTMIN && number <= SIGRTMAX)
+        rueda_text_add(out, " (SIGRTMIN+%d)", number - SIGRTMIN);
+}
+
 void rueda_verdict_words(const struct rueda_ending *ending, const char *host,
                          struct rueda_text *out)
 {
-    const char *name;
-
     rueda_text_add(out, "rank %d on %s ", ending->rank, host);
     if (ending->signal == 0) {
         rueda_text_add(out, "ended with exit code %d%s", ending->code,
                        hint_of(ending->code));
         return;
     }
-    name = sigabbrev_np(ending->signal);
-    rueda_text_add(out, "was killed by signal %d (SIG%s)", ending->signal,
-                   name != NULL ? name : "?");
+    rueda_text_add(out, "was killed by ");
+    add_signal(ending->signal, out);
     if (ending->oom == RUEDA_OOM_CGROUP)
         rueda_text_add(out, ": out of memory, the limit of its cgroup (of the "
                             "container, say) was reached");

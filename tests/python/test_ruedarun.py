@@ -415,6 +415,12 @@ def test_a_signal_is_named(run) -> None:
     assert "rank 0 on localhost was killed by signal 11 (SIGSEGV)" in done.stderr
 
 
+def test_a_signal_without_a_name_is_called_by_its_place(run) -> None:
+    done = run("-np", "1", "sh", "-c", f"kill -{signal.SIGRTMIN + 3} $$")
+    assert done.returncode == 128 + signal.SIGRTMIN + 3
+    assert f"was killed by signal {signal.SIGRTMIN + 3} (SIGRTMIN+3)" in done.stderr
+
+
 @pytest.fixture
 def small_memory() -> Iterator[Path]:
     """The file by which a process joins a cgroup of 64 MiB."""
