@@ -93,7 +93,7 @@ static void open_loop(struct rueda_launch *launch)
     launch->looking.data = launch;
     uv_timer_start(&launch->looking, on_look, LOOK_MS, LOOK_MS);
     uv_timer_start(&launch->starting, rueda_launch_on_start_timeout,
-                   1000 * (uint64_t)rueda_launch_start_timeout_s(launch), 0);
+                   1000 * (uint64_t)launch->start_timeout_s, 0);
     for (int i = 0; i < 4; i++) {
         uv_signal_init(&launch->loop, &launch->signals[i]);
         launch->signals[i].data = launch;
@@ -231,7 +231,8 @@ static int prepare(struct rueda_launch *launch, struct rueda_text *words)
     const char *listen = launch->options->values[RUEDA_OPTION_LISTEN];
     rueda_status status;
 
-    if (!find_hosts(launch, words) || !rueda_launch_find_folder(launch, words))
+    if (!rueda_launch_find_timeout(launch, words) ||
+        !find_hosts(launch, words) || !rueda_launch_find_folder(launch, words))
         return 2;
     if (find_key(launch, words) != RUEDA_OK)
         return 2;

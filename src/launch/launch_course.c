@@ -143,13 +143,28 @@ void rueda_launch_start_if_ready(struct rueda_launch *launch)
     rueda_launch_pass_input(launch);
 }
 
-int rueda_launch_start_timeout_s(const struct rueda_launch *launch)
+bool rueda_launch_find_timeout(struct rueda_launch *launch,
+                               struct rueda_text *words)
 {
+    static const char name[] = "HOROVOD_START_TIMEOUT";
+    const struct rueda_option *option =
+        &rueda_options_table[RUEDA_OPTION_START_TIMEOUT];
+    const char *wish = rueda_environment(name);
     int seconds = START_TIMEOUT_S;
 
-    rueda_parse_int(rueda_environment("HOROVOD_START_TIMEOUT"), &seconds);
-    return rueda_options_whole(launch->options, RUEDA_OPTION_START_TIMEOUT,
-                               seconds);
+    if (launch->options->values[RUEDA_OPTION_START_TIMEOUT] != NULL) {
+        seconds = rueda_options_whole(launch->options,
+                                      RUEDA_OPTION_START_TIMEOUT, seconds);
+    } else if (wish != NULL && wish[0] != '\0' &&
+               (!rueda_parse_int(wish, &seconds) || seconds < option->low ||
+                seconds > option->high)) {
+        rueda_text_set(words,
+                       "%s is a whole number from %.0f to %.0f, not '%.64s'",
+                       name, option->low, option->high, wish);
+        return false;
+    }
+    launch->start_timeout_s = seconds;
+    return true;
 }
 
 void rueda_launch_on_start_timeout(uv_timer_t *timer)
@@ -161,8 +176,7 @@ void rueda_launch_on_start_timeout(uv_timer_t *timer)
             rueda_output_say(launch->output,
                              "%s: did not come within %d seconds; more time is "
                              "given by --start-timeout",
-                             launch->nodes[i].name,
-                             rueda_launch_start_timeout_s(launch));
+                             launch->nodes[i].name, launch->start_timeout_s);
     if (count_state(launch, RUEDA_NODE_WAITING) > 0)
         rueda_launch_end(launch, 1, SIGTERM);
 }

@@ -75,6 +75,7 @@ struct rueda_launch {
     uv_timer_t looking; /* at consoles that do not move */
     uv_signal_t signals[4];
 
+    int start_timeout_s;
     int start_code;  /* with which hosts have failed to start; 0: none has */
     bool is_started; /* the plans are sent */
     bool is_ending;
@@ -128,7 +129,10 @@ void rueda_launch_kill(struct rueda_launch *launch);
 /* Leave the loop if no agent is left. */
 void rueda_launch_stop_if_over(struct rueda_launch *launch);
 
-int rueda_launch_start_timeout_s(const struct rueda_launch *launch);
+/* How long hosts may take to come, which the option or a variable says. False
+ * with words: the variable is no such number. */
+bool rueda_launch_find_timeout(struct rueda_launch *launch,
+                               struct rueda_text *words);
 void rueda_launch_on_start_timeout(uv_timer_t *timer);
 
 /* ---- Plans: launch_plan.c --------------------------------------------------

@@ -634,6 +634,15 @@ def test_a_script_whose_first_line_is_wrong(
         assert f"cannot run '{script}': its first line {reason}" in done.stderr
 
 
+@pytest.mark.parametrize("value", ["0", "-5", "soon"])
+def test_a_timeout_that_is_none_is_told(run, value: str) -> None:
+    done = run("-np", "1", "true", HOROVOD_START_TIMEOUT=value)
+    words = f"ruedarun: HOROVOD_START_TIMEOUT is a whole number from 1 to 86400, not '{value}'\n"
+    assert (done.returncode, done.stderr) == (2, words)
+    # The option wins.
+    assert run("-np", "1", "--start-timeout", "9", "true", HOROVOD_START_TIMEOUT=value).stderr == ""
+
+
 def test_an_elastic_job_of_a_fixed_size_is_run(run) -> None:
     done = run("-np", "2", "--min-np", "2", "--max-np", "2", "echo", "x")
     assert (done.returncode, done.stdout.count("x\n")) == (0, 2), done.stderr
