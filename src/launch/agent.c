@@ -233,7 +233,31 @@ static void on_term(uv_signal_t *handle, int number)
     end_all(handle->data);
 }
 
-static void start(struct rueda_agent *agent, const struct rueda_frame *frame)
+static void say_prepared(struct rueda_agent *agent)
+{
+    struct rueda_packer packer;
+
+    rueda_packer_begin(&packer, RUEDA_FRAME_PREPARED);
+    rueda_link_send(&agent->link, &packer);
+}
+
+/* All hosts are prepared, as we are. */
+static void go(struct rueda_agent *agent)
+{
+    struct rueda_text words = {{0}};
+
+    if (agent->ground == NULL || agent->is_finishing)
+        return;
+    if (rueda_agent_start_all(agent, &words)) {
+        say_started(agent);
+        return;
+    }
+    say_refused(agent, 1, words.chars);
+    finish(agent);
+}
+
+/* Nothing runs anywhere before it can run everywhere. */
+static void prepare(struct rueda_agent *agent, const struct rueda_frame *frame)
 {
     struct rueda_text words = {{0}};
     int code = 1;
@@ -244,12 +268,14 @@ static void start(struct rueda_agent *agent, const struct rueda_frame *frame)
         return;
     }
     agent->has_plan = true;
-    if (rueda_agent_start_all(agent, &words, &code)) {
-        say_started(agent);
-        return;
+    if (!rueda_agent_prepare(agent, &words, &code)) {
+        say_refused(agent, code, words.chars);
+        finish(agent);
+    } else if (agent->plan.count == agent->plan.size) {
+        go(agent);
+    } else {
+        say_prepared(agent);
     }
-    say_refused(agent, code, words.chars);
-    finish(agent);
 }
 
 static void on_frame(struct rueda_link *link, const struct rueda_frame *frame)
@@ -271,12 +297,17 @@ static void on_frame(struct rueda_link *link, const struct rueda_frame *frame)
         }
         break;
     case RUEDA_FRAME_START:
-        start(agent, frame);
+        prepare(agent, frame);
+        break;
+    case RUEDA_FRAME_GO:
+        go(agent);
         break;
     case RUEDA_FRAME_SIGNAL:
         number = rueda_unpack_number(&unpacker);
         if (number > 0 && number < NSIG)
             signal_all(agent, (int)number);
+        if (agent->ground != NULL) /* it will not come to that */
+            finish(agent);
         break;
     case RUEDA_FRAME_INPUT:
         bytes = rueda_unpack_bytes(&unpacker, &len);
@@ -388,6 +419,7 @@ int rueda_agent_run(const struct rueda_agent_args *args)
     rueda_tree_end(END_NS);
     code = agent->is_lost ? 1 : 0;
     rueda_link_close(&agent->link);
+    rueda_agent_clear_ground(agent);
     rueda_feed_close(agent);
     uv_walk(&agent->loop, close_handle, NULL);
     uv_run(&agent->loop, UV_RUN_DEFAULT);

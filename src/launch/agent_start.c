@@ -26,7 +26,7 @@
 #define WAY_NS ((int64_t)1500000000)
 
 /* What the ranks of a host have in common, while they are started. */
-struct ground {
+struct rueda_ground {
     struct rueda_agent *agent;
     struct rueda_strings variables;
     struct rueda_cpus cpus;
@@ -38,7 +38,8 @@ struct ground {
 /* ---- The key ------------------------------------------------------------ */
 
 /* The key as a file without a name that ranks inherit. */
-static bool leave_key_open(struct ground *ground, struct rueda_text *words)
+static bool leave_key_open(struct rueda_ground *ground,
+                           struct rueda_text *words)
 {
     const struct rueda_key *key = &ground->agent->key;
     char text[2 * RUEDA_KEY_BYTES + 1];
@@ -102,7 +103,7 @@ static const char *choose_store(const struct rueda_agent *agent)
 /* What Horovod and NCCL are to use: those of the network that the user has
  * named, else the one that leads to the launcher. The library goes on with all
  * of them: it would take the name for the user's. */
-static void name_interfaces(struct ground *ground, const char *store)
+static void name_interfaces(struct rueda_ground *ground, const char *store)
 {
     const char *network =
         rueda_strings_get(&ground->variables, "RUEDA_NETWORK");
@@ -119,7 +120,7 @@ static void name_interfaces(struct ground *ground, const char *store)
     }
 }
 
-static bool find_store(struct ground *ground, struct rueda_text *words)
+static bool find_store(struct rueda_ground *ground, struct rueda_text *words)
 {
     const struct rueda_strings *stores = &ground->agent->plan.stores;
     const char *store;
@@ -143,7 +144,7 @@ static bool find_store(struct ground *ground, struct rueda_text *words)
 /* ---- Variables ---------------------------------------------------------- */
 
 /* Numerical libraries take all cores for each process unless they are told. */
-static void share_threads(struct ground *ground)
+static void share_threads(struct rueda_ground *ground)
 {
     const int cores = rueda_cpus_count(&ground->cpus);
     const int ranks = ground->agent->plan.count;
@@ -161,7 +162,7 @@ static void share_threads(struct ground *ground)
     rueda_agent_note(ground->agent, words);
 }
 
-static void gather_variables(struct ground *ground)
+static void gather_variables(struct rueda_ground *ground)
 {
     struct rueda_strings *variables = &ground->variables;
 
@@ -241,7 +242,7 @@ static int find_input(struct rueda_agent *agent, int local_rank, bool *is_ours)
 }
 
 /* False with errno. */
-static bool start_rank(struct ground *ground, int local_rank)
+static bool start_rank(struct rueda_ground *ground, int local_rank)
 {
     struct rueda_agent *agent = ground->agent;
     struct rueda_worker *worker = &agent->workers[local_rank];
@@ -286,7 +287,7 @@ static bool start_rank(struct ground *ground, int local_rank)
 
 /* ---- All of them -------------------------------------------------------- */
 
-static bool prepare(struct ground *ground, struct rueda_text *words,
+static bool prepare(struct rueda_ground *ground, struct rueda_text *words,
                     int *out_code)
 {
     struct rueda_agent *agent = ground->agent;
@@ -311,23 +312,48 @@ static bool prepare(struct ground *ground, struct rueda_text *words,
         rueda_text_set(words, "no memory");
         return false;
     }
-    if (!leave_key_open(ground, words) || !find_store(ground, words))
-        return false;
-    share_threads(ground);
-    return true;
+    return leave_key_open(ground, words) && find_store(ground, words);
 }
 
-bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words,
-                           int *out_code)
+bool rueda_agent_prepare(struct rueda_agent *agent, struct rueda_text *words,
+                         int *out_code)
 {
-    struct ground ground = {
-        .agent = agent, .key = -1, .cores = {.per_core = 1}};
-    bool is_good = prepare(&ground, words, out_code);
+    *out_code = 1;
+    agent->ground = calloc(1, sizeof(*agent->ground));
+    if (agent->ground == NULL) {
+        rueda_text_set(words, "no memory");
+        return false;
+    }
+    agent->ground->agent = agent;
+    agent->ground->key = -1;
+    agent->ground->cores.per_core = 1;
+    if (prepare(agent->ground, words, out_code))
+        return true;
+    rueda_agent_clear_ground(agent);
+    return false;
+}
 
+void rueda_agent_clear_ground(struct rueda_agent *agent)
+{
+    if (agent->ground == NULL)
+        return;
+    rueda_fd_close(agent->ground->key);
+    rueda_fd_close(agent->input);
+    agent->input = -1;
+    rueda_strings_fini(&agent->ground->variables);
+    free(agent->ground);
+    agent->ground = NULL;
+}
+
+bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words)
+{
+    bool is_good = true;
+
+    share_threads(agent->ground);
     rueda_oom_count(&agent->oom);
     rueda_limit_need(5 * agent->plan.count);
     for (int i = 0; is_good && i < agent->plan.count; i++) {
-        is_good = start_rank(&ground, i);
+        is_good = start_rank(agent->ground, i);
         agent->worker_count = i + 1;
         if (!is_good)
             rueda_text_set(words,
@@ -344,9 +370,6 @@ bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words,
         rueda_tree_end(WAY_NS);
         agent->worker_count = 0;
     }
-    rueda_fd_close(ground.key);
-    rueda_fd_close(agent->input);
-    agent->input = -1;
-    rueda_strings_fini(&ground.variables);
+    rueda_agent_clear_ground(agent);
     return is_good;
 }

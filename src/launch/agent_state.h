@@ -12,6 +12,7 @@
 #include "launch/spawn.h"
 
 struct rueda_agent;
+struct rueda_ground;
 
 /* What comes from a rank by one of its two pipes. */
 struct rueda_outlet {
@@ -54,6 +55,7 @@ struct rueda_agent {
     struct rueda_key key;
     bool has_plan;
     struct rueda_plan plan;
+    struct rueda_ground *ground;  /* while ranks are to be started; or NULL */
     struct rueda_worker *workers; /* [plan.count] */
     int worker_count;             /* those that were started */
     bool is_full;                 /* the launcher does not keep up */
@@ -63,10 +65,17 @@ struct rueda_agent {
     struct rueda_oom_count oom;   /* when the ranks were started */
 };
 
-/* Start all ranks of the plan. False with words: nothing runs, and *out_code is
- * what the launcher is to exit with. */
-bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words,
-                           int *out_code);
+/* Find what the ranks of the plan take: folder, command, a way to the store.
+ * False with words: nothing is there, and *out_code is what the launcher is to
+ * exit with. */
+bool rueda_agent_prepare(struct rueda_agent *agent, struct rueda_text *words,
+                         int *out_code);
+
+/* Start all ranks, once they are prepared. False with words: nothing runs. */
+bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words);
+
+/* Forget what was prepared, if anything. */
+void rueda_agent_clear_ground(struct rueda_agent *agent);
 
 /* Read what is there from a worker's pipes, and send it. False: the link is
  * full, and there may be more. */

@@ -18,8 +18,8 @@ static size_t most_of(rueda_frame_kind kind)
 
 static bool is_kind(unsigned kind)
 {
-    return (kind >= RUEDA_FRAME_HELLO && kind <= RUEDA_FRAME_INPUT) ||
-           (kind >= RUEDA_FRAME_READY && kind <= RUEDA_FRAME_TAKEN);
+    return (kind >= RUEDA_FRAME_HELLO && kind <= RUEDA_FRAME_GO) ||
+           (kind >= RUEDA_FRAME_READY && kind <= RUEDA_FRAME_PREPARED);
 }
 
 rueda_status rueda_frame_next(const void *buf, size_t len,

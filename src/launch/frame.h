@@ -17,6 +17,8 @@
  *         HELLO     key, over ssh only      -->
  *                                           <--   READY     here I am
  *         START     what to run             -->
+ *                                           <--   PREPARED, or REFUSED
+ *         GO        all hosts are prepared  -->
  *                                           <--   STARTED, or REFUSED
  *                                           <--   OUTPUT, NOTE, EXIT
  *         INPUT     for rank 0; none: end   -->
@@ -24,7 +26,8 @@
  *         SIGNAL    to all ranks            -->
  *                                           <--   end of the stream: all gone
  *
- * A launcher that is gone, too, ends the stream, and the agent ends its ranks.
+ * A host that has all ranks of the job needs no GO. A launcher that is gone,
+ * too, ends the stream, and the agent ends its ranks.
  */
 #ifndef RUEDA_LAUNCH_FRAME_H
 #define RUEDA_LAUNCH_FRAME_H
@@ -35,7 +38,7 @@
 
 #include "launch/strings.h"
 
-#define RUEDA_AGENT_VERSION 2
+#define RUEDA_AGENT_VERSION 3
 #define RUEDA_FRAME_HEAD    8
 
 /* Of TCP, one a second, until the host at the other end is taken for lost; and
@@ -55,6 +58,7 @@ typedef enum rueda_frame_kind {
     RUEDA_FRAME_START,
     RUEDA_FRAME_SIGNAL,
     RUEDA_FRAME_INPUT,
+    RUEDA_FRAME_GO,
     RUEDA_FRAME_READY = 16,
     RUEDA_FRAME_STARTED,
     RUEDA_FRAME_REFUSED,
@@ -62,6 +66,7 @@ typedef enum rueda_frame_kind {
     RUEDA_FRAME_EXIT,
     RUEDA_FRAME_NOTE,
     RUEDA_FRAME_TAKEN,
+    RUEDA_FRAME_PREPARED,
 } rueda_frame_kind;
 
 /* A frame as it lies in a buffer; borrowed from it. */

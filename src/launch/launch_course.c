@@ -140,6 +140,26 @@ void rueda_launch_start_if_ready(struct rueda_launch *launch)
             return;
         }
     }
+    if (launch->node_count > 1)
+        return;
+    launch->is_going = true;
+    rueda_launch_pass_input(launch);
+}
+
+void rueda_launch_go_if_prepared(struct rueda_launch *launch)
+{
+    if (launch->is_going || launch->is_ending)
+        return;
+    for (int i = 0; i < launch->node_count; i++)
+        if (!launch->nodes[i].is_prepared)
+            return;
+    launch->is_going = true;
+    for (int i = 0; i < launch->node_count; i++) {
+        struct rueda_packer packer;
+
+        rueda_packer_begin(&packer, RUEDA_FRAME_GO);
+        rueda_link_send(&launch->nodes[i].link, &packer);
+    }
     rueda_launch_pass_input(launch);
 }
 
@@ -167,16 +187,28 @@ bool rueda_launch_find_timeout(struct rueda_launch *launch,
     return true;
 }
 
+/* Do the others wait for this host? */
+static bool is_late(const struct rueda_node *node)
+{
+    return node->state == RUEDA_NODE_WAITING ||
+           (node->state == RUEDA_NODE_RUNNING && !node->launch->is_going &&
+            !node->is_prepared);
+}
+
 void rueda_launch_on_start_timeout(uv_timer_t *timer)
 {
     struct rueda_launch *launch = timer->data;
+    bool is_somebody_late = false;
 
-    for (int i = 0; i < launch->node_count; i++)
-        if (launch->nodes[i].state == RUEDA_NODE_WAITING)
-            rueda_output_say(launch->output,
-                             "%s: did not come within %d seconds; more time is "
-                             "given by --start-timeout",
-                             launch->nodes[i].name, launch->start_timeout_s);
-    if (count_state(launch, RUEDA_NODE_WAITING) > 0)
+    for (int i = 0; i < launch->node_count; i++) {
+        if (!is_late(&launch->nodes[i]))
+            continue;
+        is_somebody_late = true;
+        rueda_output_say(launch->output,
+                         "%s: did not come within %d seconds; more time is "
+                         "given by --start-timeout",
+                         launch->nodes[i].name, launch->start_timeout_s);
+    }
+    if (is_somebody_late)
         rueda_launch_end(launch, 1, SIGTERM);
 }

@@ -164,6 +164,10 @@ void rueda_launch_frame(struct rueda_node *node,
     case RUEDA_FRAME_READY:
         on_ready(node, &unpacker);
         break;
+    case RUEDA_FRAME_PREPARED:
+        node->is_prepared = node->state == RUEDA_NODE_RUNNING;
+        rueda_launch_go_if_prepared(node->launch);
+        break;
     case RUEDA_FRAME_STARTED:
         on_started(node, &unpacker);
         break;

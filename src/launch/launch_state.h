@@ -21,7 +21,7 @@ struct rueda_door;
 typedef enum rueda_node_state {
     RUEDA_NODE_WAITING, /* for its agent */
     RUEDA_NODE_READY,   /* the agent is there */
-    RUEDA_NODE_RUNNING, /* its ranks were started */
+    RUEDA_NODE_RUNNING, /* it has its plan */
     RUEDA_NODE_GONE,
 } rueda_node_state;
 
@@ -31,6 +31,7 @@ struct rueda_node {
     const char *name; /* as the user wrote it */
     bool is_local;
     rueda_node_state state;
+    bool is_prepared; /* its agent can start the ranks */
     bool is_linked;
     struct rueda_link link;
     int first_rank;
@@ -78,6 +79,7 @@ struct rueda_launch {
     int start_timeout_s;
     int start_code;  /* with which hosts have failed to start; 0: none has */
     bool is_started; /* the plans are sent */
+    bool is_going;   /* ranks may run */
     bool is_ending;
     bool is_killing;
     bool is_paused;
@@ -114,6 +116,9 @@ void rueda_launch_lost(struct rueda_node *node, const char *why);
 
 /* Once every host has answered, one way or the other: go, or give up. */
 void rueda_launch_start_if_ready(struct rueda_launch *launch);
+
+/* Once every host is prepared: ranks may run. */
+void rueda_launch_go_if_prepared(struct rueda_launch *launch);
 
 /* A host cannot be had. It is the user's mistake (2) only if all that fail
  * are. */

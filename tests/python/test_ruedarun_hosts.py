@@ -273,6 +273,31 @@ def test_a_command_that_is_not_there_is_told(make_cluster) -> None:
     )
 
 
+def test_nothing_is_started_where_one_host_cannot(make_cluster) -> None:
+    cluster = make_cluster(3)
+    mark = cluster.folder / "started"
+    program = cluster.folder / "bin" / "program"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho x >>{mark}\n")
+    program.chmod(0o755)
+    # On host 1 that folder is empty.
+    hide = f'mount -t tmpfs none {program.parent} && exec "$0" "$@"'
+    cluster.use_for_ssh(
+        f'case "$*" in *{cluster.hosts.ipv4(1)}*)\n'
+        f"exec unshare --mount sh -c '{hide}' $ssh \"$@\";;\nesac\n"
+        'exec $ssh "$@"\n'
+    )
+    words = ["-np", "9", "-H", cluster.slots(4, 1, 4)]
+    for _ in range(3):
+        done = cluster.run(*words, str(program))
+        assert (done.returncode, done.stdout, done.stderr) == (
+            2, "", f"ruedarun: {cluster.hosts.ipv4(1)}: cannot run '{program}': "
+            "No such file or directory\n",
+        )  # fmt: skip
+    assert not mark.exists()
+    assert cluster.run(*words, "echo", "x").stdout.count("x\n") == 9
+
+
 def start_stubborn(cluster: Cluster) -> tuple[subprocess.Popen[str], list[int]]:
     """Ranks on hosts 0 and 1, with their children."""
     folder = cluster.folder / "ids"
