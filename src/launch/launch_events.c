@@ -58,12 +58,17 @@ static void on_ready(struct rueda_node *node, struct rueda_unpacker *unpacker)
 
 static void on_started(struct rueda_node *node, struct rueda_unpacker *unpacker)
 {
-    if (!rueda_options_is_on(node->launch->options, RUEDA_OPTION_VERBOSE))
+    const struct rueda_options *options = node->launch->options;
+    struct rueda_text command = {{0}};
+
+    if (!rueda_options_is_on(options, RUEDA_OPTION_VERBOSE))
         return;
+    for (int i = 0; options->command[i] != NULL; i++)
+        rueda_text_add(&command, " %s", options->command[i]);
     for (int i = 0; i < node->count; i++)
-        rueda_output_say(node->launch->output, "%s: rank %d is process %u",
+        rueda_output_say(node->launch->output, "%s: rank %d is process %u:%s",
                          node->name, node->first_rank + i,
-                         rueda_unpack_number(unpacker));
+                         rueda_unpack_number(unpacker), command.chars);
 }
 
 static void on_refused(struct rueda_node *node, struct rueda_unpacker *unpacker)

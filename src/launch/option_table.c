@@ -121,9 +121,10 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                                 .rivals = RUEDA_RIVALS_TIMESTAMP,
                                 .group = RUEDA_GROUP_OUTPUT,
                                 .help = "the time before each line"},
-    [RUEDA_OPTION_VERBOSE] = {.name = "--verbose",
-                              .group = RUEDA_GROUP_OUTPUT,
-                              .help = "tell what is started where"},
+    [RUEDA_OPTION_VERBOSE] =
+        {.name = "--verbose",
+         .group = RUEDA_GROUP_OUTPUT,
+         .help = "tell what is started where, and by which command"},
 
     [RUEDA_OPTION_HELP] = {.name = "--help",
                            .others = {"-h"},

@@ -73,6 +73,7 @@ static void ranks_are_started_and_shown(void **state)
     has(launcher.out, "[2]<stdout>:rank 2 of 3\n");
     has(launcher.err, "[1]<stderr>:unfinished");
     has(launcher.err, "rank 1 is process ");
+    has(launcher.err, ": rank\n"); /* the command */
 }
 
 static void the_first_failure_decides(void **state)
