@@ -2,12 +2,23 @@
 
 get_property(programs GLOBAL PROPERTY RUEDA_PROGRAMS)
 
+file(GLOB man_pages CONFIGURE_DEPENDS docs/man/*.[1-9])
+
+function(install_man_pages folder)
+    foreach(page IN LISTS man_pages)
+        string(REGEX REPLACE ".*\\.([1-9])$" "\\1" section ${page})
+        install(FILES ${page} DESTINATION ${folder}/man${section})
+    endforeach()
+endfunction()
+
 if(SKBUILD)
     install(TARGETS rueda_shared LIBRARY DESTINATION rueda/lib)
     install(FILES include/rueda/rueda.h DESTINATION rueda/include/rueda)
     if(programs)
         install(TARGETS ${programs} RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR})
     endif()
+    # Beside the programs of an environment, where man(1) looks.
+    install_man_pages(${SKBUILD_DATA_DIR}/share/man)
     return()
 endif()
 
@@ -25,8 +36,4 @@ configure_file(cmake/rueda.pc.in rueda.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/rueda.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-file(GLOB man_pages CONFIGURE_DEPENDS docs/man/*.[1-9])
-foreach(page IN LISTS man_pages)
-    string(REGEX REPLACE ".*\\.([1-9])$" "\\1" section ${page})
-    install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
-endforeach()
+install_man_pages(${CMAKE_INSTALL_MANDIR})

@@ -667,6 +667,13 @@ def test_the_manual_has_every_option_of_the_help(run, source_root: Path) -> None
     assert [option for option in options if f"Fl {option[1:]}" not in manual] == []
 
 
+@pytest.mark.parametrize("name", ["rueda.1", "ruedarun.1"])
+def test_the_manual_is_where_man_looks_for_it(need_tool, source_root: Path, name: str) -> None:
+    """Beside the folder of the program."""
+    installed = Path(need_tool("ruedarun")).parents[1] / "share" / "man" / "man1" / name
+    assert installed.read_text() == (source_root / "docs" / "man" / name).read_text()
+
+
 def test_it_tells_about_itself(run, need_tool) -> None:
     version = subprocess.run([need_tool("rueda"), "--version"], capture_output=True, text=True,
                              timeout=LIMIT_S).stdout.split()[1]  # fmt: skip
