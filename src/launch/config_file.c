@@ -118,6 +118,14 @@ static bool give(struct reading *reading, const yaml_node_t *node,
     return false;
 }
 
+static void say_not_yaml(const char *path, const yaml_parser_t *parser,
+                         struct rueda_text *words)
+{
+    rueda_text_set(words, "%.200s:%u: this is not YAML: %s", path,
+                   (unsigned)parser->problem_mark.line + 1,
+                   parser->problem != NULL ? parser->problem : "no memory");
+}
+
 /* A section, or the whole file if section is "". */
 static bool read_mapping(struct reading *reading, const yaml_node_t *mapping,
                          const char *section)
@@ -144,6 +152,25 @@ static bool read_mapping(struct reading *reading, const yaml_node_t *mapping,
             return false;
     }
     return true;
+}
+
+/* Those after the first would be left out, and nobody would know. */
+static bool is_last(const char *path, yaml_parser_t *parser,
+                    struct rueda_text *words)
+{
+    yaml_document_t next;
+    const yaml_node_t *root;
+
+    if (yaml_parser_load(parser, &next) == 0) {
+        say_not_yaml(path, parser, words);
+        return false;
+    }
+    root = yaml_document_get_root_node(&next);
+    if (root != NULL)
+        rueda_text_set(words, "%.200s:%u: one document is expected", path,
+                       line_of(root));
+    yaml_document_delete(&next);
+    return root == NULL;
 }
 
 static bool read_document(struct reading *reading)
@@ -175,13 +202,11 @@ bool rueda_config_file_parse(const char *path, const char *text, size_t bytes,
     }
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, bytes);
     if (yaml_parser_load(&parser, &document) == 0) {
-        rueda_text_set(words, "%.200s:%u: this is not YAML: %s", path,
-                       (unsigned)parser.problem_mark.line + 1,
-                       parser.problem != NULL ? parser.problem : "no memory");
+        say_not_yaml(path, &parser, words);
         yaml_parser_delete(&parser);
         return false;
     }
-    is_good = read_document(&reading);
+    is_good = read_document(&reading) && is_last(path, &parser, words);
     yaml_document_delete(&document);
     yaml_parser_delete(&parser);
     return is_good;

@@ -465,6 +465,9 @@ static void mistakes_in_a_file_are_named_with_their_line(void **state)
         {"params: 3\n", "c.yaml:1: params takes settings below it, such as "
                         "\"fusion_threshold_mb:\""},
         {"stall_check: [a]\n", "such as \"enabled:\""},
+        {"params: {cycle_time_ms: 1}\n---\nparams: {cache_capacity: 2}\n",
+         "c.yaml:3: one document is expected"},
+        {"---\nparams:\n---\na: [}\n", "c.yaml:4: this is not YAML"},
     };
 
     (void)state;
