@@ -61,6 +61,14 @@ static void on_grace(uv_timer_t *timer)
     rueda_launch_kill(timer->data);
 }
 
+/* Do the others wait for this host? */
+static bool is_late(const struct rueda_node *node)
+{
+    return node->state == RUEDA_NODE_WAITING ||
+           (node->state == RUEDA_NODE_RUNNING && !node->launch->is_going &&
+            !node->is_prepared && node->ended < node->count);
+}
+
 /* End all ranks; the first call decides the code of the exit. Agents that have
  * no ranks yet go when their stream ends. */
 void rueda_launch_end(struct rueda_launch *launch, int code, int signal)
@@ -77,7 +85,8 @@ void rueda_launch_end(struct rueda_launch *launch, int code, int signal)
     for (int i = 0; i < launch->node_count; i++) {
         struct rueda_node *node = &launch->nodes[i];
 
-        if (node->state == RUEDA_NODE_GONE || launch->is_started)
+        if (node->state == RUEDA_NODE_GONE ||
+            (launch->is_started && !is_late(node)))
             continue;
         node->state = RUEDA_NODE_GONE;
         rueda_node_fini(node);
@@ -185,14 +194,6 @@ bool rueda_launch_find_timeout(struct rueda_launch *launch,
     }
     launch->start_timeout_s = seconds;
     return true;
-}
-
-/* Do the others wait for this host? */
-static bool is_late(const struct rueda_node *node)
-{
-    return node->state == RUEDA_NODE_WAITING ||
-           (node->state == RUEDA_NODE_RUNNING && !node->launch->is_going &&
-            !node->is_prepared);
 }
 
 void rueda_launch_on_start_timeout(uv_timer_t *timer)

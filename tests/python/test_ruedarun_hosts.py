@@ -298,6 +298,22 @@ def test_nothing_is_started_where_one_host_cannot(make_cluster) -> None:
     assert cluster.run(*words, "echo", "x").stdout.count("x\n") == 9
 
 
+def test_a_host_that_hangs_before_it_is_prepared_is_named(make_cluster) -> None:
+    """Its agent is there, but after the key (44 bytes) it hears nothing."""
+    cluster = make_cluster(3)
+    cluster.use_for_ssh(
+        f'case "$*" in *{cluster.hosts.ipv4(1)}*)\n'
+        '{ head -c 44; exec sleep 600; } | $ssh "$@";;\n*) exec $ssh "$@";;\nesac\n'
+    )
+    done = cluster.run("-np", "3", "-H", cluster.slots(1, 1, 1), "--start-timeout", "2",
+                       "echo", "x")  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"ruedarun: {cluster.hosts.ipv4(1)}: did not come within 2 seconds; more time is given by "
+        "--start-timeout\n"
+    )
+
+
 def start_stubborn(cluster: Cluster) -> tuple[subprocess.Popen[str], list[int]]:
     """Ranks on hosts 0 and 1, with their children."""
     folder = cluster.folder / "ids"
