@@ -622,11 +622,9 @@ def test_mistakes_are_one_line(run, words: list[str], reason: str) -> None:
         ("#!/bin/sh\r\n", "names '/bin/sh' and ends with a carriage return; take those away"),
     ],
 )
-def test_a_script_whose_first_line_is_wrong(
-    run, tmp_path: Path, first: str, reason: str
-) -> None:
+def test_a_script_whose_first_line_is_wrong(run, tmp_path: Path, first: str, reason: str) -> None:
     script = tmp_path / "script"
-    script.write_text(first + "echo x\n", newline="")
+    script.write_bytes(f"{first}echo x\n".encode())
     script.chmod(0o755)
     for words, more in (([str(script)], {}), (["script"], {"PATH": str(tmp_path)})):
         done = run("-np", "2", *words, **more)
