@@ -551,6 +551,22 @@ def test_agents_may_come_by_themselves(make_cluster, key_file: str) -> None:
     assert [agent.wait(LIMIT_S) for agent in agents] == [0, 0]
 
 
+@pytest.mark.parametrize(
+    ("command", "code"), [(["sh", "-c", "exit 7"], 7), (["no-such-command"], 2)],
+    ids=["failed", "refused"],
+)  # fmt: skip
+def test_how_a_job_ended_is_for_the_launcher_to_tell(
+    make_cluster, key_file: str, command: list[str], code: int
+) -> None:
+    cluster = make_cluster(2)
+    where = f"{cluster.hosts.ipv4(0)}:{free_port()}"
+    launcher = cluster.start("-np", "1", "-H", cluster.slots(0, 1), "--listen", where, "--key-file",
+                             key_file, *command)  # fmt: skip
+    agent = cluster.start("agent", "--join", where, "--key-file", key_file, "--host",
+                          cluster.hosts.ipv4(1), host=1)  # fmt: skip
+    assert (launcher.wait(LIMIT_S), agent.wait(LIMIT_S)) == (code, 0)
+
+
 def test_the_way_that_agents_took_is_the_launchers_interface(make_cluster, key_file: str) -> None:
     """And not the first that its host has."""
     cluster = make_cluster(2)
