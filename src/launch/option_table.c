@@ -310,12 +310,13 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                                    .variable = "HOROVOD_GLOO_TIMEOUT_SECONDS",
                                    .group = RUEDA_GROUP_LIBRARY,
                                    .value = "S"},
+
+    /* ---- By mpirun or jsrun --------------------------------------------- */
     [RUEDA_OPTION_GLOO] = {.name = "--gloo",
                            .others = {"--use-gloo"},
                            .rivals = RUEDA_RIVALS_CONTROLLER,
-                           .group = RUEDA_GROUP_HIDDEN},
-
-    /* ---- By mpirun or jsrun --------------------------------------------- */
+                           .group = RUEDA_GROUP_MPI,
+                           .help = "by neither of them: the ordinary way"},
     [RUEDA_OPTION_MPI] = {.name = "--mpi",
                           .others = {"--use-mpi"},
                           .rivals = RUEDA_RIVALS_CONTROLLER,
@@ -397,11 +398,15 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                                        "come back"},
 
     /* ---- For old command lines, and files ------------------------------- */
-    [RUEDA_OPTION_DISABLE_CACHE] = {.name = "--disable-cache"},
+    [RUEDA_OPTION_DISABLE_CACHE] = {.name = "--disable-cache",
+                                    .group = RUEDA_GROUP_HOSTS,
+                                    .help = "no effect: hosts are looked at "
+                                            "for every job"},
     [RUEDA_OPTION_MPI_THREADS] = {.name = "--mpi-threads-disable",
                                   .negation = {"--no-mpi-threads-disable"},
                                   .key = "library_options.mpi_threads_disable",
-                                  .variable = "HOROVOD_MPI_THREADS_DISABLE"},
+                                  .variable = "HOROVOD_MPI_THREADS_DISABLE",
+                                  .group = RUEDA_GROUP_LIBRARY},
     [RUEDA_OPTION_CONTROLLER] = {.name = "controller",
                                  .kind = RUEDA_TAKES_CHOICE,
                                  .choices = controllers,

@@ -531,6 +531,23 @@ static void help_fits_the_screen(void **state)
     assert_non_null(strstr(text, "--cycle-time-ms"));
 }
 
+static void everything_is_in_the_help(void **state)
+{
+    static char text[16384];
+
+    (void)state;
+    print_help("ruedarun --help all", text, sizeof(text));
+    for (int id = 0; id < RUEDA_OPTION_COUNT; id++) {
+        const char *name = rueda_options_table[id].name;
+        const char *at = strstr(text, name);
+
+        while (at != NULL && strchr(" ,\n", at[strlen(name)]) == NULL)
+            at = strstr(at + 1, name);
+        if (name[0] == '-' && at == NULL)
+            fail_msg("%s is not in the help", name);
+    }
+}
+
 static void every_shown_option_has_words(void **state)
 {
     (void)state;
@@ -572,6 +589,7 @@ int main(void)
         cmocka_unit_test(mistakes_in_a_file_are_named_with_their_line),
         cmocka_unit_test(a_file_that_cannot_be_read_is_named),
         cmocka_unit_test(help_fits_the_screen),
+        cmocka_unit_test(everything_is_in_the_help),
         cmocka_unit_test(every_shown_option_has_words),
     };
 
