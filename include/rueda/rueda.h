@@ -522,6 +522,7 @@ struct rueda_result {
     void *data;    /* where the result is: recv, or what alloc gave */
     size_t rows;   /* of the result, where the kind has rows */
     int last_rank; /* join: who joined last */
+    int set;       /* rueda_set_create_async(): which it is */
 
     /* alltoall: the rows that came from each member, if there is room. */
     size_t *rows_from;
@@ -534,6 +535,7 @@ struct rueda_result {
 #define RUEDA_RESULT_INIT                                                      \
     {                                                                          \
         .struct_size = sizeof(struct rueda_result), .last_rank = -1,           \
+        .set = -1,                                                             \
     }
 
 /* rueda_wait(), and what came out; result is filled in when it has ended. */
@@ -562,6 +564,14 @@ RUEDA_API rueda_status rueda_handle_then(rueda_ctx *ctx, rueda_handle handle,
 RUEDA_API rueda_status rueda_set_create(rueda_ctx *ctx, const int *ranks,
                                         int count, int *out_set);
 RUEDA_API rueda_status rueda_set_destroy(rueda_ctx *ctx, int set);
+
+/* The same, without waiting for the others: the handle has ended when all have
+ * called it. One change at a time, until it has been waited for. */
+RUEDA_API rueda_status rueda_set_create_async(rueda_ctx *ctx, const int *ranks,
+                                              int count,
+                                              rueda_handle *out_handle);
+RUEDA_API rueda_status rueda_set_destroy_async(rueda_ctx *ctx, int set,
+                                               rueda_handle *out_handle);
 
 /* Members of a set, or -1 if there is none; my place in it, or -1 if I am no
  * member; and up to `room` of its ranks, ascending, the number of which is

@@ -3,12 +3,20 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "api/ctx.h"
+#include "base/log.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 #define LOOK_NS     100000 /* how often to see whether all have left */
 #define PATIENCE_NS 500000000
+#define SLICE_NS    100000000 /* how often to ask whether a start is wanted */
+#define WORDS_BYTES 2048
 
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(rueda_ctx *) current;
@@ -20,24 +28,218 @@ static bool is_inherited(rueda_ctx *ctx)
     return ctx != NULL && atomic_load(&ctx->is_forked);
 }
 
-rueda_status rueda_default_open(const struct rueda_init_args *args)
+/* ---- Opening --------------------------------------------------------------
+ */
+
+/*
+ * A start that is under way, on a thread of its own, so that whoever waits for
+ * it can leave. All but the arguments is under `change`. The thread and each
+ * one who waits hold it, and the last of them frees it.
+ */
+struct opening {
+    struct rueda_init_args args;
+    char *strings[4]; /* those of the arguments; some may be NULL */
+    char words[WORDS_BYTES];
+    struct rueda_fork_hook fork_hook;
+    pthread_cond_t changed;
+    int holders;
+    bool is_over;
+    bool is_unwanted; /* it is to be shut down when it is there */
+    rueda_status status;
+
+    /* The caller's exchange runs on the caller's thread. */
+    const struct rueda_init_args *caller; /* who waits and has one, or NULL */
+    void *bytes;                          /* to be exchanged, or NULL */
+    size_t len;
+    int answer;
+};
+
+static struct opening *opening; /* or NULL; under `change` */
+
+/* Its thread is the parent's. */
+static void forget_in_child(struct rueda_fork_hook *hook)
+{
+    (void)hook;
+    opening = NULL;
+}
+
+/* Under the lock. */
+static void let_go(struct opening *self)
+{
+    if (--self->holders > 0)
+        return;
+    for (size_t i = 0; i < sizeof(self->strings) / sizeof(char *); i++)
+        free(self->strings[i]);
+    pthread_cond_destroy(&self->changed);
+    free(self);
+}
+
+/* On the opening's thread: whoever waits is asked to do it. */
+static int pass_on(void *arg, void *bytes, size_t len)
+{
+    struct opening *self = arg;
+    int answer;
+
+    pthread_mutex_lock(&change);
+    self->answer = -1;
+    self->bytes = bytes;
+    self->len = len;
+    pthread_cond_broadcast(&self->changed);
+    while (self->bytes != NULL && self->caller != NULL)
+        rueda_condition_wait(&self->changed, &change, -1);
+    self->bytes = NULL;
+    answer = self->answer;
+    pthread_mutex_unlock(&change);
+    return answer;
+}
+
+/* Under the lock, which is free meanwhile. */
+static void exchange(struct opening *self, const struct rueda_init_args *caller)
+{
+    int answer;
+
+    pthread_mutex_unlock(&change);
+    answer = caller->exchange(caller->exchange_arg, self->bytes, self->len);
+    pthread_mutex_lock(&change);
+    self->answer = answer;
+    self->bytes = NULL;
+    pthread_cond_broadcast(&self->changed);
+}
+
+static void *open_it(void *arg)
+{
+    struct opening *self = arg;
+    rueda_ctx *ctx = NULL;
+    bool is_unwanted;
+
+    self->status = rueda_init(&self->args, &ctx);
+    pthread_mutex_lock(&change);
+    is_unwanted = self->is_unwanted;
+    if (ctx != NULL && !is_unwanted)
+        atomic_store(&current, ctx);
+    rueda_fork_hook_remove(&self->fork_hook);
+    opening = NULL;
+    self->is_over = true;
+    pthread_cond_broadcast(&self->changed);
+    let_go(self);
+    pthread_mutex_unlock(&change);
+    if (is_unwanted)
+        rueda_shutdown(ctx);
+    return NULL;
+}
+
+/* Arguments that outlive the call. */
+static bool copy_args(struct opening *self, const struct rueda_init_args *args)
+{
+    struct rueda_init_args *copy = &self->args;
+    const char **strings[] = {&copy->job, &copy->key_file, &copy->store,
+                              &copy->process_sets};
+
+    *copy = *args;
+    for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
+        if (*strings[i] == NULL)
+            continue;
+        self->strings[i] = strdup(*strings[i]);
+        if (self->strings[i] == NULL)
+            return false;
+        *strings[i] = self->strings[i];
+    }
+    copy->error = self->words;
+    copy->error_bytes = sizeof(self->words);
+    if (args->exchange != NULL) {
+        copy->exchange = pass_on;
+        copy->exchange_arg = self;
+    }
+    return true;
+}
+
+/* Under the lock. NULL: there is no memory, or no thread. */
+static struct opening *begin(const struct rueda_init_args *args)
+{
+    struct opening *self = calloc(1, sizeof(*self));
+    pthread_t thread;
+
+    if (self == NULL)
+        return NULL;
+    rueda_condition_init(&self->changed);
+    self->holders = 1;
+    self->fork_hook.in_child = forget_in_child;
+    if (!copy_args(self, args)) {
+        let_go(self);
+        return NULL;
+    }
+    if (rueda_thread_start(&thread, open_it, self) != RUEDA_OK) {
+        let_go(self);
+        return NULL;
+    }
+    pthread_detach(thread);
+    rueda_fork_hook_add(&self->fork_hook);
+    return self;
+}
+
+/* Under the lock. */
+static rueda_status await(struct opening *self,
+                          const struct rueda_init_args *args,
+                          rueda_default_goes_on_fn goes_on, void *arg)
 {
     rueda_status status = RUEDA_OK;
-    rueda_ctx *ctx;
 
+    self->holders++;
+    self->is_unwanted = false;
+    if (args->exchange != NULL)
+        self->caller = args;
+    while (!self->is_over && status == RUEDA_OK) {
+        if (self->bytes != NULL && self->caller == args)
+            exchange(self, args);
+        else
+            rueda_condition_wait(&self->changed, &change,
+                                 rueda_clock_ns() + SLICE_NS);
+        if (self->is_over || goes_on == NULL)
+            continue;
+        pthread_mutex_unlock(&change);
+        if (!goes_on(arg))
+            status = RUEDA_ERR_CANCELLED;
+        pthread_mutex_lock(&change);
+    }
+    if (self->caller == args) {
+        self->caller = NULL;
+        pthread_cond_broadcast(&self->changed);
+    }
+    if (self->is_over)
+        status = self->status;
+    if (self->is_over && args->error != NULL && args->error_bytes > 0)
+        snprintf(args->error, args->error_bytes, "%s", self->words);
+    let_go(self);
+    return status;
+}
+
+rueda_status rueda_default_open(const struct rueda_init_args *args,
+                                rueda_default_goes_on_fn goes_on, void *arg)
+{
+    static const struct rueda_init_args defaults = RUEDA_INIT_ARGS_INIT;
+    rueda_status status = RUEDA_OK;
+
+    if (args == NULL)
+        args = &defaults;
     pthread_mutex_lock(&change);
     if (is_inherited(atomic_load(&current))) {
         atomic_store(&current, NULL);
         atomic_store(&inside, 0);
     }
     if (atomic_load(&current) == NULL) {
-        status = rueda_init(args, &ctx);
-        if (status == RUEDA_OK)
-            atomic_store(&current, ctx);
+        if (opening == NULL)
+            opening = begin(args);
+        status = opening != NULL ? await(opening, args, goes_on, arg)
+                                 : RUEDA_ERR_NOMEM;
     }
+    if (status == RUEDA_OK && atomic_load(&current) != NULL)
+        rueda_log_set_rank(rueda_rank(atomic_load(&current)));
     pthread_mutex_unlock(&change);
     return status;
 }
+
+/* ---- Closing --------------------------------------------------------------
+ */
 
 /* Those who wait in slices leave by themselves, the others when their operation
  * has ended, if need be by force. */
@@ -60,6 +262,8 @@ void rueda_default_close(void)
     rueda_ctx *ctx;
 
     pthread_mutex_lock(&change);
+    if (opening != NULL)
+        opening->is_unwanted = true;
     ctx = atomic_load(&current);
     if (ctx != NULL && !is_inherited(ctx)) {
         atomic_store(&current, NULL);
@@ -68,6 +272,9 @@ void rueda_default_close(void)
     }
     pthread_mutex_unlock(&change);
 }
+
+/* ---- Inside --------------------------------------------------------------
+ */
 
 /* Both orders of the two accesses matter, here and in close(): who is counted
  * too late has not seen the context. */

@@ -10,11 +10,22 @@
 
 #include <rueda/rueda.h>
 
+/* Asked every now and then while a start takes its time. */
+typedef bool (*rueda_default_goes_on_fn)(void *arg);
+
 /*
  * rueda_init() for the default context; nothing if there is one, unless that is
  * a parent's from before a fork().
+ *
+ * It runs on a thread of its own, and goes_on(arg), which may be NULL, is asked
+ * on this one; so is the exchange of the arguments, if any. If it says no,
+ * RUEDA_ERR_CANCELLED is returned and the start goes on without us: the next
+ * call waits for it, whatever its arguments, and rueda_default_close() has it
+ * end in nothing.
  */
-RUEDA_API rueda_status rueda_default_open(const struct rueda_init_args *args);
+RUEDA_API rueda_status rueda_default_open(const struct rueda_init_args *args,
+                                          rueda_default_goes_on_fn goes_on,
+                                          void *arg);
 
 /*
  * Shut it down, once all who have entered have left: those who wait for an

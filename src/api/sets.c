@@ -60,37 +60,16 @@ static rueda_status refuse(const rueda_ctx *ctx, rueda_status status)
 
     rueda_text_add(&error, "rank %d: %s", ctx->job->rank,
                    status == RUEDA_ERR_INVALID
-                       ? "process sets are changed by another thread already; "
-                         "make changes one after another, on all ranks in the "
-                         "same order"
+                       ? "another change of process sets is under way; make "
+                         "changes one after another, on all ranks in the same "
+                         "order"
                        : rueda_status_str(status));
     return rueda_fault(status, error.chars);
 }
 
-/* Hand it over and wait; takes it. */
-static rueda_status carry_out(rueda_ctx *ctx, struct rueda_named *named,
-                              int *out_set)
-{
-    const char *error;
-    rueda_status status;
-
-    rueda_engine_push(&ctx->engine, &named->op);
-    status = rueda_engine_wait(&ctx->engine, &named->op, -1);
-    error = named->error;
-    if (status == RUEDA_OK && out_set != NULL)
-        *out_set = named->made_set;
-    else if (status != RUEDA_OK)
-        rueda_fault(status, error != NULL ? error
-                            : rueda_error(ctx)[0] != '\0'
-                                ? rueda_error(ctx)
-                                : rueda_status_str(status));
-    rueda_op_give(&ctx->ops, &named->op);
-    return status;
-}
-
-/* Takes the list. what: a number that all ranks have to agree on. */
+/* Hand it over. Takes the list. what: a number that all ranks agree on. */
 static rueda_status change(rueda_ctx *ctx, int kind, int *ranks, int count,
-                           uint64_t what, int *out_set)
+                           uint64_t what, rueda_handle *out_handle)
 {
     struct rueda_named *named;
     rueda_status status = rueda_named_take(ctx, kind, &named);
@@ -113,11 +92,13 @@ static rueda_status change(rueda_ctx *ctx, int kind, int *ranks, int count,
         rueda_named_drop(ctx, named);
         return refuse(ctx, status);
     }
-    return carry_out(ctx, named, out_set);
+    *out_handle = named->op.handle;
+    rueda_engine_submit(&ctx->engine, &named->op);
+    return RUEDA_OK;
 }
 
 static rueda_status create(rueda_ctx *ctx, const int *ranks, int count,
-                           int *out_set)
+                           rueda_handle *out_handle)
 {
     rueda_status status;
     int *sorted;
@@ -136,7 +117,22 @@ static rueda_status create(rueda_ctx *ctx, const int *ranks, int count,
         return status;
     }
     return change(ctx, RUEDA_SET_ADD, sorted, count, hash_of(sorted, count),
-                  out_set);
+                  out_handle);
+}
+
+/* create(), and wait for all others. */
+static rueda_status create_now(rueda_ctx *ctx, const int *ranks, int count,
+                               int *out_set)
+{
+    struct rueda_result result = RUEDA_RESULT_INIT;
+    rueda_handle handle;
+    rueda_status status = create(ctx, ranks, count, &handle);
+
+    if (status == RUEDA_OK)
+        status = rueda_wait_for(ctx, handle, -1, &result);
+    if (status == RUEDA_OK)
+        *out_set = result.set;
+    return status;
 }
 
 /* May this program change sets while it runs? */
@@ -159,10 +155,27 @@ rueda_status rueda_set_create(rueda_ctx *ctx, const int *ranks, int count,
 {
     rueda_status status = check_dynamic(ctx);
 
-    return status == RUEDA_OK ? create(ctx, ranks, count, out_set) : status;
+    return status == RUEDA_OK ? create_now(ctx, ranks, count, out_set) : status;
+}
+
+rueda_status rueda_set_create_async(rueda_ctx *ctx, const int *ranks, int count,
+                                    rueda_handle *out_handle)
+{
+    rueda_status status = check_dynamic(ctx);
+
+    return status == RUEDA_OK ? create(ctx, ranks, count, out_handle) : status;
 }
 
 rueda_status rueda_set_destroy(rueda_ctx *ctx, int set)
+{
+    rueda_handle handle;
+    rueda_status status = rueda_set_destroy_async(ctx, set, &handle);
+
+    return status == RUEDA_OK ? rueda_wait(ctx, handle, -1) : status;
+}
+
+rueda_status rueda_set_destroy_async(rueda_ctx *ctx, int set,
+                                     rueda_handle *out_handle)
 {
     rueda_status status = check_dynamic(ctx);
     int *id;
@@ -185,7 +198,7 @@ rueda_status rueda_set_destroy(rueda_ctx *ctx, int set)
     if (id == NULL)
         return refuse(ctx, RUEDA_ERR_NOMEM);
     *id = set;
-    return change(ctx, RUEDA_SET_DROP, id, 1, (uint64_t)set, NULL);
+    return change(ctx, RUEDA_SET_DROP, id, 1, (uint64_t)set, out_handle);
 }
 
 /* ---- What there is ---------------------------------------------------------
@@ -240,7 +253,7 @@ rueda_status rueda_static_sets_make(rueda_ctx *ctx, const char *text,
         if (count == 0)
             break;
         status =
-            count < 0 ? RUEDA_ERR_INVALID : create(ctx, ranks, count, &set);
+            count < 0 ? RUEDA_ERR_INVALID : create_now(ctx, ranks, count, &set);
     }
     if (status != RUEDA_OK)
         rueda_text_set(error, "%s", rueda_last_error());

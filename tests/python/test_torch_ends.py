@@ -112,30 +112,72 @@ def test_who_does_not_come_is_named() -> None:
     assert "rank 1" in done.stdout, done.stdout + done.stderr
 
 
-def test_ctrl_c_ends_a_wait() -> None:
-    body = """
-print("waiting", flush=True)
-if rank == 1:
-    time.sleep(60)
-hvd.allreduce(torch.ones(1))
-"""
-    command = [sys.executable, "-c", HEAD + body]
+def interrupted(codes: list[str]) -> str:
+    """What rank 0 writes to its standard error after a Ctrl-C, when all have said "waiting"."""
     pipe = subprocess.PIPE
     started = [
-        subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=one)
-        for one in by_hand(2)
+        subprocess.Popen([sys.executable, "-c", code], stdout=pipe, stderr=pipe, text=True, env=one)
+        for code, one in zip(codes, by_hand(2))
     ]
     try:
         for process in started:
             assert process.stdout is not None and process.stdout.readline() == "waiting\n"
         time.sleep(0.5)
         started[0].send_signal(signal.SIGINT)
-        _, errors = started[0].communicate(timeout=20)
-        assert "KeyboardInterrupt" in errors
+        return started[0].communicate(timeout=20)[1]
     finally:
         for process in started:
             process.kill()
             process.communicate()
+
+
+@pytest.mark.parametrize(
+    "wait", ["hvd.allreduce(torch.ones(1))", "hvd.add_process_set([0])"], ids=["wait", "add"]
+)
+def test_ctrl_c_ends_a_wait(wait: str) -> None:
+    body = f'''
+print("waiting", flush=True)
+if rank == 1:
+    time.sleep(60)
+{wait}
+'''
+    assert "KeyboardInterrupt" in interrupted([HEAD + body] * 2)
+
+
+LATE = 'print("waiting", flush=True)\ntime.sleep(60)\n'
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
+def test_ctrl_c_ends_init(again: bool) -> None:
+    """Also of a second life, after which a shutdown() comes at exit."""
+    head, call = HEAD.split("hvd.init()")[0], "hvd.init()\n"
+    before = call + "hvd.shutdown()\n" if again else ""
+    first = head + before + LATE.splitlines()[0] + "\n" + call
+    assert "KeyboardInterrupt" in interrupted([first, head + before + LATE])
+
+
+def test_an_init_that_was_interrupted_can_be_called_again() -> None:
+    code = """
+import signal, sys, threading, time
+import rueda.torch as hvd
+import torch
+if sys.argv[1] == "0":
+    threading.Timer(0.5, lambda: signal.raise_signal(signal.SIGINT)).start()
+    try:
+        hvd.init()
+    except KeyboardInterrupt:
+        assert not hvd.is_initialized()
+        if sys.argv[2] == "shutdown":
+            hvd.shutdown()
+else:
+    time.sleep(2)
+hvd.init()
+print(int(hvd.allreduce(torch.tensor([1]), op=hvd.Sum)))
+"""
+    for way in ("at once", "shutdown"):
+        commands = [[sys.executable, "-c", code, str(rank), way] for rank in (0, 1)]
+        for done in run_all(commands, by_hand(2), LIMIT_S):
+            assert done.stdout == "2\n", done.stderr
 
 
 @pytest.mark.parametrize(

@@ -692,6 +692,28 @@ static void a_set_is_made_of_sorted_ranks(void **state)
     assert_int_not_equal(change.request.shape[1], hash);
 }
 
+static void a_set_can_be_waited_for_in_slices(void **state)
+{
+    static const int ranks[] = {0, 2};
+    struct rueda_result result = RUEDA_RESULT_INIT;
+    rueda_ctx *ctx = *state;
+    rueda_handle handle;
+    int set;
+
+    assert_int_equal(rueda_set_create_async(ctx, ranks, 2, &handle), RUEDA_OK);
+    assert_int_equal(rueda_wait_for(ctx, handle, 1, &result),
+                     RUEDA_ERR_TIMEOUT);
+    assert_int_equal(result.set, -1);
+    turn = carry_out;
+    assert_int_equal(rueda_wait_for(ctx, handle, 1, &result), RUEDA_OK);
+    assert_int_equal(result.set, 5);
+    assert_int_equal(rueda_set_destroy_async(ctx, 2, &handle), RUEDA_OK);
+    assert_int_equal(rueda_set_create(ctx, ranks, 2, &set), RUEDA_ERR_INVALID);
+    assert_non_null(strstr(rueda_last_error(), "one after another"));
+    assert_int_equal(rueda_wait(ctx, handle, 1), RUEDA_OK);
+    assert_int_equal(change.kind, RUEDA_SET_DROP);
+}
+
 static void a_set_of_impossible_ranks_is_refused(void **state)
 {
     static const int twice[] = {2, 0, 2};
@@ -783,6 +805,7 @@ int main(void)
         OPEN(a_failure_tells_why),
         OPEN(a_callback_may_end_its_handle_and_submit),
         OPEN(a_set_is_made_of_sorted_ranks),
+        OPEN(a_set_can_be_waited_for_in_slices),
         OPEN(a_set_of_impossible_ranks_is_refused),
         OPEN(ranks_that_disagree_about_a_set_are_told),
         OPEN(a_set_that_is_there_can_be_removed),

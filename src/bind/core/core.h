@@ -23,6 +23,9 @@
 /* Set the exception that the status means; returns NULL. */
 PyObject *rueda_core_raise(rueda_status status, const char *words);
 
+/* None, or the exception that the status means, with rueda_last_error(). */
+PyObject *rueda_core_answer(rueda_status status);
+
 /* rueda_default_enter(), with an exception where there is no context: there is
  * nothing to leave then. */
 rueda_ctx *rueda_core_enter(void);
@@ -32,6 +35,13 @@ static inline PyObject *rueda_core_none(void)
     Py_INCREF(Py_None);
     return Py_None;
 }
+
+/* ---- Waiting: wait.c ---------------------------------------------------- */
+
+/* Wait for an operation, in slices. False: an exception is set, and the handle
+ * may still be there. */
+bool rueda_core_finish(rueda_ctx *ctx, rueda_handle handle,
+                       struct rueda_result *result);
 
 /* ---- Numbers: numbers.c ------------------------------------------------ */
 

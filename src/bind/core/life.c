@@ -34,6 +34,22 @@ static int copy_answer(PyObject *answer, void *bytes, size_t len)
     return 0;
 }
 
+/* The thread of init(), which lets go of Python's lock while it waits. */
+struct waiter {
+    PyThreadState *thread;
+    bool is_interrupted; /* and an exception is set */
+};
+
+static bool goes_on(void *arg)
+{
+    struct waiter *waiter = arg;
+
+    PyEval_RestoreThread(waiter->thread);
+    waiter->is_interrupted = PyErr_CheckSignals() != 0;
+    waiter->thread = PyEval_SaveThread();
+    return !waiter->is_interrupted;
+}
+
 /* On the thread of init(), which has let go of Python's lock. */
 static int exchange_bytes(void *arg, void *bytes, size_t len)
 {
@@ -54,8 +70,8 @@ PyObject *rueda_core_init(PyObject *module, PyObject *args)
 {
     struct rueda_init_args init = RUEDA_INIT_ARGS_INIT;
     struct exchange exchange = {NULL};
+    struct waiter waiter = {NULL, false};
     char words[WORDS_BYTES] = "";
-    PyThreadState *thread;
     rueda_status status;
 
     (void)module;
@@ -70,10 +86,16 @@ PyObject *rueda_core_init(PyObject *module, PyObject *args)
     init.error = words;
     init.error_bytes = sizeof(words);
 
-    thread = PyEval_SaveThread();
-    status = rueda_default_open(&init);
-    PyEval_RestoreThread(thread);
+    waiter.thread = PyEval_SaveThread();
+    status = rueda_default_open(&init, goes_on, &waiter);
+    PyEval_RestoreThread(waiter.thread);
 
+    if (waiter.is_interrupted) {
+        Py_XDECREF(exchange.type);
+        Py_XDECREF(exchange.value);
+        Py_XDECREF(exchange.traceback);
+        return NULL;
+    }
     if (status == RUEDA_OK)
         return rueda_core_none();
     if (exchange.type != NULL) {

@@ -53,6 +53,12 @@ PyObject *rueda_core_raise(rueda_status status, const char *words)
     return NULL;
 }
 
+PyObject *rueda_core_answer(rueda_status status)
+{
+    return status == RUEDA_OK ? rueda_core_none()
+                              : rueda_core_raise(status, rueda_last_error());
+}
+
 rueda_ctx *rueda_core_enter(void)
 {
     rueda_ctx *ctx = rueda_default_enter();

@@ -33,14 +33,26 @@ static int *ranks_of(PyObject *tuple, int *out_count)
     return ranks;
 }
 
+/* Wait for a change that was handed over, if it was, and leave the context. */
+static bool finish(rueda_ctx *ctx, rueda_status status, rueda_handle handle,
+                   struct rueda_result *result)
+{
+    bool is_good = status == RUEDA_OK && rueda_core_finish(ctx, handle, result);
+
+    if (status != RUEDA_OK)
+        rueda_core_raise(status, rueda_last_error());
+    rueda_default_leave();
+    return is_good;
+}
+
 PyObject *rueda_core_set_create(PyObject *module, PyObject *tuple)
 {
+    struct rueda_result result = RUEDA_RESULT_INIT;
+    rueda_handle handle = 0;
     rueda_status status;
-    PyThreadState *thread;
     rueda_ctx *ctx;
     int count = 0;
     int *ranks = ranks_of(tuple, &count);
-    int set = -1;
 
     (void)module;
     if (ranks == NULL)
@@ -50,20 +62,18 @@ PyObject *rueda_core_set_create(PyObject *module, PyObject *tuple)
         free(ranks);
         return NULL;
     }
-    thread = PyEval_SaveThread();
-    status = rueda_set_create(ctx, ranks, count, &set);
-    rueda_default_leave();
-    PyEval_RestoreThread(thread);
+    status = rueda_set_create_async(ctx, ranks, count, &handle);
     free(ranks);
-    return status == RUEDA_OK ? PyLong_FromLong(set)
-                              : rueda_core_raise(status, rueda_last_error());
+    return finish(ctx, status, handle, &result) ? PyLong_FromLong(result.set)
+                                                : NULL;
 }
 
 PyObject *rueda_core_set_destroy(PyObject *module, PyObject *number)
 {
+    struct rueda_result result = RUEDA_RESULT_INIT;
     int set = (int)PyLong_AsLong(number);
+    rueda_handle handle = 0;
     rueda_status status;
-    PyThreadState *thread;
     rueda_ctx *ctx;
 
     (void)module;
@@ -72,12 +82,8 @@ PyObject *rueda_core_set_destroy(PyObject *module, PyObject *number)
     ctx = rueda_core_enter();
     if (ctx == NULL)
         return NULL;
-    thread = PyEval_SaveThread();
-    status = rueda_set_destroy(ctx, set);
-    rueda_default_leave();
-    PyEval_RestoreThread(thread);
-    return status == RUEDA_OK ? rueda_core_none()
-                              : rueda_core_raise(status, rueda_last_error());
+    status = rueda_set_destroy_async(ctx, set, &handle);
+    return finish(ctx, status, handle, &result) ? rueda_core_none() : NULL;
 }
 
 /* A list of them, as users know it. */
@@ -148,8 +154,7 @@ PyObject *rueda_core_timeline_start(PyObject *module, PyObject *args)
         rueda_timeline_start(ctx, path, marks_cycles ? RUEDA_MARK_CYCLES : 0);
     rueda_default_leave();
     PyEval_RestoreThread(thread);
-    return status == RUEDA_OK ? rueda_core_none()
-                              : rueda_core_raise(status, rueda_last_error());
+    return rueda_core_answer(status);
 }
 
 PyObject *rueda_core_timeline_stop(PyObject *module, PyObject *args)
@@ -166,6 +171,5 @@ PyObject *rueda_core_timeline_stop(PyObject *module, PyObject *args)
     status = rueda_timeline_stop(ctx);
     rueda_default_leave();
     PyEval_RestoreThread(thread);
-    return status == RUEDA_OK ? rueda_core_none()
-                              : rueda_core_raise(status, rueda_last_error());
+    return rueda_core_answer(status);
 }

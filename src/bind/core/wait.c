@@ -12,9 +12,8 @@
 static const char closed_words[] =
     "Rueda was shut down by another thread while this one waited";
 
-/* False: an exception is set, and the handle may still be there. */
-static bool finish(rueda_ctx *ctx, rueda_handle handle,
-                   struct rueda_result *result)
+bool rueda_core_finish(rueda_ctx *ctx, rueda_handle handle,
+                       struct rueda_result *result)
 {
     char words[WORDS_BYTES];
     rueda_status status;
@@ -78,7 +77,7 @@ PyObject *rueda_core_wait(PyObject *module, PyObject *number)
     ctx = rueda_core_enter();
     if (ctx == NULL)
         return NULL;
-    is_good = finish(ctx, handle, &result);
+    is_good = rueda_core_finish(ctx, handle, &result);
     rueda_default_leave();
     return is_good ? rueda_core_none() : NULL;
 }
@@ -110,7 +109,7 @@ PyObject *rueda_core_wait_for(PyObject *module, PyObject *args)
     result.rows_from_count = members;
     ctx = rueda_core_enter();
     if (ctx != NULL) {
-        if (finish(ctx, handle, &result))
+        if (rueda_core_finish(ctx, handle, &result))
             told = tell(&result, members);
         rueda_default_leave();
     }
