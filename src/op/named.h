@@ -59,7 +59,9 @@ static inline struct rueda_named *rueda_named_of(struct rueda_op *op)
     return (struct rueda_named *)op;
 }
 
-/* Its name is no longer under way. rueda_op_deliver() does this. */
+/* Its name is no longer under way: its owner has been told that it has ended, by
+ * a callback or at the end of its handle. Not sooner, or whether a name can be
+ * used again would depend on how fast the others are. */
 static inline void rueda_named_release(struct rueda_named *named)
 {
     if (named->names != NULL)

@@ -233,8 +233,10 @@ void rueda_op_give(struct rueda_op_pool *pool, struct rueda_op *op)
         atomic_load_explicit(&op->handle, memory_order_relaxed);
 
     (void)pool;
-    if (op->is_named)
+    if (op->is_named) {
+        rueda_named_release(rueda_named_of(op));
         strip(rueda_named_of(op));
+    }
     atomic_store_explicit(&op->handle, handle + LIFE, memory_order_release);
     let_go(op);
 }
@@ -255,19 +257,25 @@ static void append(struct rueda_then_list *due, struct rueda_op *op,
     due->last = op;
 }
 
+/* A callback may use the name again. */
+static void free_name(struct rueda_op *op)
+{
+    if (op->is_named)
+        rueda_named_release(rueda_named_of(op));
+}
+
 void rueda_op_deliver(struct rueda_op *op, rueda_status status,
                       struct rueda_then_list *due)
 {
     int expected = RUEDA_IN_PROGRESS;
 
-    if (op->is_named)
-        rueda_named_release(rueda_named_of(op));
     /* Release: who reads the status sees the result. Acquire: we see the
      * callback that was set before. */
     if (atomic_compare_exchange_strong_explicit(&op->status, &expected, status,
                                                 memory_order_acq_rel,
                                                 memory_order_acquire))
         return;
+    free_name(op);
     append(due, op, status);
     atomic_store_explicit(&op->status, status, memory_order_release);
 }
@@ -300,8 +308,10 @@ rueda_status rueda_op_then(struct rueda_op *op, rueda_then_fn fn, void *arg)
     op->then_arg = arg;
     if (!atomic_compare_exchange_strong_explicit(
             &op->status, &expected, RUEDA_OP_AWAITED, memory_order_acq_rel,
-            memory_order_acquire))
+            memory_order_acquire)) {
+        free_name(op);
         fn(arg, (rueda_status)expected);
+    }
     return RUEDA_OK;
 }
 

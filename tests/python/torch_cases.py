@@ -327,6 +327,38 @@ def tensors_are_kept() -> None:
 
 
 @case
+def a_name_is_taken_until_somebody_knows() -> None:
+    """However fast the others are, and whatever the operation."""
+    begin = {
+        "allreduce": lambda: hvd.allreduce_async(torch.ones(2), name="n"),
+        "allgather": lambda: hvd.allgather_async(torch.ones(2), name="n"),
+        "group": lambda: hvd.grouped_allreduce_async_([torch.ones(2), torch.ones(3)], name="n"),
+    }
+    for kind, submit in begin.items():
+        handle = submit()
+        hvd.barrier()  # it has ended everywhere, as it came before
+        raises(ValueError, "still under way", submit)
+        hvd.synchronize(handle)
+        handle = submit()
+        while not hvd.poll(handle):
+            pass
+        other = submit()
+        assert hvd.synchronize(handle) is not None, kind
+        assert hvd.synchronize(other) is not None, kind
+
+
+@case
+def a_failure_that_was_polled_is_raised_once() -> None:
+    for _ in range(2):
+        handle = hvd.allreduce_async(torch.ones(2 + hvd.rank()), name="apart")
+        while not hvd.poll(handle):
+            pass
+        assert hvd.poll(handle)
+        raises(hvd.HorovodInternalError, "Mismatched", hvd.synchronize, handle)
+        assert hvd.synchronize(handle) is None
+
+
+@case
 def the_same_name_twice() -> None:
     if hvd.rank() == 0:
         handle = hvd.allreduce_async(torch.ones(3), name="twice")

@@ -258,6 +258,7 @@ static void splits_are_copied(void **state)
     named = arrived(ctx);
     assert_int_equal(named->splits[1], 2);
     deliver(named, RUEDA_OK);
+    args.name = "b";
     args.splits = NULL;
     submit(ctx, &args);
     named = arrived(ctx);
@@ -294,7 +295,7 @@ static void those_without_a_name_are_counted_in_their_set(void **state)
 /* ---- Refusals --------------------------------------------------------------
  */
 
-static void a_name_is_refused_until_it_is_delivered(void **state)
+static void a_name_is_refused_until_its_handle_ends(void **state)
 {
     struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "x");
     rueda_ctx *ctx = *state;
@@ -307,9 +308,35 @@ static void a_name_is_refused_until_it_is_delivered(void **state)
     other.set = 1;
     submit(ctx, &other);
     deliver(arrived(ctx), RUEDA_ERR_MISMATCH);
-    /* The name is free although the handle is still there. */
-    submit(ctx, &args);
+    /* However fast it was, and although one can see that it has ended. */
+    assert_int_equal(rueda_poll(ctx, handle), RUEDA_ERR_MISMATCH);
+    refused(ctx, &args, RUEDA_ERR_INVALID, "wait for it first");
     assert_int_equal(rueda_wait(ctx, handle, 0), RUEDA_ERR_MISMATCH);
+    submit(ctx, &args);
+}
+
+static rueda_status submit_status;
+
+static void submit_again(void *arg, rueda_status status)
+{
+    const struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "x");
+    rueda_handle handle;
+
+    assert_int_equal(status, RUEDA_OK);
+    submit_status = rueda_submit(arg, &args, &handle);
+}
+
+static void a_name_is_free_for_its_callback(void **state)
+{
+    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "x");
+    rueda_ctx *ctx = *state;
+    rueda_handle handle = submit(ctx, &args);
+
+    assert_int_equal(rueda_handle_then(ctx, handle, submit_again, ctx),
+                     RUEDA_OK);
+    submit_status = RUEDA_IN_PROGRESS;
+    deliver(arrived(ctx), RUEDA_OK);
+    assert_int_equal(submit_status, RUEDA_OK);
 }
 
 static void a_refused_operation_leaves_nothing_behind(void **state)
@@ -793,7 +820,8 @@ int main(void)
         OPEN(names_of_any_length_are_copied),
         OPEN(splits_are_copied),
         OPEN(those_without_a_name_are_counted_in_their_set),
-        OPEN(a_name_is_refused_until_it_is_delivered),
+        OPEN(a_name_is_refused_until_its_handle_ends),
+        OPEN(a_name_is_free_for_its_callback),
         OPEN(a_refused_operation_leaves_nothing_behind),
         OPEN(a_rank_joins_once_at_a_time),
         OPEN(a_failed_context_takes_nothing_more),

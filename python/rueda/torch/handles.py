@@ -13,11 +13,15 @@ from typing import Any, Callable
 
 from rueda import _core
 
-__all__ = ["add", "forget_all", "poll", "synchronize"]
+__all__ = ["abandon", "add", "forget_all", "leave_behind", "poll", "synchronize"]
 
 # Handles of the library; the result, or else a function that waits for it; and
 # whatever memory the operation uses. A plain tuple, because it is made for each.
-_pending: dict[int, tuple[Sequence[int], Any, Callable[[], Any] | None, Any]] = {}
+_Pending = tuple[Sequence[int], Any, "Callable[[], Any] | None", Any]
+_pending: dict[int, _Pending] = {}
+
+# What nobody waits for, and its memory.
+_left_behind: list[tuple[int, Any]] = []
 _numbers = itertools.count(1)
 
 
@@ -25,6 +29,7 @@ def forget_all() -> None:
     """The context is gone, and nothing runs any more."""
     global _numbers
     _pending.clear()
+    _left_behind.clear()
     _numbers = itertools.count(1)
 
 
@@ -41,11 +46,19 @@ def add(
 
 
 def poll(handle: int) -> bool:
-    """Has the operation ended, so that :func:`synchronize` will not block?"""
+    """Has the operation ended, so that :func:`synchronize` will not block?
+
+    Its name can be used again then.
+    """
     pending = _pending.get(handle)
     if pending is None:
         raise ValueError(f"{handle} is not the handle of an operation that is under way")
-    return all(map(_core.poll, pending[0]))
+    cores = pending[0]
+    if not all(map(_core.poll, cores)):
+        return False
+    if cores:
+        _pending[handle] = ((), *_end(pending), None)
+    return True
 
 
 def synchronize(handle: int) -> Any:
@@ -57,28 +70,58 @@ def synchronize(handle: int) -> Any:
     pending = _pending.get(handle)
     if pending is None:
         return None
-    cores, output, finish, _ = pending
     try:
-        if finish is not None:
-            output = finish()
-        else:
-            for core in cores:
-                _core.wait(core)
-    except BaseException:
-        # After a Ctrl-C it runs on, and needs its memory.
-        if all([_is_over(core) for core in cores]):
-            _pending.pop(handle, None)
+        output = _result_of(pending)
+    except Exception:
+        # Others of a group may be under way still. After a Ctrl-C all is, and
+        # can be waited for once more.
+        leave_behind(pending[0], pending)
+        _pending.pop(handle, None)
         raise
     _pending.pop(handle, None)
     return output
 
 
-def _is_over(core: int) -> bool:
-    """Has it ended? Then the library need not remember it."""
-    try:
-        if not _core.poll(core):
-            return False
+def abandon(handle: int) -> None:
+    """Nobody will ask for its result."""
+    pending = _pending.pop(handle, None)
+    if pending is not None:
+        leave_behind(pending[0], pending)
+
+
+def leave_behind(cores: Sequence[int], memory: Any) -> None:
+    """Nobody waits for these any more: they end by themselves, and need memory until then."""
+    for core in cores:
+        _core.forget(core)
+    more = [(core, memory) for core in cores]
+    _left_behind[:] = [one for one in _left_behind + more if not _has_ended(one[0])]
+
+
+def _result_of(pending: _Pending) -> Any:
+    cores, output, finish, _ = pending
+    if finish is not None:
+        return finish()
+    for core in cores:
         _core.wait(core)
-    except (RuntimeError, ValueError):
-        pass  # it failed as well, or is gone, with its context perhaps
-    return True
+    return output
+
+
+def _end(pending: _Pending) -> tuple[Any, Callable[[], Any] | None]:
+    """What is left of an operation that has ended: a result, or what raises its failure."""
+    try:
+        return _result_of(pending), None
+    except Exception as error:
+        failure = error
+
+    def fail() -> None:
+        raise failure
+
+    leave_behind(pending[0], pending)
+    return None, fail
+
+
+def _has_ended(core: int) -> bool:
+    try:
+        return _core.poll(core)
+    except RuntimeError:
+        return True  # with its context

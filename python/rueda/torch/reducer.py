@@ -22,7 +22,7 @@ import torch
 
 from rueda import _core
 
-from . import mpi_ops
+from . import handles, mpi_ops
 from .functions import empty_sparse_like
 from .slots import Group, Settings, Slot
 from .tensors import DTYPES
@@ -31,9 +31,6 @@ __all__ = ["Reducer"]
 
 _HAS_HOOKS = hasattr(torch.Tensor, "register_post_accumulate_grad_hook")
 _strided = torch.strided
-
-# What nobody waits for any more, but is still written to: (handle, tensor).
-_left_behind: list[tuple[int, torch.Tensor]] = []
 
 
 def _hook(param: torch.Tensor, call: Callable[..., None]) -> Any:
@@ -97,8 +94,7 @@ class Reducer:
 
     def reset(self) -> None:
         """Forget what is under way, and begin a step."""
-        if self.direct:
-            _leave_behind(self.direct)
+        self._leave_behind()
         self.direct.clear()
         self.others.clear()
         self.others_sent = 0
@@ -113,8 +109,7 @@ class Reducer:
     def __del__(self) -> None:
         for slot in self.slots:
             slot.hook.remove()
-        if self.direct:
-            _leave_behind(self.direct)
+        self._leave_behind()
 
     # ---- In the backward pass -----------------------------------------------
 
@@ -232,6 +227,13 @@ class Reducer:
         if failure is not None:
             raise failure
 
+    def _leave_behind(self) -> None:
+        for core, slot in self.direct:
+            handles.leave_behind([core], slot.sent)
+        for handle, _ in self.others:
+            if not callable(handle):
+                handles.abandon(handle)
+
     def _finish_direct(self) -> Exception | None:
         """Those that went the short way, which are ready for the next step then."""
         wait, passes = _core.wait, self.settings.passes
@@ -297,22 +299,6 @@ def _count_pass(slot: Slot) -> None:
     if slot.passes_left == 0:
         raise AssertionError(_TOO_MANY.format(name=slot.name))
     slot.passes_left -= 1
-
-
-def _leave_behind(pending: list[tuple[int, Slot]]) -> None:
-    """Keep the memory of what is under way until it has ended."""
-    more = [(handle, slot.sent) for handle, slot in pending if slot.sent is not None]
-    _left_behind[:] = [one for one in _left_behind + more if not _has_ended(one[0])]
-
-
-def _has_ended(handle: int) -> bool:
-    try:
-        if not _core.poll(handle):
-            return False
-        _core.wait(handle)
-    except (RuntimeError, ValueError):
-        pass  # it has failed, or all of the job has ended
-    return True
 
 
 _TOO_MANY = (

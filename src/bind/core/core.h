@@ -94,6 +94,7 @@ void *rueda_core_room_of(PyObject *capsule);
     X(wait, METH_O, "wait(handle), which is gone then")                        \
     X(wait_for, METH_VARARGS,                                                  \
       "wait_for(handle, members) -> (rows, last rank, rows from each)")        \
+    X(forget, METH_O, "forget(handle), which is gone when it has ended")       \
     X(room, METH_NOARGS, "room() -> where a result of any size can be made")   \
     X(take, METH_VARARGS,                                                      \
       "take(room, dtype, shape) -> a DLPack capsule, or None if it is empty\n" \

@@ -116,3 +116,40 @@ PyObject *rueda_core_wait_for(PyObject *module, PyObject *args)
     free(result.rows_from);
     return told;
 }
+
+/* An operation that nobody waits for. */
+struct forgotten {
+    rueda_ctx *ctx;
+    rueda_handle handle;
+};
+
+static void end_handle(void *arg, rueda_status status)
+{
+    struct forgotten *one = arg;
+
+    (void)status;
+    rueda_wait(one->ctx, one->handle, 0);
+    free(one);
+}
+
+PyObject *rueda_core_forget(PyObject *module, PyObject *number)
+{
+    rueda_handle handle = PyLong_AsUnsignedLongLong(number);
+    struct forgotten *one;
+    rueda_ctx *ctx;
+
+    (void)module;
+    if (PyErr_Occurred() != NULL)
+        return NULL;
+    one = malloc(sizeof(*one));
+    if (one == NULL)
+        return PyErr_NoMemory();
+    ctx = rueda_default_enter();
+    *one = (struct forgotten){ctx, handle};
+    if (ctx == NULL ||
+        rueda_handle_then(ctx, handle, end_handle, one) != RUEDA_OK)
+        free(one); /* it is gone already */
+    if (ctx != NULL)
+        rueda_default_leave();
+    return rueda_core_none();
+}
