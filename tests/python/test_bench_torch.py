@@ -32,6 +32,17 @@ def test_both_sides_agree_and_are_in_the_tables(source_root: Path, tmp_path: Pat
     assert re.findall(r"^\| (\d+) \|", sums, re.M) == ["8", "65536"]
 
 
+def test_the_start_is_timed_by_two_clocks(source_root: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(source_root / "bench" / "torch"), "--only", "start", "--rounds", "1"],
+        capture_output=True, text=True, timeout=LIMIT_S, env=environment(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = re.findall(r"ranks: (\d) \| (\d+) ms, at most \d+; of the CPU (\d+) \|", done.stdout)
+    assert [row[0] for row in rows] == ["1", "2"], done.stdout
+    assert all(int(number) > 0 for row in rows for number in row[1:]), done.stdout
+
+
 def test_what_it_does_not_know_is_refused(source_root: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(source_root / "bench" / "torch"), "--models", "vgg"],
