@@ -39,7 +39,8 @@ def _hook(param: torch.Tensor, call: Callable[..., None]) -> Any:
         return param.register_post_accumulate_grad_hook(call)
     # Before torch 2.1: behind any view is the node that adds to .grad. It lives
     # as long as somebody holds it.
-    node = param.expand_as(param).grad_fn.next_functions[0][0]
+    with torch.enable_grad():
+        node = param.expand_as(param).grad_fn.next_functions[0][0]
     handle = node.register_hook(call)
     handle.node = node
     return handle
