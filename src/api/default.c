@@ -172,7 +172,7 @@ static struct opening *begin(const struct rueda_init_args *args)
         let_go(self);
         return NULL;
     }
-    pthread_detach(thread);
+    rueda_thread_leave(thread);
     rueda_fork_hook_add(&self->fork_hook);
     return self;
 }

@@ -59,8 +59,8 @@ static inline struct rueda_named *rueda_named_of(struct rueda_op *op)
     return (struct rueda_named *)op;
 }
 
-/* Its name is no longer under way: its owner has been told that it has ended, by
- * a callback or at the end of its handle. Not sooner, or whether a name can be
+/* Its name is no longer under way: its owner knows that it has ended, by a
+ * callback or at the end of its handle. Not sooner, or whether a name can be
  * used again would depend on how fast the others are. */
 static inline void rueda_named_release(struct rueda_named *named)
 {

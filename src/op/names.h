@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The names that are under way in this rank, so that a second operation of a
- * name is refused where it is submitted, by whichever thread. They are until the
- * owner of the first one knows that it has ended.
+ * name is refused where it is submitted, by whichever thread. They are under
+ * way until their owners know that the operations have ended.
  *
  * A name is known by 63 bits that are made of it and of its process set. Two
  * names that have the same ones cannot be under way at once: the second is

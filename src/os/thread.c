@@ -45,6 +45,11 @@ void rueda_thread_join(pthread_t thread)
     pthread_join(thread, NULL);
 }
 
+void rueda_thread_leave(pthread_t thread)
+{
+    pthread_detach(thread);
+}
+
 void rueda_condition_init(pthread_cond_t *condition)
 {
     pthread_condattr_t attributes;

@@ -18,6 +18,9 @@ int64_t rueda_thread_delay_ns(void);
 /* Wait until it has ended. */
 void rueda_thread_join(pthread_t thread);
 
+/* Nobody will: it ends by itself. */
+void rueda_thread_leave(pthread_t thread);
+
 /* As pthread_cond_timedwait() on a condition made by rueda_condition_init(),
  * until the clock of os/clock.h says deadline_ns (negative: for ever). */
 void rueda_condition_init(pthread_cond_t *condition);

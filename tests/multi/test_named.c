@@ -179,6 +179,53 @@ static void sets_are_made_used_and_removed(void **state)
     party_run(*state, 3, with_sets, NULL);
 }
 
+/* What the others find before rank 0 has called it, too. */
+static int begin_early(struct party *me, const int *ranks, rueda_handle *handle)
+{
+    struct rueda_result result = RUEDA_RESULT_INIT;
+    int set;
+
+    return party_expect(me, rueda_set_create_async(me->ctx, ranks, 2, handle),
+                        RUEDA_OK, "create") ||
+           party_expect(me, rueda_wait_for(me->ctx, *handle, 10, &result),
+                        RUEDA_ERR_TIMEOUT, "a slice") ||
+           party_expect(me, rueda_set_create(me->ctx, ranks, 1, &set),
+                        RUEDA_ERR_INVALID, "another");
+}
+
+static int with_set_handles(struct party *me)
+{
+    static const int ranks[2] = {2, 0};
+    struct rueda_result result = RUEDA_RESULT_INIT;
+    rueda_handle handle;
+
+    if ((me->rank > 0 && begin_early(me, ranks, &handle) != 0) ||
+        party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
+        return 1;
+    if (me->rank == 0 &&
+        party_expect(me, rueda_set_create_async(me->ctx, ranks, 2, &handle),
+                     RUEDA_OK, "create") != 0)
+        return 1;
+    if (party_expect(me, rueda_wait_for(me->ctx, handle, 10000, &result),
+                     RUEDA_OK, "wait") != 0)
+        return 1;
+    if (rueda_set_size(me->ctx, result.set) != 2)
+        return party_says(me, "there is no set %d of 2", result.set);
+    if (party_expect(me, rueda_set_destroy_async(me->ctx, result.set, &handle),
+                     RUEDA_OK, "destroy") != 0 ||
+        party_expect(me, rueda_wait(me->ctx, handle, 10000), RUEDA_OK,
+                     "wait for that") != 0)
+        return 1;
+    return rueda_set_size(me->ctx, result.set) == -1
+               ? 0
+               : party_says(me, "set %d is still there", result.set);
+}
+
+static void sets_are_waited_for_in_slices(void **state)
+{
+    party_run(*state, 3, with_set_handles, NULL);
+}
+
 /* ---- Stalls ----------------------------------------------------------- */
 
 static int64_t cpu_us(void)
@@ -251,6 +298,7 @@ int main(void)
         PARTY_EVERYWHERE(steps_of_many_tensors_come_out_right),
         PARTY_EVERYWHERE(callbacks_submit_the_next_operation),
         PARTY_EVERYWHERE(sets_are_made_used_and_removed),
+        PARTY_EVERYWHERE(sets_are_waited_for_in_slices),
         PARTY_IN_PROCESSES(who_has_nothing_to_do_takes_no_time),
         PARTY_EVERYWHERE(a_stall_ends_the_job_where_that_is_asked_for),
     };

@@ -261,7 +261,7 @@ def test_launchers(program: str, need_tool: Callable[[str], str], tmp_path: Path
     commands = {
         "horovodrun": lambda: [need_tool("horovodrun"), "-np", "2", sys.executable],
         "torchrun": lambda: [sys.executable, "-m", "torch.distributed.run",
-                             "--nproc-per-node", "2", "--standalone"],
+                             "--nproc_per_node", "2", "--standalone"],
         "mpirun": lambda: [need_tool("mpirun.openmpi"), "--allow-run-as-root", "--oversubscribe",
                            "-np", "2", sys.executable],
     }  # fmt: skip
