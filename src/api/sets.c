@@ -87,7 +87,7 @@ static rueda_status change(rueda_ctx *ctx, int kind, int *ranks, int count,
     named->request.shape[1] = what;
     status = rueda_named_set_name(named, CHANGE_NAME);
     if (status == RUEDA_OK)
-        status = rueda_named_claim(ctx, named, CHANGE_NAME);
+        status = rueda_named_claim(ctx, named, named->request.name);
     if (status != RUEDA_OK) {
         rueda_named_drop(ctx, named);
         return refuse(ctx, status);

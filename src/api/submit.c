@@ -27,9 +27,10 @@ rueda_status rueda_named_take(rueda_ctx *ctx, int kind,
     if (status != RUEDA_OK)
         return status;
     named = rueda_named_of(op);
-    /* All but what the pool looks after. */
+    /* All but what the pool looks after, and what is long and seldom used. */
     memset((char *)named + sizeof(named->op), 0,
-           sizeof(*named) - sizeof(named->op));
+           offsetof(struct rueda_named, short_name) - sizeof(named->op));
+    memset(&named->request, 0, offsetof(struct rueda_request, shape));
     op->is_named = true;
     named->request.kind = kind;
     named->request.dtype = RUEDA_UINT8;
@@ -50,6 +51,7 @@ rueda_status rueda_named_set_name(struct rueda_named *named, const char *name)
     if (name == NULL)
         return RUEDA_OK;
     bytes = strlen(name) + 1;
+    named->request.hash = rueda_name_hash(name, bytes - 1);
     if (bytes <= sizeof(named->short_name)) {
         memcpy(named->short_name, name, bytes);
         named->request.name = named->short_name;
@@ -66,7 +68,10 @@ rueda_status rueda_named_set_name(struct rueda_named *named, const char *name)
 rueda_status rueda_named_claim(rueda_ctx *ctx, struct rueda_named *named,
                                const char *name)
 {
-    uint64_t key = rueda_names_key(named->set, name);
+    uint64_t hash = name == named->request.name
+                        ? named->request.hash
+                        : rueda_name_hash(name, strlen(name));
+    uint64_t key = rueda_names_key(named->set, hash);
     rueda_status status = rueda_names_enter(&ctx->names, key);
 
     if (status != RUEDA_OK)
@@ -95,8 +100,12 @@ static rueda_status complete(const struct rueda_submit_args *args,
         return rueda_fault(RUEDA_ERR_INVALID,
                            "struct_size of the arguments is too small; "
                            "initialise them with RUEDA_SUBMIT_ARGS_INIT");
+    if (bytes >= sizeof(*out)) {
+        *out = *args;
+        return RUEDA_OK;
+    }
     *out = (struct rueda_submit_args)RUEDA_SUBMIT_ARGS_INIT;
-    memcpy(out, args, bytes < sizeof(*out) ? bytes : sizeof(*out));
+    memcpy(out, args, bytes);
     return RUEDA_OK;
 }
 

@@ -26,8 +26,12 @@ static inline uint64_t rueda_hash(const void *bytes, size_t len, uint64_t seed)
     uint64_t hash = rueda_hash_mix(seed + len);
     uint64_t last = 0;
 
-    for (; len >= 8; at += 8, len -= 8)
-        hash = rueda_hash_mix(hash ^ rueda_get_u64(at));
+    if (len >= 8) {
+        for (; len > 8; at += 8, len -= 8)
+            hash = rueda_hash_mix(hash ^ rueda_get_u64(at));
+        /* The last eight bytes, some of them perhaps once more. */
+        return rueda_hash_mix(hash ^ rueda_get_u64(at + len - 8));
+    }
     for (size_t i = 0; i < len; i++)
         last |= (uint64_t)at[i] << 8 * i;
     return rueda_hash_mix(hash ^ last);

@@ -224,8 +224,9 @@ static rueda_status settle(struct rueda_negotiator *self,
                            struct rueda_entry *entry)
 {
     const struct rueda_request *request = entry->first.said.request;
-    struct rueda_text why = {{0}};
+    struct rueda_text why;
 
+    why.chars[0] = '\0';
     judge(self, entry, &why);
     if (!rueda_text_is_empty(&why))
         return fail_groups(self, entry, &why);

@@ -27,7 +27,8 @@ void rueda_absent_free(struct rueda_entry *entry)
 static void clear(struct rueda_entry *entry)
 {
     release(&entry->first);
-    release(&entry->other);
+    if (entry->difference != 0)
+        release(&entry->other);
     rueda_absent_free(entry);
     entry->is_pending = false;
     entry->is_told = false;
@@ -74,7 +75,7 @@ void rueda_entries_fini(struct rueda_entries *entries)
 struct rueda_entry *rueda_entry_find(const struct rueda_entries *entries,
                                      const struct rueda_request *request)
 {
-    struct rueda_label label = rueda_label_of(request->name, request->number);
+    struct rueda_label label = rueda_label_for(request);
 
     return (struct rueda_entry *)rueda_labels_find(&entries->labels, &label);
 }
@@ -100,8 +101,7 @@ static struct rueda_entry *make(struct rueda_entries *entries,
     entry->label.name = name;
     entry->slot = -1;
     if (rueda_labels_add(&entries->labels, &entry->label) != RUEDA_OK) {
-        free(name);
-        free(entry);
+        put_aside(entries, entry);
         return NULL;
     }
     return entry;
@@ -110,7 +110,7 @@ static struct rueda_entry *make(struct rueda_entries *entries,
 struct rueda_entry *rueda_entry_get(struct rueda_entries *entries,
                                     const struct rueda_request *request)
 {
-    struct rueda_label label = rueda_label_of(request->name, request->number);
+    struct rueda_label label = rueda_label_for(request);
     struct rueda_label *found = rueda_labels_find(&entries->labels, &label);
 
     return found != NULL ? (struct rueda_entry *)found : make(entries, &label);

@@ -27,32 +27,37 @@ struct rueda_absent {
     int ranks[];
 };
 
+/* What a step that repeats looks at comes first, and lies together. */
 struct rueda_entry {
     struct rueda_label label; /* its name is the entry's own */
     struct rueda_entry *prev; /* among those under way, by arrival */
     struct rueda_entry *next;
+    int slot; /* -1: none */
+    bool is_live;
+
+    /* While it is under way: */
+    bool is_pending;
+    bool is_told;   /* to my parent; the coordinator's: it is ready */
+    int count;      /* members below and with me that have it */
+    int difference; /* by the check of this number; 0: nobody differs */
+    uint64_t from;
+    void *mine;
+    const struct rueda_request *my_request;
+    struct rueda_voice first;
+    struct rueda_entry *next_ready; /* in a list of the coordinator's */
+    struct rueda_absent *absent;
+    int64_t since_ns; /* when it was first looked at, or -1 (stall.c) */
+
+    struct rueda_entry *after; /* came after it the last time, or NULL; perhaps
+                                  it is spare by now, but never freed */
+    struct rueda_entry *older; /* the coordinator's: by last use */
+    struct rueda_entry *newer;
 
     /* What all agreed upon when it ran last, and for which the number of the
      * slot stands, as long as that is live. */
     struct rueda_request agreed;
-    int slot; /* -1: none */
-    bool is_live;
-    struct rueda_entry *older; /* the coordinator's: by last use */
-    struct rueda_entry *newer;
 
-    /* While it is under way: */
-    bool is_pending;
-    bool is_told; /* to my parent; the coordinator's: it is ready */
-    void *mine;
-    const struct rueda_request *my_request;
-    uint64_t from;
-    int count; /* members below and with me that have it */
-    struct rueda_voice first;
     struct rueda_voice other; /* differs from the first */
-    int difference;           /* by the check of this number; 0: nobody does */
-    int64_t since_ns;         /* when it was first looked at, or -1 (stall.c) */
-    struct rueda_absent *absent;
-    struct rueda_entry *next_ready; /* in a list of the coordinator's */
 };
 
 struct rueda_entries {

@@ -4,18 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-
 #define FIRST_BUCKETS 64
 
 struct rueda_label rueda_label_of(const char *name, uint64_t number)
 {
     return (struct rueda_label){
-        .hash = name != NULL ? rueda_hash(name, strlen(name), 0)
+        .hash = name != NULL ? rueda_name_hash(name, strlen(name))
                              : rueda_hash_mix(number + 1),
         .name = name,
         .number = name != NULL ? 0 : number,
     };
+}
+
+struct rueda_label rueda_label_for(const struct rueda_request *request)
+{
+    if (request->name == NULL || request->hash == 0)
+        return rueda_label_of(request->name, request->number);
+    return (struct rueda_label){.hash = request->hash, .name = request->name};
 }
 
 static struct rueda_label **bucket_of(const struct rueda_labels *labels,

@@ -6,7 +6,7 @@
 #ifndef RUEDA_NEGOTIATE_LABELS_H
 #define RUEDA_NEGOTIATE_LABELS_H
 
-#include <rueda/rueda.h>
+#include "op/request.h"
 
 struct rueda_label {
     struct rueda_label *next; /* in its bucket */
@@ -23,6 +23,7 @@ struct rueda_labels {
 
 /* A label to look for, or to put first in something; the name is borrowed. */
 struct rueda_label rueda_label_of(const char *name, uint64_t number);
+struct rueda_label rueda_label_for(const struct rueda_request *request);
 
 /* What has this label, or NULL. */
 struct rueda_label *rueda_labels_find(const struct rueda_labels *labels,

@@ -6,6 +6,9 @@
 
 #include "negotiate/state.h"
 
+/* Of a cache; nothing but speed hangs on it. */
+#define LINE_BYTES 64
+
 rueda_status rueda_negotiator_new(const struct rueda_negotiator_args *args,
                                   struct rueda_negotiator **out)
 {
@@ -81,6 +84,35 @@ static rueda_status submit_join(struct rueda_negotiator *self, void *mine)
     return rueda_ready_join(self, -1, self->args.ranks[self->me]);
 }
 
+static void note_submit(struct rueda_negotiator *self,
+                        const struct rueda_request *request)
+{
+    rueda_timeline_begin(
+        self->timeline, request->name,
+        rueda_timeline_negotiation(request->kind, request->reduction));
+    if (rueda_is_coordinator(self))
+        rueda_timeline_arrival(self->timeline, request->name,
+                               self->args.ranks[self->me]);
+}
+
+/* Steps repeat: what comes next is likely what came next the last time. Of the
+ * next one all but the name has been fetched; now that of the one after it. */
+static void expect_next(struct rueda_negotiator *self,
+                        struct rueda_entry *entry)
+{
+    const struct rueda_entry *next = entry->after;
+    const size_t hot = offsetof(struct rueda_entry, agreed.shape[1]);
+
+    if (next != NULL) {
+        __builtin_prefetch(next->label.name);
+        for (size_t i = 0; i < hot && next->after != NULL; i += LINE_BYTES)
+            __builtin_prefetch((const char *)next->after + i, 1);
+    }
+    if (self->latest != NULL)
+        self->latest->after = entry;
+    self->latest = entry;
+}
+
 rueda_status rueda_negotiator_submit(struct rueda_negotiator *self,
                                      const struct rueda_request *request,
                                      void *mine)
@@ -97,17 +129,15 @@ rueda_status rueda_negotiator_submit(struct rueda_negotiator *self,
         return RUEDA_ERR_NOMEM;
     if (entry->mine != NULL)
         return RUEDA_ERR_INVALID;
+    expect_next(self, entry);
     rueda_entry_begin(&self->entries, entry);
     entry->mine = mine;
     entry->my_request = request;
     entry->from |= RUEDA_FROM_SELF;
     entry->count++;
     self->undecided++;
-    rueda_timeline_begin(
-        self->timeline, request->name,
-        rueda_timeline_negotiation(request->kind, request->reduction));
-    if (rueda_is_coordinator(self))
-        rueda_timeline_arrival(self->timeline, request->name, said.rank);
+    if (self->timeline != NULL)
+        note_submit(self, request);
     if (entry->is_live && rueda_request_is_same(request, &entry->agreed))
         said.request = &entry->agreed;
     rueda_entry_hear(entry, &said, NULL);

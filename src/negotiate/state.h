@@ -83,6 +83,8 @@ struct rueda_negotiator {
     struct rueda_talk *talks; /* [child_count], then my parent */
 
     struct rueda_entries entries;
+    struct rueda_entry *latest; /* that I submitted, or NULL; perhaps it is
+                                   spare by now, but never freed */
     struct rueda_entry **slots; /* [slot_count] or NULL */
     int slot_count;
     uint64_t applied; /* entries of the log that I know */

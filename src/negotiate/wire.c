@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
-
 #define FIRST_ROOM 256
 
 /* ---- Writing ------------------------------------------------------------ */
@@ -16,56 +14,31 @@ void rueda_out_fini(struct rueda_out *out)
     memset(out, 0, sizeof(*out));
 }
 
-/* Room for len more bytes, or NULL. */
-static unsigned char *extend(struct rueda_out *out, size_t len)
+bool rueda_out_grow(struct rueda_out *out, size_t len)
 {
-    if (out->has_failed)
-        return NULL;
-    if (out->room - out->len < len) {
-        size_t room = out->room > 0 ? out->room : FIRST_ROOM;
-        unsigned char *bytes;
+    size_t room = out->room > 0 ? out->room : FIRST_ROOM;
+    unsigned char *bytes;
 
-        while (room - out->len < len)
-            room *= 2;
-        bytes = realloc(out->bytes, room);
-        if (bytes == NULL) {
-            out->has_failed = true;
-            return NULL;
-        }
-        out->bytes = bytes;
-        out->room = room;
+    if (out->has_failed)
+        return false;
+    while (room - out->len < len)
+        room *= 2;
+    bytes = realloc(out->bytes, room);
+    if (bytes == NULL) {
+        out->has_failed = true;
+        return false;
     }
-    out->len += len;
-    return out->bytes + out->len - len;
+    out->bytes = bytes;
+    out->room = room;
+    return true;
 }
 
 void rueda_out_bytes(struct rueda_out *out, const void *bytes, size_t len)
 {
-    unsigned char *at = len > 0 ? extend(out, len) : NULL;
+    unsigned char *at = len > 0 ? rueda_out_extend(out, len) : NULL;
 
     if (at != NULL)
         memcpy(at, bytes, len);
-}
-
-void rueda_out_u8(struct rueda_out *out, uint8_t value)
-{
-    rueda_out_bytes(out, &value, 1);
-}
-
-void rueda_out_u32(struct rueda_out *out, uint32_t value)
-{
-    unsigned char *at = extend(out, 4);
-
-    if (at != NULL)
-        rueda_put_u32(at, value);
-}
-
-void rueda_out_u64(struct rueda_out *out, uint64_t value)
-{
-    unsigned char *at = extend(out, 8);
-
-    if (at != NULL)
-        rueda_put_u64(at, value);
 }
 
 void rueda_out_text(struct rueda_out *out, const char *text)
@@ -110,39 +83,6 @@ void rueda_out_request(struct rueda_out *out,
 }
 
 /* ---- Reading ------------------------------------------------------------ */
-
-const unsigned char *rueda_in_bytes(struct rueda_in *in, size_t len)
-{
-    const unsigned char *at = in->at;
-
-    if (in->has_failed || (size_t)(in->end - in->at) < len) {
-        in->has_failed = true;
-        return NULL;
-    }
-    in->at += len;
-    return at;
-}
-
-uint8_t rueda_in_u8(struct rueda_in *in)
-{
-    const unsigned char *at = rueda_in_bytes(in, 1);
-
-    return at != NULL ? *at : 0;
-}
-
-uint32_t rueda_in_u32(struct rueda_in *in)
-{
-    const unsigned char *at = rueda_in_bytes(in, 4);
-
-    return at != NULL ? rueda_get_u32(at) : 0;
-}
-
-uint64_t rueda_in_u64(struct rueda_in *in)
-{
-    const unsigned char *at = rueda_in_bytes(in, 8);
-
-    return at != NULL ? rueda_get_u64(at) : 0;
-}
 
 static double in_double(struct rueda_in *in)
 {

@@ -8,6 +8,7 @@
 
 #include <rueda/rueda.h>
 
+#include "base/bytes.h"
 #include "op/request.h"
 
 struct rueda_out {
@@ -18,9 +19,44 @@ struct rueda_out {
 };
 
 void rueda_out_fini(struct rueda_out *out);
-void rueda_out_u8(struct rueda_out *out, uint8_t value);
-void rueda_out_u32(struct rueda_out *out, uint32_t value);
-void rueda_out_u64(struct rueda_out *out, uint64_t value);
+
+/* See to room for len more bytes; false without memory. */
+bool rueda_out_grow(struct rueda_out *out, size_t len);
+
+/* The next len bytes, to be written by the caller, or NULL. */
+static inline unsigned char *rueda_out_extend(struct rueda_out *out, size_t len)
+{
+    if ((out->room - out->len < len || out->has_failed) &&
+        !rueda_out_grow(out, len))
+        return NULL;
+    out->len += len;
+    return out->bytes + out->len - len;
+}
+
+static inline void rueda_out_u8(struct rueda_out *out, uint8_t value)
+{
+    unsigned char *at = rueda_out_extend(out, 1);
+
+    if (at != NULL)
+        *at = value;
+}
+
+static inline void rueda_out_u32(struct rueda_out *out, uint32_t value)
+{
+    unsigned char *at = rueda_out_extend(out, 4);
+
+    if (at != NULL)
+        rueda_put_u32(at, value);
+}
+
+static inline void rueda_out_u64(struct rueda_out *out, uint64_t value)
+{
+    unsigned char *at = rueda_out_extend(out, 8);
+
+    if (at != NULL)
+        rueda_put_u64(at, value);
+}
+
 void rueda_out_bytes(struct rueda_out *out, const void *bytes, size_t len);
 
 /* Up to RUEDA_TEXT_MOST characters, cut there. */
@@ -38,12 +74,40 @@ struct rueda_in {
                         everything after that is zero */
 };
 
-uint8_t rueda_in_u8(struct rueda_in *in);
-uint32_t rueda_in_u32(struct rueda_in *in);
-uint64_t rueda_in_u64(struct rueda_in *in);
-
 /* So many bytes, where they are, or NULL. */
-const unsigned char *rueda_in_bytes(struct rueda_in *in, size_t len);
+static inline const unsigned char *rueda_in_bytes(struct rueda_in *in,
+                                                  size_t len)
+{
+    const unsigned char *at = in->at;
+
+    if (in->has_failed || (size_t)(in->end - in->at) < len) {
+        in->has_failed = true;
+        return NULL;
+    }
+    in->at += len;
+    return at;
+}
+
+static inline uint8_t rueda_in_u8(struct rueda_in *in)
+{
+    const unsigned char *at = rueda_in_bytes(in, 1);
+
+    return at != NULL ? *at : 0;
+}
+
+static inline uint32_t rueda_in_u32(struct rueda_in *in)
+{
+    const unsigned char *at = rueda_in_bytes(in, 4);
+
+    return at != NULL ? rueda_get_u32(at) : 0;
+}
+
+static inline uint64_t rueda_in_u64(struct rueda_in *in)
+{
+    const unsigned char *at = rueda_in_bytes(in, 8);
+
+    return at != NULL ? rueda_get_u64(at) : 0;
+}
 
 /* A copy of its own, or NULL. */
 char *rueda_in_text(struct rueda_in *in);

@@ -18,24 +18,12 @@
 
 struct rueda_named {
     struct rueda_op op; /* first, so that a queue can carry both kinds */
-    struct rueda_request request;
+
+    /* From here to the short name it is cleared when it is taken. */
     int set;
+    int member_count; /* of the set, when it was submitted */
     const void *send;
     void *recv;
-    size_t *splits;   /* [members] of its own, or NULL: equal parts */
-    int member_count; /* of the set, when it was submitted */
-    int peer;
-    int tag;
-    void *stream;
-    rueda_alloc_fn alloc;
-    void *alloc_arg;
-
-    /* The ranks of a set to be made, or the id of one to be dropped. */
-    int *ranks;
-    int rank_count;
-
-    char short_name[RUEDA_SHORT_NAME_BYTES];
-    char *long_name;           /* of its own, or NULL */
     struct rueda_names *names; /* where its name is under way, or NULL */
     uint64_t name_key;
 
@@ -45,12 +33,27 @@ struct rueda_named {
     rueda_status outcome;
 
     /* Results. */
+    int last_rank;
     void *data;
     size_t rows;
     size_t *rows_from; /* [members] of its own, or NULL */
-    int last_rank;
+    char *error;       /* of its own, or NULL */
     int made_set;
-    char *error; /* of its own, or NULL */
+
+    int peer;
+    int tag;
+    void *stream;
+    rueda_alloc_fn alloc;
+    void *alloc_arg;
+    size_t *splits; /* [members] of its own, or NULL: equal parts */
+
+    /* The ranks of a set to be made, or the id of one to be dropped. */
+    int *ranks;
+    int rank_count;
+
+    char *long_name; /* of its own, or NULL */
+    char short_name[RUEDA_SHORT_NAME_BYTES];
+    struct rueda_request request; /* cleared up to its shape */
 };
 
 /* The operation is the first part of one. */

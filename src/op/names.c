@@ -22,9 +22,9 @@ struct rueda_names_table {
     _Atomic uint64_t places[];
 };
 
-uint64_t rueda_names_key(int set, const char *name)
+uint64_t rueda_names_key(int set, uint64_t hash)
 {
-    uint64_t key = rueda_hash(name, strlen(name), (uint64_t)set) & ~LIVE;
+    uint64_t key = rueda_hash_mix(hash + (uint64_t)set) & ~LIVE;
 
     return key != 0 ? key : 2 * LIVE;
 }
@@ -228,6 +228,6 @@ void rueda_names_leave(struct rueda_names *names, uint64_t key)
     i = (key >> 1) & table->mask;
     while ((atomic_load(&table->places[i]) & ~LIVE) != key)
         i = (i + 1) & table->mask;
-    atomic_store(&table->places[i], key);
+    atomic_store_explicit(&table->places[i], key, memory_order_release);
     go_out(names);
 }

@@ -38,8 +38,8 @@ struct rueda_names {
 void rueda_names_init(struct rueda_names *names);
 void rueda_names_fini(struct rueda_names *names);
 
-/* What a name is known by. */
-uint64_t rueda_names_key(int set, const char *name);
+/* What a name is known by: its process set, and rueda_name_hash() of it. */
+uint64_t rueda_names_key(int set, uint64_t hash);
 
 /*
  * Of several threads that enter a name, one gets RUEDA_OK and is to leave; the

@@ -17,6 +17,9 @@
 _Static_assert(RUEDA_OP_MOST == 1 << PLACE_BITS,
                "places of operations must fit their bits");
 
+/* Of a cache; nothing but speed hangs on it. */
+#define LINE_BYTES 64
+
 /* The head of the free list: changes, then place + 1. */
 #define HEAD_BITS (PLACE_BITS + 1)
 #define HEAD_MASK (((uint64_t)1 << HEAD_BITS) - 1)
@@ -83,6 +86,20 @@ static void put(struct rueda_op_pool *pool, struct rueda_op *first,
                                                     memory_order_relaxed));
 }
 
+/* The next one to be taken, by the head of the list, has mostly left the cache
+ * since it was used: fetch it while the caller fills in this one. */
+static void expect(struct rueda_op_pool *pool, uint64_t head)
+{
+    const size_t hot = offsetof(struct rueda_named, request.shape[1]);
+    const char *next;
+
+    if ((head & HEAD_MASK) == 0)
+        return;
+    next = (const char *)at(pool, (uint32_t)(head & HEAD_MASK) - 1);
+    for (size_t i = 0; i < hot; i += LINE_BYTES)
+        __builtin_prefetch(next + i, 1);
+}
+
 /* NULL: it is empty. What lies there may be taken by others while its link is
  * read; the count of changes then refuses what was read. */
 static struct rueda_op *get(struct rueda_op_pool *pool)
@@ -100,6 +117,7 @@ static struct rueda_op *get(struct rueda_op_pool *pool)
     } while (!atomic_compare_exchange_weak_explicit(&pool->free, &head, wanted,
                                                     memory_order_acquire,
                                                     memory_order_acquire));
+    expect(pool, wanted);
     return op;
 }
 
@@ -141,14 +159,15 @@ void rueda_op_pool_init(struct rueda_op_pool *pool)
     pthread_mutex_init(&pool->lock, NULL);
 }
 
-/* What a named operation owns. */
+/* What a named operation owns, which mostly is nothing. */
 static void strip(struct rueda_named *named)
 {
-    free(named->splits);
-    free(named->ranks);
-    free(named->long_name);
-    free(named->rows_from);
-    free(named->error);
+    void *const owned[] = {named->splits, named->ranks, named->long_name,
+                           named->rows_from, named->error};
+
+    for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]); i++)
+        if (owned[i] != NULL)
+            free(owned[i]);
     named->splits = NULL;
     named->ranks = NULL;
     named->long_name = NULL;

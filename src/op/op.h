@@ -22,22 +22,23 @@ struct rueda_op_pool;
 struct rueda_op {
     /* rueda_status, or RUEDA_OP_AWAITED; read it with rueda_op_status(). */
     atomic_int status;
-    struct rueda_op *next;
-    _Atomic rueda_handle handle; /* 0: it lives on a caller's stack */
     bool is_named; /* the first part of a struct rueda_named (named.h), which
                       then has no args */
-    struct rueda_coll_args args;
-
-    /* Who is to be called, written by whoever has set has_then. */
     atomic_bool has_then;
-    rueda_then_fn then;
-    void *then_arg;
-    rueda_status then_status; /* while it is in a list of those due */
+    struct rueda_op *next;
+    _Atomic rueda_handle handle; /* 0: it lives on a caller's stack */
 
     /* The pool's own. */
     struct rueda_op_pool *pool;
     atomic_int holds; /* the handle, and a callback that is due */
     _Atomic uint32_t next_free;
+
+    /* Who is to be called, written by whoever has set has_then. */
+    rueda_then_fn then;
+    void *then_arg;
+    rueda_status then_status; /* while it is in a list of those due */
+
+    struct rueda_coll_args args; /* last: all before it is one cache line */
 };
 
 /* In progress, and somebody is to be called when that is over. */

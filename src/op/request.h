@@ -8,6 +8,8 @@
 
 #include <rueda/rueda.h>
 
+#include "base/hash.h"
+
 /* Beside the kinds of rueda.h: changes of process sets, agreed upon by all
  * ranks of the job like any other operation. */
 enum {
@@ -16,6 +18,8 @@ enum {
 };
 
 struct rueda_request {
+    /* What two ranks compare, but for the shape; without holes, so that what is
+     * equal can be seen at a glance (compare.h). */
     int kind; /* rueda_kind, or one of the above */
     rueda_dtype dtype;
     rueda_reduction reduction;
@@ -32,12 +36,22 @@ struct rueda_request {
     uint32_t group_count;
 
     uint32_t dims;
-    uint64_t shape[RUEDA_MAX_DIMS];
 
     /* Operations are matched by name, or by number among those without. */
     const char *name; /* NULL: none */
     uint64_t number;
+    uint64_t hash; /* rueda_name_hash() of the name; 0: nobody has made it */
+
+    uint64_t shape[RUEDA_MAX_DIMS]; /* what is behind dims means nothing */
 };
+
+/* What a name is looked for by; never 0. */
+static inline uint64_t rueda_name_hash(const char *name, size_t len)
+{
+    uint64_t hash = rueda_hash(name, len, 0);
+
+    return hash != 0 ? hash : 1;
+}
 
 /* Do rows, the first dimension, differ between ranks? */
 static inline bool rueda_request_has_free_rows(const struct rueda_request *self)
