@@ -111,7 +111,7 @@ static const char step[] =
     "  --tensors N           tensors of a step (400)\n"
     "  --bytes SIZE          of each (4096)\n"
     "  --rounds N            turns of each way (200)\n"
-    "  --large N             the same for 128 MiB (7); 0 leaves it out\n"
+    "  --large N             the same for 128 MiB (21); 0 leaves it out\n"
     "  --idle SECONDS        then do nothing for so long, and report CPU time\n"
     "  --json FILE           the results as an object\n"
     "  --help                print this text and end\n";

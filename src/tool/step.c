@@ -3,7 +3,9 @@
  * A training step of many tensors, by name, beside the same bytes in one bare
  * allreduce; then one small and one large tensor, and ranks that do nothing.
  * Ways are measured in turn, every answer is checked, and a time is that of the
- * slowest rank.
+ * slowest rank. Cores of a virtual machine move apart and together, for seconds
+ * at a time: so ways are compared within a round, and what is told of several
+ * rounds is the median.
  */
 #include "tool/step.h"
 
@@ -53,10 +55,13 @@ struct step {
     char words[1024]; /* why it failed */
 };
 
+/* Medians over the rounds. */
 struct result {
     const char *name;
     double named_us;
     double bare_us;
+    double beyond_us;
+    double ratio;
 };
 
 static bool is_well(struct step *self, rueda_status status, const char *what)
@@ -166,32 +171,59 @@ static double time_once(struct step *self, int tensors, size_t count,
     return took;
 }
 
-/* Medians of both ways, taken in turn. */
+/* Both ways, each of them first in every other round; seconds by name in
+ * took[1], bare in took[0]. */
+static bool time_both(struct step *self, int tensors, size_t count, int round,
+                      double took[2])
+{
+    for (int i = 0; i < 2; i++) {
+        const int way = (i + round + WARM_ROUNDS) % 2;
+
+        took[way] = time_once(self, tensors, count, way == 1);
+        if (took[way] < 0)
+            return false;
+    }
+    return true;
+}
+
+enum {
+    NAMED,
+    BARE,
+    BEYOND,
+    RATIO,
+    COLUMNS
+};
+
 static bool compare(struct step *self, const char *name, int tensors,
                     size_t count, struct result *out)
 {
     const int rounds = (size_t)tensors * count * sizeof(float) < LARGE_BYTES
                            ? self->options.rounds
                            : self->options.large_rounds;
-    struct rueda_series series[2] = {{0}};
+    struct rueda_series series[COLUMNS] = {{0}};
     bool is_good = true;
 
     for (int i = -WARM_ROUNDS; i < rounds && is_good; i++) {
-        for (int way = 0; way < 2 && is_good; way++) {
-            double took = time_once(self, tensors, count, way == 0);
+        double took[2];
 
-            is_good = took >= 0;
-            if (i >= 0 && is_good)
-                rueda_series_add(&series[way], took);
-        }
+        is_good = time_both(self, tensors, count, i, took);
+        if (i < 0 || !is_good)
+            continue;
+        is_good =
+            rueda_series_add(&series[NAMED], took[1] * 1e6) &&
+            rueda_series_add(&series[BARE], took[0] * 1e6) &&
+            rueda_series_add(&series[BEYOND], (took[1] - took[0]) * 1e6) &&
+            rueda_series_add(&series[RATIO], took[1] / took[0]);
     }
     *out = (struct result){
         .name = name,
-        .named_us = rueda_series_median(&series[0]) * 1e6,
-        .bare_us = rueda_series_median(&series[1]) * 1e6,
+        .named_us = rueda_series_median(&series[NAMED]),
+        .bare_us = rueda_series_median(&series[BARE]),
+        .beyond_us = rueda_series_median(&series[BEYOND]),
+        .ratio = rueda_series_median(&series[RATIO]),
     };
-    rueda_series_fini(&series[0]);
-    rueda_series_fini(&series[1]);
+    for (int i = 0; i < COLUMNS; i++)
+        rueda_series_fini(&series[i]);
     return is_good;
 }
 
@@ -235,9 +267,8 @@ static void print_rows(const struct step *self, const struct result *rows,
            "ratio");
     for (int i = 0; i < count; i++)
         printf("%-28s %12.1f %12.1f %12.1f %8.2f\n", rows[i].name,
-               rows[i].named_us, rows[i].bare_us,
-               rows[i].named_us - rows[i].bare_us,
-               rows[i].named_us / rows[i].bare_us);
+               rows[i].named_us, rows[i].bare_us, rows[i].beyond_us,
+               rows[i].ratio);
     if (self->options.idle_s > 0)
         printf("idle for %d s: %.1f ms of CPU at most\n", self->options.idle_s,
                idle_ms);
@@ -260,6 +291,10 @@ static bool write_json(struct step *self, const struct result *rows, int count,
         rueda_json_number(file, rows[i].named_us);
         fprintf(file, ", \"bare_us\": ");
         rueda_json_number(file, rows[i].bare_us);
+        fprintf(file, ", \"beyond_us\": ");
+        rueda_json_number(file, rows[i].beyond_us);
+        fprintf(file, ", \"ratio\": ");
+        rueda_json_number(file, rows[i].ratio);
         fprintf(file, "}");
     }
     fprintf(file, "], \"idle_cpu_ms\": ");
@@ -449,7 +484,7 @@ int rueda_step_main(int argc, char **argv)
                               .tensors = 400,
                               .bytes = 4096,
                               .rounds = 200,
-                              .large_rounds = 7};
+                              .large_rounds = 21};
     struct rueda_seat_query query;
     struct rueda_text words = {{0}};
     struct rueda_seat seat;
