@@ -33,6 +33,15 @@ struct rueda_place {
 };
 #define RUEDA_SCRATCH_BYTES ((size_t)4608 << 10)
 
+/* A part of a vector: where it comes from and where it is to go. */
+struct rueda_part {
+    const void *send; /* NULL: it is zero */
+    void *recv;       /* NULL: nobody wants it */
+    size_t at;        /* where it begins, in bytes */
+    size_t bytes;
+    int from; /* allgather: the member in whose buffer it is */
+};
+
 /*
  * What to do; as struct rueda_coll_args, but checked and completed: counts are
  * always there where the kind has pieces, average has become sum and a
@@ -56,6 +65,20 @@ struct rueda_coll {
     /* Between hosts; who asks for it where there are several gets `hier`, and
      * no other algorithm looks at it. */
     rueda_compression compression;
+
+    /*
+     * allreduce, or NULL: the vector is in parts, each from a multiple of a
+     * cache line on, one behind another, as many on all members; send and recv
+     * are the same, a place for all of them. They have been put there, unless
+     * the algorithm takes parts. It may write them to where they go, but what
+     * is to be whole after a failure (recv is send) is so then; and leaves a
+     * part_count of 0. Else they are in recv for whoever started it.
+     *
+     * allgather by `direct`, of buffers that lie in the segment in all members:
+     * all that I want of these. There is no recv then.
+     */
+    const struct rueda_part *parts;
+    int part_count;
 };
 
 struct rueda_algo;
@@ -78,6 +101,11 @@ struct rueda_algo {
     bool needs_slab;   /* runs only where all members share a slab */
     bool needs_hier;   /* runs only where they are on several hosts */
     bool does_adasum;  /* the reduction Adasum is this one's and no other's */
+
+    /* Optional: does it take this vector in parts, wherever they are? All
+     * members come to the same answer. */
+    bool (*takes_parts)(const struct rueda_place *place,
+                        const struct rueda_coll *coll);
 
     /* Start. Returns as progress() does. */
     rueda_status (*post)(struct rueda_task *task);

@@ -234,6 +234,8 @@ static rueda_status progress_blocks(struct rueda_task *task)
             direct->turn++;
         }
     }
+    if (direct->shape == &rueda_shape_allreduce_parts)
+        task->coll.part_count = 0;
     return RUEDA_OK;
 }
 
@@ -282,6 +284,13 @@ static bool is_shared(const struct rueda_direct *direct)
            (coll->kind != RUEDA_ALLTOALL || coll->send_counts == NULL);
 }
 
+/* Is there no other way? */
+static bool must_share(const struct rueda_direct *direct)
+{
+    return direct->coll->kind == RUEDA_ALLGATHER &&
+           direct->coll->part_count > 0;
+}
+
 static void show_notice(struct rueda_direct *direct, bool may_share)
 {
     const struct rueda_segment *segment = direct->slab->segment;
@@ -311,11 +320,59 @@ static rueda_status end_shared(struct rueda_direct *direct)
     return progress_last(direct);
 }
 
+/* ---- Parts ------------------------------------------------------------- */
+
+/* What is certain is delivered, whoever dies now: others may still read in my
+ * buffer, which is a matter of who writes there next. */
+static rueda_status end_parts(struct rueda_task *task)
+{
+    struct rueda_direct *direct = direct_of(task);
+
+    task->coll.part_count = 0;
+    direct->slab->next = direct->first + 1;
+    rueda_slab_lend(direct->slab, direct->first);
+    return RUEDA_OK;
+}
+
+static rueda_status progress_slices(struct rueda_task *task)
+{
+    struct rueda_direct *direct = direct_of(task);
+
+    if (!rueda_slab_all_reduced(direct->slab, direct->first))
+        return RUEDA_IN_PROGRESS;
+    task->moves++;
+    rueda_direct_fetch_parts(direct);
+    return end_parts(task);
+}
+
+/* The buffers of all hold what is to be added, or taken. */
+static rueda_status start_parts(struct rueda_task *task)
+{
+    struct rueda_direct *direct = direct_of(task);
+
+    if (task->coll.kind == RUEDA_ALLGATHER) {
+        rueda_direct_gather_parts(direct);
+        return end_parts(task);
+    }
+    rueda_direct_add_slice(direct);
+    direct->mode = RUEDA_DIRECT_SLICES;
+    rueda_slab_post_reduced(direct->slab, direct->first);
+    return progress_slices(task);
+}
+
+/* ---- Who shares, and what then ----------------------------------------- */
+
 static rueda_status start_notice(struct rueda_task *task)
 {
     struct rueda_direct *direct = direct_of(task);
     bool may_share = is_shared(direct);
 
+    direct->mode = RUEDA_DIRECT_LENT;
+    if (!rueda_slab_is_back(direct->slab))
+        return RUEDA_IN_PROGRESS; /* somebody may still read my last notice */
+    task->moves++;
+    if (must_share(direct) && !may_share)
+        return RUEDA_ERR_INVALID;
     direct->mode = RUEDA_DIRECT_NOTICE;
     if (direct->shape->is_from_root) {
         /* Root alone decides, and shows a notice only if it shares. */
@@ -371,6 +428,8 @@ static rueda_status progress_notice(struct rueda_task *task)
     }
     if (!all_share && blocks > 0)
         return start_blocks(task, blocks);
+    if (all_share && task->coll.part_count > 0)
+        return start_parts(task);
     if (all_share)
         direct->shape->share(direct);
     return end_shared(direct);
@@ -378,13 +437,30 @@ static rueda_status progress_notice(struct rueda_task *task)
 
 /* ---- The algorithm ---------------------------------------------------- */
 
-static const struct rueda_shape *allreduce_shape(const struct rueda_slab *slab,
-                                                 size_t bytes)
+/* Between two ranks, where each adds everything, if all of it stays in their
+ * rings to the end: then all can be undone. */
+static bool direct_takes_parts(const struct rueda_place *place,
+                               const struct rueda_coll *coll)
 {
+    const struct rueda_slab *slab = place->slab;
+    const size_t bytes = coll->count * coll->elem_bytes;
+    const size_t most =
+        (RUEDA_CELLS - 2 * RUEDA_BLOCK_CELLS) * slab->cell_bytes;
+
+    return slab->size == 2 && bytes > RUEDA_TINY_BYTES && bytes <= most;
+}
+
+static const struct rueda_shape *
+allreduce_shape(const struct rueda_place *place, const struct rueda_coll *coll)
+{
+    const struct rueda_slab *slab = place->slab;
+    const size_t bytes = coll->count * coll->elem_bytes;
     const size_t size = (size_t)slab->size;
     const size_t most = RUEDA_BLOCK_CELLS * slab->cell_bytes;
     const size_t block = bytes / 2 < most ? bytes / 2 : most;
 
+    if (coll->part_count > 0 && direct_takes_parts(place, coll))
+        return &rueda_shape_allreduce_parts;
     if (bytes <= small_bytes(slab->size))
         return &rueda_shape_allreduce_small;
     return size >= MANY_RANKS && block / size >= MANY_SLICE_BYTES
@@ -392,12 +468,12 @@ static const struct rueda_shape *allreduce_shape(const struct rueda_slab *slab,
                : &rueda_shape_allreduce;
 }
 
-static const struct rueda_shape *shape_of(const struct rueda_slab *slab,
+static const struct rueda_shape *shape_of(const struct rueda_place *place,
                                           const struct rueda_coll *coll)
 {
     switch (coll->kind) {
     case RUEDA_ALLREDUCE:
-        return allreduce_shape(slab, coll->count * coll->elem_bytes);
+        return allreduce_shape(place, coll);
     case RUEDA_REDUCE_SCATTER:
         return &rueda_shape_reduce_scatter;
     case RUEDA_ALLGATHER:
@@ -450,11 +526,12 @@ static rueda_status direct_post(struct rueda_task *task)
     direct->first = direct->slab->next;
     if (is_tiny(coll))
         return start_tiny(direct);
-    direct->shape = shape_of(direct->slab, coll);
+    direct->shape = shape_of(task->place, coll);
     cut(direct);
     direct->blocks = direct->shape->blocks(direct);
-    if (direct->shape->needs_notice ||
-        (direct->blocks > 0 && direct->shape->bytes(direct) > NOTICE_BYTES))
+    if (direct->shape->needs_notice || must_share(direct) ||
+        (direct->shape->share != NULL && direct->blocks > 0 &&
+         direct->shape->bytes(direct) > NOTICE_BYTES))
         return start_notice(task);
     return start_blocks(task, direct->blocks);
 }
@@ -466,13 +543,27 @@ static rueda_status direct_progress(struct rueda_task *task)
     switch (direct->mode) {
     case RUEDA_DIRECT_TINY:
         return progress_tiny(direct);
+    case RUEDA_DIRECT_LENT:
+        return start_notice(task);
     case RUEDA_DIRECT_NOTICE:
         return progress_notice(task);
     case RUEDA_DIRECT_BLOCKS:
         return progress_blocks(task);
+    case RUEDA_DIRECT_SLICES:
+        return progress_slices(task);
     default:
         return progress_last(direct);
     }
+}
+
+/* In turn t block t-2 is fetched, as the last step. */
+static void direct_finish(struct rueda_task *task)
+{
+    const struct rueda_direct *direct = direct_of(task);
+
+    if (direct->shape == &rueda_shape_allreduce_parts &&
+        task->coll.part_count > 0 && direct->turn > 2)
+        rueda_direct_restore_parts(direct, direct->turn - 2);
 }
 
 const struct rueda_algo rueda_algo_direct = {
@@ -482,6 +573,8 @@ const struct rueda_algo rueda_algo_direct = {
              1u << RUEDA_BROADCAST | 1u << RUEDA_ALLTOALL |
              1u << RUEDA_REDUCE_SCATTER | 1u << RUEDA_BARRIER,
     .needs_slab = true,
+    .takes_parts = direct_takes_parts,
     .post = direct_post,
     .progress = direct_progress,
+    .finish = direct_finish,
 };

@@ -41,7 +41,7 @@ struct rueda_shape {
     void (*fetch)(const struct rueda_direct *direct, uint64_t i);
 
     /* All buffers that others need of me lie in the segment: do my part
-     * straight on them. */
+     * straight on them. NULL: that is not looked for. */
     void (*share)(const struct rueda_direct *direct);
 
     /* Only root publishes. */
@@ -59,9 +59,10 @@ struct rueda_shape {
 
 typedef enum rueda_direct_mode {
     RUEDA_DIRECT_TINY,   /* number and data in one cache line */
+    RUEDA_DIRECT_LENT,   /* waiting for the end of the operation before */
     RUEDA_DIRECT_NOTICE, /* waiting for what the others need or have */
     RUEDA_DIRECT_BLOCKS, /* through the rings */
-    RUEDA_DIRECT_SHARED, /* straight in the users' shared buffers */
+    RUEDA_DIRECT_SLICES, /* waiting for slices of a sum in shared buffers */
     RUEDA_DIRECT_LAST,   /* waiting until all have done that */
 } rueda_direct_mode;
 
@@ -86,10 +87,27 @@ struct rueda_direct {
 extern const struct rueda_shape rueda_shape_allreduce_small;
 extern const struct rueda_shape rueda_shape_allreduce;
 extern const struct rueda_shape rueda_shape_allreduce_many;
+extern const struct rueda_shape rueda_shape_allreduce_parts;
 extern const struct rueda_shape rueda_shape_reduce_scatter;
 extern const struct rueda_shape rueda_shape_broadcast;
 extern const struct rueda_shape rueda_shape_allgather;
 extern const struct rueda_shape rueda_shape_alltoall;
+
+/*
+ * An allreduce in shared buffers of which parts go elsewhere: my slice of it
+ * into my own buffer, and then, when all have done so, parts from everybody's
+ * slices.
+ */
+void rueda_direct_add_slice(const struct rueda_direct *direct);
+void rueda_direct_fetch_parts(const struct rueda_direct *direct);
+
+/* Parts of what the others share. */
+void rueda_direct_gather_parts(const struct rueda_direct *direct);
+
+/* Of an allreduce by rueda_shape_allreduce_parts the first blocks have been
+ * written: what was there before comes back. */
+void rueda_direct_restore_parts(const struct rueda_direct *direct,
+                                uint64_t blocks);
 
 /* Where what a member sends lies, if it is shared. */
 static inline const char *rueda_direct_sent(const struct rueda_direct *direct,
@@ -99,6 +117,16 @@ static inline const char *rueda_direct_sent(const struct rueda_direct *direct,
 
     return rueda_segment_at(slab->segment,
                             slab->lines[member].notice.send_offset);
+}
+
+/* And what it receives. */
+static inline char *rueda_direct_made(const struct rueda_direct *direct,
+                                      int member)
+{
+    const struct rueda_slab *slab = direct->slab;
+
+    return rueda_segment_at(slab->segment,
+                            slab->lines[member].notice.recv_offset);
 }
 
 /* The slab's number of block i. */
@@ -124,14 +152,21 @@ static inline size_t rueda_direct_begin(const struct rueda_direct *direct,
     return part * direct->block_bytes;
 }
 
+/* Is block i of mine streamed? */
+static inline bool rueda_direct_streams(const struct rueda_direct *direct,
+                                        uint64_t i)
+{
+    return direct->is_tried &&
+           rueda_trial_way(&direct->slab->trial, direct->before + i) ==
+               RUEDA_WAY_STREAM;
+}
+
 /* Write to my part of block i, which others are going to read. */
 static inline void rueda_direct_write(const struct rueda_direct *direct,
                                       uint64_t i, void *dst, const void *src,
                                       size_t bytes)
 {
-    if (direct->is_tried &&
-        rueda_trial_way(&direct->slab->trial, direct->before + i) ==
-            RUEDA_WAY_STREAM)
+    if (rueda_direct_streams(direct, i))
         rueda_host_stream(dst, src, bytes);
     else
         memcpy(dst, src, bytes);

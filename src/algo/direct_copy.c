@@ -117,6 +117,17 @@ static void allgather_fetch(const struct rueda_direct *direct, uint64_t i)
     }
 }
 
+void rueda_direct_gather_parts(const struct rueda_direct *direct)
+{
+    for (int i = 0; i < direct->coll->part_count; i++) {
+        const struct rueda_part *part = &direct->coll->parts[i];
+
+        if (part->recv != NULL && part->bytes > 0)
+            memcpy(part->recv, rueda_direct_sent(direct, part->from) + part->at,
+                   part->bytes);
+    }
+}
+
 /* Beginning with my right neighbour, so that not all read from one member. */
 static void allgather_share(const struct rueda_direct *direct)
 {

@@ -42,10 +42,13 @@
 
 #include "algo/hier.h"
 
+#include <stdlib.h>
+
 #include "algo/chunk.h"
 #include "algo/local.h"
 #include "algo/registry.h"
 #include "base/log.h"
+#include "segment/slab.h"
 
 /*
  * Even a vector that fits one block is cut in a few, so that the levels
@@ -65,6 +68,7 @@ struct hier {
     size_t crossed;    /* 2 */
     size_t gathered;   /* and 3 */
     bool is_gathering; /* what the local level is running */
+    bool is_in_place;  /* slices stay where they are until all are there */
 };
 _Static_assert(sizeof(struct hier) <= RUEDA_TASK_STATE_BYTES, "state");
 
@@ -117,9 +121,20 @@ static size_t my_slice(const struct rueda_task *task, size_t i)
     return slice_of(task, i, task->place->hier->index);
 }
 
+/* Where my slice of block i is between stage 1 and 3. */
 static char *slot_of(const struct rueda_task *task, size_t i)
 {
-    return task->place->hier->slots[i % RUEDA_HIER_SLOTS];
+    const struct hier *self = (const struct hier *)task->state;
+    const struct rueda_hier *hier = task->place->hier;
+    const struct rueda_range block = block_of(task, i);
+
+    if (!self->is_in_place)
+        return hier->slots[i % RUEDA_HIER_SLOTS];
+    if (!rueda_hier_has_slice(hier))
+        return rueda_local_at(task->coll.recv, task, block.at);
+    return rueda_local_at(
+        task->coll.recv, task,
+        block.at + rueda_chunk_even(block.count, hier->lanes, hier->index).at);
 }
 
 /* ---- Compression ------------------------------------------------------- */
@@ -179,6 +194,7 @@ static struct rueda_coll scatter_of(const struct rueda_task *task, size_t i)
 
     list_slices(task, i);
     coll.kind = RUEDA_REDUCE_SCATTER;
+    coll.part_count = 0;
     coll.compression = RUEDA_COMPRESS_NONE;
     coll.arith.postscale = early_scale(task);
     coll.send = rueda_local_const_at(coll.send, task, block_of(task, i).at);
@@ -194,6 +210,7 @@ static struct rueda_coll gather_of(const struct rueda_task *task, size_t i)
 
     list_slices(task, i);
     coll.kind = RUEDA_ALLGATHER;
+    coll.part_count = 0;
     coll.compression = RUEDA_COMPRESS_NONE;
     coll.send = slot_of(task, i);
     coll.recv = rueda_local_at(coll.recv, task, block_of(task, i).at);
@@ -206,6 +223,7 @@ static struct rueda_coll cross_of(const struct rueda_task *task, size_t i)
 {
     struct rueda_coll coll = task->coll;
 
+    coll.part_count = 0;
     coll.compression = RUEDA_COMPRESS_NONE;
     coll.arith.prescale = 1.0;
     coll.recv = slot_of(task, i);
@@ -218,6 +236,96 @@ static struct rueda_coll cross_of(const struct rueda_task *task, size_t i)
     }
     coll.send = coll.recv;
     return coll;
+}
+
+/* ---- In place ---------------------------------------------------------- */
+
+/*
+ * Where a vector in parts lies in memory that the ranks of my host share, a
+ * slice stays there from the first stage on, and the third is one for all
+ * blocks: everybody takes parts from where they are to where they belong. That
+ * is a copy less than from slots by way of recv. Hosts need not do it alike.
+ */
+static bool may_stay_in_place(const struct rueda_task *task)
+{
+    const struct rueda_hier *hier = task->place->hier;
+    const struct rueda_place *local = &hier->level[RUEDA_HIER_LOCAL].place;
+    const struct rueda_coll *coll = &task->coll;
+    struct rueda_coll scatter;
+
+    if (coll->part_count == 0 || local->slab == NULL ||
+        !rueda_segment_holds(local->slab->segment, coll->recv,
+                             coll->count * coll->elem_bytes))
+        return false;
+    scatter = scatter_of(task, 0);
+    return rueda_select_choose(hier->select, local, &scatter) ==
+           &rueda_algo_direct;
+}
+
+/* The part of a vector that is in this slice, bytes from begin to end. */
+static struct rueda_part cut_off(const struct rueda_part *part, size_t done,
+                                 size_t end, int from)
+{
+    const size_t at = part->at + done;
+    const size_t left = part->bytes - done;
+
+    return (struct rueda_part){
+        .recv = part->recv != NULL ? (char *)part->recv + done : NULL,
+        .at = at,
+        .bytes = left < end - at ? left : end - at,
+        .from = from,
+    };
+}
+
+/* The parts, cut where slices end: who has what. As many as there are, which
+ * are no more than parts and slices together. */
+static int list_parts(const struct rueda_task *task, struct rueda_part *out)
+{
+    const struct hier *self = (const struct hier *)task->state;
+    const struct rueda_part *part = task->coll.parts;
+    const struct rueda_part *last = part + task->coll.part_count;
+    size_t done = 0;
+    size_t end = 0;
+    int count = 0;
+
+    for (size_t i = 0; i < self->blocks; i++) {
+        for (int k = 0; k < task->place->hier->lanes; k++) {
+            end += slice_of(task, i, k) * task->coll.elem_bytes;
+            while (part < last && part->at + done < end) {
+                out[count] = cut_off(part, done, end, k);
+                done += out[count++].bytes;
+                if (done < part->bytes)
+                    break;
+                part++;
+                done = 0;
+            }
+        }
+    }
+    return count;
+}
+
+static rueda_status gather_parts_of(const struct rueda_task *task,
+                                    struct rueda_coll *out)
+{
+    const struct hier *self = (const struct hier *)task->state;
+    struct rueda_hier *hier = task->place->hier;
+    const size_t most =
+        (size_t)task->coll.part_count + self->blocks * (size_t)hier->lanes;
+
+    if (hier->part_room < most) {
+        struct rueda_part *parts = realloc(hier->parts, most * sizeof(*parts));
+
+        if (parts == NULL)
+            return RUEDA_ERR_NOMEM;
+        hier->parts = parts;
+        hier->part_room = most;
+    }
+    *out = task->coll;
+    out->kind = RUEDA_ALLGATHER;
+    out->compression = RUEDA_COMPRESS_NONE;
+    out->parts = hier->parts;
+    out->part_count = list_parts(task, hier->parts);
+    return RUEDA_OK;
 }
 
 /* ---- Levels ------------------------------------------------------------ */
@@ -244,6 +352,9 @@ static rueda_status start(struct rueda_task *task,
                           struct rueda_hier_level *level,
                           const struct rueda_coll *coll)
 {
+    /* The allgather has a state of its own. */
+    const bool is_in_place = task->coll.kind == RUEDA_ALLREDUCE &&
+                             ((const struct hier *)task->state)->is_in_place;
     struct rueda_task *sub = &level->task;
 
     sub->place = &level->place;
@@ -252,6 +363,8 @@ static rueda_status start(struct rueda_task *task,
     sub->moves = 0;
     sub->algo =
         rueda_select_choose(task->place->hier->select, sub->place, &sub->coll);
+    if (is_in_place && sub->place->slab != NULL)
+        sub->algo = &rueda_algo_direct;
     log_trace("hier: %s of %zu bytes between %d ranks runs as %s",
               rueda_kind_str(sub->coll.kind),
               sub->coll.count * sub->coll.elem_bytes, sub->place->mesh->size,
@@ -260,38 +373,79 @@ static rueda_status start(struct rueda_task *task,
     return look(task, level, sub->algo->post);
 }
 
+static bool may_scatter(const struct rueda_task *task)
+{
+    const struct hier *self = (const struct hier *)task->state;
+
+    return self->scattered < self->blocks &&
+           (self->is_in_place ||
+            self->scattered < self->gathered + RUEDA_HIER_SLOTS);
+}
+
+/* Who has no slice learns from the others when a block may be gathered. */
+static bool may_gather(const struct rueda_task *task)
+{
+    const struct hier *self = (const struct hier *)task->state;
+    const bool has_slice = rueda_hier_has_slice(task->place->hier);
+
+    if (self->gathered == self->blocks)
+        return false;
+    if (!self->is_in_place)
+        return self->gathered < self->crossed || !has_slice;
+    return self->scattered == self->blocks &&
+           (self->crossed == self->blocks || !has_slice);
+}
+
+static rueda_status start_gather(struct rueda_task *task,
+                                 struct rueda_hier_level *level)
+{
+    const struct hier *self = (const struct hier *)task->state;
+    rueda_status status = RUEDA_OK;
+    struct rueda_coll coll;
+
+    if (self->is_in_place)
+        status = gather_parts_of(task, &coll);
+    else
+        coll = gather_of(task, self->gathered);
+    return status == RUEDA_OK ? start(task, level, &coll) : status;
+}
+
+static void end_gather(struct rueda_task *task)
+{
+    struct hier *self = (struct hier *)task->state;
+
+    self->gathered = self->is_in_place ? self->blocks : self->gathered + 1;
+    if (self->is_in_place)
+        task->coll.part_count = 0;
+}
+
 /*
  * RUEDA_OK: a stage has ended, there may be more to do. Two blocks are
- * scattered before the first is gathered, and then one for each. Who has no
- * slice learns from the others when a block may be gathered.
+ * scattered before the first is gathered, and then one for each; in place all
+ * of them are before all are gathered.
  */
 static rueda_status progress_local(struct rueda_task *task)
 {
     struct hier *self = (struct hier *)task->state;
-    struct rueda_hier *hier = task->place->hier;
-    struct rueda_hier_level *level = &hier->level[RUEDA_HIER_LOCAL];
+    struct rueda_hier_level *level =
+        &task->place->hier->level[RUEDA_HIER_LOCAL];
     rueda_status status;
 
     if (level->is_running) {
         status = look(task, level, level->task.algo->progress);
-    } else if (self->scattered < self->blocks &&
-               self->scattered < self->gathered + RUEDA_HIER_SLOTS) {
+    } else if (may_scatter(task)) {
         const struct rueda_coll coll = scatter_of(task, self->scattered);
 
         self->is_gathering = false;
         status = start(task, level, &coll);
-    } else if (self->gathered < self->blocks &&
-               (self->gathered < self->crossed ||
-                !rueda_hier_has_slice(hier))) {
-        const struct rueda_coll coll = gather_of(task, self->gathered);
-
+    } else if (may_gather(task)) {
         self->is_gathering = true;
-        status = start(task, level, &coll);
+        status = start_gather(task, level);
     } else {
         return RUEDA_IN_PROGRESS;
     }
     if (status == RUEDA_OK && self->is_gathering)
-        self->gathered++;
+        end_gather(task);
     else if (status == RUEDA_OK)
         self->scattered++;
     return status;
@@ -363,6 +517,7 @@ static rueda_status hier_post(struct rueda_task *task)
     if (task->coll.kind == RUEDA_ALLGATHER)
         return rueda_hier_gather_post(task);
     *self = (struct hier){.blocks = blocks_of(task)};
+    self->is_in_place = may_stay_in_place(task);
     return hier_progress(task);
 }
 

@@ -58,6 +58,10 @@ struct rueda_hier {
     size_t slice_bytes; /* the most of one */
     char *slots[RUEDA_HIER_SLOTS];
     char *wire;
+
+    /* Parts of a result, by who of my host has them. */
+    struct rueda_part *parts;
+    size_t part_room;
 };
 
 struct rueda_hier_args {

@@ -234,5 +234,6 @@ void rueda_hier_free(struct rueda_hier *hier)
     free(hier->firsts);
     free(hier->starts);
     free(hier->cross_counts);
+    free(hier->parts);
     free(hier);
 }

@@ -96,4 +96,8 @@ void rueda_host_combine(const struct rueda_kernels *kernels, rueda_dtype dtype,
  */
 void rueda_host_stream(void *dst, const void *src, size_t bytes);
 
+/* The same in pieces, which are done when end() returns. */
+void rueda_host_stream_piece(void *dst, const void *src, size_t bytes);
+void rueda_host_stream_end(void);
+
 #endif /* RUEDA_DEVICE_HOST_H */

@@ -7,7 +7,7 @@
 
 #include <emmintrin.h>
 
-void rueda_host_stream(void *dst, const void *src, size_t bytes)
+void rueda_host_stream_piece(void *dst, const void *src, size_t bytes)
 {
     const size_t line = 4 * sizeof(__m128i);
     size_t head = -(uintptr_t)dst % line;
@@ -27,15 +27,29 @@ void rueda_host_stream(void *dst, const void *src, size_t bytes)
         _mm_stream_si128(to + 3, _mm_loadu_si128(from + 3));
     }
     memcpy((char *)dst + at, (const char *)src + at, bytes - at);
-    /* Streamed bytes are not held back by a release. */
+}
+
+/* Streamed bytes are not held back by a release. */
+void rueda_host_stream_end(void)
+{
     _mm_sfence();
 }
 
 #else
 
-void rueda_host_stream(void *dst, const void *src, size_t bytes)
+void rueda_host_stream_piece(void *dst, const void *src, size_t bytes)
 {
     memcpy(dst, src, bytes);
 }
 
+void rueda_host_stream_end(void)
+{
+}
+
 #endif
+
+void rueda_host_stream(void *dst, const void *src, size_t bytes)
+{
+    rueda_host_stream_piece(dst, src, bytes);
+    rueda_host_stream_end();
+}

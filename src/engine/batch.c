@@ -9,6 +9,15 @@
 #include "fuse/pack.h"
 #include "os/memory.h"
 
+/* How many items ahead of the one at work. */
+#define AHEAD 8
+
+/* What is packed walks through so much of the slab before it begins anew: lines
+ * that others have read lately, and still have in their caches, are written at
+ * a fraction of the speed. */
+#define WALK_BYTES ((size_t)4 << 20)
+#define LINE_BYTES ((size_t)64)
+
 /* ---- What all kinds need ---------------------------------------------- */
 
 rueda_status rueda_batch_init(struct rueda_batch *batch, int members)
@@ -18,8 +27,9 @@ rueda_status rueda_batch_init(struct rueda_batch *batch, int members)
         calloc(2 * (size_t)members + RUEDA_BATCH_ASKED, sizeof(uint64_t));
     batch->answer =
         calloc(RUEDA_BATCH_ASKED * (size_t)members, sizeof(uint64_t));
+    batch->parts = calloc(RUEDA_BATCH_PARTS, sizeof(struct rueda_part));
     return batch->counts != NULL && batch->words != NULL &&
-                   batch->answer != NULL
+                   batch->answer != NULL && batch->parts != NULL
                ? RUEDA_OK
                : RUEDA_ERR_NOMEM;
 }
@@ -46,6 +56,7 @@ void rueda_batch_fini(struct rueda_batch *batch)
     free(batch->counts);
     free(batch->words);
     free(batch->answer);
+    free(batch->parts);
 }
 
 rueda_batch_next rueda_batch_fail(struct rueda_lane *lane, rueda_status status,
@@ -62,6 +73,25 @@ void rueda_batch_refuse(struct rueda_named *named, rueda_status status,
     named->outcome = status;
     free(named->error);
     named->error = strdup(words);
+}
+
+char *rueda_batch_place(struct rueda_lane *lane, size_t bytes)
+{
+    struct rueda_batch *batch = &lane->batch;
+    size_t at = batch->slab_used;
+
+    if (at >= WALK_BYTES || lane->fusion_bytes - at < bytes)
+        at = 0;
+    batch->slab_used = (at + bytes + LINE_BYTES - 1) & ~(LINE_BYTES - 1);
+    if (batch->slab_used > lane->fusion_bytes)
+        batch->slab_used = lane->fusion_bytes;
+    return lane->fusion + at;
+}
+
+bool rueda_batch_must_wait(struct rueda_lane *lane)
+{
+    lane->batch.is_waiting = rueda_lane_has_lent(lane);
+    return lane->batch.is_waiting;
 }
 
 static size_t bytes_of(const struct rueda_request *request)
@@ -172,60 +202,124 @@ rueda_batch_next rueda_batch_input(struct rueda_lane *lane, int item,
 
 /* ---- Allreduce -------------------------------------------------------- */
 
+/* Items that are going to be looked at: into the cache, which they have mostly
+ * left since they were submitted. */
+static void fetch_ahead(const struct rueda_batch *batch, int item, int count)
+{
+    for (; count > 0 && item < batch->decision->count; count--, item++) {
+        const struct rueda_request *request = rueda_batch_request(batch, item);
+        const struct rueda_named *named = rueda_batch_named(batch, item);
+
+        __builtin_prefetch(request);
+        __builtin_prefetch(request->shape);
+        if (named == NULL)
+            continue;
+        __builtin_prefetch(&named->send);
+        __builtin_prefetch(&named->data, 1);
+    }
+}
+
 /*
- * Tensors go through the fusion slab in rounds of as many as fit. A round of
- * one needs no packing: its result goes straight to its owner where that is
- * not the input too, or does not fit the slab; else to the slab, until it is
- * delivered. What a round holds depends on what all members know.
+ * Tensors that fit the fusion slab go through it in rounds of as many as fit,
+ * as parts of one vector; one that does not, by itself. What a round holds
+ * depends on what all members know.
  */
 static void choose_round(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
     struct rueda_layout layout = {0};
-    size_t offset;
+    int count = 0;
 
-    batch->after = batch->item;
-    while (batch->after < batch->decision->count && lane->fusion != NULL &&
-           rueda_layout_add(&layout, lane->fusion_bytes,
-                            bytes_of(rueda_batch_request(batch, batch->after)),
-                            &offset))
-        batch->after++;
-    if (batch->after == batch->item)
-        batch->after++;
+    fetch_ahead(batch, batch->item, AHEAD);
+    for (; batch->item + count < batch->decision->count &&
+           count < RUEDA_BATCH_PARTS && lane->fusion != NULL;
+         count++) {
+        const int item = batch->item + count;
+        struct rueda_part *part = &batch->parts[count];
+
+        fetch_ahead(batch, item + AHEAD, 1);
+        part->bytes = bytes_of(rueda_batch_request(batch, item));
+        if (!rueda_layout_add(&layout, lane->fusion_bytes, part->bytes,
+                              &part->at))
+            break;
+    }
+    batch->is_packed = count > 0;
+    batch->after = batch->item + (count > 0 ? count : 1);
+    batch->bytes = layout.end;
+    if (count > 0)
+        batch->slab = rueda_batch_place(lane, layout.end);
 }
 
-/* Several tensors, or the zeros of one, as a vector in the slab. */
+/* Where the tensors of the round come from and where they go. */
+static void find_parts(struct rueda_lane *lane)
+{
+    struct rueda_batch *batch = &lane->batch;
+
+    for (int i = batch->item; i < batch->after; i++) {
+        struct rueda_part *part = &batch->parts[i - batch->item];
+        const struct rueda_named *named = rueda_batch_named(batch, i);
+
+        part->send = named != NULL ? named->send : NULL;
+        part->recv = rueda_batch_own(
+            lane, i, rows_of(rueda_batch_request(batch, i)), part->bytes);
+    }
+}
+
+static void pack(struct rueda_lane *lane)
+{
+    const struct rueda_batch *batch = &lane->batch;
+    struct rueda_layout layout = {0};
+
+    for (int i = 0; i < batch->after - batch->item; i++)
+        rueda_pack(batch->slab, lane->fusion_bytes, &layout,
+                   batch->parts[i].send, batch->parts[i].bytes);
+}
+
+/* What is told of several tensors that share the slab. */
+static void note(struct rueda_lane *lane, rueda_timeline_activity activity)
+{
+    const struct rueda_batch *batch = &lane->batch;
+
+    if (batch->after > batch->item + 1)
+        rueda_notes_step(lane, batch->item, batch->after, activity);
+}
+
+static void note_start(struct rueda_lane *lane)
+{
+    const struct rueda_batch *batch = &lane->batch;
+
+    rueda_notes_step(lane, batch->item, batch->after,
+                     rueda_timeline_collective(
+                         RUEDA_ALLREDUCE,
+                         rueda_batch_request(batch, batch->item)->reduction));
+}
+
+/* As a vector in the slab, unless the algorithm takes parts where they are. */
 static rueda_batch_next start_packed(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
-    struct rueda_layout layout = {0};
     struct rueda_coll *coll;
 
-    rueda_notes_step(lane, batch->item, batch->after,
-                     RUEDA_TIMELINE_MEMCPY_IN_FUSION_BUFFER);
-    for (int i = batch->item; i < batch->after; i++) {
-        const struct rueda_named *named = rueda_batch_named(batch, i);
-
-        rueda_pack(lane->fusion, lane->fusion_bytes, &layout,
-                   named != NULL ? named->send : NULL,
-                   bytes_of(rueda_batch_request(batch, i)));
-    }
+    find_parts(lane);
+    note(lane, RUEDA_TIMELINE_MEMCPY_IN_FUSION_BUFFER);
     coll = rueda_batch_coll(lane, RUEDA_ALLREDUCE, batch->item);
-    coll->send = lane->fusion;
-    coll->recv = lane->fusion;
-    coll->count = layout.end / coll->elem_bytes;
-    batch->is_packed = true;
-    rueda_notes_step(lane, batch->item, batch->after,
-                     RUEDA_TIMELINE_RUEDA_ALLREDUCE);
+    coll->send = batch->slab;
+    coll->recv = batch->slab;
+    coll->count = batch->bytes / coll->elem_bytes;
+    coll->parts = batch->parts;
+    coll->part_count = batch->after - batch->item;
+    if (!rueda_track_takes_parts(&lane->track))
+        pack(lane);
+    note_start(lane);
     return coll->count > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;
 }
 
+/* Larger than the slab: straight from and to the caller's memory. */
 static rueda_batch_next start_single(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
     const struct rueda_request *request =
         rueda_batch_request(batch, batch->item);
-    const struct rueda_named *named = rueda_batch_named(batch, batch->item);
     const size_t bytes = bytes_of(request);
     rueda_batch_next next;
     struct rueda_coll *coll;
@@ -238,50 +332,24 @@ static rueda_batch_next start_single(struct rueda_lane *lane)
                                   &recv);
     if (next != RUEDA_BATCH_TASK)
         return next;
-    batch->is_packed = named != NULL && recv == send && lane->fusion != NULL &&
-                       bytes <= lane->fusion_bytes;
-    rueda_notes_step(
-        lane, batch->item, batch->after,
-        rueda_timeline_collective(RUEDA_ALLREDUCE, request->reduction));
+    note_start(lane);
     coll = rueda_batch_coll(lane, RUEDA_ALLREDUCE, batch->item);
     coll->send = send;
-    coll->recv = batch->is_packed ? lane->fusion : recv;
+    coll->recv = recv;
     coll->count = rueda_request_count(request);
     return coll->count > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;
 }
 
-/* Results to their owners. */
+/* Results to their owners, as far as they are not there yet. */
 static void unpack(struct rueda_lane *lane)
 {
-    struct rueda_batch *batch = &lane->batch;
-    const bool is_single = batch->after == batch->item + 1;
+    const struct rueda_batch *batch = &lane->batch;
     struct rueda_layout layout = {0};
 
-    if (batch->is_packed)
-        rueda_notes_step(lane, batch->item, batch->after,
-                         RUEDA_TIMELINE_MEMCPY_OUT_FUSION_BUFFER);
-    for (int i = batch->item; i < batch->after && batch->is_packed; i++) {
-        const struct rueda_request *request = rueda_batch_request(batch, i);
-        struct rueda_named *named = rueda_batch_named(batch, i);
-        const size_t bytes = bytes_of(request);
-        void *to = NULL;
-
-        if (named != NULL)
-            to = is_single ? named->data
-                           : own_memory(named, rows_of(request), bytes);
-        rueda_unpack(lane->fusion, lane->fusion_bytes, &layout, to, bytes);
-    }
-}
-
-static bool is_packed(const struct rueda_lane *lane)
-{
-    const struct rueda_batch *batch = &lane->batch;
-
-    return batch->after > batch->item + 1 ||
-           (rueda_batch_named(batch, batch->item) == NULL &&
-            lane->fusion != NULL &&
-            bytes_of(rueda_batch_request(batch, batch->item)) <=
-                lane->fusion_bytes);
+    note(lane, RUEDA_TIMELINE_MEMCPY_OUT_FUSION_BUFFER);
+    for (int i = 0; i < lane->track.task.coll.part_count; i++)
+        rueda_unpack(batch->slab, lane->fusion_bytes, &layout,
+                     batch->parts[i].recv, batch->parts[i].bytes);
 }
 
 static rueda_batch_next allreduce(struct rueda_lane *lane)
@@ -291,15 +359,16 @@ static rueda_batch_next allreduce(struct rueda_lane *lane)
 
     /* A round of empty tensors has no task. */
     while (next == RUEDA_BATCH_END) {
-        if (batch->stage > 0)
+        if (batch->is_packed)
             unpack(lane);
-        batch->stage = 1;
         batch->item = batch->after;
         batch->is_packed = false;
         if (batch->item == batch->decision->count)
             return RUEDA_BATCH_END;
+        if (rueda_batch_must_wait(lane))
+            return RUEDA_BATCH_WAIT;
         choose_round(lane);
-        next = is_packed(lane) ? start_packed(lane) : start_single(lane);
+        next = batch->is_packed ? start_packed(lane) : start_single(lane);
     }
     return next;
 }
@@ -446,6 +515,7 @@ rueda_status rueda_batch_turn(struct rueda_lane *lane, struct rueda_text *error)
 void rueda_batch_drop(struct rueda_lane *lane)
 {
     lane->batch.decision = NULL;
+    lane->batch.is_waiting = false;
     spare_unmap(&lane->batch.zeros);
     spare_unmap(&lane->batch.sink);
     if (lane->batch.made != NULL)

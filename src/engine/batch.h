@@ -31,6 +31,9 @@ typedef enum rueda_batch_next {
 /* Tensors whose rows members tell each other at once, at most. */
 #define RUEDA_BATCH_ASKED 32
 
+/* Tensors in the slab at a time, at most. */
+#define RUEDA_BATCH_PARTS 4096
+
 /* Private zeroed memory for one task. */
 struct rueda_spare {
     void *at;
@@ -44,7 +47,12 @@ struct rueda_batch {
     int after; /* the first behind them */
     int stage; /* the kind's own */
     bool is_packed;
-    int asked; /* the first item whose rows members have told */
+    bool is_waiting;          /* until others have let go of the fusion slab */
+    struct rueda_part *parts; /* [RUEDA_BATCH_PARTS] of what is packed */
+    char *slab;               /* where it is packed, */
+    size_t bytes;             /* and how much it is */
+    size_t slab_used;         /* the next is packed behind this */
+    int asked;                /* the first item whose rows members have told */
     int asked_after;
     size_t *counts;   /* [2 * members] sent, received, in elements */
     uint64_t *words;  /* [2 * members + RUEDA_BATCH_ASKED] what I tell of
@@ -117,6 +125,13 @@ void *rueda_batch_own(struct rueda_lane *lane, int item, size_t rows,
 /* What an item gives; zeros if I have joined. */
 rueda_batch_next rueda_batch_input(struct rueda_lane *lane, int item,
                                    size_t bytes, const void **out);
+
+/* A place in the fusion slab for so many bytes, which fit. */
+char *rueda_batch_place(struct rueda_lane *lane, size_t bytes);
+
+/* Do others still read in the fusion slab? Then nothing is written there, and
+ * the next turn asks again. */
+bool rueda_batch_must_wait(struct rueda_lane *lane);
 
 /* Fail with these words. */
 rueda_batch_next rueda_batch_fail(struct rueda_lane *lane, rueda_status status,

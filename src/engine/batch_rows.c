@@ -216,11 +216,12 @@ static rueda_batch_next start_packed(struct rueda_lane *lane)
     rueda_notes_step(lane, batch->item, batch->after,
                      RUEDA_TIMELINE_MEMCPY_IN_FUSION_BUFFER);
     coll = rueda_batch_coll(lane, RUEDA_ALLGATHER, batch->item);
-    coll->send = lane->fusion + before * coll->elem_bytes;
-    coll->recv = lane->fusion;
+    batch->slab = rueda_batch_place(lane, total * coll->elem_bytes);
+    coll->send = batch->slab + before * coll->elem_bytes;
+    coll->recv = batch->slab;
     coll->count = batch->counts[lane->set->me];
     coll->recv_counts = batch->counts;
-    pack(lane, lane->fusion + before * coll->elem_bytes);
+    pack(lane, batch->slab + before * coll->elem_bytes);
     batch->is_packed = true;
     rueda_notes_step(lane, batch->item, batch->after,
                      RUEDA_TIMELINE_RUEDA_ALLGATHER);
@@ -232,7 +233,7 @@ static void unpack(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
     size_t done[RUEDA_BATCH_ASKED] = {0};
-    const char *at = lane->fusion;
+    const char *at = batch->slab;
 
     if (!batch->is_packed)
         return;
@@ -264,6 +265,8 @@ rueda_batch_next rueda_batch_allgather(struct rueda_lane *lane)
             return RUEDA_BATCH_END;
         if (batch->item == batch->asked_after)
             return ask_allgather(lane);
+        if (rueda_batch_must_wait(lane))
+            return RUEDA_BATCH_WAIT;
         choose_round(lane);
         next = batch->after > batch->item + 1
                    ? start_packed(lane)

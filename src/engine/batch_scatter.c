@@ -126,7 +126,7 @@ static rueda_batch_next start_single(struct rueda_lane *lane)
 static void pack(const struct rueda_lane *lane)
 {
     const struct rueda_batch *batch = &lane->batch;
-    char *at = lane->fusion;
+    char *at = batch->slab;
 
     for (int member = 0; member < lane->set->size; member++)
         for (int i = batch->item; i < batch->after; i++) {
@@ -156,13 +156,16 @@ static rueda_batch_next start_packed(struct rueda_lane *lane)
                         share_bytes(lane, i, lane->set->me));
     rueda_notes_step(lane, batch->item, batch->after,
                      RUEDA_TIMELINE_MEMCPY_IN_FUSION_BUFFER);
-    pack(lane);
-    note_start(lane);
     coll = rueda_batch_coll(lane, RUEDA_REDUCE_SCATTER, batch->item);
     bytes = total * coll->elem_bytes + RUEDA_LAYOUT_ALIGN - 1;
-    coll->send = lane->fusion;
-    coll->recv = lane->fusion + bytes - bytes % RUEDA_LAYOUT_ALIGN;
+    bytes -= bytes % RUEDA_LAYOUT_ALIGN;
+    batch->slab = rueda_batch_place(lane, bytes + batch->counts[lane->set->me] *
+                                                      coll->elem_bytes);
+    coll->send = batch->slab;
+    coll->recv = batch->slab + bytes;
     coll->recv_counts = batch->counts;
+    pack(lane);
+    note_start(lane);
     batch->is_packed = true;
     return total > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;
 }
@@ -197,6 +200,8 @@ rueda_batch_next rueda_batch_reduce_scatter(struct rueda_lane *lane)
         batch->item = batch->after;
         if (batch->item == batch->decision->count)
             return RUEDA_BATCH_END;
+        if (rueda_batch_must_wait(lane))
+            return RUEDA_BATCH_WAIT;
         choose_round(lane);
         next = batch->after > batch->item + 1 ? start_packed(lane)
                                               : start_single(lane);

@@ -39,8 +39,10 @@
 #define LOOK_APART_NS ((int64_t)10000000) /* whatever anybody wants */
 
 /* Who submits mostly waits soon, and drives then: so long the background thread
- * leaves it to that. To take over costs both sides a change of threads. */
-#define GRACE_NS ((int64_t)100000)
+ * leaves it to that, and longer where it has always been so. To take over, or
+ * only to look, costs both sides a change of threads. */
+#define GRACE_NS      ((int64_t)100000)
+#define GRACE_MOST_NS ((int64_t)3200000)
 
 /* How many turns one look takes at most. */
 #define LOOK_TURNS 64
@@ -346,6 +348,15 @@ static bool has_duty(struct rueda_engine *engine)
     return atomic_load(&engine->is_told);
 }
 
+/* Those who submit have driven what they had; or nobody did. */
+static void be_patient(struct rueda_engine *engine, bool have_driven)
+{
+    if (!have_driven)
+        engine->grace_ns = GRACE_NS;
+    else if (engine->grace_ns < GRACE_MOST_NS)
+        engine->grace_ns *= 2;
+}
+
 /* If somebody else holds the token, that one tells us on release, and looks
  * while it waits. */
 static void do_duty(struct rueda_engine *engine, bool is_look)
@@ -355,10 +366,14 @@ static void do_duty(struct rueda_engine *engine, bool is_look)
             atomic_store_explicit(&engine->look_ns,
                                   rueda_clock_ns() + engine->look_period_ns,
                                   memory_order_relaxed);
+        else
+            be_patient(engine, true);
         return;
     }
     if (is_look)
         look(engine);
+    else
+        be_patient(engine, is_idle(engine));
     drive(engine, NULL, -1);
     release(engine);
 }
@@ -377,7 +392,7 @@ static void *background(void *arg)
         is_look = !atomic_load(&engine->is_told);
         if (!is_look)
             rueda_condition_wait(&engine->work, &engine->lock,
-                                 rueda_clock_ns() + GRACE_NS);
+                                 rueda_clock_ns() + engine->grace_ns);
         /* What is submitted from now on is told again. */
         atomic_store(&engine->is_told, false);
         pthread_mutex_unlock(&engine->lock);
@@ -408,9 +423,12 @@ void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
         start_thread(engine);
         pthread_mutex_unlock(&engine->lock);
     }
-    tell_thread(engine);
     /* A holder that sleeps looks at the queue when it wakes. */
     wake_holder(engine);
+    /* There is a fence in that: either we see that the background thread has to
+     * be told again, or it sees what we have pushed. */
+    if (!atomic_load_explicit(&engine->is_told, memory_order_relaxed))
+        tell_thread(engine);
 }
 
 void rueda_engine_abort(struct rueda_engine *engine, const char *why)
@@ -526,6 +544,7 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
         return RUEDA_ERR_NOMEM;
     }
     engine->lanes.numbers = &engine->numbers;
+    engine->grace_ns = GRACE_NS;
     pthread_mutex_init(&engine->lock, NULL);
     rueda_condition_init(&engine->changed);
     rueda_condition_init(&engine->work);
@@ -534,14 +553,17 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
     return RUEDA_OK;
 }
 
-/* What this rank has to pass on, others may wait for after it has left. */
+/* What this rank has to pass on, others may wait for after it has left; and
+ * what it frees, they may still read. */
 static void flush(struct rueda_engine *engine)
 {
     int64_t until = rueda_clock_ns() + FLUSH_NS;
 
     rueda_notes_flush(&engine->lanes);
     while (atomic_load(&engine->failed) == RUEDA_OK &&
-           rueda_lanes_are_sending(&engine->lanes) && rueda_clock_ns() < until)
+           (rueda_lanes_are_sending(&engine->lanes) ||
+            rueda_lanes_have_lent(&engine->lanes)) &&
+           rueda_clock_ns() < until)
         if (!rueda_engine_look(engine))
             rueda_yield();
 }

@@ -69,6 +69,7 @@ struct rueda_engine {
     atomic_bool has_thread; /* set under lock */
     bool is_stopping;       /* under lock */
     atomic_bool is_told;    /* the background thread, that there is work */
+    int64_t grace_ns;       /* how long it leaves that to others; its own */
 };
 
 rueda_status rueda_engine_init(struct rueda_engine *engine,

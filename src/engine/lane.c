@@ -193,6 +193,12 @@ void rueda_lane_free(struct rueda_lane *lane)
     free(lane);
 }
 
+/* Is its slab there? */
+static bool is_open(const struct rueda_lane *lane)
+{
+    return lane->has_slab && lane->slab.lines != NULL;
+}
+
 /* ---- Operations ------------------------------------------------------- */
 
 static void append(struct rueda_lane *lane, struct rueda_named *named)
@@ -260,6 +266,8 @@ void rueda_lane_end(struct rueda_lane *lane, rueda_status status)
 
     if (lane->track.is_running)
         rueda_track_finish(&lane->track, status);
+    if (is_open(lane))
+        rueda_slab_leave(&lane->slab);
     rueda_batch_drop(lane);
     for (struct rueda_named *named = lane->first; named != NULL; named = next) {
         next = (struct rueda_named *)named->op.next;
@@ -275,13 +283,22 @@ void rueda_lane_close(struct rueda_lane *lane)
     lane->is_closed = true;
 }
 
-bool rueda_lane_is_over(const struct rueda_lane *lane)
+bool rueda_lane_is_over(struct rueda_lane *lane)
 {
     return lane->is_closed && lane->count == 0 &&
-           rueda_negotiator_is_over(lane->negotiator);
+           rueda_negotiator_is_over(lane->negotiator) &&
+           !rueda_lane_has_lent(lane);
+}
+
+bool rueda_lane_has_lent(struct rueda_lane *lane)
+{
+    return is_open(lane) && !rueda_slab_is_back(&lane->slab);
 }
 
 /* ---- Decisions -------------------------------------------------------- */
+
+/* How many operations ahead of the one at work. */
+#define AHEAD 8
 
 /* No batch, but the end of one operation. */
 static void tell_outcome(struct rueda_lane *lane,
@@ -301,6 +318,16 @@ static void tell_outcome(struct rueda_lane *lane,
     }
 }
 
+/* Into the cache, which it has left for the data. */
+static void fetch(const struct rueda_named *named)
+{
+    if (named == NULL)
+        return;
+    __builtin_prefetch(&named->op, 1);
+    __builtin_prefetch(&named->names, 1);
+    __builtin_prefetch(&named->splits, 1);
+}
+
 /* Each operation of the decision has its outcome. The negotiator lets go of
  * them first, for their owner may free them as soon as they are delivered. */
 static void conclude(struct rueda_lane *lane)
@@ -311,6 +338,8 @@ static void conclude(struct rueda_lane *lane)
     for (int i = 0; i < decision->count; i++) {
         struct rueda_named *named = decision->items[i].mine;
 
+        if (i + AHEAD < decision->count)
+            fetch(decision->items[i + AHEAD].mine);
         if (named != NULL)
             rueda_lane_finish(lane, named, named->outcome);
     }
@@ -419,7 +448,8 @@ rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
 bool rueda_lane_is_spoilt(const struct rueda_lane *lane)
 {
     const struct rueda_segment *segment = lane->lanes->job->segment;
-    const bool counts_left = rueda_track_shares(&lane->track);
+    const bool counts_left =
+        rueda_track_shares(&lane->track) || lane->batch.is_waiting;
 
     for (int i = 0; i < lane->slab.size && lane->count > 0; i++) {
         int member = lane->locals[i];

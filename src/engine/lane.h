@@ -75,7 +75,11 @@ void rueda_lane_open(struct rueda_lane *lane, uint64_t slab_offset);
 /* Its set is dropped: end all that are not delivered, but messages. Turns go on
  * until it is over: nothing of it is in flight any more. */
 void rueda_lane_close(struct rueda_lane *lane);
-bool rueda_lane_is_over(const struct rueda_lane *lane);
+bool rueda_lane_is_over(struct rueda_lane *lane);
+
+/* May others of this host still read in the fusion slab, for an operation that
+ * is over here? */
+bool rueda_lane_has_lent(struct rueda_lane *lane);
 
 /* No operation is in it, and nothing in flight on its mesh. */
 void rueda_lane_free(struct rueda_lane *lane);

@@ -226,6 +226,14 @@ bool rueda_lanes_are_sending(const struct rueda_lanes *lanes)
     return false;
 }
 
+bool rueda_lanes_have_lent(const struct rueda_lanes *lanes)
+{
+    for (int i = 0; i < lanes->count && !lanes->has_ended; i++)
+        if (rueda_lane_has_lent(lanes->all[i]))
+            return true;
+    return false;
+}
+
 int64_t rueda_lanes_next_look_ns(const struct rueda_lanes *lanes)
 {
     int64_t next = INT64_MAX;

@@ -68,6 +68,9 @@ static inline bool rueda_lanes_have_work(const struct rueda_lanes *lanes)
  * neighbour is lost to whom it may have to go. */
 bool rueda_lanes_are_sending(const struct rueda_lanes *lanes);
 
+/* Does anybody still read in what a lane would free? */
+bool rueda_lanes_have_lent(const struct rueda_lanes *lanes);
+
 /* Does somebody have to take turns: for the one or for the other? */
 static inline bool rueda_lanes_are_busy(const struct rueda_lanes *lanes)
 {

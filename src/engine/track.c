@@ -77,6 +77,15 @@ static void note(const struct rueda_track *track, rueda_flight_step step)
     rueda_flight_note(track->job->segment, &event);
 }
 
+bool rueda_track_takes_parts(const struct rueda_track *track)
+{
+    const struct rueda_coll *coll = &track->task.coll;
+    const struct rueda_algo *algo =
+        rueda_select_choose(track->select, &track->place, coll);
+
+    return algo->takes_parts != NULL && algo->takes_parts(&track->place, coll);
+}
+
 rueda_status rueda_track_start(struct rueda_track *track)
 {
     struct rueda_task *task = &track->task;

@@ -47,6 +47,9 @@ void rueda_track_close(struct rueda_track *track);
  * Returns as the algorithm's post() does; no task runs yet. */
 rueda_status rueda_track_start(struct rueda_track *track);
 
+/* Will what has been written there be taken in parts? */
+bool rueda_track_takes_parts(const struct rueda_track *track);
+
 static inline rueda_status rueda_track_progress(struct rueda_track *track)
 {
     return track->task.algo->progress(&track->task);

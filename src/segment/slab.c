@@ -208,6 +208,26 @@ bool rueda_slab_all_noticed(const struct rueda_slab *slab, uint64_t block)
     return true;
 }
 
+void rueda_slab_lend(struct rueda_slab *slab, uint64_t block)
+{
+    slab->lent = block + 1;
+    store(&slab->lines[slab->rank].returned, block + 1);
+    rueda_slab_post(slab, block);
+}
+
+bool rueda_slab_is_back(struct rueda_slab *slab)
+{
+    return slab->lent == 0 ||
+           all_beyond(slab, &slab->returned, slab->lent - 1,
+                      offsetof(struct rueda_slab_line, returned));
+}
+
+void rueda_slab_leave(struct rueda_slab *slab)
+{
+    store(&slab->lines[slab->rank].returned, UINT64_MAX);
+    notify(slab);
+}
+
 bool rueda_slab_has_notice(const struct rueda_slab *slab, int member,
                            uint64_t block)
 {

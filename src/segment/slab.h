@@ -58,6 +58,7 @@ struct rueda_notice {
 struct rueda_slab_line {
     _Alignas(128) _Atomic uint64_t posted;
     _Alignas(128) _Atomic uint64_t reduced;
+    _Atomic uint64_t returned; /* as posted, by who has let go of buffers */
     struct rueda_notice notice;
     struct rueda_tiny tiny[RUEDA_TINY_LINES];
 };
@@ -92,8 +93,10 @@ struct rueda_slab {
     uint64_t next;       /* the number of the next free cell */
     uint64_t tinies;     /* how many tiny exchanges there were */
     uint64_t piles_used; /* how many blocks had a pile */
+    uint64_t lent;       /* who has returned that has let go of my buffers */
     struct rueda_cursor posted;
     struct rueda_cursor reduced;
+    struct rueda_cursor returned;
     struct rueda_trial trial;
 };
 
@@ -175,6 +178,16 @@ rueda_slab_tiny(const struct rueda_slab *slab, int member)
 void rueda_slab_post_notice(struct rueda_slab *slab, uint64_t block,
                             const struct rueda_notice *notice);
 bool rueda_slab_all_noticed(const struct rueda_slab *slab, uint64_t block);
+
+/*
+ * The operation that begins with this block, whose notice I show, is over for
+ * me: I have let go of the others' buffers. Some may still look at mine, and at
+ * the notice. Are these back, so that both may be written again, or freed? Who
+ * leaves the slab has let go of all.
+ */
+void rueda_slab_lend(struct rueda_slab *slab, uint64_t block);
+bool rueda_slab_is_back(struct rueda_slab *slab);
+void rueda_slab_leave(struct rueda_slab *slab);
 
 /* Is the notice that this member shows now the one of that operation? */
 bool rueda_slab_has_notice(const struct rueda_slab *slab, int member,

@@ -229,6 +229,62 @@ static void groups_come_out_right(void **state)
     party_run(*state, 3, in_groups, NULL);
 }
 
+/* ---- Parts of one vector ----------------------------------------------- */
+
+#define PARTS 13
+
+/* Of all sizes, so that some lie in the slices of several ranks; in place, to
+ * other memory, and where there is none for the result. */
+static struct named_what nth_part(int i, int size, size_t largest)
+{
+    const size_t rows[PARTS] = {1,  largest,     0,  largest / 3, 17, 16, 0,
+                                64, largest / 7, 33, largest - 1, 5,  1};
+    struct named_what what = nth(0, RUEDA_ALL_RANKS, everybody, size);
+
+    snprintf(what.name, sizeof(what.name), "part.%d", i);
+    what.dtype = RUEDA_INT32;
+    what.reduction = RUEDA_SUM;
+    what.rows = rows[i];
+    what.row = 1;
+    what.salt = (unsigned)i;
+    what.in_place = i % 3 == 0;
+    what.by_alloc = i % 3 == 1;
+    what.group = 1;
+    what.group_count = PARTS;
+    return what;
+}
+
+static int in_parts(struct party *me)
+{
+    struct named_op *ops = calloc(PARTS, sizeof(*ops));
+    int failed = 0;
+
+    for (int round = 0; round < 12 && failed == 0; round++) {
+        const size_t largest = (size_t)round % 4 * 15001 + 99;
+
+        for (int i = 0; i < PARTS; i++) {
+            struct named_what what = nth_part(i, me->size, largest);
+
+            what.has_no_memory = i == 1 && me->rank == round % 4;
+            named_submit(me, &what, &ops[i]);
+        }
+        for (int i = 0; i < PARTS && failed == 0; i++)
+            failed = i != 1 || me->rank != round % 4
+                         ? named_check(me, &ops[i])
+                         : party_expect(
+                               me, named_wait(me, &ops[i], PARTY_DEADLINE_MS),
+                               RUEDA_ERR_NOMEM, "without memory");
+    }
+    free(ops);
+    return failed;
+}
+
+static void parts_of_any_size_come_out_right(void **state)
+{
+    for (int size = 1; size <= 5; size++)
+        party_run(*state, size, in_parts, NULL);
+}
+
 /* ---- Process sets ----------------------------------------------------- */
 
 /* Overlapping sets, all at work at once. */
@@ -556,6 +612,7 @@ int main(void)
         PARTY_EVERYWHERE(several_threads_of_a_rank_submit_and_wait),
         PARTY_EVERYWHERE(ordered_operations_run_beside_named_ones),
         PARTY_EVERYWHERE(groups_come_out_right),
+        PARTY_EVERYWHERE(parts_of_any_size_come_out_right),
         PARTY_EVERYWHERE(overlapping_sets_run_at_the_same_time),
         PARTY_EVERYWHERE(operations_of_a_dropped_set_are_cancelled),
         PARTY_EVERYWHERE(who_has_joined_gives_zeros),

@@ -337,6 +337,22 @@ static void some_members_have_a_slab_of_their_own(void **state)
     assert_false(rueda_slab_all_posted(&slabs->of[0], 0));
 }
 
+static void buffers_are_back_when_all_have_let_go(void **state)
+{
+    struct slabs *slabs = *state;
+
+    assert_true(rueda_slab_is_back(&slabs->of[0]));
+    rueda_slab_lend(&slabs->of[0], 7);
+    assert_false(rueda_slab_is_back(&slabs->of[0]));
+    rueda_slab_lend(&slabs->of[1], 7);
+    assert_false(rueda_slab_is_back(&slabs->of[0]));
+    rueda_slab_leave(&slabs->of[2]);
+    assert_true(rueda_slab_is_back(&slabs->of[0]));
+    assert_true(rueda_slab_is_back(&slabs->of[1]));
+    rueda_slab_lend(&slabs->of[1], 8);
+    assert_false(rueda_slab_is_back(&slabs->of[1]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +369,7 @@ int main(void)
         SLABS(a_tiny_exchange_brings_everybodys_bytes),
         SLABS(the_next_tiny_exchange_leaves_the_last_one_whole),
         SLABS(notices_are_there_when_every_member_has_shown_one),
+        SLABS(buffers_are_back_when_all_have_let_go),
         SLABS(whoever_sleeps_is_woken_by_a_post),
         SLABS(some_members_have_a_slab_of_their_own),
     };
