@@ -193,33 +193,45 @@ static void ordered_operations_run_beside_named_ones(void **state)
 
 /* ---- Groups ----------------------------------------------------------- */
 
+enum {
+    GROUPED = 12,
+    EACH = 4,
+};
+
+static struct named_what nth_of_group(int i, int size, int round)
+{
+    static const rueda_kind of[] = {RUEDA_ALLREDUCE, RUEDA_ALLGATHER,
+                                    RUEDA_REDUCE_SCATTER};
+    struct named_what what = nth(i, RUEDA_ALL_RANKS, everybody, size);
+
+    what.kind = of[i / EACH];
+    what.dtype = RUEDA_FLOAT32;
+    what.reduction = RUEDA_SUM;
+    what.group = (uint64_t)(i / EACH) + 1;
+    what.group_count = EACH;
+    if (round % 2 == 1) {
+        what.rows = what.kind == RUEDA_ALLGATHER ? 9001 / (size_t)size : 9001;
+        what.row = 1;
+    }
+    return what;
+}
+
 static int in_groups(struct party *me)
 {
-    enum {
-        COUNT = 12,
-        EACH = 4
-    };
-    struct named_op *ops = calloc(COUNT, sizeof(*ops));
-    int order[COUNT];
+    struct named_op *ops = calloc(GROUPED, sizeof(*ops));
+    int order[GROUPED];
     int failed = 0;
 
-    shuffle(order, COUNT, (unsigned)me->rank);
-    for (int i = 0; i < COUNT; i++) {
-        static const rueda_kind of[] = {RUEDA_ALLREDUCE, RUEDA_ALLGATHER,
-                                        RUEDA_REDUCE_SCATTER};
-        int group = order[i] / EACH;
-        struct named_what what =
-            nth(order[i], RUEDA_ALL_RANKS, everybody, me->size);
+    for (int round = 0; round < 20 && failed == 0; round++) {
+        shuffle(order, GROUPED, (unsigned)(me->rank + round));
+        for (int i = 0; i < GROUPED; i++) {
+            struct named_what what = nth_of_group(order[i], me->size, round);
 
-        what.kind = of[group];
-        what.dtype = RUEDA_FLOAT32;
-        what.reduction = RUEDA_SUM;
-        what.group = (uint64_t)group + 1;
-        what.group_count = EACH;
-        named_submit(me, &what, &ops[order[i]]);
+            named_submit(me, &what, &ops[order[i]]);
+        }
+        for (int i = 0; i < GROUPED && failed == 0; i++)
+            failed = named_check(me, &ops[i]);
     }
-    for (int i = 0; i < COUNT && failed == 0; i++)
-        failed = named_check(me, &ops[i]);
     free(ops);
     return failed;
 }
@@ -227,6 +239,16 @@ static int in_groups(struct party *me)
 static void groups_come_out_right(void **state)
 {
     party_run(*state, 3, in_groups, NULL);
+}
+
+/* In a slab that holds one at a time: each is packed over what others may still
+ * read. */
+static void groups_that_follow_each_other_leave_each_other_whole(void **state)
+{
+    setenv("RUEDA_FUSION_BYTES", "160k", 1);
+    for (int size = 3; size <= 4; size++)
+        party_run(*state, size, in_groups, NULL);
+    unsetenv("RUEDA_FUSION_BYTES");
 }
 
 /* ---- Parts of one vector ----------------------------------------------- */
@@ -612,6 +634,7 @@ int main(void)
         PARTY_EVERYWHERE(several_threads_of_a_rank_submit_and_wait),
         PARTY_EVERYWHERE(ordered_operations_run_beside_named_ones),
         PARTY_EVERYWHERE(groups_come_out_right),
+        PARTY_EVERYWHERE(groups_that_follow_each_other_leave_each_other_whole),
         PARTY_EVERYWHERE(parts_of_any_size_come_out_right),
         PARTY_EVERYWHERE(overlapping_sets_run_at_the_same_time),
         PARTY_EVERYWHERE(operations_of_a_dropped_set_are_cancelled),
