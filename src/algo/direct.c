@@ -158,7 +158,7 @@ static bool may_write(struct rueda_direct *direct, uint64_t block)
     const uint64_t behind = RUEDA_CELLS - 2 * RUEDA_BLOCK_CELLS;
     uint64_t end = block + direct->cells;
 
-    return direct->shape->has_trays || end < behind ||
+    return direct->shape->has_trays || direct->is_lent || end < behind ||
            rueda_slab_all_posted(direct->slab, end - behind);
 }
 
@@ -236,6 +236,9 @@ static rueda_status progress_blocks(struct rueda_task *task)
     }
     if (direct->shape == &rueda_shape_allreduce_parts)
         task->coll.part_count = 0;
+    if (direct->is_lent)
+        rueda_slab_lend(direct->slab,
+                        rueda_direct_block(direct, direct->blocks - 1));
     return RUEDA_OK;
 }
 
@@ -373,6 +376,11 @@ static rueda_status start_notice(struct rueda_task *task)
     task->moves++;
     if (must_share(direct) && !may_share)
         return RUEDA_ERR_INVALID;
+    if (direct->is_lent) {
+        /* Who has posted a block has shown its notice before. */
+        show_notice(direct, true);
+        return start_blocks(task, direct->blocks);
+    }
     direct->mode = RUEDA_DIRECT_NOTICE;
     if (direct->shape->is_from_root) {
         /* Root alone decides, and shows a notice only if it shares. */
@@ -437,17 +445,25 @@ static rueda_status progress_notice(struct rueda_task *task)
 
 /* ---- The algorithm ---------------------------------------------------- */
 
-/* Between two ranks, where each adds everything, if all of it stays in their
- * rings to the end: then all can be undone. */
+/* Does all of it stay in my ring to the end? */
+static bool fits_ring(const struct rueda_slab *slab,
+                      const struct rueda_coll *coll)
+{
+    return coll->count * coll->elem_bytes <=
+           (RUEDA_CELLS - 2 * RUEDA_BLOCK_CELLS) * slab->cell_bytes;
+}
+
+/* Between two ranks, where each adds everything, if all that is published
+ * stays where it is to the end: then all can be undone. */
 static bool direct_takes_parts(const struct rueda_place *place,
                                const struct rueda_coll *coll)
 {
     const struct rueda_slab *slab = place->slab;
     const size_t bytes = coll->count * coll->elem_bytes;
-    const size_t most =
-        (RUEDA_CELLS - 2 * RUEDA_BLOCK_CELLS) * slab->cell_bytes;
 
-    return slab->size == 2 && bytes > RUEDA_TINY_BYTES && bytes <= most;
+    return slab->size == 2 && bytes > RUEDA_TINY_BYTES &&
+           (fits_ring(slab, coll) ||
+            rueda_segment_holds(slab->segment, coll->send, bytes));
 }
 
 static const struct rueda_shape *
@@ -529,7 +545,9 @@ static rueda_status direct_post(struct rueda_task *task)
     direct->shape = shape_of(task->place, coll);
     cut(direct);
     direct->blocks = direct->shape->blocks(direct);
-    if (direct->shape->needs_notice || must_share(direct) ||
+    direct->is_lent = direct->shape == &rueda_shape_allreduce_parts &&
+                      !fits_ring(direct->slab, coll);
+    if (direct->shape->needs_notice || must_share(direct) || direct->is_lent ||
         (direct->shape->share != NULL && direct->blocks > 0 &&
          direct->shape->bytes(direct) > NOTICE_BYTES))
         return start_notice(task);

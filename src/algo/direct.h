@@ -76,6 +76,7 @@ struct rueda_direct {
     uint64_t cells;     /* of every block */
     size_t block_bytes; /* the same in bytes */
     uint64_t blocks;
+    bool is_lent;    /* they lie in the members' buffers, not in rings */
     bool is_tried;   /* its blocks count in the slab's trial, */
     uint64_t before; /* after so many */
     uint64_t pile;   /* the number of block 0's */

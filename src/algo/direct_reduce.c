@@ -294,8 +294,21 @@ const struct rueda_shape rueda_shape_allreduce_many = {
 /*
  * As the small one, but blocks are made of parts, wherever these are, and
  * become parts again with no copy in between. What was published stays in the
- * ring to the end, so that an input that is written before can come back.
+ * ring, or in the buffer where it does not fit that, to the end, so that an
+ * input that is written before can come back.
  */
+
+/* Where block i of a member lies. */
+static char *block_at(const struct rueda_direct *direct, int member, uint64_t i)
+{
+    const size_t begin = rueda_direct_begin(direct, i);
+
+    if (!direct->is_lent)
+        return rueda_direct_at(direct, member, i);
+    return member == direct->slab->rank
+               ? (char *)direct->coll->recv + begin
+               : rueda_direct_made(direct, member) + begin;
+}
 
 /* The first part that ends behind `at`. */
 static int part_behind(const struct rueda_coll *coll, size_t at)
@@ -351,7 +364,7 @@ static void for_parts(const struct rueda_direct *direct, uint64_t i,
 static void publish_piece(const struct rueda_direct *direct, uint64_t i,
                           const struct piece *piece)
 {
-    char *at = rueda_direct_at(direct, direct->slab->rank, i) + piece->in_block;
+    char *at = block_at(direct, direct->slab->rank, i) + piece->in_block;
     const char *from = piece->part->send;
 
     if (from == NULL)
@@ -371,7 +384,7 @@ static void add_piece(const struct rueda_direct *direct, uint64_t i,
     if (part->recv == NULL)
         return;
     for (int member = 0; member < direct->slab->size; member++)
-        sources[member] = rueda_direct_at(direct, member, i) + piece->in_block;
+        sources[member] = block_at(direct, member, i) + piece->in_block;
     sources[direct->slab->rank] = (const char *)part->send + piece->in_part;
     rueda_host_reduce(direct->kernels, &direct->coll->arith,
                       (char *)part->recv + piece->in_part, sources,
@@ -386,7 +399,7 @@ static void restore_piece(const struct rueda_direct *direct, uint64_t i,
 
     if (part->recv != NULL && part->recv == part->send)
         memcpy((char *)part->recv + piece->in_part,
-               rueda_direct_at(direct, direct->slab->rank, i) + piece->in_block,
+               block_at(direct, direct->slab->rank, i) + piece->in_block,
                piece->bytes);
 }
 

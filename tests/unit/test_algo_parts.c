@@ -7,9 +7,13 @@
 #include "segment/slab.h"
 #include "unit/unit.h"
 
-#define RANKS 2
-#define CELL  ((size_t)4096)
-#define PARTS 5
+#define RANKS  2
+#define PARTS  5
+#define BUFFER ((size_t)1 << 20)
+
+/* Cells of rings that hold the whole vector, and of those that do not. */
+#define LONG_CELL  ((size_t)4096)
+#define SHORT_CELL ((size_t)512)
 
 static const size_t counts[PARTS] = {1, 70000, 0, 16, 111111};
 
@@ -21,6 +25,7 @@ struct pair {
     struct rueda_task tasks[RANKS];
     struct rueda_part parts[RANKS][PARTS];
     int32_t *tensors[RANKS][PARTS];
+    void *buffers[RANKS];
 };
 
 static int32_t number(int rank, int part, size_t i)
@@ -74,13 +79,15 @@ static void begin(struct pair *pair, int rank)
                   .postscale = 1},
         .elem_bytes = sizeof(int32_t),
         .count = list_parts(pair, rank) / sizeof(int32_t),
+        .send = pair->buffers[rank],
+        .recv = pair->buffers[rank],
         .parts = pair->parts[rank],
         .part_count = PARTS,
     };
     assert_true(task->algo->takes_parts(place, &task->coll));
 }
 
-static int pair_open(void **state)
+static int open_pair(void **state, size_t cell)
 {
     static struct pair pair;
     struct rueda_text error = {{0}};
@@ -88,12 +95,26 @@ static int pair_open(void **state)
 
     *state = &pair;
     if (rueda_segment_threads(RANKS, pair.segments, &error) != RUEDA_OK ||
-        rueda_segment_alloc(pair.segments[0], rueda_slab_bytes(RANKS, CELL),
+        rueda_segment_alloc(pair.segments[0], rueda_slab_bytes(RANKS, cell),
                             &at, &error) != RUEDA_OK)
         return -1;
-    for (int rank = 0; rank < RANKS; rank++)
-        rueda_slab_init(&pair.slabs[rank], pair.segments[rank], at, CELL);
+    for (int rank = 0; rank < RANKS; rank++) {
+        rueda_slab_init(&pair.slabs[rank], pair.segments[rank], at, cell);
+        if (rueda_segment_alloc(pair.segments[rank], BUFFER,
+                                &pair.buffers[rank], &error) != RUEDA_OK)
+            return -1;
+    }
     return 0;
+}
+
+static int pair_open(void **state)
+{
+    return open_pair(state, LONG_CELL);
+}
+
+static int pair_open_short(void **state)
+{
+    return open_pair(state, SHORT_CELL);
 }
 
 static int pair_close(void **state)
@@ -137,9 +158,9 @@ static size_t all_numbers(void)
     return all;
 }
 
-static void parts_are_added_where_they_are(void **state)
+/* One operation, in turns of both. */
+static void add_once(struct pair *pair)
 {
-    struct pair *pair = *state;
     rueda_status status[RANKS];
 
     for (int rank = 0; rank < RANKS; rank++)
@@ -161,6 +182,23 @@ static void parts_are_added_where_they_are(void **state)
         assert_int_equal(sums, all_numbers());
     }
     free_tensors(pair);
+}
+
+static void parts_are_added_where_they_are(void **state)
+{
+    add_once(*state);
+}
+
+/* A buffer is written again when the other has let go of it. */
+static void buffers_are_used_again(void **state)
+{
+    struct pair *pair = *state;
+
+    for (int i = 0; i < 3; i++) {
+        add_once(pair);
+        for (int rank = 0; rank < RANKS; rank++)
+            assert_true(rueda_slab_is_back(&pair->slabs[rank]));
+    }
 }
 
 /* Rank 0 publishes a few blocks and is heard of no more. */
@@ -192,6 +230,13 @@ int main(void)
                                         pair_open, pair_close),
         cmocka_unit_test_setup_teardown(
             inputs_come_back_when_it_ends_in_the_middle, pair_open, pair_close),
+        cmocka_unit_test_setup_teardown(parts_are_added_where_they_are,
+                                        pair_open_short, pair_close),
+        cmocka_unit_test_setup_teardown(buffers_are_used_again, pair_open_short,
+                                        pair_close),
+        cmocka_unit_test_setup_teardown(
+            inputs_come_back_when_it_ends_in_the_middle, pair_open_short,
+            pair_close),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
