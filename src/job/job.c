@@ -231,6 +231,7 @@ static rueda_status call_together(struct rueda_job *job,
         if (status != RUEDA_OK)
             return status;
         rueda_tcp_hub_set_job(job->tcp, rueda_get_u64(call->nonce));
+        rueda_network_mark_inside(job->tcp, call->topology, job->rank);
         return rueda_network_locate(job->tcp, call->topology, call->contacts,
                                     call->contacts_bytes);
     }

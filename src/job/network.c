@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "os/interface.h"
+#include "os/process.h"
 
 void rueda_network_write(const struct rueda_address *addresses, int count,
                          char *out, size_t bytes)
@@ -113,6 +114,21 @@ rueda_status rueda_network_locate(struct rueda_tcp_hub *hub,
         texts += len + 1;
     }
     return RUEDA_OK;
+}
+
+void rueda_network_mark_inside(struct rueda_tcp_hub *hub,
+                               const struct rueda_topology *topology, int rank)
+{
+    const struct rueda_topology_host *own =
+        &topology->hosts[topology->places[rank].host];
+
+    for (int peer = 0; peer < topology->size; peer++) {
+        const struct rueda_topology_host *host =
+            &topology->hosts[topology->places[peer].host];
+
+        if (memcmp(host->id, own->id, RUEDA_PROCESS_BOOT_ID) == 0)
+            rueda_tcp_hub_set_inside(hub, peer);
+    }
 }
 
 /* ---- This host ---------------------------------------------------------- */

@@ -51,4 +51,9 @@ rueda_status rueda_network_locate(struct rueda_tcp_hub *hub,
                                   const struct rueda_topology *topology,
                                   const char *texts, size_t bytes);
 
+/* Which peers of this rank run in the same system, in whatever network
+ * namespace. */
+void rueda_network_mark_inside(struct rueda_tcp_hub *hub,
+                               const struct rueda_topology *topology, int rank);
+
 #endif /* RUEDA_JOB_NETWORK_H */

@@ -84,7 +84,7 @@ void rueda_process_host_id(unsigned char out[RUEDA_PROCESS_HOST_ID])
     memset(out, 0, RUEDA_PROCESS_HOST_ID);
     if (rueda_file_read("/proc/sys/kernel/random/boot_id", boot,
                         sizeof(boot)) != RUEDA_OK)
-        rueda_process_host((char *)out, 16);
+        rueda_process_host((char *)out, RUEDA_PROCESS_BOOT_ID);
     else
         for (const char *at = boot; *at != '\0' && digits < 32; at++) {
             if (*at == '-' || *at == '\n')
@@ -97,8 +97,8 @@ void rueda_process_host_id(unsigned char out[RUEDA_PROCESS_HOST_ID])
         }
     if (stat("/proc/self/ns/net", &net) < 0)
         return;
-    rueda_put_u64(out + 16, (uint64_t)net.st_ino);
-    rueda_put_u64(out + 24, (uint64_t)net.st_dev);
+    rueda_put_u64(out + RUEDA_PROCESS_BOOT_ID, (uint64_t)net.st_ino);
+    rueda_put_u64(out + RUEDA_PROCESS_BOOT_ID + 8, (uint64_t)net.st_dev);
 }
 
 static pthread_mutex_t hooks_lock = PTHREAD_MUTEX_INITIALIZER;

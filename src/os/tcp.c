@@ -311,17 +311,22 @@ rueda_status rueda_tcp_peer(int fd, struct rueda_address *out)
     return RUEDA_OK;
 }
 
-void rueda_tcp_hurry_inside(int fd)
+bool rueda_tcp_is_inside(int fd)
 {
-    static const char plain[] = "reno"; /* part of every system */
     struct rueda_address own = {.len = sizeof(own.bytes)};
     socklen_t len = sizeof(own.bytes);
     struct rueda_address peer;
 
     if (getsockname(fd, (struct sockaddr *)own.bytes, &len) < 0 ||
         rueda_tcp_peer(fd, &peer) != RUEDA_OK)
-        return;
+        return false;
     own.len = len;
-    if (rueda_address_is_same_host(&own, &peer))
-        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof(plain) - 1);
+    return rueda_address_is_same_host(&own, &peer);
+}
+
+void rueda_tcp_hurry_inside(int fd)
+{
+    static const char plain[] = "reno"; /* part of every system */
+
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof(plain) - 1);
 }

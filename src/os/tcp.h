@@ -71,9 +71,13 @@ int64_t rueda_tcp_heard_ms(int fd);
  * the peer does not read is not on its way. False: not known. */
 bool rueda_tcp_flow(int fd, uint64_t *out_taken, bool *out_is_waiting);
 
-/* A connection that stays inside this system loses nothing, so nothing need be
- * held back for fear of that, as by bbr, which cannot tell how fast memory is.
- * For any other the system's choice stands. */
+/* Is it between two sockets of one network namespace? */
+bool rueda_tcp_is_inside(int fd);
+
+/* A connection that stays inside this system, be it between two namespaces,
+ * loses nothing, so nothing need be held back for fear of that, as by bbr,
+ * which cannot tell how fast memory is. For any other the system's choice
+ * stands. */
 void rueda_tcp_hurry_inside(int fd);
 
 #endif /* RUEDA_OS_TCP_H */

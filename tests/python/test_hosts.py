@@ -20,7 +20,7 @@ HELLO = Path(__file__).resolve().parents[2] / "examples" / "python" / "hello.py"
 
 # Joins the job and says what it knows.
 WHERE = r"""
-import ctypes, json, os, rueda, sys, time
+import ctypes, json, os, rueda, socket, sys, time
 library, ctx, x = ctypes.CDLL(rueda.get_library()), ctypes.c_void_p(), ctypes.c_float(1)
 library.rueda_is_homogeneous.restype = ctypes.c_bool
 if library.rueda_init(None, ctypes.byref(ctx)) != 0:
@@ -36,6 +36,14 @@ for _ in range(int(os.environ.get("TURNS", "1"))):
     status = library.rueda_allreduce(ctx, big, sums, ctypes.c_size_t(len(big)), 7, 0)
 total = report["size"] * (report["size"] + 1) / 2
 report["is_right"] = status == 0 and all(number == total for number in sums)
+report["not_paced"] = 0
+for fd in map(int, os.listdir("/proc/self/fd")):
+    try:
+        end = socket.socket(fileno=os.dup(fd))
+        control = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+        report["not_paced"] += control.rstrip(b"\0") == b"reno" and end.getpeername()[1] > 0
+    except OSError:
+        pass
 sys.stdout.write(json.dumps(report) + "\n")  # in one piece
 time.sleep(float(os.environ.get("STAY_S", "0.5")))
 library.rueda_shutdown(ctx)
@@ -90,6 +98,17 @@ def test_two_hosts_of_two_ranks(make_hosts: MakeHosts, key_file: str, family: st
     assert [(one["rank"], one["size"]) for one in said] == [(rank, 4) for rank in range(4)]
     assert places(said) == [(0, 2, 0, 2), (1, 2, 0, 2), (0, 2, 1, 2), (1, 2, 1, 2)]
     assert all(one["is_homogeneous"] for one in said)
+
+
+def test_nothing_is_paced_between_namespaces_of_one_system(
+    make_hosts: MakeHosts, key_file: str
+) -> None:
+    """Whatever the system does with connections that cross a network."""
+    hosts = make_hosts(2)
+    done = start(hosts, [0, 1], RUEDA_STORE=f"{hosts.ipv4(0)}:{PORT}", RUEDA_KEY_FILE=key_file,
+                 RUEDA_TCP_STREAMS="3")  # fmt: skip
+    said = reports(done)
+    assert [one["not_paced"] >= 3 for one in said] == [True, True]
 
 
 def test_hosts_with_unlike_numbers_of_ranks(make_hosts: MakeHosts, key_file: str) -> None:

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How ranks tell each other where they can be reached. */
 #include "job/network.h"
+
+#include "transport/tcp/hub.h"
 #include "unit/unit.h"
 
 static void addresses_are_read_as_they_were_written(void **state)
@@ -58,6 +60,33 @@ static void addresses_without_room_are_left_out_whole(void **state)
     assert_string_equal(text, "10.1.2.3:4000");
 }
 
+/* Two namespaces of one machine, and another machine. */
+static void who_is_of_the_same_machine_is_inside(void **state)
+{
+    struct rueda_topology_host hosts[] = {
+        {.id = {[0] = 1, [15] = 2, [16] = 3}},
+        {.id = {[0] = 1, [15] = 2, [16] = 4}},
+        {.id = {[0] = 1, [15] = 5, [16] = 3}},
+    };
+    struct rueda_topology_place places[] = {
+        {.host = 2}, {.host = 1}, {.host = 0}, {.host = 1}};
+    const struct rueda_topology topology = {
+        .size = 4, .host_count = 3, .places = places, .hosts = hosts};
+    static const struct rueda_key key;
+    const struct rueda_tcp_args args = {
+        .rank = 2, .size = 4, .key = &key, .streams = 1};
+    struct rueda_text error = {{0}};
+    struct rueda_tcp_hub *hub;
+
+    (void)state;
+    assert_int_equal(rueda_tcp_hub_open(&args, &hub, &error), RUEDA_OK);
+    rueda_network_mark_inside(hub, &topology, 2);
+    assert_false(hub->peers[0].is_inside);
+    assert_true(hub->peers[1].is_inside);
+    assert_true(hub->peers[3].is_inside);
+    rueda_tcp_hub_close(hub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -65,6 +94,7 @@ int main(void)
         cmocka_unit_test(what_is_no_address_in_numbers_is_left_out),
         cmocka_unit_test(an_address_is_never_cut),
         cmocka_unit_test(addresses_without_room_are_left_out_whole),
+        cmocka_unit_test(who_is_of_the_same_machine_is_inside),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

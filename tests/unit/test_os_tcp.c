@@ -278,6 +278,9 @@ static void what_stays_inside_is_not_paced(void **state)
 
     (void)state;
     connect_pair(&here, &there);
+    assert_true(rueda_tcp_is_inside(here));
+    assert_true(rueda_tcp_is_inside(there));
+    assert_false(rueda_tcp_is_inside(-1));
     rueda_tcp_hurry_inside(here);
     assert_int_equal(getsockopt(here, IPPROTO_TCP, TCP_CONGESTION, name, &len),
                      0);

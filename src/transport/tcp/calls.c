@@ -178,6 +178,9 @@ static rueda_status make_stream(struct rueda_tcp_ep *ep,
                                        cover);
     if (status != RUEDA_OK)
         rueda_tcp_cover_free(cover);
+    else if (ep->hub->peers[ep->super.peer].is_inside ||
+             rueda_tcp_is_inside(call->fd))
+        rueda_tcp_hurry_inside(call->fd);
     return status;
 }
 

@@ -305,6 +305,11 @@ rueda_status rueda_tcp_hub_locate(struct rueda_tcp_hub *hub, int peer, int host,
     return RUEDA_OK;
 }
 
+void rueda_tcp_hub_set_inside(struct rueda_tcp_hub *hub, int peer)
+{
+    hub->peers[peer].is_inside = true;
+}
+
 void rueda_tcp_hub_close(struct rueda_tcp_hub *hub)
 {
     char who[32];

@@ -29,6 +29,7 @@ struct rueda_tcp_peer {
     struct rueda_address *addresses; /* NULL: not located */
     int address_count;
     int host;
+    bool is_inside;                 /* in this system */
     struct rueda_tcp_ep *ep;        /* or NULL */
     int pulse;                      /* that it has dialled; -1: none */
     struct rueda_text *why;         /* the endpoint has failed, or NULL */

@@ -28,7 +28,6 @@ rueda_status rueda_tcp_stream_open(struct rueda_tcp_stream *stream, int fd,
         return RUEDA_ERR_NOMEM;
     stream->fd = fd;
     stream->cover = cover;
-    rueda_tcp_hurry_inside(fd);
     return RUEDA_OK;
 }
 

@@ -60,6 +60,11 @@ rueda_status rueda_tcp_hub_locate(struct rueda_tcp_hub *hub, int peer, int host,
                                   const struct rueda_address *addresses,
                                   int count);
 
+/* The peer's host is a network namespace of this very system, as of a
+ * container: what passes between the two crosses no network. To be said before
+ * endpoints are made. */
+void rueda_tcp_hub_set_inside(struct rueda_tcp_hub *hub, int peer);
+
 /* A number that only the ranks of this job have; the key may be that of others
  * too. To be said before endpoints are made; 0 if it is not. */
 void rueda_tcp_hub_set_job(struct rueda_tcp_hub *hub, uint64_t job);
