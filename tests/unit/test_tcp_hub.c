@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pulses between hubs of one process, which stand for hosts; and credit. */
+/* Hubs of one process, which stand for hosts: pulses, and streams by which bad
+ * frames come; and credit. */
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "os/clock.h"
+#include "os/stream.h"
 #include "transport/tcp/hub.h"
 #include "unit/unit.h"
 
@@ -19,6 +22,19 @@ struct net {
     struct rueda_tcp_hub *hubs[RANKS];
     struct rueda_ep *eps[RANKS][RANKS];
 };
+
+/* Errors and warnings that were logged, and the last of them. */
+static int complaints;
+static char complaint[256];
+
+static void count(void *arg, rueda_log_level level, const char *line)
+{
+    (void)arg;
+    if (level > RUEDA_LOG_WARN)
+        return;
+    complaints++;
+    snprintf(complaint, sizeof(complaint), "%s", line);
+}
 
 static void hush(void *arg, rueda_log_level level, const char *line)
 {
@@ -38,14 +54,15 @@ static void locate(struct net *net, int of, int rank, const int *hosts)
         RUEDA_OK);
 }
 
-static void open_net(struct net *net, const int *hosts)
+/* Each rank at its own of these addresses. */
+static void open_net_at(struct net *net, const int *hosts,
+                        const char *const *addresses)
 {
     struct rueda_text error = {{0}};
-    struct rueda_address any;
 
     assert_int_equal(rueda_key_create(&net->key), RUEDA_OK);
-    assert_int_equal(rueda_address_find("127.0.0.1:0", &any, 1, &error), 1);
     for (int rank = 0; rank < RANKS; rank++) {
+        struct rueda_address any;
         const struct rueda_tcp_args args = {.rank = rank,
                                             .size = RANKS,
                                             .key = &net->key,
@@ -53,12 +70,22 @@ static void open_net(struct net *net, const int *hosts)
                                             .address_count = 1,
                                             .streams = 1};
 
+        assert_int_equal(rueda_address_find(addresses[rank], &any, 1, &error),
+                         1);
         assert_int_equal(rueda_tcp_hub_open(&args, &net->hubs[rank], &error),
                          RUEDA_OK);
     }
     for (int of = 0; of < RANKS; of++)
         for (int rank = 0; rank < RANKS; rank++)
             locate(net, of, rank, hosts);
+}
+
+static void open_net(struct net *net, const int *hosts)
+{
+    static const char *const addresses[RANKS] = {"127.0.0.1:0", "127.0.0.1:0",
+                                                 "127.0.0.1:0"};
+
+    open_net_at(net, hosts, addresses);
 }
 
 static void join(struct net *net, int a, int b)
@@ -182,29 +209,145 @@ static void last_words_come_with_the_end_of_a_pulse(void **state)
     close_net(&net);
 }
 
+static struct rueda_tcp_ep *connected(struct net *net, int a, int b)
+{
+    struct rueda_tcp_ep *ep = (struct rueda_tcp_ep *)net->eps[a][b];
+    int64_t until = rueda_clock_ns() + WAIT_NS;
+
+    while (ep->stream_count == 0) {
+        assert_true(rueda_clock_ns() < until);
+        turn(net);
+    }
+    return ep;
+}
+
+/* What keeps the stream from a to b from congestion. */
+static const char *control_of(struct net *net, int a, int b)
+{
+    static char choice[16];
+    socklen_t len = sizeof(choice);
+
+    memset(choice, 0, sizeof(choice));
+    assert_int_equal(getsockopt(connected(net, a, b)->streams[0].fd,
+                                IPPROTO_TCP, TCP_CONGESTION, choice, &len),
+                     0);
+    return choice;
+}
+
 /* Whatever the system would choose. */
 static void streams_inside_a_host_are_not_paced(void **state)
 {
     static const int hosts[RANKS] = {0, 1, 1};
-    int64_t until = rueda_clock_ns() + WAIT_NS;
     struct net net = {.hubs = {NULL}};
-    const struct rueda_tcp_ep *ep;
-    char choice[16] = "";
-    socklen_t len = sizeof(choice);
 
     (void)state;
     open_net(&net, hosts);
     join(&net, 0, 1);
-    ep = (const struct rueda_tcp_ep *)net.eps[0][1];
-    while (ep->stream_count == 0) {
+    assert_string_equal(control_of(&net, 0, 1), "reno");
+    assert_string_equal(control_of(&net, 1, 0), "reno");
+    close_net(&net);
+}
+
+/* What the system chooses, for whom nobody says that it is inside. */
+static void nor_are_streams_between_namespaces_of_one_system(void **state)
+{
+    static const char *const addresses[RANKS] = {"127.0.0.1:0", "127.0.0.2:0",
+                                                 "127.0.0.3:0"};
+    static const int hosts[RANKS] = {0, 1, 2};
+    struct net net = {.hubs = {NULL}};
+    char usual[16] = "";
+    socklen_t len = sizeof(usual);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    (void)state;
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, usual, &len),
+                     0);
+    close(fd);
+    open_net_at(&net, hosts, addresses);
+    rueda_tcp_hub_set_inside(net.hubs[0], 1);
+    join(&net, 0, 1);
+    join(&net, 0, 2);
+    assert_string_equal(control_of(&net, 0, 1), "reno");
+    assert_string_equal(control_of(&net, 0, 2), usual);
+    close_net(&net);
+}
+
+/* A message from a to b arrives. */
+static void pass(struct net *net, int a, int b)
+{
+    const struct rueda_tag tag = {.sequence = 1};
+    int64_t until = rueda_clock_ns() + WAIT_NS;
+    struct rueda_req sent;
+    struct rueda_req received;
+    int number = 42;
+    int got = 0;
+
+    rueda_ep_send(net->eps[a][b], tag, &number, sizeof(number), &sent);
+    rueda_ep_recv(net->eps[b][a], tag, &got, sizeof(got), &received);
+    while (received.status == RUEDA_IN_PROGRESS) {
+        assert_true(rueda_clock_ns() < until);
+        turn(net);
+    }
+    assert_int_equal(received.status, RUEDA_OK);
+    assert_int_equal(got, number);
+}
+
+/* Rank 0 has proven itself, and sends this to rank 1, which waits for it. */
+static void check_bad_head(const struct rueda_tcp_frame *frame, const char *why)
+{
+    static const int hosts[RANKS] = {0, 1, 2};
+    const struct rueda_tag tag = {.sequence = 1};
+    int64_t until = rueda_clock_ns() + WAIT_NS;
+    struct net net = {.hubs = {NULL}};
+    unsigned char head[RUEDA_TCP_HEAD_BYTES];
+    struct rueda_req received;
+    char byte;
+    size_t sent;
+
+    open_net(&net, hosts);
+    join(&net, 0, 1);
+    join(&net, 0, 2);
+    join(&net, 1, 2);
+    connected(&net, 1, 0);
+    connected(&net, 1, 2);
+    connected(&net, 2, 0);
+    rueda_ep_recv(net.eps[1][0], tag, &byte, 1, &received);
+    rueda_tcp_frame_encode(frame, head);
+    complaints = 0;
+    rueda_log_set_sink(count, NULL);
+    assert_int_equal(rueda_stream_send(connected(&net, 0, 1)->streams[0].fd,
+                                       head, sizeof(head), &sent),
+                     RUEDA_OK);
+    while (received.status == RUEDA_IN_PROGRESS) {
         assert_true(rueda_clock_ns() < until);
         turn(&net);
     }
-    assert_int_equal(getsockopt(ep->streams[0].fd, IPPROTO_TCP, TCP_CONGESTION,
-                                choice, &len),
-                     0);
-    assert_string_equal(choice, "reno");
+    assert_int_equal(received.status, RUEDA_ERR_PEER_LOST);
+    assert_non_null(rueda_tcp_hub_why(net.hubs[1], 0));
+    assert_non_null(strstr(rueda_tcp_hub_why(net.hubs[1], 0), why));
+    pass(&net, 1, 2);
+    pass(&net, 2, 0);
+    assert_int_equal(complaints, 1);
+    assert_non_null(strstr(complaint, why));
+    rueda_log_set_sink(hush, NULL);
     close_net(&net);
+}
+
+static void
+a_bad_frame_costs_a_rank_its_connection_and_others_nothing(void **state)
+{
+    const struct rueda_tcp_frame oversized = {.kind = RUEDA_TCP_PIECE,
+                                              .bytes = UINT32_MAX,
+                                              .tag = {.sequence = 1},
+                                              .total = UINT32_MAX};
+    const struct rueda_tcp_frame malformed = {.kind = (rueda_tcp_kind)77};
+    const struct rueda_tcp_frame uncredited = {.kind = RUEDA_TCP_CREDIT,
+                                               .total = 1u << 30};
+
+    (void)state;
+    check_bad_head(&oversized, "a malformed frame (kind 1, 4294967295 bytes");
+    check_bad_head(&malformed, "a malformed frame (kind 77,");
+    check_bad_head(&uncredited, "does not fit those before it (kind 3");
 }
 
 /* Streams overtake each other; then an older credit comes after a newer. */
@@ -232,6 +375,9 @@ int main(void)
         cmocka_unit_test(another_rank_of_the_host_holds_the_next_pulse),
         cmocka_unit_test(last_words_come_with_the_end_of_a_pulse),
         cmocka_unit_test(streams_inside_a_host_are_not_paced),
+        cmocka_unit_test(nor_are_streams_between_namespaces_of_one_system),
+        cmocka_unit_test(
+            a_bad_frame_costs_a_rank_its_connection_and_others_nothing),
         cmocka_unit_test(an_older_credit_is_no_error),
     };
 

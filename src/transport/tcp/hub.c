@@ -32,18 +32,33 @@ void rueda_tcp_hub_show(const struct rueda_tcp_hub *hub, int fd)
 
 /* ---- Endpoints ---------------------------------------------------------- */
 
-void rueda_tcp_hub_lose(struct rueda_tcp_hub *hub, int peer, const char *why)
+static void lose(struct rueda_tcp_hub *hub, int peer, const char *why,
+                 rueda_log_level level)
 {
     struct rueda_tcp_peer *at = &hub->peers[peer];
 
     if (at->ep == NULL || at->ep->has_failed)
         return;
-    log_info("rank %d is lost: %s", peer, why);
+    rueda_log(level, RUEDA_LOG_TAG, "rank %d is lost: %s", peer, why);
     if (at->why == NULL)
         at->why = calloc(1, sizeof(*at->why));
     if (at->why != NULL)
         rueda_text_set(at->why, "%s", why);
     rueda_tcp_ep_fail(at->ep);
+}
+
+void rueda_tcp_hub_lose(struct rueda_tcp_hub *hub, int peer, const char *why)
+{
+    lose(hub, peer, why, RUEDA_LOG_INFO);
+}
+
+void rueda_tcp_hub_accuse(struct rueda_tcp_hub *hub, int peer, const char *what)
+{
+    struct rueda_text words = {{0}};
+
+    rueda_text_set(&words, "its connection was closed because it sent %s",
+                   what);
+    lose(hub, peer, words.chars, RUEDA_LOG_ERROR);
 }
 
 /* Its system, or the way there, gives up: nobody at the other end did. */

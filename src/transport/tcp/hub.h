@@ -87,6 +87,13 @@ void rueda_tcp_hub_show(const struct rueda_tcp_hub *hub, int fd);
  * if there is one that has not failed. */
 void rueda_tcp_hub_lose(struct rueda_tcp_hub *hub, int peer, const char *why);
 
+/* The peer has sent what no rank sends. That costs it its endpoint and no other
+ * its own: its bytes cannot be told from good ones any more, and what it was to
+ * bring on a stream that is closed would be missing. One line of the log, which
+ * is the reason too. */
+void rueda_tcp_hub_accuse(struct rueda_tcp_hub *hub, int peer,
+                          const char *what);
+
 /* A stream of the endpoint with a peer ended with this status (and errno), in
  * the middle of something: the endpoint fails. */
 void rueda_tcp_hub_break(struct rueda_tcp_hub *hub, int peer,

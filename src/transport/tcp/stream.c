@@ -98,11 +98,22 @@ static size_t head_bytes(const struct rueda_tcp_stream *stream)
                                  : RUEDA_TCP_HEAD_BYTES;
 }
 
-static void fail_by_nonsense(struct rueda_tcp_ep *ep)
+/* What a head says is worth telling once its seal, if any, is genuine. */
+static void fail_by_head(struct rueda_tcp_ep *ep, const char *what,
+                         const struct rueda_tcp_frame *frame)
 {
-    log_error("rank %d has sent what makes no sense: its connection ends",
-              ep->super.peer);
-    rueda_tcp_ep_fail(ep);
+    struct rueda_text words = {{0}};
+
+    rueda_text_set(&words, "%s (kind %u, %u bytes of %llu)", what,
+                   (unsigned)frame->kind, (unsigned)frame->bytes,
+                   (unsigned long long)frame->total);
+    rueda_tcp_hub_accuse(ep->hub, ep->super.peer, words.chars);
+}
+
+static void fail_by_seal(struct rueda_tcp_ep *ep)
+{
+    rueda_tcp_hub_accuse(ep->hub, ep->super.peer,
+                         "what is not sealed with its key");
 }
 
 /* A head has been read ahead. */
@@ -111,12 +122,14 @@ static void take_head(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream)
     unsigned char *head = stream->ahead + stream->ahead_begin;
 
     stream->ahead_begin += head_bytes(stream);
-    stream->has_head =
-        (stream->cover == NULL ||
-         rueda_tcp_cover_open_head(stream->cover, head) == RUEDA_OK) &&
-        rueda_tcp_frame_decode(head, &stream->in);
+    if (stream->cover != NULL &&
+        rueda_tcp_cover_open_head(stream->cover, head) != RUEDA_OK) {
+        fail_by_seal(ep);
+        return;
+    }
+    stream->has_head = rueda_tcp_frame_decode(head, &stream->in);
     if (!stream->has_head)
-        fail_by_nonsense(ep);
+        fail_by_head(ep, "a malformed frame", &stream->in);
 }
 
 /* False: its turn has not come, or the endpoint fails. */
@@ -136,7 +149,8 @@ static bool begin_frame(struct rueda_tcp_ep *ep,
     }
     stream->has_head = false;
     if (!makes_sense) {
-        fail_by_nonsense(ep);
+        fail_by_head(ep, "a frame that does not fit those before it",
+                     &stream->in);
         return false;
     }
     if (stream->is_receiving && stream->in.bytes == 0)
@@ -160,7 +174,7 @@ static void piece_came(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream,
     if (status == RUEDA_IN_PROGRESS)
         return;
     if (status < 0) {
-        fail_by_nonsense(ep);
+        fail_by_seal(ep);
         return;
     }
     stream->in_got += bytes;
