@@ -30,13 +30,15 @@ from pathlib import Path
 LIMIT_S = 30
 _numbers = itertools.count()
 
+BIND = ["taskset", "--cpu-list"]
+
 # As ssh has it, the words of the command are one line for a shell.
 SSH = """\
 #!/bin/sh
 while [ "${{1#-}}" != "$1" ]; do shift; done
 number=$((${{1##*.}} - 1))
 shift
-exec ip netns exec {mark}h$number unshare --uts \\
+exec {bind} ip netns exec {mark}h$number unshare --uts \\
     sh -c 'hostname "$0" && eval "$1"' host$number "$*"
 """
 
@@ -66,10 +68,14 @@ def missing() -> str | None:
 
 
 class Hosts:
-    """Hosts 0, 1, ... that see each other at ipv4(i) and ipv6(i)."""
+    """Hosts 0, 1, ... that see each other at ipv4(i) and ipv6(i).
 
-    def __init__(self, count: int) -> None:
+    With `cores` what runs on a host runs on one of these, which hosts take in turn.
+    """
+
+    def __init__(self, count: int, cores: list[int] | None = None) -> None:
         self.count = count
+        self.cores = cores
         self.mark = f"rueda{os.getpid()}n{next(_numbers)}"
         self.spaces: list[str] = []
 
@@ -84,13 +90,19 @@ class Hosts:
 
     def command(self, host: int, *words: str) -> list[str]:
         """These words as a command of that host, which has its own name."""
-        return ["ip", "netns", "exec", self.name(host), "unshare", "--uts",
+        bind = [] if self.cores is None else [*BIND, str(self.cores[host % len(self.cores)])]
+        return [*bind, "ip", "netns", "exec", self.name(host), "unshare", "--uts",
                 "sh", "-c", 'hostname "$0" && exec "$@"', f"host{host}", *words]  # fmt: skip
 
     def ssh(self, folder: Path) -> str:
         """A program that does what ssh would: options, a host by its IPv4, a command."""
         program = folder / "ssh"
-        program.write_text(SSH.format(mark=self.mark))
+        bind = ""
+        if self.cores is not None:
+            cores = " ".join(map(str, self.cores))
+            field = f"$((number % {len(self.cores)} + 1))"
+            bind = f'{" ".join(BIND)} $(echo {cores} | cut -d " " -f {field})'
+        program.write_text(SSH.format(mark=self.mark, bind=bind))
         program.chmod(0o755)
         return str(program)
 
