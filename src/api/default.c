@@ -115,7 +115,9 @@ static void *open_it(void *arg)
     self->status = rueda_init(&self->args, &ctx);
     pthread_mutex_lock(&change);
     is_unwanted = self->is_unwanted;
-    if (ctx != NULL && !is_unwanted)
+    if (ctx != NULL && is_unwanted)
+        self->status = RUEDA_ERR_CLOSED;
+    else if (ctx != NULL)
         atomic_store(&current, ctx);
     rueda_fork_hook_remove(&self->fork_hook);
     opening = NULL;
