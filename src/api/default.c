@@ -191,7 +191,8 @@ static rueda_status await(struct opening *self,
     if (args->exchange != NULL)
         self->caller = args;
     while (!self->is_over && status == RUEDA_OK) {
-        if (self->bytes != NULL && self->caller == args)
+        if (args->exchange != NULL && self->caller == args &&
+            self->bytes != NULL)
             exchange(self, args);
         else
             rueda_condition_wait(&self->changed, &change,

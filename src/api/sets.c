@@ -125,7 +125,7 @@ static rueda_status create_now(rueda_ctx *ctx, const int *ranks, int count,
                                int *out_set)
 {
     struct rueda_result result = RUEDA_RESULT_INIT;
-    rueda_handle handle;
+    rueda_handle handle = 0;
     rueda_status status = create(ctx, ranks, count, &handle);
 
     if (status == RUEDA_OK)
@@ -168,7 +168,7 @@ rueda_status rueda_set_create_async(rueda_ctx *ctx, const int *ranks, int count,
 
 rueda_status rueda_set_destroy(rueda_ctx *ctx, int set)
 {
-    rueda_handle handle;
+    rueda_handle handle = 0;
     rueda_status status = rueda_set_destroy_async(ctx, set, &handle);
 
     return status == RUEDA_OK ? rueda_wait(ctx, handle, -1) : status;

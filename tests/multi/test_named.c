@@ -197,7 +197,7 @@ static int with_set_handles(struct party *me)
 {
     static const int ranks[2] = {2, 0};
     struct rueda_result result = RUEDA_RESULT_INIT;
-    rueda_handle handle;
+    rueda_handle handle = 0;
 
     if ((me->rank > 0 && begin_early(me, ranks, &handle) != 0) ||
         party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
