@@ -27,19 +27,8 @@ rueda_status rueda_named_take(rueda_ctx *ctx, int kind,
     if (status != RUEDA_OK)
         return status;
     named = rueda_named_of(op);
-    /* All but what the pool looks after, and what is long and seldom used. */
-    memset((char *)named + sizeof(named->op), 0,
-           offsetof(struct rueda_named, short_name) - sizeof(named->op));
-    memset(&named->request, 0, offsetof(struct rueda_request, shape));
     op->is_named = true;
-    named->request.kind = kind;
-    named->request.dtype = RUEDA_UINT8;
-    named->request.root = -1;
-    named->request.device = RUEDA_DEVICE_HOST;
-    named->request.prescale = 1;
-    named->request.postscale = 1;
-    named->last_rank = -1;
-    named->made_set = -1;
+    rueda_named_init(named, kind);
     *out = named;
     return RUEDA_OK;
 }
@@ -90,23 +79,24 @@ void rueda_named_drop(rueda_ctx *ctx, struct rueda_named *named)
 /* ---- From arguments --------------------------------------------------------
  */
 
-/* Copy what the caller passed, which may be shorter than what we know. */
-static rueda_status complete(const struct rueda_submit_args *args,
-                             struct rueda_submit_args *out)
+/* What the caller passed; it may be shorter than what we know, and is then
+ * completed in `room`. NULL: it is no such struct. */
+static const struct rueda_submit_args *
+complete(const struct rueda_submit_args *args, struct rueda_submit_args *room)
 {
     size_t bytes = args->struct_size;
 
-    if (bytes < RUEDA_FIRST_SUBMIT_ARGS_BYTES)
-        return rueda_fault(RUEDA_ERR_INVALID,
-                           "struct_size of the arguments is too small; "
-                           "initialise them with RUEDA_SUBMIT_ARGS_INIT");
-    if (bytes >= sizeof(*out)) {
-        *out = *args;
-        return RUEDA_OK;
+    if (bytes < RUEDA_FIRST_SUBMIT_ARGS_BYTES) {
+        rueda_fault(RUEDA_ERR_INVALID,
+                    "struct_size of the arguments is too small; "
+                    "initialise them with RUEDA_SUBMIT_ARGS_INIT");
+        return NULL;
     }
-    *out = (struct rueda_submit_args)RUEDA_SUBMIT_ARGS_INIT;
-    memcpy(out, args, bytes);
-    return RUEDA_OK;
+    if (bytes >= sizeof(*room))
+        return args;
+    *room = (struct rueda_submit_args)RUEDA_SUBMIT_ARGS_INIT;
+    memcpy(room, args, bytes);
+    return room;
 }
 
 static bool is_matched(int kind)
@@ -165,11 +155,16 @@ static rueda_status fill_in(const struct rueda_submit_args *args, int members,
     named->member_count = members;
     named->send = args->send;
     named->recv = args->recv;
-    named->peer = args->peer;
-    named->tag = args->tag;
-    named->stream = args->stream;
-    named->alloc = args->alloc;
-    named->alloc_arg = args->alloc_arg;
+    if (args->kind == RUEDA_SEND || args->kind == RUEDA_RECV) {
+        named->peer = args->peer;
+        named->tag = args->tag;
+    }
+    if (args->device != RUEDA_DEVICE_HOST)
+        named->stream = args->stream;
+    if (args->recv == NULL) {
+        named->alloc = args->alloc;
+        named->alloc_arg = args->alloc_arg;
+    }
     status = copy_splits(args, named);
     /* A join has the same name everywhere, whatever it is given. */
     if (status == RUEDA_OK && args->kind != RUEDA_JOIN)
@@ -251,19 +246,22 @@ rueda_status rueda_submit(rueda_ctx *ctx, const struct rueda_submit_args *args,
                           rueda_handle *out_handle)
 {
     rueda_status status = rueda_ctx_check(ctx);
-    struct rueda_submit_args all;
-    struct rueda_named *named = NULL;
+    const struct rueda_submit_args *all;
+    struct rueda_submit_args room;
+    struct rueda_named *named;
 
-    if (status == RUEDA_OK)
-        status = complete(args, &all);
-    if (status == RUEDA_OK)
-        status = prepare(ctx, &all, &named);
+    if (status != RUEDA_OK)
+        return status;
+    all = complete(args, &room);
+    if (all == NULL)
+        return RUEDA_ERR_INVALID;
+    status = prepare(ctx, all, &named);
     if (status != RUEDA_OK)
         return status;
     status = number(ctx, named);
     if (status != RUEDA_OK) {
         rueda_named_drop(ctx, named);
-        return refuse(ctx, &all, status);
+        return refuse(ctx, all, status);
     }
     *out_handle = named->op.handle;
     rueda_engine_submit(&ctx->engine, &named->op);
@@ -319,16 +317,17 @@ static rueda_status chain(rueda_ctx *ctx, const struct rueda_submit_args *args,
     struct rueda_submit_args begin;
 
     for (int i = 0; i < count; i++) {
-        struct rueda_submit_args all;
+        struct rueda_submit_args room;
+        const struct rueda_submit_args *all = complete(&args[i], &room);
         struct rueda_named *named = NULL;
-        rueda_status status = complete(&args[i], &all);
+        rueda_status status = all != NULL ? RUEDA_OK : RUEDA_ERR_INVALID;
 
-        if (i == 0)
-            begin = all;
+        if (i == 0 && all != NULL)
+            begin = *all;
         if (status == RUEDA_OK)
-            status = check_group(ctx, &begin, &all);
+            status = check_group(ctx, &begin, all);
         if (status == RUEDA_OK)
-            status = prepare(ctx, &all, &named);
+            status = prepare(ctx, all, &named);
         if (named == NULL) {
             drop_all(ctx, first);
             return status;

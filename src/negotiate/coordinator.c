@@ -33,20 +33,30 @@ void rueda_coordinator_fini(struct rueda_negotiator *self)
     rueda_labels_fini(&root->groups);
 }
 
-/* Members hear of it, and so do I. */
-rueda_status rueda_coordinator_append(struct rueda_negotiator *self)
+static void tell_children(struct rueda_negotiator *self)
+{
+    const struct rueda_out *log = &self->root.log;
+
+    for (int i = 0; i < self->tree.child_count; i++)
+        rueda_out_bytes(&self->talks[i].out, log->bytes, log->len);
+}
+
+static rueda_status follow(struct rueda_negotiator *self)
 {
     struct rueda_out *log = &self->root.log;
     struct rueda_in in = {.at = log->bytes, .end = log->bytes + log->len};
-    rueda_status status;
+    rueda_status status =
+        log->has_failed ? RUEDA_ERR_NOMEM : rueda_log_follow(self, &in);
 
-    if (log->has_failed)
-        return RUEDA_ERR_NOMEM;
-    for (int i = 0; i < self->tree.child_count; i++)
-        rueda_out_bytes(&self->talks[i].out, log->bytes, log->len);
-    status = rueda_log_follow(self, &in);
     log->len = 0;
     return status;
+}
+
+/* Members hear of it, and so do I. */
+rueda_status rueda_coordinator_append(struct rueda_negotiator *self)
+{
+    tell_children(self);
+    return follow(self);
 }
 
 /* ---- Errors ------------------------------------------------------------- */
@@ -350,7 +360,11 @@ static rueda_status run(struct rueda_negotiator *self)
         rueda_out_bytes(log, items.bytes, items.len);
         self->root.running++;
         rueda_timeline_cycle(self->timeline);
-        status = rueda_coordinator_append(self);
+        tell_children(self);
+        /* They follow while I do, unless there is more to come. */
+        if (self->root.ready == NULL)
+            rueda_negotiator_send(self);
+        status = follow(self);
     }
     rueda_out_fini(&items);
     return status;

@@ -37,6 +37,14 @@ static bool is_same(const struct rueda_label *a, const struct rueda_label *b)
                            : a->number == b->number;
 }
 
+bool rueda_label_is_of(const struct rueda_label *label,
+                       const struct rueda_request *request)
+{
+    return request->name != NULL && label->name != NULL &&
+           label->hash == request->hash &&
+           strcmp(label->name, request->name) == 0;
+}
+
 struct rueda_label *rueda_labels_find(const struct rueda_labels *labels,
                                       const struct rueda_label *wanted)
 {

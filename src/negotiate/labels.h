@@ -25,6 +25,10 @@ struct rueda_labels {
 struct rueda_label rueda_label_of(const char *name, uint64_t number);
 struct rueda_label rueda_label_for(const struct rueda_request *request);
 
+/* Is it that of this request, which has a name and its hash? */
+bool rueda_label_is_of(const struct rueda_label *label,
+                       const struct rueda_request *request);
+
 /* What has this label, or NULL. */
 struct rueda_label *rueda_labels_find(const struct rueda_labels *labels,
                                       const struct rueda_label *wanted);

@@ -95,8 +95,21 @@ static void note_submit(struct rueda_negotiator *self,
                                self->args.ranks[self->me]);
 }
 
-/* Steps repeat: what comes next is likely what came next the last time. Of the
- * next one all but the name has been fetched; now that of the one after it. */
+/* Steps repeat: what comes next is likely what came next the last time. */
+static struct rueda_entry *entry_of(struct rueda_negotiator *self,
+                                    const struct rueda_request *request)
+{
+    struct rueda_entry *likely =
+        self->latest != NULL ? self->latest->after : NULL;
+
+    if (likely != NULL && likely->slot >= 0 &&
+        rueda_label_is_of(&likely->label, request))
+        return likely;
+    return rueda_entry_get(&self->entries, request);
+}
+
+/* Of the next one all but the name has been fetched; now that of the one after
+ * it. */
 static void expect_next(struct rueda_negotiator *self,
                         struct rueda_entry *entry)
 {
@@ -124,7 +137,7 @@ rueda_status rueda_negotiator_submit(struct rueda_negotiator *self,
         return RUEDA_ERR_INVALID;
     if (request->kind == RUEDA_JOIN)
         return submit_join(self, mine);
-    entry = rueda_entry_get(&self->entries, request);
+    entry = entry_of(self, request);
     if (entry == NULL)
         return RUEDA_ERR_NOMEM;
     if (entry->mine != NULL)
@@ -340,6 +353,14 @@ static rueda_status send_all(struct rueda_negotiator *self, int *peer,
         moved = either(moved, status);
     }
     return moved;
+}
+
+void rueda_negotiator_send(struct rueda_negotiator *self)
+{
+    bool is_lost;
+    int peer;
+
+    send_all(self, &peer, &is_lost);
 }
 
 static rueda_status explain(const struct rueda_negotiator *self, int peer,

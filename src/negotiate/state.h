@@ -126,6 +126,10 @@ static inline int64_t rueda_negotiator_now(const struct rueda_negotiator *self)
     return self->args.now_ns(self->args.now_arg);
 }
 
+/* Send what is written, ahead of the end of the turn, which finds the same
+ * failures. */
+void rueda_negotiator_send(struct rueda_negotiator *self);
+
 /* ---- ready.c: what members have, on its way up -------------------------- */
 
 /* A message from child `index`. */

@@ -19,7 +19,13 @@
 struct rueda_named {
     struct rueda_op op; /* first, so that a queue can carry both kinds */
 
-    /* From here to the short name it is cleared when it is taken. */
+    /* Of its own, or NULL; rueda_op_give() frees them. */
+    size_t *splits;    /* [members] NULL: equal parts */
+    size_t *rows_from; /* [members] */
+    int *ranks;        /* of a set to be made */
+    char *long_name;
+    char *error;
+
     int set;
     int member_count; /* of the set, when it was submitted */
     const void *send;
@@ -36,24 +42,22 @@ struct rueda_named {
     int last_rank;
     void *data;
     size_t rows;
-    size_t *rows_from; /* [members] of its own, or NULL */
-    char *error;       /* of its own, or NULL */
     int made_set;
 
+    int rank_count; /* of ranks, or the id of a set to be dropped */
+
+    char short_name[RUEDA_SHORT_NAME_BYTES];
+    struct rueda_request request;
+
+    /* Only of messages. */
     int peer;
     int tag;
-    void *stream;
+
+    void *stream; /* only of a device's memory */
+
+    /* Only where recv is NULL. */
     rueda_alloc_fn alloc;
     void *alloc_arg;
-    size_t *splits; /* [members] of its own, or NULL: equal parts */
-
-    /* The ranks of a set to be made, or the id of one to be dropped. */
-    int *ranks;
-    int rank_count;
-
-    char *long_name; /* of its own, or NULL */
-    char short_name[RUEDA_SHORT_NAME_BYTES];
-    struct rueda_request request; /* cleared up to its shape */
 };
 
 /* The operation is the first part of one. */
@@ -70,6 +74,25 @@ static inline void rueda_named_release(struct rueda_named *named)
     if (named->names != NULL)
         rueda_names_leave(named->names, named->name_key);
     named->names = NULL;
+}
+
+/* One that nobody has filled in, of this kind. Written field by field: most of
+ * it means nothing yet, and lies in cache lines that need not be fetched. */
+static inline void rueda_named_init(struct rueda_named *named, int kind)
+{
+    named->set = 0;
+    named->member_count = 0;
+    named->send = NULL;
+    named->recv = NULL;
+    named->names = NULL;
+    named->name_key = 0;
+    named->outcome = RUEDA_OK;
+    named->last_rank = -1;
+    named->data = NULL;
+    named->rows = 0;
+    named->made_set = -1;
+    named->rank_count = 0;
+    rueda_request_init(&named->request, kind);
 }
 
 #endif /* RUEDA_OP_NAMED_H */

@@ -90,13 +90,15 @@ static void put(struct rueda_op_pool *pool, struct rueda_op *first,
  * since it was used: fetch it while the caller fills in this one. */
 static void expect(struct rueda_op_pool *pool, uint64_t head)
 {
-    const size_t hot = offsetof(struct rueda_named, request.shape[1]);
+    const size_t begin = offsetof(struct rueda_named, splits);
+    const size_t end = offsetof(struct rueda_named, request.shape[1]);
     const char *next;
 
     if ((head & HEAD_MASK) == 0)
         return;
     next = (const char *)at(pool, (uint32_t)(head & HEAD_MASK) - 1);
-    for (size_t i = 0; i < hot; i += LINE_BYTES)
+    __builtin_prefetch(next, 1);
+    for (size_t i = begin; i < end; i += LINE_BYTES)
         __builtin_prefetch(next + i, 1);
 }
 
@@ -242,7 +244,9 @@ struct rueda_op *rueda_op_find(struct rueda_op_pool *pool, rueda_handle handle)
 /* The last of those who hold it puts it back. */
 static void let_go(struct rueda_op *op)
 {
-    if (atomic_fetch_sub_explicit(&op->holds, 1, memory_order_acq_rel) == 1)
+    /* Who holds it alone stays alone: others hold it before they let go. */
+    if (atomic_load_explicit(&op->holds, memory_order_acquire) == 1 ||
+        atomic_fetch_sub_explicit(&op->holds, 1, memory_order_acq_rel) == 1)
         put(op->pool, op, op);
 }
 

@@ -53,6 +53,27 @@ static inline uint64_t rueda_name_hash(const char *name, size_t len)
     return hash != 0 ? hash : 1;
 }
 
+/* One of this kind that says nothing else. */
+static inline void rueda_request_init(struct rueda_request *self, int kind)
+{
+    self->kind = kind;
+    self->dtype = RUEDA_UINT8;
+    self->reduction = RUEDA_SUM;
+    self->compression = RUEDA_COMPRESS_NONE;
+    self->root = -1;
+    self->device = RUEDA_DEVICE_HOST;
+    self->priority = 0;
+    self->flags = 0;
+    self->prescale = 1;
+    self->postscale = 1;
+    self->group = 0;
+    self->group_count = 0;
+    self->dims = 0;
+    self->name = NULL;
+    self->number = 0;
+    self->hash = 0;
+}
+
 /* Do rows, the first dimension, differ between ranks? */
 static inline bool rueda_request_has_free_rows(const struct rueda_request *self)
 {
