@@ -82,6 +82,34 @@ def test_forbidden_include(tmp_path: Path, file: str, header: str) -> None:
     assert rules(tmp_path, {file: f'#include "{header}"\n'}) == ["include"]
 
 
+@pytest.mark.parametrize(
+    ("file", "header", "rule"),
+    [
+        ("src/base/log.c", "os/clock.h", "include"),
+        ("src/base/log.c", "sys/mman.h", "system-call"),
+        ("src/engine/drive.c", "unistd.h", "system-call"),
+        ("src/transport/loop/loop.c", "time.h", "system-call"),
+    ],
+)
+def test_forbidden_angle_include(tmp_path: Path, file: str, header: str, rule: str) -> None:
+    assert rules(tmp_path, {file: f"#include <{header}>\n"}) == [rule]
+
+
+@pytest.mark.parametrize(
+    ("file", "header"),
+    [
+        ("src/os/clock.c", "time.h"),
+        ("src/os/clock.c", "base/log.h"),
+        ("src/launch/agent.c", "sys/wait.h"),
+        ("src/engine/drive.c", "pthread.h"),
+        ("src/engine/drive.c", "rueda/rueda.h"),
+        ("tests/unit/test_ring.c", "unistd.h"),
+    ],
+)
+def test_allowed_angle_include(tmp_path: Path, file: str, header: str) -> None:
+    assert rules(tmp_path, {file: f"#include <{header}>\n"}) == []
+
+
 def test_long_file(tmp_path: Path) -> None:
     assert rules(tmp_path, {"python/a.py": "x = 1\n" * 800}) == []
     assert rules(tmp_path, {"python/a.py": "x = 1\n" * 801}) == ["file-size"]
@@ -105,9 +133,20 @@ def test_environment(tmp_path: Path) -> None:
     assert rules(tmp_path, {"src/os/clock.c": text.replace("getenv", "secure_getenv")}) == [
         "getenv"
     ]
+    assert rules(tmp_path, {"src/os/clock.c": "char *(*ask)(const char *) = getenv;\n"}) == [
+        "getenv"
+    ]
+    assert rules(tmp_path, {"src/os/clock.c": "int x;\n"}) == []
 
 
-@pytest.mark.parametrize("call", ["poll(&p, 1, 0)", "sched_yield ()", "clock_gettime(0, &t)"])
+def test_whole_environment(tmp_path: Path) -> None:
+    text = "char **all = environ;\n"
+    assert rules(tmp_path, {"src/launch/agent.c": text}) == []
+    assert rules(tmp_path, {"src/engine/a.c": text}) == ["getenv"]
+
+
+@pytest.mark.parametrize("call", ["poll(&p, 1, 0)", "sched_yield ()", "clock_gettime(0, &t)",
+                                  "fread(b, 1, 1, f)", "setenv(a, b, 1)"])
 def test_system_call(tmp_path: Path, call: str) -> None:
     text = f"    n = {call};\n"
     for place in ("src/os/a.c", "src/launch/a.c", "src/tool/a.c", "src/transport/tcp/a.c",
