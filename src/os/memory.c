@@ -110,20 +110,51 @@ static bool read_number(const char *folder, const char *name, size_t *out)
     return true;
 }
 
-/* The names are those of cgroup v2, then of v1. A v2 file says "max" where
- * there is no limit; page cache that can be dropped counts as used, which errs
- * on the careful side. */
+/* Bytes of files that the cgroup's memory holds and can drop, as the system
+ * counts them into what a machine has available. Who has read much data would
+ * seem to have no memory left without them. */
+static size_t droppable(const char *folder, const char *prefix)
+{
+    size_t sum = 0;
+    char line[256];
+    char path[1024];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/memory.stat", folder);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    while (fgets(line, sizeof(line), file) != NULL) {
+        const size_t skipped = strlen(prefix);
+        unsigned long long bytes;
+
+        if (strncmp(line, prefix, skipped) == 0 &&
+            (sscanf(line + skipped, "inactive_file %llu", &bytes) == 1 ||
+             sscanf(line + skipped, "active_file %llu", &bytes) == 1))
+            sum += (size_t)bytes;
+    }
+    fclose(file);
+    return sum;
+}
+
+/* The names are those of cgroup v2, then of v1, whose plain counts leave out
+ * the cgroups below. A v2 file says "max" where there is no limit. */
 size_t rueda_memory_of_cgroup(const char *folder)
 {
+    size_t cached;
     size_t limit;
     size_t used;
 
-    if ((read_number(folder, "memory.max", &limit) &&
-         read_number(folder, "memory.current", &used)) ||
-        (read_number(folder, "memory.limit_in_bytes", &limit) &&
-         read_number(folder, "memory.usage_in_bytes", &used)))
-        return limit > used ? limit - used : 0;
-    return SIZE_MAX;
+    if (read_number(folder, "memory.max", &limit) &&
+        read_number(folder, "memory.current", &used))
+        cached = droppable(folder, "");
+    else if (read_number(folder, "memory.limit_in_bytes", &limit) &&
+             read_number(folder, "memory.usage_in_bytes", &used))
+        cached = droppable(folder, "total_");
+    else
+        return SIZE_MAX;
+    used -= cached < used ? cached : used;
+    return limit > used ? limit - used : 0;
 }
 
 /* Limits of every cgroup from ours up to the root hold at once. */

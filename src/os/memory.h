@@ -36,7 +36,8 @@ void rueda_memory_punch(int fd, uint64_t offset, size_t bytes);
 size_t rueda_memory_available(void);
 
 /* The parts of that: /proc/meminfo, and one cgroup folder's limit less its
- * use. SIZE_MAX if there is no such limit. For tests and tools. */
+ * use, in which pages of files that can be dropped do not count. SIZE_MAX if
+ * there is no such limit. For tests and tools. */
 size_t rueda_memory_of_machine(const char *meminfo_path);
 size_t rueda_memory_of_cgroup(const char *folder);
 

@@ -211,6 +211,27 @@ static void a_cgroup_leaves_its_limit_less_its_use(void **state)
         9223372036854771712u - 4096);
 }
 
+static void pages_of_files_do_not_fill_a_cgroup(void **state)
+{
+    struct folder *folder = *state;
+
+    left_of(folder, (const char **)v2, "5000\n", "4900\n");
+    folder_write(folder, "memory.stat",
+                 "anon 900\nfile 4000\nshmem 1000\ninactive_file 2000\n"
+                 "active_file 1000\nworkingset_refault_file 7\n");
+    assert_int_equal(rueda_memory_of_cgroup(folder->name), 3100);
+
+    left_of(folder, (const char **)v1, "5000\n", "4900\n");
+    folder_write(folder, "memory.stat",
+                 "inactive_file 1\nactive_file 1\ntotal_inactive_file 2000\n"
+                 "total_active_file 1000\n");
+    assert_int_equal(rueda_memory_of_cgroup(folder->name), 3100);
+
+    left_of(folder, (const char **)v2, "5000\n", "4900\n");
+    folder_write(folder, "memory.stat", "inactive_file 6000\n");
+    assert_int_equal(rueda_memory_of_cgroup(folder->name), 5000);
+}
+
 static void a_cgroup_without_a_limit_leaves_everything(void **state)
 {
     assert_int_equal(left_of(*state, (const char **)v2, "max\n", "1200\n"),
@@ -252,6 +273,7 @@ int main(void)
         IN_FOLDER(the_machine_has_what_meminfo_says),
         IN_FOLDER(a_meminfo_that_does_not_tell_is_no_limit),
         IN_FOLDER(a_cgroup_leaves_its_limit_less_its_use),
+        IN_FOLDER(pages_of_files_do_not_fill_a_cgroup),
         IN_FOLDER(a_cgroup_without_a_limit_leaves_everything),
         cmocka_unit_test(no_more_is_available_than_the_machine_has),
     };
