@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define RUEDA_LOG_TAG "engine"
-
 #include "engine/lane.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "engine/lanes.h"
 #include "os/clock.h"
 
@@ -107,28 +104,25 @@ static rueda_status open_negotiator(struct rueda_lane *lane)
 }
 
 /* In the segment, so that others read where I pack. */
-static rueda_status open_fusion(struct rueda_lane *lane)
+static rueda_status open_fusion(struct rueda_lane *lane,
+                                struct rueda_text *error)
 {
     struct rueda_segment *segment = lane->lanes->job->segment;
-    struct rueda_text error = {{0}};
     rueda_status status;
-    uint64_t offset;
+    void *memory;
 
     lane->fusion_bytes = segment->agreement->fusion_bytes;
     if (lane->fusion_bytes == 0)
         return RUEDA_OK;
-    status =
-        rueda_segment_reserve(segment, lane->fusion_bytes, &offset, &error);
+    status = rueda_segment_alloc(segment, lane->fusion_bytes, &memory, error);
     if (status == RUEDA_OK)
-        lane->fusion = rueda_segment_at(segment, offset);
-    else
-        log_error("%s", error.chars);
+        lane->fusion = memory;
     return status;
 }
 
 rueda_status rueda_lane_new(struct rueda_lanes *lanes,
                             const struct rueda_set *set,
-                            struct rueda_lane **out)
+                            struct rueda_lane **out, struct rueda_text *error)
 {
     struct rueda_lane *lane =
         aligned_alloc(_Alignof(struct rueda_lane), sizeof(*lane));
@@ -146,7 +140,7 @@ rueda_status rueda_lane_new(struct rueda_lanes *lanes,
     if (status == RUEDA_OK)
         status = open_track(lane);
     if (status == RUEDA_OK)
-        status = open_fusion(lane);
+        status = open_fusion(lane, error);
     if (status == RUEDA_OK)
         status = rueda_batch_init(&lane->batch, set->size);
     if (status == RUEDA_OK)

@@ -60,11 +60,12 @@ struct rueda_lane {
 /*
  * All that can fail in making a lane. The set is borrowed, and this rank is
  * among its members. The slab of the members of this host is told later. On
- * failure (RUEDA_ERR_NOMEM, RUEDA_ERR_LIMIT) nothing is left.
+ * failure (RUEDA_ERR_NOMEM, RUEDA_ERR_LIMIT) nothing is left, and the second
+ * comes with words.
  */
 rueda_status rueda_lane_new(struct rueda_lanes *lanes,
                             const struct rueda_set *set,
-                            struct rueda_lane **out);
+                            struct rueda_lane **out, struct rueda_text *error);
 
 /* Bytes of that slab; 0: the members share none. */
 size_t rueda_lane_slab_bytes(const struct rueda_lane *lane);

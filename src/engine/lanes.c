@@ -85,7 +85,8 @@ void rueda_lanes_drop(struct rueda_lanes *lanes, struct rueda_lane *lane)
 }
 
 /* The lane of all ranks; its slab was agreed upon when they met. */
-static rueda_status open_first(struct rueda_lanes *lanes)
+static rueda_status open_first(struct rueda_lanes *lanes,
+                               struct rueda_text *error)
 {
     const struct rueda_agreement *agreement = lanes->job->segment->agreement;
     struct rueda_lane *lane;
@@ -93,8 +94,8 @@ static rueda_status open_first(struct rueda_lanes *lanes)
 
     if (lanes->count > 0)
         return RUEDA_OK;
-    status =
-        rueda_lane_new(lanes, rueda_sets_find(lanes, RUEDA_SET_GLOBAL), &lane);
+    status = rueda_lane_new(lanes, rueda_sets_find(lanes, RUEDA_SET_GLOBAL),
+                            &lane, error);
     if (status != RUEDA_OK)
         return status;
     rueda_lane_open(lane, agreement->named_offset);
@@ -106,8 +107,10 @@ static rueda_status open_first(struct rueda_lanes *lanes)
 
 void rueda_lanes_wake(struct rueda_lanes *lanes)
 {
+    struct rueda_text ignored = {{0}};
+
     if (lanes->count == 0 && lanes->job->size > 1 &&
-        open_first(lanes) != RUEDA_OK)
+        open_first(lanes, &ignored) != RUEDA_OK)
         log_warn("no memory to hear of what other ranks wait for");
 }
 
@@ -144,7 +147,7 @@ static void refuse(struct rueda_lanes *lanes, struct rueda_named *named)
     rueda_lanes_append_ended(lanes, named);
 }
 
-static rueda_status take_in(struct rueda_lanes *lanes)
+static rueda_status take_in(struct rueda_lanes *lanes, struct rueda_text *error)
 {
     struct rueda_op *op = rueda_op_peek(&lanes->arrived);
     rueda_status status = RUEDA_IN_PROGRESS;
@@ -154,7 +157,7 @@ static rueda_status take_in(struct rueda_lanes *lanes)
         struct rueda_lane *lane;
 
         /* Not popped before: it has to end with all others then. */
-        status = open_first(lanes);
+        status = open_first(lanes, error);
         if (status != RUEDA_OK)
             return status;
         rueda_op_pop(&lanes->arrived);
@@ -197,7 +200,7 @@ rueda_status rueda_lanes_turn(struct rueda_lanes *lanes,
     rueda_status moved;
 
     rueda_notes_switch(lanes);
-    moved = take_in(lanes);
+    moved = take_in(lanes, error);
     for (int i = 0; i < lanes->count && moved >= 0; i++) {
         rueda_status status = rueda_lane_turn(lanes->all[i], error);
 

@@ -130,8 +130,10 @@ static int keeper_of(const struct rueda_job *job, const struct rueda_set *set)
 /* All of my part that can fail. */
 static bool prepare(struct rueda_lanes *lanes, struct rueda_batch *batch)
 {
+    struct rueda_segment *segment = lanes->job->segment;
     struct rueda_text ignored = {{0}};
     size_t bytes;
+    void *slab;
 
     batch->made = NULL;
     batch->offset = 0;
@@ -140,13 +142,15 @@ static bool prepare(struct rueda_lanes *lanes, struct rueda_batch *batch)
         return false;
     if (batch->set->me < 0)
         return true;
-    if (rueda_lane_new(lanes, batch->set, &batch->made) != RUEDA_OK)
+    if (rueda_lane_new(lanes, batch->set, &batch->made, &ignored) != RUEDA_OK)
         return false;
     bytes = rueda_lane_slab_bytes(batch->made);
     if (bytes == 0 || keeper_of(lanes->job, batch->set) != lanes->job->rank)
         return true;
-    return rueda_segment_reserve(lanes->job->segment, bytes, &batch->offset,
-                                 &ignored) == RUEDA_OK;
+    if (rueda_segment_alloc(segment, bytes, &slab, &ignored) != RUEDA_OK)
+        return false;
+    batch->offset = rueda_segment_offset(segment, slab);
+    return true;
 }
 
 static rueda_batch_next begin_set(struct rueda_lane *lane,
