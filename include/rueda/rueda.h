@@ -197,7 +197,8 @@ RUEDA_API rueda_status rueda_init(const struct rueda_init_args *args,
  * Make all `size` ranks of a job inside this process, each to be driven by a
  * thread of the caller's: for tests and for programs whose ranks are threads.
  * args gives the settings; its rank, size and job are not looked at. Each of
- * out_ctx[0 .. size-1] is shut down like any other context.
+ * out_ctx[0 .. size-1] is shut down like any other context. All are made or
+ * none.
  */
 RUEDA_API rueda_status rueda_init_threads(int size,
                                           const struct rueda_init_args *args,
@@ -206,7 +207,8 @@ RUEDA_API rueda_status rueda_init_threads(int size,
 /*
  * Leave the job and free the context. Does not wait for other ranks; those
  * that still need this one get RUEDA_ERR_PEER_LOST. Operations of this rank
- * that still run end with RUEDA_ERR_CLOSED. No other thread may be inside a
+ * that still run end with RUEDA_ERR_CLOSED; handles and memory from
+ * rueda_alloc() are gone. No other thread may be inside a
  * call on ctx. NULL is allowed, and a context that was shut down before is left
  * alone, until a new one may have its address.
  */
@@ -245,8 +247,9 @@ RUEDA_API const char *rueda_error(const rueda_ctx *ctx);
 /* ---- Memory ---------------------------------------------------------- */
 
 /*
- * Memory that every rank of this host can reach; zeroed, aligned to a page.
- * Every rank may allocate as it likes. An operation of more than 32 KiB skips
+ * Memory that every rank of this host can reach; zeroed, aligned to a page. It
+ * is the context's: gone by rueda_free() or rueda_shutdown(). Every rank may
+ * allocate as it likes. An operation of more than 32 KiB skips
  * copies where all that others need is such memory: send and recv of all ranks
  * in an allreduce, the root's send in a broadcast, send of all ranks in the
  * other kinds. docs/memory.md has the exceptions.
@@ -373,7 +376,7 @@ RUEDA_API rueda_status rueda_start(rueda_ctx *ctx,
                                    rueda_handle *out_handle);
 
 /* RUEDA_IN_PROGRESS, or how the operation ended. Never blocks, does not end
- * the handle. */
+ * the handle. RUEDA_ERR_INVALID for a handle that is gone, here as below. */
 RUEDA_API rueda_status rueda_poll(rueda_ctx *ctx, rueda_handle handle);
 
 /*
@@ -513,7 +516,8 @@ RUEDA_API rueda_status rueda_submit_group(rueda_ctx *ctx,
                                           const struct rueda_submit_args *args,
                                           int count, rueda_handle *out_handles);
 
-/* Why the last call of this thread failed; never NULL, valid until its next. */
+/* Why the last call of this thread that failed did so; never NULL, valid until
+ * its next. */
 RUEDA_API const char *rueda_last_error(void);
 
 /* How an operation ended, for rueda_wait_for(). */

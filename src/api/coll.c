@@ -53,7 +53,7 @@ rueda_status rueda_start(rueda_ctx *ctx, const struct rueda_coll_args *args,
         return status;
     status = rueda_op_take(&ctx->ops, &op);
     if (status != RUEDA_OK)
-        return status;
+        return rueda_fault(status, rueda_status_str(status));
     complete(args, &op->args);
     *out_handle = op->handle;
     rueda_engine_submit(&ctx->engine, op);
@@ -70,7 +70,8 @@ rueda_status rueda_run(rueda_ctx *ctx, const struct rueda_coll_args *args)
     rueda_op_init(&op);
     complete(args, &op.args);
     rueda_engine_push(&ctx->engine, &op);
-    return rueda_engine_wait(&ctx->engine, &op, -1);
+    status = rueda_engine_wait(&ctx->engine, &op, -1);
+    return status == RUEDA_OK ? status : rueda_fault(status, rueda_error(ctx));
 }
 
 /* ---- The usual cases ---------------------------------------------------- */

@@ -127,7 +127,9 @@ static rueda_status complete(const struct rueda_init_args *args,
         log_error("struct_size of the arguments is %zu; initialise them with "
                   "RUEDA_INIT_ARGS_INIT",
                   bytes);
-        return RUEDA_ERR_INVALID;
+        return rueda_fault(RUEDA_ERR_INVALID,
+                           "struct_size of the arguments is too small; "
+                           "initialise them with RUEDA_INIT_ARGS_INIT");
     }
     memcpy(out, args, bytes < sizeof(*out) ? bytes : sizeof(*out));
     return RUEDA_OK;
@@ -142,6 +144,7 @@ static void report(const struct rueda_init_args *args, rueda_status status,
         snprintf(args->error, args->error_bytes, "%s", error->chars);
     else
         log_error("%s", error->chars);
+    rueda_fault(status, error->chars);
 }
 
 /* Those that are there from the start; without them there is no context. */
@@ -190,38 +193,54 @@ rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
     return RUEDA_OK;
 }
 
+/* All of them or none; the jobs are taken either way. */
+static rueda_status ctx_new_all(struct rueda_job **jobs, int size,
+                                rueda_ctx **out, struct rueda_text *error)
+{
+    for (int i = 0; i < size; i++) {
+        rueda_status status = ctx_new(jobs[i], &out[i], error);
+
+        if (status == RUEDA_OK)
+            continue;
+        for (int k = 0; k < i; k++)
+            rueda_shutdown(out[k]);
+        for (int k = i + 1; k < size; k++)
+            rueda_job_close(jobs[k]);
+        return status;
+    }
+    return RUEDA_OK;
+}
+
 rueda_status rueda_init_threads(int size, const struct rueda_init_args *args,
                                 rueda_ctx **out_ctx)
 {
     struct rueda_text error = {{0}};
     struct rueda_init_args all;
     struct rueda_config config;
+    const size_t room = size > 0 ? (size_t)size : 1;
     struct rueda_job **jobs;
+    rueda_ctx **made;
     rueda_status status;
 
     status = complete(args, &all);
     if (status != RUEDA_OK)
         return status;
-    jobs = calloc(size > 0 ? (size_t)size : 1, sizeof(struct rueda_job *));
-    if (jobs == NULL)
-        return RUEDA_ERR_NOMEM;
-    status = load(&all, &config, &error);
+    jobs = calloc(room, sizeof(struct rueda_job *));
+    made = calloc(room, sizeof(rueda_ctx *));
+    status = jobs == NULL || made == NULL ? RUEDA_ERR_NOMEM
+                                          : load(&all, &config, &error);
     if (status == RUEDA_OK)
         status = rueda_job_open_threads(&config, size, jobs, &error);
-    for (int i = 0; i < size && status == RUEDA_OK; i++) {
-        status = ctx_new(jobs[i], &out_ctx[i], &error);
-        if (status == RUEDA_OK)
-            continue;
-        for (int k = 0; k < i; k++)
-            rueda_shutdown(out_ctx[k]);
-        for (int k = i + 1; k < size; k++)
-            rueda_job_close(jobs[k]);
-    }
-    free(jobs);
-    if (status != RUEDA_OK)
-        report(&all, status, &error);
-    else
+    if (status == RUEDA_OK)
+        status = ctx_new_all(jobs, size, made, &error);
+    if (status == RUEDA_OK) {
+        memcpy(out_ctx, made, room * sizeof(rueda_ctx *));
         rueda_horovod_tell(&config);
+    } else {
+        report(&all, status, &error);
+    }
+    free(made);
+    free(jobs);
     return status;
 }
 
@@ -323,11 +342,12 @@ rueda_status rueda_alloc(rueda_ctx *ctx, size_t bytes, void **out)
     rueda_status status;
 
     if (atomic_load(&ctx->is_forked))
-        return RUEDA_ERR_FORKED;
+        return rueda_fault(RUEDA_ERR_FORKED, forked_words);
     status = rueda_segment_alloc(ctx->job->segment, bytes, out, &error);
-    if (status != RUEDA_OK)
-        log_error("%s", error.chars);
-    return status;
+    if (status == RUEDA_OK)
+        return RUEDA_OK;
+    log_error("%s", error.chars);
+    return rueda_fault(status, error.chars);
 }
 
 void rueda_free(rueda_ctx *ctx, void *ptr)

@@ -245,6 +245,8 @@ static int absurd(struct party *me)
             return 1;
     if (memory != untouched)
         return party_says(me, "the result was written on failure");
+    if (strstr(rueda_last_error(), "of shared memory") == NULL)
+        return party_says(me, "said \"%s\"", rueda_last_error());
     if (segment_bytes() != before)
         return party_says(me, "pages were touched");
     if (rueda_error(me->ctx)[0] != '\0')

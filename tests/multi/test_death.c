@@ -82,6 +82,8 @@ static int check_words(struct party *me, const char *how)
     int64_t start;
 
     snprintf(words, sizeof(words), "%s", rueda_error(me->ctx));
+    if (strcmp(rueda_last_error(), words) != 0)
+        return party_says(me, "said last \"%s\"", rueda_last_error());
     snprintf(who, sizeof(who), "rank %d ", VICTIM);
     if (strncmp(words, who, strlen(who)) != 0 || strstr(words, how) == NULL)
         return party_says(me, "said \"%s\"", words);

@@ -90,6 +90,8 @@ static int forbidden(struct party *me)
         party_expect(me, rueda_alloc(me->ctx, 10, &memory), RUEDA_ERR_FORKED,
                      "alloc"))
         return 1;
+    if (strcmp(rueda_last_error(), rueda_error(me->ctx)) != 0)
+        return party_says(me, "said last \"%s\"", rueda_last_error());
     if (strstr(rueda_error(me->ctx), "fork()") == NULL ||
         strstr(rueda_error(me->ctx), "rueda_init()") == NULL)
         return party_says(me, "said \"%s\"", rueda_error(me->ctx));

@@ -445,6 +445,7 @@ static void check_no_start(struct rueda_init_args args, rueda_status status,
     assert_int_equal(rueda_init(&args, &ctx), status);
     assert_null(ctx);
     assert_non_null(strstr(error, words));
+    assert_string_equal(rueda_last_error(), error);
     assert_int_equal(count_descriptors(), before);
 }
 
@@ -491,6 +492,43 @@ static void arguments_of_a_start_that_cannot_be_are_refused(void **state)
     args.struct_size = 4;
     assert_int_equal(rueda_init(&args, &ctx), RUEDA_ERR_INVALID);
     assert_non_null(strstr(last_line, "RUEDA_INIT_ARGS_INIT"));
+    assert_non_null(strstr(rueda_last_error(), "RUEDA_INIT_ARGS_INIT"));
+    assert_null(ctx);
+}
+
+/* The arguments end where a program of the first release knew them to, before
+ * the places in the host; what follows in memory means nothing. */
+static void arguments_of_older_and_newer_programs_are_taken(void **state)
+{
+    struct {
+        struct rueda_init_args args;
+        char more[64];
+    } newer = {.args = RUEDA_INIT_ARGS_INIT};
+    struct rueda_init_args older = RUEDA_INIT_ARGS_INIT;
+    rueda_ctx *ctx;
+
+    (void)state;
+    older.struct_size = offsetof(struct rueda_init_args, local_rank);
+    memset(&older.local_rank, 0x5a, sizeof(older) - older.struct_size);
+    assert_int_equal(rueda_init(&older, &ctx), RUEDA_OK);
+    assert_int_equal(rueda_local_size(ctx), 1);
+    rueda_shutdown(ctx);
+
+    newer.args.struct_size = sizeof(newer);
+    memset(newer.more, 0x5a, sizeof(newer.more));
+    assert_int_equal(rueda_init(&newer.args, &ctx), RUEDA_OK);
+    assert_int_equal(rueda_size(ctx), 1);
+    rueda_shutdown(ctx);
+}
+
+static void threads_that_cannot_be_leave_the_result_alone(void **state)
+{
+    rueda_ctx *ctx[1] = {NULL};
+
+    (void)state;
+    assert_int_equal(rueda_init_threads(0, NULL, ctx), RUEDA_ERR_LIMIT);
+    assert_non_null(strstr(rueda_last_error(), "0 ranks as threads"));
+    assert_null(ctx[0]);
 }
 
 static void settings_that_cannot_be_are_refused(void **state)
@@ -584,6 +622,8 @@ int main(void)
         CLEAR(messages_serve_where_settings_ask_for_them),
         CLEAR(a_place_that_cannot_be_is_refused),
         CLEAR(arguments_of_a_start_that_cannot_be_are_refused),
+        CLEAR(arguments_of_older_and_newer_programs_are_taken),
+        CLEAR(threads_that_cannot_be_leave_the_result_alone),
         CLEAR(settings_that_cannot_be_are_refused),
         cmocka_unit_test_setup_teardown(
             a_table_of_algorithms_is_read_from_its_file, folder_make,
