@@ -199,10 +199,12 @@ static void a_death_is_named_by_all_who_stream_in_any_kind(void **state)
 
 static void a_death_is_seen_although_a_child_lives_on(void **state)
 {
-    struct plan plan = plan_for(RUEDA_ALLREDUCE, 500000);
+    for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++) {
+        struct plan plan = plan_for(kind, 500000);
 
-    plan.go = be_killed_with_a_child;
-    run_plan(*state, blocked, &plan, PROCESS_SIGNAL - SIGKILL);
+        plan.go = be_killed_with_a_child;
+        run_plan(*state, blocked, &plan, PROCESS_SIGNAL - SIGKILL);
+    }
 }
 
 static void an_exit_without_shutdown_counts_as_death(void **state)
