@@ -41,8 +41,17 @@
 /* Who submits mostly waits soon, and drives then: so long the background thread
  * leaves it to that, and longer where it has always been so. To take over, or
  * only to look, costs both sides a change of threads. */
-#define GRACE_NS      ((int64_t)100000)
-#define GRACE_MOST_NS ((int64_t)3200000)
+#define GRACE_NS         ((int64_t)100000)
+#define GRACE_CROWDED_NS ((int64_t)800000)
+#define GRACE_MOST_NS    ((int64_t)3200000)
+
+/* Who submits one after another takes a turn now and then, and the background
+ * thread stays away meanwhile: that costs no change of threads. It is for light
+ * operations only, so that submitting stays short; where there are cores for
+ * the background thread, it is better at all others. */
+#define HELP_APART_NS       ((int64_t)50000)
+#define LIGHT_BYTES         ((size_t)64 << 10)
+#define LIGHT_CROWDED_BYTES ((size_t)4 << 20)
 
 /* How many turns one look takes at most. */
 #define LOOK_TURNS 64
@@ -99,14 +108,13 @@ static void plan_look(struct rueda_engine *engine)
         atomic_store_explicit(&engine->look_ns, wanted, memory_order_relaxed);
 }
 
-/* Callbacks run when the token is free again, for they may submit. */
-static void release(struct rueda_engine *engine)
+/* All but the callbacks that are due. */
+static void let_go(struct rueda_engine *engine)
 {
-    struct rueda_then_list due = engine->due;
     bool was_idle = is_idle(engine);
 
-    if (due.first != NULL)
-        engine->due = (struct rueda_then_list){NULL, NULL};
+    if (was_idle)
+        atomic_store_explicit(&engine->is_heavy, false, memory_order_relaxed);
     if (engine->lanes.count > 0)
         plan_look(engine);
     atomic_store(&engine->token, 0);
@@ -119,12 +127,30 @@ static void release(struct rueda_engine *engine)
      * still held the token. */
     if ((!was_idle || has_news(engine)) && atomic_load(&engine->callers) == 0)
         tell_thread(engine);
+}
+
+/* Callbacks run when the token is free again, for they may submit. */
+static void release(struct rueda_engine *engine)
+{
+    struct rueda_then_list due = engine->due;
+
+    if (due.first != NULL)
+        engine->due = (struct rueda_then_list){NULL, NULL};
+    let_go(engine);
     if (due.first != NULL)
         rueda_then_run(&due);
 }
 
+/* Until when those who submit, and have helped lately, are left to go on. */
+static int64_t help_until_ns(const struct rueda_engine *engine)
+{
+    return atomic_load_explicit(&engine->helped_ns, memory_order_relaxed) +
+           engine->grace_ns;
+}
+
 /* Should the holder stop driving? So if callbacks are due; op is what a caller
- * waits for; the background thread has none and gives way to callers. */
+ * waits for; the background thread has none and gives way to callers, and to
+ * those who submit. */
 static bool is_enough(struct rueda_engine *engine, struct rueda_op *op)
 {
     if (engine->due.first != NULL)
@@ -132,7 +158,7 @@ static bool is_enough(struct rueda_engine *engine, struct rueda_op *op)
     if (op != NULL)
         return rueda_op_status(op) != RUEDA_IN_PROGRESS;
     return atomic_load_explicit(&engine->callers, memory_order_relaxed) > 0 ||
-           is_idle(engine);
+           is_idle(engine) || help_until_ns(engine) > rueda_clock_ns();
 }
 
 /* Is somebody gone without whom an operation cannot end? */
@@ -257,8 +283,11 @@ static void drive(struct rueda_engine *engine, struct rueda_op *op,
 {
     struct rueda_backoff backoff;
 
-    rueda_backoff_init(&backoff, engine->spin_ns,
-                       is_busy(engine) ? 0 : engine->yield_ns);
+    if (op == NULL && !engine->has_room)
+        rueda_backoff_init(&backoff, 0, 0);
+    else
+        rueda_backoff_init(&backoff, engine->spin_ns,
+                           is_busy(engine) ? 0 : engine->yield_ns);
     for (;;) {
         bool moved = engine_turn(engine);
         int64_t now = 0;
@@ -352,7 +381,7 @@ static bool has_duty(struct rueda_engine *engine)
 static void be_patient(struct rueda_engine *engine, bool have_driven)
 {
     if (!have_driven)
-        engine->grace_ns = GRACE_NS;
+        engine->grace_ns = engine->grace_least_ns;
     else if (engine->grace_ns < GRACE_MOST_NS)
         engine->grace_ns *= 2;
 }
@@ -378,6 +407,19 @@ static void do_duty(struct rueda_engine *engine, bool is_look)
     release(engine);
 }
 
+/* Leave it to those who submit, as long as they help. Under the lock. */
+static void leave_to_others(struct rueda_engine *engine)
+{
+    int64_t until = rueda_clock_ns() + engine->grace_ns;
+
+    do {
+        rueda_condition_wait(&engine->work, &engine->lock, until);
+        until = help_until_ns(engine);
+    } while (!engine->is_stopping && !engine->is_hurried &&
+             rueda_clock_ns() < until);
+    engine->is_hurried = false;
+}
+
 static void *background(void *arg)
 {
     struct rueda_engine *engine = arg;
@@ -391,8 +433,7 @@ static void *background(void *arg)
             continue;
         is_look = !atomic_load(&engine->is_told);
         if (!is_look)
-            rueda_condition_wait(&engine->work, &engine->lock,
-                                 rueda_clock_ns() + engine->grace_ns);
+            leave_to_others(engine);
         /* What is submitted from now on is told again. */
         atomic_store(&engine->is_told, false);
         pthread_mutex_unlock(&engine->lock);
@@ -415,14 +456,64 @@ static void start_thread(struct rueda_engine *engine)
                  "somebody waits for one");
 }
 
+/* Is it, and everything that is under way? Before it is pushed. */
+static bool is_light(struct rueda_engine *engine, struct rueda_op *op)
+{
+    const struct rueda_request *request;
+
+    if (!op->is_named)
+        return false;
+    request = &rueda_named_of(op)->request;
+    if (rueda_request_count(request) * rueda_dtype_size(request->dtype) >
+        engine->light_bytes)
+        atomic_store_explicit(&engine->is_heavy, true, memory_order_relaxed);
+    return !atomic_load_explicit(&engine->is_heavy, memory_order_relaxed);
+}
+
+/* The background thread is not to leave this to anybody. */
+static void hurry_thread(struct rueda_engine *engine)
+{
+    pthread_mutex_lock(&engine->lock);
+    engine->is_hurried = true;
+    atomic_store(&engine->is_told, true);
+    pthread_cond_signal(&engine->work);
+    pthread_mutex_unlock(&engine->lock);
+}
+
+/* By one who has submitted; true if there was a turn. Callbacks are left to the
+ * background thread, for they may want locks that our caller holds. */
+static bool help(struct rueda_engine *engine)
+{
+    int64_t now = rueda_clock_ns();
+    bool is_due;
+
+    if (now - atomic_load_explicit(&engine->helped_ns, memory_order_relaxed) <
+        HELP_APART_NS)
+        return false;
+    /* Also if it is the background thread that has the token: it lets go. */
+    atomic_store_explicit(&engine->helped_ns, now, memory_order_relaxed);
+    if (!take(engine))
+        return false;
+    engine_turn(engine);
+    is_due = engine->due.first != NULL;
+    let_go(engine);
+    if (is_due)
+        hurry_thread(engine);
+    return true;
+}
+
 void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
 {
+    bool may_help = is_light(engine, op);
+
     rueda_engine_push(engine, op);
     if (!atomic_load_explicit(&engine->has_thread, memory_order_relaxed)) {
         pthread_mutex_lock(&engine->lock);
         start_thread(engine);
         pthread_mutex_unlock(&engine->lock);
     }
+    if (may_help && help(engine))
+        return;
     /* A holder that sleeps looks at the queue when it wakes. */
     wake_holder(engine);
     /* There is a fence in that: either we see that the background thread has to
@@ -451,6 +542,10 @@ static void set_patience(struct rueda_engine *engine)
     bool is_tight = quota > 0 && quota < segment->size;
     bool has_tcp = engine->job->tcp != NULL;
 
+    engine->has_room = rueda_segment_cpus(segment) >= 2 * segment->size;
+    engine->grace_least_ns = engine->has_room ? GRACE_NS : GRACE_CROWDED_NS;
+    engine->grace_ns = engine->grace_least_ns;
+    engine->light_bytes = engine->has_room ? LIGHT_BYTES : LIGHT_CROWDED_BYTES;
     engine->spin_ns = is_crowded || is_tight || has_tcp ? 0 : SPIN_NS;
     engine->yield_ns = is_tight ? 0 : is_crowded ? YIELD_CROWDED_NS : YIELD_NS;
     if (config->spin_us >= 0)
@@ -544,7 +639,6 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
         return RUEDA_ERR_NOMEM;
     }
     engine->lanes.numbers = &engine->numbers;
-    engine->grace_ns = GRACE_NS;
     pthread_mutex_init(&engine->lock, NULL);
     rueda_condition_init(&engine->changed);
     rueda_condition_init(&engine->work);

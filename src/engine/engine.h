@@ -43,6 +43,7 @@ struct rueda_engine {
     struct rueda_then_list due; /* callbacks, once the token is free */
     int64_t spin_ns;
     int64_t yield_ns;
+    bool has_room; /* a core for each rank and one for its background thread */
     int64_t busy_until_ns; /* other work is on my core: do not yield to it */
     pthread_t yielder;     /* who waited last for its core to come back, ... */
     int64_t delay_ns;      /* ... and how long it had by then in its life */
@@ -69,7 +70,15 @@ struct rueda_engine {
     atomic_bool has_thread; /* set under lock */
     bool is_stopping;       /* under lock */
     atomic_bool is_told;    /* the background thread, that there is work */
+    bool is_hurried;        /* and it is not to wait; under lock */
     int64_t grace_ns;       /* how long it leaves that to others; its own */
+    int64_t grace_least_ns;
+
+    /* Those who submit make progress, too, if all is light that is under way.
+     */
+    size_t light_bytes;
+    atomic_bool is_heavy;
+    _Atomic int64_t helped_ns; /* when somebody last did, or wished to */
 };
 
 rueda_status rueda_engine_init(struct rueda_engine *engine,
@@ -79,7 +88,8 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
 void rueda_engine_fini(struct rueda_engine *engine);
 
 /* Hand an operation over, ordered or named; progress is then made by whoever
- * waits, or by the background thread. Any thread. */
+ * waits, or by the background thread, and by those who submit more. Any thread.
+ */
 void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op);
 
 /* The same, for a caller that is going to wait at once. */
