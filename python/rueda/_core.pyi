@@ -52,8 +52,33 @@ def poll(handle: int, /) -> bool: ...
 def wait(handle: int, /) -> None: ...
 def wait_for(handle: int, members: int, /) -> tuple[int, int, tuple[int, ...]]: ...
 def forget(handle: int, /) -> None: ...
+def settle(slots: list[Any], passes: int, odd: list[Any], /) -> Exception | None: ...
 def room() -> Any: ...
 def take(room: Any, dtype: int, shape: tuple[int, ...], /) -> Any: ...
+
+class Slot:
+    param: Any
+    sent: Any
+    handle: int
+    version: int
+    passes_left: int
+    is_short: bool
+    def prepare(
+        self,
+        key: bytes,
+        dtype: Any,
+        number: int,
+        layout: Any,
+        shape: tuple[int, ...],
+        process_set: Any,
+        reduction: int,
+        prescale: float,
+        postscale: float,
+        under_way: list[Any],
+        otherwise: Callable[..., None],
+        /,
+    ) -> None: ...
+    def __call__(self, *args: Any) -> None: ...
 
 KIND_ALLREDUCE: int
 KIND_ALLGATHER: int

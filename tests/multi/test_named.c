@@ -138,6 +138,71 @@ static void callbacks_submit_the_next_operation(void **state)
     party_run(*state, 2, in_a_chain, NULL);
 }
 
+/* Who submits makes progress as well, but might hold what callbacks want. */
+static _Thread_local bool is_submitting;
+
+struct calls {
+    float bufs[MANY][COUNT];
+    atomic_int left;
+    atomic_int misplaced;
+};
+
+static void note_call(void *arg, rueda_status status)
+{
+    struct calls *calls = arg;
+
+    if (is_submitting || status != RUEDA_OK)
+        atomic_fetch_add(&calls->misplaced, 1);
+    atomic_fetch_sub(&calls->left, 1);
+}
+
+static int submit_one(struct party *me, struct calls *calls, int i)
+{
+    static const size_t shape = COUNT;
+    struct rueda_submit_args args;
+    rueda_handle handle;
+    rueda_status status;
+    char name[32];
+
+    snprintf(name, sizeof(name), "call.%d", i);
+    args = allreduce_of(name, calls->bufs[i], &shape);
+    is_submitting = true;
+    status = rueda_submit(me->ctx, &args, &handle);
+    is_submitting = false;
+    if (status == RUEDA_OK)
+        status = rueda_handle_then(me->ctx, handle, note_call, calls);
+    return party_expect(me, status, RUEDA_OK, "submit");
+}
+
+static int one_after_another(struct party *me)
+{
+    struct calls *calls = calloc(1, sizeof(*calls));
+    int64_t until = party_now_ms() + PARTY_DEADLINE_MS;
+    int failed = 0;
+
+    atomic_store(&calls->left, MANY);
+    for (int i = 0; i < MANY && failed == 0; i++) {
+        failed = submit_one(me, calls, i);
+        party_sleep_ms(i % 2); /* so that some are over when others come */
+    }
+    while (failed == 0 && atomic_load(&calls->left) > 0) {
+        if (party_now_ms() > until)
+            failed = party_says(me, "%d are left", atomic_load(&calls->left));
+        party_sleep_ms(1);
+    }
+    if (failed == 0 && atomic_load(&calls->misplaced) > 0)
+        failed = party_says(me, "%d callbacks ran within a submission",
+                            atomic_load(&calls->misplaced));
+    if (failed == 0)
+        free(calls); /* else some of them may still be called */
+    return failed;
+}
+
+static void callbacks_do_not_run_within_a_submission(void **state)
+{
+    party_run(*state, 2, one_after_another, NULL);
+}
+
 /* ---- Sets ------------------------------------------------------------- */
 
 static int with_sets(struct party *me)
@@ -297,6 +362,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PARTY_EVERYWHERE(steps_of_many_tensors_come_out_right),
         PARTY_EVERYWHERE(callbacks_submit_the_next_operation),
+        PARTY_EVERYWHERE(callbacks_do_not_run_within_a_submission),
         PARTY_EVERYWHERE(sets_are_made_used_and_removed),
         PARTY_EVERYWHERE(sets_are_waited_for_in_slices),
         PARTY_IN_PROCESSES(who_has_nothing_to_do_takes_no_time),

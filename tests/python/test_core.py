@@ -54,6 +54,59 @@ for wrong, error in (
         except error:
             continue
         raise AssertionError(f"{wrong} was accepted")
+
+# A slot, and what it thinks is a tensor.
+class Grad:
+    dtype, layout, is_cpu, requires_grad, _version = "float", "rows", True, False, 0
+    numel, data_ptr = (lambda self: 3), (lambda self: place)
+    is_contiguous = lambda self: self.layout == "rows"
+
+class Slot(_core.Slot):
+    process_set_id = 0
+
+def make():
+    slot, under_way, others = Slot(), [], []
+    slot.param, slot.passes_left, slot.is_short = Slot(), 1, True
+    slot.param.grad = Grad()
+    slot.prepare(b"y", Grad.dtype, dtype, Grad.layout, (3,), slot, total, 1.0, 2.0, under_way,
+                 others.append)
+    return slot, under_way, others
+
+slot, under_way, others = make()
+slot(None)
+assert under_way == [slot] and slot.passes_left == 0 and slot.sent is slot.param.grad
+odd = []
+assert _core.settle(under_way, 2, odd) is None and odd == [] and others == []
+assert list(numbers) == [4, 8, 12] and slot.passes_left == 2 and slot.sent is None
+slot("a pass that is not the last")
+assert others.pop() == "a pass that is not the last"
+for name, value in (
+    ("dtype", "double"), ("layout", "sparse"), ("is_cpu", False), ("requires_grad", True),
+    ("numel", lambda: 4), ("data_ptr", None), ("is_contiguous", lambda: False),
+):
+    slot, under_way, others = make()
+    setattr(slot.param.grad, name, value)
+    slot(name)
+    assert others == [name] and under_way == [] and slot.passes_left == 1, name
+for change in (lambda: setattr(slot.sent, "_version", 1), lambda: setattr(slot.param, "grad", 1)):
+    slot, under_way, others = make()
+    slot(None)
+    change()
+    assert _core.settle(under_way, 1, odd) is None and odd.pop() is slot and slot.sent
+slot, under_way, others = make()
+slot(None)
+assert isinstance(_core.settle(under_way + under_way, 1, odd), ValueError)
+for wrong in ((Slot(), RuntimeError), (lambda *_: _core.settle([1], 1, []), TypeError)):
+    try:
+        wrong[0](None)
+    except wrong[1]:
+        continue
+    raise AssertionError(f"{wrong[1]} is missing")
+del slot, under_way, others, change, wrong
+odd.clear()
+import gc
+gc.collect()
+assert not [one for one in gc.get_objects() if isinstance(one, _core.Slot)]
 basics.shutdown()
 print("good")
 """

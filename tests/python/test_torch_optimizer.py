@@ -249,6 +249,19 @@ def case_gradients_arrive_while_the_backward_pass_goes_on() -> None:
     assert last.grad.tolist() == [0.5] * 4
 
 
+def case_parameters_may_change_type_and_shape() -> None:
+    param = nn.Parameter(torch.ones(4))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([param], lr=0.0), [("p", param)])
+    shapes = [torch.ones(4), torch.ones(4).double(), torch.ones(2, 3).double(), torch.ones(6)]
+    for data in shapes:
+        optimizer.zero_grad()
+        param.data = data
+        (param * float(hvd.rank())).sum().backward()
+        optimizer.step()
+        assert param.grad.dtype is data.dtype and param.grad.shape == data.shape
+        assert param.grad.eq((hvd.size() - 1) / 2).all(), param.grad
+
+
 def case_the_loss_is_that_of_ddp() -> None:
     import os
 

@@ -53,8 +53,8 @@ class Reducer:
         self.settings = settings
         self.slots: list[Slot] = []
         self.dormant: list[Slot] = []  # of parameters that do not ask for a gradient
-        # What is under way, in order: by _core's handles, and by those of mpi_ops.
-        self.direct: list[tuple[int, Slot]] = []
+        # What is under way, in order: the short way, and by handles of mpi_ops.
+        self.direct: list[Slot] = []
         self.others: list[tuple[Any, list[Slot]]] = []
         self.others_sent = 0  # slots of others, and of groups that are not whole
         self.has_warned = False
@@ -72,7 +72,8 @@ class Reducer:
             if slot.param.requires_grad:
                 slot.passes_left = self.settings.passes
                 slot.is_short = self.settings.is_plain and self.settings.reduction is not None
-                slot.hook = _hook(slot.param, self._on_ready(slot))
+                self._prepare_short(slot)
+                slot.hook = _hook(slot.param, slot)
                 self.slots.append(slot)
         self.dormant = [slot for slot in self.dormant if slot.hook is None]
 
@@ -114,47 +115,31 @@ class Reducer:
 
     # ---- In the backward pass -----------------------------------------------
 
-    def _on_ready(self, slot: Slot) -> Callable[..., None]:
-        """The hook of a slot.
+    def _prepare_short(self, slot: Slot) -> None:
+        """Most gradients take the short way, by the slot itself, without Python.
 
-        Most gradients take the short way, without any other function of ours:
-        it is what allreduce_async_() comes to.
+        It is what allreduce_async_() comes to. Passes that are not the last of
+        their step, and gradients that are not what the slot is prepared for, take
+        the other way.
         """
         # The parameter keeps the hook, and is not to keep the optimizer.
         me = weakref.ref(self)
-        param, key, direct, settings = slot.param, slot.key, self.direct, self.settings
-        process_set, reduction = settings.process_set, settings.reduction
-        prescale, postscale = settings.prescale, settings.postscale
-        submit, kind, find_dtype = _core.submit, _core.KIND_ALLREDUCE, DTYPES.get
 
-        def on_ready(*_: Any) -> None:
+        def otherwise(*_: Any) -> None:
             if slot.passes_left != 1:
                 _count_pass(slot)
                 return
             slot.passes_left = 0
-            grad = param.grad
-            dtype = find_dtype(grad.dtype)
-            set_id = process_set.process_set_id
-            if (
-                slot.is_short
-                and dtype is not None
-                and set_id is not None
-                and grad.layout is _strided
-                and grad.is_cpu
-                and grad.is_contiguous()
-                and not grad.requires_grad
-            ):
-                slot.sent = grad
-                slot.version = grad._version
-                at = grad.data_ptr()
-                handle = submit(
-                    kind, key, set_id, dtype, at, at, grad.shape, reduction, 0, prescale, postscale
-                )
-                direct.append((handle, slot))
-            else:
-                me()._send(slot)
+            me()._send(slot)
 
-        return on_ready
+        settings, param = self.settings, slot.param
+        dtype = DTYPES.get(param.dtype)
+        slot.is_short &= dtype is not None
+        slot.prepare(
+            slot.key.encode(), param.dtype, dtype or 0, _strided, tuple(param.shape),
+            settings.process_set, settings.reduction or 0, settings.prescale, settings.postscale,
+            self.direct, otherwise,
+        )  # fmt: skip
 
     def _send(self, slot: Slot) -> None:
         """The gradient is whole: hand it over, or tell its group."""
@@ -229,24 +214,23 @@ class Reducer:
             raise failure
 
     def _leave_behind(self) -> None:
-        for core, slot in self.direct:
-            handles.leave_behind([core], slot.sent)
+        for slot in self.direct:
+            if slot.sent is not None:
+                handles.leave_behind([slot.handle], slot.sent)
         for handle, _ in self.others:
             if not callable(handle):
                 handles.abandon(handle)
 
     def _finish_direct(self) -> Exception | None:
         """Those that went the short way, which are ready for the next step then."""
-        wait, passes = _core.wait, self.settings.passes
-        failure = None
-        for handle, slot in self.direct:
-            try:
-                wait(handle)
-            except Exception as error:
-                failure = failure or error
-            sent = slot.sent
-            if slot.param.grad is not sent or sent._version != slot.version:
-                self._deliver(slot)
+        passes = self.settings.passes
+        odd: list[Slot] = []
+        try:
+            failure = _core.settle(self.direct, passes, odd)
+        except Exception as error:
+            return error  # nothing runs any more
+        for slot in odd:
+            self._deliver(slot)
             slot.passes_left = passes
             slot.sent = None
         self.direct.clear()

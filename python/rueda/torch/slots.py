@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from rueda import _core
 from rueda.common.process_sets import ProcessSet
 
 from .compression import Compression
@@ -53,19 +54,17 @@ class Group:
         self.waiting_for = len(slots)
 
 
-class Slot:
-    """A parameter that is reduced, and where its gradient of this step is."""
+class Slot(_core.Slot):
+    """A parameter that is reduced, and where its gradient of this step is.
+
+    What the base has, the short way in src/bind/core/slot.c looks at.
+    """
 
     __slots__ = (
-        "param",
         "name",
         "key",
-        "is_short",
         "group",
         "hook",
-        "passes_left",
-        "sent",
-        "version",
         "context",
         "was_sparse",
         "is_stand_in",
@@ -73,14 +72,13 @@ class Slot:
 
     def __init__(self, param: torch.Tensor, name: str) -> None:
         self.param = param
+        self.sent: torch.Tensor | None = None  # what is being reduced
+        self.passes_left = 1  # 0: handed over
+        self.is_short = False  # may it take the short way?
         self.name = name
         self.key = f"allreduce.{name}"  # what allreduce_async_() calls it
-        self.is_short = False  # may it take the short way?
         self.group: Group | None = None
         self.hook: Any = None
-        self.passes_left = 1  # 0: handed over
-        self.sent: torch.Tensor | None = None  # what is being reduced
-        self.version = 0  # of what was handed over: it must not change meanwhile
         self.context: Any = None  # of the compressor
         self.was_sparse = False  # the last time
         self.is_stand_in = False  # of a frozen parameter without a gradient

@@ -60,6 +60,11 @@ void *rueda_core_room_alloc(void *arg, size_t rows, size_t bytes);
 /* The alloc_arg of such an object, or NULL with an exception. Borrowed. */
 void *rueda_core_room_of(PyObject *capsule);
 
+/* ---- Gradients on their way: slot.c -------------------------------------- */
+
+/* Add the type; false with an exception. */
+bool rueda_core_add_slot(PyObject *module);
+
 /* ---- Functions of the module ------------------------------------------- */
 
 /* X(name in Python, calling convention, help) */
@@ -95,6 +100,10 @@ void *rueda_core_room_of(PyObject *capsule);
     X(wait_for, METH_VARARGS,                                                  \
       "wait_for(handle, members) -> (rows, last rank, rows from each)")        \
     X(forget, METH_O, "forget(handle), which is gone when it has ended")       \
+    X(settle, METH_VARARGS,                                                    \
+      "settle(slots, passes, odd) -> the first failure, or None\n\n"           \
+      "Wait for all slots, which are ready for so many passes then; those "    \
+      "whose gradient is not what was sent go to the list of odd ones.")       \
     X(room, METH_NOARGS, "room() -> where a result of any size can be made")   \
     X(take, METH_VARARGS,                                                      \
       "take(room, dtype, shape) -> a DLPack capsule, or None if it is empty\n" \

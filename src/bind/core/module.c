@@ -40,6 +40,8 @@ static int fill_in(PyObject *module)
         if (PyModule_AddIntConstant(module, constants[i].name,
                                     constants[i].value) != 0)
             return -1;
+    if (!rueda_core_add_slot(module))
+        return -1;
     return PyModule_AddStringConstant(module, "version", rueda_version());
 }
 
