@@ -403,11 +403,8 @@ static rueda_status talk_in_the_end(struct rueda_lane *lane, rueda_status moved,
 {
     rueda_status talk = rueda_negotiator_turn(lane->negotiator, error);
 
-    if (talk == RUEDA_ERR_PEER_LOST)
-        lane->has_lost = true;
-    else if (talk != RUEDA_IN_PROGRESS)
-        return talk;
-    return moved;
+    return talk == RUEDA_ERR_PEER_LOST || talk == RUEDA_IN_PROGRESS ? moved
+                                                                    : talk;
 }
 
 rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
@@ -423,7 +420,6 @@ rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
     talk = rueda_negotiator_turn(lane->negotiator, error);
     if (talk < 0 && talk != RUEDA_ERR_PEER_LOST)
         return talk;
-    lane->has_lost = lane->has_lost || talk == RUEDA_ERR_PEER_LOST;
     status = carry_out(lane, error);
     /* Who is lost may have done its part before. */
     if (status >= 0 && talk == RUEDA_ERR_PEER_LOST && is_waiting(lane))

@@ -53,7 +53,6 @@ struct rueda_lane {
     uint64_t begun;
     uint64_t ended;
     uint64_t limit;
-    bool has_lost;  /* a neighbour in the negotiation is gone */
     bool is_closed; /* nothing is negotiated any more */
 };
 

@@ -213,18 +213,13 @@ rueda_status rueda_lanes_turn(struct rueda_lanes *lanes,
     return moved;
 }
 
-static bool is_sending(const struct rueda_lane *lane)
-{
-    return !lane->has_lost && rueda_negotiator_is_sending(lane->negotiator);
-}
-
 bool rueda_lanes_are_sending(const struct rueda_lanes *lanes)
 {
     for (int i = 0; i < lanes->count && !lanes->has_ended; i++)
-        if (is_sending(lanes->all[i]))
+        if (rueda_negotiator_is_sending(lanes->all[i]->negotiator))
             return true;
     for (int i = 0; i < lanes->dropped_count && !lanes->has_ended; i++)
-        if (is_sending(lanes->dropped[i]))
+        if (rueda_negotiator_is_sending(lanes->dropped[i]->negotiator))
             return true;
     return false;
 }

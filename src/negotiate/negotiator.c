@@ -216,7 +216,8 @@ int rueda_negotiator_pending(const struct rueda_negotiator *self)
 bool rueda_negotiator_is_sending(const struct rueda_negotiator *self)
 {
     for (int i = 0; i <= self->tree.child_count; i++)
-        if (rueda_talk_is_sending(&self->talks[i]))
+        if (rueda_talk_is_sending(&self->talks[i]) &&
+            !rueda_talk_is_lost(&self->talks[i]))
             return true;
     return false;
 }

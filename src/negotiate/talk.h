@@ -103,6 +103,16 @@ static inline void rueda_talk_end(struct rueda_talk *talk)
     talk->is_ending = true;
 }
 
+/* Is the peer gone? Then what is left to say to it stays unsaid. */
+static inline bool rueda_talk_is_lost(const struct rueda_talk *talk)
+{
+    return (talk->is_flying &&
+            (talk->out_head_req.status < 0 || talk->out_body_req.status < 0)) ||
+           (talk->is_listening &&
+            (talk->in_head_req.status < 0 ||
+             (talk->in_len > 0 && talk->in_body_req.status < 0)));
+}
+
 static inline bool rueda_talk_is_sending(const struct rueda_talk *talk)
 {
     return talk->is_flying || talk->out.len > 0 ||
