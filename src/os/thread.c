@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/thread.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "os/file.h"
 
 rueda_status rueda_thread_start(pthread_t *out_thread, void *(*run)(void *),
                                 void *arg)
@@ -24,18 +24,12 @@ rueda_status rueda_thread_start(pthread_t *out_thread, void *(*run)(void *),
 /* The second number of schedstat, see proc(5) of Linux. */
 int64_t rueda_thread_delay_ns(void)
 {
-    int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     char line[96];
-    char *end = line;
-    ssize_t length;
+    char *end;
 
-    if (fd < 0)
+    if (rueda_file_read("/proc/thread-self/schedstat", line, sizeof(line)) !=
+        RUEDA_OK)
         return -1;
-    length = read(fd, line, sizeof(line) - 1);
-    close(fd);
-    if (length <= 0)
-        return -1;
-    line[length] = '\0';
     strtoull(line, &end, 10);
     return *end == ' ' ? strtoll(end, NULL, 10) : -1;
 }
