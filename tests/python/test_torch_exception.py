@@ -12,7 +12,7 @@ from typing import Callable
 import pytest
 from ranks import Done, environment
 
-pytest.importorskip("torch")
+pytest.importorskip("torch", reason="missing tool: torch")
 
 LIMIT_S = 120
 
