@@ -16,7 +16,6 @@
  * that others have read lately, and still have in their caches, are written at
  * a fraction of the speed. */
 #define WALK_BYTES ((size_t)4 << 20)
-#define LINE_BYTES ((size_t)64)
 
 /* ---- What all kinds need ---------------------------------------------- */
 
@@ -82,7 +81,8 @@ char *rueda_batch_place(struct rueda_lane *lane, size_t bytes)
 
     if (at >= WALK_BYTES || lane->fusion_bytes - at < bytes)
         at = 0;
-    batch->slab_used = (at + bytes + LINE_BYTES - 1) & ~(LINE_BYTES - 1);
+    batch->slab_used =
+        (at + bytes + RUEDA_CACHE_LINE - 1) & ~((size_t)RUEDA_CACHE_LINE - 1);
     if (batch->slab_used > lane->fusion_bytes)
         batch->slab_used = lane->fusion_bytes;
     return lane->fusion + at;

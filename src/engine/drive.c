@@ -50,8 +50,15 @@
  * operations only, so that submitting stays short; where there are cores for
  * the background thread, it is better at all others. */
 #define HELP_APART_NS       ((int64_t)50000)
+#define BURST_APART_NS      ((int64_t)200000)
+#define MOMENT_TICKS        ((uint64_t)8192) /* some microseconds at most */
 #define LIGHT_BYTES         ((size_t)64 << 10)
 #define LIGHT_CROWDED_BYTES ((size_t)4 << 20)
+
+/* So long after the last was submitted the background thread looks in by
+ * itself, where those who submit drive: being woken for every step costs them
+ * more. */
+#define AWAKE_NS ((int64_t)50000000)
 
 /* How many turns one look takes at most. */
 #define LOOK_TURNS 64
@@ -420,6 +427,17 @@ static void leave_to_others(struct rueda_engine *engine)
     engine->is_hurried = false;
 }
 
+/* Does it look in again, told or not? */
+static bool stays_awake(struct rueda_engine *engine)
+{
+    const int64_t now = rueda_clock_ns();
+
+    if (atomic_exchange_explicit(&engine->is_used, false, memory_order_relaxed))
+        engine->used_ns = now;
+    return engine->grace_ns >= GRACE_MOST_NS &&
+           now - engine->used_ns < AWAKE_NS;
+}
+
 static void *background(void *arg)
 {
     struct rueda_engine *engine = arg;
@@ -434,8 +452,9 @@ static void *background(void *arg)
         is_look = !atomic_load(&engine->is_told);
         if (!is_look)
             leave_to_others(engine);
-        /* What is submitted from now on is told again. */
-        atomic_store(&engine->is_told, false);
+        /* Else what is submitted from now on is told again. */
+        if (!stays_awake(engine))
+            atomic_store(&engine->is_told, false);
         pthread_mutex_unlock(&engine->lock);
         do_duty(engine, is_look);
         pthread_mutex_lock(&engine->lock);
@@ -480,15 +499,48 @@ static void hurry_thread(struct rueda_engine *engine)
     pthread_mutex_unlock(&engine->lock);
 }
 
+/* Has somebody looked at the clock a moment ago? */
+static bool was_just_here(struct rueda_engine *engine)
+{
+    const uint64_t before =
+        atomic_load_explicit(&engine->ticks, memory_order_relaxed);
+    const uint64_t now = rueda_ticks();
+
+    if (now - before < MOMENT_TICKS)
+        return true;
+    atomic_store_explicit(&engine->ticks, now, memory_order_relaxed);
+    return false;
+}
+
+/* Is it time for a turn? Not for the first after a while: more is likely to
+ * come at once, and goes together. */
+static bool is_turn_due(struct rueda_engine *engine, int64_t now)
+{
+    const int64_t before =
+        atomic_load_explicit(&engine->came_ns, memory_order_relaxed);
+
+    atomic_store_explicit(&engine->came_ns, now, memory_order_relaxed);
+    if (now - before >= BURST_APART_NS)
+        atomic_store_explicit(&engine->burst_ns, now, memory_order_relaxed);
+    return now - atomic_load_explicit(&engine->burst_ns,
+                                      memory_order_relaxed) >=
+               HELP_APART_NS &&
+           now - atomic_load_explicit(&engine->helped_ns,
+                                      memory_order_relaxed) >=
+               HELP_APART_NS;
+}
+
 /* By one who has submitted; true if there was a turn. Callbacks are left to the
  * background thread, for they may want locks that our caller holds. */
 static bool help(struct rueda_engine *engine)
 {
-    int64_t now = rueda_clock_ns();
+    int64_t now;
     bool is_due;
 
-    if (now - atomic_load_explicit(&engine->helped_ns, memory_order_relaxed) <
-        HELP_APART_NS)
+    if (was_just_here(engine))
+        return false;
+    now = rueda_clock_ns();
+    if (!is_turn_due(engine, now))
         return false;
     /* Also if it is the background thread that has the token: it lets go. */
     atomic_store_explicit(&engine->helped_ns, now, memory_order_relaxed);
@@ -507,6 +559,8 @@ void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
     bool may_help = is_light(engine, op);
 
     rueda_engine_push(engine, op);
+    if (!atomic_load_explicit(&engine->is_used, memory_order_relaxed))
+        atomic_store_explicit(&engine->is_used, true, memory_order_relaxed);
     if (!atomic_load_explicit(&engine->has_thread, memory_order_relaxed)) {
         pthread_mutex_lock(&engine->lock);
         start_thread(engine);
@@ -515,10 +569,11 @@ void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
     if (may_help && help(engine))
         return;
     /* A holder that sleeps looks at the queue when it wakes. */
-    wake_holder(engine);
-    /* There is a fence in that: either we see that the background thread has to
-     * be told again, or it sees what we have pushed. */
-    if (!atomic_load_explicit(&engine->is_told, memory_order_relaxed))
+    if (rueda_segment_is_asleep(engine->job->segment))
+        wake_holder(engine);
+    /* Either we see that the background thread has to be told again, or it sees
+     * what we have pushed. */
+    if (!atomic_load(&engine->is_told))
         tell_thread(engine);
 }
 

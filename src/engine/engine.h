@@ -73,12 +73,17 @@ struct rueda_engine {
     bool is_hurried;        /* and it is not to wait; under lock */
     int64_t grace_ns;       /* how long it leaves that to others; its own */
     int64_t grace_least_ns;
+    atomic_bool is_used; /* something was submitted since it looked ... */
+    int64_t used_ns;     /* ... and when it last found that; its own */
 
     /* Those who submit make progress, too, if all is light that is under way.
      */
     size_t light_bytes;
     atomic_bool is_heavy;
-    _Atomic int64_t helped_ns; /* when somebody last did, or wished to */
+    _Atomic uint64_t ticks;    /* when one of them last looked at the clock, */
+    _Atomic int64_t came_ns;   /* the same in its time, */
+    _Atomic int64_t burst_ns;  /* when they began after a while, */
+    _Atomic int64_t helped_ns; /* and when one last did, or wished to */
 };
 
 rueda_status rueda_engine_init(struct rueda_engine *engine,

@@ -91,7 +91,7 @@ static struct rueda_entry *make(struct rueda_entries *entries,
     if (entry != NULL)
         entries->spare = entry->next;
     else
-        entry = malloc(sizeof(*entry));
+        entry = aligned_alloc(_Alignof(struct rueda_entry), sizeof(*entry));
     if (entry == NULL) {
         free(name);
         return NULL;

@@ -27,9 +27,10 @@ struct rueda_absent {
     int ranks[];
 };
 
-/* What a step that repeats looks at comes first, and lies together. */
+/* What a step that repeats looks at comes first, and lies together. The name of
+ * its label is the entry's own. */
 struct rueda_entry {
-    struct rueda_label label; /* its name is the entry's own */
+    _Alignas(RUEDA_CACHE_LINE) struct rueda_label label;
     struct rueda_entry *prev; /* among those under way, by arrival */
     struct rueda_entry *next;
     int slot; /* -1: none */

@@ -6,9 +6,6 @@
 
 #include "negotiate/state.h"
 
-/* Of a cache; nothing but speed hangs on it. */
-#define LINE_BYTES 64
-
 rueda_status rueda_negotiator_new(const struct rueda_negotiator_args *args,
                                   struct rueda_negotiator **out)
 {
@@ -118,7 +115,8 @@ static void expect_next(struct rueda_negotiator *self,
 
     if (next != NULL) {
         __builtin_prefetch(next->label.name);
-        for (size_t i = 0; i < hot && next->after != NULL; i += LINE_BYTES)
+        for (size_t i = 0; i < hot && next->after != NULL;
+             i += RUEDA_CACHE_LINE)
             __builtin_prefetch((const char *)next->after + i, 1);
     }
     if (self->latest != NULL)

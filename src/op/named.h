@@ -16,13 +16,15 @@
 /* Shorter names need no memory of their own. */
 #define RUEDA_SHORT_NAME_BYTES 64
 
+/* What a step that repeats looks at fills whole cache lines. */
 struct rueda_named {
     struct rueda_op op; /* first, so that a queue can carry both kinds */
 
-    /* Of its own, or NULL; rueda_op_give() frees them. */
-    size_t *splits;    /* [members] NULL: equal parts */
-    size_t *rows_from; /* [members] */
-    int *ranks;        /* of a set to be made */
+    /* Of its own, or NULL; rueda_op_give() frees them. Both of the first are of
+     * as many as there are members, and NULL splits are equal parts. */
+    _Alignas(RUEDA_CACHE_LINE) size_t *splits;
+    size_t *rows_from;
+    int *ranks; /* of a set to be made */
     char *long_name;
     char *error;
 
@@ -46,7 +48,7 @@ struct rueda_named {
 
     int rank_count; /* of ranks, or the id of a set to be dropped */
 
-    char short_name[RUEDA_SHORT_NAME_BYTES];
+    _Alignas(RUEDA_CACHE_LINE) char short_name[RUEDA_SHORT_NAME_BYTES];
     struct rueda_request request;
 
     /* Only of messages. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "op/named.h"
+#include "os/memory.h"
 
 /*
  * A handle: life, then place in the pool. Lives that are odd are those of
@@ -16,9 +17,6 @@
 
 _Static_assert(RUEDA_OP_MOST == 1 << PLACE_BITS,
                "places of operations must fit their bits");
-
-/* Of a cache; nothing but speed hangs on it. */
-#define LINE_BYTES 64
 
 /* The head of the free list: changes, then place + 1. */
 #define HEAD_BITS (PLACE_BITS + 1)
@@ -48,6 +46,11 @@ static uint32_t chunk_start(int chunk)
 static uint32_t chunk_places(int chunk)
 {
     return chunk == 0 ? RUEDA_OP_CHUNK : chunk_start(chunk);
+}
+
+static size_t chunk_bytes(int chunk)
+{
+    return chunk_places(chunk) * sizeof(struct rueda_named);
 }
 
 /* There is memory for this place. */
@@ -98,7 +101,7 @@ static void expect(struct rueda_op_pool *pool, uint64_t head)
         return;
     next = (const char *)at(pool, (uint32_t)(head & HEAD_MASK) - 1);
     __builtin_prefetch(next, 1);
-    for (size_t i = begin; i < end; i += LINE_BYTES)
+    for (size_t i = begin; i < end; i += RUEDA_CACHE_LINE)
         __builtin_prefetch(next + i, 1);
 }
 
@@ -134,7 +137,7 @@ static rueda_status grow(struct rueda_op_pool *pool)
         return RUEDA_ERR_LIMIT;
     if (place == chunk_start(chunk)) {
         struct rueda_named *memory =
-            calloc(chunk_places(chunk), sizeof(*memory));
+            rueda_memory_map_private(chunk_bytes(chunk));
 
         if (memory == NULL)
             return RUEDA_ERR_NOMEM;
@@ -185,8 +188,13 @@ void rueda_op_pool_fini(struct rueda_op_pool *pool)
         if (op->is_named)
             strip(rueda_named_of(op));
     }
-    for (int i = 0; i < RUEDA_OP_CHUNKS; i++)
-        free(atomic_load_explicit(&pool->chunks[i], memory_order_relaxed));
+    for (int i = 0; i < RUEDA_OP_CHUNKS; i++) {
+        struct rueda_named *memory =
+            atomic_load_explicit(&pool->chunks[i], memory_order_relaxed);
+
+        if (memory != NULL)
+            rueda_memory_unmap(memory, chunk_bytes(i));
+    }
     pthread_mutex_destroy(&pool->lock);
 }
 
@@ -345,11 +353,13 @@ void rueda_op_push(struct rueda_op_queue *queue, struct rueda_op *op)
     struct rueda_op *newest =
         atomic_load_explicit(&queue->arrived, memory_order_relaxed);
 
-    /* Release: who takes the list sees what was written into op. */
+    /* Who takes the list sees what was written into op. And in one order with
+     * all else: who pushes and then looks whether anybody sleeps sees that, or
+     * is seen by whoever looks at the list before it sleeps. */
     do
         op->next = newest;
     while (!atomic_compare_exchange_weak_explicit(&queue->arrived, &newest, op,
-                                                  memory_order_release,
+                                                  memory_order_seq_cst,
                                                   memory_order_relaxed));
 }
 

@@ -9,6 +9,7 @@
 #include <rueda/rueda.h>
 
 #include "base/hash.h"
+#include "base/line.h"
 
 /* Beside the kinds of rueda.h: changes of process sets, agreed upon by all
  * ranks of the job like any other operation. */

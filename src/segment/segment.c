@@ -465,6 +465,11 @@ static void ring_if_asleep(struct rueda_segment *segment, int member)
         rueda_doorbell_ring(segment->doorbells[member]);
 }
 
+bool rueda_segment_is_asleep(const struct rueda_segment *segment)
+{
+    return atomic_load(&segment->members[segment->me].sleeping) != 0;
+}
+
 void rueda_segment_notify(struct rueda_segment *segment, int member)
 {
     rueda_fence();

@@ -30,10 +30,10 @@
 
 #include "auth/key.h"
 #include "base/config.h"
+#include "base/line.h"
 #include "base/text.h"
 #include "os/machine.h"
 
-#define RUEDA_CACHE_LINE   64
 #define RUEDA_HOST_BYTES   64
 #define RUEDA_SEGMENT_MAX  1024 /* members */
 #define RUEDA_FLIGHT_BYTES 4096
@@ -141,6 +141,10 @@ void rueda_segment_forked(struct rueda_segment *segment);
  * sleeps. A few nanoseconds if it does not. Any thread. */
 void rueda_segment_notify(struct rueda_segment *segment, int member);
 void rueda_segment_notify_all(struct rueda_segment *segment);
+
+/* Am I asleep, or about to be? Who asks that after a sequentially consistent
+ * store of its news need notify me only then. Any thread. */
+bool rueda_segment_is_asleep(const struct rueda_segment *segment);
 
 /*
  * Sleep until somebody notifies me, a member dies or timeout_ns passes

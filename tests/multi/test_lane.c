@@ -68,7 +68,7 @@ static void shuffle(int *order, int count, unsigned seed)
 
 static int in_any_order(struct party *me)
 {
-    struct named_op *ops = calloc(MANY, sizeof(*ops));
+    struct named_op *ops = named_ops_new(MANY);
     int failed = 0;
     int order[MANY];
 
@@ -138,7 +138,7 @@ static void *work(void *arg)
 
 static int from_threads(struct party *me)
 {
-    struct named_op *ops = calloc(MANY, sizeof(*ops));
+    struct named_op *ops = named_ops_new(MANY);
     struct worker workers[THREADS];
     int failed = 0;
 
@@ -163,7 +163,7 @@ static void several_threads_of_a_rank_submit_and_wait(void **state)
 
 static int beside_ordered(struct party *me)
 {
-    struct named_op *ops = calloc(MANY, sizeof(*ops));
+    struct named_op *ops = named_ops_new(MANY);
     int order[MANY];
     int failed = 0;
 
@@ -218,7 +218,7 @@ static struct named_what nth_of_group(int i, int size, int round)
 
 static int in_groups(struct party *me)
 {
-    struct named_op *ops = calloc(GROUPED, sizeof(*ops));
+    struct named_op *ops = named_ops_new(GROUPED);
     int order[GROUPED];
     int failed = 0;
 
@@ -278,7 +278,7 @@ static struct named_what nth_part(int i, int size, size_t largest)
 
 static int in_parts(struct party *me)
 {
-    struct named_op *ops = calloc(PARTS, sizeof(*ops));
+    struct named_op *ops = named_ops_new(PARTS);
     int failed = 0;
 
     for (int round = 0; round < 12 && failed == 0; round++) {
@@ -315,7 +315,7 @@ static int in_sets(struct party *me)
     static const int ranks[4][3] = {{0, 1}, {1, 2}, {3, 2, 0}, {3}};
     static const int sorted[4][3] = {{0, 1}, {1, 2}, {0, 2, 3}, {3}};
     static const int sizes[4] = {2, 2, 3, 1};
-    struct named_op *ops = calloc((size_t)4 * MANY, sizeof(*ops));
+    struct named_op *ops = named_ops_new(4 * MANY);
     bool *is_mine = calloc((size_t)4 * MANY, sizeof(bool));
     int order[4 * MANY];
     int failed = 0;
@@ -532,7 +532,7 @@ static int passes_messages(struct party *me)
     int from = (me->rank + me->size - 1) % me->size;
     int32_t(*out)[COUNT] = calloc(TAGS, sizeof(*out));
     int32_t(*in)[COUNT] = calloc(TAGS, sizeof(*in));
-    struct named_op *ops = calloc((size_t)2 * TAGS, sizeof(*ops));
+    struct named_op *ops = named_ops_new(2 * TAGS);
     int failed = 0;
 
     for (int i = 0; i < TAGS * COUNT; i++)

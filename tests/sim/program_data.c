@@ -285,10 +285,12 @@ struct program_op *program_op_new(const struct plan *plan, struct plan_op *op,
                                   int rank)
 {
     const int me = plan_index(&plan->sets[op->set], rank);
-    struct program_op *self = calloc(1, sizeof(*self));
+    struct program_op *self =
+        aligned_alloc(_Alignof(struct program_op), sizeof(*self));
     struct rueda_named *named;
 
     assert_non_null(self);
+    memset(self, 0, sizeof(*self));
     named = &self->named;
     self->plan = op;
     rueda_op_init(&named->op);

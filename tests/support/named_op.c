@@ -209,6 +209,16 @@ static void fill_in(struct party *me, const struct named_what *what,
         put(op->send, what->dtype, i, number(what, me->rank, i));
 }
 
+struct named_op *named_ops_new(size_t count)
+{
+    const size_t bytes = count * sizeof(struct named_op);
+    struct named_op *ops = aligned_alloc(_Alignof(struct named_op), bytes);
+
+    assert_non_null(ops);
+    memset(ops, 0, bytes);
+    return ops;
+}
+
 void named_submit(struct party *me, const struct named_what *what,
                   struct named_op *op)
 {

@@ -40,6 +40,9 @@ struct named_op {
     size_t splits[PARTY_MOST];
 };
 
+/* So many, to be freed with free(). */
+struct named_op *named_ops_new(size_t count);
+
 /* Fill one in and hand it over. */
 void named_submit(struct party *me, const struct named_what *what,
                   struct named_op *op);
