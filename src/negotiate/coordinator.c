@@ -246,11 +246,23 @@ static rueda_status settle(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
+/* Nothing can be said against it, and it waits for no other. */
+static bool is_plain(const struct rueda_negotiator *self,
+                     const struct rueda_entry *entry)
+{
+    return entry->difference == 0 && entry->count == self->size &&
+           entry->first.said.request->group_count == 0;
+}
+
 void rueda_coordinator_ready(struct rueda_negotiator *self,
                              struct rueda_entry *entry)
 {
     struct rueda_coordinator *root = &self->root;
 
+    if (is_plain(self, entry)) {
+        enqueue(root, entry);
+        return;
+    }
     entry->next_ready = NULL;
     if (root->complete == NULL)
         root->complete = entry;

@@ -65,6 +65,15 @@ static void link_use(struct rueda_coordinator *root, struct rueda_entry *entry)
     root->live_count++;
 }
 
+/* Which one was used last is asked only where there are too many. */
+static void note_use(struct rueda_negotiator *self, struct rueda_entry *entry)
+{
+    if (self->root.live_count < self->args.cache_capacity)
+        return;
+    unlink_use(&self->root, entry);
+    link_use(&self->root, entry);
+}
+
 /* ---- Giving out --------------------------------------------------------- */
 
 static rueda_status retire(struct rueda_negotiator *self,
@@ -143,8 +152,7 @@ rueda_status rueda_slots_write(struct rueda_negotiator *self,
 
     if (entry->is_live && (request == &entry->agreed ||
                            rueda_request_is_same(request, &entry->agreed))) {
-        unlink_use(&self->root, entry);
-        link_use(&self->root, entry);
+        note_use(self, entry);
         rueda_out_u8(items, RUEDA_ITEM_SLOT);
         rueda_out_u32(items, (uint32_t)entry->slot);
         return RUEDA_OK;

@@ -55,7 +55,8 @@ struct rueda_group {
 /* What only the coordinator knows. */
 struct rueda_coordinator {
     struct rueda_out log;         /* the entry that is being written */
-    struct rueda_entry *complete; /* all members have them, by arrival */
+    struct rueda_entry *complete; /* all members have them, by arrival; to be
+                                     judged, or of a group */
     struct rueda_entry *last_complete;
     struct rueda_entry *ready; /* to run, by priority, then by arrival */
     struct rueda_entry *last_ready;
