@@ -76,9 +76,13 @@ struct rueda_coll {
      *
      * allgather by `direct`, of buffers that lie in the segment in all members:
      * all that I want of these. There is no recv then.
+     *
+     * reduce-scatter by `direct`: the input is of such parts, from so many
+     * bytes of theirs on. There is no send then.
      */
     const struct rueda_part *parts;
     int part_count;
+    size_t parts_from;
 };
 
 struct rueda_algo;
@@ -103,7 +107,7 @@ struct rueda_algo {
     bool does_adasum;  /* the reduction Adasum is this one's and no other's */
 
     /* Optional: does it take this vector in parts, wherever they are? All
-     * members come to the same answer. */
+     * members of a host come to the same answer. */
     bool (*takes_parts)(const struct rueda_place *place,
                         const struct rueda_coll *coll);
 

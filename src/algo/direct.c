@@ -491,7 +491,8 @@ static const struct rueda_shape *shape_of(const struct rueda_place *place,
     case RUEDA_ALLREDUCE:
         return allreduce_shape(place, coll);
     case RUEDA_REDUCE_SCATTER:
-        return &rueda_shape_reduce_scatter;
+        return coll->part_count > 0 ? &rueda_shape_scatter_parts
+                                    : &rueda_shape_reduce_scatter;
     case RUEDA_ALLGATHER:
         return &rueda_shape_allgather;
     case RUEDA_ALLTOALL:

@@ -90,6 +90,7 @@ extern const struct rueda_shape rueda_shape_allreduce;
 extern const struct rueda_shape rueda_shape_allreduce_many;
 extern const struct rueda_shape rueda_shape_allreduce_parts;
 extern const struct rueda_shape rueda_shape_reduce_scatter;
+extern const struct rueda_shape rueda_shape_scatter_parts;
 extern const struct rueda_shape rueda_shape_broadcast;
 extern const struct rueda_shape rueda_shape_allgather;
 extern const struct rueda_shape rueda_shape_alltoall;
@@ -101,6 +102,13 @@ extern const struct rueda_shape rueda_shape_alltoall;
  */
 void rueda_direct_add_slice(const struct rueda_direct *direct);
 void rueda_direct_fetch_parts(const struct rueda_direct *direct);
+
+/* Slices of the whole vector begin at multiples of this. */
+size_t rueda_direct_slice_bytes(const struct rueda_direct *direct);
+
+/* How a reduce-scatter is cut, whatever its input is like. */
+size_t rueda_scatter_bytes(const struct rueda_direct *direct);
+uint64_t rueda_scatter_blocks(const struct rueda_direct *direct);
 
 /* Parts of what the others share. */
 void rueda_direct_gather_parts(const struct rueda_direct *direct);

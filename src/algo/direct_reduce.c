@@ -289,170 +289,15 @@ const struct rueda_shape rueda_shape_allreduce_many = {
     .is_backward = true,
 };
 
-/* ---- Allreduce in parts ----------------------------------------------- */
-
-/*
- * As the small one, but blocks are made of parts, wherever these are, and
- * become parts again with no copy in between. What was published stays in the
- * ring, or in the buffer where it does not fit that, to the end, so that an
- * input that is written before can come back.
- */
-
-/* Where block i of a member lies. */
-static char *block_at(const struct rueda_direct *direct, int member, uint64_t i)
+size_t rueda_direct_slice_bytes(const struct rueda_direct *direct)
 {
-    const size_t begin = rueda_direct_begin(direct, i);
-
-    if (!direct->is_lent)
-        return rueda_direct_at(direct, member, i);
-    return member == direct->slab->rank
-               ? (char *)direct->coll->recv + begin
-               : rueda_direct_made(direct, member) + begin;
+    return slice_of(direct, 0, direct->coll->count).count *
+           direct->coll->elem_bytes;
 }
-
-/* The first part that ends behind `at`. */
-static int part_behind(const struct rueda_coll *coll, size_t at)
-{
-    int low = 0;
-    int high = coll->part_count;
-
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-
-        if (coll->parts[middle].at + coll->parts[middle].bytes > at)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
-/* What of a part is in a block, in bytes. */
-struct piece {
-    const struct rueda_part *part;
-    size_t in_part;
-    size_t in_block;
-    size_t bytes;
-};
-
-/* For each part of block i. */
-static void for_parts(const struct rueda_direct *direct, uint64_t i,
-                      void (*act)(const struct rueda_direct *direct, uint64_t i,
-                                  const struct piece *piece))
-{
-    const struct rueda_coll *coll = direct->coll;
-    const size_t begin = rueda_direct_begin(direct, i);
-    const size_t end = begin + direct->block_bytes;
-
-    for (int k = part_behind(coll, begin);
-         k < coll->part_count && coll->parts[k].at < end; k++) {
-        const struct rueda_part *part = &coll->parts[k];
-        const size_t from = part->at > begin ? part->at : begin;
-        const size_t last = part->at + part->bytes;
-        const struct piece piece = {
-            .part = part,
-            .in_part = from - part->at,
-            .in_block = from - begin,
-            .bytes = (last < end ? last : end) - from,
-        };
-
-        if (piece.bytes > 0)
-            act(direct, i, &piece);
-    }
-}
-
-static void publish_piece(const struct rueda_direct *direct, uint64_t i,
-                          const struct piece *piece)
-{
-    char *at = block_at(direct, direct->slab->rank, i) + piece->in_block;
-    const char *from = piece->part->send;
-
-    if (from == NULL)
-        memset(at, 0, piece->bytes);
-    else if (rueda_direct_streams(direct, i))
-        rueda_host_stream_piece(at, from + piece->in_part, piece->bytes);
-    else
-        memcpy(at, from + piece->in_part, piece->bytes);
-}
-
-static void add_piece(const struct rueda_direct *direct, uint64_t i,
-                      const struct piece *piece)
-{
-    const struct rueda_part *part = piece->part;
-    const void *sources[RUEDA_SEGMENT_MAX];
-
-    if (part->recv == NULL)
-        return;
-    for (int member = 0; member < direct->slab->size; member++)
-        sources[member] = block_at(direct, member, i) + piece->in_block;
-    sources[direct->slab->rank] = (const char *)part->send + piece->in_part;
-    rueda_host_reduce(direct->kernels, &direct->coll->arith,
-                      (char *)part->recv + piece->in_part, sources,
-                      direct->slab->size,
-                      piece->bytes / direct->coll->elem_bytes);
-}
-
-static void restore_piece(const struct rueda_direct *direct, uint64_t i,
-                          const struct piece *piece)
-{
-    const struct rueda_part *part = piece->part;
-
-    if (part->recv != NULL && part->recv == part->send)
-        memcpy((char *)part->recv + piece->in_part,
-               block_at(direct, direct->slab->rank, i) + piece->in_block,
-               piece->bytes);
-}
-
-static void parts_publish(const struct rueda_direct *direct, uint64_t i)
-{
-    for_parts(direct, i, publish_piece);
-    rueda_host_stream_end();
-}
-
-static void parts_fetch(const struct rueda_direct *direct, uint64_t i)
-{
-    for_parts(direct, i, add_piece);
-}
-
-void rueda_direct_restore_parts(const struct rueda_direct *direct,
-                                uint64_t blocks)
-{
-    for (uint64_t i = 0; i < blocks; i++)
-        for_parts(direct, i, restore_piece);
-}
-
-const struct rueda_shape rueda_shape_allreduce_parts = {
-    .bytes = allreduce_bytes,
-    .blocks = allreduce_blocks,
-    .publish = parts_publish,
-    .fetch = parts_fetch,
-};
 
 void rueda_direct_add_slice(const struct rueda_direct *direct)
 {
     share_slice(direct, 0);
-}
-
-/* A part may lie in the slices of several members. */
-void rueda_direct_fetch_parts(const struct rueda_direct *direct)
-{
-    const struct rueda_coll *coll = direct->coll;
-    const size_t most =
-        slice_of(direct, 0, coll->count).count * coll->elem_bytes;
-
-    for (int i = 0; i < coll->part_count && most > 0; i++) {
-        const struct rueda_part *part = &coll->parts[i];
-        size_t done = 0;
-
-        while (done < part->bytes && part->recv != NULL) {
-            size_t at = part->at + done;
-            size_t bytes = rueda_part(part->bytes, done, most - at % most);
-
-            memcpy((char *)part->recv + done,
-                   rueda_direct_made(direct, (int)(at / most)) + at, bytes);
-            done += bytes;
-        }
-    }
 }
 
 /* ---- Reduce-scatter --------------------------------------------------- */
@@ -473,14 +318,14 @@ static size_t piece_offset(const struct rueda_direct *direct, int member)
     return rueda_piece_offset(direct->coll, direct->coll->recv_counts, member);
 }
 
-static size_t scatter_bytes(const struct rueda_direct *direct)
+size_t rueda_scatter_bytes(const struct rueda_direct *direct)
 {
     size_t lines = longest_piece(direct) / RUEDA_CACHE_LINE + 1;
 
     return lines * RUEDA_CACHE_LINE * (size_t)direct->slab->size;
 }
 
-static uint64_t scatter_blocks(const struct rueda_direct *direct)
+uint64_t rueda_scatter_blocks(const struct rueda_direct *direct)
 {
     return (longest_piece(direct) + direct->chunk_bytes - 1) /
            direct->chunk_bytes;
@@ -538,8 +383,8 @@ static void scatter_share(const struct rueda_direct *direct)
 }
 
 const struct rueda_shape rueda_shape_reduce_scatter = {
-    .bytes = scatter_bytes,
-    .blocks = scatter_blocks,
+    .bytes = rueda_scatter_bytes,
+    .blocks = rueda_scatter_blocks,
     .publish = scatter_publish,
     .fetch = scatter_fetch,
     .share = scatter_share,

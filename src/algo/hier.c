@@ -190,11 +190,14 @@ static void list_slices(const struct rueda_task *task, size_t i)
 
 static struct rueda_coll scatter_of(const struct rueda_task *task, size_t i)
 {
+    const struct hier *self = (const struct hier *)task->state;
     struct rueda_coll coll = task->coll;
 
     list_slices(task, i);
     coll.kind = RUEDA_REDUCE_SCATTER;
-    coll.part_count = 0;
+    if (!self->is_in_place)
+        coll.part_count = 0;
+    coll.parts_from = block_of(task, i).at * coll.elem_bytes;
     coll.compression = RUEDA_COMPRESS_NONE;
     coll.arith.postscale = early_scale(task);
     coll.send = rueda_local_const_at(coll.send, task, block_of(task, i).at);
@@ -241,10 +244,11 @@ static struct rueda_coll cross_of(const struct rueda_task *task, size_t i)
 /* ---- In place ---------------------------------------------------------- */
 
 /*
- * Where a vector in parts lies in memory that the ranks of my host share, a
- * slice stays there from the first stage on, and the third is one for all
- * blocks: everybody takes parts from where they are to where they belong. That
- * is a copy less than from slots by way of recv. Hosts need not do it alike.
+ * Where there is a place for a vector in parts in memory that the ranks of my
+ * host share, the first stage takes parts from where they are, a slice stays in
+ * that place from then on, and the third stage is one for all blocks: everybody
+ * takes parts to where they belong. Those are two copies less than from the
+ * place to slots and back. Hosts need not do it alike.
  */
 static bool may_stay_in_place(const struct rueda_task *task)
 {
@@ -510,6 +514,20 @@ static rueda_status hier_progress(struct rueda_task *task)
     return self->gathered == self->blocks ? RUEDA_OK : RUEDA_IN_PROGRESS;
 }
 
+static bool hier_takes_parts(const struct rueda_place *place,
+                             const struct rueda_coll *coll)
+{
+    struct rueda_task task;
+    struct hier *self = (struct hier *)task.state;
+
+    if (coll->kind != RUEDA_ALLREDUCE)
+        return false;
+    task.place = (struct rueda_place *)place;
+    task.coll = *coll;
+    *self = (struct hier){.blocks = blocks_of(&task)};
+    return may_stay_in_place(&task);
+}
+
 static rueda_status hier_post(struct rueda_task *task)
 {
     struct hier *self = (struct hier *)task->state;
@@ -538,6 +556,7 @@ const struct rueda_algo rueda_algo_hier = {
     .about = "inside each host, slices of that between hosts, side by side",
     .kinds = 1u << RUEDA_ALLREDUCE | 1u << RUEDA_ALLGATHER,
     .needs_hier = true,
+    .takes_parts = hier_takes_parts,
     .post = hier_post,
     .progress = hier_progress,
     .finish = hier_finish,
