@@ -50,8 +50,7 @@
  * operations only, so that submitting stays short; where there are cores for
  * the background thread, it is better at all others. */
 #define HELP_APART_NS       ((int64_t)50000)
-#define BURST_APART_NS      ((int64_t)200000)
-#define MOMENT_TICKS        ((uint64_t)8192) /* some microseconds at most */
+#define RUSH_TICKS          ((uint64_t)8192) /* some microseconds at most */
 #define LIGHT_BYTES         ((size_t)64 << 10)
 #define LIGHT_CROWDED_BYTES ((size_t)4 << 20)
 
@@ -499,35 +498,21 @@ static void hurry_thread(struct rueda_engine *engine)
     pthread_mutex_unlock(&engine->lock);
 }
 
-/* Has somebody looked at the clock a moment ago? */
-static bool was_just_here(struct rueda_engine *engine)
+/* Do many come at once? Then they go together, without a turn for the first. */
+static bool is_rush(struct rueda_engine *engine)
 {
     const uint64_t before =
-        atomic_load_explicit(&engine->ticks, memory_order_relaxed);
+        atomic_load_explicit(&engine->came_ticks, memory_order_relaxed);
     const uint64_t now = rueda_ticks();
+    const bool is_near = now - before < RUSH_TICKS;
+    const bool was_near =
+        atomic_load_explicit(&engine->is_rush, memory_order_relaxed);
 
-    if (now - before < MOMENT_TICKS)
-        return true;
-    atomic_store_explicit(&engine->ticks, now, memory_order_relaxed);
-    return false;
-}
-
-/* Is it time for a turn? Not for the first after a while: more is likely to
- * come at once, and goes together. */
-static bool is_turn_due(struct rueda_engine *engine, int64_t now)
-{
-    const int64_t before =
-        atomic_load_explicit(&engine->came_ns, memory_order_relaxed);
-
-    atomic_store_explicit(&engine->came_ns, now, memory_order_relaxed);
-    if (now - before >= BURST_APART_NS)
-        atomic_store_explicit(&engine->burst_ns, now, memory_order_relaxed);
-    return now - atomic_load_explicit(&engine->burst_ns,
-                                      memory_order_relaxed) >=
-               HELP_APART_NS &&
-           now - atomic_load_explicit(&engine->helped_ns,
-                                      memory_order_relaxed) >=
-               HELP_APART_NS;
+    if (!is_near)
+        atomic_store_explicit(&engine->came_ticks, now, memory_order_relaxed);
+    if (is_near != was_near)
+        atomic_store_explicit(&engine->is_rush, is_near, memory_order_relaxed);
+    return is_near || was_near;
 }
 
 /* By one who has submitted; true if there was a turn. Callbacks are left to the
@@ -537,10 +522,11 @@ static bool help(struct rueda_engine *engine)
     int64_t now;
     bool is_due;
 
-    if (was_just_here(engine))
+    if (is_rush(engine))
         return false;
     now = rueda_clock_ns();
-    if (!is_turn_due(engine, now))
+    if (now - atomic_load_explicit(&engine->helped_ns, memory_order_relaxed) <
+        HELP_APART_NS)
         return false;
     /* Also if it is the background thread that has the token: it lets go. */
     atomic_store_explicit(&engine->helped_ns, now, memory_order_relaxed);

@@ -80,10 +80,9 @@ struct rueda_engine {
      */
     size_t light_bytes;
     atomic_bool is_heavy;
-    _Atomic uint64_t ticks;    /* when one of them last looked at the clock, */
-    _Atomic int64_t came_ns;   /* the same in its time, */
-    _Atomic int64_t burst_ns;  /* when they began after a while, */
-    _Atomic int64_t helped_ns; /* and when one last did, or wished to */
+    _Atomic uint64_t came_ticks; /* when one came that was not in a rush, */
+    atomic_bool is_rush;         /* whether the last one was, */
+    _Atomic int64_t helped_ns;   /* and when one last did, or wished to */
 };
 
 rueda_status rueda_engine_init(struct rueda_engine *engine,
