@@ -127,6 +127,16 @@ static void place_cross(struct rueda_job *job, const struct rueda_seat *seat)
         job->place.cross_size = seat->cross_size;
 }
 
+/* Nobody sleeps before the ranks of this host have met. */
+static void wake_by(void *arg, int fd)
+{
+    struct rueda_job *job = arg;
+
+    if (job->segment != NULL &&
+        rueda_segment_watch_fd(job->segment, fd) != RUEDA_OK)
+        log_warn("a connection will not wake who sleeps: %s", strerror(errno));
+}
+
 /* Reach the store. */
 static rueda_status open_client(struct rueda_job *job,
                                 const struct rueda_seat *seat,
@@ -142,6 +152,7 @@ static rueda_status open_client(struct rueda_job *job,
         .key = &contact->key,
         .questions = rueda_network_questions(&job->config),
         .on_event = rueda_news_event,
+        .on_socket = wake_by,
         .arg = job,
     };
 
@@ -349,14 +360,6 @@ static rueda_status check_host(const struct rueda_job *job,
     return RUEDA_OK;
 }
 
-static void wake_by(void *arg, int fd)
-{
-    struct rueda_job *job = arg;
-
-    if (rueda_segment_watch_fd(job->segment, fd) != RUEDA_OK)
-        log_warn("a connection will not wake who sleeps: %s", strerror(errno));
-}
-
 /* The ranks of this host have met. */
 static rueda_status open_tcp(struct rueda_job *job)
 {
@@ -411,8 +414,10 @@ static rueda_status assemble(struct rueda_job *job,
     status = open_tcp(job);
     if (status == RUEDA_OK)
         status = open_messages(job);
-    if (status != RUEDA_OK)
+    if (status != RUEDA_OK) {
         rueda_segment_close(job->segment);
+        job->segment = NULL;
+    }
     return status;
 }
 

@@ -139,18 +139,11 @@ static void miss_store(struct rueda_job *job)
                        rueda_job_host(job, 0));
 }
 
-/* Events, or the end of them. Who sleeps is to be woken by a new connection
- * too. */
+/* Events, or the end of them. */
 static void look(struct rueda_job *job)
 {
-    int before = rueda_client_fd(job->client);
-    int after;
-
     if (rueda_client_look(job->client) == RUEDA_ERR_PEER_LOST)
         miss_store(job);
-    after = rueda_client_fd(job->client);
-    if (after >= 0 && after != before)
-        rueda_segment_watch_fd(job->segment, after);
 }
 
 bool rueda_news_has_come(struct rueda_job *job)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store over real sockets: a keeper and its clients in one process. */
 #include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "auth/shake.h"
 #include "base/log.h"
@@ -29,6 +31,7 @@ struct place {
     int deaf; /* a listener that is no store */
     int deaf_fd;
     int events;
+    int sockets; /* that were shown to who sleeps */
     char last_key[64];
     int descriptors;
 };
@@ -101,6 +104,14 @@ static void note_event(void *arg, const struct rueda_store_reply *event)
              (int)event->key_bytes, (const char *)event->key);
 }
 
+static void note_socket(void *arg, int fd)
+{
+    struct place *place = arg;
+
+    assert_true(fd >= 0);
+    place->sockets++;
+}
+
 /* By the Unix socket if way is 0, else by that address. */
 static struct rueda_client_args args_for(struct place *place, int way)
 {
@@ -112,6 +123,7 @@ static struct rueda_client_args args_for(struct place *place, int way)
         .address_count = way == 0 ? 0 : 1,
         .key = &place->key,
         .on_event = note_event,
+        .on_socket = note_socket,
         .arg = place,
     };
 
@@ -312,6 +324,19 @@ static void a_store_that_closes_says_so(void **state)
     rueda_client_close(client);
 }
 
+/* Until it is there, or for so long. */
+static rueda_status look_for(struct rueda_client *client, int64_t limit_ms)
+{
+    int64_t until = rueda_clock_ns() + limit_ms * MS;
+    rueda_status status = rueda_client_look(client);
+
+    while (status == RUEDA_IN_PROGRESS && rueda_clock_ns() < until) {
+        rueda_sleep_ns(MS);
+        status = rueda_client_look(client);
+    }
+    return status;
+}
+
 static void a_client_that_looks_comes_back(void **state)
 {
     struct place *place = *state;
@@ -321,7 +346,9 @@ static void a_client_that_looks_comes_back(void **state)
     assert_int_equal(ask(client, RUEDA_STORE_WATCH, "way/", "", &reply),
                      RUEDA_OK);
     shutdown(rueda_client_fd(client), SHUT_RDWR);
-    assert_int_equal(rueda_client_look(client), RUEDA_OK);
+    place->sockets = 0;
+    assert_int_equal(look_for(client, 5000), RUEDA_OK);
+    assert_int_equal(place->sockets, 1);
     assert_int_equal(ask(client, RUEDA_STORE_SET, "way/1", "", &reply),
                      RUEDA_OK);
     assert_int_equal(place->events, 1);
@@ -335,6 +362,52 @@ static void cut(struct rueda_client *client)
 
     assert_int_equal(connect(rueda_client_fd(client), &nobody, sizeof(nobody)),
                      0);
+}
+
+/* A keeper in a process of its own, at an address that is written. */
+static pid_t fork_keeper(struct place *place)
+{
+    int ends[2];
+    pid_t child;
+
+    assert_int_equal(rueda_key_create(&place->key), RUEDA_OK);
+    assert_int_equal(pipe(ends), 0);
+    place->address_count =
+        rueda_address_find("127.0.0.1:0", place->addresses, 1, &place->error);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (open_keeper(place) != RUEDA_OK ||
+            write(ends[1], place->addresses, sizeof(place->addresses)) < 0)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], place->addresses, sizeof(place->addresses)),
+                     (int)sizeof(place->addresses));
+    close(ends[0]);
+    return child;
+}
+
+/* Its system says that somebody listens there; then that nobody does. */
+static void a_stopped_store_is_waited_for_and_a_dead_one_is_not(void **state)
+{
+    struct place place = {.keeper = NULL};
+    const pid_t child = fork_keeper(&place);
+    struct rueda_client *client = client_for(&place, 1);
+
+    (void)state;
+    kill(child, SIGSTOP);
+    cut(client);
+    assert_int_equal(look_for(client, 700), RUEDA_IN_PROGRESS);
+    kill(child, SIGCONT);
+    assert_int_equal(look_for(client, 5000), RUEDA_OK);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(look_for(client, 2000), RUEDA_ERR_PEER_LOST);
+    assert_int_equal(rueda_client_look(client), RUEDA_ERR_PEER_LOST);
+    rueda_client_close(client);
 }
 
 static void leave_will(struct rueda_client *client)
@@ -373,7 +446,7 @@ static void a_client_that_computes_outlives_a_cut(void **state)
     leave_will(busy);
     cut(busy);
     assert_false(has_failed(other, 2500)); /* more than a keeper's grace */
-    assert_int_equal(rueda_client_look(busy), RUEDA_OK);
+    assert_int_equal(look_for(busy, 5000), RUEDA_OK);
     shutdown(rueda_client_fd(busy), SHUT_RDWR);
     assert_true(has_failed(other, 2000));
     rueda_client_close(busy);
@@ -672,6 +745,8 @@ static void an_address_that_is_taken_or_not_ours_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        /* First, while there are no threads: it forks. */
+        cmocka_unit_test(a_stopped_store_is_waited_for_and_a_dead_one_is_not),
         PLACE(what_one_sets_another_gets_whatever_the_way),
         PLACE(the_largest_value_passes),
         PLACE(a_wait_ends_at_the_deadline),

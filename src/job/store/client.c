@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job/store/client.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +21,13 @@
 #define FIRST_PAUSE_NS ((int64_t)200000)
 #define MOST_PAUSE_NS  ((int64_t)50000000)
 
-/* For one way, if it is not known sooner that it leads nowhere. */
-#define WAY_NS ((int64_t)3000000000)
+/* For one way, if it is not known sooner that it leads nowhere; and where it is
+ * the only one at whose end somebody listens, who may be stopped. */
+#define WAY_NS      ((int64_t)3000000000)
+#define ONLY_WAY_NS ((int64_t)60000000000)
 
 /* For a store that was there. */
 #define LOST_NS ((int64_t)3000000000)
-
-/* For a store whose connection has ended and who may be there, in look(). */
-#define BACK_NS ((int64_t)150000000)
 
 #define QUESTIONS 4
 
@@ -43,6 +43,15 @@ struct watch {
     unsigned char prefix[RUEDA_STORE_KEY_BYTES];
 };
 
+/* How far we have come on the way to the store. */
+typedef enum stage {
+    AWAY,
+    DIALLING,
+    PROVING,
+    ATTACHING,
+    THERE,
+} stage;
+
 struct rueda_client {
     struct rueda_client_args args;
     struct rueda_key key;
@@ -51,7 +60,13 @@ struct rueda_client {
     bool is_forgotten; /* it did, and does not any more */
     bool is_over;      /* it has said that it closes */
     bool is_lost;      /* look() has not found it again */
-    int fd;
+    stage stage;
+    int fd;                       /* -1: AWAY */
+    struct rueda_handshake shake; /* while PROVING */
+    int way;                      /* that look() has taken or takes next */
+    int dead_ends;                /* of its ways in a row: nobody is there */
+    int64_t way_ns;     /* when it has taken the way or, if AWAY, takes it */
+    int64_t give_up_ns; /* when it does; 0: it does not look for the store */
     struct rueda_fork_hook fork_hook;
     uint64_t number; /* of the last request */
     struct rueda_inbox inbox;
@@ -70,61 +85,45 @@ static int64_t sooner(int64_t a, int64_t b)
 static void hang_up(struct rueda_client *client)
 {
     rueda_fd_close(client->fd);
+    rueda_handshake_fini(&client->shake);
     client->fd = -1;
+    client->stage = AWAY;
     client->inbox.len = 0;
     client->consumed = 0;
     client->wanted = RUEDA_STORE_HEAD_BYTES;
 }
 
-/* Way 0 is the Unix socket, the others are addresses. RUEDA_IN_PROGRESS, with
- * errno: this one leads nowhere now. */
-static rueda_status call_up(const struct rueda_client *client, int way,
-                            int64_t deadline_ns, int *out_fd)
-{
-    rueda_status status;
-
-    if (way == 0) {
-        if (client->args.socket == NULL)
-            return RUEDA_IN_PROGRESS;
-        status = rueda_unix_connect(client->args.socket, out_fd);
-        return status == RUEDA_OK ? RUEDA_OK : RUEDA_IN_PROGRESS;
-    }
-    if (rueda_tcp_connect(&client->args.addresses[way - 1], out_fd) != RUEDA_OK)
-        return RUEDA_IN_PROGRESS;
-    rueda_fd_wait(*out_fd, true,
-                  sooner(deadline_ns - rueda_clock_ns(), WAY_NS));
-    if (rueda_tcp_connected(*out_fd) == RUEDA_OK) {
-        rueda_tcp_keep_alive(*out_fd, client->args.questions > 0
-                                          ? client->args.questions
-                                          : QUESTIONS);
-        return RUEDA_OK;
-    }
-    rueda_fd_close(*out_fd);
-    return RUEDA_IN_PROGRESS;
-}
-
 /* Prove myself, and let the store prove itself. */
-static rueda_status shake_hands(const struct rueda_client *client, int fd,
-                                int64_t deadline_ns, struct rueda_text *error)
+static rueda_status begin_proof(struct rueda_client *client)
 {
     unsigned char about[RUEDA_MEET_ABOUT_BYTES];
-    struct rueda_handshake shake;
-    rueda_status status;
 
+    client->stage = PROVING;
     rueda_meet_about_write(about, client->args.rank, client->args.size);
-    status = rueda_handshake_init(&shake, RUEDA_INITIATOR, &client->key, about,
-                                  sizeof(about));
-    while (status == RUEDA_OK) {
-        status = rueda_shake_step(fd, &shake);
-        if (status != RUEDA_IN_PROGRESS)
-            break;
-        status = rueda_stream_await(fd, false, deadline_ns);
+    return rueda_handshake_init(&client->shake, RUEDA_INITIATOR, &client->key,
+                                about, sizeof(about));
+}
+
+/* Way 0 is the Unix socket, the others are addresses. RUEDA_ERR_IO, with errno:
+ * this one leads nowhere now. */
+static rueda_status set_out(struct rueda_client *client, int way)
+{
+    rueda_status status = RUEDA_ERR_IO;
+
+    errno = ECONNREFUSED; /* by who is not there, if there is no such way */
+    if (way > 0)
+        status =
+            rueda_tcp_connect(&client->args.addresses[way - 1], &client->fd);
+    else if (client->args.socket != NULL)
+        status = rueda_unix_connect(client->args.socket, &client->fd);
+    if (status != RUEDA_OK) {
+        client->fd = -1;
+        return RUEDA_ERR_IO;
     }
-    if (status == RUEDA_ERR_AUTH || status == RUEDA_ERR_VERSION)
-        rueda_text_set(error, "rank %d and the store do not agree: %s",
-                       client->args.rank, rueda_handshake_error(&shake));
-    rueda_handshake_fini(&shake);
-    return status;
+    if (client->args.on_socket != NULL)
+        client->args.on_socket(client->args.arg, client->fd);
+    client->stage = DIALLING;
+    return way > 0 ? RUEDA_OK : begin_proof(client);
 }
 
 /* ---- Frames ------------------------------------------------------------- */
@@ -220,45 +219,95 @@ static rueda_status await_reply(struct rueda_client *client, uint64_t number,
 
 /* ---- Sessions ----------------------------------------------------------- */
 
-/* The first request of a connection, then the watches that there were. */
-static rueda_status attach(struct rueda_client *client, int64_t deadline_ns,
-                           struct rueda_text *error)
+/* The first request of a connection. */
+static rueda_status ask_to_attach(struct rueda_client *client)
 {
-    struct rueda_store_request request = {.kind = RUEDA_STORE_ATTACH,
-                                          .number = 1,
-                                          .key = client->session,
-                                          .key_bytes = sizeof(client->session)};
-    struct rueda_store_reply reply;
-    rueda_status status = send_request(client, &request, deadline_ns);
+    const struct rueda_store_request request = {.kind = RUEDA_STORE_ATTACH,
+                                                .number = 1,
+                                                .key = client->session,
+                                                .key_bytes =
+                                                    sizeof(client->session)};
 
-    if (status == RUEDA_OK)
-        status = await_reply(client, request.number, deadline_ns, &reply);
-    if (status == RUEDA_OK && reply.status == RUEDA_ERR_MISMATCH)
-        rueda_text_set(error, "%.*s", (int)reply.value_bytes,
-                       (const char *)reply.value);
-    if (status == RUEDA_OK)
-        status = reply.status;
-    if (status == RUEDA_OK) {
-        client->is_forgotten = client->is_attached && reply.count == 0;
-        client->is_attached = true;
-        client->is_over = false;
-        client->is_lost = false;
-    }
+    client->stage = ATTACHING;
+    return send_request(client, &request, rueda_clock_ns());
+}
+
+/* The watches that there were. */
+static rueda_status watch_again(struct rueda_client *client)
+{
+    rueda_status status = RUEDA_OK;
+
     for (size_t i = 0; i < RUEDA_STORE_MOST_WATCHES && status == RUEDA_OK;
          i++) {
         const struct watch *watch = &client->watches[i];
-
-        request = (struct rueda_store_request){
+        const struct rueda_store_request request = {
             .kind = RUEDA_STORE_WATCH,
             .number = watch->number,
             .key = watch->prefix,
             .key_bytes = watch->prefix_bytes,
             .revision = watch->revision,
         };
+
         if (watch->number > 0)
-            status = send_request(client, &request, deadline_ns);
+            status = send_request(client, &request, rueda_clock_ns());
     }
     return status;
+}
+
+/* The answer to that first request, if it is there. */
+static rueda_status hear_attached(struct rueda_client *client,
+                                  struct rueda_text *error)
+{
+    struct rueda_store_reply reply;
+    rueda_status status;
+
+    do
+        status = next_reply(client, &reply);
+    while (status == RUEDA_OK &&
+           (take_event(client, &reply) || reply.number != 1));
+    if (status != RUEDA_OK)
+        return status;
+    if (reply.status == RUEDA_ERR_MISMATCH)
+        rueda_text_set(error, "%.*s", (int)reply.value_bytes,
+                       (const char *)reply.value);
+    if (reply.status != RUEDA_OK)
+        return reply.status;
+    client->is_forgotten = client->is_attached && reply.count == 0;
+    client->is_attached = true;
+    client->is_over = false;
+    client->is_lost = false;
+    status = watch_again(client);
+    if (status == RUEDA_OK) {
+        client->stage = THERE;
+        client->give_up_ns = 0;
+    }
+    return status;
+}
+
+/* Go as far as we can without waiting. RUEDA_OK: we are there.
+ * RUEDA_IN_PROGRESS: fd has to be waited for. Else this way leads nowhere. */
+static rueda_status go_on(struct rueda_client *client, struct rueda_text *error)
+{
+    const int questions = client->args.questions;
+    rueda_status status = RUEDA_OK;
+
+    if (client->stage == DIALLING) {
+        status = rueda_tcp_connected(client->fd);
+        if (status != RUEDA_OK)
+            return status;
+        rueda_tcp_keep_alive(client->fd, questions > 0 ? questions : QUESTIONS);
+        status = begin_proof(client);
+    }
+    if (status == RUEDA_OK && client->stage == PROVING) {
+        status = rueda_shake_step(client->fd, &client->shake);
+        if (status == RUEDA_ERR_AUTH || status == RUEDA_ERR_VERSION)
+            rueda_text_set(error, "rank %d and the store do not agree: %s",
+                           client->args.rank,
+                           rueda_handshake_error(&client->shake));
+        if (status == RUEDA_OK)
+            status = ask_to_attach(client);
+    }
+    return status == RUEDA_OK ? hear_attached(client, error) : status;
 }
 
 /* Does the store not want us, or we not it? */
@@ -269,25 +318,39 @@ static bool is_refusal(rueda_status status)
            status == RUEDA_ERR_LIMIT;
 }
 
-/* Try all ways once: one of them may lead to somebody else. A refusal, with its
- * words, if there was one and no way led to the store; RUEDA_IN_PROGRESS: none
- * leads anywhere now. */
+/* To the end of the way that we have taken, until then. */
+static rueda_status walk(struct rueda_client *client, int64_t deadline_ns,
+                         struct rueda_text *error)
+{
+    rueda_status status = RUEDA_OK;
+
+    while (status == RUEDA_OK) {
+        status = go_on(client, error);
+        if (status == RUEDA_OK)
+            return RUEDA_OK;
+        if (status == RUEDA_IN_PROGRESS)
+            status = rueda_stream_await(client->fd, client->stage == DIALLING,
+                                        deadline_ns);
+    }
+    return status;
+}
+
+/* Try all ways once: one of them may lead to somebody else. One that look() has
+ * taken comes first. A refusal, with its words, if there was one and no way led
+ * to the store; RUEDA_IN_PROGRESS: none leads anywhere now. */
 static rueda_status try_ways(struct rueda_client *client, int64_t deadline_ns,
                              struct rueda_text *error)
 {
     rueda_status worst = RUEDA_IN_PROGRESS;
 
     error->chars[0] = '\0';
-    for (int way = 0; way <= client->args.address_count; way++) {
+    for (int way = client->stage != AWAY ? -1 : 0;
+         way <= client->args.address_count; way++) {
         int64_t until = sooner(deadline_ns, rueda_clock_ns() + WAY_NS);
-        rueda_status status = call_up(client, way, until, &client->fd);
+        rueda_status status = way < 0 ? RUEDA_OK : set_out(client, way);
 
         if (status == RUEDA_OK)
-            status = shake_hands(client, client->fd, until, error);
-        else
-            client->fd = -1;
-        if (status == RUEDA_OK)
-            status = attach(client, until, error);
+            status = walk(client, until, error);
         if (status == RUEDA_OK)
             return RUEDA_OK;
         hang_up(client);
@@ -447,7 +510,7 @@ rueda_status rueda_client_ask(struct rueda_client *client,
     note_watch(client, request);
     for (;;) {
         status = RUEDA_OK;
-        if (client->fd < 0)
+        if (client->stage != THERE)
             status = connect_by(client, sooner(deadline_ns, give_up_ns), error);
         if (status != RUEDA_OK && give_up_ns != INT64_MAX)
             return lost(client, status, error);
@@ -477,27 +540,108 @@ rueda_status rueda_client_ask(struct rueda_client *client,
     }
 }
 
+/* ---- Coming back -------------------------------------------------------- */
+
+/* How long the host of the store may be silent. */
+static int64_t patience_ns(const struct rueda_client *client)
+{
+    const int questions = client->args.questions;
+
+    return (questions > 0 ? questions : QUESTIONS) * (int64_t)1000000000;
+}
+
+/* Is this the only way at whose end anybody is? */
+static bool is_only_way(const struct rueda_client *client)
+{
+    return client->stage > DIALLING &&
+           client->dead_ends == client->args.address_count;
+}
+
+/* The way that look() has taken, or takes now, one step further. As go_on(). */
+static rueda_status step(struct rueda_client *client, int64_t now)
+{
+    struct rueda_text ignored = {{0}};
+    rueda_status status = RUEDA_OK;
+
+    if (client->stage == AWAY) {
+        if (now < client->way_ns)
+            return RUEDA_IN_PROGRESS;
+        client->way_ns = now;
+        status = set_out(client, client->way);
+    }
+    if (status == RUEDA_OK)
+        status = go_on(client, &ignored);
+    if (status != RUEDA_IN_PROGRESS ||
+        now - client->way_ns < (is_only_way(client) ? ONLY_WAY_NS : WAY_NS))
+        return status;
+    /* Somebody listens, be it a store that is stopped: it is not gone. */
+    if (client->stage > DIALLING)
+        client->give_up_ns = now + patience_ns(client);
+    return RUEDA_ERR_TIMEOUT;
+}
+
+/* The way led nowhere, with errno. False: nor will any other. */
+static bool turn_back(struct rueda_client *client, rueda_status status,
+                      int64_t now)
+{
+    const int ways = client->args.address_count + 1;
+    const bool is_nobody = status == RUEDA_ERR_IO && errno == ECONNREFUSED;
+    const bool is_stranger = status == RUEDA_ERR_AUTH ||
+                             status == RUEDA_ERR_VERSION ||
+                             status == RUEDA_ERR_MISMATCH;
+
+    hang_up(client);
+    client->dead_ends = is_nobody || is_stranger ? client->dead_ends + 1 : 0;
+    client->way = (client->way + 1) % ways;
+    if (client->way == 0)
+        client->way_ns = now + MOST_PAUSE_NS;
+    return client->dead_ends < ways && now < client->give_up_ns;
+}
+
+/* RUEDA_IN_PROGRESS: it takes longer. RUEDA_ERR_PEER_LOST: there is no way. */
+static rueda_status come_back(struct rueda_client *client)
+{
+    const int64_t now = rueda_clock_ns();
+
+    if (client->give_up_ns == 0) {
+        client->give_up_ns = now + patience_ns(client);
+        client->way_ns = now;
+        client->way = 0;
+        client->dead_ends = 0;
+    }
+    for (;;) {
+        rueda_status status = step(client, now);
+
+        if (status == RUEDA_OK)
+            return client->is_forgotten ? RUEDA_ERR_PEER_LOST : RUEDA_OK;
+        if (status == RUEDA_IN_PROGRESS)
+            return status;
+        if (!turn_back(client, status, now))
+            return RUEDA_ERR_PEER_LOST;
+    }
+}
+
 rueda_status rueda_client_look(struct rueda_client *client)
 {
-    rueda_status status = client->fd >= 0 ? RUEDA_OK : RUEDA_ERR_PEER_LOST;
-    struct rueda_text ignored = {{0}};
+    rueda_status status = RUEDA_OK;
     struct rueda_store_reply reply;
 
-    while (status == RUEDA_OK) {
+    while (status == RUEDA_OK && client->stage == THERE) {
         status = next_reply(client, &reply);
         if (status == RUEDA_OK)
             take_event(client, &reply);
     }
     if (status == RUEDA_IN_PROGRESS)
         return RUEDA_OK;
-    hang_up(client);
+    if (client->stage == THERE)
+        hang_up(client);
     if (client->is_over)
         return RUEDA_ERR_CLOSED;
-    if (client->is_lost ||
-        connect_by(client, rueda_clock_ns() + BACK_NS, &ignored) != RUEDA_OK ||
-        client->is_forgotten)
-        client->is_lost = true;
-    return client->is_lost ? RUEDA_ERR_PEER_LOST : RUEDA_OK;
+    if (client->is_lost)
+        return RUEDA_ERR_PEER_LOST;
+    status = come_back(client);
+    client->is_lost = status == RUEDA_ERR_PEER_LOST;
+    return status;
 }
 
 rueda_status rueda_client_poll(struct rueda_client *client,
@@ -506,7 +650,7 @@ rueda_status rueda_client_poll(struct rueda_client *client,
     struct rueda_store_reply reply;
     rueda_status status = RUEDA_OK;
 
-    while (status == RUEDA_OK && client->fd >= 0) {
+    while (status == RUEDA_OK && client->stage == THERE) {
         status = next_reply(client, &reply);
         if (status == RUEDA_OK)
             take_event(client, &reply);
@@ -535,6 +679,19 @@ rueda_status rueda_client_renew(struct rueda_client *client)
 /* How long to wait for the store's farewell. */
 #define FAREWELL_NS ((int64_t)200000000)
 
+/* One that was cut is made again, or the store would take us for dead. */
+static rueda_status be_there(struct rueda_client *client, int64_t deadline_ns)
+{
+    struct rueda_text ignored = {{0}};
+    rueda_status status = RUEDA_ERR_PEER_LOST;
+
+    if (client->stage != AWAY || client->give_up_ns != 0)
+        status = rueda_client_look(client);
+    return status == RUEDA_IN_PROGRESS
+               ? connect_by(client, deadline_ns, &ignored)
+               : status;
+}
+
 void rueda_client_close(struct rueda_client *client)
 {
     struct rueda_store_request bye = {.kind = RUEDA_STORE_BYE};
@@ -543,9 +700,9 @@ void rueda_client_close(struct rueda_client *client)
 
     if (client == NULL)
         return;
+    client->args.on_socket = NULL;
     bye.number = client->number + 1;
-    /* One that was cut is made again, or the store would take us for dead. */
-    if (client->fd >= 0 && rueda_client_look(client) == RUEDA_OK &&
+    if (be_there(client, deadline) == RUEDA_OK &&
         send_request(client, &bye, deadline) == RUEDA_OK)
         await_reply(client, bye.number, deadline, &reply);
     client_free(client);

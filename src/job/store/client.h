@@ -33,6 +33,10 @@ struct rueda_client_args {
 
     /* Called for every event of a WATCH, inside another call; may be NULL. */
     void (*on_event)(void *arg, const struct rueda_store_reply *event);
+
+    /* Called for every socket that is made, by the thread that calls, so that
+     * who sleeps is woken by it; may be NULL. Not within close(). */
+    void (*on_socket)(void *arg, int fd);
     void *arg;
 };
 
@@ -63,12 +67,17 @@ rueda_status rueda_client_ask(struct rueda_client *client,
                               struct rueda_text *error);
 
 /*
- * Take the events that have come. If the connection is broken, try to make it
- * again, for a moment only.
+ * Take the events that have come. If the connection is broken it is made again,
+ * a step with each look. Does not wait.
  *
  *      RUEDA_OK              we are connected
+ *      RUEDA_IN_PROGRESS     not now. Somebody listens there, as also for a
+ *                            process that is stopped, or the way is searched
+ *                            for; look again when a socket tells, or soon
  *      RUEDA_ERR_CLOSED      the store was closed in good order
- *      RUEDA_ERR_PEER_LOST   it is gone; asked again, the answer stays
+ *      RUEDA_ERR_PEER_LOST   it is gone: nobody listens there any more, or
+ * there was no way for as many seconds as it is given questions; asked again,
+ * the answer stays
  */
 rueda_status rueda_client_look(struct rueda_client *client);
 
@@ -77,8 +86,8 @@ rueda_status rueda_client_look(struct rueda_client *client);
 rueda_status rueda_client_poll(struct rueda_client *client,
                                struct rueda_text *error);
 
-/* Readable when there may be events; changes when the connection is made
- * again, and -1 while there is none. */
+/* Readable when there may be events, or when a connection in the making goes
+ * on; -1: there is none. Changes when it is made again. */
 int rueda_client_fd(const struct rueda_client *client);
 
 /* Leave this store without a word and begin a new session with the next call,
