@@ -23,6 +23,18 @@ struct net {
     struct rueda_ep *eps[RANKS][RANKS];
 };
 
+/* There is no memory of this size; 0: there is. The linker puts __wrap_malloc()
+ * in the place of malloc(). */
+static size_t missing_bytes;
+
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+
+void *__wrap_malloc(size_t bytes)
+{
+    return bytes == missing_bytes && bytes > 0 ? NULL : __real_malloc(bytes);
+}
+
 /* Errors and warnings that were logged, and the last of them. */
 static int complaints;
 static char complaint[256];
@@ -350,6 +362,55 @@ a_bad_frame_costs_a_rank_its_connection_and_others_nothing(void **state)
     check_bad_head(&uncredited, "does not fit those before it (kind 3");
 }
 
+/* Rank 0 sends what rank 1 has no memory for: that is no fault of rank 0's. */
+static void out_of_memory_is_not_held_against_the_sender(void **state)
+{
+    static const int hosts[RANKS] = {0, 1, 2};
+    const struct rueda_tag tag = {.sequence = 1};
+    const struct rueda_tcp_ep *receiver;
+    int64_t until = rueda_clock_ns() + WAIT_NS;
+    struct net net = {.hubs = {NULL}};
+    char bytes[12345] = "";
+    struct rueda_req sent;
+
+    (void)state;
+    open_net(&net, hosts);
+    join(&net, 0, 1);
+    receiver = connected(&net, 1, 0);
+    missing_bytes = sizeof(bytes);
+    rueda_ep_send(net.eps[0][1], tag, bytes, sizeof(bytes), &sent);
+    while (!receiver->has_failed) {
+        assert_true(rueda_clock_ns() < until);
+        turn(&net);
+    }
+    missing_bytes = 0;
+    assert_string_equal(rueda_tcp_hub_why(net.hubs[1], 0),
+                        "this rank is out of memory for a message of 12345 "
+                        "bytes that it sent");
+    close_net(&net);
+}
+
+/* Rank 1 cannot make a stream of the call of rank 0. */
+static void out_of_memory_for_a_connection_is_told(void **state)
+{
+    static const int hosts[RANKS] = {0, 1, 2};
+    int64_t until = rueda_clock_ns() + WAIT_NS;
+    struct net net = {.hubs = {NULL}};
+
+    (void)state;
+    open_net(&net, hosts);
+    missing_bytes = RUEDA_TCP_AHEAD_BYTES;
+    join(&net, 0, 1);
+    while (rueda_tcp_hub_why(net.hubs[1], 0) == NULL) {
+        assert_true(rueda_clock_ns() < until);
+        turn(&net);
+    }
+    missing_bytes = 0;
+    assert_string_equal(rueda_tcp_hub_why(net.hubs[1], 0),
+                        "this rank is out of memory for a connection");
+    close_net(&net);
+}
+
 /* Streams overtake each other; then an older credit comes after a newer. */
 static void an_older_credit_is_no_error(void **state)
 {
@@ -378,6 +439,8 @@ int main(void)
         cmocka_unit_test(nor_are_streams_between_namespaces_of_one_system),
         cmocka_unit_test(
             a_bad_frame_costs_a_rank_its_connection_and_others_nothing),
+        cmocka_unit_test(out_of_memory_is_not_held_against_the_sender),
+        cmocka_unit_test(out_of_memory_for_a_connection_is_told),
         cmocka_unit_test(an_older_credit_is_no_error),
     };
 

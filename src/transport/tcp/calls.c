@@ -187,11 +187,16 @@ static rueda_status make_stream(struct rueda_tcp_ep *ep,
 /* The call is through. */
 static void attach(struct rueda_tcp_ep *ep, struct rueda_tcp_call *call)
 {
-    if (make_stream(ep, call) == RUEDA_OK) {
+    rueda_status status = make_stream(ep, call);
+
+    if (status == RUEDA_OK) {
         ep->stream_count++;
         call->fd = -1;
     }
     end_call(call);
+    if (status == RUEDA_ERR_NOMEM)
+        rueda_tcp_hub_lose(ep->hub, ep->super.peer,
+                           "this rank is out of memory for a connection");
 }
 
 void rueda_tcp_calls_find(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep)

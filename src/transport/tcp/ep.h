@@ -161,10 +161,11 @@ bool rueda_tcp_sender_told(struct rueda_tcp_ep *ep,
 
 /* ---- receiver.c --------------------------------------------------------- */
 
-/* The head of a piece, stream->in, whose turn it is; false if it makes no
- * sense, or there is no memory. */
-bool rueda_tcp_receiver_begin(struct rueda_tcp_ep *ep,
-                              struct rueda_tcp_stream *stream);
+/* The head of a piece, stream->in, whose turn it is. RUEDA_ERR_INVALID: it
+ * makes no sense; RUEDA_ERR_NOMEM: it does, and nobody waits for its message,
+ * for which there is no memory. */
+rueda_status rueda_tcp_receiver_begin(struct rueda_tcp_ep *ep,
+                                      struct rueda_tcp_stream *stream);
 
 /* Where the next bytes of the stream's piece go; NULL: nowhere. */
 char *rueda_tcp_receiver_place(const struct rueda_tcp_stream *stream);

@@ -127,6 +127,7 @@ bool rueda_tcp_receiver_find(struct rueda_tcp_ep *ep, struct rueda_req *req)
 
 /* ---- Pieces ------------------------------------------------------------- */
 
+/* NULL: no memory. */
 static struct rueda_tcp_incoming *
 begin_message(struct rueda_tcp_ep *ep, const struct rueda_tcp_frame *in)
 {
@@ -146,24 +147,25 @@ begin_message(struct rueda_tcp_ep *ep, const struct rueda_tcp_frame *in)
     return message;
 }
 
-bool rueda_tcp_receiver_begin(struct rueda_tcp_ep *ep,
-                              struct rueda_tcp_stream *stream)
+rueda_status rueda_tcp_receiver_begin(struct rueda_tcp_ep *ep,
+                                      struct rueda_tcp_stream *stream)
 {
     const struct rueda_tcp_frame *in = &stream->in;
     struct rueda_tcp_incoming *message;
 
     message =
         in->offset == 0 ? begin_message(ep, in) : record_of(ep, in->first);
-    if (message == NULL || in->total != message->total ||
-        in->offset != message->begun ||
+    if (message == NULL)
+        return in->offset == 0 ? RUEDA_ERR_NOMEM : RUEDA_ERR_INVALID;
+    if (in->total != message->total || in->offset != message->begun ||
         (message->store != NULL &&
          in->offset + in->bytes > RUEDA_TCP_HELD_BYTES))
-        return false;
+        return RUEDA_ERR_INVALID;
     message->begun += in->bytes;
     stream->incoming = message;
     stream->in_got = 0;
     stream->is_receiving = true;
-    return true;
+    return RUEDA_OK;
 }
 
 char *rueda_tcp_receiver_place(const struct rueda_tcp_stream *stream)

@@ -110,6 +110,19 @@ static void fail_by_head(struct rueda_tcp_ep *ep, const char *what,
     rueda_tcp_hub_accuse(ep->hub, ep->super.peer, words.chars);
 }
 
+/* It is right, and we cannot hold it. */
+static void fail_by_memory(struct rueda_tcp_ep *ep,
+                           const struct rueda_tcp_frame *frame)
+{
+    struct rueda_text words = {{0}};
+
+    rueda_text_set(&words,
+                   "this rank is out of memory for a message of %llu bytes "
+                   "that it sent",
+                   (unsigned long long)frame->total);
+    rueda_tcp_hub_lose(ep->hub, ep->super.peer, words.chars);
+}
+
 static void fail_by_seal(struct rueda_tcp_ep *ep)
 {
     rueda_tcp_hub_accuse(ep->hub, ep->super.peer,
@@ -136,23 +149,25 @@ static void take_head(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream)
 static bool begin_frame(struct rueda_tcp_ep *ep,
                         struct rueda_tcp_stream *stream)
 {
-    bool makes_sense;
+    rueda_status status = RUEDA_ERR_INVALID;
 
     if (stream->in.kind == RUEDA_TCP_PIECE) {
         if (stream->in.number > ep->next_in)
             return false; /* a piece on another stream comes before it */
-        makes_sense = stream->in.number == ep->next_in &&
-                      rueda_tcp_receiver_begin(ep, stream);
+        if (stream->in.number == ep->next_in)
+            status = rueda_tcp_receiver_begin(ep, stream);
         ep->next_in++;
-    } else {
-        makes_sense = rueda_tcp_sender_told(ep, &stream->in);
+    } else if (rueda_tcp_sender_told(ep, &stream->in)) {
+        status = RUEDA_OK;
     }
     stream->has_head = false;
-    if (!makes_sense) {
+    if (status == RUEDA_ERR_NOMEM)
+        fail_by_memory(ep, &stream->in);
+    else if (status != RUEDA_OK)
         fail_by_head(ep, "a frame that does not fit those before it",
                      &stream->in);
+    if (status != RUEDA_OK)
         return false;
-    }
     if (stream->is_receiving && stream->in.bytes == 0)
         rueda_tcp_receiver_got(ep, stream);
     return true;
