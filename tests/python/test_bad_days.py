@@ -231,7 +231,7 @@ def test_a_stopped_process_is_only_slow(make_hosts: MakeHosts, key_file: str) ->
 
 # Rank 1 loses its connection with the store while it computes.
 CUT = r"""
-import ctypes, os, rueda, socket, sys, time
+import ctypes, os, rueda, signal, socket, sys, threading, time
 library, ctx, x = ctypes.CDLL(rueda.get_library()), ctypes.c_void_p(), ctypes.c_float(1)
 library.rueda_error.restype = ctypes.c_char_p
 if library.rueda_init(None, ctypes.byref(ctx)) != 0:
@@ -242,6 +242,11 @@ def add():
     if library.rueda_allreduce(ctx, ctypes.byref(x), ctypes.byref(x), one, 7, 0) != 0:
         sys.exit(library.rueda_error(ctx).decode())
 
+def stop(pid):
+    # For a while.
+    os.kill(pid, signal.SIGSTOP)
+    threading.Timer(float(os.environ["STOP_S"]), os.kill, (pid, signal.SIGCONT)).start()
+
 def calls_store(number):
     try:
         with socket.socket(fileno=os.dup(number)) as one:
@@ -249,35 +254,37 @@ def calls_store(number):
     except OSError:
         return False
 
+if library.rueda_rank(ctx) == 0:
+    with open(os.environ["PID_FILE"], "w") as file:
+        file.write(str(os.getpid()))
 add()
 if library.rueda_rank(ctx) == 1:
+    if "STOP_S" in os.environ:
+        with open(os.environ["PID_FILE"]) as file:
+            stop(int(file.read()))
     (store,) = filter(calls_store, map(int, os.listdir("/proc/self/fd")))
     nobody = bytes(16)  # AF_UNSPEC: TCP sends a reset
     assert ctypes.CDLL(None).connect(store, nobody, len(nobody)) == 0
-    time.sleep(3)
+    time.sleep(float(os.environ["AWAY_S"]))
 add()
 add()
 library.rueda_shutdown(ctx)
 """
 
 
-def test_a_rank_that_computes_outlives_a_reset_of_its_way_to_the_store(
-    make_hosts: MakeHosts, key_file: str
+@pytest.mark.parametrize("more", [{"AWAY_S": "3"}, {"AWAY_S": "0", "STOP_S": "2"}],
+                         ids=["computes", "is waited for"])  # fmt: skip
+def test_a_reset_of_the_way_to_the_store_does_no_harm(
+    make_hosts: MakeHosts, key_file: str, tmp_path: Path, more: dict[str, str]
 ) -> None:
+    """Be the rank at work for long, or rank 0, which keeps the store, stopped meanwhile."""
     hosts = make_hosts(2)
-    more = {"RUEDA_STORE": f"{hosts.ipv4(0)}:{PORT}", "RUEDA_KEY_FILE": key_file}
+    more = {"RUEDA_STORE": f"{hosts.ipv4(0)}:{PORT}", "RUEDA_KEY_FILE": key_file,
+            "RUEDA_LOG_LEVEL": "info", "PORT": str(PORT), "PID_FILE": str(tmp_path / "pid"),
+            **more}  # fmt: skip
     done = run_all(
         [hosts.command(rank, sys.executable, "-c", CUT) for rank in range(2)],
-        [
-            environment(
-                RUEDA_RANK=str(rank),
-                RUEDA_SIZE="2",
-                RUEDA_LOG_LEVEL="info",
-                PORT=str(PORT),
-                **more,
-            )
-            for rank in range(2)
-        ],
+        [environment(RUEDA_RANK=str(rank), RUEDA_SIZE="2", **more) for rank in range(2)],
         LIMIT_S,
     )
     for one in done:
@@ -324,6 +331,64 @@ def test_the_end_of_a_launcher_that_keeps_the_store_is_told(
                            "job, is gone or cannot be reached")  # fmt: skip
         finally:
             launcher.kill()
+
+
+# ---- Bad frames --------------------------------------------------------------
+
+# Rank 1 sends rank 0, with which it has one stream, what no rank sends.
+BABBLE = r"""
+import ctypes, json, os, rueda, socket, sys, time
+library, ctx, x = ctypes.CDLL(rueda.get_library()), ctypes.c_void_p(), ctypes.c_float(1)
+library.rueda_error.restype = ctypes.c_char_p
+if library.rueda_init(None, ctypes.byref(ctx)) != 0:
+    sys.exit(1)
+
+def add():
+    one = ctypes.c_size_t(1)
+    return library.rueda_allreduce(ctx, ctypes.byref(x), ctypes.byref(x), one, 7, 0)
+
+def ends_at(host):
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        try:
+            end = socket.socket(fileno=os.dup(fd))
+            if end.getpeername()[0] == host and end.getpeername()[1] != int(os.environ["PORT"]):
+                yield end
+        except OSError:
+            pass
+
+def received(end):
+    # tcpi_bytes_received; more than the handshake comes by the stream only
+    return int.from_bytes(end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136)[128:], "little")
+
+assert add() == 0
+if library.rueda_rank(ctx) == 1:
+    max(ends_at(os.environ["ADDRESS"]), key=received).send(b"\xff" * 56)
+status = 0
+while status == 0:
+    status = add()
+print(json.dumps({"status": status, "words": library.rueda_error(ctx).decode()}), flush=True)
+library.rueda_shutdown(ctx)
+"""
+
+
+def test_a_bad_frame_is_told_of_on_all_hosts(make_hosts: MakeHosts, key_file: str) -> None:
+    """Also where it did not come, and to who sent it."""
+    hosts = make_hosts(3)
+    layout = [0, 1, 2, 2]
+    more = {"RUEDA_STORE": f"{hosts.ipv4(0)}:{PORT}", "RUEDA_KEY_FILE": key_file,
+            "RUEDA_TCP_STREAMS": "1", "RUEDA_LOG_LEVEL": "info", "PORT": str(PORT),
+            "ADDRESS": hosts.ipv4(0)}  # fmt: skip
+    done = run_all(
+        [hosts.command(host, sys.executable, "-c", BABBLE) for host in layout],
+        [environment(RUEDA_RANK=str(rank), RUEDA_SIZE="4", **more) for rank in range(4)],
+        LIMIT_S,
+    )
+    words = ("rank 0 cannot reach rank 1 (on host host1): its connection was closed because it "
+             "sent a malformed frame (kind 255, 4294967295 bytes of")  # fmt: skip
+    for one in done:
+        said = json.loads(one.stdout)
+        assert said["status"] == LOST and words in said["words"], said
+        assert "; messages go by shm+tcp\n" in one.stderr
 
 
 # ---- Silence -----------------------------------------------------------------
