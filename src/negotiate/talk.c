@@ -133,6 +133,9 @@ static rueda_status listen_for_body(struct rueda_talk *talk, size_t len)
     return RUEDA_OK;
 }
 
+/* What takes longer tells nothing about clocks. */
+#define LONGEST_WAY_NS ((int64_t)3600 * 1000000000)
+
 /*
  * Of all messages the one that was on its way for the shortest time knows best
  * how far the clocks are apart. What it knew grows old, as clocks drift, so
@@ -152,7 +155,7 @@ static void compare_clocks(struct rueda_talk *talk, int64_t now_ns)
     if (echo == 0)
         return;
     way = (int64_t)((uint64_t)now_ns - echo - held);
-    if (way < 0)
+    if (way < 0 || way > LONGEST_WAY_NS)
         return;
     talk->best_way_ns += talk->best_way_ns / 64;
     if (talk->best_way_ns != 0 && way > talk->best_way_ns)

@@ -4,7 +4,8 @@
  * request ends, and a message that is delivered has no byte that did not come.
  *
  * An input is a list of steps of 8 bytes. Zeros where a step could say
- * something odd make a frame that is right.
+ * something odd make a frame that is right. If there is a byte more the streams
+ * are sealed, and what it is not zero in is wrong with each third seal.
  */
 #include <sys/socket.h>
 #include <unistd.h>
@@ -28,8 +29,11 @@ struct world {
     struct rueda_tcp_hub *hub;
     struct rueda_ep *ep;
     struct fuzz_stream streams[STREAMS];
-    bool is_stuck[STREAMS]; /* a frame was sent in part only */
-    uint64_t number;        /* of the next piece */
+    bool is_stuck[STREAMS];                  /* a frame was sent in part only */
+    struct rueda_tcp_cover *covers[STREAMS]; /* the peer's; NULL: not sealed */
+    unsigned char flaw;                      /* of a seal */
+    unsigned sealed;                         /* frames, so far */
+    uint64_t number;                         /* of the next piece */
     struct request requests[REQUESTS];
     int count;
 };
@@ -43,27 +47,38 @@ static const size_t lengths[8] = {0,
                                   3 * RUEDA_TCP_PIECE_BYTES,
                                   RUEDA_TCP_MOST_BYTES};
 
-static void open_world(struct world *world)
+/* A stream of the endpoint, and the peer's end of it. */
+static void open_stream(struct world *world, int i, bool is_sealed)
+{
+    const struct rueda_key session = {.bytes = {7}, .present = true};
+    struct rueda_tcp_ep *ep = (struct rueda_tcp_ep *)world->ep;
+    struct rueda_tcp_cover *cover = NULL;
+    int fds[2];
+
+    must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+                    fds) == 0);
+    world->streams[i] = (struct fuzz_stream){fds[0], fds[1]};
+    if (is_sealed)
+        must(
+            rueda_tcp_cover_new(&session, RUEDA_ACCEPTOR, &cover) == RUEDA_OK &&
+            rueda_tcp_cover_new(&session, RUEDA_INITIATOR, &world->covers[i]) ==
+                RUEDA_OK);
+    must(rueda_tcp_stream_open(&ep->streams[i], fds[0], cover) == RUEDA_OK);
+    ep->stream_count++;
+}
+
+static void open_world(struct world *world, bool is_sealed)
 {
     struct rueda_key key = {.bytes = {1}, .present = true};
     const struct rueda_tcp_args args = {
         .rank = 1, .size = 2, .key = &key, .streams = STREAMS};
     struct rueda_text error = {{0}};
-    struct rueda_tcp_ep *ep;
 
     memset(world, 0, sizeof(*world));
     must(rueda_tcp_hub_open(&args, &world->hub, &error) == RUEDA_OK);
     must(rueda_tcp_ep_open(world->hub, 0, &world->ep) == RUEDA_OK);
-    ep = (struct rueda_tcp_ep *)world->ep;
-    for (int i = 0; i < STREAMS; i++) {
-        int fds[2];
-
-        must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
-                        fds) == 0);
-        world->streams[i] = (struct fuzz_stream){fds[0], fds[1]};
-        must(rueda_tcp_stream_open(&ep->streams[i], fds[0], NULL) == RUEDA_OK);
-        ep->stream_count++;
-    }
+    for (int i = 0; i < STREAMS; i++)
+        open_stream(world, i, is_sealed);
 }
 
 /* A turn of the endpoint; what it sends is taken and not looked at. */
@@ -114,6 +129,28 @@ static bool push(struct world *world, int stream, const void *bytes, size_t len)
     return sent == len;
 }
 
+static bool push_plain(struct world *world, int stream,
+                       const unsigned char *head, const void *piece,
+                       size_t bytes)
+{
+    return push(world, stream, head, RUEDA_TCP_HEAD_BYTES) &&
+           push(world, stream, piece, bytes);
+}
+
+static bool push_sealed(struct world *world, int stream,
+                        const unsigned char *head, const void *piece,
+                        size_t bytes)
+{
+    struct rueda_tcp_cover *cover = world->covers[stream];
+    size_t len;
+
+    must(rueda_tcp_cover_close(cover, head, bytes > 0 ? piece : NULL, bytes,
+                               &len) == RUEDA_OK);
+    if (world->sealed++ % 3 == 2)
+        cover->frame[len - 1] ^= world->flaw;
+    return push(world, stream, cover->frame, len);
+}
+
 static void send_frame(struct world *world, const uint8_t *step)
 {
     static unsigned char piece[RUEDA_TCP_PIECE_BYTES];
@@ -142,9 +179,10 @@ static void send_frame(struct world *world, const uint8_t *step)
     if (piece[0] != PATTERN)
         memset(piece, PATTERN, sizeof(piece));
     rueda_tcp_frame_encode(&frame, head);
-    world->is_stuck[stream] = !push(world, stream, head, sizeof(head)) ||
-                              (frame.bytes <= sizeof(piece) &&
-                               !push(world, stream, piece, frame.bytes));
+    world->is_stuck[stream] =
+        !(world->covers[stream] != NULL ? push_sealed : push_plain)(
+            world, stream, head, piece,
+            frame.bytes <= sizeof(piece) ? frame.bytes : 0);
 }
 
 static void check_request(const struct request *request)
@@ -164,8 +202,10 @@ static void close_world(struct world *world)
 {
     for (int i = 0; i < TURNS; i++)
         turn(world);
-    for (int i = 0; i < STREAMS; i++)
+    for (int i = 0; i < STREAMS; i++) {
         close(world->streams[i].theirs);
+        rueda_tcp_cover_free(world->covers[i]);
+    }
     rueda_ep_progress(world->ep);
     rueda_ep_close(world->ep);
     rueda_tcp_hub_close(world->hub);
@@ -182,7 +222,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct world world;
     const uint8_t *step;
 
-    open_world(&world);
+    open_world(&world, size % 8 == 1);
+    if (size % 8 == 1)
+        world.flaw = data[size - 1];
     while (fuzz_take(&input, 8, &step) == 8) {
         switch (step[0] & 3) {
         case 0:

@@ -120,6 +120,12 @@ static const struct {
     TEXT("seal", "again", "\0\0\1\0\0\1\0\0\0"),
     TEXT("seal", "cut", "\0\5\1\1\0\0\0"),
     TEXT("seal", "longer", "\0\2\1\0\0\0"),
+    TEXT("set_text", "two", "0,2;4-7\7"),
+    TEXT("set_text", "wrong", "0-3,1;9\3"),
+    TEXT("tcp_pulse", "words", "rank 3 failed: \33[1mno\n"),
+    TEXT("launch_cover", "right", "a line, and another\0\0\0\24"),
+    TEXT("launch_cover", "flip", "a line, and another\0\7\1\24"),
+    TEXT("launch_cover", "peer", "\3\0\0\0abc\0\0\0\0\377\377\377\377x\25"),
     TEXT("rollcall", "words", "w\3three did not come\2"),
     TEXT("meet_wire", "kinds", "rrrr\0\1"),
     TEXT("meet_wire", "failure", "f\5\3\0why\x22\0"),
@@ -377,6 +383,35 @@ static void save_streams(void)
     save("tcp_about", "two", seed, (size_t)2 * RUEDA_TCP_ABOUT_BYTES);
     save("tcp_ep", "all", endpoint_steps, sizeof(endpoint_steps));
     save("tcp_ep", "message", endpoint_steps, 3 * sizeof(endpoint_steps[0]));
+    len = 4 * sizeof(endpoint_steps[0]);
+    memcpy(seed, endpoint_steps, len);
+    seed[len] = 0;
+    save("tcp_ep", "sealed", seed, len + 1);
+    seed[len] = 1;
+    save("tcp_ep", "badly_sealed", seed, len + 1);
+}
+
+/* A short message, a long one whose body is behind its head, and the last; and
+ * answers to what was sent long ago. */
+static void save_talk(void)
+{
+    const size_t head = RUEDA_TALK_HEAD;
+    const size_t body = 200 - (head - RUEDA_TALK_PREFIX);
+    unsigned char seed[4 * RUEDA_TALK_HEAD] = {0};
+
+    rueda_put_u32(seed, 5);
+    rueda_put_u64(seed + 8, 3);
+    rueda_put_u64(seed + 16, 900000000);
+    rueda_put_u32(seed + head, 200);
+    rueda_put_u64(seed + head + 24, 1000000000);
+    rueda_put_u64(seed + head + 32, 5000);
+    rueda_put_u32(seed + 2 * head + body + 4, 1);
+    save("talk", "three", seed, sizeof(seed));
+    memset(seed, 0, sizeof(seed));
+    for (size_t i = 0; i < 4; i++)
+        rueda_put_u64(seed + i * head + 24,
+                      (uint64_t)INT64_MAX + 2 + i * 1000000000);
+    save("talk", "long_ago", seed, sizeof(seed));
 }
 
 /* ---- The timeline ------------------------------------------------------- */
@@ -607,6 +642,7 @@ int main(int argc, char **argv)
     save_settings();
     save_handshakes();
     save_streams();
+    save_talk();
     save_timeline();
     save_frames();
     save_limits();
