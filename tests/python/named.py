@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from cluster import Hosts
-from ranks import Done, environment, run_all
+from ranks import Done, check_way, environment, run_all
 
 LIMIT_S = 60
 PORT = 4000
@@ -45,8 +45,9 @@ def on_hosts(
     **more: str,
 ) -> list[Done]:
     """Rank i on host layout[i], whose variables are by_host[layout[i]]."""
-    common = {"RUEDA_STORE": f"{hosts.ipv4(layout[0])}:{PORT}", "RUEDA_KEY_FILE": key_file, **more}
-    return run_all(
+    common = {"RUEDA_STORE": f"{hosts.ipv4(layout[0])}:{PORT}", "RUEDA_KEY_FILE": key_file,
+              "RUEDA_LOG_LEVEL": "info", **more}  # fmt: skip
+    done = run_all(
         [hosts.command(host, program(), *words) for host in layout],
         [
             environment(
@@ -59,6 +60,9 @@ def on_hosts(
         ],
         LIMIT_S,
     )
+    for one in done:
+        check_way("shm+tcp", one.stderr)
+    return done
 
 
 def all_well(done: Sequence[Done]) -> None:

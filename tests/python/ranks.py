@@ -39,6 +39,12 @@ def free_port() -> int:
             return port
 
 
+def check_way(way: str, log: str, ranks: int = 1) -> None:
+    """So many ranks have joined a job, at level info, whose messages go this way."""
+    said = re.findall(r"joined job .*; messages go by (.*)$", log, re.MULTILINE)
+    assert said == [way] * ranks, log
+
+
 def run_all(
     commands: Sequence[Sequence[str]],
     environments: Sequence[dict[str, str]],

@@ -16,7 +16,7 @@ from typing import Any, Callable
 
 import pytest
 from cluster import Hosts
-from ranks import environment, run_all
+from ranks import check_way, environment, run_all
 
 LIMIT_S = 40
 PORT = 4000
@@ -203,7 +203,8 @@ def test_a_rank_that_left_before_anybody_called_is_told(
     make_hosts: MakeHosts, key_file: str
 ) -> None:
     hosts = make_hosts(2)
-    more = {"RUEDA_STORE": f"{hosts.ipv4(0)}:{PORT}", "RUEDA_KEY_FILE": key_file}
+    more = {"RUEDA_STORE": f"{hosts.ipv4(0)}:{PORT}", "RUEDA_KEY_FILE": key_file,
+            "RUEDA_LOG_LEVEL": "info"}  # fmt: skip
     done = run_all(
         [hosts.command(rank, sys.executable, "-c", LEAVE) for rank in range(2)],
         [environment(RUEDA_RANK=str(rank), RUEDA_SIZE="2", **more) for rank in range(2)],
@@ -212,6 +213,8 @@ def test_a_rank_that_left_before_anybody_called_is_told(
     assert [one.returncode for one in done] == [0, 0], "".join(one.stderr for one in done)
     assert "rank 0" in done[1].stdout and "host0" in done[1].stdout
     assert "has left" in done[1].stdout
+    for one in done:
+        check_way("shm+tcp", one.stderr)
 
 
 def test_a_stopped_process_is_only_slow(make_hosts: MakeHosts, key_file: str) -> None:
@@ -291,7 +294,7 @@ def test_a_reset_of_the_way_to_the_store_does_no_harm(
         lines = one.stderr.splitlines()
         assert one.returncode == 0, one.stderr
         assert all(": info: " in line for line in lines)
-        assert any(line.endswith("; messages go by shm+tcp") for line in lines)
+        check_way("shm+tcp", one.stderr)
 
 
 # Stands where a launcher's rank would be, and tells how to reach its store.
@@ -388,7 +391,7 @@ def test_a_bad_frame_is_told_of_on_all_hosts(make_hosts: MakeHosts, key_file: st
     for one in done:
         said = json.loads(one.stdout)
         assert said["status"] == LOST and words in said["words"], said
-        assert "; messages go by shm+tcp\n" in one.stderr
+        check_way("shm+tcp", one.stderr)
 
 
 # ---- Silence -----------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 import pytest
 from cluster import Hosts
-from ranks import Done, environment, run_all
+from ranks import Done, check_way, environment, run_all
 
 LIMIT_S = 60
 PORT = 4000
@@ -202,12 +202,13 @@ def test_a_rank_that_is_gone_ends_all_others(
         [
             environment(RUEDA_RANK=str(rank), RUEDA_SIZE=str(len(layout)),
                         RUEDA_STORE=f"{hosts.ipv4(0)}:{PORT}", RUEDA_KEY_FILE=key_file,
-                        VICTIM=str(victim), WAY=way)
+                        RUEDA_LOG_LEVEL="info", VICTIM=str(victim), WAY=way)
             for rank in range(len(layout))
         ],
         LIMIT_S,
     )  # fmt: skip
     for rank, one in enumerate(done):
+        check_way("shm+tcp", one.stderr)
         if rank == victim:
             continue
         status, took, words = one.stdout.split(" ", 2)

@@ -12,7 +12,7 @@ from typing import Any, Callable
 
 import pytest
 from cluster import Hosts, ip, limit_rate
-from ranks import Done, environment, run_all
+from ranks import Done, check_way, environment, run_all
 
 LIMIT_S = 60
 PORT = 4000
@@ -27,6 +27,17 @@ if library.rueda_init(None, ctypes.byref(ctx)) != 0:
     sys.exit(1)
 names = "rank size local_rank local_size cross_rank cross_size is_homogeneous".split()
 report = {name: getattr(library, "rueda_" + name)(ctx) for name in names}
+
+def connections():
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        try:
+            end = socket.socket(fileno=os.dup(fd))
+            if end.family != socket.AF_UNIX and end.getpeername():
+                yield end
+        except OSError:
+            pass
+
+report["early"] = len(list(connections()))
 one = ctypes.c_size_t(1)
 report["allreduce"] = library.rueda_allreduce(ctx, ctypes.byref(x), ctypes.byref(x), one, 7, 0)
 report["sum"] = x.value
@@ -37,14 +48,10 @@ for _ in range(int(os.environ.get("TURNS", "1"))):
     status = library.rueda_allreduce(ctx, big, sums, ctypes.c_size_t(len(big)), 7, 0)
 total = report["size"] * (report["size"] + 1) / 2
 report["is_right"] = status == 0 and all(number == total for number in sums)
-report["not_paced"] = 0
-for fd in map(int, os.listdir("/proc/self/fd")):
-    try:
-        end = socket.socket(fileno=os.dup(fd))
-        control = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
-        report["not_paced"] += control.rstrip(b"\0") == b"reno" and end.getpeername()[1] > 0
-    except OSError:
-        pass
+report["not_paced"], report["late"] = 0, len(list(connections()))
+for end in connections():
+    control = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    report["not_paced"] += control.rstrip(b"\0") == b"reno"
 sys.stdout.write(json.dumps(report) + "\n")  # in one piece
 time.sleep(float(os.environ.get("STAY_S", "0.5")))
 library.rueda_shutdown(ctx)
@@ -67,7 +74,8 @@ def start(hosts: Hosts, layout: list[int], **more: str) -> list[Done]:
     )  # fmt: skip
     way = "shm+tcp" if len({layout[rank] for rank in come}) > 1 else "shm"
     for one in done:
-        assert one.returncode != 0 or f"messages go by {way}\n" in one.stderr
+        if one.returncode == 0:
+            check_way(way, one.stderr)
     return done
 
 
@@ -99,6 +107,16 @@ def test_two_hosts_of_two_ranks(make_hosts: MakeHosts, key_file: str, family: st
     assert [(one["rank"], one["size"]) for one in said] == [(rank, 4) for rank in range(4)]
     assert places(said) == [(0, 2, 0, 2), (1, 2, 0, 2), (0, 2, 1, 2), (1, 2, 1, 2)]
     assert all(one["is_homogeneous"] for one in said)
+
+
+def test_connections_are_made_on_first_use(make_hosts: MakeHosts, key_file: str) -> None:
+    """Before that rank 1 has only one, with the store, which rank 0 reaches inside its host."""
+    hosts = make_hosts(2)
+    said = reports(start(hosts, [0, 1], RUEDA_STORE=f"{hosts.ipv4(0)}:{PORT}",
+                         RUEDA_KEY_FILE=key_file, RUEDA_TCP_STREAMS="3"))  # fmt: skip
+    assert said[1]["early"] == 1
+    assert said[0]["late"] - said[0]["early"] >= 3
+    assert said[1]["late"] - said[1]["early"] >= 3
 
 
 def test_nothing_is_paced_between_namespaces_of_one_system(
@@ -200,8 +218,8 @@ def test_hosts_whose_settings_differ_take_those_of_rank_0(
     )
     reports(done)
     is_tcp = settings.get("RUEDA_TRANSPORT") == "tcp" and whose == 0
-    way = "tcp" if is_tcp else "shm+tcp"
-    assert all(f"messages go by {way}\n" in one.stderr for one in done)
+    for one in done:
+        check_way("tcp" if is_tcp else "shm+tcp", one.stderr)
 
 
 def test_all_hosts_hear_that_rank_0_cannot_read_its_table(
@@ -252,8 +270,9 @@ def test_rank_0_may_leave_at_once(make_hosts: MakeHosts, key_file: str) -> None:
     hosts = make_hosts(2)
     words = (sys.executable, "-c", RELAY, str(PORT), hosts.ipv4(0), str(PORT))
     common = environment(
-        RUEDA_SIZE="2", RUEDA_KEY_FILE=key_file, RUEDA_START_TIMEOUT="4s", STAY_S="0"
-    )
+        RUEDA_SIZE="2", RUEDA_KEY_FILE=key_file, RUEDA_START_TIMEOUT="4s", STAY_S="0",
+        RUEDA_LOG_LEVEL="info",
+    )  # fmt: skip
     with subprocess.Popen(
         hosts.command(1, *words), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as relay:
@@ -271,6 +290,8 @@ def test_rank_0_may_leave_at_once(make_hosts: MakeHosts, key_file: str) -> None:
         finally:
             relay.kill()
     assert [one["rank"] for one in reports(done)] == [0, 1]
+    for one in done:
+        check_way("shm+tcp", one.stderr)
 
 
 def test_one_host_with_a_store_works_as_ever(make_hosts: MakeHosts, key_file: str) -> None:
@@ -308,6 +329,7 @@ def test_a_step_of_slurm_knows_its_store(make_hosts: MakeHosts, key_file: str) -
     assert places(reports(done)) == [(0, 1, 0, 2), (0, 1, 1, 2)]
     for one in done:
         assert f"the ranks meet at the store {hosts.ipv4(0)}:20219" in one.stderr
+        check_way("shm+tcp", one.stderr)
 
 
 @pytest.mark.parametrize("launcher", ["openmpi", "hydra"])
@@ -337,6 +359,7 @@ def test_mpirun_needs_neither_store_nor_key(
     assert places(said) == [(0, 2, 0, 2), (1, 2, 0, 2), (0, 2, 1, 2), (1, 2, 1, 2)]
     way = {"openmpi": "PMIx", "hydra": "PMI-1"}[launcher]
     assert done.stderr.count(f"the launcher introduces the ranks by {way}") == 4
+    check_way("shm+tcp", done.stderr, 4)
 
 
 def test_torchrun_needs_neither_store_nor_key(make_hosts: MakeHosts, need_tool) -> None:
@@ -352,6 +375,7 @@ def test_torchrun_needs_neither_store_nor_key(make_hosts: MakeHosts, need_tool) 
         assert f"torchrun's RANK and WORLD_SIZE say rank {rank} of 2" in one.stderr
         assert "the caller introduces the ranks" in one.stderr
         assert f"rank {rank} of 2: the sum is 3" in one.stdout
+        check_way("shm+tcp", one.stderr)
 
 
 # ---- Bad ends ---------------------------------------------------------------
@@ -395,12 +419,14 @@ def test_how_a_rank_of_another_host_ended_is_told(
         [hosts.command(host, sys.executable, "-c", ENDS) for host in layout],
         [
             environment(RUEDA_RANK=str(rank), RUEDA_SIZE="4", RUEDA_STORE=store,
-                        RUEDA_KEY_FILE=key_file, VICTIM=str(victim), WAY=way)
+                        RUEDA_KEY_FILE=key_file, RUEDA_LOG_LEVEL="info", VICTIM=str(victim),
+                        WAY=way)
             for rank in range(4)
         ],
         LIMIT_S,
     )  # fmt: skip
     for rank, one in enumerate(done):
+        check_way("shm+tcp", one.stderr)
         if rank == victim:
             continue
         status, took, words = one.stdout.split(" ", 2)

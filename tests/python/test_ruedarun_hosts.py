@@ -17,7 +17,7 @@ from typing import Callable
 
 import pytest
 from cluster import Hosts, ip
-from ranks import Done, environment, free_port
+from ranks import Done, check_way, environment, free_port
 from test_ruedarun import (
     HELLO,
     LIMIT_S,
@@ -27,6 +27,10 @@ from test_ruedarun import (
     read_ids,
     wait_until,
 )
+
+
+# Ranks that say which way their messages go.
+TELLING = ["env", "RUEDA_LOG_LEVEL=info", *HELLO]
 
 
 class Cluster:
@@ -90,11 +94,12 @@ def make_cluster(make_hosts, tmp_path: Path, need_tool) -> Iterator[Callable[[in
 
 def test_ranks_of_three_hosts_meet(make_cluster) -> None:
     cluster = make_cluster(3)
-    done = cluster.run("-np", "5", "-H", cluster.slots(2, 1, 2), *HELLO)
+    done = cluster.run("-np", "5", "-H", cluster.slots(2, 1, 2), *TELLING)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [
         f"[{rank}]<stdout>:rank {rank} of 5: the sum is 15" for rank in range(5)
     ]
+    check_way("shm+tcp", done.stderr, 5)
 
 
 def test_the_launcher_need_not_be_a_host_of_the_job(make_cluster) -> None:
@@ -118,9 +123,10 @@ def test_hosts_whose_networks_have_other_names(make_cluster) -> None:
         ip("-n", space, "link", "add", "docker0", "type", "bridge")
         ip("-n", space, "address", "add", "172.17.0.1/16", "dev", "docker0")
         ip("-n", space, "link", "set", "docker0", "up")
-    done = cluster.run("-np", "4", "-H", cluster.slots(2, 2), *HELLO)
+    done = cluster.run("-np", "4", "-H", cluster.slots(2, 2), *TELLING)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("of 4: the sum is 10\n") == 4
+    check_way("shm+tcp", done.stderr, 4)
 
 
 def add_cable(cluster: Cluster, names: list[str]) -> None:
@@ -157,7 +163,9 @@ def test_interfaces_are_told(make_cluster, options: list[str], said: list[str]) 
     assert sorted(done.stdout.splitlines()) == [
         f"[{rank}]<stdout>:{text}" for rank, text in enumerate(said)
     ]
-    assert cluster.run(*words, *HELLO).stdout.count("of 2: the sum is 3\n") == 2
+    done = cluster.run(*words, *TELLING)
+    assert done.stdout.count("of 2: the sum is 3\n") == 2
+    check_way("shm+tcp", done.stderr, 2)
 
 
 @pytest.mark.parametrize("name", ["openmpi", "mpich"])
@@ -173,8 +181,9 @@ def test_mpirun_may_start_ranks_of_several_hosts(make_cluster, need_tool, name: 
     done = cluster.run(*words, "--cycle-time-ms", "4", "sh", "-c", script)
     assert done.returncode == 0, done.stderr
     assert all(f"host{host} mpi mpi 4\n" in done.stdout for host in range(2)), done.stdout
-    done = cluster.run(*words, *HELLO)
+    done = cluster.run(*words, *TELLING)
     assert done.stdout.count("of 2: the sum is 3\n") == 2, done.stderr
+    check_way("shm+tcp", done.stderr, 2)
 
 
 def test_kubeflow_has_a_shell_of_its_own(make_cluster) -> None:
@@ -458,9 +467,11 @@ def ssh_cluster(make_cluster, need_tool) -> Iterator[Cluster]:
 
 
 def test_real_ssh(ssh_cluster: Cluster) -> None:
-    done = ssh_cluster.run("-np", "3", "-H", ssh_cluster.slots(1, 2), *ssh_cluster.identity, *HELLO)
+    slots = ssh_cluster.slots(1, 2)
+    done = ssh_cluster.run("-np", "3", "-H", slots, *ssh_cluster.identity, *TELLING)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("of 3: the sum is 6\n") == 3
+    check_way("shm+tcp", done.stderr, 3)
 
 
 def test_the_way_of_ssh_is_the_launchers_interface(ssh_cluster: Cluster) -> None:
@@ -539,7 +550,7 @@ def test_agents_may_come_by_themselves(make_cluster, key_file: str) -> None:
     # One of them is there before the launcher is.
     agents = [cluster.start(*join, "--host", cluster.hosts.ipv4(1), host=1)]
     launcher = cluster.start("-np", "4", "-H", cluster.slots(2, 1, 1), "--listen", where,
-                             "--key-file", key_file, *HELLO)  # fmt: skip
+                             "--key-file", key_file, *TELLING)  # fmt: skip
     assert launcher.stderr.readline() == (
         f'ruedarun: waiting at {where} for "ruedarun agent --join" of '
         f"{cluster.hosts.ipv4(1)}, {cluster.hosts.ipv4(2)}\n"
@@ -548,6 +559,7 @@ def test_agents_may_come_by_themselves(make_cluster, key_file: str) -> None:
     out, err = launcher.communicate(timeout=LIMIT_S)
     assert launcher.returncode == 0, err
     assert out.count("of 4: the sum is 10\n") == 4
+    check_way("shm+tcp", err, 4)
     assert [agent.wait(LIMIT_S) for agent in agents] == [0, 0]
 
 

@@ -171,10 +171,13 @@ def test_ranks_find_each_other_in_a_flood(make_hosts: MakeHosts, key_file: str) 
 
 def test_ranks_listen_where_they_may_only(make_hosts: MakeHosts, key_file: str) -> None:
     hosts = make_hosts(2)
-    with job(hosts, [0, 1], key_file, RUEDA_NETWORK="10.77.0.0/24") as ranks:
+    with job(
+        hosts, [0, 1], key_file, RUEDA_NETWORK="10.77.0.0/24", STEPS="60", PAUSE="0.02"
+    ) as ranks:
         assert [rank.read() for rank in ranks] == ["going"] * 2
         for host in range(2):
             assert {address for address, _ in listeners(hosts, host)} == {hosts.ipv4(host)}
+        end_well(ranks, 60)
 
 
 def test_hosts_with_ipv6_only(make_hosts: MakeHosts, key_file: str) -> None:
