@@ -17,8 +17,9 @@
  * A message that nobody waits for yet is held by the receiver, up to HELD_BYTES
  * of it; the sender stops there until it is granted. All together the receiver
  * holds at most WINDOW_BYTES: the sender counts what it has sent against the
- * credit that comes back. Hence memory is bounded, and a few messages without a
- * receive do not hold up others.
+ * credit that comes back, and the receiver takes no more than it has given
+ * credit for. Hence memory is bounded, and a few messages without a receive do
+ * not hold up others.
  */
 #ifndef RUEDA_TRANSPORT_TCP_EP_H
 #define RUEDA_TRANSPORT_TCP_EP_H
@@ -118,6 +119,7 @@ struct rueda_tcp_ep {
     struct rueda_tcp_incoming *incoming; /* oldest first */
     struct rueda_tcp_incoming *spare;
     uint64_t next_in; /* number of the piece to be looked at next */
+    uint64_t come;    /* cost of the pieces before it */
     uint64_t taken;   /* cost of pieces that have found their place */
     uint64_t told;    /* of that, what the peer knows */
     uint64_t grants[RUEDA_TCP_OUTGOING]; /* messages to be granted */

@@ -153,6 +153,9 @@ rueda_status rueda_tcp_receiver_begin(struct rueda_tcp_ep *ep,
     const struct rueda_tcp_frame *in = &stream->in;
     struct rueda_tcp_incoming *message;
 
+    ep->come += in->bytes + RUEDA_TCP_PIECE_COST;
+    if (ep->come - ep->told > RUEDA_TCP_WINDOW_BYTES)
+        return RUEDA_ERR_INVALID; /* more than it has credit for */
     message =
         in->offset == 0 ? begin_message(ep, in) : record_of(ep, in->first);
     if (message == NULL)
