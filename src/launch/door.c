@@ -3,6 +3,9 @@
  * Where agents come in that were not started by ssh. A caller proves the key
  * and says which host it is, all inside the handshake, in HANDSHAKE_MS; until
  * then nothing else of it is read. What follows is sealed.
+ *
+ * Anybody can call. CALLERS are there at a time, and who comes then takes the
+ * place of the oldest; an agent that lost its place so calls again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,15 +13,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "auth/refusals.h"
 #include "auth/shake.h"
 #include "base/number.h"
 #include "launch/launch_state.h"
+#include "os/clock.h"
 #include "os/event.h"
 #include "os/interface.h"
 #include "os/stream.h"
 
 #define HANDSHAKE_MS 5000
 #define CALLERS      64
+#define PLACES       (2 * CALLERS) /* some wait for libuv to let go of them */
+#define WHO          "the launcher"
 
 struct caller {
     struct rueda_door *door;
@@ -26,6 +33,8 @@ struct caller {
     uv_poll_t poll;
     uv_timer_t timer;
     int closing; /* handles that libuv still holds */
+    uint64_t number;
+    struct rueda_address from;
     struct rueda_handshake shake;
 };
 
@@ -39,7 +48,9 @@ struct rueda_door {
     struct rueda_launch *launch;
     struct listener listeners[RUEDA_KEEPER_MOST_ADDRESSES];
     int listener_count;
-    struct caller callers[CALLERS];
+    struct caller callers[PLACES];
+    uint64_t count; /* of callers so far */
+    struct rueda_refusals refusals;
 };
 
 /* ---- Callers ------------------------------------------------------------ */
@@ -64,9 +75,16 @@ static int release(struct caller *caller)
     return fd;
 }
 
+static void refuse(struct caller *caller, rueda_refusal kind, const char *why)
+{
+    rueda_refuse(&caller->door->refusals, kind, WHO, &caller->from, why,
+                 rueda_clock_ns());
+    rueda_fd_close(release(caller));
+}
+
 static void on_late(uv_timer_t *timer)
 {
-    rueda_fd_close(release(timer->data));
+    refuse(timer->data, RUEDA_REFUSED_SLOW, "it did not say in time who it is");
 }
 
 /* Tell an agent why it cannot stay; best effort. */
@@ -149,6 +167,7 @@ static void on_caller(uv_poll_t *poll, int status, int events)
 {
     struct caller *caller = poll->data;
     rueda_status result;
+    const char *why;
 
     (void)status;
     (void)events;
@@ -161,24 +180,48 @@ static void on_caller(uv_poll_t *poll, int status, int events)
         admit(caller);
         return;
     }
-    rueda_output_say(caller->door->launch->output,
-                     "an agent was turned away: %s",
-                     rueda_handshake_error(&caller->shake));
-    rueda_fd_close(release(caller));
+    why = rueda_handshake_error(&caller->shake);
+    refuse(caller, rueda_refusal_of(result),
+           why[0] != '\0' ? why : strerror(errno));
 }
 
-static void welcome(struct rueda_door *door, int fd)
+static struct caller *find_vacant(struct rueda_door *door)
 {
-    struct caller *caller = NULL;
-
-    for (int i = 0; i < CALLERS && caller == NULL; i++)
+    for (int i = 0; i < PLACES; i++)
         if (door->callers[i].fd < 0 && door->callers[i].closing == 0)
-            caller = &door->callers[i];
-    if (caller == NULL ||
-        uv_poll_init(&door->launch->loop, &caller->poll, fd) != 0) {
+            return &door->callers[i];
+    return NULL;
+}
+
+static void make_room(struct rueda_door *door)
+{
+    struct caller *oldest = NULL;
+    int count = 0;
+
+    for (int i = 0; i < PLACES; i++) {
+        struct caller *caller = &door->callers[i];
+
+        if (caller->fd < 0)
+            continue;
+        count++;
+        if (oldest == NULL || caller->number < oldest->number)
+            oldest = caller;
+    }
+    if (count >= CALLERS)
+        refuse(oldest, RUEDA_REFUSED_CROWD,
+               "it had not said who it is, and many others call");
+}
+
+static void welcome(struct rueda_door *door, struct caller *caller, int fd)
+{
+    make_room(door);
+    if (uv_poll_init(&door->launch->loop, &caller->poll, fd) != 0) {
         rueda_fd_close(fd);
         return;
     }
+    caller->number = door->count++;
+    caller->from = (struct rueda_address){.len = 0};
+    rueda_tcp_peer(fd, &caller->from);
     rueda_tcp_hurry(fd);
     rueda_tcp_keep_alive(fd, RUEDA_AGENT_QUESTIONS);
     caller->fd = fd;
@@ -200,8 +243,15 @@ static void on_knock(uv_poll_t *poll, int status, int events)
 
     (void)status;
     (void)events;
-    while (rueda_stream_accept(listener->fd, &fd) == RUEDA_OK)
-        welcome(listener->door, fd);
+    /* The others are still there in the next turn of the loop. */
+    for (;;) {
+        struct caller *caller = find_vacant(listener->door);
+
+        if (caller == NULL ||
+            rueda_stream_accept(listener->fd, &fd) != RUEDA_OK)
+            return;
+        welcome(listener->door, caller, fd);
+    }
 }
 
 /* ---- Listening ---------------------------------------------------------- */
@@ -280,7 +330,7 @@ rueda_status rueda_door_open(struct rueda_launch *launch, const char *at,
     }
     door->launch = launch;
     launch->door = door;
-    for (int i = 0; i < CALLERS; i++)
+    for (int i = 0; i < PLACES; i++)
         door->callers[i] = (struct caller){.door = door, .fd = -1};
     count = addresses_of(launch, at, addresses, words);
     for (int i = 0; i < count; i++)
@@ -300,9 +350,10 @@ void rueda_door_close(struct rueda_door *door)
         uv_close((uv_handle_t *)&door->listeners[i].poll, NULL);
         rueda_fd_close(door->listeners[i].fd);
     }
-    for (int i = 0; i < CALLERS; i++)
+    for (int i = 0; i < PLACES; i++)
         if (door->callers[i].fd >= 0)
             rueda_fd_close(release(&door->callers[i]));
+    rueda_refusals_sum(&door->refusals, WHO, INT64_MAX);
     door->listener_count = 0;
 }
 

@@ -25,6 +25,11 @@
 #define PAUSE_NS ((int64_t)100000000)
 #define SECOND   ((int64_t)1000000000)
 
+/* A launcher at whose door many call may hang up on us in the middle of the
+ * handshake, as one does that has another key: it is asked again for so long.
+ */
+#define DOUBT_NS ((int64_t)1000000000)
+
 /* Between two questions to the resolver, which all agents may ask. */
 #define NAME_PAUSE_NS ((int64_t)500000000)
 
@@ -227,16 +232,22 @@ static int reach_launcher(const struct request *request,
     struct rueda_address addresses[8];
     const int count =
         find_launcher(request->join, addresses, 8, deadline, words);
+    int64_t doubt_ns = 0; /* until then a refusal is not believed; 0: none */
 
     while (count > 0 && rueda_clock_ns() < deadline) {
         const int fd = call_launcher(addresses, count, deadline);
+        struct rueda_text why = {{0}};
 
         if (fd >= 0) {
-            if (shake_hands(fd, secrets, host, deadline, words) == RUEDA_OK)
+            if (shake_hands(fd, secrets, host, deadline, &why) == RUEDA_OK)
                 return fd;
             rueda_fd_close(fd);
-            if (!rueda_text_is_empty(words))
-                return -1;
+        }
+        if (!rueda_text_is_empty(&why) && doubt_ns == 0)
+            doubt_ns = rueda_clock_ns() + DOUBT_NS;
+        if (!rueda_text_is_empty(&why) && rueda_clock_ns() >= doubt_ns) {
+            rueda_text_set(words, "%s", why.chars);
+            return -1;
         }
         rueda_sleep_ns(PAUSE_NS);
     }

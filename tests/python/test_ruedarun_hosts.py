@@ -27,6 +27,7 @@ from test_ruedarun import (
     read_ids,
     wait_until,
 )
+from test_strangers import STRANGER, WORDS, call
 
 
 # Ranks that say which way their messages go.
@@ -607,7 +608,7 @@ def test_agents_without_the_key_or_a_place_are_turned_away(
     _, err = agent.communicate(timeout=LIMIT_S)
     assert agent.returncode == 1
     assert "do not agree" in err
-    assert "an agent was turned away" in launcher.stderr.readline()
+    assert "the launcher refused a caller from" in launcher.stderr.readline()
     agent = cluster.start("agent", "--join", where, "--key-file", key_file, host=1)
     _, err = agent.communicate(timeout=LIMIT_S)
     assert agent.returncode == 1
@@ -617,6 +618,36 @@ def test_agents_without_the_key_or_a_place_are_turned_away(
     out, err = launcher.communicate(timeout=LIMIT_S)
     assert (launcher.returncode, out) == (0, "[0]<stdout>:host1\n"), err
     assert agent.wait(LIMIT_S) == 0
+
+
+def test_strangers_at_the_launchers_door_harm_nobody(make_cluster, key_file: str) -> None:
+    """Nor do a thousand of them, who stay while an agent comes."""
+    cluster = make_cluster(3)
+    hosts, port = cluster.hosts, free_port()
+    where = f"{hosts.ipv4(0)}:{port}"
+    launcher = cluster.start("-np", "1", "-H", cluster.slots(0, 1), "--listen", where,
+                             "--key-file", key_file, "hostname")  # fmt: skip
+    said = [launcher.stderr.readline()]
+    for kind in ("http", "version", "scanner"):
+        call(hosts, kind, port)
+    words = [hosts.ipv4(0), str(port), "30"]
+    crowd = subprocess.Popen(hosts.command(2, sys.executable, "-c", STRANGER, "flood", *words))
+    try:
+        while "many others call" not in said[-1]:
+            said.append(launcher.stderr.readline())
+            assert said[-1] != "", said
+        agent = cluster.start("agent", "--join", where, "--key-file", key_file, "--host",
+                              hosts.ipv4(1), host=1)  # fmt: skip
+        out, err = launcher.communicate(timeout=LIMIT_S)
+        assert agent.wait(LIMIT_S) == 0
+    finally:
+        crowd.kill()
+        crowd.wait()
+    assert (launcher.returncode, out) == (0, "[0]<stdout>:host1\n"), err
+    said += err.splitlines()
+    for kind in ("http", "version", "scanner", "flood"):
+        assert sum(WORDS[kind] in line for line in said) == 1, said
+    assert len(said) < 10, said
 
 
 def test_a_key_that_is_not_there_is_made(make_cluster, tmp_path: Path) -> None:
