@@ -438,11 +438,12 @@ def test_how_a_rank_of_another_host_ended_is_told(
             assert f"rank {victim} " in words
 
 
-@pytest.mark.parametrize("fault", ["unplug", "silence"])
+@pytest.mark.parametrize(
+    ("fault", "cause"),
+    [("unplug", "Network is unreachable"), ("silence", "Connection timed out")],
+)
 def test_a_host_that_cannot_reach_the_store_is_told(
-    make_hosts: MakeHosts,
-    key_file: str,
-    fault: str,
+    make_hosts: MakeHosts, key_file: str, fault: str, cause: str
 ) -> None:
     hosts = make_hosts(2)
     getattr(hosts, fault)(1)
@@ -453,7 +454,7 @@ def test_a_host_that_cannot_reach_the_store_is_told(
     )
     assert time.monotonic() - started < 5
     assert "of 2 ranks these did not come in time: 1; are they running" in first.stderr
-    assert f"rank 1 found no store of the job at {store}" in second.stderr
+    assert f"rank 1 found no store of the job at {store} ({cause})" in second.stderr
     assert "can this host reach it?" in second.stderr
 
 

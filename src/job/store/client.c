@@ -67,6 +67,7 @@ struct rueda_client {
     int dead_ends;                /* of its ways in a row: nobody is there */
     int64_t way_ns;     /* when it has taken the way or, if AWAY, takes it */
     int64_t give_up_ns; /* when it does; 0: it does not look for the store */
+    int cause;          /* errno of the last address that led nowhere */
     struct rueda_fork_hook fork_hook;
     uint64_t number; /* of the last request */
     struct rueda_inbox inbox;
@@ -353,6 +354,8 @@ static rueda_status try_ways(struct rueda_client *client, int64_t deadline_ns,
             status = walk(client, until, error);
         if (status == RUEDA_OK)
             return RUEDA_OK;
+        if (way > 0)
+            client->cause = status == RUEDA_ERR_IO ? errno : ETIMEDOUT;
         hang_up(client);
         if (is_refusal(status))
             worst = status;
@@ -443,6 +446,8 @@ rueda_status rueda_client_open(const struct rueda_client_args *args,
     if (status == RUEDA_ERR_TIMEOUT && rueda_text_is_empty(error)) {
         rueda_text_set(error, "rank %d found no store of the job ", args->rank);
         name_ways(client, error);
+        if (client->cause != 0)
+            rueda_text_add(error, " (%s)", strerror(client->cause));
         rueda_text_add(error, "; is rank 0 running, and can this host reach "
                               "it?");
     }
