@@ -217,18 +217,19 @@ def test_a_rank_that_left_before_anybody_called_is_told(
         check_way("shm+tcp", one.stderr)
 
 
-def test_a_stopped_process_is_only_slow(make_hosts: MakeHosts, key_file: str) -> None:
-    """For longer than any limit of a host, and with full windows."""
+@pytest.mark.parametrize("stopped", [0, 1])
+def test_a_stopped_process_is_only_slow(make_hosts: MakeHosts, key_file: str, stopped: int) -> None:
+    """For longer than any limit of a host, and with full windows; also who keeps the store."""
     hosts = make_hosts(2)
     with job(hosts, [0, 1], key_file, STEPS="30", COUNT="1000000") as ranks:
         assert [rank.read() for rank in ranks] == ["going"] * 2
-        os.kill(ranks[1].process.pid, signal.SIGSTOP)
+        os.kill(ranks[stopped].process.pid, signal.SIGSTOP)
         time.sleep(5)
-        assert ranks[0].process.poll() is None
-        os.kill(ranks[1].process.pid, signal.SIGCONT)
+        assert ranks[1 - stopped].process.poll() is None
+        os.kill(ranks[stopped].process.pid, signal.SIGCONT)
         said = [rank.end() for rank in ranks]
         assert [(one["status"], one["done"]) for one in said] == [(0, 30)] * 2
-        assert said[0]["longest"] > 4
+        assert said[1 - stopped]["longest"] > 4
         assert not any(rank.complaints() for rank in ranks)
 
 

@@ -29,7 +29,6 @@ from test_ruedarun import (
 )
 from test_strangers import STRANGER, WORDS, call
 
-
 # Ranks that say which way their messages go.
 TELLING = ["env", "RUEDA_LOG_LEVEL=info", *HELLO]
 
