@@ -11,6 +11,7 @@ from typing import Any, Callable
 import pytest
 from cluster import Hosts
 from ranks import Done, check_way, environment, run_all
+from test_hosts import received
 
 LIMIT_S = 60
 PORT = 4000
@@ -123,6 +124,36 @@ def test_hosts_of_several_ranks_add_in_stages(
         has_slice = layout[:rank].count(layout[rank]) < lanes
         assert any(kind == "allreduce" for kind, _, _ in used) == has_slice
         assert all(ranks == 2 for kind, ranks, _ in used if kind == "allreduce")
+
+
+@pytest.mark.parametrize(
+    ("setting", "algo"), [("", "halving_doubling"), ("allreduce:0-inf@3-3:ring", "ring")]
+)
+def test_slices_travel_between_hosts_by_halving_or_a_ring(
+    make_hosts: MakeHosts, key_file: str, setting: str, algo: str
+) -> None:
+    """As the table of algorithms has it for as many ranks as there are hosts."""
+    done = run(make_hosts(3), [0, 0, 1, 1, 2, 2], key_file, RUEDA_LOG_LEVEL="trace",
+               RUEDA_ALGO=setting, SIZES="500000", WAYS="out of place,fp16")  # fmt: skip
+    assert all(said[2] for said in reports(done))
+    for one in done:
+        assert algos(one)[2000000] == "hier"
+        between = {(ranks, name) for kind, ranks, name in stages(one) if kind == "allreduce"}
+        assert between == {(3, algo)}
+
+
+def test_compression_halves_what_passes_between_hosts(make_hosts: MakeHosts, key_file: str) -> None:
+    """Each of two hosts gets the slices of the other: the vector once."""
+    hosts = make_hosts(2)
+    before, passed = received(hosts, 1, "eth0"), {}
+    for way in ("out of place", "fp16", "bf16"):
+        done = run(hosts, [0, 0, 1, 1], key_file, SIZES="1000000", WAYS=way)
+        assert all(said[2] for said in reports(done))
+        now = received(hosts, 1, "eth0")
+        passed[way], before = now - before, now
+    assert 4_000_000 < passed["out of place"] < 4_400_000
+    assert 2_000_000 < passed["fp16"] < 2_200_000
+    assert 2_000_000 < passed["bf16"] < 2_200_000
 
 
 def test_small_vectors_and_overruled_ones_do_not_take_hier(
