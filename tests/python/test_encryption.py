@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Callable
 
 import pytest
-from cluster import Hosts
+from cluster import Hosts, ip
 from ranks import Done, environment, run_all
 
 LIMIT_S = 60
@@ -46,10 +46,10 @@ print("seen", flush=True)
 MakeHosts = Callable[[int], Hosts]
 
 
-def add(hosts: Hosts, key_file: str, *encrypt: str) -> list[Done]:
+def add(hosts: Hosts, key_file: str, *encrypt: str, network: str = "") -> list[Done]:
     """One rank a host, with these settings."""
     more = {"RUEDA_STORE": f"{hosts.ipv4(0)}:{PORT}", "RUEDA_KEY_FILE": key_file,
-            "RUEDA_LOG_LEVEL": "info"}  # fmt: skip
+            "RUEDA_LOG_LEVEL": "info", "RUEDA_NETWORK": network}  # fmt: skip
     done = run_all(
         [hosts.command(rank, sys.executable, "-c", ADD) for rank in range(len(encrypt))],
         [
@@ -94,6 +94,29 @@ def test_who_listens_on_the_wire(
     hosts = make_hosts(2)
     with sniffer(hosts, 1) as process:
         done = add(hosts, key_file, *encrypt)
+        assert [one.returncode for one in done] == [0, 0], "".join(one.stderr for one in done)
+        if not is_clear:
+            process.kill()
+        assert process.communicate(timeout=LIMIT_S)[0] == ("seen\n" if is_clear else "")
+
+
+@pytest.mark.parametrize(
+    ("addresses", "network", "is_clear"),
+    [
+        (["11.7.0.1/24", "11.7.0.2/24"], "11.7.0.0/24", False),
+        (["2001:db8::1/64", "2001:db8::2/64"], "2001:db8::/64", False),
+        (["169.254.7.1/24", "169.254.7.2/24"], "169.254.7.0/24", True),
+    ],
+)
+def test_by_itself_what_leaves_private_networks_is_sealed(
+    make_hosts: MakeHosts, key_file: str, addresses: list[str], network: str, is_clear: bool
+) -> None:
+    hosts = make_hosts(2)
+    for host, address in enumerate(addresses):
+        more = ["nodad"] if ":" in address else []
+        ip("-n", hosts.name(host), "address", "add", address, "dev", "eth0", *more)
+    with sniffer(hosts, 1) as process:
+        done = add(hosts, key_file, "auto", "auto", network=network)
         assert [one.returncode for one in done] == [0, 0], "".join(one.stderr for one in done)
         if not is_clear:
             process.kill()
