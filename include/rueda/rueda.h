@@ -509,8 +509,9 @@ RUEDA_API rueda_status rueda_submit(rueda_ctx *ctx,
 
 /*
  * Hand over several that become ready together: none runs before all of them
- * are ready on every rank. All of one kind and set, allreduce, allgather or
- * reduce-scatter. All or none are handed over.
+ * are ready on every rank. All of one set and one kind, which has tensors:
+ * barriers, joins, sends and receives are not grouped. All or none are handed
+ * over.
  */
 RUEDA_API rueda_status rueda_submit_group(rueda_ctx *ctx,
                                           const struct rueda_submit_args *args,

@@ -278,8 +278,7 @@ static rueda_status check_group(const rueda_ctx *ctx,
     struct rueda_text error = {{0}};
 
     rueda_check_begin(ctx->job->rank, other, &error);
-    if (other->kind != RUEDA_ALLREDUCE && other->kind != RUEDA_ALLGATHER &&
-        other->kind != RUEDA_REDUCE_SCATTER)
+    if ((unsigned)other->kind >= RUEDA_BARRIER)
         rueda_text_add(&error, "this kind is not done in groups; submit them "
                                "one by one");
     else if (other->kind != first->kind)

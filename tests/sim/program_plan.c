@@ -89,6 +89,15 @@ static void choose_numbers(struct plan_op *op, struct rueda_dice *dice)
         request->prescale = 1;
 }
 
+static void choose_root(const struct plan *plan, struct plan_op *op,
+                        struct rueda_dice *dice)
+{
+    const struct plan_set *set = &plan->sets[op->set];
+
+    if (op->request.kind == RUEDA_BROADCAST)
+        op->request.root = set->ranks[below(dice, set->size)];
+}
+
 /* One that members of a set do together; its kind is there. */
 static void begin_op(struct plan *plan, struct plan_op *op, int kind, int set,
                      struct rueda_dice *dice)
@@ -159,9 +168,7 @@ static void make_collective(struct plan *plan, struct plan_op *op, int set,
         op->request.postscale = 1;
     }
     choose_shape(plan, op, dice);
-    if (op->request.kind == RUEDA_BROADCAST)
-        op->request.root =
-            plan->sets[set].ranks[below(dice, plan->sets[set].size)];
+    choose_root(plan, op, dice);
 }
 
 static void make_message(struct plan *plan, struct plan_op *op, int set,
@@ -195,8 +202,9 @@ static void make_group(struct plan *plan, struct plan_round *round, int first,
                        int count, struct rueda_dice *dice)
 {
     static const int kinds[] = {RUEDA_ALLREDUCE, RUEDA_ALLREDUCE,
-                                RUEDA_ALLGATHER, RUEDA_REDUCE_SCATTER};
-    const int kind = kinds[below(dice, 4)];
+                                RUEDA_ALLGATHER, RUEDA_REDUCE_SCATTER,
+                                RUEDA_BROADCAST, RUEDA_ALLTOALL};
+    const int kind = kinds[below(dice, 6)];
     const int set = round->ops[first].set;
     rueda_status expected = RUEDA_OK;
 
@@ -206,6 +214,7 @@ static void make_group(struct plan *plan, struct plan_round *round, int first,
         begin_op(plan, op, kind, set, dice);
         choose_numbers(op, dice);
         choose_shape(plan, op, dice);
+        choose_root(plan, op, dice);
         if (plan->sets[set].size > 1 && below(dice, 16) == 0)
             make_odd(plan, op, dice);
         if (op->expected != RUEDA_OK)

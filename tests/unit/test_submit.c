@@ -481,10 +481,12 @@ static void of_a_group_all_or_none_are_handed_over(void **state)
     assert_non_null(strstr(rueda_last_error(), "group began with allgather"));
     assert_int_equal(rueda_submit_group(ctx, args, 0, handles),
                      RUEDA_ERR_INVALID);
-    args[0].kind = RUEDA_BROADCAST;
-    assert_int_equal(rueda_submit_group(ctx, args, 1, handles),
-                     RUEDA_ERR_INVALID);
-    assert_non_null(strstr(rueda_last_error(), "not done in groups"));
+    for (int kind = RUEDA_BARRIER; kind <= RUEDA_RECV; kind++) {
+        args[0].kind = (rueda_kind)kind;
+        assert_int_equal(rueda_submit_group(ctx, args, 1, handles),
+                         RUEDA_ERR_INVALID);
+        assert_non_null(strstr(rueda_last_error(), "not done in groups"));
+    }
     assert_null(arrived(ctx));
     assert_int_equal(handles[0], 7);
 
