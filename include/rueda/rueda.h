@@ -551,8 +551,9 @@ RUEDA_API rueda_status rueda_wait_for(rueda_ctx *ctx, rueda_handle handle,
 /*
  * Call fn(arg, status) once, when the operation has ended, or now if it has. fn
  * runs on the thread that makes progress, after that has let go of the engine:
- * it may submit and end the handle, and must not wait. Once for a handle;
- * RUEDA_ERR_INVALID if there is one already.
+ * it may submit and end the handle, and must not wait: what would wait is
+ * refused there with RUEDA_ERR_INVALID, and nothing is handed over. Once for a
+ * handle; RUEDA_ERR_INVALID if there is one already.
  */
 typedef void (*rueda_then_fn)(void *arg, rueda_status status);
 RUEDA_API rueda_status rueda_handle_then(rueda_ctx *ctx, rueda_handle handle,

@@ -65,6 +65,8 @@ rueda_status rueda_run(rueda_ctx *ctx, const struct rueda_coll_args *args)
     rueda_status status = admit(ctx, args);
     struct rueda_op op;
 
+    if (status == RUEDA_OK)
+        status = rueda_ctx_check_wait();
     if (status != RUEDA_OK)
         return status;
     rueda_op_init(&op);

@@ -336,6 +336,15 @@ rueda_status rueda_ctx_check(const rueda_ctx *ctx)
     return status == RUEDA_OK ? status : rueda_fault(status, rueda_error(ctx));
 }
 
+rueda_status rueda_ctx_check_wait(void)
+{
+    if (!rueda_then_is_running())
+        return RUEDA_OK;
+    return rueda_fault(RUEDA_ERR_INVALID,
+                       "a callback must not wait, as others are called after "
+                       "it; submit, and ask to be called when that has ended");
+}
+
 rueda_status rueda_alloc(rueda_ctx *ctx, size_t bytes, void **out)
 {
     struct rueda_text error = {{0}};

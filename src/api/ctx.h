@@ -32,6 +32,10 @@ struct rueda_ctx {
 /* RUEDA_OK, or why nothing can start any more, as status and as words. */
 rueda_status rueda_ctx_check(const rueda_ctx *ctx);
 
+/* RUEDA_OK, or, in a callback, that this thread must not wait, as status and as
+ * words. Before anything is handed over that would be waited for. */
+rueda_status rueda_ctx_check_wait(void);
+
 /* Keep words for rueda_last_error(); returns status. */
 rueda_status rueda_fault(rueda_status status, const char *words);
 

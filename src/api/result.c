@@ -105,6 +105,11 @@ static rueda_status finish(rueda_ctx *ctx, rueda_handle handle, int timeout_ms,
 
     if (op == NULL)
         return status;
+    if (rueda_op_status(op) == RUEDA_IN_PROGRESS) {
+        status = rueda_ctx_check_wait();
+        if (status != RUEDA_OK)
+            return status;
+    }
     if (timeout_ms >= 0)
         deadline = rueda_clock_ns() + (int64_t)timeout_ms * 1000000;
     status = rueda_engine_wait(&ctx->engine, op, deadline);

@@ -155,6 +155,8 @@ rueda_status rueda_set_create(rueda_ctx *ctx, const int *ranks, int count,
 {
     rueda_status status = check_dynamic(ctx);
 
+    if (status == RUEDA_OK)
+        status = rueda_ctx_check_wait();
     return status == RUEDA_OK ? create_now(ctx, ranks, count, out_set) : status;
 }
 
@@ -169,8 +171,10 @@ rueda_status rueda_set_create_async(rueda_ctx *ctx, const int *ranks, int count,
 rueda_status rueda_set_destroy(rueda_ctx *ctx, int set)
 {
     rueda_handle handle = 0;
-    rueda_status status = rueda_set_destroy_async(ctx, set, &handle);
+    rueda_status status = rueda_ctx_check_wait();
 
+    if (status == RUEDA_OK)
+        status = rueda_set_destroy_async(ctx, set, &handle);
     return status == RUEDA_OK ? rueda_wait(ctx, handle, -1) : status;
 }
 

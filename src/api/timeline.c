@@ -117,6 +117,8 @@ rueda_status rueda_timeline_start(rueda_ctx *ctx, const char *path,
 {
     rueda_status status = rueda_ctx_check(ctx);
 
+    if (status == RUEDA_OK)
+        status = rueda_ctx_check_wait();
     if (status != RUEDA_OK)
         return status;
     pthread_mutex_lock(&ctx->timeline_lock);
@@ -157,6 +159,8 @@ rueda_status rueda_timeline_stop(rueda_ctx *ctx)
 {
     rueda_status status = rueda_ctx_check(ctx);
 
+    if (status == RUEDA_OK)
+        status = rueda_ctx_check_wait();
     if (status != RUEDA_OK)
         return status;
     pthread_mutex_lock(&ctx->timeline_lock);

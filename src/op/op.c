@@ -311,6 +311,23 @@ void rueda_op_deliver(struct rueda_op *op, rueda_status status,
     atomic_store_explicit(&op->status, status, memory_order_release);
 }
 
+static _Thread_local bool is_calling;
+
+/* A callback may ask to be called itself, and be so at once. */
+static void call(rueda_then_fn fn, void *arg, rueda_status status)
+{
+    const bool was_calling = is_calling;
+
+    is_calling = true;
+    fn(arg, status);
+    is_calling = was_calling;
+}
+
+bool rueda_then_is_running(void)
+{
+    return is_calling;
+}
+
 void rueda_then_run(struct rueda_then_list *due)
 {
     struct rueda_op *op = due->first;
@@ -324,7 +341,7 @@ void rueda_then_run(struct rueda_then_list *due)
         rueda_status status = op->then_status;
 
         let_go(op);
-        fn(arg, status);
+        call(fn, arg, status);
         op = next;
     }
 }
@@ -341,7 +358,7 @@ rueda_status rueda_op_then(struct rueda_op *op, rueda_then_fn fn, void *arg)
             &op->status, &expected, RUEDA_OP_AWAITED, memory_order_acq_rel,
             memory_order_acquire)) {
         free_name(op);
-        fn(arg, (rueda_status)expected);
+        call(fn, arg, (rueda_status)expected);
     }
     return RUEDA_OK;
 }

@@ -114,6 +114,9 @@ void rueda_op_deliver(struct rueda_op *op, rueda_status status,
  */
 void rueda_then_run(struct rueda_then_list *due);
 
+/* Is this thread inside a callback? Then it must not wait. */
+bool rueda_then_is_running(void);
+
 /*
  * Have fn(arg, status) called when op is delivered; or, if that has been,
  * call it now. RUEDA_ERR_INVALID: there is a callback already. Any thread, on

@@ -138,6 +138,72 @@ static void callbacks_submit_the_next_operation(void **state)
     party_run(*state, 2, in_a_chain, NULL);
 }
 
+struct visit {
+    struct party *me;
+    rueda_handle other;
+    rueda_status wait;
+    rueda_status barrier;
+    atomic_int is_over;
+};
+
+static void try_to_wait(void *arg, rueda_status status)
+{
+    struct visit *visit = arg;
+
+    (void)status;
+    visit->wait = rueda_wait(visit->me->ctx, visit->other, 2000);
+    visit->barrier = rueda_barrier(visit->me->ctx);
+    atomic_store(&visit->is_over, 1);
+}
+
+/* Each rank has an operation that the other brings only when both have been
+ * called: a callback that waits for it would wait in vain. */
+static int waits_in_a_callback(struct party *me)
+{
+    static const size_t shape = COUNT;
+    struct visit visit = {.me = me};
+    float bufs[3][COUNT];
+    struct rueda_submit_args first = allreduce_of("first", bufs[0], &shape);
+    struct rueda_submit_args mine = allreduce_of("mine", bufs[1], &shape);
+    struct rueda_submit_args theirs = allreduce_of("mine", bufs[2], &shape);
+    char names[2][8];
+    rueda_handle handle;
+
+    for (int i = 0; i < 2; i++)
+        snprintf(names[i], sizeof(names[i]), "of.%d", (me->rank + i) % 2);
+    mine.name = names[0];
+    theirs.name = names[1];
+    fill(me, bufs[1], 1);
+    if (party_expect(me, rueda_submit(me->ctx, &mine, &visit.other), RUEDA_OK,
+                     "mine") != 0 ||
+        party_expect(me, rueda_submit(me->ctx, &first, &handle), RUEDA_OK,
+                     "first") != 0 ||
+        party_expect(me,
+                     rueda_handle_then(me->ctx, handle, try_to_wait, &visit),
+                     RUEDA_OK, "then") != 0 ||
+        party_expect(me, rueda_wait(me->ctx, handle, 10000), RUEDA_OK,
+                     "wait") != 0)
+        return 1;
+    while (atomic_load(&visit.is_over) == 0)
+        party_sleep_ms(1);
+    fill(me, bufs[2], 1);
+    return party_expect(me, visit.wait, RUEDA_ERR_INVALID, "wait inside") ||
+           party_expect(me, visit.barrier, RUEDA_ERR_INVALID, "run inside") ||
+           party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") ||
+           party_expect(me, rueda_submit(me->ctx, &theirs, &handle), RUEDA_OK,
+                        "theirs") ||
+           party_expect(me, rueda_wait(me->ctx, handle, 10000), RUEDA_OK,
+                        "wait for theirs") ||
+           party_expect(me, rueda_wait(me->ctx, visit.other, 10000), RUEDA_OK,
+                        "wait for mine") ||
+           check_sum(me, bufs[1], 1);
+}
+
+static void a_callback_that_would_wait_is_refused(void **state)
+{
+    party_run(*state, 2, waits_in_a_callback, NULL);
+}
+
 /* Who submits makes progress as well, but might hold what callbacks want. */
 static _Thread_local bool is_submitting;
 
@@ -362,6 +428,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PARTY_EVERYWHERE(steps_of_many_tensors_come_out_right),
         PARTY_EVERYWHERE(callbacks_submit_the_next_operation),
+        PARTY_EVERYWHERE(a_callback_that_would_wait_is_refused),
         PARTY_EVERYWHERE(callbacks_do_not_run_within_a_submission),
         PARTY_EVERYWHERE(sets_are_made_used_and_removed),
         PARTY_EVERYWHERE(sets_are_waited_for_in_slices),

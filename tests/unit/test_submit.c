@@ -635,6 +635,63 @@ static void a_callback_may_end_its_handle_and_submit(void **state)
                      RUEDA_ERR_INVALID);
 }
 
+/* Tries to wait, in every way there is. */
+static void wait_for_others(void *arg, rueda_status status)
+{
+    struct after *after = arg;
+    rueda_ctx *ctx = after->ctx;
+    struct rueda_result result = RUEDA_RESULT_INIT;
+    static const int ranks[] = {0, 1};
+    int set = 77;
+    const rueda_status ends[] = {
+        rueda_wait(ctx, after->handle, -1),
+        rueda_wait_for(ctx, after->handle, 0, &result),
+        rueda_barrier(ctx),
+        rueda_set_create(ctx, ranks, 2, &set),
+        rueda_set_destroy(ctx, 1),
+        rueda_timeline_start(ctx, "/dev/null", 0),
+        rueda_timeline_stop(ctx),
+    };
+
+    (void)status;
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+        after->times += ends[i] == RUEDA_ERR_INVALID;
+    assert_non_null(strstr(rueda_last_error(), "a callback must not wait"));
+    assert_int_equal(set, 77);
+}
+
+static void a_callback_that_would_wait_is_refused(void **state)
+{
+    struct rueda_submit_args first = args_of(RUEDA_ALLREDUCE, "first");
+    struct rueda_submit_args other = args_of(RUEDA_ALLREDUCE, "other");
+    rueda_ctx *ctx = *state;
+    rueda_handle handle = submit(ctx, &first);
+    struct after after = {.ctx = ctx, .handle = submit(ctx, &other)};
+    struct rueda_named *named = arrived(ctx);
+
+    assert_int_equal(rueda_handle_then(ctx, handle, wait_for_others, &after),
+                     RUEDA_OK);
+    deliver(named, RUEDA_OK);
+    assert_int_equal(after.times, 7);
+    /* Only the other has arrived, and it can be waited for from here. */
+    named = arrived(ctx);
+    assert_int_equal(named->op.handle, after.handle);
+    assert_null(arrived(ctx));
+    assert_null(rueda_op_peek(&ctx->engine.queue));
+    deliver(named, RUEDA_OK);
+    assert_int_equal(rueda_wait(ctx, after.handle, -1), RUEDA_OK);
+
+    /* Also if it is called at once. */
+    after = (struct after){.ctx = ctx, .handle = submit(ctx, &other)};
+    handle = submit(ctx, &first);
+    named = arrived(ctx);
+    deliver(arrived(ctx), RUEDA_OK);
+    assert_int_equal(rueda_handle_then(ctx, handle, wait_for_others, &after),
+                     RUEDA_OK);
+    assert_int_equal(after.times, 7);
+    deliver(named, RUEDA_OK);
+}
+
 /* ---- Process sets
  * ------------------------------------------------------------ */
 
@@ -789,6 +846,7 @@ int main(void)
         OPEN(without_room_only_the_number_of_rows_is_told),
         OPEN(a_failure_tells_why),
         OPEN(a_callback_may_end_its_handle_and_submit),
+        OPEN(a_callback_that_would_wait_is_refused),
         OPEN(a_set_is_made_of_sorted_ranks),
         OPEN(a_set_of_impossible_ranks_is_refused),
         OPEN(ranks_that_disagree_about_a_set_are_told),
