@@ -598,7 +598,10 @@ static void set_patience(struct rueda_engine *engine)
 /* Others may stall for want of this rank also while nobody calls us. */
 static void set_looks(struct rueda_engine *engine)
 {
-    int64_t stall_ns = engine->job->config.stall_warn_ms * 1000000;
+    const struct rueda_config *config = &engine->job->config;
+    int64_t stall_ns = (config->stall_warn_ms > 0 ? config->stall_warn_ms
+                                                  : config->stall_end_ms) *
+                       1000000;
     int64_t period = stall_ns / LOOKS_A_STALL;
 
     if (period == 0 || period > LOOK_MOST_NS)
