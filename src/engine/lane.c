@@ -250,6 +250,10 @@ void rueda_lane_submit(struct rueda_lane *lane, struct rueda_named *named)
         return;
     }
     status = rueda_negotiator_submit(lane->negotiator, &named->request, named);
+    if (status == RUEDA_ERR_INVALID)
+        rueda_batch_refuse(named, status,
+                           "this rank has joined already; wait for that to end "
+                           "before it submits again");
     if (status != RUEDA_OK)
         rueda_lane_finish(lane, named, status);
 }

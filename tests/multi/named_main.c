@@ -369,9 +369,13 @@ static bool pass(rueda_kind kind, int peer)
  * counts nowhere. */
 static bool is_refused(void)
 {
+    const struct sum late = {"late", RUEDA_SUM, 0, RUEDA_COMPRESS_NONE, 10};
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
     rueda_handle handle;
 
+    if (add(&late, 1) >= 0 ||
+        strstr(rueda_last_error(), "has joined already") == NULL)
+        return complain("a tensor of a rank that has joined");
     args.kind = RUEDA_BARRIER;
     for (int i = 0; i < 3; i++)
         if (rueda_submit(ctx, &args, &handle) != RUEDA_ERR_INVALID ||
