@@ -89,30 +89,33 @@ const struct rueda_horovod_alias *rueda_horovod_alias(const char *setting)
 #define BY_NETWORK "hosts and networks decide which transport is used"
 #define IN_HOST    "tensors are in the memory of the host"
 
+/* Values that make no difference here, whatever they are. */
+#define ANY NULL
+
 static const struct rueda_horovod_variable variables[] = {
-    {"HOROVOD_CYCLE_TIME", NO_CYCLES, false},
-    {"HOROVOD_AUTOTUNE", NO_AUTO, true},
-    {"HOROVOD_AUTOTUNE_LOG", NO_AUTO, true},
-    {"HOROVOD_AUTOTUNE_WARMUP_SAMPLES", NO_AUTO, false},
-    {"HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", NO_AUTO, false},
-    {"HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", NO_AUTO, false},
-    {"HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", NO_AUTO, false},
-    {"HOROVOD_TORUS_ALLREDUCE", BY_TUNE, false},
-    {"HOROVOD_BATCH_D2D_MEMCOPIES", IN_HOST, false},
-    {"HOROVOD_NUM_NCCL_STREAMS", IN_HOST, false},
-    {"HOROVOD_ENABLE_ASYNC_COMPLETION", IN_HOST, false},
-    {"HOROVOD_CPU_OPERATIONS", BY_NETWORK, false},
-    {"HOROVOD_CONTROLLER", BY_NETWORK, false},
-    {"HOROVOD_CCL_CACHE", "there is no oneCCL inside", false},
-    {"HOROVOD_HOSTNAME", "hosts are told apart by themselves", false},
-    {"HOROVOD_ADASUM_MPI_CHUNK_SIZE", NO_MPI, false},
-    {"HOROVOD_MPI_THREADS_DISABLE", NO_MPI, false},
+    {"HOROVOD_CYCLE_TIME", NO_CYCLES, "0"},
+    {"HOROVOD_AUTOTUNE", NO_AUTO, "0"},
+    {"HOROVOD_AUTOTUNE_LOG", NO_AUTO, "0"},
+    {"HOROVOD_AUTOTUNE_WARMUP_SAMPLES", NO_AUTO, "3"},
+    {"HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", NO_AUTO, "10"},
+    {"HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", NO_AUTO, "20"},
+    {"HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", NO_AUTO, "0.8"},
+    {"HOROVOD_TORUS_ALLREDUCE", BY_TUNE, "0"},
+    {"HOROVOD_BATCH_D2D_MEMCOPIES", IN_HOST, "1"},
+    {"HOROVOD_NUM_NCCL_STREAMS", IN_HOST, "1"},
+    {"HOROVOD_ENABLE_ASYNC_COMPLETION", IN_HOST, "0"},
+    {"HOROVOD_CPU_OPERATIONS", BY_NETWORK, "gloo mpi"},
+    {"HOROVOD_CONTROLLER", BY_NETWORK, "gloo mpi"},
+    {"HOROVOD_CCL_CACHE", "there is no oneCCL inside", "0"},
+    {"HOROVOD_HOSTNAME", "hosts are told apart by themselves", ANY},
+    {"HOROVOD_ADASUM_MPI_CHUNK_SIZE", NO_MPI, "0"},
+    {"HOROVOD_MPI_THREADS_DISABLE", NO_MPI, "0"},
     {"HOROVOD_THREAD_AFFINITY",
-     "whoever waits makes the progress; bind the process instead", true},
-    {"HOROVOD_DISABLE_NVTX_RANGES", "there are no NVTX ranges", false},
-    {"HOROVOD_ENABLE_XLA_OPS", "the library knows of no framework", false},
-    {"HOROVOD_ELASTIC", "a context keeps its ranks as long as it lives", false},
-    {"HOROVOD_LOG_HIDE_TIME", "lines of the log have no time", false},
+     "whoever waits makes the progress; bind the process instead", ""},
+    {"HOROVOD_DISABLE_NVTX_RANGES", "there are no NVTX ranges", ANY},
+    {"HOROVOD_ENABLE_XLA_OPS", "the library knows of no framework", "0"},
+    {"HOROVOD_ELASTIC", "a context keeps its ranks as long as it lives", ANY},
+    {"HOROVOD_LOG_HIDE_TIME", "lines of the log have no time", ANY},
 };
 
 const struct rueda_horovod_variable *rueda_horovod_variables(size_t *out_count)
@@ -121,10 +124,21 @@ const struct rueda_horovod_variable *rueda_horovod_variables(size_t *out_count)
     return variables;
 }
 
-/* What a program leaves as it is by default is no news. */
-static bool is_off(const char *value)
+/* Would nobody notice? */
+static bool is_usual(const struct rueda_horovod_variable *variable,
+                     const char *value)
 {
-    return value[0] == '0' && value[1] == '\0';
+    const size_t bytes = strlen(value);
+    const char *at = variable->usual;
+
+    while (at != NULL) {
+        if (strncmp(at, value, bytes) == 0 &&
+            (at[bytes] == ' ' || at[bytes] == '\0'))
+            return true;
+        at = strchr(at, ' ');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    return variable->usual == NULL;
 }
 
 void rueda_horovod_tell(const struct rueda_config *config)
@@ -138,11 +152,11 @@ void rueda_horovod_tell(const struct rueda_config *config)
 
         if (value == NULL)
             continue;
-        if (variables[i].is_missed && !is_off(value))
-            log_warn("%s has no effect: %s", variables[i].name,
+        if (is_usual(&variables[i], value))
+            log_info("%s has no effect: %s", variables[i].name,
                      variables[i].why);
         else
-            log_info("%s has no effect: %s", variables[i].name,
+            log_warn("%s has no effect: %s", variables[i].name,
                      variables[i].why);
     }
     if (config->is_stall_end_ignored)

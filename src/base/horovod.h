@@ -23,17 +23,19 @@ const struct rueda_horovod_alias *rueda_horovod_alias(const char *setting);
 
 struct rueda_horovod_variable {
     const char *name;
-    const char *why; /* it has no effect */
-    bool is_missed;  /* who set it may expect something else */
+    const char *why;   /* it has no effect */
+    const char *usual; /* values that are no news, with spaces between:
+                          Horovod's default, and what launchers set; NULL:
+                          whatever it is */
 };
 
 /* The table, for tools. */
 const struct rueda_horovod_variable *rueda_horovod_variables(size_t *out_count);
 
 /*
- * Log those that are set, each with its reason: a warning for what somebody may
- * miss, information for the rest; and a setting that is ignored because of
- * another. Once a process, as the environment is the process's. For rank 0.
+ * Log those that are set, each with its reason: a warning, or information where
+ * the value is the usual one; and a setting that is ignored because of another.
+ * Once a process, as the environment is the process's. For rank 0.
  */
 void rueda_horovod_tell(const struct rueda_config *config);
 

@@ -143,8 +143,9 @@ static void print_markdown_variables(void)
         rueda_horovod_variables(&count);
 
     printf("\n## Horovod's variables without effect\n\n"
-           "Where one of them is set, rank 0 says so in the log, at level "
-           "`info`, or `warn` if\nsomething may be missed.\n\n"
+           "Where one of them is set, rank 0 says so once in the log: at level "
+           "`warn`, or `info` if\nthe value is the usual one or makes no "
+           "difference.\n\n"
            "| variable | because |\n|---|---|\n");
     for (size_t i = 0; i < count; i++) {
         printf("| ");

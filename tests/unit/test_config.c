@@ -558,12 +558,18 @@ static void what_has_no_effect_is_told_once(void **state)
     assert_int_equal(setenv("HOROVOD_AUTOTUNE", "1", 1), 0);
     assert_int_equal(setenv("HOROVOD_AUTOTUNE_LOG", "0", 1), 0);
     assert_int_equal(setenv("HOROVOD_CYCLE_TIME", "5", 1), 0);
+    assert_int_equal(setenv("HOROVOD_CPU_OPERATIONS", "ccl", 1), 0);
+    assert_int_equal(setenv("HOROVOD_CONTROLLER", "mpi", 1), 0);
+    assert_int_equal(setenv("HOROVOD_HOSTNAME", "here", 1), 0);
     config = good("RUEDA_STALL_SHUTDOWN", "1");
     rueda_log_set_sink(hear, NULL);
     rueda_horovod_tell(&config);
     assert_non_null(strstr(heard, "warn: HOROVOD_AUTOTUNE has no effect: "));
     assert_null(strstr(heard, "HOROVOD_AUTOTUNE_LOG"));
-    assert_null(strstr(heard, "CYCLE_TIME"));
+    assert_non_null(strstr(heard, "warn: HOROVOD_CYCLE_TIME has no effect: "));
+    assert_non_null(strstr(heard, "warn: HOROVOD_CPU_OPERATIONS has no "));
+    assert_null(strstr(heard, "HOROVOD_CONTROLLER"));
+    assert_null(strstr(heard, "HOROVOD_HOSTNAME"));
     assert_null(strstr(heard, "NVTX"));
     assert_non_null(strstr(heard, "RUEDA_STALL_SHUTDOWN is ignored"));
 
