@@ -23,17 +23,20 @@ static struct rueda_negotiator *courier(const struct rueda_lanes *lanes)
     return lane != NULL ? lane->negotiator : NULL;
 }
 
-/* As many blocks as there are, or one. */
+/* As many blocks as there are, or one. They wait until it is known how far my
+ * clock is from rank 0's, which the first answer of a rank there tells: it
+ * would be a matter of days where one host was started long before another. */
 static void send(struct rueda_lanes *lanes, bool all)
 {
     struct rueda_negotiator *negotiator = courier(lanes);
     unsigned char block[BLOCK_BYTES];
+    int64_t shift_ns;
     size_t len;
 
-    if (lanes->job->rank == 0 || negotiator == NULL)
+    if (lanes->job->rank == 0 || negotiator == NULL ||
+        !rueda_negotiator_find_shift(negotiator, &shift_ns))
         return;
-    rueda_timeline_set_offset(lanes->timeline,
-                              rueda_negotiator_shift_ns(negotiator));
+    rueda_timeline_set_offset(lanes->timeline, shift_ns);
     do {
         len = rueda_timeline_take(lanes->timeline, block, sizeof(block));
         if (len > 0)

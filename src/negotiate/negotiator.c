@@ -331,13 +331,13 @@ static rueda_status send_all(struct rueda_negotiator *self, int *peer,
                              bool *out_is_lost)
 {
     const int talks = talks_of(self);
-    const struct rueda_talk_stamp stamp = {
+    struct rueda_talk_stamp stamp = {
         .applied = applied_below(self),
         .now_ns = self->now_ns,
-        .shift_ns = rueda_negotiator_shift_ns(self),
     };
     rueda_status moved = RUEDA_IN_PROGRESS;
 
+    stamp.has_shift = rueda_negotiator_find_shift(self, &stamp.shift_ns);
     for (int i = 0; i < talks; i++) {
         rueda_status status = rueda_talk_send(&self->talks[i], &stamp);
 

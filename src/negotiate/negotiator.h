@@ -117,9 +117,10 @@ int64_t rueda_negotiator_next_look_ns(const struct rueda_negotiator *self);
 void rueda_negotiator_send_notes(struct rueda_negotiator *self,
                                  const void *bytes, size_t len);
 
-/* What to add to my clock to have the coordinator's, as far as messages have
- * shown; 0 where we are on one host. */
-int64_t rueda_negotiator_shift_ns(const struct rueda_negotiator *self);
+/* What to add to my clock to have the coordinator's, as messages have shown; 0
+ * where we are on one host. False: none has yet. */
+bool rueda_negotiator_find_shift(const struct rueda_negotiator *self,
+                                 int64_t *out_ns);
 
 /* Note from now on what happens to operations; NULL: no more. Borrowed. */
 void rueda_negotiator_trace(struct rueda_negotiator *self,

@@ -43,15 +43,26 @@ void rueda_negotiator_send_notes(struct rueda_negotiator *self,
     take_in(self, self->args.ranks[self->me], bytes, len);
 }
 
-/* The clock of a host is one, so only between hosts there is a difference. */
-int64_t rueda_negotiator_shift_ns(const struct rueda_negotiator *self)
+/* The clock of a host is one, so only between hosts there is a difference. The
+ * coordinator is member 0. */
+bool rueda_negotiator_find_shift(const struct rueda_negotiator *self,
+                                 int64_t *out_ns)
 {
     const int *hosts = self->args.hosts;
     const struct rueda_talk *up = &self->talks[self->tree.child_count];
+    uint64_t ahead = 0;
 
-    if (rueda_is_coordinator(self))
-        return 0;
-    if (hosts == NULL || hosts[self->me] == hosts[self->tree.parent])
-        return up->peer_shift_ns;
-    return (int64_t)((uint64_t)up->peer_shift_ns + (uint64_t)up->ahead_ns);
+    if (hosts == NULL || hosts[self->me] == hosts[0]) {
+        *out_ns = 0;
+        return true;
+    }
+    if (!up->peer_has_shift)
+        return false;
+    if (hosts[self->me] != hosts[self->tree.parent]) {
+        if (up->best_way_ns == 0)
+            return false;
+        ahead = (uint64_t)up->ahead_ns;
+    }
+    *out_ns = (int64_t)((uint64_t)up->peer_shift_ns + ahead);
+    return true;
 }

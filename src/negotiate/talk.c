@@ -8,6 +8,10 @@
 
 #define SHORT (RUEDA_TALK_HEAD - RUEDA_TALK_PREFIX)
 
+/* Flags of a head. */
+#define IS_LAST   1u
+#define HAS_SHIFT 2u
+
 void rueda_talk_init(struct rueda_talk *talk, struct rueda_mesh *mesh, int peer,
                      struct rueda_tag tag)
 {
@@ -33,7 +37,8 @@ static void write_head(struct rueda_talk *talk, size_t len,
     const bool has_heard = talk->heard_ns != 0;
 
     rueda_put_u32(talk->out_head, (uint32_t)len);
-    rueda_put_u32(talk->out_head + 4, talk->is_ending);
+    rueda_put_u32(talk->out_head + 4, (talk->is_ending ? IS_LAST : 0) |
+                                          (stamp->has_shift ? HAS_SHIFT : 0));
     rueda_put_u64(talk->out_head + 8, stamp->applied);
     rueda_put_u64(talk->out_head + 16, (uint64_t)stamp->now_ns);
     rueda_put_u64(talk->out_head + 24,
@@ -152,6 +157,7 @@ static void compare_clocks(struct rueda_talk *talk, int64_t now_ns)
     talk->peer_sent_ns = (int64_t)sent;
     talk->heard_ns = now_ns;
     talk->peer_shift_ns = (int64_t)rueda_get_u64(talk->in_head + 40);
+    talk->peer_has_shift = (rueda_get_u32(talk->in_head + 4) & HAS_SHIFT) != 0;
     if (echo == 0)
         return;
     way = (int64_t)((uint64_t)now_ns - echo - held);
@@ -193,7 +199,7 @@ rueda_status rueda_talk_hear(struct rueda_talk *talk, int64_t now_ns,
     compare_clocks(talk, now_ns);
     talk->in_len = 0;
     talk->is_listening = false;
-    talk->has_heard_last = rueda_get_u32(talk->in_head + 4) != 0;
+    talk->has_heard_last = (rueda_get_u32(talk->in_head + 4) & IS_LAST) != 0;
     talk->received++;
     return RUEDA_OK;
 }

@@ -5,7 +5,7 @@
  * longer and not more. A message is a head of fixed length, which carries short
  * contents itself, and a body for long ones.
  *
- *      u32 length of the contents, u32 1 if it is the last, u64 applied,
+ *      u32 length of the contents, u32 flags, u64 applied,
  *      i64 when it was sent, i64 when what the sender heard last was sent,
  *      i64 how long before it heard that, i64 what the sender adds to its clock
  *      to have the coordinator's; contents
@@ -58,6 +58,7 @@ struct rueda_talk {
     int64_t peer_sent_ns;
     int64_t heard_ns;
     int64_t peer_shift_ns; /* from its clock to the coordinator's */
+    bool peer_has_shift;   /* it knows that */
 
     /* The peer's clock is so much ahead of mine, as the message that was on its
      * way for the shortest time says. */
@@ -82,6 +83,7 @@ struct rueda_talk_stamp {
     uint64_t applied;
     int64_t now_ns;
     int64_t shift_ns; /* from my clock to the coordinator's */
+    bool has_shift;   /* that is known */
 };
 
 /*

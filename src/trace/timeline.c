@@ -37,7 +37,8 @@ struct rueda_timeline {
     int64_t (*now_ns)(void *arg);
     void *now_arg;
     int64_t offset_ns;
-    int64_t last_ns; /* of my notes */
+    int64_t last_ns;  /* of my notes */
+    int64_t moved_ns; /* of those that were taken */
     int64_t taken_ns;
 
     struct rueda_timeline_names names;
@@ -103,14 +104,18 @@ static int64_t clock_ns(void *arg)
     return rueda_clock_ns();
 }
 
-/* On rank 0's clock; never back, never negative. */
+/* The later of the two, which is kept. */
+static int64_t later(int64_t *last_ns, int64_t time_ns)
+{
+    if (time_ns > *last_ns)
+        *last_ns = time_ns;
+    return *last_ns;
+}
+
+/* On my own clock; never back. */
 static int64_t now(struct rueda_timeline *self)
 {
-    const int64_t time_ns = self->now_ns(self->now_arg) + self->offset_ns;
-
-    if (time_ns > self->last_ns)
-        self->last_ns = time_ns;
-    return self->last_ns;
+    return later(&self->last_ns, self->now_ns(self->now_arg));
 }
 
 /* Ends of what is open fit always. */
@@ -324,7 +329,17 @@ static void tell_lost(struct rueda_timeline *self)
         self->lost_told = self->lost;
 }
 
-static size_t drain(struct rueda_timeline *self, char *out, size_t space)
+/* To rank 0's clock; never back, never negative. */
+static void move(struct rueda_timeline *self, unsigned char *record)
+{
+    const int64_t time_ns = rueda_timeline_time(record) + self->offset_ns;
+
+    rueda_timeline_set_time(record, later(&self->moved_ns, time_ns));
+}
+
+/* Each entry is a record of mine. */
+static size_t drain(struct rueda_timeline *self, unsigned char *out,
+                    size_t space)
 {
     size_t taken = 0;
     size_t len;
@@ -333,6 +348,7 @@ static size_t drain(struct rueda_timeline *self, char *out, size_t space)
     while (rueda_timeline_ring_peek(&self->ring, &rank, &len) &&
            len <= space - taken) {
         rueda_timeline_ring_take(&self->ring, out + taken, len);
+        move(self, out + taken);
         taken += len;
     }
     return taken;
@@ -343,7 +359,7 @@ size_t rueda_timeline_take(struct rueda_timeline *self, void *out, size_t space)
     size_t taken = drain(self, out, space);
 
     tell_lost(self);
-    taken += drain(self, (char *)out + taken, space - taken);
+    taken += drain(self, (unsigned char *)out + taken, space - taken);
     self->taken_ns = self->now_ns(self->now_arg);
     return taken;
 }

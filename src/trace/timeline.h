@@ -240,26 +240,9 @@ rueda_status rueda_timeline_add(struct rueda_timeline *self, int rank,
 
 /* ---- One clock ---------------------------------------------------------- */
 
-/* A question to rank 0 and its answer: when it left and came back, on my clock,
- * and what rank 0's clock said in between. */
-struct rueda_timeline_sample {
-    int64_t sent_ns;
-    int64_t theirs_ns;
-    int64_t back_ns;
-};
-
-/*
- * What to add to my clock to get rank 0's, from the sample that took the least
- * time, and by how much that may be wrong, which is half of that time. False if
- * there is no sample that can be. Clocks drift by some microseconds a second:
- * ask a few times in a row at the start and again every some seconds.
- */
-bool rueda_timeline_offset(const struct rueda_timeline_sample *samples,
-                           int count, int64_t *out_offset_ns,
-                           int64_t *out_error_ns);
-
-/* Notes from now on are moved by so much. 0 to begin with, which is right for
- * ranks of one host. Times of a rank never go back. */
+/* What is to be added to my clock to have rank 0's, as far as is known: for
+ * notes that are taken from now on. 0 to begin with, which is right for ranks
+ * of one host. Times of a rank never go back. Not for rank 0. */
 void rueda_timeline_set_offset(struct rueda_timeline *self, int64_t offset_ns);
 
 #endif /* RUEDA_TRACE_TIMELINE_H */

@@ -9,6 +9,8 @@
 /* Two bytes before the dimensions. */
 #define SHAPE_HEAD 2
 
+#define TIME_AT 8
+
 static size_t write_shape(const struct rueda_timeline_record *record,
                           unsigned char *out)
 {
@@ -53,8 +55,18 @@ size_t rueda_timeline_write(const struct rueda_timeline_record *record,
                  : 0;
     rueda_put_u16(out + 2, (uint16_t)len);
     rueda_put_u32(out + 4, record->id);
-    rueda_put_u64(out + 8, (uint64_t)record->time_ns);
+    rueda_timeline_set_time(out, record->time_ns);
     return RUEDA_TIMELINE_HEAD_BYTES + len;
+}
+
+int64_t rueda_timeline_time(const unsigned char *record)
+{
+    return (int64_t)rueda_get_u64(record + TIME_AT);
+}
+
+void rueda_timeline_set_time(unsigned char *record, int64_t time_ns)
+{
+    rueda_put_u64(record + TIME_AT, (uint64_t)time_ns);
 }
 
 static bool read_shape(const unsigned char *extra, size_t len,
@@ -114,7 +126,7 @@ size_t rueda_timeline_read(const void *bytes, size_t len,
     out->activity = (rueda_timeline_activity)in[1];
     extra = rueda_get_u16(in + 2);
     out->id = rueda_get_u32(in + 4);
-    time_ns = rueda_get_u64(in + 8);
+    time_ns = rueda_get_u64(in + TIME_AT);
     out->time_ns = (int64_t)time_ns;
 
     has_name = out->what <= RUEDA_TIMELINE_ARRIVAL;

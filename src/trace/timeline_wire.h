@@ -49,7 +49,7 @@ struct rueda_timeline_record {
     rueda_timeline_what what;
     rueda_timeline_activity activity; /* BEGIN */
     uint32_t id;
-    int64_t time_ns; /* 0 or more, of rank 0's clock */
+    int64_t time_ns; /* 0 or more; of rank 0's clock when it travels */
 
     const char *name; /* NAME; borrowed, not ended by a zero */
     size_t name_len;
@@ -65,6 +65,10 @@ struct rueda_timeline_record {
 /* Write a record, which must be one that can be read; returns its bytes. */
 size_t rueda_timeline_write(const struct rueda_timeline_record *record,
                             unsigned char out[RUEDA_TIMELINE_RECORD_MAX]);
+
+/* The time of a record that was written, and another for it. */
+int64_t rueda_timeline_time(const unsigned char *record);
+void rueda_timeline_set_time(unsigned char *record, int64_t time_ns);
 
 /* Read the record that these bytes begin with; returns its bytes, or 0 if that
  * is none. Its name points into them. */

@@ -677,6 +677,13 @@ static bool timeline(void)
     return expect("a sum", add(&what, 1), size);
 }
 
+/* One that a setting began. */
+static bool timed(void)
+{
+    return any_order() &&
+           (rueda_timeline_stop(ctx) == RUEDA_OK || complain("stop"));
+}
+
 /* Rank 0 cannot write this one, and all hear of it; another one works. */
 static bool bad_timeline(void)
 {
@@ -740,6 +747,7 @@ static const struct {
     {"again", again},
     {"forever", forever},
     {"timeline", timeline},
+    {"timed", timed},
     {"bad_timeline", bad_timeline},
     {"huge", huge},
 };

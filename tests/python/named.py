@@ -42,13 +42,14 @@ def on_hosts(
     key_file: str,
     *words: str,
     by_host: Sequence[dict[str, str]] = (),
+    ways: Sequence[Sequence[str]] = (),
     **more: str,
 ) -> list[Done]:
-    """Rank i on host layout[i], whose variables are by_host[layout[i]]."""
+    """Rank i on host h = layout[i], with the variables by_host[h], started by ways[h]."""
     common = {"RUEDA_STORE": f"{hosts.ipv4(layout[0])}:{PORT}", "RUEDA_KEY_FILE": key_file,
               "RUEDA_LOG_LEVEL": "info", **more}  # fmt: skip
     done = run_all(
-        [hosts.command(host, program(), *words) for host in layout],
+        [hosts.command(host, *(ways[host] if ways else ()), program(), *words) for host in layout],
         [
             environment(
                 RUEDA_RANK=str(rank),

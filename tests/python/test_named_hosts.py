@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Callable
 
@@ -99,3 +100,27 @@ def test_a_timeline_has_the_ranks_of_all_hosts(
     assert {event.get("tid", 0) for event in events if event["ph"] == "B"} == set(range(4))
     names = {event["args"]["name"] for event in events if event.get("name") == "process_name"}
     assert names >= {f"op.0.{number}" for number in range(60)}
+
+
+@pytest.mark.parametrize("early", [0, 1])
+def test_a_timeline_has_one_clock_though_hosts_have_several(
+    make_hosts: MakeHosts, key_file: str, tmp_path: Path, early: int
+) -> None:
+    """The clock of one host is 5,000 s ahead; nobody may see that."""
+    ahead = ["unshare", "--time", "--monotonic", "5000", "--fork", "--kill-child"]
+    if subprocess.run([*ahead, "true"], capture_output=True).returncode != 0:
+        pytest.skip("there are no namespaces for clocks")
+    path = tmp_path / "timeline.json"
+    all_well(on_hosts(make_hosts(2), [0, 0, 1, 1], key_file, "timed",
+                      ways=[ahead if host == early else [] for host in range(2)],
+                      RUEDA_TIMELINE=str(path)))  # fmt: skip
+    begun: dict[int, dict[int, list[float]]] = {}
+    for event in json.loads(path.read_text()):
+        if event.get("name") in ("ALLREDUCE", "BROADCAST"):
+            ranks = begun.setdefault(event["pid"], {})
+            ranks.setdefault(event.get("tid", 0), []).append(event["ts"])
+    assert len(begun) == 24
+    for ranks in begun.values():
+        assert {rank: len(times) for rank, times in ranks.items()} == dict.fromkeys(range(4), 3)
+        for times in zip(*ranks.values()):
+            assert max(times) - min(times) < 1e6  # what all have agreed upon, each begins

@@ -275,9 +275,9 @@ static void ranks_share_the_line_of_a_tensor_and_one_clock(void **state)
     /* Their numbers differ, and so do their clocks. */
     rueda_timeline_begin(zero, "b", RUEDA_TIMELINE_BROADCAST);
     rueda_timeline_begin(zero, "a", RUEDA_TIMELINE_ALLREDUCE);
-    rueda_timeline_set_offset(three, 7000);
     rueda_timeline_begin(three, "a", RUEDA_TIMELINE_ALLGATHER);
     rueda_timeline_cycle(three);
+    rueda_timeline_set_offset(three, 7000); /* found out meanwhile */
     carry(three, zero, 3);
     rueda_timeline_close(three);
     rueda_timeline_close(zero);
@@ -300,16 +300,20 @@ static void ranks_share_the_line_of_a_tensor_and_one_clock(void **state)
 static void times_of_a_rank_never_go_back(void **state)
 {
     struct fixture *fixture = *state;
-    struct rueda_timeline *timeline = open_rank(fixture, 0, 1, 0);
+    struct rueda_timeline *zero = open_rank(fixture, 0, 2, 0);
+    struct rueda_timeline *one = open_rank(fixture, 1, 2, 0);
     const char *json;
 
     fixture->now_ns += 9000;
-    rueda_timeline_begin(timeline, "a", RUEDA_TIMELINE_ALLREDUCE);
-    rueda_timeline_set_offset(timeline, -5000);
-    rueda_timeline_begin(timeline, "a", RUEDA_TIMELINE_QUEUE);
+    rueda_timeline_begin(one, "a", RUEDA_TIMELINE_ALLREDUCE);
+    carry(one, zero, 1);
+    rueda_timeline_set_offset(one, -5000);
+    rueda_timeline_begin(one, "a", RUEDA_TIMELINE_QUEUE);
     fixture->now_ns += 6500;
-    rueda_timeline_begin(timeline, "a", RUEDA_TIMELINE_WAIT_FOR_DATA);
-    rueda_timeline_close(timeline);
+    rueda_timeline_begin(one, "a", RUEDA_TIMELINE_WAIT_FOR_DATA);
+    carry(one, zero, 1);
+    rueda_timeline_close(one);
+    rueda_timeline_close(zero);
 
     json = load(fixture);
     assert_true(json_number(json_field(find(json, "B", "QUEUE"), "ts")) == 9);

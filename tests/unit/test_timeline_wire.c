@@ -109,71 +109,12 @@ static void what_cannot_be_is_refused(void **state)
     refuses(7, 2, 7);    /* half of a count */
 }
 
-static void the_offset_is_that_of_the_fastest_answer(void **state)
-{
-    /* Rank 0 is 1,000,000 ahead. The way back of the slow ones is longer than
-     * the way there. */
-    static const struct rueda_timeline_sample samples[] = {
-        {.sent_ns = 100, .theirs_ns = 1000110, .back_ns = 900},
-        {.sent_ns = 2000, .theirs_ns = 1002010, .back_ns = 2020},
-        {.sent_ns = 3000, .theirs_ns = 1003010, .back_ns = 3500},
-    };
-    int64_t offset;
-    int64_t error;
-
-    (void)state;
-    assert_true(rueda_timeline_offset(samples, 3, &offset, &error));
-    assert_int_equal(offset, 1000000);
-    assert_int_equal(error, 10);
-    assert_true(rueda_timeline_offset(samples, 1, &offset, &error));
-    assert_int_equal(offset, 1000110 - 500);
-    assert_int_equal(error, 400);
-}
-
-static void clocks_may_be_behind(void **state)
-{
-    static const struct rueda_timeline_sample sample = {
-        .sent_ns = 5000000, .theirs_ns = 1000000, .back_ns = 5000001};
-    int64_t offset;
-    int64_t error;
-
-    (void)state;
-    assert_true(rueda_timeline_offset(&sample, 1, &offset, &error));
-    assert_int_equal(offset, -4000000);
-    assert_int_equal(error, 1);
-}
-
-static void samples_that_cannot_be_are_passed_over(void **state)
-{
-    static const struct rueda_timeline_sample samples[] = {
-        {.sent_ns = 100, .theirs_ns = 5, .back_ns = 99},
-        {.sent_ns = 1, .theirs_ns = INT64_MAX, .back_ns = 2},
-        {.sent_ns = -1, .theirs_ns = 5, .back_ns = 2},
-        {.sent_ns = 1, .theirs_ns = INT64_MIN, .back_ns = 2},
-        {.sent_ns = 0, .theirs_ns = 3, .back_ns = INT64_MAX},
-        {.sent_ns = 10, .theirs_ns = 15, .back_ns = 20},
-    };
-    int64_t offset = 77;
-    int64_t error = 78;
-
-    (void)state;
-    assert_false(rueda_timeline_offset(samples, 0, &offset, &error));
-    assert_false(rueda_timeline_offset(samples, 5, &offset, &error));
-    assert_int_equal(offset, 77);
-    assert_int_equal(error, 78);
-    assert_true(rueda_timeline_offset(samples, 6, &offset, &error));
-    assert_int_equal(offset, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(a_record_that_is_cut_is_none),
         cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(the_offset_is_that_of_the_fastest_answer),
-        cmocka_unit_test(clocks_may_be_behind),
-        cmocka_unit_test(samples_that_cannot_be_are_passed_over),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
