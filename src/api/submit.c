@@ -185,8 +185,9 @@ static rueda_status refuse(const rueda_ctx *ctx,
         rueda_text_add(&error, "this rank has joined already; wait for that "
                                "to end");
     else if (status == RUEDA_ERR_INVALID)
-        rueda_text_add(&error, "an operation of this name is still under way; "
-                               "wait for it first, or use another name");
+        rueda_text_add(&error, "requested with the same name as another tensor "
+                               "that is currently being processed; wait for "
+                               "that first, or use a different tensor name");
     else if (status == RUEDA_ERR_LIMIT)
         rueda_text_add(&error,
                        "%d operations are unfinished, or a million process "

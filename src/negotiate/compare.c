@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "negotiate/compare.h"
 
+#include <ctype.h>
 #include <string.h>
 
-/* The beginnings of these words, and the order of the checks, are those of
- * Horovod: scripts look for them. */
+/* These words, but for the ranks in them, and the order of the checks are those
+ * of Horovod, as far as it has them: scripts look for them. */
 
-static const char *kind_str(const struct rueda_request *request)
+/* "ALLREDUCE" */
+static void tell_kind_name(const struct rueda_request *request,
+                           struct rueda_text *out)
 {
-    return rueda_kind_str((rueda_kind)request->kind);
+    for (const char *at = rueda_kind_str((rueda_kind)request->kind);
+         *at != '\0'; at++)
+        rueda_text_add(out, "%c", toupper((unsigned char)*at));
 }
 
 void rueda_request_title(const struct rueda_request *request,
@@ -67,7 +72,8 @@ static bool same_kind(const struct rueda_request *a,
 static void tell_kind(const struct rueda_request *request,
                       struct rueda_text *out)
 {
-    rueda_text_add(out, "did %s", kind_str(request));
+    rueda_text_add(out, "did an ");
+    tell_kind_name(request, out);
 }
 
 static bool same_shape(const struct rueda_request *a,
@@ -114,7 +120,7 @@ static bool same_reduction(const struct rueda_request *a,
 static void tell_reduction(const struct rueda_request *request,
                            struct rueda_text *out)
 {
-    rueda_text_add(out, "had reduce op %s",
+    rueda_text_add(out, "sent reduction op %s",
                    rueda_reduction_str(request->reduction));
 }
 
@@ -211,10 +217,10 @@ static const struct {
     void (*tell)(const struct rueda_request *request, struct rueda_text *out);
 } checks[] = {
     {"data types", same_dtype, tell_dtype},
-    {"collective operations", same_kind, tell_kind},
+    {"operations", same_kind, tell_kind},
     {"%s tensor shapes", same_shape, tell_shape},
     {"prescale and/or postscale factors", same_scales, tell_scales},
-    {"reduce operations", same_reduction, tell_reduction},
+    {"reduction operation", same_reduction, tell_reduction},
     {"%s tensor shapes", same_rows, tell_shape},
     {"%s root ranks", same_root, tell_root},
     {"%s CPU/GPU device selection", same_device, tell_device},
@@ -256,8 +262,8 @@ void rueda_compare_explain(const struct rueda_said *a,
 
     rueda_text_add(out, "Mismatched ");
     if (strncmp(what, "%s ", 3) == 0) {
-        rueda_text_add(out, "%s ", kind_str(a->request));
-        what += 3;
+        tell_kind_name(a->request, out);
+        what += 2;
     }
     rueda_text_add(out, "%s: One rank (%d) ", what, a->rank);
     checks[check].tell(a->request, out);

@@ -92,10 +92,11 @@ static void judge(const struct rueda_negotiator *self,
         rueda_compare_explain(&entry->first.said, &entry->other.said, why);
     } else if (entry->count < self->size && needs_all(request)) {
         rueda_text_set(why,
-                       "%s is not supported while a rank has joined (rank %d "
-                       "did): ",
+                       "%s is not supported with Join at this time (rank %d "
+                       "has joined): ",
                        rueda_kind_str((rueda_kind)request->kind),
                        self->root.last_joined);
+        why->chars[0] = (char)(why->chars[0] - 'a' + 'A');
         rueda_request_title(request, why);
     }
 }

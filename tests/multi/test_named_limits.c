@@ -290,8 +290,9 @@ static void *submit_same(void *arg)
 
     pthread_barrier_wait(twin->together);
     twin->status = rueda_submit(twin->me->ctx, &args, &twin->handle);
-    twin->has_words = strstr(rueda_last_error(), "still under way") != NULL &&
-                      strstr(rueda_last_error(), "same") != NULL;
+    twin->has_words =
+        strstr(rueda_last_error(), "currently being processed") != NULL &&
+        strstr(rueda_last_error(), "same") != NULL;
     return NULL;
 }
 

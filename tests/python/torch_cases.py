@@ -337,7 +337,7 @@ def a_name_is_taken_until_somebody_knows() -> None:
     for kind, submit in begin.items():
         handle = submit()
         hvd.barrier()  # it has ended everywhere, as it came before
-        raises(ValueError, "still under way", submit)
+        raises(ValueError, "currently being processed", submit)
         hvd.synchronize(handle)
         handle = submit()
         while not hvd.poll(handle):

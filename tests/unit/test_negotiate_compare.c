@@ -56,25 +56,31 @@ static void test_words(void **state)
                   "Mismatched data types: One rank (0) had type float32, but "
                   "another rank (5) had type int64");
     b = request_of(RUEDA_BROADCAST);
-    assert_differ(&a, &b, "Mismatched collective operations: ");
+    assert_differ(&a, &b,
+                  "Mismatched operations: One rank (0) did an ALLREDUCE, but "
+                  "another rank (5) did an BROADCAST");
     b = a;
     b.shape[1] = 7;
     assert_differ(&a, &b,
-                  "Mismatched allreduce tensor shapes: One rank (0) sent a "
+                  "Mismatched ALLREDUCE tensor shapes: One rank (0) sent a "
                   "tensor of shape [4, 3], but another rank (5) sent a tensor "
                   "of shape [4, 7]");
     b = a;
     b.postscale = 0.5;
     assert_differ(&a, &b,
-                  "factors (1, 1), but another rank (5) sent factors "
+                  "Mismatched prescale and/or postscale factors: One rank (0) "
+                  "sent factors (1, 1), but another rank (5) sent factors "
                   "(1, 0.5)");
     b = a;
     b.reduction = RUEDA_MAX;
-    assert_differ(&a, &b, "reduce op");
+    assert_differ(&a, &b,
+                  "Mismatched reduction operation: One rank (0) sent reduction "
+                  "op sum, but another rank (5) sent reduction op max");
     b = a;
     b.device = 0;
     assert_differ(&a, &b,
-                  "device CPU, but another rank (5) specified device "
+                  "Mismatched ALLREDUCE CPU/GPU device selection: One rank (0) "
+                  "specified device CPU, but another rank (5) specified device "
                   "GPU");
     b = a;
     b.group_count = 2;
@@ -94,16 +100,21 @@ static void test_kinds(void **state)
 
     (void)state;
     b.root = 0;
-    assert_differ(&a, &b, "Mismatched broadcast root ranks");
+    assert_differ(
+        &a, &b,
+        "Mismatched BROADCAST root ranks: One rank (0) specified root "
+        "rank 2, but another rank (5) specified root rank 0");
     a = request_of(RUEDA_ALLGATHER);
     b = a;
     b.shape[0] = 9; /* rows may differ */
     assert_int_equal(rueda_compare(&a, &b), 0);
     b.shape[1] = 9;
-    assert_differ(&a, &b, "Mismatched allgather tensor shapes");
+    assert_differ(&a, &b,
+                  "Mismatched ALLGATHER tensor shapes: One rank (0) sent a");
     b = a;
     b.dims = 1;
-    assert_differ(&a, &b, "Mismatched allgather tensor shapes");
+    assert_differ(&a, &b,
+                  "Mismatched ALLGATHER tensor shapes: One rank (0) sent a");
 }
 
 /* Whatever else differs, the first check decides. */
@@ -115,7 +126,7 @@ static void test_order_of_checks(void **state)
     (void)state;
     b.shape[0] = 1;
     b.prescale = 3;
-    assert_differ(&a, &b, "collective operations");
+    assert_differ(&a, &b, "Mismatched operations");
     b.dtype = RUEDA_UINT8;
     assert_differ(&a, &b, "data types");
 }

@@ -303,14 +303,14 @@ static void a_name_is_refused_until_its_handle_ends(void **state)
     rueda_handle handle = submit(ctx, &args);
 
     refused(ctx, &args, RUEDA_ERR_INVALID,
-            "rank 1: allreduce \"x\": an operation of this name is still under "
-            "way");
+            "rank 1: allreduce \"x\": requested with the same name as another "
+            "tensor that is currently being processed");
     other.set = 1;
     submit(ctx, &other);
     deliver(arrived(ctx), RUEDA_ERR_MISMATCH);
     /* However fast it was, and although one can see that it has ended. */
     assert_int_equal(rueda_poll(ctx, handle), RUEDA_ERR_MISMATCH);
-    refused(ctx, &args, RUEDA_ERR_INVALID, "wait for it first");
+    refused(ctx, &args, RUEDA_ERR_INVALID, "wait for that first");
     assert_int_equal(rueda_wait(ctx, handle, 0), RUEDA_ERR_MISMATCH);
     submit(ctx, &args);
 }
@@ -468,7 +468,7 @@ static void of_a_group_all_or_none_are_handed_over(void **state)
 
     assert_int_equal(rueda_submit_group(ctx, args, 3, handles),
                      RUEDA_ERR_INVALID);
-    assert_non_null(strstr(rueda_last_error(), "still under way"));
+    assert_non_null(strstr(rueda_last_error(), "currently being processed"));
     args[2].name = "b";
     args[2].set = 1;
     assert_int_equal(rueda_submit_group(ctx, args, 3, handles),
