@@ -500,8 +500,10 @@ struct rueda_submit_args {
  * Hand over an operation; returns at once. What only this rank has wrong fails
  * here, with nothing handed over and words from rueda_last_error():
  * RUEDA_ERR_INVALID, also if one of this name is not yet delivered;
- * RUEDA_ERR_UNSUPPORTED for tensors of accelerators, a reduce-scatter by
- * anything but sum and average, and adasum in a set of some ranks.
+ * RUEDA_ERR_UNSUPPORTED for a reduce-scatter by anything but sum and average,
+ * adasum in a set of some ranks, and messages on accelerators. Tensors that are
+ * on accelerators on all ranks end with that; where some have theirs in the
+ * memory of the host, it is a mismatch.
  */
 RUEDA_API rueda_status rueda_submit(rueda_ctx *ctx,
                                     const struct rueda_submit_args *args,

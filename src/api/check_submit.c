@@ -261,7 +261,15 @@ static rueda_status check_rest(const struct query *query)
     const struct rueda_submit_args *args = query->args;
     const unsigned known = RUEDA_KEEP_INPUT | RUEDA_LIVE_AVERAGE;
 
-    if (args->device != RUEDA_DEVICE_HOST) {
+    if (args->device < RUEDA_DEVICE_HOST) {
+        rueda_text_add(query->why,
+                       "device %d is unknown; it is RUEDA_DEVICE_HOST, or the "
+                       "number of an accelerator",
+                       args->device);
+        return RUEDA_ERR_INVALID;
+    }
+    /* What is negotiated is refused when all ranks know of it. */
+    if (args->device != RUEDA_DEVICE_HOST && is_message(query)) {
         rueda_text_add(query->why,
                        "the tensor is on accelerator %d, and only tensors in "
                        "the memory of the host are taken; copy it there first",

@@ -440,6 +440,25 @@ static rueda_batch_next barrier(struct rueda_lane *lane)
     return one_by_one(lane, start_barrier);
 }
 
+/* ---- Accelerators ----------------------------------------------------- */
+
+/* All members have theirs on one, so all refuse alike. */
+static rueda_batch_next refuse_all(struct rueda_lane *lane)
+{
+    const struct rueda_batch *batch = &lane->batch;
+
+    for (int i = 0; i < batch->decision->count; i++) {
+        struct rueda_named *named = rueda_batch_named(batch, i);
+
+        if (named != NULL)
+            rueda_batch_refuse(named, RUEDA_ERR_UNSUPPORTED,
+                               "the tensor is on an accelerator on all ranks, "
+                               "and only tensors in the memory of the host are "
+                               "taken; copy it there first");
+    }
+    return RUEDA_BATCH_END;
+}
+
 /* ---- Carrying out ----------------------------------------------------- */
 
 static rueda_batch_next unknown(struct rueda_lane *lane)
@@ -477,6 +496,8 @@ void rueda_batch_begin(struct rueda_lane *lane,
     batch->asked_after = 0;
     batch->is_packed = false;
     batch->next = kind >= 0 && kind <= RUEDA_SET_DROP ? kinds[kind] : unknown;
+    if (kind >= 0 && decision->items[0].request->device != RUEDA_DEVICE_HOST)
+        batch->next = refuse_all;
     if (kind > RUEDA_REDUCE_SCATTER) /* the others have more to tell */
         rueda_notes_step(lane, 0, decision->count,
                          rueda_timeline_collective(

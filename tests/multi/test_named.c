@@ -269,6 +269,78 @@ static void callbacks_do_not_run_within_a_submission(void **state)
     party_run(*state, 2, one_after_another, NULL);
 }
 
+/* ---- What is not done -------------------------------------------------- */
+
+static int ends_with(struct party *me, const struct rueda_submit_args *args,
+                     rueda_status wanted, const char *words)
+{
+    rueda_handle handle;
+
+    if (party_expect(me, rueda_submit(me->ctx, args, &handle), RUEDA_OK,
+                     "submit") != 0 ||
+        party_expect(me, rueda_wait(me->ctx, handle, 10000), wanted, words) !=
+            0)
+        return 1;
+    return strstr(rueda_last_error(), words) != NULL
+               ? 0
+               : party_says(me, "\"%s\"", rueda_last_error());
+}
+
+/* Rank 0 joins at once, the others when they have tried everything. */
+static int try_without_rank_0(struct party *me)
+{
+    static const struct {
+        rueda_kind kind;
+        const char *words;
+    } all[] = {
+        {RUEDA_ALLGATHER, "Allgather is not supported with Join"},
+        {RUEDA_BROADCAST, "Broadcast is not supported with Join"},
+        {RUEDA_ALLTOALL, "Alltoall is not supported with Join"},
+        {RUEDA_REDUCE_SCATTER, "Reducescatter is not supported with Join"},
+    };
+    static const size_t shape = COUNT;
+    static const size_t splits[8];
+    struct rueda_submit_args join = RUEDA_SUBMIT_ARGS_INIT;
+    float send[COUNT] = {0};
+    float recv[8 * COUNT];
+    int failed = 0;
+
+    for (int i = 0; i < 4 && me->rank > 0 && failed == 0; i++) {
+        struct rueda_submit_args args = allreduce_of("alone", send, &shape);
+
+        args.kind = all[i].kind;
+        args.recv = recv;
+        args.splits = splits;
+        failed = ends_with(me, &args, RUEDA_ERR_MISMATCH, all[i].words);
+    }
+    join.kind = RUEDA_JOIN;
+    return failed != 0 ? failed : ends_with(me, &join, RUEDA_OK, "");
+}
+
+static void what_has_no_zero_is_refused_when_a_rank_has_joined(void **state)
+{
+    party_run(*state, 3, try_without_rank_0, NULL);
+}
+
+/* Each has its own number, which is its own business. */
+static int bring_from_accelerators(struct party *me)
+{
+    static const size_t shape = COUNT;
+    float buf[COUNT] = {0};
+    struct rueda_submit_args args = allreduce_of("far", buf, &shape);
+
+    args.device = me->rank;
+    if (ends_with(me, &args, RUEDA_ERR_UNSUPPORTED, "on an accelerator") != 0)
+        return 1;
+    args.device = RUEDA_DEVICE_HOST;
+    return ends_with(me, &args, RUEDA_OK, "");
+}
+
+static void tensors_on_accelerators_are_refused_by_all(void **state)
+{
+    party_run(*state, 2, bring_from_accelerators, NULL);
+}
+
 /* ---- Sets ------------------------------------------------------------- */
 
 static int with_sets(struct party *me)
@@ -430,6 +502,8 @@ int main(void)
         PARTY_EVERYWHERE(callbacks_submit_the_next_operation),
         PARTY_EVERYWHERE(a_callback_that_would_wait_is_refused),
         PARTY_EVERYWHERE(callbacks_do_not_run_within_a_submission),
+        PARTY_EVERYWHERE(what_has_no_zero_is_refused_when_a_rank_has_joined),
+        PARTY_EVERYWHERE(tensors_on_accelerators_are_refused_by_all),
         PARTY_EVERYWHERE(sets_are_made_used_and_removed),
         PARTY_EVERYWHERE(sets_are_waited_for_in_slices),
         PARTY_IN_PROCESSES(who_has_nothing_to_do_takes_no_time),

@@ -204,11 +204,18 @@ static void a_reduce_scatter_adds_or_averages(void **state)
     refused(&all, &args, RUEDA_ERR_UNSUPPORTED, "max is not done here");
 }
 
-static void tensors_of_accelerators_are_refused(void **state)
+/* The others have to hear of it, where there are any that are asked. */
+static void of_accelerators_only_messages_are_refused_at_once(void **state)
 {
     struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE);
 
     (void)state;
+    args.device = 0;
+    passes(&all, &args);
+    args.device = -2;
+    refused(&all, &args, RUEDA_ERR_INVALID, "device -2 is unknown");
+    args = args_of(RUEDA_SEND);
+    args.peer = 0;
     args.device = 0;
     refused(&all, &args, RUEDA_ERR_UNSUPPORTED,
             "the tensor is on accelerator 0");
@@ -406,7 +413,7 @@ int main(void)
         cmocka_unit_test(numbers_and_kinds_are_known_ones),
         cmocka_unit_test(adasum_is_for_floats_of_all_ranks),
         cmocka_unit_test(a_reduce_scatter_adds_or_averages),
-        cmocka_unit_test(tensors_of_accelerators_are_refused),
+        cmocka_unit_test(of_accelerators_only_messages_are_refused_at_once),
         cmocka_unit_test(what_is_given_away_has_rows),
         cmocka_unit_test(a_shape_is_possible),
         cmocka_unit_test(splits_add_up_to_the_rows_or_less),
