@@ -190,6 +190,32 @@ static void test_long_lists_are_cut(void **state)
     close_scene(&scene);
 }
 
+/* Rank 5 before anything was waited for, and its leader has nothing to tell;
+ * rank 10 after its leader has told that it is missing. */
+static void test_who_has_joined_is_not_missed(void **state)
+{
+    static struct rueda_request join = {.kind = RUEDA_JOIN};
+    static struct scene scene;
+
+    (void)state;
+    open_scene(&scene, 10 * SECOND, 0);
+    assert_int_equal(rueda_negotiator_submit(scene.members[5], &join, &join),
+                     RUEDA_OK);
+    settle(&scene);
+    submit(&scene, 0, 0);
+    submit(&scene, 9, 0);
+    wait_seconds(&scene, 14);
+    assert_int_equal(scene.warning_count, 0);
+    assert_int_equal(rueda_negotiator_submit(scene.members[10], &join, &join),
+                     RUEDA_OK);
+    settle(&scene);
+    wait_seconds(&scene, 1);
+    assert_int_equal(scene.warning_count, 1);
+    assert_non_null(strstr(scene.warnings, "\n4: [grad.0]\n6: [grad.0]"));
+    assert_non_null(strstr(scene.warnings, "\n8: [grad.0]\n11: [grad.0]"));
+    close_scene(&scene);
+}
+
 static void test_too_long_ends_the_job(void **state)
 {
     static struct scene scene;
@@ -229,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_warning_names_ranks_and_tensors),
         cmocka_unit_test(test_long_lists_are_cut),
+        cmocka_unit_test(test_who_has_joined_is_not_missed),
         cmocka_unit_test(test_too_long_ends_the_job),
         cmocka_unit_test(test_it_ends_without_a_warning_where_none_is_wanted),
     };
