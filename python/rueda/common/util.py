@@ -124,16 +124,16 @@ def num_rank_is_power_2(num_rank: int) -> bool:
     return num_rank > 0 and num_rank & (num_rank - 1) == 0
 
 
-def split_list(values: Sequence[_T], count: int) -> list[Sequence[_T]]:
+def split_list(l: Sequence[_T], n: int) -> list[Sequence[_T]]:  # noqa: E741 -- Horovod's name
     """Cut into so many pieces; the first ones have one more where that is needed."""
-    length, more = divmod(len(values), count)
-    starts = [i * length + min(i, more) for i in range(count + 1)]
-    return [values[start:end] for start, end in zip(starts, starts[1:])]
+    length, more = divmod(len(l), n)
+    starts = [i * length + min(i, more) for i in range(n + 1)]
+    return [l[start:end] for start, end in zip(starts, starts[1:])]
 
 
-def is_iterable(value: Any) -> bool:
+def is_iterable(x: Any) -> bool:
     try:
-        iter(value)
+        iter(x)
     except TypeError:
         return False
     return True

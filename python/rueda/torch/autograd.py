@@ -18,7 +18,7 @@ Gradients = tuple[Any, ...]
 
 
 def average(tensor: Tensor, process_set: ProcessSet) -> Tensor:
-    return synchronize(submit.allreduce(tensor, None, Average, 1.0, 1.0, process_set))
+    return synchronize(submit.allreduce(tensor, False, None, Average, 1.0, 1.0, process_set))
 
 
 class Allreduce(torch.autograd.Function):
@@ -27,11 +27,11 @@ class Allreduce(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, name: str | None, *how: Any) -> Tensor:
         ctx.how = how
-        return synchronize(submit.allreduce(tensor, name, *how))
+        return synchronize(submit.allreduce(tensor, False, name, *how))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Gradients:
-        reduced = synchronize(submit.allreduce(gradient, None, *ctx.how))
+        reduced = synchronize(submit.allreduce(gradient, False, None, *ctx.how))
         return (reduced, None) + (None,) * len(ctx.how)
 
 
@@ -133,14 +133,23 @@ def _gather_back(gradient: Tensor, how: tuple[Any, ...]) -> Tensor:
 
 
 class Reducescatter(torch.autograd.Function):
-    """Takes keys, the rest of the arguments, and one tensor or several."""
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, name: str | None, *how: Any) -> Tensor:
+        ctx.how = how
+        return synchronize(submit.reducescatter(tensor, name, *how))
 
     @staticmethod
-    def forward(ctx: Any, keys: Any, how: tuple[Any, ...], *tensors: Tensor) -> Any:
+    def backward(ctx: Any, gradient: Tensor) -> Gradients:
+        return (_gather_back(gradient, ctx.how), None) + (None,) * len(ctx.how)
+
+
+class GroupedReducescatter(torch.autograd.Function):
+    """Takes the name, the rest of the arguments, and the tensors."""
+
+    @staticmethod
+    def forward(ctx: Any, name: str | None, how: tuple[Any, ...], *tensors: Tensor) -> Any:
         ctx.how = how
-        cores, outputs, keep = submit.grouped_reducescatter(tensors, keys, *how)
-        synchronize(submit.handles.add(cores, None, (outputs, keep)))
-        return tuple(outputs)
+        return synchronize(submit.grouped_reducescatter(tensors, name, *how))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Gradients:

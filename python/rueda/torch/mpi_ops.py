@@ -10,7 +10,7 @@ in place, can be differentiated.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Callable
 
 import torch
 
@@ -26,7 +26,7 @@ from rueda.common.process_sets import (
 from rueda.common.util import handle_average_backwards_compatibility
 
 from . import autograd, submit
-from .handles import add as _add
+from .compression import Compression
 from .handles import forget_all as _forget_all
 from .handles import poll, synchronize
 from .sparse import sparse_allreduce_async
@@ -101,14 +101,13 @@ def _needs_gradient(tensors: Sequence[Tensor]) -> bool:
     )
 
 
-def _compress(compression: Any, tensors: Sequence[Tensor]) -> tuple[list[Tensor], list[Any]]:
-    """Tensors as they travel, and what is needed to get them back."""
+def _compressed(
+    compression: Any, tensors: Sequence[Tensor], reduce: Callable[[list[Tensor]], Any]
+) -> list[Tensor]:
+    """The results of a reduction that works on what a compressor makes of the tensors."""
     pairs = [compression.compress(tensor) for tensor in tensors]
-    return [tensor for tensor, _ in pairs], [context for _, context in pairs]
-
-
-def _decompress(compression: Any, tensors: Any, contexts: list[Any]) -> list[Tensor]:
-    return [compression.decompress(*pair) for pair in zip(tensors, contexts)]
+    results = reduce([tensor for tensor, _ in pairs])
+    return [compression.decompress(one, context) for one, (_, context) in zip(results, pairs)]
 
 
 # ---- Allreduce --------------------------------------------------------------
@@ -124,8 +123,8 @@ def allreduce_async_(
     process_set: ProcessSet = global_process_set,
 ) -> int:
     """Begin to reduce the tensor over all ranks, in place; returns a handle."""
-    return submit.allreduce_in_place(
-        tensor, name, _op_of(op, average), prescale_factor, postscale_factor, process_set
+    return submit.allreduce(
+        tensor, True, name, _op_of(op, average), prescale_factor, postscale_factor, process_set
     )
 
 
@@ -140,8 +139,8 @@ def allreduce_(
 ) -> Tensor:
     """Reduce the tensor over all ranks, in place."""
     return synchronize(
-        submit.allreduce_in_place(
-            tensor, name, _op_of(op, average), prescale_factor, postscale_factor, process_set
+        submit.allreduce(
+            tensor, True, name, _op_of(op, average), prescale_factor, postscale_factor, process_set
         )
     )
 
@@ -157,7 +156,7 @@ def allreduce_async(
 ) -> int:
     """Begin to reduce the tensor over all ranks; returns a handle."""
     return submit.allreduce(
-        tensor, name, _op_of(op, average), prescale_factor, postscale_factor, process_set
+        tensor, False, name, _op_of(op, average), prescale_factor, postscale_factor, process_set
     )
 
 
@@ -165,27 +164,23 @@ def allreduce(
     tensor: Tensor,
     average: bool | None = None,
     name: str | None = None,
-    compression: Any = None,
+    compression: Any = Compression.none,
     op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> Tensor:
-    """Return the reduction of the tensor over all ranks.
-
-    ``compression`` is one of :class:`Compression`; None is none.
-    """
+    """Return the reduction of the tensor over all ranks."""
     how = (_op_of(op, average), prescale_factor, postscale_factor, process_set)
-    if compression is None:
+    if compression is Compression.none:
         return _allreduce(tensor, name, how)
-    tensors, contexts = _compress(compression, [tensor])
-    return _decompress(compression, [_allreduce(tensors[0], name, how)], contexts)[0]
+    return _compressed(compression, [tensor], lambda sent: [_allreduce(sent[0], name, how)])[0]
 
 
 def _allreduce(tensor: Tensor, name: str | None, how: tuple[Any, ...]) -> Tensor:
     if _needs_gradient([tensor]):
         return autograd.Allreduce.apply(tensor, name, *how)
-    return synchronize(submit.allreduce(tensor, name, *how))
+    return synchronize(submit.allreduce(tensor, False, name, *how))
 
 
 def grouped_allreduce_async_(
@@ -234,7 +229,7 @@ def grouped_allreduce(
     tensors: Sequence[Tensor],
     average: bool | None = None,
     name: str | None = None,
-    compression: Any = None,
+    compression: Any = Compression.none,
     op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
@@ -242,10 +237,9 @@ def grouped_allreduce(
 ) -> list[Tensor]:
     """Return the reductions of tensors, which are done together."""
     how = (_op_of(op, average), prescale_factor, postscale_factor, process_set)
-    if compression is None:
+    if compression is Compression.none:
         return _grouped_allreduce(tensors, name, how)
-    tensors, contexts = _compress(compression, tensors)
-    return _decompress(compression, _grouped_allreduce(tensors, name, how), contexts)
+    return _compressed(compression, tensors, lambda sent: _grouped_allreduce(sent, name, how))
 
 
 def _grouped_allreduce(
@@ -386,16 +380,13 @@ def reducescatter_async(
     postscale_factor: float = 1.0,
 ) -> int:
     """Begin a :func:`reducescatter`; returns a handle."""
-    keys = [submit.key_of("reducescatter", name)]
-    how = (op, prescale_factor, postscale_factor, process_set)
-    cores, outputs, keep = submit.grouped_reducescatter([tensor], keys, *how)
-    return _add(cores, outputs[0], keep)
+    return submit.reducescatter(tensor, name, op, prescale_factor, postscale_factor, process_set)
 
 
 def reducescatter(
     tensor: Tensor,
     name: str | None = None,
-    compression: Any = None,
+    compression: Any = Compression.none,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
@@ -406,9 +397,16 @@ def reducescatter(
     Rows are shared equally; if that does not work out the lowest ranks have one
     more.
     """
-    keys = [submit.key_of("reducescatter", name)]
     how = (op, prescale_factor, postscale_factor, process_set)
-    return _reducescatter([tensor], keys, compression, how)[0]
+    if compression is Compression.none:
+        return _reducescatter(tensor, name, how)
+    return _compressed(compression, [tensor], lambda sent: [_reducescatter(sent[0], name, how)])[0]
+
+
+def _reducescatter(tensor: Tensor, name: str | None, how: tuple[Any, ...]) -> Tensor:
+    if _needs_gradient([tensor]):
+        return autograd.Reducescatter.apply(tensor, name, *how)
+    return synchronize(submit.reducescatter(tensor, name, *how))
 
 
 def grouped_reducescatter_async(
@@ -420,42 +418,32 @@ def grouped_reducescatter_async(
     postscale_factor: float = 1.0,
 ) -> int:
     """Begin a :func:`grouped_reducescatter`; returns a handle."""
-    keys = submit.keys_of("grouped_reducescatter", name, len(tensors))
     how = (op, prescale_factor, postscale_factor, process_set)
-    cores, outputs, keep = submit.grouped_reducescatter(tensors, keys, *how)
-    return _add(cores, tuple(outputs), keep)
+    return submit.grouped_reducescatter(tensors, name, *how)
 
 
 def grouped_reducescatter(
     tensors: Sequence[Tensor],
     name: str | None = None,
-    compression: Any = None,
+    compression: Any = Compression.none,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> list[Tensor]:
     """:func:`reducescatter` of tensors that are done together."""
-    keys = submit.keys_of("grouped_reducescatter", name, len(tensors))
     how = (op, prescale_factor, postscale_factor, process_set)
-    return _reducescatter(tensors, keys, compression, how)
+    if compression is Compression.none:
+        return _grouped_reducescatter(tensors, name, how)
+    return _compressed(compression, tensors, lambda sent: _grouped_reducescatter(sent, name, how))
 
 
-def _reducescatter(
-    tensors: Sequence[Tensor],
-    keys: Sequence[str | None],
-    compression: Any,
-    how: tuple[Any, ...],
+def _grouped_reducescatter(
+    tensors: Sequence[Tensor], name: str | None, how: tuple[Any, ...]
 ) -> list[Tensor]:
-    contexts: list[Any] = []
-    if compression is not None:
-        tensors, contexts = _compress(compression, tensors)
     if _needs_gradient(tensors):
-        outputs = list(autograd.Reducescatter.apply(keys, how, *tensors))
-    else:
-        cores, outputs, keep = submit.grouped_reducescatter(tensors, keys, *how)
-        synchronize(_add(cores, None, (outputs, keep)))
-    return outputs if compression is None else _decompress(compression, outputs, contexts)
+        return list(autograd.GroupedReducescatter.apply(name, how, *tensors))
+    return list(synchronize(submit.grouped_reducescatter(tensors, name, *how)))
 
 
 # ---- Without data -----------------------------------------------------------

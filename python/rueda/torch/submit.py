@@ -97,8 +97,9 @@ def _add_in_place(
 # ---- Allreduce --------------------------------------------------------------
 
 
-def allreduce_in_place(
+def allreduce(
     tensor: Tensor,
+    is_in_place: bool,
     name: str | None,
     op: int,
     prescale: float,
@@ -107,32 +108,18 @@ def allreduce_in_place(
 ) -> int:
     dtype = check(tensor)
     source = tensor.contiguous()
+    target = source if is_in_place else new_like(source)
     memory = source.data_ptr()
     core = _submit(
-        _ALLREDUCE, key_of("allreduce", name), set_of(process_set), dtype, memory, memory,
-        source.shape, reduction_of(op, process_set), 0, prescale, postscale,
+        _ALLREDUCE, key_of("allreduce", name), set_of(process_set), dtype, memory,
+        memory if is_in_place else target.data_ptr(), source.shape,
+        reduction_of(op, process_set), 0, prescale, postscale,
     )  # fmt: skip
+    if not is_in_place:
+        return handles.add((core,), target, source)
     if source is tensor:
         return handles.add((core,), tensor)
     return _add_in_place((core,), (tensor,), (source,), tensor)
-
-
-def allreduce(
-    tensor: Tensor,
-    name: str | None,
-    op: int,
-    prescale: float,
-    postscale: float,
-    process_set: ProcessSet,
-) -> int:
-    dtype = check(tensor)
-    source = tensor.contiguous()
-    output = new_like(source)
-    core = _submit(
-        _ALLREDUCE, key_of("allreduce", name), set_of(process_set), dtype, source.data_ptr(),
-        output.data_ptr(), source.shape, reduction_of(op, process_set), 0, prescale, postscale,
-    )  # fmt: skip
-    return handles.add((core,), output, source)
 
 
 def grouped_allreduce(
@@ -277,29 +264,61 @@ def _share_of(tensor: Tensor, process_set: ProcessSet) -> Tensor:
     return torch.empty((rows, *tensor.shape[1:]), dtype=tensor.dtype)
 
 
-def grouped_reducescatter(
-    tensors: Sequence[Tensor],
-    keys: Sequence[str | None],
+def _scatter_order(
+    tensor: Tensor,
+    output: Tensor,
+    key: str | None,
     op: int,
     prescale: float,
     postscale: float,
     process_set: ProcessSet,
-) -> tuple[list[int], list[Tensor], list[Tensor]]:
-    """Returns the library's handles, the outputs and what to keep."""
+) -> tuple[Any, ...]:
+    """The arguments of submit() for a reducescatter."""
     if op not in (Average, Sum):
         raise NotImplementedError("reducescatter is done by Average or Sum")
-    number = set_of(process_set)
-    reduction = reduction_of(op, process_set)
-    dtypes = [check(tensor) for tensor in tensors]
+    return (
+        _core.KIND_REDUCE_SCATTER, key, set_of(process_set), check(tensor), tensor.data_ptr(),
+        output.data_ptr(), tensor.shape, REDUCTIONS[op], 0, prescale, postscale,
+    )  # fmt: skip
+
+
+def reducescatter(
+    tensor: Tensor,
+    name: str | None,
+    op: int,
+    prescale: float,
+    postscale: float,
+    process_set: ProcessSet,
+) -> int:
+    check(tensor)
+    source = tensor.contiguous()
+    output = _share_of(source, process_set)
+    how = (op, prescale, postscale, process_set)
+    core = _submit(*_scatter_order(source, output, key_of("reducescatter", name), *how))
+    return handles.add((core,), output, source)
+
+
+def grouped_reducescatter(
+    tensors: Sequence[Tensor],
+    name: str | None,
+    op: int,
+    prescale: float,
+    postscale: float,
+    process_set: ProcessSet,
+) -> int:
+    for tensor in tensors:
+        check(tensor)
     sources = [tensor.contiguous() for tensor in tensors]
     outputs = [_share_of(source, process_set) for source in sources]
-    orders = [
-        (_core.KIND_REDUCE_SCATTER, key, number, dtype, source.data_ptr(), output.data_ptr(),
-         source.shape, reduction, 0, prescale, postscale)
-        for key, dtype, source, output in zip(keys, dtypes, sources, outputs)
-    ]  # fmt: skip
-    cores = [_submit(*orders[0])] if len(orders) == 1 else _core.submit_group(orders)
-    return cores, outputs, sources
+    keys = keys_of("grouped_reducescatter", name, len(sources))
+    how = (op, prescale, postscale, process_set)
+    cores = _core.submit_group(
+        [
+            _scatter_order(source, output, key, *how)
+            for source, output, key in zip(sources, outputs, keys)
+        ]
+    )
+    return handles.add(cores, tuple(outputs), sources)
 
 
 # ---- Without data -----------------------------------------------------------

@@ -67,21 +67,33 @@ bool rueda_core_add_slot(PyObject *module);
 
 /* ---- Functions of the module ------------------------------------------- */
 
+/* The signature of a function that scripts call, as Python's inspect reads
+ * it from the help. */
+#define RUEDA_CORE_PLAIN(name) name "($module, /)\n--\n\n"
+
 /* X(name in Python, calling convention, help) */
 #define RUEDA_CORE_FUNCTIONS(X)                                                \
     X(init, METH_VARARGS,                                                      \
       "init(rank, size, timeout_ms, store, exchange, process_sets)")           \
     X(shutdown, METH_NOARGS, "shutdown()")                                     \
-    X(is_initialized, METH_NOARGS, "is_initialized() -> bool")                 \
-    X(rank, METH_NOARGS, "My place among the ranks of the job.")               \
-    X(size, METH_NOARGS, "The number of ranks of the job.")                    \
-    X(local_rank, METH_NOARGS, "My place among the ranks of this host.")       \
-    X(local_size, METH_NOARGS, "The number of ranks of this host.")            \
+    X(is_initialized, METH_NOARGS,                                             \
+      RUEDA_CORE_PLAIN("is_initialized") "Is there a job?")                    \
+    X(rank, METH_NOARGS,                                                       \
+      RUEDA_CORE_PLAIN("rank") "My place among the ranks of the job.")         \
+    X(size, METH_NOARGS,                                                       \
+      RUEDA_CORE_PLAIN("size") "The number of ranks of the job.")              \
+    X(local_rank, METH_NOARGS,                                                 \
+      RUEDA_CORE_PLAIN("local_rank") "My place among the ranks of this host.") \
+    X(local_size, METH_NOARGS,                                                 \
+      RUEDA_CORE_PLAIN("local_size") "The number of ranks of this host.")      \
     X(cross_rank, METH_NOARGS,                                                 \
-      "My place among the ranks of all hosts that have my local rank.")        \
+      RUEDA_CORE_PLAIN("cross_rank") "My place among the ranks of all hosts "  \
+                                     "that have my local rank.")               \
     X(cross_size, METH_NOARGS,                                                 \
-      "The number of ranks of all hosts that have my local rank.")             \
-    X(is_homogeneous, METH_NOARGS, "Has every host as many ranks?")            \
+      RUEDA_CORE_PLAIN("cross_size") "The number of ranks of all hosts that "  \
+                                     "have my local rank.")                    \
+    X(is_homogeneous, METH_NOARGS,                                             \
+      RUEDA_CORE_PLAIN("is_homogeneous") "Has every host as many ranks?")      \
     X(fail, METH_O, "fail(why): this rank cannot go on, and all hear why.")    \
     X(timeline_start, METH_VARARGS, "timeline_start(path, mark_cycles)")       \
     X(timeline_stop, METH_NOARGS, "timeline_stop()")                           \
