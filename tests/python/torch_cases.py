@@ -246,6 +246,18 @@ def sparse() -> None:
     raises(ValueError, "sparse", hvd.allreduce, tensor)
 
 
+@case
+def sparse_of_another_shape() -> None:
+    """Entries that are outside of the tensor are refused, and would be memory of others'."""
+    rows = 3 if hvd.rank() == 0 else 9
+    tensor = torch.sparse_coo_tensor([[rows - 1]], [1.0], (rows,))
+    finish = hvd.sparse_allreduce_async(tensor, "shapes", hvd.Sum)
+    if hvd.rank() == 0:
+        raises(RuntimeError, "size", finish)
+    else:
+        finish()
+
+
 # ---- Gradients --------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ import torch
 from rueda.common.process_sets import ProcessSet, global_process_set
 
 from . import mpi_ops
+from .tensors import new_sparse
 
 __all__ = [
     "allgather_object",
@@ -261,7 +262,7 @@ def _leave_zero_grads(optimizer: torch.optim.Optimizer, model: torch.nn.Module |
 
 def empty_sparse_like(param: torch.Tensor) -> torch.Tensor:
     """A sparse gradient of this parameter, as an embedding has it, without any row."""
-    return torch.sparse_coo_tensor(
+    return new_sparse(
         torch.empty((1, 0), dtype=torch.int64, device=param.device),
         torch.empty((0, *param.shape[1:]), dtype=param.dtype, device=param.device),
         param.shape,

@@ -12,6 +12,7 @@ from rueda.common.process_sets import ProcessSet, global_process_set
 
 from . import submit
 from .handles import synchronize
+from .tensors import new_sparse
 
 Tensor = torch.Tensor
 
@@ -38,6 +39,6 @@ def sparse_allreduce_async(
         all_indices = synchronize(indices).transpose(0, 1)
         if op == Average:
             all_values = all_values / process_set.size()
-        return torch.sparse_coo_tensor(all_indices, all_values, tensor.size())
+        return new_sparse(all_indices, all_values, tensor.size())
 
     return finish

@@ -10,7 +10,7 @@ from torch.utils import dlpack
 
 from rueda import _core
 
-__all__ = ["check", "new_like", "refuse", "take"]
+__all__ = ["check", "new_like", "new_sparse", "refuse", "take"]
 
 _NAMES = ("uint8", "int8", "uint16", "int16", "int32", "int64",
           "float16", "float32", "float64", "bool", "bfloat16")  # fmt: skip
@@ -58,6 +58,17 @@ def refuse(tensor: Any) -> ValueError:
 def new_like(tensor: torch.Tensor) -> torch.Tensor:
     """Memory for as many numbers, row after row."""
     return torch.empty(tensor.shape, dtype=tensor.dtype)
+
+
+# Since 2.0 torch checks indices only where that is asked for, and warns else.
+_CHECKED = (
+    {"check_invariants": True} if hasattr(torch.sparse, "check_sparse_tensor_invariants") else {}
+)
+
+
+def new_sparse(indices: torch.Tensor, values: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """A sparse tensor; an exception if the indices are not those of this shape."""
+    return torch.sparse_coo_tensor(indices, values, shape, **_CHECKED)
 
 
 def take(room: Any, dtype: int, tensor: torch.Tensor, rows: int) -> torch.Tensor:
