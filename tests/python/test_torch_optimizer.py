@@ -306,6 +306,8 @@ def case_wrong_arguments_are_refused() -> None:
     raises(ValueError, make(groups=("a",)))
     raises(ValueError, make(groups=[["weight"]]))
     raises(ValueError, make(groups=[[named[0][1]], [named[0][1]]]))
+    distributed = make()()
+    raises(ValueError, lambda: hvd.DistributedOptimizer(distributed), "already")
 
 
 def case_gradients_may_not_be_zeroed_while_they_travel() -> None:
@@ -356,6 +358,33 @@ def case_a_gradient_that_is_changed_on_its_way_is_warned_of() -> None:
         warnings.simplefilter("always")
         optimizer.step()
     assert any("optimizer.synchronize()" in str(one.message) for one in seen)
+
+
+def case_a_scaler_that_does_not_wait_is_warned_of() -> None:
+    new_scaler = getattr(getattr(torch, "amp", None), "GradScaler", None)
+    if new_scaler is None:
+        return  # only for CUDA then
+    for kind, options in (("SGD", {}), ("Adam", {"fused": True})):
+        for is_on, waits in ((True, False), (True, True), (False, False)):
+            model = new_model()
+            optimizer = hvd.DistributedOptimizer(
+                new_optimizer(model, kind, **options), model.named_parameters()
+            )
+            torch.optim.lr_scheduler.StepLR(optimizer, 1)
+            scaler = new_scaler("cpu", enabled=is_on)
+            x, y = batch(hvd.rank(), 0)
+            scaler.scale(nn.functional.cross_entropy(model(x), y)).backward()
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                if waits:
+                    optimizer.synchronize()
+                    with optimizer.skip_synchronize():
+                        scaler.step(optimizer)
+                else:
+                    scaler.step(optimizer)
+            told = [one for one in seen if "scaler.step() looked" in str(one.message)]
+            assert bool(told) == (is_on and not waits), (kind, is_on, waits)
+            hvd.barrier()
 
 
 test_case = cases_of(__name__)

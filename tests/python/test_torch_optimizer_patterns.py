@@ -56,6 +56,8 @@ def case_it_is_an_optimizer_of_the_same_class_and_settings() -> None:
     assert isinstance(optimizer, torch.optim.Adam)
     assert type(optimizer).__name__ == "Adam"
     assert type(optimizer) is not torch.optim.Adam
+    # By that scripts know that it is distributed.
+    assert type(optimizer).__module__ == "horovod.torch.optimizer"
     assert type(optimizer).__module__ == hvd.DistributedOptimizer.__module__
     assert optimizer.defaults == plain.defaults
     assert optimizer.param_groups[0]["betas"] == (0.5, 0.75)
@@ -283,6 +285,34 @@ def case_several_optimizers_take_turns() -> None:
     assert_same_on_all_ranks(judge)
 
 
+def case_what_a_hook_could_not_hand_over_is_reduced_by_the_step() -> None:
+    for groups in (None, 1):
+        first, second = new_model(1), new_model(2)
+        of_first, of_second = distributed(first, groups=groups), distributed(second, groups=groups)
+        backward(first)
+        # Both have the same names, which are taken.
+        raises(ValueError, lambda model=second: backward(model), "under way")
+        of_first.step()
+        of_second.step()
+        assert_same_on_all_ranks(first)
+        assert_same_on_all_ranks(second)
+
+
+def case_sparse_optimizers_may_have_no_gradient_on_a_rank() -> None:
+    for as_dense in (False, True):
+        model = nn.Embedding(6, 2, sparse=True)
+        hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+        optimizer = hvd.DistributedOptimizer(
+            torch.optim.SparseAdam(model.parameters()),
+            model.named_parameters(),
+            sparse_as_dense=as_dense,
+        )
+        if hvd.rank() == 0:
+            model(torch.tensor([1, 4])).sum().backward()
+        optimizer.step()
+        assert_same_on_all_ranks(model)
+
+
 def case_sparse_gradients_are_reduced() -> None:
     for as_dense in (False, True):
         torch.manual_seed(1)
@@ -331,6 +361,15 @@ def case_a_deep_copy_trains_its_own_copy_of_the_model() -> None:
     train(twin, of_twin, [hvd.rank()])
     assert_same(model, twin)
     assert_same_on_all_ranks(twin)
+
+
+def case_a_shallow_copy_has_the_same_parameters_and_reduces_them_once() -> None:
+    model = new_model()
+    optimizer = distributed(model)
+    other = copy.copy(optimizer)
+    train(model, optimizer, [hvd.rank()], steps=1)
+    train(model, other, [hvd.rank()], steps=1)
+    assert_same_on_all_ranks(model)
 
 
 def case_pickles_keep_state_and_are_distributed() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -30,6 +31,9 @@ from .reducer import Reducer
 from .slots import Settings
 
 __all__ = ["DistributedOptimizer"]
+
+# Scripts know distributed optimizers by the module of their class.
+_MODULE = "horovod.torch.optimizer"
 
 
 class _Distributed:
@@ -63,6 +67,7 @@ class _Distributed:
                 op=self.op,
                 predivide=self.gradient_predivide_factor,
                 sparse_as_dense=self.sparse_as_dense,
+                only_sparse=isinstance(self, torch.optim.SparseAdam),
                 process_set=self.process_set,
             )
         )
@@ -104,6 +109,8 @@ class _Distributed:
                 "into `with optimizer.skip_synchronize():`",
                 stacklevel=2,
             )
+        elif is_to_reduce and self._reducer is not None and _is_step_of_scaler(self):
+            self._reducer.warn_of_scaler()
         if is_to_reduce and closure is not None:
             closure = self._reducing(closure)
         elif is_to_reduce:
@@ -166,6 +173,12 @@ class _Distributed:
         if self._reducer is not None:
             self._reducer.add(names.items())
 
+    def __copy__(self) -> Any:
+        """It has the same parameters, and one reduction of their gradients is enough."""
+        made = object.__new__(type(self))
+        made.__dict__.update(_own_of(self))
+        return made
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Deep copies and pickles are distributed, too: for the copied parameters."""
         names = [(name, param) for param, name in self._parameter_names.items()]
@@ -213,23 +226,39 @@ class _Distributed:
             self._reducer.reset()
 
 
+def _is_step_of_scaler(optimizer: torch.optim.Optimizer) -> bool:
+    """Is a GradScaler the caller of step()? torch does not count its changes as changes."""
+    if hasattr(optimizer, "grad_scale"):
+        return True  # it leaves that to the optimizer, and has only looked for infinities
+    caller: Any = sys._getframe(2)
+    for _ in range(2):  # a scheduler's step may be in between
+        if caller is not None and caller.f_code.co_name == "_maybe_opt_step":
+            return True
+        caller = caller and caller.f_back
+    return False
+
+
 @functools.cache
 def _class_of(front: type, base: type) -> type:
     """The class of distributed optimizers of this class."""
-    own = {"__module__": __name__, "__qualname__": base.__qualname__, "__doc__": base.__doc__}
+    own = {"__module__": _MODULE, "__qualname__": base.__qualname__, "__doc__": base.__doc__}
     return type(base.__name__, (front, base), own)
+
+
+def _own_of(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """What an optimizer has. The step that a scheduler puts into it belongs to it alone."""
+    return {key: value for key, value in optimizer.__dict__.items() if key != "step"}
 
 
 def _wrap(front: type, optimizer: torch.optim.Optimizer, options: dict[str, Any]) -> Any:
     """A distributed optimizer with all that this one has, its state included.
 
     The constructor is not called again: it may want other arguments, and what
-    it has made of them is here already. A scheduler may have put its own step
-    into the object, which belongs to the old one.
+    it has made of them is here already.
     """
     made = object.__new__(_class_of(front, type(optimizer)))
     made.__dict__.update(
-        {key: value for key, value in optimizer.__dict__.items() if key != "step"},
+        _own_of(optimizer),
         state=defaultdict(dict, optimizer.state),
         param_groups=list(optimizer.param_groups),
     )
@@ -276,6 +305,8 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
     :param sparse_as_dense: reduce sparse gradients as dense ones.
     :param process_set: reduce among these ranks. On others nothing is reduced.
     """
+    if isinstance(optimizer, _Distributed):
+        raise ValueError("this optimizer is distributed already; give the one it was made of")
     if gradient_predivide_factor != 1.0 and op != Average:
         raise ValueError("gradient_predivide_factor is for op=Average only")
     _check_passes(backward_passes_per_step)
@@ -294,6 +325,9 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
         "process_set": process_set,
     }
     return _wrap(_front_of(op, process_set), optimizer, options)
+
+
+DistributedOptimizer.__module__ = _MODULE
 
 
 def _front_of(op: int, process_set: ProcessSet) -> type:

@@ -71,6 +71,7 @@ class Reducer:
         for slot in self.dormant:
             if slot.param.requires_grad:
                 slot.passes_left = self.settings.passes
+                slot.was_sparse = self.settings.only_sparse
                 slot.is_short = self.settings.is_plain and self.settings.reduction is not None
                 self._prepare_short(slot)
                 slot.hook = _hook(slot.param, slot)
@@ -126,11 +127,10 @@ class Reducer:
         me = weakref.ref(self)
 
         def otherwise(*_: Any) -> None:
-            if slot.passes_left != 1:
+            if slot.passes_left == 1:
+                me()._send(slot)
+            else:
                 _count_pass(slot)
-                return
-            slot.passes_left = 0
-            me()._send(slot)
 
         settings, param = self.settings, slot.param
         dtype = DTYPES.get(param.dtype)
@@ -142,8 +142,10 @@ class Reducer:
         )  # fmt: skip
 
     def _send(self, slot: Slot) -> None:
-        """The gradient is whole: hand it over, or tell its group."""
-        self.others_sent += 1
+        """The gradient is whole: hand it over, or tell its group.
+
+        If that fails, :meth:`finish` tries again.
+        """
         grad = slot.param.grad
         is_sparse = grad.is_sparse and not self.settings.sparse_as_dense
         if is_sparse:
@@ -151,12 +153,14 @@ class Reducer:
         else:
             self._prepare(slot, grad)
         if slot.group is not None:
-            slot.group.waiting_for -= 1
-            if slot.group.waiting_for == 0:
+            if slot.group.waiting_for == 1:
                 self._send_group(slot.group)
+            slot.group.waiting_for -= 1
         elif not is_sparse:
             handle = mpi_ops.allreduce_async_(slot.sent, None, slot.name, *self.settings.how())
             self.others.append((handle, [slot]))
+        slot.passes_left = 0
+        self.others_sent += 1
 
     def _prepare(self, slot: Slot, grad: torch.Tensor) -> None:
         slot.was_sparse = grad.is_sparse
@@ -248,7 +252,6 @@ class Reducer:
         for slot in self.slots:
             if slot.passes_left == 0:
                 continue
-            slot.passes_left = 0
             if slot.param.grad is None:
                 self._stand_in(slot)
             self._send(slot)
@@ -259,11 +262,17 @@ class Reducer:
         slot.is_stand_in = not param.requires_grad
         param.grad = empty_sparse_like(param) if slot.was_sparse else torch.zeros_like(param)
 
+    def warn_of_scaler(self) -> None:
+        """A GradScaler did not wait for the gradients."""
+        if not self.has_warned:
+            self.has_warned = True
+            warnings.warn(_UNSCALED + _WAIT_FIRST, stacklevel=5)
+
     def _deliver(self, slot: Slot) -> None:
         grad, result = slot.param.grad, slot.sent
         if result._version != slot.version and not self.has_warned:
             self.has_warned = True
-            warnings.warn(_CHANGED.format(name=slot.name), stacklevel=5)
+            warnings.warn(_CHANGED.format(name=slot.name) + _WAIT_FIRST, stacklevel=5)
         if result is grad and not slot.is_stand_in:
             return
         if not self.settings.is_plain:
@@ -298,6 +307,12 @@ _HAS_GRAPH = (
 )
 _CHANGED = (
     'the gradient of "{name}" was changed while it was being reduced, so its value is undefined. '
+)
+_UNSCALED = (
+    "scaler.step() looked at gradients, and divided them, while they were being reduced, so their "
+    "values are undefined. "
+)
+_WAIT_FIRST = (
     "Call optimizer.synchronize() before clipping or scaler.unscale_(), and then optimizer.step() "
     "or scaler.step() within optimizer.skip_synchronize()"
 )

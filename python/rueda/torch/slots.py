@@ -26,6 +26,7 @@ class Settings:
         op: int,
         predivide: float,
         sparse_as_dense: bool,
+        only_sparse: bool,
         process_set: ProcessSet,
     ) -> None:
         self.compression = compression
@@ -37,6 +38,7 @@ class Settings:
         self.prescale = 1.0 / predivide
         self.postscale = predivide
         self.sparse_as_dense = sparse_as_dense
+        self.only_sparse = only_sparse  # the optimizer takes no dense gradients
         self.process_set = process_set
 
     def how(self) -> tuple[Any, ...]:

@@ -120,6 +120,7 @@ static bool look(struct slot *slot, PyObject *grad)
     return args->recv != NULL || PyErr_Occurred() == NULL;
 }
 
+/* What fails here is left to the end of the step, which tries again. */
 static PyObject *hand_over(struct slot *slot)
 {
     rueda_ctx *ctx = rueda_core_enter();
@@ -128,7 +129,9 @@ static PyObject *hand_over(struct slot *slot)
     if (ctx == NULL)
         return NULL;
     status = rueda_submit(ctx, &slot->args, &slot->handle);
-    if (status != RUEDA_OK)
+    if (status == RUEDA_OK)
+        slot->passes_left = 0;
+    else
         rueda_core_raise(status, rueda_last_error());
     rueda_default_leave();
     if (status != RUEDA_OK ||
@@ -148,7 +151,6 @@ static PyObject *on_ready(PyObject *self, PyObject *args, PyObject *named)
     if (grad != NULL && look(slot, grad)) {
         PyObject *before = slot->sent;
 
-        slot->passes_left = 0;
         slot->sent = grad;
         Py_XDECREF(before);
         return hand_over(slot);
