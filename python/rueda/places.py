@@ -113,11 +113,17 @@ def torch_exchange(store: Any = None, size: int | None = None, timeout_s: float 
 # failures of one host, and not those of others. So nothing is found under a
 # name that was ever used before: every rank asks for an answer at a name that
 # it has just made up, and takes the answer away when it has read it.
+#
+# Old versions of torch cannot say whether a key is there without waiting for
+# it, but all of them say whether one was there that is deleted now. Hence two
+# keys that are flags: asked/<rank>, and <name of an answer>/taken. A question
+# stays, since rank 0 would wait for one that is gone when it has seen the flag.
 
 
 def _ask(box: Any, rank: int, deadline: float) -> bytes:
     name = f"answer/{secrets.token_hex(16)}"
     box.set(f"question/{rank}", name)
+    box.set(f"asked/{rank}", "")
     left = timedelta(seconds=max(deadline - time.monotonic(), 0.001))
     try:
         box.wait([name], left)
@@ -126,8 +132,9 @@ def _ask(box: Any, rank: int, deadline: float) -> bytes:
             f"rank {rank} had no answer from rank 0 through torch's store; is rank 0 running?"
         ) from error
     data: bytes = box.get(name)
-    box.delete_key(f"question/{rank}")
+    box.delete_key(f"asked/{rank}")
     box.delete_key(name)
+    box.set(f"{name}/taken", "")
     return data
 
 
@@ -139,16 +146,13 @@ def _answer(box: Any, size: int, data: bytes, deadline: float) -> None:
     try:
         while waiting:
             for rank in sorted(waiting):
-                question = f"question/{rank}"
-                if latest.get(rank) is not None and not box.check([latest[rank]]):
+                if rank in latest and box.delete_key(f"{latest[rank]}/taken"):
                     waiting.discard(rank)
-                elif box.check([question]):
+                elif box.delete_key(f"asked/{rank}"):
                     # A question of a rank that has died may come first.
-                    name = box.get(question).decode()
-                    if latest.get(rank) != name:
-                        box.set(name, data)
-                        latest[rank] = name
-                        used.add(name)
+                    latest[rank] = box.get(f"question/{rank}").decode()
+                    box.set(latest[rank], data)
+                    used.add(latest[rank])
             if waiting and time.monotonic() > deadline:
                 names = ", ".join(str(rank) for rank in sorted(waiting)[:8])
                 more = " and others" if len(waiting) > 8 else ""
