@@ -100,7 +100,7 @@ def test_the_traceback_of_the_cause_comes_first(need_tool: Callable[[str], str])
         env=environment(),
     )  # fmt: skip
     assert done.returncode != 0
-    errors = [line for line in done.stdout.splitlines() if "Error" in line]
+    errors = [line for line in done.stdout.splitlines() if "Error: " in line]
     assert "KeyError: 'the cat ate it'" in errors[0], done.stdout
 
 
