@@ -461,6 +461,9 @@ def what_cannot_be() -> None:
     who = f"rank {hvd.rank()}"
     raises(ValueError, f"{who}: a tensor", hvd.allreduce, torch.ones(2, dtype=torch.complex64))
     raises(ValueError, "on meta", hvd.allreduce_, torch.ones(2, device="meta"))
+    for collective in (hvd.allreduce, hvd.allgather, hvd.alltoall, hvd.reducescatter):
+        meta = torch.ones(2, device="meta")
+        raises(ValueError, f'{who}: "here": a tensor of shape (2,)', collective, meta, name="here")
     raises(ValueError, "a tensor is expected, not list", hvd.allgather, [1.0])
     raises(ValueError, "a group has", hvd.grouped_allreduce, [])
     raises(ValueError, "over", hvd.allreduce, torch.ones(1), name="x" * 100000)

@@ -106,7 +106,7 @@ def allreduce(
     postscale: float,
     process_set: ProcessSet,
 ) -> int:
-    dtype = check(tensor)
+    dtype = check(tensor, name)
     source = tensor.contiguous()
     target = source if is_in_place else new_like(source)
     memory = source.data_ptr()
@@ -133,7 +133,7 @@ def grouped_allreduce(
 ) -> int:
     number = set_of(process_set)
     reduction = reduction_of(op, process_set)
-    dtypes = [check(tensor) for tensor in tensors]
+    dtypes = [check(tensor, name) for tensor in tensors]
     sources = [tensor.contiguous() for tensor in tensors]
     targets = sources if is_in_place else [new_like(source) for source in sources]
     keys = keys_of("grouped_allreduce", name, len(sources))
@@ -155,7 +155,7 @@ def grouped_allreduce(
 def broadcast(
     tensor: Tensor, is_in_place: bool, root_rank: int, name: str | None, process_set: ProcessSet
 ) -> int:
-    dtype = check(tensor)
+    dtype = check(tensor, name)
     source = tensor.contiguous()
     target = source if is_in_place else new_like(source)
     core = _submit(
@@ -184,7 +184,7 @@ def _gathered(core: int, tensor: Tensor, room: Any) -> Tensor:
 
 
 def allgather(tensor: Tensor, name: str | None, process_set: ProcessSet) -> int:
-    check(tensor)
+    check(tensor, name)
     source = tensor.contiguous()
     room = _core.room()
     core = _submit(*_gather_order(source, key_of("allgather", name), set_of(process_set), room))
@@ -196,7 +196,7 @@ def grouped_allgather(
 ) -> int:
     number = set_of(process_set)
     for tensor in tensors:
-        check(tensor)
+        check(tensor, name)
     sources = [tensor.contiguous() for tensor in tensors]
     rooms = [_core.room() for _ in sources]
     keys = keys_of("grouped_allgather", name, len(sources))
@@ -232,7 +232,7 @@ def _check_splits(splits: Any) -> tuple[int, ...]:
 def alltoall(
     tensor: Tensor, splits: Any, name: str | None, process_set: ProcessSet
 ) -> int:
-    dtype = check(tensor)
+    dtype = check(tensor, name)
     number = set_of(process_set)
     source = tensor.contiguous()
     room = _core.room()
@@ -290,7 +290,7 @@ def reducescatter(
     postscale: float,
     process_set: ProcessSet,
 ) -> int:
-    check(tensor)
+    check(tensor, name)
     source = tensor.contiguous()
     output = _share_of(source, process_set)
     how = (op, prescale, postscale, process_set)
@@ -307,7 +307,7 @@ def grouped_reducescatter(
     process_set: ProcessSet,
 ) -> int:
     for tensor in tensors:
-        check(tensor)
+        check(tensor, name)
     sources = [tensor.contiguous() for tensor in tensors]
     outputs = [_share_of(source, process_set) for source in sources]
     keys = keys_of("grouped_reducescatter", name, len(sources))

@@ -25,7 +25,7 @@ DTYPES: dict[torch.dtype, int] = {
 _strided = torch.strided
 
 
-def check(tensor: torch.Tensor) -> int:
+def check(tensor: torch.Tensor, name: str | None = None) -> int:
     """Return the library's number of its type, or raise :class:`ValueError`."""
     try:
         dtype = DTYPES[tensor.dtype]
@@ -33,14 +33,15 @@ def check(tensor: torch.Tensor) -> int:
             return dtype
     except (AttributeError, KeyError):
         pass
-    raise refuse(tensor)
+    raise refuse(tensor, name)
 
 
-def refuse(tensor: Any) -> ValueError:
+def refuse(tensor: Any, name: str | None) -> ValueError:
     """Why this cannot be reduced, sent or received, and what to do."""
-    if not isinstance(tensor, torch.Tensor):
-        return ValueError(f"a tensor is expected, not {type(tensor).__name__}")
     who = f"rank {_core.rank()}: " if _core.is_initialized() else ""
+    who += "" if name is None else f'"{name}": '
+    if not isinstance(tensor, torch.Tensor):
+        return ValueError(f"{who}a tensor is expected, not {type(tensor).__name__}")
     what = f"{who}a tensor of shape {tuple(tensor.shape)} and type {tensor.dtype} "
     if tensor.dtype not in DTYPES:
         return ValueError(f"{what}is not supported; convert it, for example by .float()")
