@@ -14,7 +14,12 @@ from rueda.common.exceptions import (
     HorovodVersionMismatchError,
     HostsUpdatedInterrupt,
 )
-from rueda.common.process_sets import ProcessSet, add_process_set, global_process_set
+from rueda.common.process_sets import (
+    ProcessSet,
+    add_process_set,
+    global_process_set,
+    remove_process_set,
+)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +108,7 @@ def test_a_long_traceback_keeps_its_end() -> None:
     assert text.endswith("KeyError: 'at the end'")
 
 
-@pytest.mark.parametrize("wrong", [1, None, ["a"], [[1]]])
+@pytest.mark.parametrize("wrong", [1, None, ["a"], [[1]], "01", [0, 1.5]])
 def test_a_process_set_is_made_of_ranks(wrong: Any) -> None:
     with pytest.raises(ValueError, match="list of ranks"):
         ProcessSet(wrong)
@@ -117,9 +122,17 @@ def test_a_process_set_before_it_is_registered() -> None:
     assert global_process_set.process_set_id == 0
 
 
+@pytest.mark.parametrize("wrong", [1, "01", ["a"], [0.5]])
+def test_a_job_is_made_of_ranks(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="list of ranks"):
+        basics.init(comm=wrong)
+
+
 def test_nothing_is_known_before_init() -> None:
     assert not basics.is_initialized()
-    for function in (basics.rank, basics.size, basics.stop_timeline, lambda: add_process_set([0])):
+    assert not remove_process_set(global_process_set)
+    for function in (basics.rank, basics.size, basics.stop_timeline, global_process_set.size,
+                     lambda: add_process_set([0])):  # fmt: skip
         with pytest.raises(ValueError, match=r"init\(\)"):
             function()
     basics.shutdown()

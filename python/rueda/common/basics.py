@@ -57,6 +57,10 @@ def _is_set(*names: str) -> bool:
     return False
 
 
+def _is_list_of_ranks(value: Any) -> bool:
+    return isinstance(value, Sequence) and all(hasattr(rank, "__index__") for rank in value)
+
+
 def _check_sets(given: Any) -> list[ProcessSet]:
     """The sets of ``init(process_sets=...)``; "dynamic" is known to the environment then."""
     if given is None:
@@ -96,7 +100,7 @@ class HorovodBasics:
         Does nothing if there is a job already. :class:`ValueError` says who did
         not come, or what is wrong.
         """
-        if comm is not None and not is_communicator(comm) and not isinstance(comm, Sequence):
+        if comm is not None and not is_communicator(comm) and not _is_list_of_ranks(comm):
             raise ValueError(f"comm is a list of ranks or a communicator, not {comm!r}")
         wanted = _check_sets(process_sets)
         if self._process != os.getpid():

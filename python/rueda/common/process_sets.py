@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -32,8 +33,8 @@ class ProcessSet:
             self.mpi_comm = ranks_or_comm
             return
         try:
-            self.ranks = sorted(int(rank) for rank in ranks_or_comm)
-        except (TypeError, ValueError):
+            self.ranks = sorted(operator.index(rank) for rank in ranks_or_comm)
+        except TypeError:
             raise ValueError(
                 f"a process set is made of a list of ranks, not of {ranks_or_comm!r}"
             ) from None
@@ -42,6 +43,7 @@ class ProcessSet:
         """The number of its ranks, or None before it is registered."""
         if self.process_set_id is None or self.ranks is None:
             return None
+        _core.rank()  # the set of all ranks has a number before init()
         return len(self.ranks)
 
     def rank(self) -> int | None:
@@ -166,10 +168,10 @@ def add_process_set(process_set: ProcessSet | Iterable[int]) -> ProcessSet:
 
 def remove_process_set(process_set: ProcessSet) -> bool:
     """Remove a set; all ranks of the job call this. False if it was not there."""
-    _check_dynamic()
     number = process_set.process_set_id
     if number is None or number == 0 or number not in _registered:
         return False
+    _check_dynamic()
     _core.set_destroy(number)
     del _registered[number]
     process_set.process_set_id = None
