@@ -260,7 +260,8 @@ void rueda_coordinator_ready(struct rueda_negotiator *self,
 {
     struct rueda_coordinator *root = &self->root;
 
-    if (is_plain(self, entry)) {
+    /* What came before it stays before it. */
+    if (root->complete == NULL && is_plain(self, entry)) {
         enqueue(root, entry);
         return;
     }
