@@ -18,9 +18,6 @@
 /* Tensors of a batch begin at multiples of this in the slab (fuse/layout.h). */
 #define ALIGN 64
 
-/* Items of one batch: more take as long to pack as several batches. */
-#define MOST_ITEMS 4096
-
 void rueda_coordinator_fini(struct rueda_negotiator *self)
 {
     struct rueda_coordinator *root = &self->root;
@@ -330,7 +327,7 @@ static struct rueda_entry *take_batch(struct rueda_negotiator *self,
     *out_count = 1;
     at = &root->ready;
     while (*at != NULL && may_share(first->first.said.request) &&
-           *out_count < MOST_ITEMS) {
+           *out_count < RUEDA_ITEMS_MOST) {
         struct rueda_entry *entry = *at;
 
         bytes += bytes_of(self, entry->first.said.request);
@@ -358,13 +355,14 @@ static rueda_status run(struct rueda_negotiator *self)
 {
     struct rueda_out *log = &self->root.log;
     struct rueda_out items = {0};
+    struct rueda_slot_run slots = {0};
     rueda_status status = RUEDA_OK;
     int count;
     struct rueda_entry *entry = take_batch(self, &count);
     uint32_t live = (uint32_t)entry->count;
 
     for (; entry != NULL && status == RUEDA_OK; entry = entry->next_ready)
-        status = rueda_slots_write(self, entry, &items);
+        status = rueda_slots_write(self, entry, &items, &slots);
     if (status == RUEDA_OK && items.has_failed)
         status = RUEDA_ERR_NOMEM;
     if (status == RUEDA_OK) {

@@ -134,17 +134,26 @@ static rueda_status add_item(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
-static rueda_status follow_slot(struct rueda_negotiator *self,
-                                struct rueda_in *in,
-                                struct rueda_decided *decided, int count)
+static rueda_status follow_slots(struct rueda_negotiator *self,
+                                 struct rueda_in *in,
+                                 struct rueda_decided *decided, int count)
 {
-    uint32_t slot = rueda_in_u32(in);
-    struct rueda_entry *entry;
+    const uint32_t first = rueda_in_u32(in);
+    const uint32_t slots = rueda_in_u32(in);
+    rueda_status status = RUEDA_OK;
 
-    if (slot >= (uint32_t)self->slot_count || self->slots[slot] == NULL)
+    if (slots == 0 || slots > (uint32_t)(count - decided->decision.count))
         return RUEDA_ERR_IO;
-    entry = self->slots[slot];
-    return add_item(self, decided, count, entry, &entry->agreed);
+    for (uint32_t i = 0; i < slots && status == RUEDA_OK; i++) {
+        const uint32_t slot = first + i;
+        struct rueda_entry *entry =
+            slot < (uint32_t)self->slot_count ? self->slots[slot] : NULL;
+
+        status = entry != NULL
+                     ? add_item(self, decided, count, entry, &entry->agreed)
+                     : RUEDA_ERR_IO;
+    }
+    return status;
 }
 
 /* From now on the slot stands for this. */
@@ -197,7 +206,7 @@ static rueda_status follow_item(struct rueda_negotiator *self,
 {
     switch (rueda_in_u8(in)) {
     case RUEDA_ITEM_SLOT:
-        return follow_slot(self, in, decided, count);
+        return follow_slots(self, in, decided, count);
     case RUEDA_ITEM_NEW:
         return follow_request(self, in, true, decided, count);
     case RUEDA_ITEM_PLAIN:
@@ -215,15 +224,14 @@ static rueda_status follow_run(struct rueda_negotiator *self,
     struct rueda_decided *decided;
     rueda_status status = RUEDA_OK;
 
-    /* An item takes some bytes. */
     if (live == 0 || live > (uint32_t)self->size || count == 0 ||
-        count > (size_t)(in->end - in->at))
+        count > RUEDA_ITEMS_MOST)
         return RUEDA_ERR_IO;
     decided = new_decided(self, RUEDA_DECIDED_RUN, (int)count);
     if (decided == NULL)
         return RUEDA_ERR_NOMEM;
     decided->decision.live = (int)live;
-    for (uint32_t i = 0; i < count && status == RUEDA_OK; i++)
+    while (decided->decision.count < (int)count && status == RUEDA_OK)
         status = follow_item(self, in, decided, (int)count);
     if (status == RUEDA_OK)
         append(self, decided);

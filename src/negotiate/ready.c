@@ -28,18 +28,21 @@ static void tell_voice(struct rueda_out *out, const struct rueda_said *said)
 static void tell_parent(struct rueda_negotiator *self,
                         const struct rueda_entry *entry)
 {
-    struct rueda_out *out = &rueda_up_talk(self)->out;
+    struct rueda_talk *talk = rueda_up_talk(self);
+    struct rueda_out *out = &talk->out;
     int below = 1;
 
     for (int i = 0; i < self->tree.child_count; i++)
         below += self->tree.sizes[i];
+    if (is_known(entry) && entry->count == below) {
+        rueda_out_slot(out, &talk->ready, RUEDA_UP_READY,
+                       (uint32_t)entry->slot);
+        return;
+    }
     if (is_known(entry)) {
-        bool is_all = entry->count == below;
-
-        rueda_out_u8(out, is_all ? RUEDA_UP_READY : RUEDA_UP_READY_SOME);
+        rueda_out_u8(out, RUEDA_UP_READY_SOME);
         rueda_out_u32(out, (uint32_t)entry->slot);
-        if (!is_all)
-            rueda_out_u32(out, (uint32_t)entry->count);
+        rueda_out_u32(out, (uint32_t)entry->count);
         return;
     }
     rueda_out_u8(out, RUEDA_UP_FULL);
@@ -135,6 +138,22 @@ static rueda_status hear_slot(struct rueda_negotiator *self, int index,
     return note(self, entry, index, count);
 }
 
+/* All below the child have these. */
+static rueda_status hear_slots(struct rueda_negotiator *self, int index,
+                               struct rueda_in *in)
+{
+    const uint32_t first = rueda_in_u32(in);
+    const uint32_t count = rueda_in_u32(in);
+    rueda_status status = RUEDA_OK;
+
+    if (count == 0 || count > (uint32_t)self->slot_count)
+        return RUEDA_ERR_IO;
+    for (uint32_t i = 0; i < count && status == RUEDA_OK; i++)
+        status = hear_slot(self, index, first + i,
+                           (uint32_t)self->tree.sizes[index]);
+    return status;
+}
+
 /* One voice of a request in full; *out is its entry. */
 static rueda_status hear_voice(struct rueda_negotiator *self,
                                struct rueda_in *in, struct rueda_entry **out)
@@ -198,9 +217,7 @@ rueda_status rueda_ready_hear(struct rueda_negotiator *self, int index,
     while (in->at < in->end && status == RUEDA_OK) {
         switch (rueda_in_u8(in)) {
         case RUEDA_UP_READY:
-            slot = rueda_in_u32(in);
-            status =
-                hear_slot(self, index, slot, (uint32_t)self->tree.sizes[index]);
+            status = hear_slots(self, index, in);
             break;
         case RUEDA_UP_READY_SOME:
             slot = rueda_in_u32(in);

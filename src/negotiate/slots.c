@@ -144,7 +144,8 @@ static rueda_status give(struct rueda_negotiator *self,
 
 rueda_status rueda_slots_write(struct rueda_negotiator *self,
                                struct rueda_entry *entry,
-                               struct rueda_out *items)
+                               struct rueda_out *items,
+                               struct rueda_slot_run *run)
 {
     const struct rueda_request *request = entry->first.said.request;
     rueda_status status;
@@ -153,8 +154,7 @@ rueda_status rueda_slots_write(struct rueda_negotiator *self,
     if (entry->is_live && (request == &entry->agreed ||
                            rueda_request_is_same(request, &entry->agreed))) {
         note_use(self, entry);
-        rueda_out_u8(items, RUEDA_ITEM_SLOT);
-        rueda_out_u32(items, (uint32_t)entry->slot);
+        rueda_out_slot(items, run, RUEDA_ITEM_SLOT, (uint32_t)entry->slot);
         return RUEDA_OK;
     }
     status = give(self, entry, &slot);

@@ -11,7 +11,7 @@
 
 /* What goes up the tree. */
 enum rueda_up {
-    RUEDA_UP_READY = 1,  /* slot: all members below have it */
+    RUEDA_UP_READY = 1,  /* slot, how many: all members below have these */
     RUEDA_UP_READY_SOME, /* slot, members: those that have not joined have it */
     RUEDA_UP_FULL,       /* members, voices (1 or 2), each: rank, request */
     RUEDA_UP_JOINED,     /* rank */
@@ -27,9 +27,12 @@ enum rueda_down {
     RUEDA_DOWN_RETIRE,  /* slot: is not to be used any more */
 };
 
+/* Items of one batch: more take as long to pack as several batches. */
+#define RUEDA_ITEMS_MOST 4096
+
 /* The items of RUEDA_DOWN_RUN. */
 enum rueda_item {
-    RUEDA_ITEM_SLOT = 1, /* slot */
+    RUEDA_ITEM_SLOT = 1, /* slot, how many */
     RUEDA_ITEM_NEW,      /* slot, request: is the slot's from now on */
     RUEDA_ITEM_PLAIN,    /* request */
 };
@@ -178,7 +181,8 @@ void rueda_slots_fini(struct rueda_negotiator *self);
 /* Write an item of a RUN for this entry, whose first voice is what runs. */
 rueda_status rueda_slots_write(struct rueda_negotiator *self,
                                struct rueda_entry *entry,
-                               struct rueda_out *items);
+                               struct rueda_out *items,
+                               struct rueda_slot_run *run);
 
 /* Finish the entry of the log that is written: send and follow it. */
 rueda_status rueda_coordinator_append(struct rueda_negotiator *self);

@@ -57,6 +57,7 @@ static void launch(struct rueda_talk *talk,
     /* The two buffers change places. */
     talk->out = talk->flying;
     talk->out.len = 0;
+    talk->ready.end = 0;
     talk->flying = written;
     write_head(talk, len, stamp);
     if (len > 0)

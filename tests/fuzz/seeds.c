@@ -595,6 +595,7 @@ static void save_negotiation_up(void)
     message.len = 0;
     rueda_out_u8(&message, RUEDA_UP_READY);
     rueda_out_u32(&message, 0);
+    rueda_out_u32(&message, 1);
     rueda_out_u8(&message, RUEDA_UP_JOINED);
     rueda_out_u32(&message, 2);
     add_step(&input, 0, &message);
