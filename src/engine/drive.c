@@ -39,11 +39,12 @@
 #define LOOK_APART_NS ((int64_t)10000000) /* whatever anybody wants */
 
 /* Who submits mostly waits soon, and drives then: so long the background thread
- * leaves it to that, and longer where it has always been so. To take over, or
- * only to look, costs both sides a change of threads. */
+ * leaves it to that, and longer where it has always been so, or where it has no
+ * core of its own: to take over, or only to look, costs both sides a change of
+ * threads, and whoever computes there its cache. */
 #define GRACE_NS         ((int64_t)100000)
-#define GRACE_CROWDED_NS ((int64_t)800000)
 #define GRACE_MOST_NS    ((int64_t)3200000)
+#define GRACE_CROWDED_NS GRACE_MOST_NS
 
 /* Who submits one after another takes a turn now and then, and the background
  * thread stays away meanwhile: that costs no change of threads. It is for light
