@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "op/named.h"
-#include "os/memory.h"
 
 /*
  * A handle: life, then place in the pool. Lives that are odd are those of
@@ -48,9 +47,11 @@ static uint32_t chunk_places(int chunk)
     return chunk == 0 ? RUEDA_OP_CHUNK : chunk_start(chunk);
 }
 
+/* Wherever its memory begins, a whole line of it does soon. */
 static size_t chunk_bytes(int chunk)
 {
-    return chunk_places(chunk) * sizeof(struct rueda_named);
+    return chunk_places(chunk) * sizeof(struct rueda_named) +
+           _Alignof(struct rueda_named);
 }
 
 /* There is memory for this place. */
@@ -136,12 +137,14 @@ static rueda_status grow(struct rueda_op_pool *pool)
     if (place == RUEDA_OP_MOST)
         return RUEDA_ERR_LIMIT;
     if (place == chunk_start(chunk)) {
-        struct rueda_named *memory =
-            rueda_memory_map_private(chunk_bytes(chunk));
+        char *memory = calloc(1, chunk_bytes(chunk));
 
         if (memory == NULL)
             return RUEDA_ERR_NOMEM;
-        atomic_store_explicit(&pool->chunks[chunk], memory,
+        pool->memory[chunk] = memory;
+        memory += -(uintptr_t)memory % _Alignof(struct rueda_named);
+        atomic_store_explicit(&pool->chunks[chunk],
+                              (struct rueda_named *)(void *)memory,
                               memory_order_release);
     }
     for (uint32_t i = place; i < place + RUEDA_OP_CHUNK; i++) {
@@ -188,13 +191,8 @@ void rueda_op_pool_fini(struct rueda_op_pool *pool)
         if (op->is_named)
             strip(rueda_named_of(op));
     }
-    for (int i = 0; i < RUEDA_OP_CHUNKS; i++) {
-        struct rueda_named *memory =
-            atomic_load_explicit(&pool->chunks[i], memory_order_relaxed);
-
-        if (memory != NULL)
-            rueda_memory_unmap(memory, chunk_bytes(i));
-    }
+    for (int i = 0; i < RUEDA_OP_CHUNKS; i++)
+        free(pool->memory[i]);
     pthread_mutex_destroy(&pool->lock);
 }
 

@@ -72,8 +72,9 @@ struct rueda_op_pool {
     _Atomic uint64_t free; /* the first place + 1, or 0; and how often changed,
                               so that an old value is never taken for it */
     _Atomic(struct rueda_named *) chunks[RUEDA_OP_CHUNKS];
-    pthread_mutex_t lock; /* of who fetches memory; guards: */
-    uint32_t place_count; /* places that have been in the list */
+    pthread_mutex_t lock;          /* of who fetches memory; guards: */
+    uint32_t place_count;          /* places that have been in the list */
+    void *memory[RUEDA_OP_CHUNKS]; /* in which the chunks lie */
 };
 
 void rueda_op_pool_init(struct rueda_op_pool *pool);

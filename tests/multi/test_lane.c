@@ -315,7 +315,7 @@ static int in_sets(struct party *me)
     static const int ranks[4][3] = {{0, 1}, {1, 2}, {3, 2, 0}, {3}};
     static const int sorted[4][3] = {{0, 1}, {1, 2}, {0, 2, 3}, {3}};
     static const int sizes[4] = {2, 2, 3, 1};
-    struct named_op *ops = named_ops_new(4 * MANY);
+    struct named_op *ops = named_ops_new((size_t)4 * MANY);
     bool *is_mine = calloc((size_t)4 * MANY, sizeof(bool));
     int order[4 * MANY];
     int failed = 0;
@@ -532,7 +532,7 @@ static int passes_messages(struct party *me)
     int from = (me->rank + me->size - 1) % me->size;
     int32_t(*out)[COUNT] = calloc(TAGS, sizeof(*out));
     int32_t(*in)[COUNT] = calloc(TAGS, sizeof(*in));
-    struct named_op *ops = named_ops_new(2 * TAGS);
+    struct named_op *ops = named_ops_new((size_t)2 * TAGS);
     int failed = 0;
 
     for (int i = 0; i < TAGS * COUNT; i++)
