@@ -199,12 +199,17 @@ static int64_t patience_ns(const struct rueda_engine *engine,
     return patience >= 0 && patience < left ? patience : left;
 }
 
-/* Is it time to look, now? */
+static bool is_time_to_look(const struct rueda_engine *engine)
+{
+    return rueda_clock_ns() >=
+           atomic_load_explicit(&engine->look_ns, memory_order_relaxed);
+}
+
+/* Is it, with what negotiators want? */
 static bool is_look_due(struct rueda_engine *engine)
 {
     plan_look(engine);
-    return rueda_clock_ns() >=
-           atomic_load_explicit(&engine->look_ns, memory_order_relaxed);
+    return is_time_to_look(engine);
 }
 
 /* See whether others wait for this rank. */
@@ -376,11 +381,11 @@ rueda_status rueda_engine_wait(struct rueda_engine *engine, struct rueda_op *op,
 /* Something to do, or time to look. Under the lock. */
 static bool has_duty(struct rueda_engine *engine)
 {
-    int64_t at = atomic_load_explicit(&engine->look_ns, memory_order_relaxed);
-
-    if (atomic_load(&engine->is_told) || rueda_clock_ns() >= at)
+    if (atomic_load(&engine->is_told) || is_time_to_look(engine))
         return true;
-    rueda_condition_wait(&engine->work, &engine->lock, at);
+    rueda_condition_wait(
+        &engine->work, &engine->lock,
+        atomic_load_explicit(&engine->look_ns, memory_order_relaxed));
     return atomic_load(&engine->is_told);
 }
 
@@ -419,11 +424,12 @@ static void leave_to_others(struct rueda_engine *engine)
 {
     int64_t until = rueda_clock_ns() + engine->grace_ns;
 
-    do {
+    while (!engine->is_stopping && !engine->is_hurried &&
+           rueda_clock_ns() < until) {
         rueda_condition_wait(&engine->work, &engine->lock, until);
-        until = help_until_ns(engine);
-    } while (!engine->is_stopping && !engine->is_hurried &&
-             rueda_clock_ns() < until);
+        if (rueda_clock_ns() >= until)
+            until = help_until_ns(engine);
+    }
     engine->is_hurried = false;
 }
 
@@ -452,6 +458,7 @@ static void *background(void *arg)
         is_look = !atomic_load(&engine->is_told);
         if (!is_look)
             leave_to_others(engine);
+        is_look = is_look || is_time_to_look(engine);
         /* Else what is submitted from now on is told again. */
         if (!stays_awake(engine))
             atomic_store(&engine->is_told, false);

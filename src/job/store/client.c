@@ -409,6 +409,7 @@ static void close_in_child(struct rueda_fork_hook *hook)
 
     rueda_fd_close(client->fd);
     client->fd = -1;
+    client->stage = AWAY;
 }
 
 static void client_free(struct rueda_client *client)
