@@ -291,7 +291,7 @@ def case_what_a_hook_could_not_hand_over_is_reduced_by_the_step() -> None:
         of_first, of_second = distributed(first, groups=groups), distributed(second, groups=groups)
         backward(first)
         # Both have the same names, which are taken.
-        raises(ValueError, lambda model=second: backward(model), "under way")
+        raises(ValueError, lambda model=second: backward(model), "the same name as another tensor")
         of_first.step()
         of_second.step()
         assert_same_on_all_ranks(first)
