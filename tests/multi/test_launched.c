@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks whose launcher keeps the store and leaves the key open: this test is
- * the launcher.
+ * Ranks whose launcher keeps the store and leaves the key open.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "job/store/keeper.h"
@@ -15,8 +16,10 @@
 #define RANKS 3
 #define LIVES 20
 
+/* A process of its own: ranks are not forked from one that has threads. */
 struct launcher {
-    struct rueda_keeper *keeper;
+    pid_t pid;
+    int ending; /* closed, it ends */
     int key_fd;
 };
 
@@ -31,45 +34,76 @@ static int leave_open(const struct rueda_key *key)
     return fd;
 }
 
+/* Keep the store, say where, and end when the other end of ending closes. */
+static int launch(const struct rueda_key *key, int telling, int ending)
+{
+    struct rueda_text error = {{0}};
+    struct rueda_keeper *keeper;
+    struct rueda_address at;
+    struct rueda_keeper_args args = {
+        .size = RANKS, .key = key, .addresses = &at, .address_count = 1};
+    char text[RUEDA_ADDRESS_TEXT] = "";
+    int count;
+    int failed;
+
+    if (rueda_address_find("127.0.0.1:0", &at, 1, &error) != 1 ||
+        rueda_keeper_open(&args, &keeper, &error) != RUEDA_OK)
+        return 1;
+    rueda_address_text(rueda_keeper_addresses(keeper, &count), text,
+                       sizeof(text));
+    failed = write(telling, text, sizeof(text)) != sizeof(text);
+    while (!failed && read(ending, text, 1) > 0)
+        continue;
+    rueda_keeper_close(keeper);
+    return failed;
+}
+
 static int launcher_open(void **state)
 {
     struct launcher *launcher = calloc(1, sizeof(*launcher));
-    struct rueda_text error = {{0}};
-    struct rueda_address at;
     struct rueda_key key;
-    struct rueda_keeper_args args = {
-        .size = RANKS, .key = &key, .addresses = &at, .address_count = 1};
     char text[RUEDA_ADDRESS_TEXT];
-    int count;
+    int telling[2];
+    int ending[2];
 
-    if (launcher == NULL)
-        return -1;
     *state = launcher;
-    if (rueda_key_create(&key) != RUEDA_OK ||
-        rueda_address_find("127.0.0.1:0", &at, 1, &error) != 1 ||
-        rueda_keeper_open(&args, &launcher->keeper, &error) != RUEDA_OK)
+    if (launcher == NULL || rueda_key_create(&key) != RUEDA_OK ||
+        pipe2(telling, O_CLOEXEC) != 0 || pipe2(ending, O_CLOEXEC) != 0)
         return -1;
-    rueda_address_text(rueda_keeper_addresses(launcher->keeper, &count), text,
-                       sizeof(text));
+    launcher->key_fd = leave_open(&key);
+    launcher->pid = fork();
+    if (launcher->pid == 0) {
+        close(ending[1]);
+        _exit(launch(&key, telling[1], ending[0]));
+    }
+    close(telling[1]);
+    close(ending[0]);
+    launcher->ending = ending[1];
+    if (launcher->pid < 0 || launcher->key_fd < 0 ||
+        read(telling[0], text, sizeof(text)) != sizeof(text))
+        return -1;
+    close(telling[0]);
     setenv("RUEDA_STORE", text, 1);
     setenv("RUEDA_STORE_KEEPER", "launcher", 1);
-    launcher->key_fd = leave_open(&key);
     snprintf(text, sizeof(text), "%d", launcher->key_fd);
     setenv("RUEDA_KEY_FD", text, 1);
-    return launcher->key_fd >= 0 ? 0 : -1;
+    return 0;
 }
 
 static int launcher_close(void **state)
 {
     struct launcher *launcher = *state;
+    int code = -1;
 
     unsetenv("RUEDA_STORE");
     unsetenv("RUEDA_STORE_KEEPER");
     unsetenv("RUEDA_KEY_FD");
-    rueda_keeper_close(launcher->keeper);
+    close(launcher->ending);
     close(launcher->key_fd);
+    if (waitpid(launcher->pid, &code, 0) != launcher->pid)
+        code = -1;
     free(launcher);
-    return 0;
+    return code;
 }
 
 /* Every second life without an operation, so that some are behind. */
