@@ -102,6 +102,54 @@ for wrong in ((Slot(), RuntimeError), (lambda *_: _core.settle([1], 1, []), Type
     except wrong[1]:
         continue
     raise AssertionError(f"{wrong[1]} is missing")
+
+# The same of a type that has DLPack's table of functions.
+assert not _core.learn(Grad) and not _core.learn(3)
+
+class Dl(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32),
+                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", ctypes.c_uint64)]
+
+pair = ctypes.c_int64 * 2
+plain = dict(data=place - 8, device=(1, 0), ndim=2, code=2, bits=32, lanes=1, shape=pair(3, 1),
+             strides=pair(1, 7), offset=8)
+
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Dl))
+def describe(grad, out):
+    for name, value in {**plain, **grad.other}.items():
+        setattr(out[0], name, value)
+    return 0
+
+table = (ctypes.c_void_p * 8)(1, *[None] * 4, ctypes.cast(describe, ctypes.c_void_p))
+new_capsule = ctypes.pythonapi.PyCapsule_New
+new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p,
+                                                               ctypes.c_void_p]
+
+class Known(Grad):
+    __dlpack_c_exchange_api__ = new_capsule(table, b"dlpack_exchange_api", None)
+    other, data_ptr = {}, None
+
+table[0] = 2
+assert not _core.learn(Known)  # a version that nobody knows yet
+table[0] = 1
+assert _core.learn(Known)
+for other in (
+    {}, {"strides": None}, {"device": (2, 0)}, {"code": 0}, {"bits": 64}, {"lanes": 2},
+    {"shape": pair(3, 2)}, {"strides": pair(2, 1)}, {"ndim": 0},
+):
+    slot, under_way, others = make()
+    slot.param.grad = Known()
+    slot.param.grad.other = other
+    before = list(numbers)
+    slot("odd")
+    assert _core.settle(under_way, 1, odd) is None
+    if other in ({}, {"strides": None}):
+        assert others == [] and list(numbers) == [2 * number for number in before], other
+    else:
+        assert others == ["odd"] and under_way == [] and list(numbers) == before, other
+
 del slot, under_way, others, change, wrong
 odd.clear()
 import gc

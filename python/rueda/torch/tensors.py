@@ -22,6 +22,7 @@ DTYPES: dict[torch.dtype, int] = {
     if hasattr(torch, name)
 }
 
+_core.learn(torch.Tensor)
 _strided = torch.strided
 
 

@@ -116,6 +116,8 @@ bool rueda_core_add_slot(PyObject *module);
       "settle(slots, passes, odd) -> the first failure, or None\n\n"           \
       "Wait for all slots, which are ready for so many passes then; those "    \
       "whose gradient is not what was sent go to the list of odd ones.")       \
+    X(learn, METH_O,                                                           \
+      "learn(type of tensors) -> can they be looked at without Python?")       \
     X(room, METH_NOARGS, "room() -> where a result of any size can be made")   \
     X(take, METH_VARARGS,                                                      \
       "take(room, dtype, shape) -> a DLPack capsule, or None if it is empty\n" \

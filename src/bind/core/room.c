@@ -5,7 +5,7 @@
  * is plain memory, which becomes a tensor later, by DLPack, without a copy.
  * Freeing it takes neither the lock nor the context, and may happen anywhere.
  */
-#include "bind/core/core.h"
+#include "bind/core/dlpack.h"
 
 #include <stdlib.h>
 
@@ -64,37 +64,6 @@ PyObject *rueda_core_room(PyObject *module, PyObject *args)
 /* ---- DLPack ---------------------------------------------------------------
  */
 
-/* The interface by which frameworks pass tensors on, as it is laid out in
- * memory. */
-enum {
-    ON_CPU = 1
-};
-enum {
-    CODE_INT = 0,
-    CODE_UINT = 1,
-    CODE_FLOAT = 2,
-    CODE_BFLOAT = 4
-};
-
-struct dl_tensor {
-    void *data;
-    int32_t device_type;
-    int32_t device_id;
-    int32_t ndim;
-    uint8_t code;
-    uint8_t bits;
-    uint16_t lanes;
-    int64_t *shape;
-    int64_t *strides; /* NULL: rows one after another */
-    uint64_t byte_offset;
-};
-
-struct dl_managed {
-    struct dl_tensor tensor;
-    void *context;
-    void (*deleter)(struct dl_managed *self);
-};
-
 struct pack {
     struct dl_managed managed;
     int64_t shape[RUEDA_MAX_DIMS];
@@ -121,29 +90,6 @@ static void capsule_free(PyObject *capsule)
     managed->deleter(managed);
 }
 
-/* Booleans travel as bytes: not every framework's DLPack knows them. */
-static uint8_t code_of(rueda_dtype dtype)
-{
-    switch (dtype) {
-    case RUEDA_BFLOAT16:
-        return CODE_BFLOAT;
-    case RUEDA_FLOAT16:
-    case RUEDA_FLOAT32:
-    case RUEDA_FLOAT64:
-        return CODE_FLOAT;
-    case RUEDA_INT8:
-    case RUEDA_INT16:
-    case RUEDA_INT32:
-    case RUEDA_INT64:
-        return CODE_INT;
-    case RUEDA_UINT8:
-    case RUEDA_UINT16:
-    case RUEDA_BOOL:
-        break;
-    }
-    return CODE_UINT;
-}
-
 /* Takes the memory of the room, where that works out. */
 static PyObject *wrap(struct room *room, rueda_dtype dtype, const size_t *shape,
                       int dims)
@@ -153,15 +99,18 @@ static PyObject *wrap(struct room *room, rueda_dtype dtype, const size_t *shape,
 
     if (pack == NULL)
         return PyErr_NoMemory();
+    /* Not every framework's DLPack knows booleans. */
+    if (dtype == RUEDA_BOOL)
+        dtype = RUEDA_UINT8;
     for (int i = 0; i < dims; i++)
         pack->shape[i] = (int64_t)(i == 0 ? room->rows : shape[i]);
     pack->managed = (struct dl_managed){
         .tensor =
             {
                 .data = room->data,
-                .device_type = ON_CPU,
+                .device_type = DL_ON_CPU,
                 .ndim = dims,
-                .code = code_of(dtype),
+                .code = rueda_core_dl_code(dtype),
                 .bits = (uint8_t)(8 * rueda_dtype_size(dtype)),
                 .lanes = 1,
                 .shape = pack->shape,

@@ -9,6 +9,7 @@
 
 #include <structmember.h>
 
+#include "bind/core/dlpack.h"
 #include "bind/core/slot.h"
 
 /* The type and names are made once: they are the same for all, and never
@@ -82,15 +83,29 @@ static bool is_contiguous(PyObject *grad)
     return answer == Py_True;
 }
 
-/* Can it be handed over as it is? */
-static bool is_plain(const struct slot *slot, PyObject *grad)
+/* Where are its numbers? False, perhaps with an exception, if it cannot be
+ * handed over as it is. */
+static bool find_memory(const struct slot *slot, PyObject *grad, void **out)
 {
-    return is_such(grad, names.dtype, slot->dtype) &&
-           is_such(grad, names.layout, slot->layout) &&
-           is_such(grad, names.is_cpu, Py_True) &&
-           is_such(grad, names.requires_grad, Py_False) &&
-           number_of(grad, names.numel, true) == slot->count &&
-           is_contiguous(grad);
+    struct dl_tensor tensor;
+    PyObject *at;
+
+    if (rueda_core_describe(grad, &tensor)) {
+        *out = (char *)tensor.data + tensor.byte_offset;
+        return rueda_core_is_plain(&tensor, slot->args.dtype, slot->count);
+    }
+    if (!is_such(grad, names.dtype, slot->dtype) ||
+        !is_such(grad, names.layout, slot->layout) ||
+        !is_such(grad, names.is_cpu, Py_True) ||
+        number_of(grad, names.numel, true) != slot->count ||
+        !is_contiguous(grad))
+        return false;
+    at = PyObject_CallMethodObjArgs(grad, names.data_ptr, NULL);
+    if (at == NULL)
+        return false;
+    *out = PyLong_AsVoidPtr(at);
+    Py_DECREF(at);
+    return *out != NULL || PyErr_Occurred() == NULL;
 }
 
 /* ---- Handing it over ------------------------------------------------------
@@ -101,23 +116,16 @@ static bool is_plain(const struct slot *slot, PyObject *grad)
 static bool look(struct slot *slot, PyObject *grad)
 {
     struct rueda_submit_args *args = &slot->args;
-    PyObject *at;
 
-    if (!is_plain(slot, grad))
+    if (!is_such(grad, names.requires_grad, Py_False) ||
+        !find_memory(slot, grad, &args->recv))
         return false;
+    args->send = args->recv;
     args->set = (int)number_of(slot->process_set, names.process_set_id, false);
     if (args->set < 0)
         return false;
     slot->version = number_of(grad, names._version, false);
-    at = PyObject_CallMethodObjArgs(grad, names.data_ptr, NULL);
-    if (slot->version < 0 || at == NULL) {
-        Py_XDECREF(at);
-        return false;
-    }
-    args->recv = PyLong_AsVoidPtr(at);
-    args->send = args->recv;
-    Py_DECREF(at);
-    return args->recv != NULL || PyErr_Occurred() == NULL;
+    return slot->version >= 0;
 }
 
 /* What fails here is left to the end of the step, which tries again. */
