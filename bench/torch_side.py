@@ -90,6 +90,17 @@ class Gloo(Alone):
         self._dist.all_reduce(tensor)
 
 
+class Meeting:
+    """An optimizer whose ranks wait for each other before each step, and do no more."""
+
+    def __init__(self, optimizer: Any, meet: Callable[[], None]) -> None:
+        self.zero_grad, self._step, self._meet = optimizer.zero_grad, optimizer.step, meet
+
+    def step(self) -> None:
+        self._meet()
+        self._step()
+
+
 class Rueda(Alone):
     def __init__(self) -> None:
         import rueda.torch as hvd
@@ -102,6 +113,9 @@ class Rueda(Alone):
         self._hvd.broadcast_parameters(net.state_dict(), root_rank=0)
         return net, self._hvd.DistributedOptimizer(optimizer, net.named_parameters())
 
+    def meet(self, net: nn.Module, optimizer: Any) -> tuple[nn.Module, Any]:
+        return net, Meeting(optimizer, self._hvd.barrier)
+
     def allreduce(self, tensor: torch.Tensor, name: str) -> None:
         self._hvd.allreduce_(tensor, op=self._hvd.Sum, name=name)
 
@@ -112,13 +126,13 @@ SIDES: dict[str, type[Alone]] = {"none": Alone, "gloo": Gloo, "rueda": Rueda}
 class Training:
     """A model that is trained on the same batch over and over."""
 
-    def __init__(self, side: Alone, kind: str) -> None:
+    def __init__(self, connect: Callable[..., Any], rank: int, kind: str) -> None:
         make, shape = MODELS[kind]
         torch.manual_seed(0)
         net = make()
         optimizer = torch.optim.SGD(net.parameters(), lr=0.0005, momentum=0.9)
-        self._net, self._optimizer = side.spread(net, optimizer)
-        torch.manual_seed(side.rank)
+        self._net, self._optimizer = connect(net, optimizer)
+        torch.manual_seed(rank)
         self._x, self._y = torch.randn(shape), torch.randint(10, (shape[0],))
 
     def steps(self, count: int) -> list:
@@ -156,17 +170,17 @@ def main() -> None:
     os.dup2(2, 1)
     torch.set_num_threads(1)
     side = SIDES[sys.argv[1]]()
-    trainings: dict[str, Training] = {}
+    trainings: dict[tuple[str, str], Training] = {}
     answers.write('["ready"]\n')
     for line in sys.stdin:
         what, *args = json.loads(line)
-        if what == "steps":
-            kind, count = args
-            if kind not in trainings:
-                trainings[kind] = Training(side, kind)
-            answer = trainings[kind].steps(count)
-        else:
+        if what == "allreduce":
             answer = allreduces(side, *args)
+        else:
+            kind, count = args
+            if (what, kind) not in trainings:
+                trainings[what, kind] = Training(getattr(side, what), side.rank, kind)
+            answer = trainings[what, kind].steps(count)
         answers.write(json.dumps(answer) + "\n")
     # Peers may be gone already, and Gloo would complain.
     os._exit(0)
