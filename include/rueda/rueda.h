@@ -208,9 +208,10 @@ RUEDA_API rueda_status rueda_init_threads(int size,
  * Leave the job and free the context. Does not wait for other ranks; those
  * that still need this one get RUEDA_ERR_PEER_LOST. Operations of this rank
  * that still run end with RUEDA_ERR_CLOSED; handles and memory from
- * rueda_alloc() are gone. No other thread may be inside a
- * call on ctx. NULL is allowed, and a context that was shut down before is left
- * alone, until a new one may have its address.
+ * rueda_alloc() are gone. No other thread may be inside a call on ctx; in a
+ * callback nothing is done, and the log says so. NULL is allowed, and a context
+ * that was shut down before is left alone, until a new one may have its
+ * address.
  */
 RUEDA_API void rueda_shutdown(rueda_ctx *ctx);
 

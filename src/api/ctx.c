@@ -246,6 +246,11 @@ rueda_status rueda_init_threads(int size, const struct rueda_init_args *args,
 
 void rueda_shutdown(rueda_ctx *ctx)
 {
+    if (ctx != NULL && rueda_then_is_running()) {
+        log_error("rueda_shutdown() is refused in a callback, whose thread it "
+                  "would wait for; call it from a thread of yours");
+        return;
+    }
     /* Not in the list: forked, or shut down before and no longer ours. */
     if (ctx == NULL || !rueda_fork_hook_remove(&ctx->fork_hook))
         return;

@@ -153,6 +153,7 @@ static void try_to_wait(void *arg, rueda_status status)
     (void)status;
     visit->wait = rueda_wait(visit->me->ctx, visit->other, 2000);
     visit->barrier = rueda_barrier(visit->me->ctx);
+    rueda_shutdown(visit->me->ctx); /* what follows needs the context */
     atomic_store(&visit->is_over, 1);
 }
 
