@@ -55,6 +55,18 @@ void rueda_host_reduce(const struct rueda_kernels *kernels,
                        const void *const *src, int n, size_t count);
 
 /*
+ * dst = count times the number that changes no result, whatever else is
+ * reduced: 0 for a sum, an average and Adasum, 1 for a product, for a minimum
+ * the highest and for a maximum the lowest, which floats have as infinities.
+ * It is one before it is scaled; that of a product only if it is not scaled.
+ */
+void rueda_host_neutral(const struct rueda_arith *arith, void *dst,
+                        size_t count);
+
+/* Are these all zeros? */
+bool rueda_host_neutral_is_zero(const struct rueda_arith *arith);
+
+/*
  * dst = factor * src; the two may be the same pointer. An integer is divided
  * exactly where factor is one over a whole number, else multiplied in fp64, cut
  * towards zero and held within its range (NaN gives 0). A bool

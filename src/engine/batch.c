@@ -50,7 +50,7 @@ static void *spare_map(struct rueda_spare *spare, size_t bytes)
 
 void rueda_batch_fini(struct rueda_batch *batch)
 {
-    spare_unmap(&batch->zeros);
+    spare_unmap(&batch->neutral);
     spare_unmap(&batch->sink);
     free(batch->counts);
     free(batch->words);
@@ -185,6 +185,28 @@ rueda_batch_next rueda_batch_result(struct rueda_lane *lane, int item,
                                            "operation");
 }
 
+static struct rueda_arith arith_of(const struct rueda_request *request)
+{
+    return (struct rueda_arith){
+        .dtype = request->dtype,
+        .reduction = request->reduction,
+        .prescale = request->prescale,
+        .postscale = request->postscale,
+    };
+}
+
+/* What changes nothing in the result of an item. */
+static void *map_neutral(struct rueda_lane *lane, int item, size_t bytes)
+{
+    const struct rueda_arith arith =
+        arith_of(rueda_batch_request(&lane->batch, item));
+    void *at = spare_map(&lane->batch.neutral, bytes);
+
+    if (at != NULL && !rueda_host_neutral_is_zero(&arith))
+        rueda_host_neutral(&arith, at, bytes / rueda_dtype_size(arith.dtype));
+    return at;
+}
+
 rueda_batch_next rueda_batch_input(struct rueda_lane *lane, int item,
                                    size_t bytes, const void **out)
 {
@@ -193,10 +215,10 @@ rueda_batch_next rueda_batch_input(struct rueda_lane *lane, int item,
     *out = named != NULL ? named->send : NULL;
     if (named != NULL || bytes == 0)
         return RUEDA_BATCH_TASK;
-    *out = spare_map(&lane->batch.zeros, bytes);
+    *out = map_neutral(lane, item, bytes);
     return *out != NULL ? RUEDA_BATCH_TASK
                         : rueda_batch_fail(lane, RUEDA_ERR_NOMEM,
-                                           "no memory for the zeros of a rank "
+                                           "no memory for what a rank gives "
                                            "that has joined");
 }
 
@@ -250,8 +272,45 @@ static void choose_round(struct rueda_lane *lane)
         batch->slab = rueda_batch_place(lane, layout.end);
 }
 
+/* The largest of the round that I do not have, as I have joined; -1: none. */
+static int find_absent(const struct rueda_batch *batch)
+{
+    size_t most = 0;
+    int found = -1;
+
+    for (int i = batch->item; i < batch->after; i++) {
+        const size_t bytes = batch->parts[i - batch->item].bytes;
+
+        if (rueda_batch_named(batch, i) == NULL && bytes > most) {
+            most = bytes;
+            found = i;
+        }
+    }
+    return found;
+}
+
+/* What I give for those: one piece of memory for all, or NULL for zeros. */
+static rueda_batch_next find_neutral(struct rueda_lane *lane, const void **out)
+{
+    const struct rueda_batch *batch = &lane->batch;
+    const struct rueda_arith arith =
+        arith_of(rueda_batch_request(batch, batch->item));
+    int absent;
+
+    *out = NULL;
+    if (batch->decision->live == lane->set->size ||
+        rueda_host_neutral_is_zero(&arith))
+        return RUEDA_BATCH_TASK;
+    absent = find_absent(batch);
+    return absent < 0
+               ? RUEDA_BATCH_TASK
+               : rueda_batch_input(lane, absent,
+                                   batch->parts[absent - batch->item].bytes,
+                                   out);
+}
+
 /* Where the tensors of the round come from and where they go. */
-static void find_parts(struct rueda_lane *lane)
+static void find_parts(struct rueda_lane *lane, const void *neutral)
 {
     struct rueda_batch *batch = &lane->batch;
 
@@ -259,7 +318,7 @@ static void find_parts(struct rueda_lane *lane)
         struct rueda_part *part = &batch->parts[i - batch->item];
         const struct rueda_named *named = rueda_batch_named(batch, i);
 
-        part->send = named != NULL ? named->send : NULL;
+        part->send = named != NULL ? named->send : neutral;
         part->recv = rueda_batch_own(
             lane, i, rows_of(rueda_batch_request(batch, i)), part->bytes);
     }
@@ -299,8 +358,11 @@ static rueda_batch_next start_packed(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
     struct rueda_coll *coll;
+    const void *neutral;
 
-    find_parts(lane);
+    if (find_neutral(lane, &neutral) != RUEDA_BATCH_TASK)
+        return RUEDA_BATCH_FAIL;
+    find_parts(lane, neutral);
     note(lane, RUEDA_TIMELINE_MEMCPY_IN_FUSION_BUFFER);
     coll = rueda_batch_coll(lane, RUEDA_ALLREDUCE, batch->item);
     coll->send = batch->slab;
@@ -537,7 +599,7 @@ void rueda_batch_drop(struct rueda_lane *lane)
 {
     lane->batch.decision = NULL;
     lane->batch.is_waiting = false;
-    spare_unmap(&lane->batch.zeros);
+    spare_unmap(&lane->batch.neutral);
     spare_unmap(&lane->batch.sink);
     if (lane->batch.made != NULL)
         rueda_lane_free(lane->batch.made);

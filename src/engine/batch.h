@@ -58,7 +58,7 @@ struct rueda_batch {
     uint64_t *words;  /* [2 * members + RUEDA_BATCH_ASKED] what I tell of
                          myself, */
     uint64_t *answer; /* [RUEDA_BATCH_ASKED * members] and what others tell */
-    struct rueda_spare zeros;
+    struct rueda_spare neutral; /* what I give where I have joined */
     struct rueda_spare sink;
 
     /* A set that is being made or dropped: its id, a copy that stays, its lane
@@ -122,7 +122,7 @@ rueda_batch_next rueda_batch_result(struct rueda_lane *lane, int item,
 void *rueda_batch_own(struct rueda_lane *lane, int item, size_t rows,
                       size_t bytes);
 
-/* What an item gives; zeros if I have joined. */
+/* What an item gives; what changes nothing if I have joined. */
 rueda_batch_next rueda_batch_input(struct rueda_lane *lane, int item,
                                    size_t bytes, const void **out);
 

@@ -73,10 +73,21 @@ static rueda_status refuse(struct rueda_negotiator *self,
     return rueda_coordinator_append(self);
 }
 
-/* What cannot be done while somebody has joined: there is no zero for it. */
+/* What cannot be done while somebody has joined, as there is nothing that it
+ * could give: a product's 1 is another number when it is scaled. */
 static bool needs_all(const struct rueda_request *request)
 {
-    return request->kind != RUEDA_ALLREDUCE && request->kind != RUEDA_BARRIER;
+    if (request->kind == RUEDA_ALLREDUCE)
+        return request->reduction == RUEDA_PRODUCT && request->prescale != 1;
+    return request->kind != RUEDA_BARRIER;
+}
+
+/* What that is called. */
+static const char *title_of(const struct rueda_request *request)
+{
+    return request->kind == RUEDA_ALLREDUCE
+               ? "a product with a prescale factor"
+               : rueda_kind_str((rueda_kind)request->kind);
 }
 
 /* Why it cannot run; empty if it can. */
@@ -91,8 +102,7 @@ static void judge(const struct rueda_negotiator *self,
         rueda_text_set(why,
                        "%s is not supported with Join at this time (rank %d "
                        "has joined): ",
-                       rueda_kind_str((rueda_kind)request->kind),
-                       self->root.last_joined);
+                       title_of(request), self->root.last_joined);
         why->chars[0] = (char)(why->chars[0] - 'a' + 'A');
         rueda_request_title(request, why);
     }

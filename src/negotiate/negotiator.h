@@ -72,7 +72,7 @@ typedef enum rueda_decision_kind {
 } rueda_decision_kind;
 
 struct rueda_decision_item {
-    void *mine; /* NULL: I have joined, and give zeros */
+    void *mine; /* NULL: I have joined, and give what changes nothing */
     const struct rueda_request *request; /* where mine is NULL, another's */
 };
 

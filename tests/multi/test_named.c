@@ -314,11 +314,20 @@ static int try_without_rank_0(struct party *me)
         args.splits = splits;
         failed = ends_with(me, &args, RUEDA_ERR_MISMATCH, all[i].words);
     }
+    if (me->rank > 0 && failed == 0) {
+        struct rueda_submit_args args = allreduce_of("alone", send, &shape);
+
+        args.reduction = RUEDA_PRODUCT;
+        args.prescale = 2;
+        failed = ends_with(me, &args, RUEDA_ERR_MISMATCH,
+                           "A product with a prescale factor is not supported "
+                           "with Join");
+    }
     join.kind = RUEDA_JOIN;
     return failed != 0 ? failed : ends_with(me, &join, RUEDA_OK, "");
 }
 
-static void what_has_no_zero_is_refused_when_a_rank_has_joined(void **state)
+static void what_needs_all_ranks_is_refused_when_one_has_joined(void **state)
 {
     party_run(*state, 3, try_without_rank_0, NULL);
 }
@@ -503,7 +512,7 @@ int main(void)
         PARTY_EVERYWHERE(callbacks_submit_the_next_operation),
         PARTY_EVERYWHERE(a_callback_that_would_wait_is_refused),
         PARTY_EVERYWHERE(callbacks_do_not_run_within_a_submission),
-        PARTY_EVERYWHERE(what_has_no_zero_is_refused_when_a_rank_has_joined),
+        PARTY_EVERYWHERE(what_needs_all_ranks_is_refused_when_one_has_joined),
         PARTY_EVERYWHERE(tensors_on_accelerators_are_refused_by_all),
         PARTY_EVERYWHERE(sets_are_made_used_and_removed),
         PARTY_EVERYWHERE(sets_are_waited_for_in_slices),

@@ -431,6 +431,27 @@ def process_sets() -> None:
 
 
 @case
+def ranks_that_join_early_change_no_result() -> None:
+    """Whatever is reduced, and in which type, some tensors larger than the others."""
+    if hvd.rank() == 0:
+        assert hvd.join() != 0
+        return
+    for dtype in [*DTYPES, torch.bool]:
+        for op in (hvd.Min, hvd.Max, hvd.Product):
+            given = torch.tensor([-3, 2, 0]).to(dtype)
+            power = hvd.size() - 1 if op == hvd.Product and dtype is not torch.bool else 1
+            wanted = given if power == 1 else given**power
+            for count in (1, 1000):
+                tensors = [given, given.repeat(count), given[:0]]
+                got = hvd.grouped_allreduce(tensors, name=f"{count}.{dtype}.{op}", op=op)
+                same(got[0], wanted)
+                same(got[1], wanted.repeat(count))
+    turned = hvd.allreduce(torch.tensor([-3.0, 2.0]), op=hvd.Max, prescale_factor=-2.0)
+    same(turned, torch.tensor([6.0, -4.0]))
+    assert hvd.join() != 0
+
+
+@case
 def ranks_that_join_early() -> None:
     if hvd.rank() == 0:
         assert hvd.join() != 0

@@ -103,20 +103,24 @@ static double join(rueda_reduction reduction, double a, double b)
     }
 }
 
-/* Who has joined brings zeros. */
+/* Who has joined changes nothing. */
 static double reduced(const struct plan *plan, const struct plan_op *op,
                       size_t i)
 {
     const struct rueda_request *request = &op->request;
     const struct plan_set *set = &plan->sets[op->set];
     double result = 0;
+    bool is_first = true;
 
     for (int m = 0; m < set->size; m++) {
         int rank = set->ranks[m];
-        double mine = plan_takes(op, rank) ? number_of(op, rank, i) : 0;
+        double mine;
 
-        mine *= request->prescale;
-        result = m == 0 ? mine : join(request->reduction, result, mine);
+        if (!plan_takes(op, rank))
+            continue;
+        mine = number_of(op, rank, i) * request->prescale;
+        result = is_first ? mine : join(request->reduction, result, mine);
+        is_first = false;
     }
     result *= request->postscale;
     if (request->reduction == RUEDA_AVERAGE)

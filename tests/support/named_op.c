@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/named_op.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,8 +13,6 @@
 /* Small whole numbers, which every type can hold, and sums of them. */
 static unsigned number(const struct named_what *what, int rank, size_t i)
 {
-    if ((what->joined >> rank & 1) != 0)
-        return 0;
     return ((unsigned)rank * 5 + what->salt * 3 + (unsigned)(i % 1009)) % 4;
 }
 
@@ -80,18 +79,34 @@ static int index_of(const struct named_what *what, int rank)
 
 /* ---- Results that are right ------------------------------------------- */
 
+/* Who has joined changes nothing. */
 static unsigned reduced(const struct named_what *what, size_t i)
 {
     unsigned sum = 0;
+    unsigned product = 1;
     unsigned most = 0;
+    unsigned least = UINT_MAX;
 
     for (int m = 0; m < what->size; m++) {
         unsigned one = number(what, what->members[m], i);
 
+        if ((what->joined >> what->members[m] & 1) != 0)
+            continue;
         sum += one;
+        product *= one;
         most = one > most ? one : most;
+        least = one < least ? one : least;
     }
-    return what->reduction == RUEDA_MAX ? most : sum;
+    switch (what->reduction) {
+    case RUEDA_MIN:
+        return least;
+    case RUEDA_MAX:
+        return most;
+    case RUEDA_PRODUCT:
+        return product;
+    default:
+        return sum;
+    }
 }
 
 /* Write what is wanted; returns its rows. */

@@ -81,6 +81,70 @@ static void every_reduction_is_right_for_every_dtype(void **state)
     }
 }
 
+static void drop_signs_of_zeros(rueda_dtype dtype, unsigned char *vector,
+                                size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (is_float(dtype) && get(dtype, vector, i) == 0)
+            put(dtype, vector, i, 0);
+}
+
+/* Random numbers of every size, and both ends of integers. */
+static void what_is_neutral_changes_no_result(void **state)
+{
+    static const double prescales[] = {1.0, 0.25, 3.0, -1.0, -2.5, 0.0};
+    const void *src[3] = {sources[0], sources[1], sources[2]};
+    const size_t count = 501;
+
+    (void)state;
+    for (int dtype = 0; dtype < RUEDA_DTYPE_COUNT; dtype++) {
+        fill_with_anything(dtype, sources[0], count);
+        memset(sources[0], 0xff, 8);
+        memset(sources[0] + 8, 0x7f, 8);
+        memset(sources[0] + 16, 0, 7);
+        sources[0][23] = 0x80;
+        drop_signs_of_zeros(dtype, sources[0], count);
+        for (size_t r = 0; r < LENGTH_OF(reductions); r++)
+            for (size_t p = 0; p < LENGTH_OF(prescales); p++) {
+                const struct rueda_arith arith = {dtype, reductions[r],
+                                                  prescales[p], 1.0};
+
+                if (reductions[r] == RUEDA_PRODUCT && prescales[p] != 1.0)
+                    continue;
+                memset(wanted, 0xa5, sizeof(wanted));
+                memset(result, 0xa5, sizeof(result));
+                memset(sources[1], 0xa5, sizeof(sources[1]));
+                rueda_host_neutral(&arith, sources[1] + 1, count);
+                memcpy(sources[2], sources[1] + 1,
+                       count * rueda_dtype_size(dtype));
+                assert_int_equal(sources[1][0], 0xa5);
+                assert_int_equal(
+                    sources[1][1 + count * rueda_dtype_size(dtype)], 0xa5);
+                src[1] = sources[1] + 1;
+                rueda_host_reduce(present[0], &arith, wanted, src, 1, count);
+                rueda_host_reduce(present[0], &arith, result, src, 3, count);
+                drop_signs_of_zeros(dtype, wanted, count);
+                drop_signs_of_zeros(dtype, result, count);
+                assert_same(dtype, result, wanted, count);
+            }
+    }
+}
+
+static void zeros_are_neutral_where_that_is_said(void **state)
+{
+    (void)state;
+    for (int dtype = 0; dtype < RUEDA_DTYPE_COUNT; dtype++)
+        for (int reduction = 0; reduction <= RUEDA_ADASUM; reduction++) {
+            const struct rueda_arith arith = {dtype, reduction, 1.0, 1.0};
+
+            memset(wanted, 0, 8);
+            memset(result, 0, 8);
+            rueda_host_neutral(&arith, result, 1);
+            assert_int_equal(rueda_host_neutral_is_zero(&arith),
+                             memcmp(result, wanted, 8) == 0);
+        }
+}
+
 static void scales_multiply_inputs_and_result(void **state)
 {
     const size_t count = 77;
@@ -327,6 +391,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_are_found_by_name),
         cmocka_unit_test(every_reduction_is_right_for_every_dtype),
+        cmocka_unit_test(what_is_neutral_changes_no_result),
+        cmocka_unit_test(zeros_are_neutral_where_that_is_said),
         cmocka_unit_test(scales_multiply_inputs_and_result),
         cmocka_unit_test(all_implementations_agree_bit_by_bit),
         cmocka_unit_test(halves_are_added_in_fp32_and_rounded_once),
