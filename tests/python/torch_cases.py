@@ -478,9 +478,39 @@ def ranks_that_disagree() -> None:
 
 
 @case
+def views_that_are_negated_when_read() -> None:
+    """Imaginary parts of what is conjugated, of one number and of several."""
+    size = hvd.size()
+    for count in (1, 3):
+        def one(count: int = count) -> torch.Tensor:
+            return torch.full((count,), complex(1, -2 - hvd.rank())).conj().imag
+
+        wanted = torch.stack([torch.full((count,), 2.0 + rank) for rank in range(size)])
+        assert one().is_neg()
+        same(hvd.allreduce(one(), op=hvd.Sum), wanted.sum(0))
+        same(hvd.allreduce(one()[0], op=hvd.Max), wanted.max(0).values[0])
+        in_place = one()
+        assert hvd.allreduce_(in_place, op=hvd.Max) is in_place
+        same(in_place, wanted.max(0).values)
+        same(hvd.grouped_allreduce([one()], op=hvd.Min)[0], wanted.min(0).values)
+        same(hvd.allgather(one()), wanted.flatten())
+        same(hvd.broadcast_(one(), 1), wanted[1])
+        same(hvd.alltoall(one().repeat(size)), wanted.flatten())
+        same(hvd.reducescatter(one().expand(size, count), op=hvd.Sum)[0], wanted.sum(0))
+    param = torch.nn.Parameter(torch.ones(1))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([param], lr=1.0))
+    param.grad = torch.full((1,), complex(1, -2 - hvd.rank())).conj().imag
+    optimizer.step()
+    same(param.data, 1 - torch.tensor([2.0 + rank for rank in range(size)]).mean(0, keepdim=True))
+
+
+@case
 def what_cannot_be() -> None:
     who = f"rank {hvd.rank()}"
-    raises(ValueError, f"{who}: a tensor", hvd.allreduce, torch.ones(2, dtype=torch.complex64))
+    pair = torch.ones(2, dtype=torch.complex64)
+    for tensor in (pair, pair.conj()):
+        raises(ValueError, f"{who}: a tensor", hvd.allreduce, tensor)
+        raises(ValueError, "view_as_real", hvd.allreduce_, tensor)
     raises(ValueError, "on meta", hvd.allreduce_, torch.ones(2, device="meta"))
     for collective in (hvd.allreduce, hvd.allgather, hvd.alltoall, hvd.reducescatter):
         meta = torch.ones(2, device="meta")

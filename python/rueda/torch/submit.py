@@ -18,7 +18,7 @@ from rueda.common.basics import Adasum, Average, Max, Min, Product, Sum
 from rueda.common.process_sets import ProcessSet
 
 from . import handles
-from .tensors import check, new_like, take
+from .tensors import check, in_rows, new_like, not_negated, take
 
 Tensor = torch.Tensor
 
@@ -108,11 +108,14 @@ def allreduce(
 ) -> int:
     dtype = check(tensor, name)
     source = tensor.contiguous()
+    shape = source.shape
+    if 1 in shape or not shape:  # less to do for the others than in_rows()
+        source = not_negated(source)
     target = source if is_in_place else new_like(source)
     memory = source.data_ptr()
     core = _submit(
         _ALLREDUCE, key_of("allreduce", name), set_of(process_set), dtype, memory,
-        memory if is_in_place else target.data_ptr(), source.shape,
+        memory if is_in_place else target.data_ptr(), shape,
         reduction_of(op, process_set), 0, prescale, postscale,
     )  # fmt: skip
     if not is_in_place:
@@ -134,7 +137,7 @@ def grouped_allreduce(
     number = set_of(process_set)
     reduction = reduction_of(op, process_set)
     dtypes = [check(tensor, name) for tensor in tensors]
-    sources = [tensor.contiguous() for tensor in tensors]
+    sources = [in_rows(tensor) for tensor in tensors]
     targets = sources if is_in_place else [new_like(source) for source in sources]
     keys = keys_of("grouped_allreduce", name, len(sources))
     cores = _core.submit_group(
@@ -156,7 +159,7 @@ def broadcast(
     tensor: Tensor, is_in_place: bool, root_rank: int, name: str | None, process_set: ProcessSet
 ) -> int:
     dtype = check(tensor, name)
-    source = tensor.contiguous()
+    source = in_rows(tensor)
     target = source if is_in_place else new_like(source)
     core = _submit(
         _core.KIND_BROADCAST, key_of("broadcast", name), set_of(process_set), dtype,
@@ -185,7 +188,7 @@ def _gathered(core: int, tensor: Tensor, room: Any) -> Tensor:
 
 def allgather(tensor: Tensor, name: str | None, process_set: ProcessSet) -> int:
     check(tensor, name)
-    source = tensor.contiguous()
+    source = in_rows(tensor)
     room = _core.room()
     core = _submit(*_gather_order(source, key_of("allgather", name), set_of(process_set), room))
     return handles.add((core,), None, (source, room), lambda: _gathered(core, source, room))
@@ -197,7 +200,7 @@ def grouped_allgather(
     number = set_of(process_set)
     for tensor in tensors:
         check(tensor, name)
-    sources = [tensor.contiguous() for tensor in tensors]
+    sources = [in_rows(tensor) for tensor in tensors]
     rooms = [_core.room() for _ in sources]
     keys = keys_of("grouped_allgather", name, len(sources))
     cores = _core.submit_group(
@@ -234,7 +237,7 @@ def alltoall(
 ) -> int:
     dtype = check(tensor, name)
     number = set_of(process_set)
-    source = tensor.contiguous()
+    source = in_rows(tensor)
     room = _core.room()
     device = splits.device if isinstance(splits, Tensor) else "cpu"
     core = _submit(
@@ -291,7 +294,7 @@ def reducescatter(
     process_set: ProcessSet,
 ) -> int:
     check(tensor, name)
-    source = tensor.contiguous()
+    source = in_rows(tensor)
     output = _share_of(source, process_set)
     how = (op, prescale, postscale, process_set)
     core = _submit(*_scatter_order(source, output, key_of("reducescatter", name), *how))
@@ -308,7 +311,7 @@ def grouped_reducescatter(
 ) -> int:
     for tensor in tensors:
         check(tensor, name)
-    sources = [tensor.contiguous() for tensor in tensors]
+    sources = [in_rows(tensor) for tensor in tensors]
     outputs = [_share_of(source, process_set) for source in sources]
     keys = keys_of("grouped_reducescatter", name, len(sources))
     how = (op, prescale, postscale, process_set)

@@ -10,7 +10,7 @@ from torch.utils import dlpack
 
 from rueda import _core
 
-__all__ = ["check", "new_like", "new_sparse", "refuse", "take"]
+__all__ = ["check", "in_rows", "new_like", "new_sparse", "not_negated", "refuse", "take"]
 
 _NAMES = ("uint8", "int8", "uint16", "int16", "int32", "int64",
           "float16", "float32", "float64", "bool", "bfloat16")  # fmt: skip
@@ -44,6 +44,8 @@ def refuse(tensor: Any, name: str | None) -> ValueError:
     if not isinstance(tensor, torch.Tensor):
         return ValueError(f"{who}a tensor is expected, not {type(tensor).__name__}")
     what = f"{who}a tensor of shape {tuple(tensor.shape)} and type {tensor.dtype} "
+    if tensor.dtype.is_complex:
+        return ValueError(f"{what}is not supported; take torch.view_as_real() of it")
     if tensor.dtype not in DTYPES:
         return ValueError(f"{what}is not supported; convert it, for example by .float()")
     if tensor.layout is not torch.strided:
@@ -55,6 +57,20 @@ def refuse(tensor: Any, name: str | None) -> ValueError:
         f"{what}is on {tensor.device}; only tensors on the CPU are supported, so copy it there "
         "by .cpu() and back afterwards"
     )
+
+
+def in_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The same numbers, row after row in memory: the tensor itself, or a copy."""
+    rows = tensor.contiguous()
+    return rows if rows.numel() != 1 else not_negated(rows)
+
+
+def not_negated(tensor: torch.Tensor) -> torch.Tensor:
+    """The same as it is in memory: imaginary parts may be views that are negated when read.
+
+    Those have gaps, so contiguous() makes a copy, and negates it, but for single numbers.
+    """
+    return tensor.resolve_neg() if tensor.is_neg() else tensor
 
 
 def new_like(tensor: torch.Tensor) -> torch.Tensor:

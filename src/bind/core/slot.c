@@ -25,6 +25,7 @@ static PyTypeObject *slot_type;
     X(_version)                                                                \
     X(numel)                                                                   \
     X(is_contiguous)                                                           \
+    X(is_neg)                                                                  \
     X(data_ptr)                                                                \
     X(process_set_id)
 
@@ -74,13 +75,13 @@ static long long number_of(PyObject *object, PyObject *name, bool is_method)
     return number;
 }
 
-static bool is_contiguous(PyObject *grad)
+/* Is this what the method answers? False also with an exception. */
+static bool answers(PyObject *object, PyObject *name, const PyObject *wanted)
 {
-    PyObject *answer =
-        PyObject_CallMethodObjArgs(grad, names.is_contiguous, NULL);
+    PyObject *answer = PyObject_CallMethodObjArgs(object, name, NULL);
 
     Py_XDECREF(answer);
-    return answer == Py_True;
+    return answer != NULL && answer == wanted;
 }
 
 /* Where are its numbers? False, perhaps with an exception, if it cannot be
@@ -98,7 +99,7 @@ static bool find_memory(const struct slot *slot, PyObject *grad, void **out)
         !is_such(grad, names.layout, slot->layout) ||
         !is_such(grad, names.is_cpu, Py_True) ||
         number_of(grad, names.numel, true) != slot->count ||
-        !is_contiguous(grad))
+        !answers(grad, names.is_contiguous, Py_True))
         return false;
     at = PyObject_CallMethodObjArgs(grad, names.data_ptr, NULL);
     if (at == NULL)
@@ -119,6 +120,9 @@ static bool look(struct slot *slot, PyObject *grad)
 
     if (!is_such(grad, names.requires_grad, Py_False) ||
         !find_memory(slot, grad, &args->recv))
+        return false;
+    /* Others that are negated when read have gaps. */
+    if (slot->count == 1 && !answers(grad, names.is_neg, Py_False))
         return false;
     args->send = args->recv;
     args->set = (int)number_of(slot->process_set, names.process_set_id, false);
