@@ -203,8 +203,10 @@ def case_memory_formats_do_not_matter() -> None:
         together = together.to(memory_format=torch.channels_last)
     x = torch.randn(hvd.size(), 2, 3, 8, 8, generator=torch.Generator().manual_seed(2))
     optimizer = hvd.DistributedOptimizer(new_optimizer(together), together.named_parameters())
-    together(x[hvd.rank()]).square().mean().backward()
-    optimizer.step()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        together(x[hvd.rank()]).square().mean().backward()
+        optimizer.step()
     one = new_optimizer(alone)
     alone(x.flatten(0, 1)).square().mean().backward()
     one.step()

@@ -234,6 +234,7 @@ class Reducer:
         except Exception as error:
             return error  # nothing runs any more
         for slot in odd:
+            self._check_unchanged(slot)
             self._deliver(slot)
             slot.passes_left = passes
             slot.sent = None
@@ -244,7 +245,9 @@ class Reducer:
         if callable(handle):  # sparse
             slots[0].param.grad = handle()
             return
-        mpi_ops.synchronize(handle)
+        for slot in slots:
+            self._check_unchanged(slot)
+        mpi_ops.synchronize(handle)  # which may write, where it has a copy
         for slot in slots:
             self._deliver(slot)
 
@@ -268,11 +271,13 @@ class Reducer:
             self.has_warned = True
             warnings.warn(_UNSCALED + _WAIT_FIRST, stacklevel=5)
 
-    def _deliver(self, slot: Slot) -> None:
-        grad, result = slot.param.grad, slot.sent
-        if result._version != slot.version and not self.has_warned:
+    def _check_unchanged(self, slot: Slot) -> None:
+        if slot.sent._version != slot.version and not self.has_warned:
             self.has_warned = True
             warnings.warn(_CHANGED.format(name=slot.name) + _WAIT_FIRST, stacklevel=5)
+
+    def _deliver(self, slot: Slot) -> None:
+        grad, result = slot.param.grad, slot.sent
         if result is grad and not slot.is_stand_in:
             return
         if not self.settings.is_plain:
