@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import time
 import warnings
 from typing import Any
 
@@ -398,17 +399,30 @@ def case_state_dicts_go_to_files_and_back() -> None:
 
 
 def case_loading_a_state_ends_what_is_under_way() -> None:
+    """Also where ranks took different ways, and one of them is late."""
+    model = Heads()
+    optimizer = distributed(model)
+    state = copy.deepcopy(optimizer.state_dict())
+    time.sleep(hvd.rank())
+    model(torch.ones(2, 4), hvd.rank() % 2).sum().backward()
+    optimizer.load_state_dict(state)
+    optimizer.zero_grad()
+    model(torch.ones(2, 4), hvd.rank() % 2).sum().backward()
+    optimizer.step()
+    assert_same_on_all_ranks(model)
+
+
+def case_a_state_is_loaded_after_a_backward_pass_that_failed() -> None:
     model = new_model()
     optimizer = distributed(model)
     state = copy.deepcopy(optimizer.state_dict())
-    backward(model)
+    hook = next(model.parameters()).register_hook(lambda grad: 1 / 0)
+    raises(ZeroDivisionError, lambda: backward(model))
+    hook.remove()
     optimizer.load_state_dict(state)
-    hvd.barrier()
-    # What was under way ends by itself, since all ranks did the same.
-    for _ in range(200):
-        hvd.allreduce(torch.zeros(1), name="a little time")
     optimizer.zero_grad()
     train(model, optimizer, [hvd.rank()], steps=1)
+    assert_same_on_all_ranks(model)
 
 
 # ---- Other ways through a model ---------------------------------------------

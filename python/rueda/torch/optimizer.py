@@ -151,11 +151,12 @@ class _Distributed:
         super().zero_grad(*args, **kwargs)
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        """As the optimizer's own; forgets what is being reduced."""
+        """As the optimizer's own; waits for what is being reduced, and forgets it."""
         self._synchronized = False
         self._should_synchronize = True
         if self._reducer is not None:
-            self._reducer.reset()
+            with torch.no_grad():
+                self._reducer.abandon()
         super().load_state_dict(*args, **kwargs)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:

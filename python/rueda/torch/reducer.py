@@ -16,6 +16,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Callable
 
 import torch
@@ -108,6 +109,17 @@ class Reducer:
             slot.is_stand_in = False
             if slot.group is not None:
                 slot.group.waiting_for = len(slot.group.slots)
+
+    def abandon(self) -> None:
+        """Begin a step, when all that is under way has ended, however it did.
+
+        Its names can be used again then. Ranks do that together, as they take
+        steps together, so that each of them brings what others wait for.
+        """
+        if self.direct or self.others_sent:
+            with suppress(Exception):
+                self.finish()
+        self.reset()
 
     def __del__(self) -> None:
         for slot in self.slots:
