@@ -104,6 +104,18 @@ def test_the_traceback_of_the_cause_comes_first(need_tool: Callable[[str], str])
     assert "KeyError: 'the cat ate it'" in errors[0], done.stdout
 
 
+def test_the_exit_code_is_that_of_who_ends_first(need_tool: Callable[[str], str]) -> None:
+    # It takes its time after it has left the job.
+    begin = "import atexit, time; atexit.register(time.sleep, 1)\n"
+    body = "if rank == 1: sys.exit(7)\nhvd.allreduce(torch.ones(1))"
+    command = [need_tool("ruedarun"), "-np", "3", sys.executable, "-c", begin + HEAD + body]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=LIMIT_S, env=environment()
+    )
+    assert done.returncode == 7, done.stderr
+    assert "rank 1 on localhost ended with exit code 7" in done.stderr
+
+
 def test_who_does_not_come_is_named() -> None:
     attempt = "try: hvd.init()\nexcept ValueError as error: print(error); sys.exit()"
     code = HEAD.replace("hvd.init()", attempt)

@@ -2,27 +2,38 @@
 """The first exception that nobody catches is told to all ranks.
 
 They would otherwise only learn that this rank is gone, and its own traceback is
-somewhere in the output of another process.
+somewhere in the output of another process. And who ends because another rank did
+lets that one go first: the exit code of a job is that of its first process to end.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 import traceback
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Callable
 
 from rueda import _core
 
+from .exceptions import HorovodInternalError
+
 # Of a failure so much is passed on; more would be cut at its end.
 _MOST_BYTES = 500
 
+# How long a rank may take to end that has told others so, or was found out.
+_FIRST_TO_END_S = 3.0
+
 _next: Callable[..., Any] | None = None
+_process = 0  # that is the rank, and not a child of it
 
 
 def install() -> None:
     """Once; whoever was called before is still called, and first."""
-    global _next
+    global _next, _process
+    _process = os.getpid()
     if _next is None:
         _next = sys.excepthook
         sys.excepthook = _tell
@@ -43,4 +54,7 @@ def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType 
     try:
         (_next or sys.__excepthook__)(kind, error, trace)
     finally:
-        _core.fail(describe(kind, error, trace))
+        is_first = _core.fail(describe(kind, error, trace))
+    if issubclass(kind, HorovodInternalError) and not is_first and _process == os.getpid():
+        with suppress(KeyboardInterrupt):
+            time.sleep(_FIRST_TO_END_S)  # a launcher ends it before

@@ -94,7 +94,9 @@ bool rueda_core_add_slot(PyObject *module);
                                      "have my local rank.")                    \
     X(is_homogeneous, METH_NOARGS,                                             \
       RUEDA_CORE_PLAIN("is_homogeneous") "Has every host as many ranks?")      \
-    X(fail, METH_O, "fail(why): this rank cannot go on, and all hear why.")    \
+    X(fail, METH_O,                                                            \
+      "fail(why): this rank cannot go on, and all hear why. False: it is not " \
+      "the first.")                                                            \
     X(timeline_start, METH_VARARGS, "timeline_start(path, mark_cycles)")       \
     X(timeline_stop, METH_NOARGS, "timeline_stop()")                           \
     X(set_create, METH_O, "set_create(ranks) -> id")                           \

@@ -198,6 +198,7 @@ PyObject *rueda_core_is_homogeneous(PyObject *module, PyObject *args)
 PyObject *rueda_core_fail(PyObject *module, PyObject *why)
 {
     PyObject *bytes = PyUnicode_AsEncodedString(why, "utf-8", "replace");
+    bool is_first = true;
     rueda_ctx *ctx;
 
     (void)module;
@@ -205,9 +206,10 @@ PyObject *rueda_core_fail(PyObject *module, PyObject *why)
         return NULL;
     ctx = rueda_default_enter();
     if (ctx != NULL) {
+        is_first = rueda_error(ctx)[0] == '\0';
         rueda_fail(ctx, PyBytes_AsString(bytes));
         rueda_default_leave();
     }
     Py_DECREF(bytes);
-    return rueda_core_none();
+    return PyBool_FromLong(is_first);
 }
