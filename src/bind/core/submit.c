@@ -136,8 +136,9 @@ static bool check_splits(rueda_ctx *ctx, const struct order *order,
     return false;
 }
 
-/* It returns at once, so Python's lock stays ours: others could keep it for
- * longer than that takes. */
+/* It waits for nobody: at most it takes a turn with operations that are light,
+ * as rueda_engine_submit() says. So Python's lock stays ours, which others
+ * could keep for longer than that takes. */
 PyObject *rueda_core_submit(PyObject *module, PyObject *tuple)
 {
     PyObject *result = NULL;
