@@ -183,17 +183,24 @@ def test_a_rank_that_dies_before_its_first_operation_is_told(
             check_lost(ranks[rank], since, 1, "rank 1 ", "on host host1)", "is gone")
 
 
-# Rank 0 has enough of it before rank 1 needs it.
-LEAVE = r"""
-import ctypes, os, rueda, sys, time
+# How ranks begin that add by hand.
+BEGIN = r"""
+import ctypes, json, os, rueda, signal, socket, sys, threading, time
 library, ctx, x = ctypes.CDLL(rueda.get_library()), ctypes.c_void_p(), ctypes.c_float(1)
 library.rueda_error.restype = ctypes.c_char_p
 if library.rueda_init(None, ctypes.byref(ctx)) != 0:
     sys.exit(1)
+
+def add():
+    one = ctypes.c_size_t(1)
+    return library.rueda_allreduce(ctx, ctypes.byref(x), ctypes.byref(x), one, 7, 0)
+"""
+
+# Rank 0 has enough of it before rank 1 needs it.
+LEAVE = BEGIN + r"""
 if os.environ["RUEDA_RANK"] == "1":
     time.sleep(1)
-    one = ctypes.c_size_t(1)
-    assert library.rueda_allreduce(ctx, ctypes.byref(x), ctypes.byref(x), one, 7, 0) == -5
+    assert add() == -5
     print(library.rueda_error(ctx).decode())
 library.rueda_shutdown(ctx)
 """
@@ -234,16 +241,9 @@ def test_a_stopped_process_is_only_slow(make_hosts: MakeHosts, key_file: str, st
 
 
 # Rank 1 loses its connection with the store while it computes.
-CUT = r"""
-import ctypes, os, rueda, signal, socket, sys, threading, time
-library, ctx, x = ctypes.CDLL(rueda.get_library()), ctypes.c_void_p(), ctypes.c_float(1)
-library.rueda_error.restype = ctypes.c_char_p
-if library.rueda_init(None, ctypes.byref(ctx)) != 0:
-    sys.exit(1)
-
-def add():
-    one = ctypes.c_size_t(1)
-    if library.rueda_allreduce(ctx, ctypes.byref(x), ctypes.byref(x), one, 7, 0) != 0:
+CUT = BEGIN + r"""
+def must_add():
+    if add() != 0:
         sys.exit(library.rueda_error(ctx).decode())
 
 def stop(pid):
@@ -261,7 +261,7 @@ def calls_store(number):
 if library.rueda_rank(ctx) == 0:
     with open(os.environ["PID_FILE"], "w") as file:
         file.write(str(os.getpid()))
-add()
+must_add()
 if library.rueda_rank(ctx) == 1:
     if "STOP_S" in os.environ:
         with open(os.environ["PID_FILE"]) as file:
@@ -270,8 +270,8 @@ if library.rueda_rank(ctx) == 1:
     nobody = bytes(16)  # AF_UNSPEC: TCP sends a reset
     assert ctypes.CDLL(None).connect(store, nobody, len(nobody)) == 0
     time.sleep(float(os.environ["AWAY_S"]))
-add()
-add()
+must_add()
+must_add()
 library.rueda_shutdown(ctx)
 """
 
@@ -340,17 +340,7 @@ def test_the_end_of_a_launcher_that_keeps_the_store_is_told(
 # ---- Bad frames --------------------------------------------------------------
 
 # Rank 1 sends rank 0, with which it has one stream, what no rank sends.
-BABBLE = r"""
-import ctypes, json, os, rueda, socket, sys, time
-library, ctx, x = ctypes.CDLL(rueda.get_library()), ctypes.c_void_p(), ctypes.c_float(1)
-library.rueda_error.restype = ctypes.c_char_p
-if library.rueda_init(None, ctypes.byref(ctx)) != 0:
-    sys.exit(1)
-
-def add():
-    one = ctypes.c_size_t(1)
-    return library.rueda_allreduce(ctx, ctypes.byref(x), ctypes.byref(x), one, 7, 0)
-
+BABBLE = BEGIN + r"""
 def ends_at(host):
     for fd in map(int, os.listdir("/proc/self/fd")):
         try:
