@@ -384,7 +384,8 @@ RUEDA_API rueda_status rueda_poll(rueda_ctx *ctx, rueda_handle handle);
  * Wait until the operation ends and return how; the handle is then gone. After
  * timeout_ms (negative: no limit but the death of a peer) returns
  * RUEDA_ERR_TIMEOUT, the operation runs on and the handle stays. Only one
- * thread at a time waits for a handle.
+ * thread at a time waits for a handle. Inside a callback (rueda_handle_then())
+ * one that still runs gives RUEDA_ERR_INVALID, also with a timeout_ms of 0.
  */
 RUEDA_API rueda_status rueda_wait(rueda_ctx *ctx, rueda_handle handle,
                                   int timeout_ms);
