@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <rueda/rueda.h>
 
+#include "base/dtype.h"
+
 #define TEXT_OF(x)  TEXT_OF_(x)
 #define TEXT_OF_(x) #x
 
@@ -29,13 +31,7 @@ const char *rueda_status_str(rueda_status status)
 
 size_t rueda_dtype_size(rueda_dtype dtype)
 {
-    static const unsigned char sizes[] = {
-#define X(name, value, bytes, text) [RUEDA_##name] = (bytes),
-        RUEDA_DTYPE_MAP(X)
-#undef X
-    };
-
-    return (unsigned)dtype < RUEDA_DTYPE_COUNT ? sizes[dtype] : 0;
+    return rueda_dtype_bytes(dtype);
 }
 
 const char *rueda_dtype_str(rueda_dtype dtype)

@@ -14,6 +14,7 @@
 #include <cpuid.h>
 #endif
 
+#include "base/dtype.h"
 #include "device/host_kernels.h"
 
 enum {
@@ -184,6 +185,16 @@ static void reduce_all(const struct rueda_kernels *kernels, rueda_dtype dtype,
     }
 }
 
+/* Is there nothing to split? So it is for most tensors, and where there are
+ * many small ones, splitting takes as long as adding. Blocks are powers of
+ * two. */
+static bool is_one_pass(const struct rueda_kernels *kernels,
+                        const struct rueda_pass *pass, size_t bytes)
+{
+    return pass->n <= SOURCES_A_PASS &&
+           (bytes & (kernels->block_bytes - 1)) == 0;
+}
+
 /* The whole number that factor is one over, or 0. */
 static int64_t whole_inverse(double factor)
 {
@@ -301,6 +312,8 @@ static void reduce(const struct rueda_kernels *kernels,
         copy(dst, src[0], count * rueda_dtype_size(dtype));
     } else if (is_scaled && !rueda_dtype_is_float(dtype)) {
         reduce_scaled_integers(kernels, dtype, &pass);
+    } else if (is_one_pass(kernels, &pass, count * rueda_dtype_bytes(dtype))) {
+        kernels->reduce[dtype](&pass);
     } else {
         reduce_all(kernels, dtype, &pass);
     }
@@ -310,7 +323,7 @@ void rueda_host_reduce(const struct rueda_kernels *kernels,
                        const struct rueda_arith *arith, void *dst,
                        const void *const *src, int n, size_t count)
 {
-    if (!is_phantom(kernels, count * rueda_dtype_size(arith->dtype)))
+    if (!is_phantom(kernels, count * rueda_dtype_bytes(arith->dtype)))
         reduce(kernels, arith, dst, src, n, count);
 }
 

@@ -94,11 +94,6 @@ bool rueda_batch_must_wait(struct rueda_lane *lane)
     return lane->batch.is_waiting;
 }
 
-static size_t bytes_of(const struct rueda_request *request)
-{
-    return rueda_request_count(request) * rueda_dtype_size(request->dtype);
-}
-
 static size_t rows_of(const struct rueda_request *request)
 {
     return request->dims > 0 ? request->shape[0] : 1;
@@ -244,7 +239,8 @@ static void fetch_ahead(const struct rueda_batch *batch, int item, int count)
 /*
  * Tensors that fit the fusion slab go through it in rounds of as many as fit,
  * as parts of one vector; one that does not, by itself. What a round holds
- * depends on what all members know.
+ * depends on what all members know; where parts come from and where they go is
+ * each one's own business.
  */
 static void choose_round(struct rueda_lane *lane)
 {
@@ -257,13 +253,17 @@ static void choose_round(struct rueda_lane *lane)
            count < RUEDA_BATCH_PARTS && lane->fusion != NULL;
          count++) {
         const int item = batch->item + count;
+        const struct rueda_request *request = rueda_batch_request(batch, item);
+        const struct rueda_named *named = rueda_batch_named(batch, item);
         struct rueda_part *part = &batch->parts[count];
 
         fetch_ahead(batch, item + AHEAD, 1);
-        part->bytes = bytes_of(rueda_batch_request(batch, item));
+        part->bytes = rueda_request_bytes(request);
         if (!rueda_layout_add(&layout, lane->fusion_bytes, part->bytes,
                               &part->at))
             break;
+        part->send = named != NULL ? named->send : NULL;
+        part->recv = rueda_batch_own(lane, item, rows_of(request), part->bytes);
     }
     batch->is_packed = count > 0;
     batch->after = batch->item + (count > 0 ? count : 1);
@@ -289,39 +289,28 @@ static int find_absent(const struct rueda_batch *batch)
     return found;
 }
 
-/* What I give for those: one piece of memory for all, or NULL for zeros. */
-static rueda_batch_next find_neutral(struct rueda_lane *lane, const void **out)
+/* What I give for those: one piece of memory for all, but nothing for zeros. */
+static rueda_batch_next stand_in(struct rueda_lane *lane)
 {
-    const struct rueda_batch *batch = &lane->batch;
+    struct rueda_batch *batch = &lane->batch;
     const struct rueda_arith arith =
         arith_of(rueda_batch_request(batch, batch->item));
+    rueda_batch_next next;
+    const void *neutral;
     int absent;
 
-    *out = NULL;
     if (batch->decision->live == lane->set->size ||
         rueda_host_neutral_is_zero(&arith))
         return RUEDA_BATCH_TASK;
     absent = find_absent(batch);
-    return absent < 0
-               ? RUEDA_BATCH_TASK
-               : rueda_batch_input(lane, absent,
-                                   batch->parts[absent - batch->item].bytes,
-                                   out);
-}
-
-/* Where the tensors of the round come from and where they go. */
-static void find_parts(struct rueda_lane *lane, const void *neutral)
-{
-    struct rueda_batch *batch = &lane->batch;
-
-    for (int i = batch->item; i < batch->after; i++) {
-        struct rueda_part *part = &batch->parts[i - batch->item];
-        const struct rueda_named *named = rueda_batch_named(batch, i);
-
-        part->send = named != NULL ? named->send : neutral;
-        part->recv = rueda_batch_own(
-            lane, i, rows_of(rueda_batch_request(batch, i)), part->bytes);
-    }
+    if (absent < 0)
+        return RUEDA_BATCH_TASK;
+    next = rueda_batch_input(
+        lane, absent, batch->parts[absent - batch->item].bytes, &neutral);
+    for (int i = batch->item; i < batch->after; i++)
+        if (rueda_batch_named(batch, i) == NULL)
+            batch->parts[i - batch->item].send = neutral;
+    return next;
 }
 
 static void pack(struct rueda_lane *lane)
@@ -358,11 +347,9 @@ static rueda_batch_next start_packed(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
     struct rueda_coll *coll;
-    const void *neutral;
 
-    if (find_neutral(lane, &neutral) != RUEDA_BATCH_TASK)
+    if (stand_in(lane) != RUEDA_BATCH_TASK)
         return RUEDA_BATCH_FAIL;
-    find_parts(lane, neutral);
     note(lane, RUEDA_TIMELINE_MEMCPY_IN_FUSION_BUFFER);
     coll = rueda_batch_coll(lane, RUEDA_ALLREDUCE, batch->item);
     coll->send = batch->slab;
@@ -382,7 +369,7 @@ static rueda_batch_next start_single(struct rueda_lane *lane)
     struct rueda_batch *batch = &lane->batch;
     const struct rueda_request *request =
         rueda_batch_request(batch, batch->item);
-    const size_t bytes = bytes_of(request);
+    const size_t bytes = rueda_request_bytes(request);
     rueda_batch_next next;
     struct rueda_coll *coll;
     const void *send;
@@ -442,7 +429,7 @@ static rueda_batch_next start_broadcast(struct rueda_lane *lane)
     struct rueda_batch *batch = &lane->batch;
     const struct rueda_request *request =
         rueda_batch_request(batch, batch->item);
-    const size_t bytes = bytes_of(request);
+    const size_t bytes = rueda_request_bytes(request);
     const int root = rueda_set_index(lane->set, request->root);
     rueda_batch_next next;
     struct rueda_coll *coll;

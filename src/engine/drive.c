@@ -490,8 +490,7 @@ static bool is_light(struct rueda_engine *engine, struct rueda_op *op)
     if (!op->is_named)
         return false;
     request = &rueda_named_of(op)->request;
-    if (rueda_request_count(request) * rueda_dtype_size(request->dtype) >
-        engine->light_bytes)
+    if (rueda_request_bytes(request) > engine->light_bytes)
         atomic_store_explicit(&engine->is_heavy, true, memory_order_relaxed);
     return !atomic_load_explicit(&engine->is_heavy, memory_order_relaxed);
 }

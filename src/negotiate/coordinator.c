@@ -286,8 +286,7 @@ void rueda_coordinator_ready(struct rueda_negotiator *self,
 static size_t bytes_of(const struct rueda_negotiator *self,
                        const struct rueda_request *request)
 {
-    size_t bytes =
-        rueda_request_count(request) * rueda_dtype_size(request->dtype);
+    size_t bytes = rueda_request_bytes(request);
 
     if (request->kind == RUEDA_ALLGATHER)
         bytes *= (size_t)self->size;

@@ -8,6 +8,7 @@
 
 #include <rueda/rueda.h>
 
+#include "base/dtype.h"
 #include "base/hash.h"
 #include "base/line.h"
 
@@ -94,6 +95,11 @@ static inline size_t rueda_request_row(const struct rueda_request *self)
 static inline size_t rueda_request_count(const struct rueda_request *self)
 {
     return self->dims > 0 ? self->shape[0] * rueda_request_row(self) : 1;
+}
+
+static inline size_t rueda_request_bytes(const struct rueda_request *self)
+{
+    return rueda_request_count(self) * rueda_dtype_bytes(self->dtype);
 }
 
 #endif /* RUEDA_OP_REQUEST_H */
