@@ -47,9 +47,12 @@
 /* Lanes times two steps are the slots; one more part of the scratch memory
  * holds own numbers that had to be scaled before they could be added. */
 #define MAX_LANES    (RUEDA_WINDOW_REQS / 2)
-#define LEAST_BYTES  ((size_t)128 << 10) /* shorter pieces gain nothing */
-#define MOST_BYTES   ((size_t)256 << 10) /* longer ones leave the caches */
-#define GATHER_BYTES ((size_t)512 << 10) /* these do not pass through slots */
+#define LEAST_BYTES ((size_t)128 << 10) /* shorter pieces gain nothing */
+
+/* Longer ones leave the caches. Shorter ones make the ring run dry: what is
+ * under way on a link is one piece a lane, and a rank that shares its core with
+ * others has to find as much to do as it has of that core at a time. */
+#define MOST_BYTES ((size_t)512 << 10)
 
 struct ring {
     size_t first; /* step */
@@ -220,7 +223,7 @@ static size_t piece_bytes(const struct rueda_task *task)
     size_t quarter;
 
     if (task->coll.kind == RUEDA_ALLGATHER)
-        return GATHER_BYTES;
+        return MOST_BYTES;
     quarter = rueda_chunk_pieces(longest_chunk(task), MAX_LANES) *
               task->coll.elem_bytes;
     if (quarter < LEAST_BYTES)

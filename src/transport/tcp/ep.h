@@ -19,7 +19,8 @@
  * holds at most WINDOW_BYTES: the sender counts what it has sent against the
  * credit that comes back, and the receiver takes no more than it has given
  * credit for. Hence memory is bounded, and a few messages without a receive do
- * not hold up others.
+ * not hold up others. HELD_BYTES are as long as algorithms make the pieces of
+ * long vectors, so that none of these has to wait until it is granted.
  */
 #ifndef RUEDA_TRANSPORT_TCP_EP_H
 #define RUEDA_TRANSPORT_TCP_EP_H
@@ -30,7 +31,7 @@
 #include "transport/tcp/speed.h"
 #include "transport/tcp/tcp.h"
 
-#define RUEDA_TCP_HELD_BYTES   ((size_t)256 << 10)
+#define RUEDA_TCP_HELD_BYTES   RUEDA_TCP_PIECE_BYTES
 #define RUEDA_TCP_WINDOW_BYTES ((uint64_t)4 << 20)
 #define RUEDA_TCP_OUTGOING     16 /* messages that are under way at a time */
 
