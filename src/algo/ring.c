@@ -46,7 +46,7 @@
 
 /* Lanes times two steps are the slots; one more part of the scratch memory
  * holds own numbers that had to be scaled before they could be added. */
-#define MAX_LANES    (RUEDA_WINDOW_REQS / 2)
+#define MAX_LANES   (RUEDA_WINDOW_REQS / 2)
 #define LEAST_BYTES ((size_t)128 << 10) /* shorter pieces gain nothing */
 
 /* Longer ones leave the caches. Shorter ones make the ring run dry: what is

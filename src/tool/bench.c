@@ -116,7 +116,7 @@ bool rueda_bench_add(struct rueda_bench *bench, const char *name,
     if (algo != NULL)
         snprintf(group->algo, sizeof(group->algo), "%s:%s",
                  rueda_kind_str(rueda_bench_op_kind(bench->options.op)), algo);
-    group->is_bound = bench->options.is_bound;
+    group->placing = bench->options.placing;
     group->hosts = bench->options.host_count > 0 ? &bench->options : NULL;
     group->is_crowded = bench->np > bench->machine.usable;
     if (!rueda_group_start(group, &bench->hub, START_S)) {

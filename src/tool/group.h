@@ -53,7 +53,7 @@ struct rueda_group {
     const char *transport; /* RUEDA_TRANSPORT of the workers, or NULL */
     char algo[96];         /* RUEDA_ALGO of the workers; empty: not set */
     bool is_crowded;       /* more ranks than cores */
-    bool is_bound;         /* each rank to a core */
+    rueda_placing placing;
     const struct rueda_bench_options *hosts; /* where they are, or NULL: here */
 
     /* Where ranks were started by another launcher: how to reach them instead;

@@ -40,7 +40,7 @@ static const char bench[] =
     "  --alloc KIND          private or shared memory (rueda_alloc)\n"
     "  --bind KIND           core: rank r of every side is bound to the r-th\n"
     "                        usable core; none (default): it begins each turn\n"
-    "                        there and may move\n"
+    "                        there and may move; free: left to the system\n"
     "\n"
     "where, instead of this host\n"
     "  --hosts LIST          hosts with their numbers of ranks, such as "

@@ -160,9 +160,8 @@ int rueda_launched_main(struct rueda_bench *bench)
         fprintf(stderr, "rueda: %s\n", bench->words.chars);
         return EXIT_FAILURE;
     }
-    if (bench->options.is_bound)
-        rueda_place(system->rank, true);
     rank.worker.system = system;
+    rank.worker.placing = bench->options.placing;
     rank.ctx = rueda_system_ctx(system);
     bench->np = system->size;
     if (bench->np > RUEDA_NP_MAX) {

@@ -29,7 +29,12 @@ static const char *const reduction_names[] = {
 };
 static const char *const transport_names[] = {"auto", "shm", "tcp", "loop",
                                               NULL};
-static const char *const bind_names[] = {"none", "core", NULL};
+static const char *const bind_names[] = {
+    [RUEDA_PLACING_START] = "none",
+    [RUEDA_PLACING_BOUND] = "core",
+    [RUEDA_PLACING_FREE] = "free",
+    NULL,
+};
 static const char *const alloc_names[] = {"private", "shared", NULL};
 
 static bool whole(const char *name, const char *value, int low, int high,
@@ -152,7 +157,7 @@ static bool set_bind(struct rueda_bench_options *options, const char *value,
     const int i = rueda_near_find("binding", value, bind_names, words);
 
     if (i >= 0)
-        options->is_bound = i == 1;
+        options->placing = (rueda_placing)i;
     return i >= 0;
 }
 

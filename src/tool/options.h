@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "tool/case.h"
+#include "tool/place.h"
 
 typedef enum rueda_peer {
     RUEDA_PEER_OPENMPI,
@@ -39,8 +40,8 @@ struct rueda_bench_options {
     size_t max_bytes;
     int factor; /* from a size to the next */
     bool is_shared;
-    bool is_bound; /* rank r to the r-th usable core, on every side */
-    int rounds;    /* alternations a size; 0: not said */
+    rueda_placing placing; /* of the ranks of every side */
+    int rounds;            /* alternations a size; 0: not said */
     rueda_peer peers[RUEDA_PEERS_MAX];
     char peer_names[RUEDA_PEERS_MAX][RUEDA_PEER_NAME]; /* in the table */
     int peer_count;

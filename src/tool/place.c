@@ -4,13 +4,14 @@
 
 #include <sched.h>
 
-void rueda_place(int rank, bool is_bound)
+void rueda_place(int rank, rueda_placing placing)
 {
     cpu_set_t usable;
     cpu_set_t mine;
     int left;
 
-    if (sched_getaffinity(0, sizeof(usable), &usable) != 0 ||
+    if (placing == RUEDA_PLACING_FREE ||
+        sched_getaffinity(0, sizeof(usable), &usable) != 0 ||
         CPU_COUNT(&usable) < 2)
         return;
     left = rank % CPU_COUNT(&usable);
@@ -21,6 +22,7 @@ void rueda_place(int rank, bool is_bound)
         CPU_SET(cpu, &mine);
         break;
     }
-    if (sched_setaffinity(0, sizeof(mine), &mine) == 0 && !is_bound)
+    if (sched_setaffinity(0, sizeof(mine), &mine) == 0 &&
+        placing != RUEDA_PLACING_BOUND)
         sched_setaffinity(0, sizeof(usable), &usable);
 }

@@ -24,7 +24,7 @@ struct line {
     int argc;
     char self[4096 + 2];
     int keep_fd; /* a descriptor that the child inherits, or -1 */
-    char numbers[4][16];
+    char numbers[5][16];
     char job[RUEDA_CONTROL_NAME + 16];
 };
 
@@ -133,7 +133,7 @@ static bool compose(struct line *line, const struct rueda_group *group,
         snprintf(line->job, sizeof(line->job), "bench-%d-%d", (int)getpid(),
                  group->number);
     say(line, line->job);
-    say(line, group->is_bound ? "core" : "none");
+    say(line, number(line, 4, (int)group->placing));
     return true;
 }
 

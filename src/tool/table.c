@@ -22,6 +22,12 @@ static void print_machine(const struct rueda_bench *bench)
     printf("# kernels     %s\n", rueda_library_kernels());
 }
 
+static const char *const placings[] = {
+    [RUEDA_PLACING_START] = "free to move, each turn begins on core r",
+    [RUEDA_PLACING_BOUND] = "rank r of every side bound to core r",
+    [RUEDA_PLACING_FREE] = "wherever the system puts them",
+};
+
 static void print_settings(const struct rueda_bench *bench)
 {
     const struct rueda_bench_options *options = &bench->options;
@@ -31,8 +37,7 @@ static void print_settings(const struct rueda_bench *bench)
            launch == RUEDA_LAUNCH_THREADS ? "threads" : "processes",
            options->host_count > 0 ? "the hosts " : "this host",
            options->host_count > 0 ? options->hosts_text : "",
-           options->is_bound ? "rank r of every side bound to core r"
-                             : "free to move, each turn begins on core r");
+           placings[options->placing]);
     printf("# settings    transport %s, algorithm %s, %s, %s, %s memory\n",
            options->transport != NULL ? options->transport : "auto",
            options->is_tune        ? "each in turn"

@@ -71,6 +71,9 @@ static bool run_batch(struct rueda_worker *worker, unsigned iterations,
         if (!system->ops->run(system, i))
             return false;
     *out_seconds = (rueda_clock() - start) / iterations;
+    /* Others may still be at it, and need the core that a check takes. */
+    if (!system->ops->barrier(system))
+        return false;
     if (reply->is_ok &&
         !rueda_case_check(&worker->work, system->rank, iterations, worker->recv,
                           reply->words, sizeof(reply->words)))
@@ -167,7 +170,7 @@ void rueda_worker_do(struct rueda_worker *worker,
     memset(out_reply, 0, sizeof(*out_reply));
     out_reply->is_ok = true;
     out_reply->rank = worker->system->rank;
-    rueda_place(worker->system->rank, false);
+    rueda_place(worker->system->rank, worker->placing);
     switch (command->kind) {
     case RUEDA_COMMAND_PREPARE:
         prepare(worker, command, out_reply);

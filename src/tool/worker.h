@@ -6,11 +6,13 @@
 #define RUEDA_TOOL_WORKER_H
 
 #include "tool/control.h"
+#include "tool/place.h"
 #include "tool/system.h"
 
 /* Belongs to one thread. All zero but for system to begin with. */
 struct rueda_worker {
     struct rueda_system *system; /* borrowed */
+    rueda_placing placing;
     struct rueda_case work;
     void *send;
     void *recv;
@@ -29,10 +31,10 @@ void rueda_worker_fini(struct rueda_worker *worker);
 
 /*
  * The program as a worker: `rueda bench-worker NAME GROUP SYSTEM RANK SIZE JOB
- * BIND` reaches the coordinator at NAME as a member of its group GROUP. SYSTEM
- * is "rueda", "threads" (all ranks in this process), "openmpi" or "mpich",
- * which find rank and size themselves, or "raw", whose JOB is a descriptor.
- * Returns the exit code.
+ * PLACING` reaches the coordinator at NAME as a member of its group GROUP.
+ * SYSTEM is "rueda", "threads" (all ranks in this process), "openmpi" or
+ * "mpich", which find rank and size themselves, or "raw", whose JOB is a
+ * descriptor. Returns the exit code.
  */
 int rueda_worker_main(int argc, char **argv);
 

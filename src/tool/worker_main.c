@@ -19,7 +19,7 @@ struct place {
     int rank;
     int size;
     const char *job;
-    bool is_bound;
+    rueda_placing placing;
 };
 
 /* Tell the coordinator who is there, or why not. */
@@ -43,13 +43,11 @@ static bool greet(int fd, const struct place *place,
 /* Do commands until the coordinator says quit, or is gone. */
 static int serve(int fd, const struct place *place, struct rueda_system *system)
 {
-    struct rueda_worker worker = {.system = system};
+    struct rueda_worker worker = {.system = system, .placing = place->placing};
     struct rueda_command command;
     struct rueda_reply reply;
     int code = EXIT_FAILURE;
 
-    if (place->is_bound)
-        rueda_place(system->rank, true);
     while (rueda_control_recv(fd, &command, sizeof(command))) {
         rueda_worker_do(&worker, &command, &reply);
         if (command.kind == RUEDA_COMMAND_QUIT)
@@ -185,7 +183,7 @@ int rueda_worker_main(int argc, char **argv)
         .rank = atoi(argv[3]),
         .size = atoi(argv[4]),
         .job = argv[5],
-        .is_bound = strcmp(argv[6], "core") == 0,
+        .placing = (rueda_placing)atoi(argv[6]),
     };
     if (place.size < 1 || place.size > 4096)
         return 2;

@@ -162,6 +162,7 @@ static void every_choice_is_measured_and_right(void **state)
         {"--np 2 --algo ring", "algorithm ring, "},
         {"--np 2 --alloc shared", ", shared memory"},
         {"--np 2 --bind core", "rank r of every side bound to core r"},
+        {"--np 2 --bind free", "wherever the system puts them"},
         {"--np 2 --dtype bfloat16 --reduction average", "bfloat16, average"},
         {"--np 2 --dtype float16 --reduction min", "float16, min"},
         {"--np 2 --dtype uint8 --reduction sum", "uint8, sum"},
