@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/event.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -71,7 +72,7 @@ rueda_status rueda_poller_add_edges(int poller, int fd, uint32_t number)
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET,
                                 .data.u32 = number};
 
-    if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) < 0)
+    if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) < 0 && errno != EEXIST)
         return RUEDA_ERR_IO;
     return RUEDA_OK;
 }

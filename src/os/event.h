@@ -28,7 +28,7 @@ rueda_status rueda_poller_add(int poller, int fd, uint32_t number);
 void rueda_poller_remove(int poller, int fd);
 
 /* Watch fd for news only: each time when it becomes readable or writable, once.
- * Forgotten when fd is closed. */
+ * One that is watched already stays as it is. Forgotten when fd is closed. */
 rueda_status rueda_poller_add_edges(int poller, int fd, uint32_t number);
 
 /* Tell also when fd, which is watched, can be written; or no longer. */

@@ -212,6 +212,26 @@ the_death_of_a_process_is_seen_by_who_holds_its_descriptor(void **state)
     close(ends[1]);
 }
 
+static void what_is_watched_for_news_may_be_named_again(void **state)
+{
+    struct bells bells;
+    uint32_t number = 0;
+
+    (void)state;
+    bells_open(&bells, 0);
+    assert_int_equal(rueda_doorbell_open(&bells.fds[0]), RUEDA_OK);
+    bells.count = 1;
+
+    assert_int_equal(rueda_poller_add_edges(bells.poller, bells.fds[0], 7),
+                     RUEDA_OK);
+    assert_int_equal(rueda_poller_add_edges(bells.poller, bells.fds[0], 7),
+                     RUEDA_OK);
+
+    assert_int_equal(rueda_poller_wait(bells.poller, 0, &number, 1), 1);
+    assert_int_equal(number, 7);
+    bells_close(&bells);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +239,7 @@ int main(void)
         cmocka_unit_test(a_full_bell_takes_more_rings),
         cmocka_unit_test(every_bell_that_rings_is_seen_in_some_wait),
         cmocka_unit_test(a_bell_that_was_removed_is_not_seen),
+        cmocka_unit_test(what_is_watched_for_news_may_be_named_again),
         cmocka_unit_test(a_wait_lasts_as_long_as_asked),
         cmocka_unit_test(what_cannot_be_watched_leaves_the_cause),
         cmocka_unit_test(closing_no_descriptor_is_allowed),
