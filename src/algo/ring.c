@@ -49,9 +49,9 @@
 #define MAX_LANES   (RUEDA_WINDOW_REQS / 2)
 #define LEAST_BYTES ((size_t)128 << 10) /* shorter pieces gain nothing */
 
-/* Longer ones leave the caches. Shorter ones make the ring run dry: what is
- * under way on a link is one piece a lane, and a rank that shares its core with
- * others has to find as much to do as it has of that core at a time. */
+/* Longer ones leave the caches. What is under way on a link is one piece a
+ * lane, and where ranks share cores that are far from one another half as much
+ * was slower by a fifth: docs/benchmarks.md. */
 #define MOST_BYTES ((size_t)512 << 10)
 
 struct ring {
