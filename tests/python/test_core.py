@@ -64,11 +64,11 @@ class Grad:
 class Slot(_core.Slot):
     process_set_id = 0
 
-def make():
+def make(shape=(3,)):
     slot, under_way, others = Slot(), [], []
     slot.param, slot.passes_left, slot.is_short = Slot(), 1, True
     slot.param.grad = Grad()
-    slot.prepare(b"y", Grad.dtype, dtype, Grad.layout, (3,), slot, total, 1.0, 2.0, under_way,
+    slot.prepare(b"y", Grad.dtype, dtype, Grad.layout, shape, slot, total, 1.0, 2.0, under_way,
                  others.append)
     return slot, under_way, others
 
@@ -88,6 +88,12 @@ for name, value in (
     setattr(slot.param.grad, name, value)
     slot(name)
     assert others == [name] and under_way == [] and slot.passes_left == 1, name
+for is_neg in (False, True):
+    slot, under_way, others = make((1,))
+    slot.param.grad.numel, slot.param.grad.is_neg = lambda: 1, lambda: is_neg
+    slot("negated when read")
+    assert others == ["negated when read"] * is_neg and len(under_way) == (not is_neg)
+    assert _core.settle(under_way, 1, odd) is None
 for change in (lambda: setattr(slot.sent, "_version", 1), lambda: setattr(slot.param, "grad", 1)):
     slot, under_way, others = make()
     slot(None)

@@ -362,6 +362,21 @@ def case_a_gradient_that_is_changed_on_its_way_is_warned_of() -> None:
     assert any("optimizer.synchronize()" in str(one.message) for one in seen)
 
 
+def case_a_warning_that_is_an_error_leaves_nothing_under_way() -> None:
+    for options in ({}, {"groups": 2}):
+        model = new_model()
+        optimizer = hvd.DistributedOptimizer(
+            new_optimizer(model), model.named_parameters(), **options
+        )
+        x, y = batch(hvd.rank(), 0)
+        nn.functional.cross_entropy(model(x), y).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.001)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            raises(UserWarning, optimizer.step, "optimizer.synchronize()")
+        train(model, optimizer, [hvd.rank()])
+
+
 def case_a_scaler_that_does_not_wait_is_warned_of() -> None:
     new_scaler = getattr(getattr(torch, "amp", None), "GradScaler", None)
     if new_scaler is None:

@@ -412,6 +412,20 @@ def case_loading_a_state_ends_what_is_under_way() -> None:
     assert_same_on_all_ranks(model)
 
 
+def case_a_new_job_knows_nothing_of_gradients_of_the_old_one() -> None:
+    model = new_model()
+    optimizer = distributed(model)
+    state = copy.deepcopy(optimizer.state_dict())
+    if hvd.rank() == 1:
+        backward(model)
+    hvd.barrier()
+    hvd.shutdown()
+    hvd.init()
+    optimizer.load_state_dict(state)
+    train(model, optimizer, [hvd.rank()])
+    assert_same_on_all_ranks(model)
+
+
 def case_a_state_is_loaded_after_a_backward_pass_that_failed() -> None:
     model = new_model()
     optimizer = distributed(model)

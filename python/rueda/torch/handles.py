@@ -8,12 +8,13 @@ user does with it meanwhile.
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Sequence
 from typing import Any, Callable
 
 from rueda import _core
 
-__all__ = ["abandon", "add", "forget_all", "leave_behind", "poll", "synchronize"]
+__all__ = ["abandon", "add", "forget_all", "holders", "leave_behind", "poll", "synchronize"]
 
 # Handles of the library; the result, or else a function that waits for it; and
 # whatever memory the operation uses. A plain tuple, because it is made for each.
@@ -24,12 +25,17 @@ _pending: dict[int, _Pending] = {}
 _left_behind: list[tuple[int, Any]] = []
 _numbers = itertools.count(1)
 
+#: Who has handles of the library besides; each has a method forget().
+holders: weakref.WeakSet[Any] = weakref.WeakSet()
+
 
 def forget_all() -> None:
     """The context is gone, and nothing runs any more."""
     global _numbers
     _pending.clear()
     _left_behind.clear()
+    for holder in list(holders):
+        holder.forget()
     _numbers = itertools.count(1)
 
 

@@ -452,8 +452,9 @@ def _grouped_reducescatter(
 def join(device: int = -1) -> int:
     """Say that this rank has no more data, and wait until all have said so.
 
-    Meanwhile the others' reductions go on with zeros from here. Returns the rank
-    that joined last. ``device`` has no effect.
+    Meanwhile the others' reductions go on as if nothing came from here, but
+    averages divide by all ranks. Returns the rank that joined last. ``device``
+    has no effect.
     """
     return synchronize(submit.join())
 

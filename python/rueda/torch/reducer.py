@@ -59,6 +59,7 @@ class Reducer:
         self.others: list[tuple[Any, list[Slot]]] = []
         self.others_sent = 0  # slots of others, and of groups that are not whole
         self.has_warned = False
+        handles.holders.add(self)
 
     # ---- Which parameters ---------------------------------------------------
 
@@ -97,8 +98,12 @@ class Reducer:
         return any(slot.passes_left < passes for slot in self.slots)
 
     def reset(self) -> None:
-        """Forget what is under way, and begin a step."""
+        """Leave what is under way to itself, and begin a step."""
         self._leave_behind()
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing is under way any more: begin a step."""
         self.direct.clear()
         self.others.clear()
         self.others_sent = 0
@@ -113,8 +118,9 @@ class Reducer:
     def abandon(self) -> None:
         """Begin a step, when all that is under way has ended, however it did.
 
-        Its names can be used again then. Ranks do that together, as they take
-        steps together, so that each of them brings what others wait for.
+        Its names can be used again then. Ranks that have begun a backward pass do
+        that together, and bring what others wait for. Who has not begun one does
+        not wait, but the others wait for it.
         """
         if self.direct or self.others_sent:
             with suppress(Exception):
@@ -221,9 +227,10 @@ class Reducer:
         failure = self._finish_direct() or failure
         for handle, slots in self.others:
             try:
-                self._finish_other(handle, slots)
+                found = self._finish_other(handle, slots)
             except Exception as error:
-                failure = failure or error
+                found = error
+            failure = failure or found
         if self.others_sent or failure is not None:
             self.reset()
         if failure is not None:
@@ -245,23 +252,23 @@ class Reducer:
             failure = _core.settle(self.direct, passes, odd)
         except Exception as error:
             return error  # nothing runs any more
+        changed = [slot for slot in odd if _has_changed(slot)]
         for slot in odd:
-            self._check_unchanged(slot)
             self._deliver(slot)
             slot.passes_left = passes
             slot.sent = None
         self.direct.clear()
-        return failure
+        return failure or self._warn_of(changed)
 
-    def _finish_other(self, handle: Any, slots: list[Slot]) -> None:
+    def _finish_other(self, handle: Any, slots: list[Slot]) -> Exception | None:
         if callable(handle):  # sparse
             slots[0].param.grad = handle()
-            return
-        for slot in slots:
-            self._check_unchanged(slot)
+            return None
+        changed = [slot for slot in slots if _has_changed(slot)]
         mpi_ops.synchronize(handle)  # which may write, where it has a copy
         for slot in slots:
             self._deliver(slot)
+        return self._warn_of(changed)
 
     def _send_rest(self) -> None:
         for slot in self.slots:
@@ -283,10 +290,16 @@ class Reducer:
             self.has_warned = True
             warnings.warn(_UNSCALED + _WAIT_FIRST, stacklevel=5)
 
-    def _check_unchanged(self, slot: Slot) -> None:
-        if slot.sent._version != slot.version and not self.has_warned:
-            self.has_warned = True
-            warnings.warn(_CHANGED.format(name=slot.name) + _WAIT_FIRST, stacklevel=5)
+    def _warn_of(self, changed: list[Slot]) -> Exception | None:
+        """Once. Returns the warning where that is an error: others are still to be waited for."""
+        if not changed or self.has_warned:
+            return None
+        self.has_warned = True
+        try:
+            warnings.warn(_CHANGED.format(name=changed[0].name) + _WAIT_FIRST, stacklevel=5)
+        except Warning as warning:
+            return warning
+        return None
 
     def _deliver(self, slot: Slot) -> None:
         grad, result = slot.param.grad, slot.sent
@@ -303,6 +316,11 @@ class Reducer:
             slot.param.grad = result
         else:
             grad.copy_(result)
+
+
+def _has_changed(slot: Slot) -> bool:
+    """Since it was handed over."""
+    return slot.sent._version != slot.version
 
 
 def _count_pass(slot: Slot) -> None:
