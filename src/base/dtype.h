@@ -9,7 +9,7 @@
 static inline size_t rueda_dtype_bytes(rueda_dtype dtype)
 {
     static const unsigned char sizes[] = {
-#define X(name, value, bytes, text) [RUEDA_##name] = (bytes),
+#define X(name, value, bytes, text) [value] = (bytes),
         RUEDA_DTYPE_MAP(X)
 #undef X
     };
