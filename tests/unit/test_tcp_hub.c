@@ -362,41 +362,58 @@ a_bad_frame_costs_a_rank_its_connection_and_others_nothing(void **state)
     check_bad_head(&uncredited, "does not fit those before it (kind 3");
 }
 
-/* Short messages that nobody has asked for: their sender has to stop when
- * WINDOW_BYTES of them are there. Rank 0 does not. */
-static void who_sends_more_than_it_has_credit_for_is_stopped(void **state)
+/* Rank 0 begins one message of `total` bytes after another, of each so many,
+ * that nobody has asked for, until rank 1 has enough of it. Returns how many;
+ * fails beyond `most`. */
+static uint64_t begin_messages(uint32_t total, uint32_t begun, uint64_t most)
 {
     static const int hosts[RANKS] = {0, 1, 2};
-    struct rueda_tcp_frame frame = {.kind = RUEDA_TCP_PIECE,
-                                    .bytes = RUEDA_TCP_AHEAD_BYTES,
-                                    .total = RUEDA_TCP_AHEAD_BYTES};
+    struct rueda_tcp_frame frame = {
+        .kind = RUEDA_TCP_PIECE, .bytes = begun, .total = total};
     static unsigned char bytes[RUEDA_TCP_HEAD_BYTES + RUEDA_TCP_AHEAD_BYTES];
+    const size_t len = RUEDA_TCP_HEAD_BYTES + begun;
     struct net net = {.hubs = {NULL}};
     const struct rueda_tcp_ep *receiver;
-    uint64_t sent = 0;
     size_t moved;
 
-    (void)state;
     open_net(&net, hosts);
     join(&net, 0, 1);
     receiver = connected(&net, 1, 0);
     while (!receiver->has_failed) {
-        assert_true(sent <= 2 * RUEDA_TCP_WINDOW_BYTES);
+        assert_true(frame.number < most);
         frame.tag.sequence = frame.first = frame.number;
         rueda_tcp_frame_encode(&frame, bytes);
         assert_int_equal(rueda_stream_send(connected(&net, 0, 1)->streams[0].fd,
-                                           bytes, sizeof(bytes), &moved),
+                                           bytes, len, &moved),
                          RUEDA_OK);
-        assert_int_equal(moved, sizeof(bytes));
-        sent += frame.bytes;
+        assert_int_equal(moved, len);
         frame.number++;
         for (int i = 0; i < 20; i++) /* a quiet stream rests in 15 */
             turn(&net);
     }
-    assert_true(sent > RUEDA_TCP_WINDOW_BYTES * 9 / 10);
     assert_non_null(strstr(rueda_tcp_hub_why(net.hubs[1], 0),
                            "a frame that does not fit those before it"));
     close_net(&net);
+    return frame.number;
+}
+
+/* A sender has to stop when WINDOW_BYTES are there. */
+static void who_sends_more_than_it_has_credit_for_is_stopped(void **state)
+{
+    const uint64_t fit = RUEDA_TCP_WINDOW_BYTES / RUEDA_TCP_AHEAD_BYTES;
+
+    (void)state;
+    assert_true(begin_messages(RUEDA_TCP_AHEAD_BYTES, RUEDA_TCP_AHEAD_BYTES,
+                               2 * fit) > fit * 9 / 10);
+}
+
+/* There is room for all of each, and only a byte of it counts as sent. */
+static void who_begins_more_messages_than_it_can_send_is_stopped(void **state)
+{
+    (void)state;
+    assert_int_equal(begin_messages(RUEDA_TCP_HELD_BYTES, 1,
+                                    2 * (uint64_t)RUEDA_TCP_OUTGOING),
+                     RUEDA_TCP_OUTGOING + 1);
 }
 
 /* Rank 0 sends what rank 1 has no memory for: that is no fault of rank 0's. */
@@ -477,6 +494,7 @@ int main(void)
         cmocka_unit_test(
             a_bad_frame_costs_a_rank_its_connection_and_others_nothing),
         cmocka_unit_test(who_sends_more_than_it_has_credit_for_is_stopped),
+        cmocka_unit_test(who_begins_more_messages_than_it_can_send_is_stopped),
         cmocka_unit_test(out_of_memory_is_not_held_against_the_sender),
         cmocka_unit_test(out_of_memory_for_a_connection_is_told),
         cmocka_unit_test(an_older_credit_is_no_error),

@@ -18,9 +18,11 @@
  * of it; the sender stops there until it is granted. All together the receiver
  * holds at most WINDOW_BYTES: the sender counts what it has sent against the
  * credit that comes back, and the receiver takes no more than it has given
- * credit for. Hence memory is bounded, and a few messages without a receive do
- * not hold up others. HELD_BYTES are as long as algorithms make the pieces of
- * long vectors, so that none of these has to wait until it is granted.
+ * credit for; room is made for a whole message at once, but no more than
+ * OUTGOING may be unfinished. Hence memory is bounded, and a few messages
+ * without a receive do not hold up others. HELD_BYTES are as long as algorithms
+ * make the pieces of long vectors, so that none of these has to wait until it
+ * is granted.
  */
 #ifndef RUEDA_TRANSPORT_TCP_EP_H
 #define RUEDA_TRANSPORT_TCP_EP_H
@@ -119,6 +121,7 @@ struct rueda_tcp_ep {
     struct rueda_reqs recvs;             /* no message yet */
     struct rueda_tcp_incoming *incoming; /* oldest first */
     struct rueda_tcp_incoming *spare;
+    int unfinished;   /* messages with pieces that have not begun to come */
     uint64_t next_in; /* number of the piece to be looked at next */
     uint64_t come;    /* cost of the pieces before it */
     uint64_t taken;   /* cost of pieces that have found their place */

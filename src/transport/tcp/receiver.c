@@ -165,6 +165,9 @@ rueda_status rueda_tcp_receiver_begin(struct rueda_tcp_ep *ep,
          in->offset + in->bytes > RUEDA_TCP_HELD_BYTES))
         return RUEDA_ERR_INVALID;
     message->begun += in->bytes;
+    ep->unfinished += (message->begun < message->total) - (in->offset > 0);
+    if (ep->unfinished > RUEDA_TCP_OUTGOING)
+        return RUEDA_ERR_INVALID; /* nobody sends so many at a time */
     stream->incoming = message;
     stream->in_got = 0;
     stream->is_receiving = true;
