@@ -498,6 +498,10 @@ struct rueda_submit_args {
  * joined. All ranks ask for the same. */
 #define RUEDA_LIVE_AVERAGE 2u
 
+/* Another is going to be submitted at once, and this one may wait for that: the
+ * last of several is without it. Else they wait until somebody waits. */
+#define RUEDA_MORE 4u
+
 /*
  * Hand over an operation; returns at once. What only this rank has wrong fails
  * here, with nothing handed over and words from rueda_last_error():

@@ -259,7 +259,7 @@ static rueda_status check_memory(const struct query *query)
 static rueda_status check_rest(const struct query *query)
 {
     const struct rueda_submit_args *args = query->args;
-    const unsigned known = RUEDA_KEEP_INPUT | RUEDA_LIVE_AVERAGE;
+    const unsigned known = RUEDA_KEEP_INPUT | RUEDA_LIVE_AVERAGE | RUEDA_MORE;
 
     if (args->device < RUEDA_DEVICE_HOST) {
         rueda_text_add(query->why,

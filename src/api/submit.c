@@ -265,7 +265,10 @@ rueda_status rueda_submit(rueda_ctx *ctx, const struct rueda_submit_args *args,
         return refuse(ctx, all, status);
     }
     *out_handle = named->op.handle;
-    rueda_engine_submit(&ctx->engine, &named->op);
+    if ((all->flags & RUEDA_MORE) != 0)
+        rueda_engine_submit_more(&ctx->engine, &named->op);
+    else
+        rueda_engine_submit(&ctx->engine, &named->op);
     return RUEDA_OK;
 }
 
@@ -357,7 +360,7 @@ static void push_all(rueda_ctx *ctx, struct rueda_op *op,
 
         *out_handles++ = op->handle;
         if (next != NULL)
-            rueda_engine_push(&ctx->engine, op);
+            rueda_engine_submit_more(&ctx->engine, op);
         else
             rueda_engine_submit(&ctx->engine, op);
         op = next;

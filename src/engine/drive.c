@@ -547,6 +547,12 @@ static bool help(struct rueda_engine *engine)
     return true;
 }
 
+void rueda_engine_submit_more(struct rueda_engine *engine, struct rueda_op *op)
+{
+    is_light(engine, op); /* which is remembered */
+    rueda_engine_push(engine, op);
+}
+
 void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
 {
     bool may_help = is_light(engine, op);

@@ -270,6 +270,51 @@ static void callbacks_do_not_run_within_a_submission(void **state)
     party_run(*state, 2, one_after_another, NULL);
 }
 
+/* ---- More that follow -------------------------------------------------- */
+
+/* Nobody waits for the first few before all have ended; one that nothing
+ * follows ends when it is waited for. */
+static int with_more(struct party *me)
+{
+    enum {
+        FEW = 10
+    };
+    static const size_t shape = COUNT;
+    const int64_t until = party_now_ms() + PARTY_DEADLINE_MS;
+    float bufs[FEW + 1][COUNT];
+    rueda_handle handles[FEW + 1];
+    int failed = 0;
+
+    for (int i = 0; i <= FEW && failed == 0; i++) {
+        struct rueda_submit_args args;
+        char name[32];
+
+        snprintf(name, sizeof(name), "more.%d", i);
+        fill(me, bufs[i], i);
+        args = allreduce_of(name, bufs[i], &shape);
+        args.flags = i != FEW - 1 ? RUEDA_MORE : 0;
+        failed = party_expect(me, rueda_submit(me->ctx, &args, &handles[i]),
+                              RUEDA_OK, "submit");
+        for (int k = 0; i == FEW - 1 && k < FEW && failed == 0; k++)
+            while (rueda_poll(me->ctx, handles[k]) == RUEDA_IN_PROGRESS &&
+                   failed == 0) {
+                party_sleep_ms(1);
+                if (party_now_ms() > until)
+                    failed = party_says(me, "more.%d does not end", k);
+            }
+    }
+    for (int i = 0; i <= FEW && failed == 0; i++)
+        failed = party_expect(me, rueda_wait(me->ctx, handles[i], 10000),
+                              RUEDA_OK, "wait") ||
+                 check_sum(me, bufs[i], i);
+    return failed;
+}
+
+static void those_that_are_followed_go_with_the_last(void **state)
+{
+    party_run(*state, 2, with_more, NULL);
+}
+
 /* ---- What is not done -------------------------------------------------- */
 
 static int ends_with(struct party *me, const struct rueda_submit_args *args,
@@ -512,6 +557,7 @@ int main(void)
         PARTY_EVERYWHERE(callbacks_submit_the_next_operation),
         PARTY_EVERYWHERE(a_callback_that_would_wait_is_refused),
         PARTY_EVERYWHERE(callbacks_do_not_run_within_a_submission),
+        PARTY_EVERYWHERE(those_that_are_followed_go_with_the_last),
         PARTY_EVERYWHERE(what_needs_all_ranks_is_refused_when_one_has_joined),
         PARTY_EVERYWHERE(tensors_on_accelerators_are_refused_by_all),
         PARTY_EVERYWHERE(sets_are_made_used_and_removed),

@@ -72,7 +72,7 @@ static void every_kind_passes_with_good_arguments(void **state)
 
         passes(&all, &args);
         args.name = NULL;
-        args.flags = RUEDA_LIVE_AVERAGE | RUEDA_KEEP_INPUT;
+        args.flags = RUEDA_LIVE_AVERAGE | RUEDA_KEEP_INPUT | RUEDA_MORE;
         args.priority = -3;
         passes(&all, &args);
         args.set = 5;
