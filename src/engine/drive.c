@@ -50,7 +50,8 @@
  * thread stays away meanwhile: that costs no change of threads. It is for light
  * operations only, so that submitting stays short; where there are cores for
  * the background thread, it is better at all others. */
-#define HELP_APART_NS       ((int64_t)50000)
+#define HELP_APART_NS       ((int64_t)250000)
+#define HELP_CROWDED_NS     ((int64_t)50000)
 #define RUSH_TICKS          ((uint64_t)8192) /* some microseconds at most */
 #define LIGHT_BYTES         ((size_t)64 << 10)
 #define LIGHT_CROWDED_BYTES ((size_t)4 << 20)
@@ -533,7 +534,7 @@ static bool help(struct rueda_engine *engine)
         return false;
     now = rueda_clock_ns();
     if (now - atomic_load_explicit(&engine->helped_ns, memory_order_relaxed) <
-        HELP_APART_NS)
+        engine->help_apart_ns)
         return false;
     /* Also if it is the background thread that has the token: it lets go. */
     atomic_store_explicit(&engine->helped_ns, now, memory_order_relaxed);
@@ -600,6 +601,7 @@ static void set_patience(struct rueda_engine *engine)
     engine->grace_least_ns = engine->has_room ? GRACE_NS : GRACE_CROWDED_NS;
     engine->grace_ns = engine->grace_least_ns;
     engine->light_bytes = engine->has_room ? LIGHT_BYTES : LIGHT_CROWDED_BYTES;
+    engine->help_apart_ns = engine->has_room ? HELP_APART_NS : HELP_CROWDED_NS;
     engine->spin_ns = is_crowded || is_tight || has_tcp ? 0 : SPIN_NS;
     engine->yield_ns = is_tight ? 0 : is_crowded ? YIELD_CROWDED_NS : YIELD_NS;
     if (config->spin_us >= 0)

@@ -79,6 +79,7 @@ struct rueda_engine {
     /* Those who submit make progress, too, if all is light that is under way.
      */
     size_t light_bytes;
+    int64_t help_apart_ns;
     atomic_bool is_heavy;
     _Atomic uint64_t came_ticks; /* when one came that was not in a rush, */
     atomic_bool is_rush;         /* whether the last one was, */
