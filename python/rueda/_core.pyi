@@ -62,6 +62,7 @@ class Slot:
     sent: Any
     handle: int
     version: int
+    came_ns: int
     passes_left: int
     is_short: bool
     def prepare(
@@ -78,6 +79,9 @@ class Slot:
         under_way: list[Any],
         otherwise: Callable[..., None],
         /,
+    ) -> None: ...
+    def lead(
+        self, brings: tuple[Any, ...] | None, opens: tuple[Any, ...] | None, /
     ) -> None: ...
     def __call__(self, *args: Any) -> None: ...
 

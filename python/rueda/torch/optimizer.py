@@ -223,8 +223,7 @@ class _Distributed:
         _check_passes(passes)
         self.backward_passes_per_step = self._options["backward_passes_per_step"] = passes
         if self._reducer is not None:
-            self._reducer.settings.passes = passes
-            self._reducer.reset()
+            self._reducer.set_passes(passes)
 
 
 def _is_step_of_scaler(optimizer: torch.optim.Optimizer) -> bool:

@@ -5,7 +5,8 @@ A :class:`Slot` is a parameter that is reduced, with everything that does not
 change from step to step. Its hook runs in the backward pass, on autograd's
 thread, when the parameter's gradient is whole; after the last pass of a step it
 hands the gradient over, while the rest of the backward pass goes on. So what a
-hook does is paid for each parameter in each step, and is kept short.
+hook does is paid for each parameter in each step, and is kept short; where there
+are many small ones, one hook serves several (bundles.py).
 
 :meth:`Reducer.finish` hands over what no hook did, so that ranks whose models
 took different paths do not wait for each other, and waits for all.
@@ -24,6 +25,7 @@ import torch
 from rueda import _core
 
 from . import handles, mpi_ops
+from .bundles import Bundles
 from .functions import empty_sparse_like
 from .slots import Group, Settings, Slot
 from .tensors import DTYPES
@@ -47,6 +49,17 @@ def _hook(param: torch.Tensor, call: Callable[..., None]) -> Any:
     return handle
 
 
+def _hook_slot(slot: Slot) -> None:
+    """It may be frozen meanwhile, which does not end the hooks of others either."""
+    param = slot.param
+    is_frozen = not param.requires_grad
+    if is_frozen:
+        param.requires_grad_(True)
+    slot.hook = _hook(param, slot)
+    if is_frozen:
+        param.requires_grad_(False)
+
+
 class Reducer:
     """Reduces the gradients of one optimizer, and lives as long as that."""
 
@@ -59,6 +72,7 @@ class Reducer:
         self.others: list[tuple[Any, list[Slot]]] = []
         self.others_sent = 0  # slots of others, and of groups that are not whole
         self.has_warned = False
+        self.bundles = Bundles(_hook_slot)
         handles.holders.add(self)
 
     # ---- Which parameters ---------------------------------------------------
@@ -76,7 +90,7 @@ class Reducer:
                 slot.was_sparse = self.settings.only_sparse
                 slot.is_short = self.settings.is_plain and self.settings.reduction is not None
                 self._prepare_short(slot)
-                slot.hook = _hook(slot.param, slot)
+                _hook_slot(slot)
                 self.slots.append(slot)
         self.dormant = [slot for slot in self.dormant if slot.hook is None]
 
@@ -101,6 +115,12 @@ class Reducer:
         """Leave what is under way to itself, and begin a step."""
         self._leave_behind()
         self.forget()
+
+    def set_passes(self, passes: int) -> None:
+        """From now on reduce after so many backward passes."""
+        self.bundles.dissolve()
+        self.settings.passes = passes
+        self.reset()
 
     def forget(self) -> None:
         """Nothing is under way any more: begin a step."""
@@ -129,7 +149,8 @@ class Reducer:
 
     def __del__(self) -> None:
         for slot in self.slots:
-            slot.hook.remove()
+            if slot.hook is not None:
+                slot.hook.remove()
         self._leave_behind()
 
     # ---- In the backward pass -----------------------------------------------
@@ -257,6 +278,8 @@ class Reducer:
             self._deliver(slot)
             slot.passes_left = passes
             slot.sent = None
+        if passes == 1:
+            self.bundles.note(self.direct)
         self.direct.clear()
         return failure or self._warn_of(changed)
 
@@ -274,6 +297,8 @@ class Reducer:
         for slot in self.slots:
             if slot.passes_left == 0:
                 continue
+            if slot.hook is None:
+                self.bundles.dissolve()
             if slot.param.grad is None:
                 self._stand_in(slot)
             self._send(slot)

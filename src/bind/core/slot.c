@@ -11,6 +11,7 @@
 
 #include "bind/core/dlpack.h"
 #include "bind/core/slot.h"
+#include "os/clock.h"
 
 /* The type and names are made once: they are the same for all, and never
  * change. */
@@ -132,48 +133,138 @@ static bool look(struct slot *slot, PyObject *grad)
     return slot->version >= 0;
 }
 
-/* What fails here is left to the end of the step, which tries again. */
-static PyObject *hand_over(struct slot *slot)
+/* False: an exception is set. */
+static bool submit(struct slot *slot, unsigned flags)
 {
     rueda_ctx *ctx = rueda_core_enter();
     rueda_status status;
 
     if (ctx == NULL)
-        return NULL;
+        return false;
+    slot->args.flags = flags;
+    slot->is_as_sent = false;
     status = rueda_submit(ctx, &slot->args, &slot->handle);
     if (status == RUEDA_OK)
         slot->passes_left = 0;
     else
         rueda_core_raise(status, rueda_last_error());
     rueda_default_leave();
-    if (status != RUEDA_OK ||
-        PyList_Append(slot->under_way, (PyObject *)slot) != 0)
-        return NULL;
-    return rueda_core_none();
+    return status == RUEDA_OK &&
+           PyList_Append(slot->under_way, (PyObject *)slot) == 0;
+}
+
+enum way {
+    SHORT,
+    LONG,
+    FAILED
+};
+
+/* The gradient, if it can go the short way. What fails is left to the end of
+ * the step, which tries again; then an exception is set. */
+static enum way hand_over(struct slot *slot, unsigned flags)
+{
+    PyObject *before = slot->sent;
+    PyObject *grad = NULL;
+
+    slot->may_be_brought = false;
+    if (slot->passes_left == 1 && slot->is_short)
+        grad = PyObject_GetAttr(slot->param, names.grad);
+    if (grad == NULL || !look(slot, grad)) {
+        Py_XDECREF(grad);
+        PyErr_Clear(); /* the other way says what is wrong */
+        return LONG;
+    }
+    slot->sent = grad;
+    Py_XDECREF(before);
+    return submit(slot, flags) ? SHORT : FAILED;
+}
+
+/* ---- Bundles --------------------------------------------------------------
+ */
+
+static struct slot *slot_at(PyObject *tuple, Py_ssize_t i)
+{
+    return (struct slot *)PyTuple_GetItem(tuple, i);
+}
+
+/* The first gradient of a step has come. Where those without a hook have none
+ * yet, one that they have later is of this step, and whole. */
+static void open_step(PyObject *slots)
+{
+    const Py_ssize_t count = PyTuple_Size(slots);
+    bool are_empty = true;
+
+    for (Py_ssize_t i = 0; are_empty && i < count; i++)
+        are_empty = is_such(slot_at(slots, i)->param, names.grad, Py_None);
+    for (Py_ssize_t i = 0; i < count; i++)
+        slot_at(slots, i)->may_be_brought = are_empty;
+}
+
+/* Those that are not there yet are left to the end of the step. */
+static bool bring(PyObject *slots)
+{
+    const Py_ssize_t count = PyTuple_Size(slots);
+    bool is_good = true;
+
+    for (Py_ssize_t i = 0; is_good && i < count; i++) {
+        struct slot *slot = slot_at(slots, i);
+
+        if (slot->may_be_brought)
+            is_good = hand_over(slot, RUEDA_MORE) != FAILED;
+    }
+    return is_good;
 }
 
 /* What autograd calls; the parameter is known. */
 static PyObject *on_ready(PyObject *self, PyObject *args, PyObject *named)
 {
     struct slot *slot = (struct slot *)self;
-    PyObject *grad = NULL;
+    enum way way;
 
-    if (slot->passes_left == 1 && slot->is_short)
-        grad = PyObject_GetAttr(slot->param, names.grad);
-    if (grad != NULL && look(slot, grad)) {
-        PyObject *before = slot->sent;
-
-        slot->sent = grad;
-        Py_XDECREF(before);
-        return hand_over(slot);
-    }
-    Py_XDECREF(grad);
-    PyErr_Clear(); /* the other way says what is wrong */
+    slot->came_ns = rueda_clock_ns();
+    if (slot->opens != NULL && slot->passes_left == 1)
+        open_step(slot->opens);
+    if (slot->brings != NULL && !bring(slot->brings))
+        return NULL;
+    way = hand_over(slot, 0);
+    if (way != LONG)
+        return way == SHORT ? rueda_core_none() : NULL;
     if (slot->otherwise == NULL) {
         PyErr_SetString(PyExc_RuntimeError, "the slot has not been prepared");
         return NULL;
     }
     return PyObject_Call(slot->otherwise, args, named);
+}
+
+/* The tuple or None; false: an exception is set. */
+static bool take_slots(PyObject *given, PyObject **place)
+{
+    PyObject *before = *place;
+
+    for (Py_ssize_t i = 0; given != Py_None && i < PyTuple_Size(given); i++) {
+        if (!PyObject_TypeCheck(PyTuple_GetItem(given, i), slot_type)) {
+            PyErr_SetString(PyExc_TypeError, "a tuple of slots is expected");
+            return false;
+        }
+    }
+    if (PyErr_Occurred() != NULL)
+        return false;
+    *place = given != Py_None ? given : NULL;
+    Py_XINCREF(*place);
+    Py_XDECREF(before);
+    return true;
+}
+
+/* lead(brings, opens) */
+static PyObject *lead(PyObject *self, PyObject *args)
+{
+    struct slot *slot = (struct slot *)self;
+    PyObject *brings, *opens;
+
+    if (!PyArg_ParseTuple(args, "OO", &brings, &opens) ||
+        !take_slots(brings, &slot->brings) || !take_slots(opens, &slot->opens))
+        return NULL;
+    return rueda_core_none();
 }
 
 /* ---- Life -----------------------------------------------------------------
@@ -271,6 +362,10 @@ static PyMethodDef methods[] = {
      "prescale, postscale, under_way, otherwise)\n\nGradients of this kind are "
      "handed over when the slot is called, which then is in the list; "
      "`otherwise` is called for others."},
+    {"lead", lead, METH_VARARGS,
+     "lead(brings, opens)\n\nTuples of slots without a hook, or None: those to "
+     "hand over when this one is called, and all that are without a gradient "
+     "when a step begins, which is when this one is called."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -281,6 +376,8 @@ static PyMemberDef members[] = {
     {"handle", T_ULONG, offsetof(struct slot, handle), READONLY, NULL},
     {"version", T_LONGLONG, offsetof(struct slot, version), 0,
      "of what was handed over: it must not change meanwhile"},
+    {"came_ns", T_LONGLONG, offsetof(struct slot, came_ns), READONLY,
+     "when it was last called"},
     {"passes_left", T_INT, offsetof(struct slot, passes_left), 0,
      "0: handed over"},
     {"is_short", T_BOOL, offsetof(struct slot, is_short), 0,
@@ -337,24 +434,33 @@ static PyObject *take_exception(void)
     return value;
 }
 
-/* Is the gradient what was handed over, and as it was? */
-static bool is_as_sent(const struct slot *slot)
+/* Are the gradients what was handed over, and as they were? Asked before
+ * anybody is waited for, while the last of them are on their way. False: an
+ * exception is set. */
+static bool compare_all(PyObject *slots)
 {
-    return is_such(slot->param, names.grad, slot->sent) &&
-           number_of(slot->sent, names._version, false) == slot->version;
+    for (Py_ssize_t i = 0; i < PyList_Size(slots); i++) {
+        struct slot *slot = (struct slot *)PyList_GetItem(slots, i);
+
+        if (!PyObject_TypeCheck((PyObject *)slot, slot_type)) {
+            PyErr_SetString(PyExc_TypeError, "a list of slots is expected");
+            return false;
+        }
+        slot->is_as_sent =
+            slot->sent != NULL &&
+            is_such(slot->param, names.grad, slot->sent) &&
+            number_of(slot->sent, names._version, false) == slot->version;
+        PyErr_Clear();
+    }
+    return true;
 }
 
 /* False: an exception that nobody is to keep is set. */
-static bool settle_one(rueda_ctx *ctx, PyObject *self, int passes,
+static bool settle_one(rueda_ctx *ctx, struct slot *slot, int passes,
                        PyObject *odd, PyObject **failure)
 {
     struct rueda_result result = RUEDA_RESULT_INIT;
-    struct slot *slot = (struct slot *)self;
 
-    if (!PyObject_TypeCheck(self, slot_type)) {
-        PyErr_SetString(PyExc_TypeError, "a list of slots is expected");
-        return false;
-    }
     if (!rueda_core_finish(ctx, slot->handle, &result)) {
         if (!PyErr_ExceptionMatches(PyExc_Exception))
             return false;
@@ -362,10 +468,8 @@ static bool settle_one(rueda_ctx *ctx, PyObject *self, int passes,
             *failure = take_exception();
         PyErr_Clear();
     }
-    if (slot->sent == NULL || !is_as_sent(slot)) {
-        PyErr_Clear();
-        return PyList_Append(odd, self) == 0;
-    }
+    if (!slot->is_as_sent)
+        return PyList_Append(odd, (PyObject *)slot) == 0;
     slot->passes_left = passes;
     Py_CLEAR(slot->sent);
     return true;
@@ -381,7 +485,8 @@ PyObject *rueda_core_settle(PyObject *module, PyObject *args)
 
     (void)module;
     if (!PyArg_ParseTuple(args, "O!iO!", &PyList_Type, &slots, &passes,
-                          &PyList_Type, &odd))
+                          &PyList_Type, &odd) ||
+        !compare_all(slots))
         return NULL;
     ctx = rueda_core_enter();
     if (ctx == NULL)
@@ -390,7 +495,7 @@ PyObject *rueda_core_settle(PyObject *module, PyObject *args)
         PyObject *slot = PyList_GetItem(slots, i);
 
         Py_INCREF(slot); /* others may run while we wait */
-        is_good = settle_one(ctx, slot, passes, odd, &failure);
+        is_good = settle_one(ctx, (struct slot *)slot, passes, odd, &failure);
         Py_DECREF(slot);
     }
     rueda_default_leave();

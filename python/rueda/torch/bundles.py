@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small gradients that come close together are handed over by one hook.
+
+To have a hook called costs more than to hand a small gradient over. Steps repeat:
+where gradients have come in the same order several times, those that came within
+a moment of each other form a bundle. Only the last of a bundle keeps its hook,
+which brings the others.
+
+Whether those are whole is not taken for granted. The first gradient of a step,
+which is in no bundle, looks whether all others are still to come; what is there
+when the last of a bundle comes has then come in between. Anything else (an order
+that changes, a parameter that is not used, gradients that are kept from the last
+step) leaves gradients to the end of the step, which hands over whatever is left,
+and ends all bundles. They are formed again after twice as many steps.
+"""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from .slots import Slot
+
+__all__ = ["Bundles"]
+
+#: Hooks of fewer cost nothing to speak of.
+FEWEST = 64
+#: What a bundle spans at most: so long its first gradient may have to wait.
+SPAN_NS = 250_000
+BUNDLE_BYTES = 64 << 10
+#: So many steps in the same order come first.
+PATIENCE = 2
+MOST_PATIENCE = 1024
+
+
+class Bundles:
+    """Of the slots of one reducer, which hooks them as it is told."""
+
+    def __init__(self, hook: Callable[[Slot], None]) -> None:
+        self._hook = hook
+        self._order: list[Slot] = []  # of the last step
+        self._alike = 0  # steps in this order
+        self._patience = PATIENCE
+        self._leaders: list[Slot] = []
+        self._brought: list[Slot] = []  # those without a hook
+
+    def note(self, sent: list[Slot]) -> None:
+        """A step has ended, in which these were handed over by hooks, in this order."""
+        if self._brought or len(sent) < FEWEST:
+            return
+        if sent != self._order:
+            self._order = list(sent)
+            self._alike = 0
+        self._alike += 1
+        if self._alike > self._patience:
+            self._form()
+
+    def dissolve(self) -> None:
+        """Each slot has a hook of its own again."""
+        for slot in self._leaders:
+            slot.lead(None, None)
+        for slot in self._brought:
+            self._hook(slot)
+        if self._brought:
+            self._patience = min(2 * self._patience, MOST_PATIENCE)
+        self._leaders, self._brought = [], []
+        self._order, self._alike = [], 0
+
+    def _form(self) -> None:
+        first, *others = self._order
+        for bundle in _bundles_of(others):
+            *brought, leader = bundle
+            leader.lead(tuple(brought), None)
+            self._leaders.append(leader)
+            self._brought += brought
+        for slot in self._brought:
+            slot.hook.remove()
+            slot.hook = None
+        if self._brought:
+            first.lead(None, tuple(self._brought))
+            self._leaders.append(first)
+        self._alike = 0
+
+
+def _bundles_of(slots: list[Slot]) -> list[list[Slot]]:
+    """Neighbours, as long as they are small and near; those that stand alone are left out."""
+    bundles: list[list[Slot]] = [[]]
+    free = BUNDLE_BYTES
+    for slot in slots:
+        bundle = bundles[-1]
+        size = slot.param.numel() * slot.param.element_size()
+        if size > free or (bundle and slot.came_ns - bundle[0].came_ns > SPAN_NS):
+            bundles.append([])
+            free = BUNDLE_BYTES
+        bundles[-1].append(slot)
+        free -= size
+    return [bundle for bundle in bundles if len(bundle) > 1]
