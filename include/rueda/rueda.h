@@ -498,8 +498,9 @@ struct rueda_submit_args {
  * joined. All ranks ask for the same. */
 #define RUEDA_LIVE_AVERAGE 2u
 
-/* Another is going to be submitted at once, and this one may wait for that: the
- * last of several is without it. Else they wait until somebody waits. */
+/* Another is going to be submitted at once, and nobody is told of this one
+ * before that: the last of several is without it. Waiting for one does as well.
+ */
 #define RUEDA_MORE 4u
 
 /*

@@ -64,6 +64,7 @@ class Slot:
     version: int
     came_ns: int
     passes_left: int
+    may_be_brought: bool
     is_short: bool
     def prepare(
         self,

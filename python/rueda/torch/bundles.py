@@ -8,10 +8,14 @@ which brings the others.
 
 Whether those are whole is not taken for granted. The first gradient of a step,
 which is in no bundle, looks whether all others are still to come; what is there
-when the last of a bundle comes has then come in between. Anything else (an order
-that changes, a parameter that is not used, gradients that are kept from the last
-step) leaves gradients to the end of the step, which hands over whatever is left,
+when the last of a bundle comes, autograd has written in between. Anything else (an
+order that changes, a parameter that is not used, gradients that are kept from the
+last step) leaves gradients to the end of the step, which hands over whatever is left,
 and ends all bundles. They are formed again after twice as many steps.
+
+A program that writes gradients itself during a step, or computes some of them once
+more, may change what is being reduced. That is seen at the end of the step, and the
+bundles are ended for long: with a hook each the next time is an error.
 """
 
 from __future__ import annotations
@@ -24,11 +28,11 @@ __all__ = ["Bundles"]
 
 #: Hooks of fewer cost nothing to speak of.
 FEWEST = 64
-#: What a bundle spans at most: so long its first gradient may have to wait.
+#: What a bundle spans at most, in the step after which it is formed.
 SPAN_NS = 250_000
 BUNDLE_BYTES = 64 << 10
 #: So many steps in the same order come first.
-PATIENCE = 2
+PATIENCE = 3
 MOST_PATIENCE = 1024
 
 
@@ -51,17 +55,18 @@ class Bundles:
             self._order = list(sent)
             self._alike = 0
         self._alike += 1
-        if self._alike > self._patience:
+        if self._alike >= self._patience:
             self._form()
 
-    def dissolve(self) -> None:
+    def dissolve(self, is_for_long: bool = False) -> None:
         """Each slot has a hook of its own again."""
         for slot in self._leaders:
             slot.lead(None, None)
         for slot in self._brought:
             self._hook(slot)
         if self._brought:
-            self._patience = min(2 * self._patience, MOST_PATIENCE)
+            longer = MOST_PATIENCE if is_for_long else 2 * self._patience
+            self._patience = min(longer, MOST_PATIENCE)
         self._leaders, self._brought = [], []
         self._order, self._alike = [], 0
 

@@ -131,7 +131,7 @@ class Reducer:
         for slot in self.slots:
             slot.passes_left = passes
             slot.sent = slot.context = None
-            slot.is_stand_in = False
+            slot.is_stand_in = slot.may_be_brought = False
             if slot.group is not None:
                 slot.group.waiting_for = len(slot.group.slots)
 
@@ -278,7 +278,10 @@ class Reducer:
             self._deliver(slot)
             slot.passes_left = passes
             slot.sent = None
-        if passes == 1:
+        if any(slot.hook is None for slot in odd):
+            self.has_warned = False  # no hook of its own has seen what happened
+            self.bundles.dissolve(is_for_long=True)
+        elif passes == 1:
             self.bundles.note(self.direct)
         self.direct.clear()
         return failure or self._warn_of(changed)

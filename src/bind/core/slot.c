@@ -163,17 +163,18 @@ enum way {
  * the step, which tries again; then an exception is set. */
 static enum way hand_over(struct slot *slot, unsigned flags)
 {
-    PyObject *before = slot->sent;
     PyObject *grad = NULL;
+    PyObject *before;
 
     slot->may_be_brought = false;
-    if (slot->passes_left == 1 && slot->is_short)
+    if (slot->passes_left == 1 && slot->is_short && slot->param != NULL)
         grad = PyObject_GetAttr(slot->param, names.grad);
     if (grad == NULL || !look(slot, grad)) {
         Py_XDECREF(grad);
         PyErr_Clear(); /* the other way says what is wrong */
         return LONG;
     }
+    before = slot->sent;
     slot->sent = grad;
     Py_XDECREF(before);
     return submit(slot, flags) ? SHORT : FAILED;
@@ -188,14 +189,18 @@ static struct slot *slot_at(PyObject *tuple, Py_ssize_t i)
 }
 
 /* The first gradient of a step has come. Where those without a hook have none
- * yet, one that they have later is of this step, and whole. */
+ * yet, one that they have later is autograd's, and whole. */
 static void open_step(PyObject *slots)
 {
     const Py_ssize_t count = PyTuple_Size(slots);
     bool are_empty = true;
 
-    for (Py_ssize_t i = 0; are_empty && i < count; i++)
-        are_empty = is_such(slot_at(slots, i)->param, names.grad, Py_None);
+    for (Py_ssize_t i = 0; are_empty && i < count; i++) {
+        PyObject *param = slot_at(slots, i)->param;
+
+        are_empty = param != NULL && is_such(param, names.grad, Py_None);
+    }
+    PyErr_Clear();
     for (Py_ssize_t i = 0; i < count; i++)
         slot_at(slots, i)->may_be_brought = are_empty;
 }
@@ -215,6 +220,25 @@ static bool bring(PyObject *slots)
     return is_good;
 }
 
+/* What a hook does besides. The tuples are ours meanwhile, for attributes of a
+ * tensor may be anybody's code. */
+static bool serve_others(struct slot *slot)
+{
+    PyObject *opens = slot->passes_left == 1 ? slot->opens : NULL;
+    PyObject *brings = slot->brings;
+    bool is_good = true;
+
+    Py_XINCREF(opens);
+    Py_XINCREF(brings);
+    if (opens != NULL)
+        open_step(opens);
+    if (brings != NULL)
+        is_good = bring(brings);
+    Py_XDECREF(opens);
+    Py_XDECREF(brings);
+    return is_good;
+}
+
 /* What autograd calls; the parameter is known. */
 static PyObject *on_ready(PyObject *self, PyObject *args, PyObject *named)
 {
@@ -222,9 +246,7 @@ static PyObject *on_ready(PyObject *self, PyObject *args, PyObject *named)
     enum way way;
 
     slot->came_ns = rueda_clock_ns();
-    if (slot->opens != NULL && slot->passes_left == 1)
-        open_step(slot->opens);
-    if (slot->brings != NULL && !bring(slot->brings))
+    if (!serve_others(slot))
         return NULL;
     way = hand_over(slot, 0);
     if (way != LONG)
@@ -236,23 +258,26 @@ static PyObject *on_ready(PyObject *self, PyObject *args, PyObject *named)
     return PyObject_Call(slot->otherwise, args, named);
 }
 
-/* The tuple or None; false: an exception is set. */
-static bool take_slots(PyObject *given, PyObject **place)
+/* None, or a tuple of slots? */
+static bool are_slots(PyObject *given)
+{
+    if (given == Py_None)
+        return true;
+    if (!PyTuple_Check(given))
+        return false;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(given); i++)
+        if (!PyObject_TypeCheck(PyTuple_GetItem(given, i), slot_type))
+            return false;
+    return true;
+}
+
+static void take_slots(PyObject *given, PyObject **place)
 {
     PyObject *before = *place;
 
-    for (Py_ssize_t i = 0; given != Py_None && i < PyTuple_Size(given); i++) {
-        if (!PyObject_TypeCheck(PyTuple_GetItem(given, i), slot_type)) {
-            PyErr_SetString(PyExc_TypeError, "a tuple of slots is expected");
-            return false;
-        }
-    }
-    if (PyErr_Occurred() != NULL)
-        return false;
     *place = given != Py_None ? given : NULL;
     Py_XINCREF(*place);
     Py_XDECREF(before);
-    return true;
 }
 
 /* lead(brings, opens) */
@@ -261,9 +286,14 @@ static PyObject *lead(PyObject *self, PyObject *args)
     struct slot *slot = (struct slot *)self;
     PyObject *brings, *opens;
 
-    if (!PyArg_ParseTuple(args, "OO", &brings, &opens) ||
-        !take_slots(brings, &slot->brings) || !take_slots(opens, &slot->opens))
+    if (!PyArg_ParseTuple(args, "OO", &brings, &opens))
         return NULL;
+    if (!are_slots(brings) || !are_slots(opens)) {
+        PyErr_SetString(PyExc_TypeError, "tuples of slots are expected");
+        return NULL;
+    }
+    take_slots(brings, &slot->brings);
+    take_slots(opens, &slot->opens);
     return rueda_core_none();
 }
 
@@ -380,6 +410,8 @@ static PyMemberDef members[] = {
      "when it was last called"},
     {"passes_left", T_INT, offsetof(struct slot, passes_left), 0,
      "0: handed over"},
+    {"may_be_brought", T_BOOL, offsetof(struct slot, may_be_brought), 0,
+     "had it no gradient when the step began?"},
     {"is_short", T_BOOL, offsetof(struct slot, is_short), 0,
      "may it be handed over here?"},
     {NULL, 0, 0, 0, NULL},
