@@ -4,50 +4,59 @@
 #define RUEDA_BASE_BYTES_H
 
 #include <stdint.h>
+#include <string.h>
+
+/* To little-endian, and back. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define RUEDA_LE16(value) (value)
+#define RUEDA_LE32(value) (value)
+#define RUEDA_LE64(value) (value)
+#else
+#define RUEDA_LE16(value) __builtin_bswap16(value)
+#define RUEDA_LE32(value) __builtin_bswap32(value)
+#define RUEDA_LE64(value) __builtin_bswap64(value)
+#endif
 
 static inline void rueda_put_u16(void *out, uint16_t value)
 {
-    unsigned char *bytes = out;
-
-    bytes[0] = (unsigned char)value;
-    bytes[1] = (unsigned char)(value >> 8);
+    value = RUEDA_LE16(value);
+    memcpy(out, &value, sizeof(value));
 }
 
 static inline uint16_t rueda_get_u16(const void *in)
 {
-    const unsigned char *bytes = in;
+    uint16_t value;
 
-    return (uint16_t)(bytes[0] | bytes[1] << 8);
+    memcpy(&value, in, sizeof(value));
+    return RUEDA_LE16(value);
 }
 
 static inline void rueda_put_u32(void *out, uint32_t value)
 {
-    unsigned char *bytes = out;
-
-    for (int i = 0; i < 4; i++)
-        bytes[i] = (unsigned char)(value >> 8 * i);
+    value = RUEDA_LE32(value);
+    memcpy(out, &value, sizeof(value));
 }
 
 static inline uint32_t rueda_get_u32(const void *in)
 {
-    const unsigned char *bytes = in;
-    uint32_t value = 0;
+    uint32_t value;
 
-    for (int i = 0; i < 4; i++)
-        value |= (uint32_t)bytes[i] << 8 * i;
-    return value;
+    memcpy(&value, in, sizeof(value));
+    return RUEDA_LE32(value);
 }
 
 static inline void rueda_put_u64(void *out, uint64_t value)
 {
-    rueda_put_u32(out, (uint32_t)value);
-    rueda_put_u32((unsigned char *)out + 4, (uint32_t)(value >> 32));
+    value = RUEDA_LE64(value);
+    memcpy(out, &value, sizeof(value));
 }
 
 static inline uint64_t rueda_get_u64(const void *in)
 {
-    return rueda_get_u32(in) |
-           (uint64_t)rueda_get_u32((const unsigned char *)in + 4) << 32;
+    uint64_t value;
+
+    memcpy(&value, in, sizeof(value));
+    return RUEDA_LE64(value);
 }
 
 #endif /* RUEDA_BASE_BYTES_H */

@@ -16,6 +16,10 @@
 
 #define LEAST_PLACES 1024
 
+/* The hash of a name is as good as any number; those of sets are small, and go
+ * far apart. (2^64 by the golden ratio.) */
+#define SET_APART 0x9e3779b97f4a7c15u
+
 struct rueda_names_table {
     size_t mask;        /* places - 1 */
     atomic_size_t used; /* places that are not 0; one at least is */
@@ -24,7 +28,7 @@ struct rueda_names_table {
 
 uint64_t rueda_names_key(int set, uint64_t hash)
 {
-    uint64_t key = rueda_hash_mix(hash + (uint64_t)set) & ~LIVE;
+    uint64_t key = (hash + (uint64_t)set * SET_APART) & ~LIVE;
 
     return key != 0 ? key : 2 * LIVE;
 }
