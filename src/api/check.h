@@ -5,6 +5,7 @@
 
 #include <rueda/rueda.h>
 
+#include "base/dtype.h"
 #include "base/text.h"
 
 /* What arguments are checked against. */
@@ -21,6 +22,16 @@ struct rueda_limits {
 rueda_status rueda_check_coll(const struct rueda_limits *limits,
                               const struct rueda_coll_args *args,
                               struct rueda_text *error);
+
+/* Is nothing to be said against these, whatever the kind? */
+static inline bool rueda_numbers_are_plain(rueda_dtype dtype,
+                                           rueda_reduction reduction,
+                                           rueda_compression compression)
+{
+    return rueda_dtype_bytes(dtype) > 0 &&
+           (reduction == RUEDA_SUM || reduction == RUEDA_AVERAGE) &&
+           compression == RUEDA_COMPRESS_NONE;
+}
 
 /* The type, the reduction and the compression alone. */
 rueda_status rueda_check_numbers(const struct rueda_coll_args *args,

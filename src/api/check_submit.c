@@ -84,8 +84,9 @@ static rueda_status check_ranks(const struct query *query)
 /* ---- What -----------------------------------------------------------------
  */
 
-/* Types and reductions, in the words of ordered collectives. */
-static rueda_status check_numbers(const struct query *query)
+/* Types and reductions that are not plain, in the words of ordered collectives.
+ */
+static rueda_status check_special(const struct query *query)
 {
     const struct rueda_submit_args *args = query->args;
     struct rueda_coll_args same = RUEDA_COLL_ARGS_INIT;
@@ -113,6 +114,17 @@ static rueda_status check_numbers(const struct query *query)
     else
         return RUEDA_OK;
     return RUEDA_ERR_UNSUPPORTED;
+}
+
+/* Most are plain. */
+static rueda_status check_numbers(const struct query *query)
+{
+    const struct rueda_submit_args *args = query->args;
+
+    return rueda_numbers_are_plain(args->dtype, args->reduction,
+                                   args->compression)
+               ? RUEDA_OK
+               : check_special(query);
 }
 
 /* a * b, b taken for 1 if it is 0, so that a row of an empty tensor fits too.
@@ -323,7 +335,7 @@ rueda_status rueda_check_submit(int rank, const struct rueda_set *set,
         .args = args,
         .rows = 1,
         .row = 1,
-        .elem = rueda_dtype_size(args->dtype),
+        .elem = rueda_dtype_bytes(args->dtype),
         .why = &why,
     };
     rueda_status status = RUEDA_ERR_INVALID;
