@@ -238,21 +238,6 @@ int rueda_compare(const struct rueda_request *a, const struct rueda_request *b)
     return 0;
 }
 
-/* All before the label, in which there are no holes. */
-#define HEAD_BYTES (offsetof(struct rueda_request, name))
-_Static_assert(HEAD_BYTES == 8 * sizeof(int) + 3 * sizeof(uint64_t) +
-                                 2 * sizeof(uint32_t),
-               "what is compared at a glance has holes");
-
-bool rueda_request_is_same(const struct rueda_request *a,
-                           const struct rueda_request *b)
-{
-    if (memcmp(a, b, HEAD_BYTES) == 0 &&
-        memcmp(a->shape, b->shape, a->dims * sizeof(a->shape[0])) == 0)
-        return true;
-    return a->priority == b->priority && rueda_compare(a, b) == 0;
-}
-
 /* "One rank (3) had type int32"; the title says what of. */
 void rueda_compare_explain(const struct rueda_said *a,
                            const struct rueda_said *b, struct rueda_text *out)

@@ -6,8 +6,19 @@
 #ifndef RUEDA_NEGOTIATE_COMPARE_H
 #define RUEDA_NEGOTIATE_COMPARE_H
 
+#include <string.h>
+
 #include "base/text.h"
 #include "op/request.h"
+
+/* All of a request before its label, in which there are no holes. */
+#define RUEDA_REQUEST_WORDS 8
+_Static_assert(offsetof(struct rueda_request, name) ==
+                       RUEDA_REQUEST_WORDS * sizeof(uint64_t) &&
+                   offsetof(struct rueda_request, name) ==
+                       8 * sizeof(int) + 3 * sizeof(uint64_t) +
+                           2 * sizeof(uint32_t),
+               "what is compared at a glance has holes");
 
 /* What a rank of the job has said. */
 struct rueda_said {
@@ -23,10 +34,34 @@ int rueda_compare(const struct rueda_request *a, const struct rueda_request *b);
 void rueda_compare_explain(const struct rueda_said *a,
                            const struct rueda_said *b, struct rueda_text *out);
 
+/* Equal bit by bit, but for the label. In words, as a call of memcmp() takes
+ * longer than what it does here. */
+static inline bool rueda_request_looks_same(const struct rueda_request *a,
+                                            const struct rueda_request *b)
+{
+    uint64_t x[RUEDA_REQUEST_WORDS];
+    uint64_t y[RUEDA_REQUEST_WORDS];
+    uint64_t difference = 0;
+
+    memcpy(x, a, sizeof(x));
+    memcpy(y, b, sizeof(y));
+    for (int i = 0; i < RUEDA_REQUEST_WORDS; i++)
+        difference |= x[i] ^ y[i];
+    if (difference != 0)
+        return false;
+    for (uint32_t i = 0; i < a->dims; i++)
+        difference |= a->shape[i] ^ b->shape[i];
+    return difference == 0;
+}
+
 /* Equal in all that all ranks have to say alike, and in priority: one may stand
  * for the other. */
-bool rueda_request_is_same(const struct rueda_request *a,
-                           const struct rueda_request *b);
+static inline bool rueda_request_is_same(const struct rueda_request *a,
+                                         const struct rueda_request *b)
+{
+    return rueda_request_looks_same(a, b) ||
+           (a->priority == b->priority && rueda_compare(a, b) == 0);
+}
 
 /* "tensor "grad.3"" or "operation 7 without a name". */
 void rueda_request_title(const struct rueda_request *request,

@@ -116,34 +116,12 @@ struct rueda_entry *rueda_entry_get(struct rueda_entries *entries,
     return found != NULL ? (struct rueda_entry *)found : make(entries, &label);
 }
 
-void rueda_entry_begin(struct rueda_entries *entries, struct rueda_entry *entry)
-{
-    if (entry->is_pending)
-        return;
-    entry->is_pending = true;
-    entry->since_ns = -1;
-    entry->prev = entries->last;
-    entry->next = NULL;
-    if (entries->last != NULL)
-        entries->last->next = entry;
-    else
-        entries->first = entry;
-    entries->last = entry;
-}
-
-void rueda_entry_hear(struct rueda_entry *entry, const struct rueda_said *said,
-                      struct rueda_request *copy)
+void rueda_entry_weigh(struct rueda_entry *entry, const struct rueda_said *said,
+                       struct rueda_request *copy)
 {
     struct rueda_voice voice = {*said, copy};
-    int difference;
+    int difference = rueda_compare(entry->first.said.request, said->request);
 
-    if (entry->first.said.request == NULL) {
-        entry->first = voice;
-        return;
-    }
-    difference = entry->first.said.request == said->request
-                     ? 0
-                     : rueda_compare(entry->first.said.request, said->request);
     if (difference != 0 &&
         (entry->difference == 0 || difference < entry->difference)) {
         release(&entry->other);

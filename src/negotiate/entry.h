@@ -79,16 +79,41 @@ struct rueda_entry *rueda_entry_get(struct rueda_entries *entries,
                                     const struct rueda_request *request);
 
 /* It is under way from now on, if it was not. */
-void rueda_entry_begin(struct rueda_entries *entries,
-                       struct rueda_entry *entry);
+static inline void rueda_entry_begin(struct rueda_entries *entries,
+                                     struct rueda_entry *entry)
+{
+    if (entry->is_pending)
+        return;
+    entry->is_pending = true;
+    entry->since_ns = -1;
+    entry->prev = entries->last;
+    entry->next = NULL;
+    if (entries->last != NULL)
+        entries->last->next = entry;
+    else
+        entries->first = entry;
+    entries->last = entry;
+}
+
+/* Another voice than the first, which says something of its own: do they
+ * differ? Of those who differ the one counts whose check comes first. */
+void rueda_entry_weigh(struct rueda_entry *entry, const struct rueda_said *said,
+                       struct rueda_request *copy);
 
 /*
  * Somebody (a bit of `from`) has it, on `count` members, and `rank` says this.
  * The request lives elsewhere as long as the entry is under way, or it is
  * `copy`, which is then the entry's.
  */
-void rueda_entry_hear(struct rueda_entry *entry, const struct rueda_said *said,
-                      struct rueda_request *copy);
+static inline void rueda_entry_hear(struct rueda_entry *entry,
+                                    const struct rueda_said *said,
+                                    struct rueda_request *copy)
+{
+    if (entry->first.said.request == NULL)
+        entry->first = (struct rueda_voice){*said, copy};
+    else if (entry->first.said.request != said->request)
+        rueda_entry_weigh(entry, said, copy);
+}
 
 /* No longer under way; freed if it has no slot. */
 void rueda_entry_end(struct rueda_entries *entries, struct rueda_entry *entry);

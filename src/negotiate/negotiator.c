@@ -105,19 +105,27 @@ static struct rueda_entry *entry_of(struct rueda_negotiator *self,
     return rueda_entry_get(&self->entries, request);
 }
 
-/* Of the next one all but the name has been fetched; now that of the one after
- * it. */
+/* How many slots ahead of the one at work; for names it is less, as who has
+ * them must have come before. */
+#define AHEAD      8
+#define NAME_AHEAD 4
+
+/* Steps repeat in the order in which slots were given out: fetch what is likely
+ * to come, so early that it is there by then. */
 static void expect_next(struct rueda_negotiator *self,
                         struct rueda_entry *entry)
 {
-    const struct rueda_entry *next = entry->after;
     const size_t hot = offsetof(struct rueda_entry, agreed.shape[1]);
+    const int slot = entry->slot;
 
-    if (next != NULL) {
-        __builtin_prefetch(next->label.name);
-        for (size_t i = 0; i < hot && next->after != NULL;
-             i += RUEDA_CACHE_LINE)
-            __builtin_prefetch((const char *)next->after + i, 1);
+    if (slot >= 0 && slot + AHEAD < self->slot_count) {
+        const struct rueda_entry *far = self->slots[slot + AHEAD];
+        const struct rueda_entry *near = self->slots[slot + NAME_AHEAD];
+
+        for (size_t i = 0; i < hot && far != NULL; i += RUEDA_CACHE_LINE)
+            __builtin_prefetch((const char *)far + i, 1);
+        if (near != NULL)
+            __builtin_prefetch(near->label.name);
     }
     if (self->latest != NULL)
         self->latest->after = entry;

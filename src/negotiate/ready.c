@@ -115,7 +115,7 @@ static rueda_status note(struct rueda_negotiator *self,
         return RUEDA_ERR_IO;
     entry->from |= bit;
     entry->count += (int)count;
-    if (rueda_is_coordinator(self))
+    if (self->timeline != NULL && rueda_is_coordinator(self))
         rueda_timeline_arrival(self->timeline, entry->label.name,
                                self->args.ranks[self->tree.children[index]]);
     rueda_ready_check(self, entry);
