@@ -60,7 +60,7 @@ static const char *words_of(const rueda_ctx *ctx, struct rueda_op *op,
 static void copy_rows(const struct rueda_named *named, int members,
                       struct rueda_result *result)
 {
-    if (named->rows_from == NULL)
+    if (!named->op.has_own || named->rows_from == NULL)
         return;
     if (result->rows_from != NULL && result->rows_from_count >= members)
         memcpy(result->rows_from, named->rows_from,

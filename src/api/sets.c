@@ -81,6 +81,7 @@ static rueda_status change(rueda_ctx *ctx, int kind, int *ranks, int count,
     named->set = RUEDA_SET_GLOBAL;
     named->member_count = ctx->job->size;
     named->ranks = ranks;
+    named->op.has_own = true;
     named->rank_count = count;
     named->request.dims = 2;
     named->request.shape[0] = (uint64_t)count;

@@ -47,6 +47,7 @@ rueda_status rueda_named_set_name(struct rueda_named *named, const char *name)
         return RUEDA_OK;
     }
     named->long_name = malloc(bytes);
+    named->op.has_own = true;
     if (named->long_name == NULL)
         return RUEDA_ERR_NOMEM;
     memcpy(named->long_name, name, bytes);
@@ -139,6 +140,7 @@ static rueda_status copy_splits(const struct rueda_submit_args *args,
     if (args->kind != RUEDA_ALLTOALL || args->splits == NULL)
         return RUEDA_OK;
     named->splits = malloc(bytes);
+    named->op.has_own = true;
     if (named->splits == NULL)
         return RUEDA_ERR_NOMEM;
     memcpy(named->splits, args->splits, bytes);

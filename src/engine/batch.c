@@ -69,9 +69,10 @@ rueda_batch_next rueda_batch_fail(struct rueda_lane *lane, rueda_status status,
 void rueda_batch_refuse(struct rueda_named *named, rueda_status status,
                         const char *words)
 {
-    named->outcome = status;
+    named->op.outcome = status;
     free(named->error);
     named->error = strdup(words);
+    named->op.has_own = true;
 }
 
 char *rueda_batch_place(struct rueda_lane *lane, size_t bytes)
@@ -229,10 +230,8 @@ static void fetch_ahead(const struct rueda_batch *batch, int item, int count)
 
         __builtin_prefetch(request);
         __builtin_prefetch(request->shape);
-        if (named == NULL)
-            continue;
-        __builtin_prefetch(&named->send);
-        __builtin_prefetch(&named->data, 1);
+        if (named != NULL)
+            __builtin_prefetch(&named->send, 1);
     }
 }
 

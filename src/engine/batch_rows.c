@@ -80,6 +80,7 @@ static void tell_rows(struct rueda_lane *lane, struct rueda_named *named)
 {
     const size_t size = (size_t)lane->set->size;
 
+    named->op.has_own = true;
     if (named->rows_from == NULL)
         named->rows_from = calloc(size, sizeof(size_t));
     if (named->rows_from == NULL) {

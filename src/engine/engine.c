@@ -90,7 +90,7 @@ static void deliver_named(struct rueda_engine *engine)
     while (named != NULL) {
         struct rueda_named *next = rueda_lanes_pop_ended(&engine->lanes);
 
-        tell(engine, &named->op, named->outcome);
+        tell(engine, &named->op, named->op.outcome);
         named = next;
     }
     wake_waiters(engine);

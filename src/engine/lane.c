@@ -228,7 +228,7 @@ void rueda_lane_finish(struct rueda_lane *lane, struct rueda_named *named,
                        rueda_status status)
 {
     take_out(lane, named);
-    named->outcome = status;
+    named->op.outcome = status;
     rueda_lanes_append_ended(lane->lanes, named);
     lane->moves++;
 }
@@ -244,7 +244,7 @@ void rueda_lane_submit(struct rueda_lane *lane, struct rueda_named *named)
     rueda_status status;
 
     append(lane, named);
-    named->outcome = RUEDA_OK;
+    named->op.outcome = RUEDA_OK;
     if (is_message(named)) {
         rueda_message_begin(lane, named);
         return;
@@ -322,8 +322,7 @@ static void fetch(const struct rueda_named *named)
     if (named == NULL)
         return;
     __builtin_prefetch(&named->op, 1);
-    __builtin_prefetch(&named->names, 1);
-    __builtin_prefetch(&named->splits, 1);
+    __builtin_prefetch(&named->previous, 1);
 }
 
 /* Each operation of the decision has its outcome. The negotiator lets go of
@@ -339,7 +338,7 @@ static void conclude(struct rueda_lane *lane)
         if (i + AHEAD < decision->count)
             fetch(decision->items[i + AHEAD].mine);
         if (named != NULL)
-            rueda_lane_finish(lane, named, named->outcome);
+            rueda_lane_finish(lane, named, named->op.outcome);
     }
     lane->ended = decision->index + 1;
     rueda_batch_drop(lane);

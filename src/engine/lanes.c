@@ -261,7 +261,7 @@ void rueda_lanes_end(struct rueda_lanes *lanes, rueda_status status)
         struct rueda_named *named = (struct rueda_named *)op;
 
         rueda_op_pop(&lanes->arrived);
-        named->outcome = status;
+        named->op.outcome = status;
         rueda_lanes_append_ended(lanes, named);
     }
 }

@@ -48,7 +48,7 @@ void rueda_message_begin(struct rueda_lane *lane, struct rueda_named *named)
         rueda_batch_refuse(named, RUEDA_ERR_INVALID,
                            "the peer of a message is another member of its "
                            "process set, and its tag is not negative");
-        rueda_lane_finish(lane, named, named->outcome);
+        rueda_lane_finish(lane, named, named->op.outcome);
         return;
     }
     message = message_new(&lane->messages);

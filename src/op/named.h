@@ -16,44 +16,43 @@
 /* Shorter names need no memory of their own. */
 #define RUEDA_SHORT_NAME_BYTES 64
 
-/* What a step that repeats looks at fills whole cache lines. */
+/* What a step that repeats looks at fills whole cache lines, and as few as can
+ * be. */
 struct rueda_named {
     struct rueda_op op; /* first, so that a queue can carry both kinds */
 
-    /* Of its own, or NULL; rueda_op_give() frees them. Both of the first are of
-     * as many as there are members, and NULL splits are equal parts. */
-    _Alignas(RUEDA_CACHE_LINE) size_t *splits;
-    size_t *rows_from;
-    int *ranks; /* of a set to be made */
-    char *long_name;
-    char *error;
-
-    int set;
+    _Alignas(RUEDA_CACHE_LINE) int set;
     int member_count; /* of the set, when it was submitted */
     const void *send;
     void *recv;
     struct rueda_names *names; /* where its name is under way, or NULL */
     uint64_t name_key;
-
-    /* Its lane's: the one that came before it in the list of those not
-     * delivered (op.next comes after it), and how it ends. */
-    struct rueda_named *previous;
-    rueda_status outcome;
-
-    /* Results. */
-    int last_rank;
-    void *data;
+    struct rueda_named *previous; /* its lane's: the one that came before it in
+                                     the list of those not delivered (op.next
+                                     comes after it) */
+    void *data;                   /* results, with those below */
     size_t rows;
-    int made_set;
-
-    int rank_count; /* of ranks, or the id of a set to be dropped */
 
     _Alignas(RUEDA_CACHE_LINE) char short_name[RUEDA_SHORT_NAME_BYTES];
     struct rueda_request request;
 
+    /* Of its own, or NULL; all are where op.has_own is not set, and
+     * rueda_op_give() frees them. Both of the first are of as many as there are
+     * members, and NULL splits are equal parts. */
+    size_t *splits;
+    size_t *rows_from;
+    int *ranks; /* of a set to be made */
+    char *long_name;
+    char *error;
+
     /* Only of messages. */
     int peer;
     int tag;
+
+    /* Only of joins and of changes of sets. */
+    int last_rank;
+    int made_set;
+    int rank_count; /* of ranks, or the id of a set to be dropped */
 
     void *stream; /* only of a device's memory */
 
@@ -88,12 +87,14 @@ static inline void rueda_named_init(struct rueda_named *named, int kind)
     named->recv = NULL;
     named->names = NULL;
     named->name_key = 0;
-    named->outcome = RUEDA_OK;
-    named->last_rank = -1;
     named->data = NULL;
     named->rows = 0;
-    named->made_set = -1;
-    named->rank_count = 0;
+    named->op.outcome = RUEDA_OK;
+    if (kind >= RUEDA_JOIN) {
+        named->last_rank = -1;
+        named->made_set = -1;
+        named->rank_count = 0;
+    }
     rueda_request_init(&named->request, kind);
 }
 

@@ -94,7 +94,7 @@ static void put(struct rueda_op_pool *pool, struct rueda_op *first,
  * since it was used: fetch it while the caller fills in this one. */
 static void expect(struct rueda_op_pool *pool, uint64_t head)
 {
-    const size_t begin = offsetof(struct rueda_named, splits);
+    const size_t begin = offsetof(struct rueda_named, set);
     const size_t end = offsetof(struct rueda_named, request.shape[1]);
     const char *next;
 
@@ -170,17 +170,19 @@ void rueda_op_pool_init(struct rueda_op_pool *pool)
 /* What a named operation owns, which mostly is nothing. */
 static void strip(struct rueda_named *named)
 {
-    void *const owned[] = {named->splits, named->ranks, named->long_name,
-                           named->rows_from, named->error};
-
-    for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]); i++)
-        if (owned[i] != NULL)
-            free(owned[i]);
+    if (!named->op.has_own)
+        return;
+    free(named->splits);
+    free(named->ranks);
+    free(named->long_name);
+    free(named->rows_from);
+    free(named->error);
     named->splits = NULL;
     named->ranks = NULL;
     named->long_name = NULL;
     named->rows_from = NULL;
     named->error = NULL;
+    named->op.has_own = false;
 }
 
 void rueda_op_pool_fini(struct rueda_op_pool *pool)
@@ -277,7 +279,7 @@ static void append(struct rueda_then_list *due, struct rueda_op *op,
                    rueda_status status)
 {
     atomic_fetch_add_explicit(&op->holds, 1, memory_order_relaxed);
-    op->then_status = status;
+    op->outcome = status;
     op->next = NULL;
     if (due->first == NULL)
         due->first = op;
@@ -336,7 +338,7 @@ void rueda_then_run(struct rueda_then_list *due)
         struct rueda_op *next = op->next;
         rueda_then_fn fn = op->then;
         void *arg = op->then_arg;
-        rueda_status status = op->then_status;
+        rueda_status status = op->outcome;
 
         let_go(op);
         call(fn, arg, status);

@@ -25,6 +25,7 @@ struct rueda_op {
     bool is_named; /* the first part of a struct rueda_named (named.h), which
                       then has no args */
     atomic_bool has_then;
+    bool has_own; /* memory that is to be freed with it (named.h) */
     struct rueda_op *next;
     _Atomic rueda_handle handle; /* 0: it lives on a caller's stack */
 
@@ -36,7 +37,10 @@ struct rueda_op {
     /* Who is to be called, written by whoever has set has_then. */
     rueda_then_fn then;
     void *then_arg;
-    rueda_status then_status; /* while it is in a list of those due */
+
+    /* How it ends: its lane's while it is named and not delivered; then that of
+     * the list of callbacks that are due. */
+    rueda_status outcome;
 
     struct rueda_coll_args args; /* last: all before it is one cache line */
 };

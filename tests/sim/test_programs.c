@@ -138,18 +138,18 @@ static bool agree(struct scene *scene, int index, struct program_op *op)
     if (plan_is_message(plan))
         return true;
     if (plan->has_ended &&
-        (plan->outcome != named->outcome || plan->told != told))
+        (plan->outcome != named->op.outcome || plan->told != told))
         return complain(&scene->fate,
                         "rank %d: %s \"%s\" of round %d ends with %s (%d), and "
                         "elsewhere with %s (%d)",
                         index, rueda_kind_str((rueda_kind)plan->request.kind),
                         plan->name, scene->rank[index].round,
-                        rueda_status_str(named->outcome), told,
+                        rueda_status_str(named->op.outcome), told,
                         rueda_status_str(plan->outcome), plan->told);
     plan->has_ended = true;
-    plan->outcome = named->outcome;
+    plan->outcome = named->op.outcome;
     plan->told = told;
-    if (plan->request.kind == RUEDA_SET_ADD && named->outcome == RUEDA_OK)
+    if (plan->request.kind == RUEDA_SET_ADD && named->op.outcome == RUEDA_OK)
         scene->plan.sets[plan->changed].id = named->made_set;
     if (plan->request.kind == RUEDA_JOIN &&
         plan_index(&scene->plan.sets[plan->set], told) < 0)
@@ -160,7 +160,7 @@ static bool agree(struct scene *scene, int index, struct program_op *op)
 static bool judge(struct scene *scene, int index, struct program_op *op)
 {
     const struct plan_op *plan = op->plan;
-    const rueda_status outcome = op->named.outcome;
+    const rueda_status outcome = op->named.op.outcome;
     const char *words = op->named.error;
     const char *fault;
     rueda_status expected = plan->expected;
@@ -206,10 +206,11 @@ static bool take_ended(struct scene *scene, int index, bool has_failed)
             return complain(&scene->fate, "rank %d: an operation ends twice",
                             index);
         op->has_ended = true;
-        scene->trace = rueda_hash_mix(scene->trace ^ rueda_sim_now(scene->sim) ^
-                                      (uint64_t)(uint32_t)named->outcome << 32 ^
-                                      (uint64_t)index << 56);
-        if ((!has_failed || named->outcome == RUEDA_OK) &&
+        scene->trace =
+            rueda_hash_mix(scene->trace ^ rueda_sim_now(scene->sim) ^
+                           (uint64_t)(uint32_t)named->op.outcome << 32 ^
+                           (uint64_t)index << 56);
+        if ((!has_failed || named->op.outcome == RUEDA_OK) &&
             !judge(scene, index, op))
             return false;
     }

@@ -191,6 +191,7 @@ static void what_a_named_operation_owns_ends_with_its_handle(void **state)
         named->ranks = malloc(8);
         named->rows_from = malloc(8);
         named->error = strdup("words");
+        named->op.has_own = true;
         if (i == 2)
             return; /* that one ends with the pool */
         rueda_op_give(pool, &named->op);

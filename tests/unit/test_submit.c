@@ -398,6 +398,7 @@ static void disagree(struct rueda_engine *engine)
 
     rueda_op_pop(&engine->lanes.arrived);
     rueda_named_of(op)->error = strdup("rank 0 wants other ranks");
+    op->has_own = true;
     deliver(rueda_named_of(op), RUEDA_ERR_MISMATCH);
 }
 

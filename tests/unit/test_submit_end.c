@@ -20,6 +20,7 @@ static void a_result_tells_what_came_out(void **state)
     named->data = room;
     named->rows = 9;
     named->rows_from = malloc(3 * sizeof(size_t));
+    named->op.has_own = true;
     for (int i = 0; i < 3; i++)
         named->rows_from[i] = (size_t)i + 2;
     deliver(named, RUEDA_OK);
@@ -47,6 +48,7 @@ static void without_room_only_the_number_of_rows_is_told(void **state)
     size_t rows[2] = {77, 77};
 
     named->rows_from = calloc(3, sizeof(size_t));
+    named->op.has_own = true;
     deliver(named, RUEDA_OK);
     result.rows_from = rows;
     result.rows_from_count = 2;
@@ -65,6 +67,7 @@ static void a_failure_tells_why(void **state)
     char words[8];
 
     named->error = strdup("ranks differ");
+    named->op.has_own = true;
     named->data = room;
     deliver(named, RUEDA_ERR_MISMATCH);
     result.error = words;
