@@ -109,27 +109,22 @@ static bool check(struct step *self, size_t count)
 
 /* ---- Ways to reduce ------------------------------------------------------ */
 
-static bool submit(struct step *self, const char *name, float *tensor,
-                   size_t count, rueda_handle *out)
+/* Tensors of equal size, the last one first as in a backward pass. */
+static bool run_named(struct step *self, int tensors, size_t count)
 {
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
 
     args.kind = RUEDA_ALLREDUCE;
-    args.name = name;
-    args.send = tensor;
-    args.recv = tensor;
     args.dims = 1;
     args.shape = &count;
-    return is_well(self, rueda_submit(self->ctx, &args, out), "submit");
-}
-
-/* Tensors of equal size, the last one first as in a backward pass. */
-static bool run_named(struct step *self, int tensors, size_t count)
-{
-    for (int i = tensors - 1; i >= 0; i--)
-        if (!submit(self, self->names[i], self->memory + (size_t)i * count,
-                    count, &self->handles[i]))
+    for (int i = tensors - 1; i >= 0; i--) {
+        args.name = self->names[i];
+        args.send = self->memory + (size_t)i * count;
+        args.recv = self->memory + (size_t)i * count;
+        if (!is_well(self, rueda_submit(self->ctx, &args, &self->handles[i]),
+                     "submit"))
             return false;
+    }
     for (int i = 0; i < tensors; i++)
         if (!is_well(self, rueda_wait(self->ctx, self->handles[i], -1), "wait"))
             return false;
