@@ -31,7 +31,7 @@ struct slot {
     long long came_ns; /* when its hook was last called */
     int passes_left;
     char is_short;
-    char may_be_brought; /* it had no gradient when the step began */
+    bool may_be_brought; /* it had no gradient when the step began */
     bool is_as_sent;     /* at the end of the step */
     long long count;     /* of numbers in the gradient */
     struct rueda_submit_args args;
