@@ -19,8 +19,9 @@
 
 static inline void rueda_put_u16(void *out, uint16_t value)
 {
-    value = RUEDA_LE16(value);
-    memcpy(out, &value, sizeof(value));
+    const uint16_t bytes = RUEDA_LE16(value);
+
+    memcpy(out, &bytes, sizeof(bytes));
 }
 
 static inline uint16_t rueda_get_u16(const void *in)
@@ -33,8 +34,9 @@ static inline uint16_t rueda_get_u16(const void *in)
 
 static inline void rueda_put_u32(void *out, uint32_t value)
 {
-    value = RUEDA_LE32(value);
-    memcpy(out, &value, sizeof(value));
+    const uint32_t bytes = RUEDA_LE32(value);
+
+    memcpy(out, &bytes, sizeof(bytes));
 }
 
 static inline uint32_t rueda_get_u32(const void *in)
@@ -47,8 +49,9 @@ static inline uint32_t rueda_get_u32(const void *in)
 
 static inline void rueda_put_u64(void *out, uint64_t value)
 {
-    value = RUEDA_LE64(value);
-    memcpy(out, &value, sizeof(value));
+    const uint64_t bytes = RUEDA_LE64(value);
+
+    memcpy(out, &bytes, sizeof(bytes));
 }
 
 static inline uint64_t rueda_get_u64(const void *in)
