@@ -147,11 +147,6 @@ static rueda_status check_shape(struct query *query)
                        args->dims, RUEDA_MAX_DIMS);
     else if (args->dims > 0 && args->shape == NULL)
         rueda_text_add(why, "the shape is NULL; give %d numbers", args->dims);
-    else if (args->dims == 0 &&
-             (is_of(query, RUEDA_ALLGATHER) || is_of(query, RUEDA_ALLTOALL) ||
-              is_of(query, RUEDA_REDUCE_SCATTER)))
-        rueda_text_add(why, "a tensor without dimensions has no rows to give "
-                            "away; reshape it to one of 1 row");
     else
         goto measure;
     return RUEDA_ERR_INVALID;
@@ -178,7 +173,8 @@ static rueda_status check_splits(const struct query *query)
     size_t sum = 0;
 
     if (splits == NULL) {
-        if (query->rows % (size_t)members == 0)
+        /* What has no rows is refused when all ranks know of it. */
+        if (query->args->dims == 0 || query->rows % (size_t)members == 0)
             return RUEDA_OK;
         rueda_text_add(query->why,
                        "%zu rows do not divide evenly among %d ranks; say in "
@@ -271,7 +267,7 @@ static rueda_status check_memory(const struct query *query)
 static rueda_status check_rest(const struct query *query)
 {
     const struct rueda_submit_args *args = query->args;
-    const unsigned known = RUEDA_KEEP_INPUT | RUEDA_LIVE_AVERAGE | RUEDA_MORE;
+    const unsigned known = RUEDA_LIVE_AVERAGE | RUEDA_MORE;
 
     if (args->device < RUEDA_DEVICE_HOST) {
         rueda_text_add(query->why,
@@ -290,6 +286,12 @@ static rueda_status check_rest(const struct query *query)
     }
     if ((args->flags & ~known) == 0)
         return RUEDA_OK;
+    if ((args->flags & RUEDA_KEEP_INPUT) != 0) {
+        rueda_text_add(query->why,
+                       "RUEDA_KEEP_INPUT is for ordered collectives; give the "
+                       "result memory of its own instead");
+        return RUEDA_ERR_UNSUPPORTED;
+    }
     rueda_text_add(query->why, "flags %#x are unknown", args->flags & ~known);
     return RUEDA_ERR_INVALID;
 }

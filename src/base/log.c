@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static atomic_int current_level = RUEDA_LOG_WARN;
 static rueda_log_sink current_sink;
@@ -34,10 +36,34 @@ const char *rueda_log_level_str(rueda_log_level level)
     return names[level];
 }
 
+/* Most lines fit the room. One that does not is cut only where there is no
+ * memory. */
+static char *write_line(char *room, size_t bytes, size_t used,
+                        const char *format, va_list args)
+{
+    char *line = room;
+    va_list again;
+    int more;
+
+    va_copy(again, args);
+    more = vsnprintf(room + used, bytes - used, format, args);
+    if (more >= 0 && used + (size_t)more >= bytes)
+        line = malloc(used + (size_t)more + 1);
+    if (line == NULL) {
+        line = room;
+    } else if (line != room) {
+        memcpy(line, room, used);
+        vsnprintf(line + used, (size_t)more + 1, format, again);
+    }
+    va_end(again);
+    return line;
+}
+
 void rueda_log(rueda_log_level level, const char *tag, const char *format, ...)
 {
-    char line[1024];
+    char room[1024];
     char rank[32] = "";
+    char *line;
     va_list args;
     int used;
 
@@ -45,13 +71,15 @@ void rueda_log(rueda_log_level level, const char *tag, const char *format, ...)
         return;
     if (thread_rank >= 0)
         snprintf(rank, sizeof(rank), "[rank %d]", thread_rank);
-    used = snprintf(line, sizeof(line), "rueda%s %s: %s: ", rank, tag,
+    used = snprintf(room, sizeof(room), "rueda%s %s: %s: ", rank, tag,
                     rueda_log_level_str(level));
     va_start(args, format);
-    vsnprintf(line + used, sizeof(line) - (size_t)used, format, args);
+    line = write_line(room, sizeof(room), (size_t)used, format, args);
     va_end(args);
     if (current_sink != NULL)
         current_sink(sink_arg, level, line);
     else
         fprintf(stderr, "%s\n", line);
+    if (line != room)
+        free(line);
 }

@@ -90,6 +90,14 @@ static const char *title_of(const struct rueda_request *request)
                : rueda_kind_str((rueda_kind)request->kind);
 }
 
+/* What is given away by rows, and has none. */
+static bool lacks_rows(const struct rueda_request *request)
+{
+    return request->dims == 0 && (request->kind == RUEDA_ALLGATHER ||
+                                  request->kind == RUEDA_ALLTOALL ||
+                                  request->kind == RUEDA_REDUCE_SCATTER);
+}
+
 /* Why it cannot run; empty if it can. */
 static void judge(const struct rueda_negotiator *self,
                   const struct rueda_entry *entry, struct rueda_text *why)
@@ -104,6 +112,13 @@ static void judge(const struct rueda_negotiator *self,
                        "has joined): ",
                        title_of(request), self->root.last_joined);
         why->chars[0] = (char)(why->chars[0] - 'a' + 'A');
+        rueda_request_title(request, why);
+    } else if (lacks_rows(request)) {
+        rueda_text_set(why,
+                       "Rank %d tried to %s a rank-zero tensor; reshape it to "
+                       "one of 1 row: ",
+                       entry->first.said.rank,
+                       rueda_kind_str((rueda_kind)request->kind));
         rueda_request_title(request, why);
     }
 }
@@ -258,8 +273,10 @@ static rueda_status settle(struct rueda_negotiator *self,
 static bool is_plain(const struct rueda_negotiator *self,
                      const struct rueda_entry *entry)
 {
+    const struct rueda_request *request = entry->first.said.request;
+
     return entry->difference == 0 && entry->count == self->size &&
-           entry->first.said.request->group_count == 0;
+           request->group_count == 0 && !lacks_rows(request);
 }
 
 void rueda_coordinator_ready(struct rueda_negotiator *self,

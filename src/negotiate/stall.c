@@ -22,6 +22,10 @@
 #define MOST_ENTRIES 256
 #define MOST_NAMES   6
 
+/* Beyond this a list names ranks only, and so do the words of the end. */
+#define MOST_LIST_BYTES ((size_t)16 << 10)
+#define MOST_END_BYTES  512
+
 /* Nothing waits for longer than a hundred years. */
 #define MOST_AGE_NS ((uint64_t)3153600000u * 1000000000u)
 
@@ -207,15 +211,20 @@ static void write_name(struct rueda_out *text, const struct rueda_entry *entry)
     rueda_out_bytes(text, words, (size_t)len);
 }
 
-/* "3: [grad.1, grad.2 ...]" */
+/* "3: [grad.1, grad.2 ...]", or, after very many of those, "3: [2 tensors]" */
 static void write_lack(struct rueda_out *text, int rank,
                        const struct lack *lack)
 {
-    char words[32];
+    char words[48];
     int len = snprintf(words, sizeof(words), "\n%d%s: [", rank,
                        lack->is_over ? "!" : "");
 
     rueda_out_bytes(text, words, (size_t)len);
+    if (text->len > MOST_LIST_BYTES) {
+        len = snprintf(words, sizeof(words), "%d tensors]", lack->count);
+        rueda_out_bytes(text, words, (size_t)len);
+        return;
+    }
     for (int i = 0; i < lack->count && i < MOST_NAMES; i++) {
         if (i > 0)
             rueda_out_bytes(text, ", ", 2);
@@ -239,6 +248,29 @@ static void add_lack(struct lack *lacks, const struct missing *missing,
     }
 }
 
+/* With its names where they fit, for the words go to all ranks; else all of
+ * them are in the log. */
+static void say_end(const struct rueda_negotiator *self,
+                    const struct lack *lacks, const struct rueda_out *names,
+                    struct rueda_text *error)
+{
+    rueda_text_set(error,
+                   "tensors have waited for more than %g seconds for ranks "
+                   "that did not submit them, so the job ends "
+                   "(RUEDA_STALL_SHUTDOWN). Missing ranks:",
+                   (double)self->args.stall_end_ns / 1e9);
+    if (names->len <= MOST_END_BYTES) {
+        rueda_text_add(error, "%.*s", (int)names->len,
+                       (const char *)names->bytes);
+        return;
+    }
+    log_warn("ranks, and tensors that they have not submitted:%.*s",
+             (int)names->len, (const char *)names->bytes);
+    for (int i = 0; i < self->size; i++)
+        if (lacks[i].count > 0)
+            rueda_text_add(error, " %d", self->args.ranks[i]);
+}
+
 static rueda_status say(struct rueda_negotiator *self, const struct lack *lacks,
                         bool is_over, struct rueda_text *error)
 {
@@ -253,12 +285,7 @@ static rueda_status say(struct rueda_negotiator *self, const struct lack *lacks,
         return RUEDA_ERR_NOMEM;
     }
     if (is_over) {
-        rueda_text_set(error,
-                       "tensors have waited for more than %g seconds for ranks "
-                       "that did not submit them, so the job ends "
-                       "(RUEDA_STALL_SHUTDOWN). Missing ranks:%.*s",
-                       (double)self->args.stall_end_ns / 1e9, (int)text.len,
-                       (const char *)text.bytes);
+        say_end(self, lacks, &text, error);
     } else {
         log_warn("one or more tensors were submitted to be reduced, gathered "
                  "or broadcast by some ranks and wait for the others for more "

@@ -460,6 +460,7 @@ static bool differs(int n, struct rueda_submit_args args, const char *word)
         args.prescale = n == 3 ? 0.5 : args.prescale;
         args.kind = n == 4 ? RUEDA_BROADCAST : args.kind;
         args.device = n == 5 ? 0 : args.device;
+        args.compression = n == 6 ? RUEDA_COMPRESS_BF16 : args.compression;
     }
     result.error = words;
     result.error_bytes = sizeof(words);
@@ -474,6 +475,35 @@ static bool differs(int n, struct rueda_submit_args args, const char *word)
     return true;
 }
 
+/* The tensors of all ranks, or that of the last one, have no dimensions. */
+static bool lacks_rows(rueda_kind kind, bool is_everywhere, const char *word)
+{
+    const size_t rows = (size_t)size;
+    struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
+    struct rueda_result result = RUEDA_RESULT_INIT;
+    float x[64] = {0};
+    float y[4096];
+    rueda_handle handle;
+    char words[1024];
+    rueda_status status;
+
+    args.kind = kind;
+    args.name = "no rows";
+    args.send = x;
+    args.recv = y;
+    args.dims = is_everywhere || rank == size - 1 ? 0 : 1;
+    args.shape = &rows;
+    result.error = words;
+    result.error_bytes = sizeof(words);
+    if (rueda_submit(ctx, &args, &handle) != RUEDA_OK)
+        return complain("submit: %s", rueda_last_error());
+    status = rueda_wait_for(ctx, handle, WAIT_MS, &result);
+    if (status != RUEDA_ERR_MISMATCH || strstr(words, word) == NULL)
+        return complain("\"%s\" and %s of %s without rows", words,
+                        rueda_status_str(status), rueda_kind_str(kind));
+    return true;
+}
+
 static bool mismatch(void)
 {
     static const char *const words[] = {"ALLREDUCE tensor shapes",
@@ -481,7 +511,8 @@ static bool mismatch(void)
                                         "reduction operation",
                                         "prescale and/or postscale factors",
                                         "BROADCAST",
-                                        "ALLREDUCE CPU/GPU device selection"};
+                                        "ALLREDUCE CPU/GPU device selection",
+                                        "compression"};
     static const size_t shape[2] = {4, 3};
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
 
@@ -489,8 +520,13 @@ static bool mismatch(void)
     args.name = "differs";
     args.dims = 2;
     args.shape = shape;
-    for (int n = 0; n < 6; n++)
+    for (int n = 0; n < 7; n++)
         if (!differs(n, args, words[n]))
+            return false;
+    for (int kind = RUEDA_ALLGATHER; kind <= RUEDA_REDUCE_SCATTER; kind++)
+        if (kind != RUEDA_BROADCAST &&
+            (!lacks_rows((rueda_kind)kind, true, "rank-zero tensor") ||
+             !lacks_rows((rueda_kind)kind, false, "tensor shapes")))
             return false;
     return any_order();
 }

@@ -26,11 +26,11 @@ struct scene {
     int ranks[RANKS];
     int hosts[RANKS];
     struct rueda_request requests[TENSORS];
-    char names[TENSORS][24];
+    char names[TENSORS][100];
     int64_t now_ns;
     rueda_status failure;
     struct rueda_text error;
-    char warnings[4096];
+    char warnings[16384];
     int warning_count;
 };
 
@@ -190,6 +190,31 @@ static void test_long_lists_are_cut(void **state)
     close_scene(&scene);
 }
 
+/* Names as long as models have them, of all ranks but one. */
+static void test_every_missing_rank_is_named(void **state)
+{
+    static struct scene scene;
+    char words[16];
+
+    (void)state;
+    open_scene(&scene, 10 * SECOND, 20 * SECOND);
+    for (int i = 0; i < TENSORS; i++) {
+        memset(scene.names[i], 'a' + i, 90);
+        submit(&scene, 0, i);
+    }
+    wait_seconds(&scene, 15);
+    assert_int_equal(scene.warning_count, 1);
+    for (int rank = 1; rank < RANKS; rank++) {
+        snprintf(words, sizeof(words), "\n%d: [aaa", rank);
+        assert_non_null(strstr(scene.warnings, words));
+    }
+    wait_seconds(&scene, 12);
+    assert_int_equal(scene.failure, RUEDA_ERR_STALLED);
+    assert_non_null(strstr(scene.error.chars, ": 1 2 3 4 5 6 7 8 9 10 11"));
+    assert_non_null(strstr(scene.warnings, "\n11!: [aaa"));
+    close_scene(&scene);
+}
+
 /* Rank 5 before anything was waited for, and its leader has nothing to tell;
  * rank 10 after its leader has told that it is missing. */
 static void test_who_has_joined_is_not_missed(void **state)
@@ -254,6 +279,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_warning_names_ranks_and_tensors),
+        cmocka_unit_test(test_every_missing_rank_is_named),
         cmocka_unit_test(test_long_lists_are_cut),
         cmocka_unit_test(test_who_has_joined_is_not_missed),
         cmocka_unit_test(test_too_long_ends_the_job),

@@ -19,7 +19,7 @@
 struct heard {
     int lines;
     rueda_log_level level;
-    char last[2048];
+    char last[4096];
 };
 
 static void hear(void *arg, rueda_log_level level, const char *line)
@@ -121,7 +121,7 @@ static void a_rank_belongs_to_its_thread_alone(void **state)
     assert_string_equal(heard->last, "rueda test: error: from a thread");
 }
 
-static void a_long_line_is_cut(void **state)
+static void a_long_line_is_whole(void **state)
 {
     struct heard *heard = *state;
     char words[3000];
@@ -131,9 +131,15 @@ static void a_long_line_is_cut(void **state)
 
     log_error("%s", words);
 
-    assert_int_equal(strlen(heard->last), 1023);
+    assert_int_equal(strlen(heard->last), 19 + sizeof(words) - 1);
     assert_int_equal(strncmp(heard->last, "rueda test: error: xxx", 22), 0);
-    assert_int_equal(heard->last[1022], 'x');
+    assert_string_equal(heard->last + 19, words);
+
+    /* As long as what most lines fit, and one more. */
+    for (size_t len = 1023 - 19; len <= 1024 - 19; len++) {
+        log_error("%.*s", (int)len, words);
+        assert_int_equal(strlen(heard->last), 19 + len);
+    }
 }
 
 static void without_a_sink_lines_go_to_standard_error(void **state)
@@ -167,7 +173,7 @@ int main(void)
         HEARD(every_level_has_a_name),
         HEARD(a_line_names_the_rank_of_its_thread),
         HEARD(a_rank_belongs_to_its_thread_alone),
-        HEARD(a_long_line_is_cut),
+        HEARD(a_long_line_is_whole),
         HEARD(without_a_sink_lines_go_to_standard_error),
     };
 
