@@ -328,6 +328,22 @@ def test_every_operation_is_measured_and_right(rueda, operation: str) -> None:
     assert "Every answer was checked" in done.stdout
 
 
+def test_a_step_of_tensors_by_name_is_measured(rueda, tmp_path: Path) -> None:
+    file = tmp_path / "step.json"
+    words = ["--tensors", "20", "--bytes", "256", "--large", "1", "--rounds", "5"]
+    done = rueda("bench", "step", "--np", "2", *words, "--json", str(file))
+    assert done.returncode == 0, done.stderr
+    assert "answers checked" in done.stdout
+    told = json.loads(file.read_text())
+    assert (told["ranks"], told["tensors"], told["bytes"]) == (2, 20, 256)
+    assert [row["what"] for row in told["rows"]] == [
+        "20 tensors of 256 bytes", "one of 8 bytes", "one of 128 MiB"
+    ]  # fmt: skip
+    for row in told["rows"]:
+        assert row["what"] in done.stdout
+        assert row["named_us"] > 0 and row["bare_us"] > 0 and row["ratio"] > 0
+
+
 @pytest.mark.parametrize("ranks", ["1", "3"])
 def test_other_numbers_of_ranks(rueda, ranks: str) -> None:
     done = rueda("bench", "--np", ranks, *SHORT)
