@@ -124,6 +124,9 @@ void rueda_notes_carry(struct rueda_lanes *lanes);
 /* All of it, in the end. */
 void rueda_notes_flush(struct rueda_lanes *lanes);
 
+/* Do others send theirs by way of this rank? */
+bool rueda_notes_may_come(const struct rueda_lanes *lanes);
+
 /* Of operations that run, from item up to after: one activity ends, the next
  * begins. */
 void rueda_notes_step(struct rueda_lane *lane, int item, int after,

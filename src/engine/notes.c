@@ -51,6 +51,14 @@ void rueda_notes_carry(struct rueda_lanes *lanes)
         send(lanes, false);
 }
 
+bool rueda_notes_may_come(const struct rueda_lanes *lanes)
+{
+    const struct rueda_negotiator *negotiator = courier(lanes);
+
+    return lanes->timeline != NULL && negotiator != NULL &&
+           rueda_negotiator_has_children(negotiator);
+}
+
 void rueda_notes_flush(struct rueda_lanes *lanes)
 {
     if (lanes->timeline != NULL)

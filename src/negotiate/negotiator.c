@@ -240,6 +240,11 @@ rueda_negotiator_counts(const struct rueda_negotiator *self)
     return counts;
 }
 
+bool rueda_negotiator_has_children(const struct rueda_negotiator *self)
+{
+    return self->tree.child_count > 0;
+}
+
 int64_t rueda_negotiator_next_look_ns(const struct rueda_negotiator *self)
 {
     return self->next_look_ns;

@@ -112,6 +112,9 @@ bool rueda_negotiator_is_sending(const struct rueda_negotiator *self);
  * now_ns(); INT64_MAX: never. */
 int64_t rueda_negotiator_next_look_ns(const struct rueda_negotiator *self);
 
+/* Does what other members say come by way of this one? */
+bool rueda_negotiator_has_children(const struct rueda_negotiator *self);
+
 /* Notes for the coordinator's heard_notes(); they come there before anything
  * that I submit from now on is decided. */
 void rueda_negotiator_send_notes(struct rueda_negotiator *self,
