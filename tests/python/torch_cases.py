@@ -180,7 +180,7 @@ def gather_rows() -> None:
         for most in (0, 1, 3):
             parts = [torch.full((min(r, most), 2), r + 1).to(dtype) for r in range(hvd.size())]
             same(hvd.allgather(parts[hvd.rank()]), torch.cat(parts))
-    raises(ValueError, "dimensions", hvd.allgather, torch.tensor(1.0))
+    raises(hvd.HorovodInternalError, "rank-zero tensor", hvd.allgather, torch.tensor(1.0))
 
 
 @case
@@ -224,7 +224,7 @@ def scatter_reduced_rows() -> None:
         same(hvd.synchronize(hvd.reducescatter_async(mine((rows, 2)), "r", hvd.Sum)), own)
         both = hvd.grouped_reducescatter([mine((rows, 2))] * 2, op=hvd.Sum)
         same(both[1], own)
-    raises(ValueError, "dimensions", hvd.reducescatter, torch.tensor(1.0))
+    raises(hvd.HorovodInternalError, "rank-zero tensor", hvd.reducescatter, torch.tensor(1.0))
     raises(RuntimeError, "Sum", hvd.reducescatter, torch.ones(4), op=hvd.Adasum)
 
 
