@@ -777,6 +777,7 @@ void rueda_engine_fini(struct rueda_engine *engine)
     }
     flush(engine);
     hear_notes(engine);
+    flush(engine); /* and pass them on */
     rueda_engine_end(engine, RUEDA_ERR_CLOSED, "the context was shut down");
     rueda_then_run(&engine->due);
     rueda_lanes_fini(&engine->lanes);

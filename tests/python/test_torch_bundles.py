@@ -97,6 +97,18 @@ def case_large_ones_stand_alone() -> None:
     steps(model, optimizer, 2)
 
 
+def case_those_that_come_far_apart_stand_alone() -> None:
+    model, optimizer = make()
+    bundles.SPAN_NS = -1
+    steps(model, optimizer, bundles.PATIENCE)
+    assert brought(optimizer) == 0
+    bundles.SPAN_NS = 10**12
+    steps(model, optimizer, bundles.PATIENCE)
+    assert brought(optimizer) == 0, "it is tried less often"
+    steps(model, optimizer, bundles.PATIENCE)
+    assert brought(optimizer) > 0
+
+
 def case_few_are_left_alone() -> None:
     model = nn.Sequential(*[nn.Linear(2, 2) for _ in range(10)])
     optimizer = hvd.DistributedOptimizer(

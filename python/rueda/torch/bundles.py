@@ -65,8 +65,9 @@ class Bundles:
         for slot in self._brought:
             self._hook(slot)
         if self._brought:
-            longer = MOST_PATIENCE if is_for_long else 2 * self._patience
-            self._patience = min(longer, MOST_PATIENCE)
+            self._wait_longer()
+        if is_for_long:
+            self._patience = MOST_PATIENCE
         self._leaders, self._brought = [], []
         self._order, self._alike = [], 0
 
@@ -83,7 +84,12 @@ class Bundles:
         if self._brought:
             first.lead(None, tuple(self._brought))
             self._leaders.append(first)
+        else:
+            self._wait_longer()  # none are small and near
         self._alike = 0
+
+    def _wait_longer(self) -> None:
+        self._patience = min(2 * self._patience, MOST_PATIENCE)
 
 
 def _bundles_of(slots: list[Slot]) -> list[list[Slot]]:

@@ -258,45 +258,6 @@ static PyObject *on_ready(PyObject *self, PyObject *args, PyObject *named)
     return PyObject_Call(slot->otherwise, args, named);
 }
 
-/* None, or a tuple of slots? */
-static bool are_slots(PyObject *given)
-{
-    if (given == Py_None)
-        return true;
-    if (!PyTuple_Check(given))
-        return false;
-    for (Py_ssize_t i = 0; i < PyTuple_Size(given); i++)
-        if (!PyObject_TypeCheck(PyTuple_GetItem(given, i), slot_type))
-            return false;
-    return true;
-}
-
-static void take_slots(PyObject *given, PyObject **place)
-{
-    PyObject *before = *place;
-
-    *place = given != Py_None ? given : NULL;
-    Py_XINCREF(*place);
-    Py_XDECREF(before);
-}
-
-/* lead(brings, opens) */
-static PyObject *lead(PyObject *self, PyObject *args)
-{
-    struct slot *slot = (struct slot *)self;
-    PyObject *brings, *opens;
-
-    if (!PyArg_ParseTuple(args, "OO", &brings, &opens))
-        return NULL;
-    if (!are_slots(brings) || !are_slots(opens)) {
-        PyErr_SetString(PyExc_TypeError, "tuples of slots are expected");
-        return NULL;
-    }
-    take_slots(brings, &slot->brings);
-    take_slots(opens, &slot->opens);
-    return rueda_core_none();
-}
-
 /* ---- Life -----------------------------------------------------------------
  */
 
@@ -351,6 +312,44 @@ static PyObject *prepare(PyObject *self, PyObject *args)
     keep(&slot->process_set, process_set);
     keep(&slot->under_way, under_way);
     keep(&slot->otherwise, otherwise);
+    return rueda_core_none();
+}
+
+/* None, or a tuple of slots? */
+static bool are_slots(PyObject *given)
+{
+    if (given == Py_None)
+        return true;
+    if (!PyTuple_Check(given))
+        return false;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(given); i++)
+        if (!PyObject_TypeCheck(PyTuple_GetItem(given, i), slot_type))
+            return false;
+    return true;
+}
+
+static void take_slots(PyObject **place, PyObject *given)
+{
+    if (given == Py_None)
+        Py_CLEAR(*place);
+    else
+        keep(place, given);
+}
+
+/* lead(brings, opens) */
+static PyObject *lead(PyObject *self, PyObject *args)
+{
+    struct slot *slot = (struct slot *)self;
+    PyObject *brings, *opens;
+
+    if (!PyArg_ParseTuple(args, "OO", &brings, &opens))
+        return NULL;
+    if (!are_slots(brings) || !are_slots(opens)) {
+        PyErr_SetString(PyExc_TypeError, "tuples of slots are expected");
+        return NULL;
+    }
+    take_slots(&slot->brings, brings);
+    take_slots(&slot->opens, opens);
     return rueda_core_none();
 }
 
