@@ -26,6 +26,10 @@
 #define YIELD_NS         1000000
 #define YIELD_CROWDED_NS 2000000
 
+/* And for whom nobody waits: a core that is awake for nothing makes those at
+ * work slower, which share its power and its caches. */
+#define YIELD_UNASKED_NS 50000
+
 /* A core that comes back only after this is at work for somebody else, and is
  * likely to be for a while. Who sleeps is woken sooner than who yields then. */
 #define LONG_YIELD_NS 500000
@@ -42,19 +46,18 @@
  * leaves it to that, and longer where it has always been so, or where it has no
  * core of its own: to take over, or only to look, costs both sides a change of
  * threads, and whoever computes there its cache. */
-#define GRACE_NS         ((int64_t)100000)
+#define GRACE_NS         ((int64_t)250000)
 #define GRACE_MOST_NS    ((int64_t)3200000)
 #define GRACE_CROWDED_NS GRACE_MOST_NS
 
-/* Who submits one after another takes a turn now and then, and the background
- * thread stays away meanwhile: that costs no change of threads. It is for light
- * operations only, so that submitting stays short; where there are cores for
- * the background thread, it is better at all others. */
-#define HELP_APART_NS       ((int64_t)250000)
-#define HELP_CROWDED_NS     ((int64_t)50000)
-#define RUSH_TICKS          ((uint64_t)8192) /* some microseconds at most */
-#define LIGHT_BYTES         ((size_t)64 << 10)
-#define LIGHT_CROWDED_BYTES ((size_t)4 << 20)
+/* Where the background thread has no core of its own, who submits one after
+ * another takes a turn now and then, and it stays away meanwhile: that costs no
+ * change of threads. It is for light operations only, so that submitting stays
+ * short. Where it has one, it does all of that: the rank that is last finds
+ * everybody ready, and what it did itself all others would wait for. */
+#define HELP_APART_NS ((int64_t)50000)
+#define RUSH_TICKS    ((uint64_t)8192) /* some microseconds at most */
+#define LIGHT_BYTES   ((size_t)4 << 20)
 
 /* So long after the last was submitted the background thread looks in by
  * itself, where those who submit drive: being woken for every step costs them
@@ -296,6 +299,16 @@ static bool is_busy(struct rueda_engine *engine)
     return engine->busy_until_ns > 0;
 }
 
+/* How long to yield before sleeping. */
+static int64_t awake_ns(struct rueda_engine *engine, bool is_waited_for)
+{
+    if (is_busy(engine))
+        return 0;
+    return is_waited_for || engine->yield_ns < YIELD_UNASKED_NS
+               ? engine->yield_ns
+               : YIELD_UNASKED_NS;
+}
+
 static void drive(struct rueda_engine *engine, struct rueda_op *op,
                   int64_t deadline_ns)
 {
@@ -305,7 +318,7 @@ static void drive(struct rueda_engine *engine, struct rueda_op *op,
         rueda_backoff_init(&backoff, 0, 0);
     else
         rueda_backoff_init(&backoff, engine->spin_ns,
-                           is_busy(engine) ? 0 : engine->yield_ns);
+                           awake_ns(engine, op != NULL));
     for (;;) {
         bool moved = engine_turn(engine);
         int64_t now = 0;
@@ -488,17 +501,12 @@ static void start_thread(struct rueda_engine *engine)
                  "somebody waits for one");
 }
 
-/* Is it, and everything that is under way? Before it is pushed. */
-static bool is_light(struct rueda_engine *engine, struct rueda_op *op)
+/* Remember it if this is not light. Before it is pushed. */
+static void weigh(struct rueda_engine *engine, struct rueda_op *op)
 {
-    const struct rueda_request *request;
-
-    if (!op->is_named)
-        return false;
-    request = &rueda_named_of(op)->request;
-    if (rueda_request_bytes(request) > engine->light_bytes)
+    if (op->is_named &&
+        rueda_request_bytes(&rueda_named_of(op)->request) > LIGHT_BYTES)
         atomic_store_explicit(&engine->is_heavy, true, memory_order_relaxed);
-    return !atomic_load_explicit(&engine->is_heavy, memory_order_relaxed);
 }
 
 /* The background thread is not to leave this to anybody. */
@@ -535,11 +543,13 @@ static bool help(struct rueda_engine *engine)
     int64_t now;
     bool is_due;
 
-    if (is_rush(engine))
+    if (engine->has_room ||
+        atomic_load_explicit(&engine->is_heavy, memory_order_relaxed) ||
+        is_rush(engine))
         return false;
     now = rueda_clock_ns();
     if (now - atomic_load_explicit(&engine->helped_ns, memory_order_relaxed) <
-        engine->help_apart_ns)
+        HELP_APART_NS)
         return false;
     /* Also if it is the background thread that has the token: it lets go. */
     atomic_store_explicit(&engine->helped_ns, now, memory_order_relaxed);
@@ -555,14 +565,15 @@ static bool help(struct rueda_engine *engine)
 
 void rueda_engine_submit_more(struct rueda_engine *engine, struct rueda_op *op)
 {
-    is_light(engine, op); /* which is remembered */
+    weigh(engine, op);
     rueda_engine_push(engine, op);
 }
 
 void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
 {
-    bool may_help = is_light(engine, op);
+    const bool is_named = op->is_named; /* it may be gone when it is pushed */
 
+    weigh(engine, op);
     rueda_engine_push(engine, op);
     if (!atomic_load_explicit(&engine->is_used, memory_order_relaxed))
         atomic_store_explicit(&engine->is_used, true, memory_order_relaxed);
@@ -571,7 +582,7 @@ void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
         start_thread(engine);
         pthread_mutex_unlock(&engine->lock);
     }
-    if (may_help && help(engine))
+    if (is_named && help(engine))
         return;
     /* A holder that sleeps looks at the queue when it wakes. */
     if (rueda_segment_is_asleep(engine->job->segment))
@@ -605,8 +616,6 @@ static void set_patience(struct rueda_engine *engine)
     engine->has_room = rueda_segment_cpus(segment) >= 2 * segment->size;
     engine->grace_least_ns = engine->has_room ? GRACE_NS : GRACE_CROWDED_NS;
     engine->grace_ns = engine->grace_least_ns;
-    engine->light_bytes = engine->has_room ? LIGHT_BYTES : LIGHT_CROWDED_BYTES;
-    engine->help_apart_ns = engine->has_room ? HELP_APART_NS : HELP_CROWDED_NS;
     engine->spin_ns = is_crowded || is_tight || has_tcp ? 0 : SPIN_NS;
     engine->yield_ns = is_tight ? 0 : is_crowded ? YIELD_CROWDED_NS : YIELD_NS;
     if (config->spin_us >= 0)

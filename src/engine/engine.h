@@ -76,10 +76,8 @@ struct rueda_engine {
     atomic_bool is_used; /* something was submitted since it looked ... */
     int64_t used_ns;     /* ... and when it last found that; its own */
 
-    /* Those who submit make progress, too, if all is light that is under way.
-     */
-    size_t light_bytes;
-    int64_t help_apart_ns;
+    /* Those who submit make progress, too, where cores are few and all is light
+     * that is under way. */
     atomic_bool is_heavy;
     _Atomic uint64_t came_ticks; /* when one came that was not in a rush, */
     atomic_bool is_rush;         /* whether the last one was, */
