@@ -431,6 +431,8 @@ static void open_rank(struct scene *scene, int index)
     job->topology = scene->has_topology ? &scene->topology : NULL;
     assert_int_equal(rueda_segment_threads(1, &job->segment, &error), RUEDA_OK);
     job->segment->agreement->fusion_bytes = scene->fusion_bytes;
+    job->segment->agreement->cache_capacity =
+        (uint32_t)scene->config.cache_capacity;
     assert_int_equal(rueda_mesh_init(&job->mesh, index, scene->size,
                                      rueda_sim_connect, scene->sim),
                      RUEDA_OK);
