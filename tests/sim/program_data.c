@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/program_data.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,124 +10,11 @@
 
 #include <cmocka.h>
 
+#include "sim/program_numbers.h"
+
 #define GUARD_BYTES 16
 #define GUARD       0x5a
 #define NOTHING     0xa5 /* where no result has been written */
-
-/* ---- Numbers ------------------------------------------------------------- */
-
-static double number_of(const struct plan_op *op, int rank, size_t i)
-{
-    size_t at = i + op->salt;
-
-    if (op->request.reduction == RUEDA_PRODUCT)
-        return (at + (size_t)rank) % 3 == 0 ? 2 : 1;
-    return (double)((at * 5 + at / 7 + (size_t)rank * 3) % 8);
-}
-
-static void store(rueda_dtype dtype, void *at, size_t i, double number)
-{
-    float single = (float)number;
-    uint32_t bits;
-
-    switch (dtype) {
-    case RUEDA_UINT8:
-        ((uint8_t *)at)[i] = (uint8_t)number;
-        break;
-    case RUEDA_INT32:
-        ((int32_t *)at)[i] = (int32_t)number;
-        break;
-    case RUEDA_INT64:
-        ((int64_t *)at)[i] = (int64_t)number;
-        break;
-    case RUEDA_FLOAT32:
-        ((float *)at)[i] = single;
-        break;
-    case RUEDA_BFLOAT16: /* small whole numbers have no more bits */
-        memcpy(&bits, &single, sizeof(bits));
-        ((uint16_t *)at)[i] = (uint16_t)(bits >> 16);
-        break;
-    default:
-        ((double *)at)[i] = number;
-        break;
-    }
-}
-
-static double load(rueda_dtype dtype, const void *at, size_t i)
-{
-    uint32_t bits;
-    float single;
-
-    switch (dtype) {
-    case RUEDA_UINT8:
-        return ((const uint8_t *)at)[i];
-    case RUEDA_INT32:
-        return ((const int32_t *)at)[i];
-    case RUEDA_INT64:
-        return (double)((const int64_t *)at)[i];
-    case RUEDA_FLOAT32:
-        return ((const float *)at)[i];
-    case RUEDA_BFLOAT16:
-        bits = (uint32_t)((const uint16_t *)at)[i] << 16;
-        memcpy(&single, &bits, sizeof(single));
-        return single;
-    default:
-        return ((const double *)at)[i];
-    }
-}
-
-/* Whole numbers are exact; an average is rounded once or twice. */
-static bool is_near(rueda_dtype dtype, double number, double right)
-{
-    double part = dtype == RUEDA_FLOAT64   ? 1e-14
-                  : dtype == RUEDA_FLOAT32 ? 1e-6
-                                           : 1.0 / 128;
-
-    if (!rueda_dtype_is_float(dtype))
-        return number == right;
-    return fabs(number - right) <= fabs(right) * part;
-}
-
-static double join(rueda_reduction reduction, double a, double b)
-{
-    switch (reduction) {
-    case RUEDA_MIN:
-        return a < b ? a : b;
-    case RUEDA_MAX:
-        return a > b ? a : b;
-    case RUEDA_PRODUCT:
-        return a * b;
-    default:
-        return a + b;
-    }
-}
-
-/* Who has joined changes nothing. */
-static double reduced(const struct plan *plan, const struct plan_op *op,
-                      size_t i)
-{
-    const struct rueda_request *request = &op->request;
-    const struct plan_set *set = &plan->sets[op->set];
-    double result = 0;
-    bool is_first = true;
-
-    for (int m = 0; m < set->size; m++) {
-        int rank = set->ranks[m];
-        double mine;
-
-        if (!plan_takes(op, rank))
-            continue;
-        mine = number_of(op, rank, i) * request->prescale;
-        result = is_first ? mine : join(request->reduction, result, mine);
-        is_first = false;
-    }
-    result *= request->postscale;
-    if (request->reduction == RUEDA_AVERAGE)
-        result /= (request->flags & RUEDA_LIVE_AVERAGE) != 0
-                      ? plan_taker_count(op)
-                      : set->size;
-    return rueda_dtype_is_float(request->dtype) ? result : trunc(result);
-}
 
 /* ---- Rows ---------------------------------------------------------------- */
 
@@ -223,7 +109,8 @@ static void give_buffers(const struct plan *plan, struct program_op *op,
     op->recv_bytes = result_rows(plan, what, me) * bytes;
     op->send = memory(own_rows(plan, what, me) * bytes, NOTHING);
     for (size_t i = 0; i < count; i++)
-        store(what->request.dtype, op->send, i, number_of(what, rank, i));
+        program_store(what->request.dtype, op->send, i,
+                      program_number(what, rank, i));
     if ((kind == RUEDA_ALLREDUCE ||
          (kind == RUEDA_BROADCAST && what->request.root == rank)) &&
         how == 0) {
@@ -369,18 +256,18 @@ static bool is_gathered(const struct plan *plan, const struct program_op *op,
         if (!is_all && op->named.rows_from[from] != rows)
             return false;
         for (size_t i = 0; i < rows * row; i++)
-            if (load(what->request.dtype, op->named.data, at++) !=
-                number_of(what, set->ranks[from], first + i))
+            if (program_load(what->request.dtype, op->named.data, at++) !=
+                program_number(what, set->ranks[from], first + i))
                 return false;
     }
     return true;
 }
 
 static bool is_right(const struct plan *plan, const struct program_op *op,
-                     int rank, int me)
+                     int me)
 {
     const struct plan_op *what = op->plan;
-    const rueda_dtype dtype = what->request.dtype;
+    const int from = plan_is_message(what) ? what->from : what->request.root;
     const size_t row = rueda_request_row(&what->request);
     const size_t count = result_rows(plan, what, me) * row;
     size_t first = 0;
@@ -390,17 +277,13 @@ static bool is_right(const struct plan *plan, const struct program_op *op,
         return is_gathered(plan, op, me);
     for (int m = 0; m < me && what->request.kind == RUEDA_REDUCE_SCATTER; m++)
         first += result_rows(plan, what, m) * row;
-    for (size_t i = 0; i < count; i++) {
-        double number = load(dtype, op->named.data, i);
-
-        if (what->request.kind == RUEDA_BROADCAST
-                ? number != number_of(what, what->request.root, i)
-            : what->request.kind == RUEDA_SEND
-                ? number != number_of(what, what->from, i)
-                : !is_near(dtype, number, reduced(plan, what, first + i)))
+    if (what->request.kind != RUEDA_BROADCAST &&
+        what->request.kind != RUEDA_SEND)
+        return program_is_reduced(plan, what, op->named.data, first, count);
+    for (size_t i = 0; i < count; i++)
+        if (program_load(what->request.dtype, op->named.data, i) !=
+            program_number(what, from, i))
             return false;
-    }
-    (void)rank;
     return true;
 }
 
@@ -414,7 +297,8 @@ static bool is_input_whole(const struct plan *plan, const struct program_op *op,
     if (op->send == op->recv)
         return true;
     for (size_t i = 0; i < count; i++)
-        if (load(what->request.dtype, op->send, i) != number_of(what, rank, i))
+        if (program_load(what->request.dtype, op->send, i) !=
+            program_number(what, rank, i))
             return false;
     return has_guard(op->send, count * rueda_dtype_size(what->request.dtype));
 }
@@ -434,7 +318,7 @@ const char *program_op_fault(const struct plan *plan,
         return "the result has another number of rows";
     if (!has_guard(op->recv, op->recv_bytes))
         return "the result is too long";
-    if (op->recv_bytes > 0 && !is_right(plan, op, rank, me))
+    if (op->recv_bytes > 0 && !is_right(plan, op, me))
         return "the result is wrong";
     return NULL;
 }
