@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/program_plan_op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int below(struct rueda_dice *dice, int n)
+{
+    return (int)rueda_dice_below(dice, (uint64_t)n);
+}
+
+unsigned plan_bits(const struct plan_set *set)
+{
+    unsigned bits = 0;
+
+    for (int i = 0; i < set->size; i++)
+        bits |= 1u << set->ranks[i];
+    return bits;
+}
+
+static bool is_reduced(const struct plan_op *op)
+{
+    return op->request.kind == RUEDA_ALLREDUCE ||
+           op->request.kind == RUEDA_REDUCE_SCATTER;
+}
+
+static void choose_shape(struct plan *plan, struct plan_op *op,
+                         struct rueda_dice *dice)
+{
+    struct rueda_request *request = &op->request;
+    size_t most = plan->most_bytes / rueda_dtype_size(request->dtype);
+
+    if (below(dice, 2) == 0)
+        most = 40;
+    request->dims = 1 + (uint32_t)below(dice, 2);
+    request->shape[0] = (uint64_t)below(dice, (int)most + 1);
+    request->shape[1] = 1;
+    if (request->dims == 2) {
+        request->shape[1] = 1 + (uint64_t)below(dice, 9);
+        request->shape[0] /= request->shape[1];
+    }
+    if ((request->kind == RUEDA_ALLREDUCE ||
+         request->kind == RUEDA_BROADCAST) &&
+        below(dice, 12) == 0)
+        request->dims = 0;
+    op->is_uneven = below(dice, 3) > 0;
+}
+
+static void choose_numbers(struct plan_op *op, struct rueda_dice *dice)
+{
+    static const rueda_dtype dtypes[] = {
+        RUEDA_FLOAT32, RUEDA_FLOAT32, RUEDA_FLOAT64, RUEDA_BFLOAT16,
+        RUEDA_INT32,   RUEDA_INT64,   RUEDA_UINT8};
+    static const rueda_reduction reductions[] = {RUEDA_SUM,     RUEDA_SUM,
+                                                 RUEDA_AVERAGE, RUEDA_MIN,
+                                                 RUEDA_MAX,     RUEDA_PRODUCT};
+    struct rueda_request *request = &op->request;
+
+    request->dtype = dtypes[below(dice, 7)];
+    if (!is_reduced(op))
+        return;
+    request->reduction = reductions[below(dice, 6)];
+    /* Up to 2 to the power of the ranks. */
+    if (request->reduction == RUEDA_PRODUCT && request->dtype == RUEDA_UINT8)
+        request->dtype = RUEDA_INT64;
+    if (below(dice, 4) == 0)
+        request->prescale = 2;
+    if (below(dice, 4) == 0 && rueda_dtype_is_float(request->dtype))
+        request->postscale = 0.5;
+    /* No power of two: the result would not be exact in any order. */
+    if (request->reduction == RUEDA_PRODUCT)
+        request->prescale = 1;
+}
+
+static void choose_root(const struct plan *plan, struct plan_op *op,
+                        struct rueda_dice *dice)
+{
+    const struct plan_set *set = &plan->sets[op->set];
+
+    if (op->request.kind == RUEDA_BROADCAST)
+        op->request.root = set->ranks[below(dice, set->size)];
+}
+
+void plan_begin(struct plan *plan, struct plan_op *op, int kind, int set,
+                struct rueda_dice *dice)
+{
+    memset(op, 0, sizeof(*op));
+    op->request = (struct rueda_request){
+        .kind = kind,
+        .dtype = RUEDA_UINT8,
+        .root = -1,
+        .device = RUEDA_DEVICE_HOST,
+        .prescale = 1,
+        .postscale = 1,
+    };
+    op->set = set;
+    op->takers = plan_bits(&plan->sets[set]);
+    op->salt = (unsigned)below(dice, 1000);
+    op->odd_rank = -1;
+    op->changed = -1;
+}
+
+void plan_name(struct plan_op *op, int round, int index,
+               struct rueda_dice *dice)
+{
+    int how = below(dice, 6);
+
+    if (how > 1)
+        snprintf(op->name, sizeof(op->name), "t%d", index);
+    else if (how == 1)
+        snprintf(op->name, sizeof(op->name), "r%d.t%d", round, index);
+}
+
+void plan_make_odd(struct plan *plan, struct plan_op *op,
+                   struct rueda_dice *dice)
+{
+    const struct plan_set *set = &plan->sets[op->set];
+
+    op->odd_rank = set->ranks[below(dice, set->size)];
+    op->odd = (enum plan_odd)below(dice, PLAN_ODDS);
+    if (op->request.kind == RUEDA_BARRIER)
+        op->odd = PLAN_ODD_DTYPE; /* that is all it has */
+    if (op->odd == PLAN_ODD_SHAPE && op->request.dims < 2)
+        op->odd = PLAN_ODD_DTYPE;
+    if (op->odd == PLAN_ODD_SCALE && !is_reduced(op))
+        op->odd = PLAN_ODD_KIND;
+    op->expected = RUEDA_ERR_MISMATCH;
+}
+
+void plan_make_collective(struct plan *plan, struct plan_op *op, int set,
+                          struct rueda_dice *dice)
+{
+    static const int kinds[] = {
+        RUEDA_ALLREDUCE, RUEDA_ALLREDUCE,      RUEDA_ALLREDUCE,
+        RUEDA_ALLREDUCE, RUEDA_ALLGATHER,      RUEDA_BROADCAST,
+        RUEDA_ALLTOALL,  RUEDA_REDUCE_SCATTER, RUEDA_BARRIER};
+
+    plan_begin(plan, op, kinds[below(dice, 9)], set, dice);
+    op->request.priority = below(dice, 4) == 0 ? below(dice, 3) : 0;
+    if (plan->is_alike && below(dice, 8) > 0)
+        op->request.kind = RUEDA_ALLREDUCE;
+    if (op->request.kind == RUEDA_BARRIER)
+        return;
+    choose_numbers(op, dice);
+    if (plan->is_alike && op->request.kind == RUEDA_ALLREDUCE) {
+        op->request.dtype = RUEDA_FLOAT32;
+        op->request.reduction = RUEDA_AVERAGE;
+        op->request.prescale = 1;
+        op->request.postscale = 1;
+    }
+    choose_shape(plan, op, dice);
+    choose_root(plan, op, dice);
+}
+
+void plan_make_message(struct plan *plan, struct plan_op *op, int set,
+                       int index, struct rueda_dice *dice)
+{
+    const struct plan_set *all = &plan->sets[set];
+    int from = below(dice, all->size);
+    int to = (from + 1 + below(dice, all->size - 1)) % all->size;
+
+    plan_begin(plan, op, RUEDA_SEND, set, dice);
+    choose_numbers(op, dice);
+    choose_shape(plan, op, dice);
+    op->from = all->ranks[from];
+    op->to = all->ranks[to];
+    op->takers = 1u << op->from | 1u << op->to;
+    op->request.number = (uint64_t)index; /* its tag */
+    if (below(dice, 8) == 0) {
+        op->odd_rank = op->to;
+        op->odd = PLAN_ODD_SHAPE;
+        op->request.dims = 2;
+        op->request.shape[1] = 3;
+        op->request.shape[0] = op->request.shape[0] / 3 + 1;
+        op->expected = RUEDA_ERR_MISMATCH;
+    }
+}
+
+void plan_make_member(struct plan *plan, struct plan_op *op, int kind, int set,
+                      struct rueda_dice *dice)
+{
+    plan_begin(plan, op, kind, set, dice);
+    choose_numbers(op, dice);
+    choose_shape(plan, op, dice);
+    choose_root(plan, op, dice);
+}
