@@ -108,9 +108,7 @@ static void give_buffers(const struct plan *plan, struct program_op *op,
 
     op->recv_bytes = result_rows(plan, what, me) * bytes;
     op->send = memory(own_rows(plan, what, me) * bytes, NOTHING);
-    for (size_t i = 0; i < count; i++)
-        program_store(what->request.dtype, op->send, i,
-                      program_number(what, rank, i));
+    program_fill(what, rank, op->send, count);
     if ((kind == RUEDA_ALLREDUCE ||
          (kind == RUEDA_BROADCAST && what->request.root == rank)) &&
         how == 0) {
@@ -140,7 +138,7 @@ static void give_splits(const struct plan *plan, struct program_op *op, int me)
         op->named.splits[to] = split_of(op->plan, set, me, to);
 }
 
-/* What nobody else says. Dtypes that no other operation has. */
+/* What nobody else says. */
 static void be_odd(const struct plan_op *op, struct rueda_request *request)
 {
     switch (op->odd) {
@@ -155,7 +153,8 @@ static void be_odd(const struct plan_op *op, struct rueda_request *request)
             request->kind == RUEDA_ALLGATHER ? RUEDA_ALLTOALL : RUEDA_ALLGATHER;
         break;
     default:
-        request->dtype = RUEDA_INT16;
+        request->dtype =
+            request->dtype == RUEDA_INT16 ? RUEDA_INT32 : RUEDA_INT16;
         break;
     }
 }

@@ -11,8 +11,10 @@
 /* What this rank gives at place i. */
 double program_number(const struct plan_op *op, int rank, size_t i);
 
-void program_store(rueda_dtype dtype, void *at, size_t i, double number);
-double program_load(rueda_dtype dtype, const void *at, size_t i);
+/* All that it gives, as the type has it. */
+void program_fill(const struct plan_op *op, int rank, void *to, size_t count);
+
+double program_load(rueda_dtype dtype, const void *from, size_t i);
 
 /* Are these `count` numbers of the reduction, from `first` on? */
 bool program_is_reduced(const struct plan *plan, const struct plan_op *op,

@@ -71,8 +71,6 @@ static void make_joins(struct plan *plan, struct plan_round *round, int set,
 
         if (op->set != set)
             continue;
-        if (op->request.reduction == RUEDA_AVERAGE)
-            op->request.flags = RUEDA_LIVE_AVERAGE;
         op->odd_rank = -1;
         op->expected = plan_taker_count(op) < all->size &&
                                op->request.kind != RUEDA_ALLREDUCE &&
@@ -231,6 +229,9 @@ void plan_make(struct plan *plan, int size, size_t most_bytes,
         int join;
 
         plan->is_alike = below(dice, 3) == 0;
+        plan->alike_flags = below(dice, 2) == 0 ? RUEDA_LIVE_AVERAGE : 0;
+        plan->alike_compression =
+            (rueda_compression)below(dice, RUEDA_COMPRESSION_COUNT);
         for (int i = 0; i < changes; i++) {
             if (below(dice, 3) == 0)
                 drop_set(plan, r, dice);

@@ -61,8 +61,10 @@ struct plan_set {
 
 struct plan {
     int size;
-    size_t most_bytes; /* of a tensor, about */
-    bool is_alike;     /* this round: most can run as one */
+    size_t most_bytes;    /* of a tensor, about */
+    bool is_alike;        /* this round: most can run as one, */
+    unsigned alike_flags; /* with these */
+    rueda_compression alike_compression;
     int rounds;
     struct plan_round round[PLAN_ROUNDS];
     struct plan_set sets[PLAN_SETS];

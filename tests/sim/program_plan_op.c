@@ -24,6 +24,17 @@ static bool is_reduced(const struct plan_op *op)
            op->request.kind == RUEDA_REDUCE_SCATTER;
 }
 
+bool plan_may_compress(const struct plan_op *op)
+{
+    const struct rueda_request *request = &op->request;
+
+    return request->kind == RUEDA_ALLREDUCE &&
+           (request->dtype == RUEDA_FLOAT32 ||
+            request->dtype == RUEDA_FLOAT64) &&
+           (request->reduction == RUEDA_SUM ||
+            request->reduction == RUEDA_AVERAGE);
+}
+
 static void choose_shape(struct plan *plan, struct plan_op *op,
                          struct rueda_dice *dice)
 {
@@ -46,30 +57,51 @@ static void choose_shape(struct plan *plan, struct plan_op *op,
     op->is_uneven = below(dice, 3) > 0;
 }
 
-static void choose_numbers(struct plan_op *op, struct rueda_dice *dice)
+/* Only where tensors of hosts meet on the network, but asked for anywhere. */
+static void choose_compression(struct plan_op *op, struct rueda_dice *dice)
 {
-    static const rueda_dtype dtypes[] = {
-        RUEDA_FLOAT32, RUEDA_FLOAT32, RUEDA_FLOAT64, RUEDA_BFLOAT16,
-        RUEDA_INT32,   RUEDA_INT64,   RUEDA_UINT8};
-    static const rueda_reduction reductions[] = {RUEDA_SUM,     RUEDA_SUM,
-                                                 RUEDA_AVERAGE, RUEDA_MIN,
-                                                 RUEDA_MAX,     RUEDA_PRODUCT};
     struct rueda_request *request = &op->request;
 
-    request->dtype = dtypes[below(dice, 7)];
-    if (!is_reduced(op))
-        return;
-    request->reduction = reductions[below(dice, 6)];
+    if (plan_may_compress(op) && below(dice, 3) == 0)
+        request->compression =
+            below(dice, 2) == 0 ? RUEDA_COMPRESS_FP16 : RUEDA_COMPRESS_BF16;
+}
+
+static void choose_reduction(struct plan_op *op, struct rueda_dice *dice)
+{
+    static const rueda_reduction reductions[] = {
+        RUEDA_SUM, RUEDA_SUM, RUEDA_AVERAGE, RUEDA_AVERAGE,
+        RUEDA_MIN, RUEDA_MAX, RUEDA_PRODUCT, RUEDA_ADASUM};
+    struct rueda_request *request = &op->request;
+    const bool is_float = rueda_dtype_is_float(request->dtype);
+
+    request->reduction = reductions[below(dice, 8)];
+    if (request->reduction == RUEDA_ADASUM &&
+        (!is_float || op->set != 0 || request->kind != RUEDA_ALLREDUCE))
+        request->reduction = RUEDA_SUM;
+    if (request->reduction == RUEDA_AVERAGE && below(dice, 2) == 0)
+        request->flags = RUEDA_LIVE_AVERAGE;
     /* Up to 2 to the power of the ranks. */
-    if (request->reduction == RUEDA_PRODUCT && request->dtype == RUEDA_UINT8)
+    if (request->reduction == RUEDA_PRODUCT &&
+        rueda_dtype_size(request->dtype) == 1)
         request->dtype = RUEDA_INT64;
     if (below(dice, 4) == 0)
         request->prescale = 2;
-    if (below(dice, 4) == 0 && rueda_dtype_is_float(request->dtype))
+    if (below(dice, 4) == 0 && is_float)
         request->postscale = 0.5;
     /* No power of two: the result would not be exact in any order. */
     if (request->reduction == RUEDA_PRODUCT)
         request->prescale = 1;
+    choose_compression(op, dice);
+}
+
+static void choose_numbers(struct plan_op *op, struct rueda_dice *dice)
+{
+    op->request.dtype = below(dice, 4) == 0
+                            ? RUEDA_FLOAT32
+                            : (rueda_dtype)below(dice, RUEDA_DTYPE_COUNT);
+    if (is_reduced(op))
+        choose_reduction(op, dice);
 }
 
 static void choose_root(const struct plan *plan, struct plan_op *op,
@@ -147,6 +179,8 @@ void plan_make_collective(struct plan *plan, struct plan_op *op, int set,
         op->request.reduction = RUEDA_AVERAGE;
         op->request.prescale = 1;
         op->request.postscale = 1;
+        op->request.flags = plan->alike_flags;
+        op->request.compression = plan->alike_compression;
     }
     choose_shape(plan, op, dice);
     choose_root(plan, op, dice);

@@ -8,6 +8,9 @@
 /* Bits of the members. */
 unsigned plan_bits(const struct plan_set *set);
 
+/* May it be compressed on the network? */
+bool plan_may_compress(const struct plan_op *op);
+
 /* One that members of a set do together; its kind is there. */
 void plan_begin(struct plan *plan, struct plan_op *op, int kind, int set,
                 struct rueda_dice *dice);
