@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/program_data.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,19 +139,49 @@ static void give_splits(const struct plan *plan, struct program_op *op, int me)
         op->named.splits[to] = split_of(op->plan, set, me, to);
 }
 
+static void toggle_kind(struct rueda_request *request)
+{
+    request->kind =
+        request->kind == RUEDA_ALLGATHER ? RUEDA_ALLTOALL : RUEDA_ALLGATHER;
+}
+
+static int next_member(const struct plan_set *set, int rank)
+{
+    return set->ranks[(plan_index(set, rank) + 1) % set->size];
+}
+
 /* What nobody else says. */
-static void be_odd(const struct plan_op *op, struct rueda_request *request)
+static void be_odd(const struct plan *plan, const struct plan_op *op,
+                   struct rueda_request *request)
 {
     switch (op->odd) {
     case PLAN_ODD_SHAPE:
-        request->shape[1]++;
+        request->shape[request->dims - 1]++;
         break;
     case PLAN_ODD_SCALE:
         request->prescale += 1;
         break;
     case PLAN_ODD_KIND:
-        request->kind =
-            request->kind == RUEDA_ALLGATHER ? RUEDA_ALLTOALL : RUEDA_ALLGATHER;
+        toggle_kind(request);
+        break;
+    case PLAN_ODD_REDUCTION:
+        request->reduction =
+            request->reduction == RUEDA_MAX ? RUEDA_MIN : RUEDA_MAX;
+        break;
+    case PLAN_ODD_ROOT:
+        request->root = next_member(&plan->sets[op->set], request->root);
+        break;
+    case PLAN_ODD_DEVICE:
+        request->device =
+            request->device == RUEDA_DEVICE_HOST ? 0 : RUEDA_DEVICE_HOST;
+        break;
+    case PLAN_ODD_COMPRESSION:
+        request->compression = request->compression == RUEDA_COMPRESS_FP16
+                                   ? RUEDA_COMPRESS_BF16
+                                   : RUEDA_COMPRESS_FP16;
+        break;
+    case PLAN_ODD_AVERAGE:
+        request->flags ^= RUEDA_LIVE_AVERAGE;
         break;
     default:
         request->dtype =
@@ -208,8 +239,10 @@ struct program_op *program_op_new(const struct plan *plan, struct plan_op *op,
         give_buffers(plan, self, rank, me);
         give_splits(plan, self, me);
     }
+    if (op->is_on_device)
+        named->request.device = rank;
     if (op->odd_rank == rank)
-        be_odd(op, &named->request);
+        be_odd(plan, op, &named->request);
     return self;
 }
 
@@ -320,4 +353,27 @@ const char *program_op_fault(const struct plan *plan,
     if (op->recv_bytes > 0 && !is_right(plan, op, me))
         return "the result is wrong";
     return NULL;
+}
+
+bool program_op_is_explained(const struct program_op *op)
+{
+    static const char *const words[PLAN_ODDS] = {
+        [PLAN_ODD_DTYPE] = "Mismatched data types",
+        [PLAN_ODD_SHAPE] = " tensor shapes",
+        [PLAN_ODD_SCALE] = "Mismatched prescale",
+        [PLAN_ODD_KIND] = "Mismatched operations",
+        [PLAN_ODD_REDUCTION] = "Mismatched reduction",
+        [PLAN_ODD_ROOT] = " root ranks",
+        [PLAN_ODD_DEVICE] = " device selection",
+        [PLAN_ODD_COMPRESSION] = "Mismatched compression",
+        [PLAN_ODD_AVERAGE] = "Mismatched averages",
+    };
+    const char *error = op->named.error != NULL ? op->named.error : "";
+    char who[32];
+
+    if (op->plan->odd_rank < 0 || plan_is_message(op->plan))
+        return error[0] != '\0';
+    snprintf(who, sizeof(who), "rank (%d)", op->plan->odd_rank);
+    return strstr(error, words[op->plan->odd]) != NULL &&
+           strstr(error, who) != NULL;
 }

@@ -30,4 +30,7 @@ void program_op_free(struct program_op *op);
 const char *program_op_fault(const struct plan *plan,
                              const struct program_op *op, int rank);
 
+/* Do the words of one that was refused say why, and who is the odd one? */
+bool program_op_is_explained(const struct program_op *op);
+
 #endif /* RUEDA_TESTS_SIM_PROGRAM_DATA_H */

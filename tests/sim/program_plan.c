@@ -72,11 +72,7 @@ static void make_joins(struct plan *plan, struct plan_round *round, int set,
         if (op->set != set)
             continue;
         op->odd_rank = -1;
-        op->expected = plan_taker_count(op) < all->size &&
-                               op->request.kind != RUEDA_ALLREDUCE &&
-                               op->request.kind != RUEDA_BARRIER
-                           ? RUEDA_ERR_MISMATCH
-                           : RUEDA_OK;
+        op->expected = plan_expects(plan, op);
     }
     plan_begin(plan, &round->ops[round->count++], RUEDA_JOIN, set, dice);
 }

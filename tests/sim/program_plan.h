@@ -20,6 +20,11 @@ enum plan_odd {
     PLAN_ODD_SHAPE,
     PLAN_ODD_SCALE,
     PLAN_ODD_KIND,
+    PLAN_ODD_REDUCTION,
+    PLAN_ODD_ROOT,
+    PLAN_ODD_DEVICE,
+    PLAN_ODD_COMPRESSION,
+    PLAN_ODD_AVERAGE, /* by whom to divide */
     PLAN_ODDS,
 };
 
@@ -30,6 +35,7 @@ struct plan_op {
     unsigned takers;              /* bits of the ranks that submit it */
     unsigned salt;                /* other numbers */
     bool is_uneven;               /* rows differ */
+    bool is_on_device;            /* everywhere, each on its own */
     int from;                     /* of a message, which is one operation of */
     int to;                       /* two ranks here */
     int changed;                  /* the set that is made or dropped */

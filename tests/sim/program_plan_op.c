@@ -50,9 +50,7 @@ static void choose_shape(struct plan *plan, struct plan_op *op,
         request->shape[1] = 1 + (uint64_t)below(dice, 9);
         request->shape[0] /= request->shape[1];
     }
-    if ((request->kind == RUEDA_ALLREDUCE ||
-         request->kind == RUEDA_BROADCAST) &&
-        below(dice, 12) == 0)
+    if (request->kind != RUEDA_SEND && below(dice, 12) == 0)
         request->dims = 0;
     op->is_uneven = below(dice, 3) > 0;
 }
@@ -143,20 +141,60 @@ void plan_name(struct plan_op *op, int round, int index,
         snprintf(op->name, sizeof(op->name), "r%d.t%d", round, index);
 }
 
+/* Is there anything of the sort to differ in? */
+static bool has_such(const struct plan_op *op, enum plan_odd odd)
+{
+    const struct rueda_request *request = &op->request;
+
+    switch (odd) {
+    case PLAN_ODD_SHAPE:
+        return request->dims == 2 ||
+               (request->dims == 1 && !rueda_request_has_free_rows(request));
+    case PLAN_ODD_SCALE:
+    case PLAN_ODD_REDUCTION:
+        return is_reduced(op);
+    case PLAN_ODD_ROOT:
+        return request->kind == RUEDA_BROADCAST;
+    case PLAN_ODD_DEVICE:
+        return request->kind != RUEDA_BARRIER;
+    case PLAN_ODD_COMPRESSION:
+        return plan_may_compress(op);
+    case PLAN_ODD_AVERAGE:
+        return is_reduced(op) && request->reduction == RUEDA_AVERAGE;
+    default:
+        return true;
+    }
+}
+
 void plan_make_odd(struct plan *plan, struct plan_op *op,
                    struct rueda_dice *dice)
 {
     const struct plan_set *set = &plan->sets[op->set];
 
     op->odd_rank = set->ranks[below(dice, set->size)];
-    op->odd = (enum plan_odd)below(dice, PLAN_ODDS);
-    if (op->request.kind == RUEDA_BARRIER)
-        op->odd = PLAN_ODD_DTYPE; /* that is all it has */
-    if (op->odd == PLAN_ODD_SHAPE && op->request.dims < 2)
-        op->odd = PLAN_ODD_DTYPE;
-    if (op->odd == PLAN_ODD_SCALE && !is_reduced(op))
-        op->odd = PLAN_ODD_KIND;
+    do
+        op->odd = (enum plan_odd)below(dice, PLAN_ODDS);
+    while (!has_such(op, op->odd));
     op->expected = RUEDA_ERR_MISMATCH;
+}
+
+/* What is given away by rows, and has none. */
+static bool lacks_rows(const struct plan_op *op)
+{
+    return op->request.dims == 0 &&
+           (rueda_request_has_free_rows(&op->request) ||
+            op->request.kind == RUEDA_REDUCE_SCATTER);
+}
+
+rueda_status plan_expects(const struct plan *plan, const struct plan_op *op)
+{
+    const bool has_all = plan_taker_count(op) == plan->sets[op->set].size ||
+                         op->request.kind == RUEDA_ALLREDUCE ||
+                         op->request.kind == RUEDA_BARRIER;
+
+    if (op->odd_rank >= 0 || !has_all || lacks_rows(op))
+        return RUEDA_ERR_MISMATCH;
+    return op->is_on_device ? RUEDA_ERR_UNSUPPORTED : RUEDA_OK;
 }
 
 void plan_make_collective(struct plan *plan, struct plan_op *op, int set,
@@ -184,6 +222,8 @@ void plan_make_collective(struct plan *plan, struct plan_op *op, int set,
     }
     choose_shape(plan, op, dice);
     choose_root(plan, op, dice);
+    op->is_on_device = below(dice, 40) == 0;
+    op->expected = plan_expects(plan, op);
 }
 
 void plan_make_message(struct plan *plan, struct plan_op *op, int set,
@@ -217,4 +257,5 @@ void plan_make_member(struct plan *plan, struct plan_op *op, int kind, int set,
     choose_numbers(op, dice);
     choose_shape(plan, op, dice);
     choose_root(plan, op, dice);
+    op->expected = plan_expects(plan, op);
 }

@@ -34,4 +34,7 @@ void plan_name(struct plan_op *op, int round, int index,
 void plan_make_odd(struct plan *plan, struct plan_op *op,
                    struct rueda_dice *dice);
 
+/* How it ends, for all that is rolled of it. */
+rueda_status plan_expects(const struct plan *plan, const struct plan_op *op);
+
 #endif /* RUEDA_TESTS_SIM_PROGRAM_PLAN_OP_H */

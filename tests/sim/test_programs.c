@@ -179,10 +179,12 @@ static bool judge(struct scene *scene, int index, struct program_op *op)
                         rueda_status_str(outcome), words != NULL ? words : "");
     scene->tally.refused += outcome != RUEDA_OK;
     if (outcome != RUEDA_OK)
-        return words != NULL && words[0] != '\0'
+        return program_op_is_explained(op)
                    ? agree(scene, index, op)
-                   : complain(&scene->fate, "rank %d: refused without words",
-                              index);
+                   : complain(&scene->fate,
+                              "rank %d: \"%s\" is refused with the wrong "
+                              "words: %s",
+                              index, plan->name, words != NULL ? words : "");
     fault = program_op_fault(&scene->plan, op, index);
     if (fault != NULL)
         return complain(&scene->fate,
