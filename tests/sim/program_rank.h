@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A rank that carries out its part of a random program, and the scene in which
+ * all of them do. */
+#ifndef RUEDA_TESTS_SIM_PROGRAM_RANK_H
+#define RUEDA_TESTS_SIM_PROGRAM_RANK_H
+
+#include "engine/lanes.h"
+#include "sim/fate.h"
+#include "sim/program_data.h"
+#include "transport/sim/sim.h"
+
+#define US ((uint64_t)1000)
+#define MS ((uint64_t)1000000)
+
+struct rank {
+    struct rueda_job job;
+    struct rueda_lanes lanes;
+    struct rueda_numbers numbers;
+    bool is_open;
+    rueda_status status;
+
+    int round;
+    int order[PLAN_OPS]; /* of those that are left to submit */
+    int left;
+    struct program_op *ops[PLAN_OPS]; /* NULL: not submitted */
+};
+
+struct scene {
+    struct fate fate;
+    struct rueda_sim_settings settings;
+    struct rueda_sim *sim;
+    struct rueda_topology topology;
+    bool has_topology; /* not where all are on one host */
+    struct rueda_topology_place places[PLAN_RANKS];
+    struct rueda_select select;
+    struct rueda_config config;
+    size_t fusion_bytes;
+    bool is_deadly;
+    bool has_delays;
+    int size;
+    struct plan plan;
+    struct rank rank[PLAN_RANKS];
+    uint64_t trace; /* stands for all that ended, when and how */
+    struct tally {
+        size_t right; /* results */
+        size_t refused;
+        size_t cancelled; /* with their set */
+        size_t failed;    /* ranks that lost one which died */
+    } tally;
+};
+
+void program_rank_open(struct scene *scene, int index);
+
+/* For rueda_sim_run(); arg is the scene. */
+rueda_status program_rank_start(void *arg, int index);
+rueda_status program_rank_turn(void *arg, int index);
+
+/* It is over, or has failed, if it has not left yet: end all that it has under
+ * way. */
+void program_rank_leave(struct scene *scene, int index, rueda_status status);
+
+#endif /* RUEDA_TESTS_SIM_PROGRAM_RANK_H */
