@@ -100,7 +100,7 @@ static void give_buffers(const struct plan *plan, struct program_op *op,
                          int rank, int me)
 {
     const struct plan_op *what = op->plan;
-    const int kind = op->named.request.kind;
+    const int kind = op->named->request.kind;
     const size_t bytes = rueda_request_row(&what->request) *
                          rueda_dtype_size(what->request.dtype);
     const size_t count =
@@ -114,29 +114,31 @@ static void give_buffers(const struct plan *plan, struct program_op *op,
          (kind == RUEDA_BROADCAST && what->request.root == rank)) &&
         how == 0) {
         op->recv = op->send;
-        op->named.recv = op->send;
+        op->named->recv = op->send;
     } else if (how == 1 && kind != RUEDA_SEND) {
-        op->named.alloc = give_memory;
-        op->named.alloc_arg = op;
+        op->named->recv = NULL;
+        op->named->alloc = give_memory;
+        op->named->alloc_arg = op;
     } else {
         op->recv = memory(op->recv_bytes, NOTHING);
-        op->named.recv = op->recv;
+        op->named->recv = op->recv;
     }
-    op->named.send = op->send;
+    op->named->send = op->send;
     if (kind == RUEDA_BROADCAST && what->request.root != rank)
-        op->named.send = NULL;
+        op->named->send = NULL;
 }
 
 static void give_splits(const struct plan *plan, struct program_op *op, int me)
 {
     const struct plan_set *set = &plan->sets[op->plan->set];
 
-    if (op->named.request.kind != RUEDA_ALLTOALL || !op->plan->is_uneven)
+    if (op->named->request.kind != RUEDA_ALLTOALL || !op->plan->is_uneven)
         return;
-    op->named.splits = calloc((size_t)set->size, sizeof(size_t));
-    assert_non_null(op->named.splits);
+    op->named->op.has_own = true;
+    op->named->splits = calloc((size_t)set->size, sizeof(size_t));
+    assert_non_null(op->named->splits);
     for (int to = 0; to < set->size; to++)
-        op->named.splits[to] = split_of(op->plan, set, me, to);
+        op->named->splits[to] = split_of(op->plan, set, me, to);
 }
 
 static void toggle_kind(struct rueda_request *request)
@@ -195,54 +197,83 @@ static void give_ranks(const struct plan *plan, struct program_op *op)
     const struct plan_set *set = &plan->sets[op->plan->changed];
     const bool is_added = op->plan->request.kind == RUEDA_SET_ADD;
 
-    op->named.rank_count = is_added ? set->size : 1;
-    op->named.ranks = calloc((size_t)op->named.rank_count, sizeof(int));
-    assert_non_null(op->named.ranks);
-    for (int i = 0; i < op->named.rank_count; i++)
-        op->named.ranks[i] = is_added ? set->ranks[i] : set->id;
+    op->named->op.has_own = true;
+    op->named->rank_count = is_added ? set->size : 1;
+    op->named->ranks = calloc((size_t)op->named->rank_count, sizeof(int));
+    assert_non_null(op->named->ranks);
+    for (int i = 0; i < op->named->rank_count; i++)
+        op->named->ranks[i] = is_added ? set->ranks[i] : set->id;
+}
+
+/* A name that is under way, or the next number. As in api/submit.c. */
+static void label(rueda_ctx *ctx, const struct program_op *op)
+{
+    struct rueda_named *named = op->named;
+    const char *name = op->plan->request.kind == RUEDA_JOIN ? "rueda.join"
+                       : op->plan->name[0] != '\0'          ? op->plan->name
+                                                            : NULL;
+
+    if (plan_is_message(op->plan))
+        return;
+    if (op->plan->request.kind == RUEDA_JOIN)
+        assert_int_equal(rueda_numbers_join(&ctx->engine.numbers, named->set),
+                         RUEDA_OK);
+    else
+        assert_int_equal(rueda_named_set_name(named, name), RUEDA_OK);
+    if (name != NULL)
+        assert_int_equal(rueda_named_claim(ctx, named, name), RUEDA_OK);
+    else
+        assert_int_equal(rueda_numbers_next(&ctx->engine.numbers, named->set,
+                                            &named->request.number),
+                         RUEDA_OK);
+}
+
+/* What it asks for. */
+static void describe(const struct plan *plan, const struct program_op *op,
+                     int rank)
+{
+    const struct plan_op *what = op->plan;
+    const int me = plan_index(&plan->sets[what->set], rank);
+    struct rueda_named *named = op->named;
+
+    named->request = what->request;
+    named->set = plan->sets[what->set].id;
+    named->member_count = plan->sets[what->set].size;
+    if (plan_is_message(what)) {
+        named->request.kind = rank == what->from ? RUEDA_SEND : RUEDA_RECV;
+        named->peer = rank == what->from ? what->to : what->from;
+        named->tag = (int)what->request.number;
+    }
+    if (named->request.dims > 0 && rueda_request_has_free_rows(&what->request))
+        named->request.shape[0] = own_rows(plan, what, me);
+    if (what->is_on_device)
+        named->request.device = rank;
 }
 
 struct program_op *program_op_new(const struct plan *plan, struct plan_op *op,
-                                  int rank)
+                                  rueda_ctx *ctx)
 {
+    const int rank = ctx->job->rank;
     const int me = plan_index(&plan->sets[op->set], rank);
-    struct program_op *self =
-        aligned_alloc(_Alignof(struct program_op), sizeof(*self));
-    struct rueda_named *named;
+    struct program_op *self = calloc(1, sizeof(*self));
 
     assert_non_null(self);
-    memset(self, 0, sizeof(*self));
-    named = &self->named;
+    assert_int_equal(rueda_named_take(ctx, op->request.kind, &self->named),
+                     RUEDA_OK);
+    self->handle = self->named->op.handle;
     self->plan = op;
-    rueda_op_init(&named->op);
-    named->op.is_named = true;
-    named->request = op->request;
-    named->set = plan->sets[op->set].id;
-    named->member_count = plan->sets[op->set].size;
-    named->last_rank = -1;
-    named->made_set = -1;
-    if (op->name[0] != '\0') {
-        memcpy(named->short_name, op->name, sizeof(op->name));
-        named->request.name = named->short_name;
-    }
+    self->rank = rank;
+    describe(plan, self, rank);
     if (plan_is_change(op)) {
         give_ranks(plan, self);
-    } else if (plan_is_message(op)) {
-        named->request.kind = rank == op->from ? RUEDA_SEND : RUEDA_RECV;
-        named->peer = rank == op->from ? op->to : op->from;
-        named->tag = (int)op->request.number;
-    }
-    if (named->request.dims > 0 && rueda_request_has_free_rows(&op->request))
-        named->request.shape[0] = own_rows(plan, op, me);
-    if (!plan_is_change(op) && op->request.kind != RUEDA_BARRIER &&
-        op->request.kind != RUEDA_JOIN) {
+    } else if (op->request.kind != RUEDA_BARRIER &&
+               op->request.kind != RUEDA_JOIN) {
         give_buffers(plan, self, rank, me);
         give_splits(plan, self, me);
     }
-    if (op->is_on_device)
-        named->request.device = rank;
+    label(ctx, self);
     if (op->odd_rank == rank)
-        be_odd(plan, op, &named->request);
+        be_odd(plan, op, &self->named->request);
     return self;
 }
 
@@ -251,10 +282,6 @@ void program_op_free(struct program_op *op)
     if (op->recv != op->send)
         free(op->recv);
     free(op->send);
-    free(op->named.splits);
-    free(op->named.ranks);
-    free(op->named.rows_from);
-    free(op->named.error);
     free(op);
 }
 
@@ -285,10 +312,10 @@ static bool is_gathered(const struct plan *plan, const struct program_op *op,
 
         for (int to = 0; to < me && !is_all; to++)
             first += split_of(what, set, from, to) * row;
-        if (!is_all && op->named.rows_from[from] != rows)
+        if (!is_all && op->named->rows_from[from] != rows)
             return false;
         for (size_t i = 0; i < rows * row; i++)
-            if (program_load(what->request.dtype, op->named.data, at++) !=
+            if (program_load(what->request.dtype, op->named->data, at++) !=
                 program_number(what, set->ranks[from], first + i))
                 return false;
     }
@@ -311,9 +338,9 @@ static bool is_right(const struct plan *plan, const struct program_op *op,
         first += result_rows(plan, what, m) * row;
     if (what->request.kind != RUEDA_BROADCAST &&
         what->request.kind != RUEDA_SEND)
-        return program_is_reduced(plan, what, op->named.data, first, count);
+        return program_is_reduced(plan, what, op->named->data, first, count);
     for (size_t i = 0; i < count; i++)
-        if (program_load(what->request.dtype, op->named.data, i) !=
+        if (program_load(what->request.dtype, op->named->data, i) !=
             program_number(what, from, i))
             return false;
     return true;
@@ -344,9 +371,9 @@ const char *program_op_fault(const struct plan *plan,
         return NULL; /* no tensor */
     if (!is_input_whole(plan, op, rank, me))
         return "the input has changed";
-    if (op->named.request.kind == RUEDA_SEND)
+    if (op->named->request.kind == RUEDA_SEND)
         return NULL;
-    if (op->named.rows != result_rows(plan, op->plan, me))
+    if (op->named->rows != result_rows(plan, op->plan, me))
         return "the result has another number of rows";
     if (!has_guard(op->recv, op->recv_bytes))
         return "the result is too long";
@@ -368,7 +395,7 @@ bool program_op_is_explained(const struct program_op *op)
         [PLAN_ODD_COMPRESSION] = "Mismatched compression",
         [PLAN_ODD_AVERAGE] = "Mismatched averages",
     };
-    const char *error = op->named.error != NULL ? op->named.error : "";
+    const char *error = op->named->error != NULL ? op->named->error : "";
     char who[32];
 
     if (op->plan->odd_rank < 0 || plan_is_message(op->plan))

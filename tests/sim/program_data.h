@@ -7,22 +7,37 @@
 #ifndef RUEDA_TESTS_SIM_PROGRAM_DATA_H
 #define RUEDA_TESTS_SIM_PROGRAM_DATA_H
 
-#include "op/named.h"
+#include "api/submit.h"
 #include "sim/program_plan.h"
+
+struct scene;
 
 /* An operation of one rank, with its memory. */
 struct program_op {
-    struct rueda_named named; /* first */
+    struct rueda_named *named; /* the context's, until its handle ends */
+    rueda_handle handle;
     struct plan_op *plan;
     char *send;
     char *recv; /* send too, if it is in place */
     size_t recv_bytes;
-    bool has_ended;
+
+    /* Whose it is, and how far it has come. */
+    struct scene *scene;
+    int rank;
+    int which; /* of the round */
+    int thread;
+    bool wants_then;  /* somebody is to be called */
+    bool has_then;    /* ... who knows of it */
+    bool is_ended_by; /* ... and ends the handle himself */
+    bool is_delivered;
+    bool was_called;
+    bool has_ended;       /* its handle, */
+    rueda_status outcome; /* with this */
 };
 
-/* As this rank submits it. */
+/* As this rank submits it, with its name and number. */
 struct program_op *program_op_new(const struct plan *plan, struct plan_op *op,
-                                  int rank);
+                                  rueda_ctx *ctx);
 void program_op_free(struct program_op *op);
 
 /* Is the result of one that ended well what it has to be? NULL, or what is

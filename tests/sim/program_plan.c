@@ -24,6 +24,16 @@ int plan_taker_count(const struct plan_op *op)
     return __builtin_popcount(op->takers);
 }
 
+int plan_level(const struct plan_round *round, int which)
+{
+    const uint64_t group = round->ops[which].request.group;
+
+    while (group != 0 && which > 0 &&
+           round->ops[which - 1].request.group == group)
+        which--;
+    return which;
+}
+
 /* ---- Groups and joins ---------------------------------------------------- */
 
 /* Those from `first` on are a group, as like as they have to be. */
@@ -190,6 +200,36 @@ static void choose_ops(struct plan *plan, int round, struct rueda_dice *dice)
     }
 }
 
+/* Has it a name that another may have when it has ended? One that is taken over
+ * already has an heir. */
+static bool has_free_name(const struct plan_round *round, int which)
+{
+    const struct plan_op *op = &round->ops[which];
+
+    for (int i = which + 1; i < round->count; i++)
+        if (round->ops[i].set == op->set &&
+            strcmp(round->ops[i].name, op->name) == 0)
+            return false;
+    return op->name[0] != '\0' && !plan_is_message(op) && !plan_is_change(op) &&
+           op->request.group == 0;
+}
+
+/* Some wait for one before them, of any set, and some take over its name. */
+static void choose_order(struct plan_round *round, struct rueda_dice *dice)
+{
+    for (int i = 1; i < round->count; i++) {
+        struct plan_op *op = &round->ops[i];
+
+        if (plan_is_numbered(op) || plan_is_change(op) ||
+            op->request.group != 0 || below(dice, 4) > 0)
+            continue;
+        op->after = below(dice, i);
+        if (!plan_is_message(op) && round->ops[op->after].set == op->set &&
+            has_free_name(round, op->after) && below(dice, 2) == 0)
+            memcpy(op->name, round->ops[op->after].name, sizeof(op->name));
+    }
+}
+
 /* Of what there is in the round, joins spoil groups, messages and changes. */
 static int choose_join(struct plan *plan, int round, struct rueda_dice *dice)
 {
@@ -235,6 +275,7 @@ void plan_make(struct plan *plan, int size, size_t most_bytes,
                 add_set(plan, r, dice);
         }
         choose_ops(plan, r, dice);
+        choose_order(&plan->round[r], dice);
         join = choose_join(plan, r, dice);
         if (join >= 0)
             make_joins(plan, &plan->round[r], join, dice);

@@ -39,6 +39,8 @@ struct plan_op {
     int from;                     /* of a message, which is one operation of */
     int to;                       /* two ranks here */
     int changed;                  /* the set that is made or dropped */
+    int after;                    /* one of the round that has to end first,
+                                     where that is submitted too; -1: none */
     int odd_rank;                 /* -1: nobody */
     enum plan_odd odd;
 
@@ -105,6 +107,9 @@ static inline bool plan_is_numbered(const struct plan_op *op)
     return op->name[0] == '\0' && !plan_is_message(op) &&
            op->request.kind != RUEDA_JOIN;
 }
+
+/* Those of a group end only together: the first of it, or this one. */
+int plan_level(const struct plan_round *round, int which);
 
 /* How many ranks submit it. */
 int plan_taker_count(const struct plan_op *op);

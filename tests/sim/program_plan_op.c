@@ -128,6 +128,7 @@ void plan_begin(struct plan *plan, struct plan_op *op, int kind, int set,
     op->salt = (unsigned)below(dice, 1000);
     op->odd_rank = -1;
     op->changed = -1;
+    op->after = -1;
 }
 
 void plan_name(struct plan_op *op, int round, int index,

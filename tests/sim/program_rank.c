@@ -9,145 +9,139 @@
 
 #include <cmocka.h>
 
-/* ---- Life ---------------------------------------------------------------- */
+#include "sim/program_judge.h"
 
-void program_rank_open(struct scene *scene, int index)
+static const struct plan_round *round_of(const struct scene *scene, int index)
 {
-    struct rank *rank = &scene->rank[index];
-    struct rueda_job *job = &rank->job;
-    struct rueda_text error = {""};
+    return &scene->plan.round[scene->rank[index].round];
+}
 
-    job->config = scene->config;
-    job->rank = index;
-    job->size = scene->size;
-    job->topology = scene->has_topology ? &scene->topology : NULL;
-    assert_int_equal(rueda_segment_threads(1, &job->segment, &error), RUEDA_OK);
-    job->segment->agreement->fusion_bytes = scene->fusion_bytes;
-    job->segment->agreement->cache_capacity =
-        (uint32_t)scene->config.cache_capacity;
-    assert_int_equal(rueda_mesh_init(&job->mesh, index, scene->size,
-                                     rueda_sim_connect, scene->sim),
-                     RUEDA_OK);
-    assert_int_equal(rueda_lanes_init(&rank->lanes, job, &scene->select,
-                                      rueda_sim_kernels(scene->sim, index)),
-                     RUEDA_OK);
-    rank->lanes.numbers = &rank->numbers;
-    rank->is_open = true;
+static bool has_failed(const struct scene *scene)
+{
+    return scene->fate.why[0] != '\0';
 }
 
 /* ---- What ends ----------------------------------------------------------- */
 
-/* All ranks are told the same. */
-static bool agree(struct scene *scene, int index, struct program_op *op)
+/* Look at the result, and end the handle; a rank that has failed may end
+ * anything. */
+static void end_op(struct scene *scene, struct program_op *op)
 {
-    const struct rueda_named *named = &op->named;
-    struct plan_op *plan = op->plan;
-    const int told =
-        plan->request.kind == RUEDA_JOIN ? named->last_rank : named->made_set;
+    struct rank *rank = &scene->rank[op->rank];
 
-    if (plan_is_message(plan))
-        return true;
-    if (plan->has_ended &&
-        (plan->outcome != named->op.outcome || plan->told != told))
-        return complain(&scene->fate,
-                        "rank %d: %s \"%s\" of round %d ends with %s (%d), and "
-                        "elsewhere with %s (%d)",
-                        index, rueda_kind_str((rueda_kind)plan->request.kind),
-                        plan->name, scene->rank[index].round,
-                        rueda_status_str(named->op.outcome), told,
-                        rueda_status_str(plan->outcome), plan->told);
-    plan->has_ended = true;
-    plan->outcome = named->op.outcome;
-    plan->told = told;
-    if (plan->request.kind == RUEDA_SET_ADD && named->op.outcome == RUEDA_OK)
-        scene->plan.sets[plan->changed].id = named->made_set;
-    if (plan->request.kind == RUEDA_JOIN &&
-        plan_index(&scene->plan.sets[plan->set], told) < 0)
-        return complain(&scene->fate, "rank %d: %d joined last", index, told);
-    return true;
+    op->outcome = rueda_poll(&rank->ctx, op->handle);
+    if (rank->is_open || op->outcome == RUEDA_OK)
+        program_judge(scene, op->rank, op);
+    if (rueda_wait(&rank->ctx, op->handle, 0) != op->outcome ||
+        rueda_poll(&rank->ctx, op->handle) != RUEDA_ERR_INVALID)
+        complain(&scene->fate, "rank %d: a handle does not end as it should",
+                 op->rank);
+    op->named = NULL;
+    op->has_ended = true;
+    rank->moves++;
 }
 
-static bool judge(struct scene *scene, int index, struct program_op *op)
+static struct program_op *owner_of(const struct rank *rank,
+                                   const struct rueda_named *named)
 {
-    const struct plan_op *plan = op->plan;
-    const rueda_status outcome = op->named.op.outcome;
-    const char *words = op->named.error;
-    const char *fault;
-    rueda_status expected = plan->expected;
-
-    if (op->named.request.kind == RUEDA_SEND)
-        expected = RUEDA_OK;
-    if (outcome == RUEDA_ERR_CANCELLED && plan->may_end_early) {
-        scene->tally.cancelled++;
-        return agree(scene, index, op);
-    }
-    if (outcome != expected)
-        return complain(&scene->fate,
-                        "rank %d: %s \"%s\" of set %d, round %d: %s: %s", index,
-                        rueda_kind_str((rueda_kind)plan->request.kind),
-                        plan->name, plan->set, scene->rank[index].round,
-                        rueda_status_str(outcome), words != NULL ? words : "");
-    scene->tally.refused += outcome != RUEDA_OK;
-    if (outcome != RUEDA_OK)
-        return program_op_is_explained(op)
-                   ? agree(scene, index, op)
-                   : complain(&scene->fate,
-                              "rank %d: \"%s\" is refused with the wrong "
-                              "words: %s",
-                              index, plan->name, words != NULL ? words : "");
-    fault = program_op_fault(&scene->plan, op, index);
-    if (fault != NULL)
-        return complain(&scene->fate,
-                        "rank %d: %s \"%s\" of set %d, round %d: %s", index,
-                        rueda_kind_str((rueda_kind)plan->request.kind),
-                        plan->name, plan->set, scene->rank[index].round, fault);
-    scene->tally.right++;
-    return agree(scene, index, op);
+    for (int i = 0; i < PLAN_OPS; i++)
+        if (rank->ops[i] != NULL && rank->ops[i]->named == named)
+            return rank->ops[i];
+    return NULL;
 }
 
-/* Take what has ended; a rank that has failed may end anything. */
-static bool take_ended(struct scene *scene, int index, bool has_failed)
+static void look_after(struct scene *scene, int index, int thread,
+                       bool is_sure);
+
+/* Tell those who wait for what has ended, as the engine does. A thread may be
+ * quicker than the callbacks that are due. */
+static void deliver(struct scene *scene, int index)
 {
     struct rank *rank = &scene->rank[index];
+    struct rueda_then_list due = {0};
     struct rueda_named *named;
 
-    while ((named = rueda_lanes_pop_ended(&rank->lanes)) != NULL) {
-        struct program_op *op = (struct program_op *)named;
+    while ((named = rueda_lanes_pop_ended(&rank->ctx.engine.lanes)) != NULL) {
+        struct program_op *op = owner_of(rank, named);
 
-        if (op->has_ended)
-            return complain(&scene->fate, "rank %d: an operation ends twice",
-                            index);
-        op->has_ended = true;
+        if (op == NULL || op->is_delivered) {
+            complain(&scene->fate, "rank %d: an operation ends twice", index);
+            return;
+        }
+        op->is_delivered = true;
         scene->trace =
             rueda_hash_mix(scene->trace ^ rueda_sim_now(scene->sim) ^
                            (uint64_t)(uint32_t)named->op.outcome << 32 ^
                            (uint64_t)index << 56);
-        if ((!has_failed || named->op.outcome == RUEDA_OK) &&
-            !judge(scene, index, op))
-            return false;
+        rueda_op_deliver(&named->op, named->op.outcome, &due);
     }
-    return true;
+    if (rank->is_open && below(&scene->fate, 4) == 0)
+        look_after(scene, index, below(&scene->fate, rank->thread_count), true);
+    rueda_then_run(&due);
 }
 
-/* ---- A rank -------------------------------------------------------------- */
+/* ---- Submitting ---------------------------------------------------------- */
 
-/* What there is to submit in this round, in an order of its own. */
-static void begin_round(struct scene *scene, int index)
+static void submit(struct scene *scene, int index, int which, int thread);
+
+/* The callback of an operation: what waits for this one is submitted here. */
+static void called(void *arg, rueda_status status)
+{
+    struct program_op *op = arg;
+    struct scene *scene = op->scene;
+    struct rank *rank = &scene->rank[op->rank];
+    const struct plan_round *round = round_of(scene, op->rank);
+
+    const rueda_status outcome =
+        op->has_ended ? op->outcome : rueda_poll(&rank->ctx, op->handle);
+
+    if (op->was_called || status != outcome)
+        complain(&scene->fate, "rank %d: a wrong call", op->rank);
+    op->was_called = true;
+    if (op->is_ended_by && !op->has_ended)
+        end_op(scene, op);
+    for (int i = 0; i < round->count && rank->is_open; i++)
+        if (round->ops[i].after == op->which && rank->is_called[i])
+            submit(scene, op->rank, i, op->thread);
+}
+
+static void ask_to_be_called(struct scene *scene, struct program_op *op)
+{
+    rueda_ctx *ctx = &scene->rank[op->rank].ctx;
+
+    op->has_then = true;
+    scene->rank[op->rank].moves++;
+    if (rueda_handle_then(ctx, op->handle, called, op) != RUEDA_OK)
+        complain(&scene->fate, "rank %d: nobody is to be called", op->rank);
+}
+
+/* Does a callback have to submit anything? */
+static bool has_followers(const struct rank *rank,
+                          const struct plan_round *round, int which)
+{
+    for (int i = which + 1; i < round->count; i++)
+        if (round->ops[i].after == which && rank->is_called[i])
+            return true;
+    return false;
+}
+
+static void submit(struct scene *scene, int index, int which, int thread)
 {
     struct rank *rank = &scene->rank[index];
-    const struct plan_round *round = &scene->plan.round[rank->round];
+    struct plan_op *plan = &scene->plan.round[rank->round].ops[which];
+    struct program_op *op = program_op_new(&scene->plan, plan, &rank->ctx);
 
-    rank->left = 0;
-    for (int i = 0; i < round->count; i++)
-        if (plan_takes(&round->ops[i], index))
-            rank->order[rank->left++] = i;
-    for (int i = rank->left - 1; i > 0; i--) {
-        int other = below(&scene->fate, i + 1);
-        int kept = rank->order[i];
-
-        rank->order[i] = rank->order[other];
-        rank->order[other] = kept;
-    }
+    op->scene = scene;
+    op->which = which;
+    op->thread = thread;
+    op->wants_then = has_followers(rank, round_of(scene, index), which) ||
+                     below(&scene->fate, 8) == 0;
+    op->is_ended_by = below(&scene->fate, 2) == 0;
+    rank->ops[which] = op;
+    rank->moves++;
+    rueda_engine_push(&rank->ctx.engine, &op->named->op);
+    if (op->wants_then && below(&scene->fate, 2) == 0)
+        ask_to_be_called(scene, op);
 }
 
 /* Changes of sets come one after another, what has no name in the order of the
@@ -155,7 +149,7 @@ static void begin_round(struct scene *scene, int index)
 static bool may_submit(const struct scene *scene, int index, int which)
 {
     const struct rank *rank = &scene->rank[index];
-    const struct plan_round *round = &scene->plan.round[rank->round];
+    const struct plan_round *round = round_of(scene, index);
     const struct plan_op *op = &round->ops[which];
 
     for (int i = 0; i < round->count; i++) {
@@ -165,6 +159,8 @@ static bool may_submit(const struct scene *scene, int index, int which)
 
         if (i == which || !plan_takes(other, index))
             continue;
+        if (op->after == i && !has_ended)
+            return false;
         if (plan_is_change(op) && plan_is_change(other) && i < which &&
             !has_ended)
             return false;
@@ -178,49 +174,180 @@ static bool may_submit(const struct scene *scene, int index, int which)
     return true;
 }
 
-static void submit(struct scene *scene, int index, int which)
-{
-    struct rank *rank = &scene->rank[index];
-    struct plan_op *plan = &scene->plan.round[rank->round].ops[which];
-    struct program_op *op = program_op_new(&scene->plan, plan, index);
+/* ---- Threads ------------------------------------------------------------- */
 
-    if (plan_is_numbered(plan))
-        assert_int_equal(rueda_numbers_next(&rank->numbers, op->named.set,
-                                            &op->named.request.number),
-                         RUEDA_OK);
-    rank->ops[which] = op;
-    rueda_lanes_push(&rank->lanes, &op->named);
+/* What must not be submitted is refused at once, in these words. */
+static void submit_in_vain(struct scene *scene, int index,
+                           const struct plan_op *plan, const char *words)
+{
+    struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
+    rueda_ctx *ctx = &scene->rank[index].ctx;
+    rueda_handle handle = 0;
+
+    args.kind = RUEDA_BARRIER;
+    args.name = plan->name[0] != '\0' ? plan->name : NULL;
+    args.set = scene->plan.sets[plan->set].id;
+    args.flags = RUEDA_MORE;
+    if (rueda_submit(ctx, &args, &handle) != RUEDA_ERR_INVALID ||
+        strstr(rueda_last_error(), words) == NULL)
+        complain(&scene->fate, "rank %d: \"%s\" is taken though %s", index,
+                 plan->name, words);
+    scene->tally.in_vain++;
 }
 
-/* Submit some more; how many. */
-static int submit_some(struct scene *scene, int index)
+/* A second operation of a name, as long as the first one's owner does not know
+ * how that ended; or one without a name by a rank that has joined. */
+static void intrude(struct scene *scene, int index)
+{
+    const struct program_op *op =
+        scene->rank[index].ops[below(&scene->fate, PLAN_OPS)];
+    const struct plan_op *plan = op != NULL ? op->plan : NULL;
+
+    if (op == NULL || op->has_ended || plan_is_change(plan) ||
+        plan->may_end_early)
+        return;
+    if (plan->request.kind == RUEDA_JOIN && !op->is_delivered)
+        submit_in_vain(scene, index, plan, "this rank has joined already");
+    else if (plan->name[0] != '\0' && !(op->wants_then && op->is_delivered))
+        submit_in_vain(scene, index, plan, "requested with the same name");
+}
+
+/* Look after what this thread has submitted; not at all at once, unless it is
+ * to be sure. */
+static void look_after(struct scene *scene, int index, int thread, bool is_sure)
 {
     struct rank *rank = &scene->rank[index];
+
+    for (int i = 0; i < PLAN_OPS; i++) {
+        struct program_op *op = rank->ops[i];
+
+        if (op == NULL || op->thread != thread || op->has_ended ||
+            (!is_sure && below(&scene->fate, 2) == 0))
+            continue;
+        if (op->wants_then && !op->has_then)
+            ask_to_be_called(scene, op);
+        else if (rueda_poll(&rank->ctx, op->handle) != RUEDA_IN_PROGRESS)
+            end_op(scene, op);
+    }
+}
+
+static bool is_waiting(const struct rank *rank, const struct thread *thread)
+{
+    return thread->awaited >= 0 && !rank->ops[thread->awaited]->has_ended;
+}
+
+/* Go on without the result, or wait for it? Not for one of a group, before the
+ * others of it are submitted. */
+static void choose_wait(struct scene *scene, int index, struct thread *thread,
+                        int which)
+{
+    const struct plan_round *round = round_of(scene, index);
+
+    if (thread->is_patient && thread->left > 0 &&
+        plan_level(round, thread->order[0]) > which &&
+        below(&scene->fate, 2) == 0)
+        thread->awaited = which;
+}
+
+static void submit_some(struct scene *scene, int index, int number)
+{
+    struct rank *rank = &scene->rank[index];
+    struct thread *thread = &rank->threads[number];
     int most = 1 + below(&scene->fate, 5);
-    int count = 0;
 
-    for (int i = 0; i < rank->left && count < most;) {
-        int which = rank->order[i];
+    for (int i = 0; i < thread->left && most > 0;) {
+        const int which = thread->order[i];
 
+        if (is_waiting(rank, thread))
+            return;
         if (!may_submit(scene, index, which)) {
+            if (thread->is_patient)
+                return;
             i++;
             continue;
         }
-        submit(scene, index, which);
-        memmove(&rank->order[i], &rank->order[i + 1],
-                (size_t)(rank->left - i - 1) * sizeof(int));
-        rank->left--;
-        count++;
+        memmove(&thread->order[i], &thread->order[i + 1],
+                (size_t)(thread->left - i - 1) * sizeof(int));
+        thread->left--;
+        most--;
+        submit(scene, index, which, number);
+        choose_wait(scene, index, thread, which);
     }
-    return count;
 }
 
-static bool has_ended_round(const struct rank *rank)
+static void run_thread(struct scene *scene, int index, int number, bool is_sure)
 {
-    for (int i = 0; i < PLAN_OPS; i++)
-        if (rank->ops[i] != NULL && !rank->ops[i]->has_ended)
+    look_after(scene, index, number, is_sure);
+    submit_some(scene, index, number);
+    if (below(&scene->fate, 32) == 0)
+        intrude(scene, index);
+}
+
+/* One of them, or all if that one has nothing to do. */
+static void run_threads(struct scene *scene, int index)
+{
+    struct rank *rank = &scene->rank[index];
+    const uint64_t before = rank->moves;
+
+    run_thread(scene, index, below(&scene->fate, rank->thread_count), false);
+    for (int i = 0; i < rank->thread_count && rank->moves == before; i++)
+        run_thread(scene, index, i, true);
+}
+
+/* ---- Rounds -------------------------------------------------------------- */
+
+static void shuffle(struct scene *scene, struct thread *thread)
+{
+    for (int i = thread->left - 1; i > 0; i--) {
+        int other = below(&scene->fate, i + 1);
+        int kept = thread->order[i];
+
+        thread->order[i] = thread->order[other];
+        thread->order[other] = kept;
+    }
+}
+
+/* What there is to submit in this round, and by whom. */
+static void begin_round(struct scene *scene, int index)
+{
+    struct rank *rank = &scene->rank[index];
+    const struct plan_round *round = round_of(scene, index);
+
+    rank->thread_count = 1 + below(&scene->fate, PLAN_THREADS);
+    for (int i = 0; i < rank->thread_count; i++) {
+        rank->threads[i].left = 0;
+        rank->threads[i].awaited = -1;
+        rank->threads[i].is_patient = below(&scene->fate, 2) == 0;
+    }
+    for (int i = 0; i < round->count; i++) {
+        const struct plan_op *op = &round->ops[i];
+        struct thread *thread =
+            &rank->threads[below(&scene->fate, rank->thread_count)];
+
+        rank->is_called[i] = op->after >= 0 && plan_takes(op, index) &&
+                             plan_takes(&round->ops[op->after], index) &&
+                             below(&scene->fate, 2) == 0;
+        if (plan_takes(op, index) && !rank->is_called[i])
+            thread->order[thread->left++] = i;
+        /* Others wait for who joins, whatever comes later. */
+        if (op->request.kind == RUEDA_JOIN)
+            thread->is_patient = false;
+    }
+    for (int i = 0; i < rank->thread_count; i++)
+        if (!rank->threads[i].is_patient)
+            shuffle(scene, &rank->threads[i]);
+}
+
+static bool has_ended_round(const struct scene *scene, int index)
+{
+    const struct rank *rank = &scene->rank[index];
+    const struct plan_round *round = round_of(scene, index);
+
+    for (int i = 0; i < round->count; i++)
+        if (plan_takes(&round->ops[i], index) &&
+            (rank->ops[i] == NULL || !rank->ops[i]->has_ended))
             return false;
-    return rank->left == 0;
+    return true;
 }
 
 static void free_round(struct rank *rank)
@@ -239,7 +366,7 @@ static bool next_rounds(struct scene *scene, int index)
     struct rank *rank = &scene->rank[index];
     const int before = rank->round;
 
-    while (rank->round < scene->plan.rounds && has_ended_round(rank)) {
+    while (rank->round < scene->plan.rounds && has_ended_round(scene, index)) {
         free_round(rank);
         if (++rank->round < scene->plan.rounds)
             begin_round(scene, index);
@@ -247,46 +374,61 @@ static bool next_rounds(struct scene *scene, int index)
     return rank->round > before && rank->round < scene->plan.rounds;
 }
 
+/* ---- Turns --------------------------------------------------------------- */
+
 /* Who says that nothing can move is believed, and may be left to sleep. */
 static void check_word(struct scene *scene, int index)
 {
+    struct rueda_lanes *lanes = &scene->rank[index].ctx.engine.lanes;
     struct rueda_text error = {""};
 
-    if (rueda_lanes_turn(&scene->rank[index].lanes, &error) == RUEDA_OK)
+    if (rueda_lanes_turn(lanes, &error) == RUEDA_OK)
         complain(&scene->fate, "rank %d moves after it said that nothing does",
                  index);
+}
+
+static rueda_status turn_lanes(struct scene *scene, int index)
+{
+    struct rueda_lanes *lanes = &scene->rank[index].ctx.engine.lanes;
+    struct rueda_text error = {""};
+    rueda_status status = rueda_lanes_turn(lanes, &error);
+
+    if (status < 0 && status != RUEDA_ERR_PEER_LOST)
+        complain(&scene->fate, "rank %d fails: %s: %s", index,
+                 rueda_status_str(status), error.chars);
+    if (status >= 0)
+        deliver(scene, index);
+    return status;
 }
 
 rueda_status program_rank_turn(void *arg, int index)
 {
     struct scene *scene = arg;
     struct rank *rank = &scene->rank[index];
-    struct rueda_text error = {""};
     rueda_status status;
+    uint64_t before;
     bool has_more;
-    int submitted;
 
     do {
-        submitted =
-            rank->round < scene->plan.rounds ? submit_some(scene, index) : 0;
-        status = rueda_lanes_turn(&rank->lanes, &error);
-        if (status < 0 && status != RUEDA_ERR_PEER_LOST)
-            complain(&scene->fate, "rank %d fails: %s: %s", index,
-                     rueda_status_str(status), error.chars);
+        before = rank->moves;
+        if (rank->round < scene->plan.rounds)
+            run_threads(scene, index);
+        status = turn_lanes(scene, index);
         if (status < 0)
             return status;
-        if (!take_ended(scene, index, false))
+        if (has_failed(scene))
             return RUEDA_ERR_INVALID;
         has_more = next_rounds(scene, index);
-        if (submitted > 0 && scene->has_delays && below(&scene->fate, 3) == 0) {
+        if (rank->moves > before && scene->has_delays &&
+            below(&scene->fate, 6) == 0) {
             rueda_sim_spend(scene->sim, index,
                             (uint64_t)below(&scene->fate, 300) * US);
             return RUEDA_IN_PROGRESS;
         }
-    } while (status == RUEDA_OK || submitted > 0 || has_more);
+    } while (status == RUEDA_OK || rank->moves > before || has_more);
     check_word(scene, index);
     if (rank->round == scene->plan.rounds &&
-        !rueda_lanes_are_busy(&rank->lanes))
+        !rueda_lanes_are_busy(&rank->ctx.engine.lanes))
         return RUEDA_OK;
     return rueda_sim_lost_peer(scene->sim, index) >= 0 ? RUEDA_ERR_PEER_LOST
                                                        : RUEDA_IN_PROGRESS;
@@ -298,23 +440,72 @@ rueda_status program_rank_start(void *arg, int index)
     return program_rank_turn(arg, index);
 }
 
+/* ---- Life ---------------------------------------------------------------- */
+
+void program_rank_open(struct scene *scene, int index)
+{
+    struct rank *rank = &scene->rank[index];
+    struct rueda_engine *engine = &rank->ctx.engine;
+    struct rueda_job *job = &rank->job;
+    struct rueda_text error = {""};
+
+    job->config = scene->config;
+    job->rank = index;
+    job->size = scene->size;
+    job->topology = scene->has_topology ? &scene->topology : NULL;
+    assert_int_equal(rueda_segment_threads(1, &job->segment, &error), RUEDA_OK);
+    job->segment->agreement->fusion_bytes = scene->fusion_bytes;
+    job->segment->agreement->cache_capacity =
+        (uint32_t)scene->config.cache_capacity;
+    assert_int_equal(rueda_mesh_init(&job->mesh, index, scene->size,
+                                     rueda_sim_connect, scene->sim),
+                     RUEDA_OK);
+    assert_int_equal(rueda_lanes_init(&engine->lanes, job, &scene->select,
+                                      rueda_sim_kernels(scene->sim, index)),
+                     RUEDA_OK);
+    engine->job = job;
+    engine->lanes.numbers = &engine->numbers;
+    rank->ctx.job = job;
+    rueda_op_pool_init(&rank->ctx.ops);
+    rueda_names_init(&rank->ctx.names);
+    rank->is_open = true;
+}
+
+/* All operations have to end now, and so do their handles. */
+static void end_handles(struct scene *scene, int index)
+{
+    struct rank *rank = &scene->rank[index];
+
+    for (int i = 0; i < PLAN_OPS; i++) {
+        struct program_op *op = rank->ops[i];
+
+        if (op == NULL || op->has_ended)
+            continue;
+        if (rueda_poll(&rank->ctx, op->handle) == RUEDA_IN_PROGRESS)
+            complain(&scene->fate, "rank %d: an operation never ends", index);
+        else
+            end_op(scene, op);
+    }
+    free_round(rank);
+}
+
 void program_rank_leave(struct scene *scene, int index, rueda_status status)
 {
     struct rank *rank = &scene->rank[index];
+    struct rueda_engine *engine = &rank->ctx.engine;
 
     if (!rank->is_open)
         return;
     rank->is_open = false;
     rueda_mesh_cancel(&rank->job.mesh, status);
-    rueda_lanes_end(&rank->lanes, status);
-    take_ended(scene, index, true);
-    for (int i = 0; i < PLAN_OPS; i++)
-        if (rank->ops[i] != NULL && !rank->ops[i]->has_ended)
-            complain(&scene->fate, "rank %d: an operation never ends", index);
-    free_round(rank);
-    rueda_lanes_fini(&rank->lanes);
+    rueda_lanes_end(&engine->lanes, status);
+    deliver(scene, index);
+    end_handles(scene, index);
+    rueda_lanes_fini(&engine->lanes);
     rueda_mesh_fini(&rank->job.mesh);
-    rueda_numbers_fini(&rank->numbers);
+    rueda_numbers_fini(&engine->numbers);
+    rueda_names_fini(&rank->ctx.names);
+    rueda_op_pool_fini(&rank->ctx.ops);
     rueda_segment_close(rank->job.segment);
     rueda_sim_leave(scene->sim, index);
 }

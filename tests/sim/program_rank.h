@@ -4,25 +4,40 @@
 #ifndef RUEDA_TESTS_SIM_PROGRAM_RANK_H
 #define RUEDA_TESTS_SIM_PROGRAM_RANK_H
 
-#include "engine/lanes.h"
 #include "sim/fate.h"
 #include "sim/program_data.h"
 #include "transport/sim/sim.h"
 
+#define PLAN_THREADS 3
+
 #define US ((uint64_t)1000)
 #define MS ((uint64_t)1000000)
 
+/*
+ * A thread submits its part of a round, and ends its handles; which one of a
+ * rank runs next is rolled. A patient one does so in the order of the program,
+ * and waits for some before it goes on. As nobody waits for what comes later in
+ * the program than what he is going to submit, all get through.
+ */
+struct thread {
+    int order[PLAN_OPS]; /* of those that are left to submit */
+    int left;
+    bool is_patient;
+    int awaited; /* -1: it does not wait */
+};
+
 struct rank {
+    rueda_ctx ctx; /* as much of it as works without a thread of its own */
     struct rueda_job job;
-    struct rueda_lanes lanes;
-    struct rueda_numbers numbers;
     bool is_open;
     rueda_status status;
 
     int round;
-    int order[PLAN_OPS]; /* of those that are left to submit */
-    int left;
+    struct thread threads[PLAN_THREADS];
+    int thread_count;
     struct program_op *ops[PLAN_OPS]; /* NULL: not submitted */
+    bool is_called[PLAN_OPS];         /* to be submitted by a callback */
+    uint64_t moves;                   /* of threads and callbacks */
 };
 
 struct scene {
@@ -44,6 +59,7 @@ struct scene {
     struct tally {
         size_t right; /* results */
         size_t refused;
+        size_t in_vain;   /* refused where they were submitted */
         size_t cancelled; /* with their set */
         size_t failed;    /* ranks that lost one which died */
     } tally;

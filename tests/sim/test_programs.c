@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random programs on random networks: the lanes of every rank, with tensors,
- * process sets that come and go, joins, messages, ranks that differ, that are
- * late and that die. A seed decides everything:
+ * Random programs on random networks: the lanes of every rank and the threads
+ * that submit to them, with tensors of all types and reductions, process sets
+ * that come and go, joins, messages, callbacks, ranks that differ in anything,
+ * that are late and that die. A seed decides everything:
  *
  *     test_sim_programs [FIRST [COUNT]]
  *
@@ -171,6 +172,7 @@ static void test_seeds(void **state)
 
         all.right += scene->tally.right;
         all.refused += scene->tally.refused;
+        all.in_vain += scene->tally.in_vain;
         all.cancelled += scene->tally.cancelled;
         all.failed += scene->tally.failed;
         if (is_good)
@@ -180,9 +182,10 @@ static void test_seeds(void **state)
                       (unsigned long long)seed, scene->fate.why, program_path,
                       (unsigned long long)seed);
     }
-    print_message("%zu results are right, %zu operations were refused and %zu "
-                  "cancelled, %zu ranks lost another\n",
-                  all.right, all.refused, all.cancelled, all.failed);
+    print_message("%zu results are right, %zu operations were refused by all, "
+                  "%zu at once and %zu cancelled, %zu ranks lost another\n",
+                  all.right, all.refused, all.in_vain, all.cancelled,
+                  all.failed);
     assert_int_equal(failures, 0);
 }
 
