@@ -23,6 +23,7 @@
 
 #include "negotiate/negotiator.h"
 #include "sim/fate.h"
+#include "sim/seed.h"
 #include "transport/sim/sim.h"
 
 #define MS      ((uint64_t)1000000)
@@ -473,6 +474,8 @@ static bool check(struct scene *scene)
     return true;
 }
 
+static const char *program_path;
+
 static bool run_seed(struct scene *scene, uint64_t seed)
 {
     const struct rueda_sim_program program = {
@@ -480,6 +483,7 @@ static bool run_seed(struct scene *scene, uint64_t seed)
     struct rueda_text why = {""};
     bool is_good;
 
+    seed_begin(program_path, seed);
     set_scene(scene, seed);
     assert_int_equal(rueda_sim_open(&scene->settings, &scene->sim, &why),
                      RUEDA_OK);
@@ -509,6 +513,7 @@ static bool run_seed(struct scene *scene, uint64_t seed)
         free(scene->rank[i].log);
     }
     rueda_sim_close(scene->sim);
+    seed_end();
     return is_good;
 }
 
@@ -526,9 +531,8 @@ static void test_seeds(void **state)
         if (run_seed(scene, seed))
             continue;
         failures++;
-        print_message("seed %llu: %s\n    repeat it with: test_sim_negotiation "
-                      "%llu\n",
-                      (unsigned long long)seed, scene->fate.why,
+        print_message("seed %llu: %s\n    repeat it with: %s %llu\n",
+                      (unsigned long long)seed, scene->fate.why, program_path,
                       (unsigned long long)seed);
         if (failures == 5)
             break;
@@ -539,8 +543,11 @@ static void test_seeds(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_seeds)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_seeds, seed_tear_down),
+    };
 
+    program_path = argv[0];
     if (argc > 1) {
         first_seed = strtoull(argv[1], NULL, 10);
         seed_count = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;

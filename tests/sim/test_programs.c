@@ -23,6 +23,7 @@
 #include <cmocka.h>
 
 #include "sim/program_rank.h"
+#include "sim/seed.h"
 
 /* ---- The scene ----------------------------------------------------------- */
 
@@ -128,6 +129,8 @@ static bool check(struct scene *scene)
     return true;
 }
 
+static const char *program_path;
+
 static bool run_seed(struct scene *scene, uint64_t seed)
 {
     const struct rueda_sim_program program = {.arg = scene,
@@ -136,6 +139,7 @@ static bool run_seed(struct scene *scene, uint64_t seed)
                                               .finish = finish};
     struct rueda_text why = {""};
 
+    seed_begin(program_path, seed);
     set_scene(scene, seed);
     assert_int_equal(rueda_sim_open(&scene->settings, &scene->sim, &why),
                      RUEDA_OK);
@@ -153,10 +157,10 @@ static bool run_seed(struct scene *scene, uint64_t seed)
     for (int i = 0; i < scene->size; i++)
         program_rank_leave(scene, i, RUEDA_ERR_CLOSED);
     rueda_sim_close(scene->sim);
+    seed_end();
     return scene->fate.why[0] == '\0';
 }
 
-static const char *program_path;
 static uint64_t first_seed = 1;
 static uint64_t seed_count = 1500;
 
@@ -218,8 +222,8 @@ static int tear_down(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_same_seed_same_run),
+        cmocka_unit_test_teardown(test_seeds, seed_tear_down),
+        cmocka_unit_test_teardown(test_same_seed_same_run, seed_tear_down),
     };
 
     program_path = argv[0];

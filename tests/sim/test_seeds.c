@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "sim/collective.h"
+#include "sim/seed.h"
 #include "support/coll_case.h"
 
 #define US       ((uint64_t)1000)
@@ -293,7 +294,9 @@ static void every_rank_ends_whatever_happens(void **state)
         struct rueda_text error = {""};
         struct scene scene;
 
+        seed_begin(range->program, seed);
         sum = rueda_hash_mix(sum + run_seed(seed, &scene, &error));
+        seed_end();
         losses += scene.has_losses;
         if (!rueda_text_is_empty(&error)) {
             failed++;
@@ -328,7 +331,8 @@ int main(int argc, char **argv)
 {
     struct range range = {argv[0], 1, 1000};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(every_rank_ends_whatever_happens, &range),
+        cmocka_unit_test_prestate_setup_teardown(
+            every_rank_ends_whatever_happens, NULL, seed_tear_down, &range),
         cmocka_unit_test_prestate(a_seed_gives_the_same_run_again, &range),
     };
 
