@@ -398,7 +398,8 @@ bool program_op_is_explained(const struct program_op *op)
     const char *error = op->named->error != NULL ? op->named->error : "";
     char who[32];
 
-    if (op->plan->odd_rank < 0 || plan_is_message(op->plan))
+    if (op->plan->odd_rank < 0 || plan_is_message(op->plan) ||
+        strstr(error, "another tensor of its group failed") != NULL)
         return error[0] != '\0';
     snprintf(who, sizeof(who), "rank (%d)", op->plan->odd_rank);
     return strstr(error, words[op->plan->odd]) != NULL &&

@@ -55,11 +55,28 @@ static void make_group(struct plan *plan, struct plan_round *round, int first,
             plan_make_odd(plan, op, dice);
         if (op->expected != RUEDA_OK)
             expected = op->expected;
-        op->request.group = 77 + (uint64_t)first;
         op->request.group_count = (uint32_t)count;
     }
     for (int i = first; i < first + count; i++)
         round->ops[i].expected = expected;
+}
+
+/* What the number of a group is made of: all that are in it. */
+static void number_group(struct plan_round *round, int first, int count,
+                         int index)
+{
+    uint64_t group = 0;
+
+    for (int i = first; i < first + count; i++) {
+        const char *name = round->ops[i].name;
+
+        group +=
+            name[0] != '\0'
+                ? rueda_name_hash(name, strlen(name))
+                : rueda_hash_mix((uint64_t)index * PLAN_OPS + (uint64_t)i + 1);
+    }
+    for (int i = first; i < first + count; i++)
+        round->ops[i].request.group = group;
 }
 
 /* Every member stops somewhere in the round, and joins. */
@@ -193,10 +210,12 @@ static void choose_ops(struct plan *plan, int round, struct rueda_dice *dice)
             make_group(plan, now, i, group, dice);
             now->count = i + group;
         }
-        for (; i < now->count; i++) {
-            now->ops[i].may_end_early = is_doomed;
-            plan_name(&now->ops[i], round, i, dice);
+        for (int k = i; k < now->count; k++) {
+            now->ops[k].may_end_early = is_doomed;
+            plan_name(&now->ops[k], round, k, dice);
         }
+        if (op->request.group_count > 0)
+            number_group(now, i, group, round);
     }
 }
 

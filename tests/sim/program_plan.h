@@ -108,7 +108,7 @@ static inline bool plan_is_numbered(const struct plan_op *op)
            op->request.kind != RUEDA_JOIN;
 }
 
-/* Those of a group end only together: the first of it, or this one. */
+/* The first of its group, or this one if it is in none. */
 int plan_level(const struct plan_round *round, int which);
 
 /* How many ranks submit it. */

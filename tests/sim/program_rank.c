@@ -80,6 +80,18 @@ static void deliver(struct scene *scene, int index)
     rueda_then_run(&due);
 }
 
+static rueda_status turn_lanes(struct scene *scene, int index)
+{
+    struct rueda_lanes *lanes = &scene->rank[index].ctx.engine.lanes;
+    struct rueda_text error = {""};
+    rueda_status status = rueda_lanes_turn(lanes, &error);
+
+    if (status < 0 && status != RUEDA_ERR_PEER_LOST)
+        complain(&scene->fate, "rank %d fails: %s: %s", index,
+                 rueda_status_str(status), error.chars);
+    return status;
+}
+
 /* ---- Submitting ---------------------------------------------------------- */
 
 static void submit(struct scene *scene, int index, int which, int thread);
@@ -157,7 +169,8 @@ static bool may_submit(const struct scene *scene, int index, int which)
         const struct program_op *submitted = rank->ops[i];
         const bool has_ended = submitted != NULL && submitted->has_ended;
 
-        if (i == which || !plan_takes(other, index))
+        if (plan_level(round, i) == plan_level(round, which) ||
+            !plan_takes(other, index))
             continue;
         if (op->after == i && !has_ended)
             return false;
@@ -171,6 +184,17 @@ static bool may_submit(const struct scene *scene, int index, int which)
             (submitted == NULL || (round->is_polite && !has_ended)))
             return false;
     }
+    return true;
+}
+
+/* Those of a group come at once. */
+static bool may_submit_all(const struct scene *scene, int index, int which)
+{
+    const struct plan_round *round = round_of(scene, index);
+
+    for (int i = which; i < round->count && plan_level(round, i) == which; i++)
+        if (!may_submit(scene, index, i))
+            return false;
     return true;
 }
 
@@ -236,17 +260,18 @@ static bool is_waiting(const struct rank *rank, const struct thread *thread)
     return thread->awaited >= 0 && !rank->ops[thread->awaited]->has_ended;
 }
 
-/* Go on without the result, or wait for it? Not for one of a group, before the
- * others of it are submitted. */
-static void choose_wait(struct scene *scene, int index, struct thread *thread,
-                        int which)
+/* With all of its group; now and then another thread gives the engine a turn
+ * before the last of them is there. */
+static void submit_all(struct scene *scene, int index, int which, int thread)
 {
     const struct plan_round *round = round_of(scene, index);
 
-    if (thread->is_patient && thread->left > 0 &&
-        plan_level(round, thread->order[0]) > which &&
-        below(&scene->fate, 2) == 0)
-        thread->awaited = which;
+    for (int i = which; i < round->count && plan_level(round, i) == which;
+         i++) {
+        if (i > which && below(&scene->fate, 8) == 0)
+            turn_lanes(scene, index);
+        submit(scene, index, i, thread);
+    }
 }
 
 static void submit_some(struct scene *scene, int index, int number)
@@ -260,7 +285,7 @@ static void submit_some(struct scene *scene, int index, int number)
 
         if (is_waiting(rank, thread))
             return;
-        if (!may_submit(scene, index, which)) {
+        if (!may_submit_all(scene, index, which)) {
             if (thread->is_patient)
                 return;
             i++;
@@ -270,8 +295,9 @@ static void submit_some(struct scene *scene, int index, int number)
                 (size_t)(thread->left - i - 1) * sizeof(int));
         thread->left--;
         most--;
-        submit(scene, index, which, number);
-        choose_wait(scene, index, thread, which);
+        submit_all(scene, index, which, number);
+        if (thread->is_patient && below(&scene->fate, 2) == 0)
+            thread->awaited = which;
     }
 }
 
@@ -327,7 +353,8 @@ static void begin_round(struct scene *scene, int index)
         rank->is_called[i] = op->after >= 0 && plan_takes(op, index) &&
                              plan_takes(&round->ops[op->after], index) &&
                              below(&scene->fate, 2) == 0;
-        if (plan_takes(op, index) && !rank->is_called[i])
+        if (plan_takes(op, index) && !rank->is_called[i] &&
+            plan_level(round, i) == i)
             thread->order[thread->left++] = i;
         /* Others wait for who joins, whatever comes later. */
         if (op->request.kind == RUEDA_JOIN)
@@ -387,20 +414,6 @@ static void check_word(struct scene *scene, int index)
                  index);
 }
 
-static rueda_status turn_lanes(struct scene *scene, int index)
-{
-    struct rueda_lanes *lanes = &scene->rank[index].ctx.engine.lanes;
-    struct rueda_text error = {""};
-    rueda_status status = rueda_lanes_turn(lanes, &error);
-
-    if (status < 0 && status != RUEDA_ERR_PEER_LOST)
-        complain(&scene->fate, "rank %d fails: %s: %s", index,
-                 rueda_status_str(status), error.chars);
-    if (status >= 0)
-        deliver(scene, index);
-    return status;
-}
-
 rueda_status program_rank_turn(void *arg, int index)
 {
     struct scene *scene = arg;
@@ -416,6 +429,7 @@ rueda_status program_rank_turn(void *arg, int index)
         status = turn_lanes(scene, index);
         if (status < 0)
             return status;
+        deliver(scene, index);
         if (has_failed(scene))
             return RUEDA_ERR_INVALID;
         has_more = next_rounds(scene, index);
@@ -469,6 +483,27 @@ void program_rank_open(struct scene *scene, int index)
     rueda_op_pool_init(&rank->ctx.ops);
     rueda_names_init(&rank->ctx.names);
     rank->is_open = true;
+}
+
+void program_rank_tell(const struct scene *scene, int index,
+                       struct rueda_text *words)
+{
+    const struct rank *rank = &scene->rank[index];
+    const struct plan_round *round = round_of(scene, index);
+
+    if (rank->round == scene->plan.rounds)
+        return;
+    rueda_text_add(words, "; rank %d, round %d:", index, rank->round);
+    for (int i = 0; i < round->count; i++) {
+        const struct plan_op *op = &round->ops[i];
+
+        if (plan_takes(op, index) &&
+            (rank->ops[i] == NULL || !rank->ops[i]->has_ended))
+            rueda_text_add(words, " %s%s \"%s\"%s",
+                           rank->ops[i] == NULL ? "no " : "",
+                           rueda_kind_str((rueda_kind)op->request.kind),
+                           op->name, op->request.group != 0 ? " (group)" : "");
+    }
 }
 
 /* All operations have to end now, and so do their handles. */

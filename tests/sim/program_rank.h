@@ -4,6 +4,7 @@
 #ifndef RUEDA_TESTS_SIM_PROGRAM_RANK_H
 #define RUEDA_TESTS_SIM_PROGRAM_RANK_H
 
+#include "base/text.h"
 #include "sim/fate.h"
 #include "sim/program_data.h"
 #include "transport/sim/sim.h"
@@ -55,7 +56,8 @@ struct scene {
     int size;
     struct plan plan;
     struct rank rank[PLAN_RANKS];
-    uint64_t trace; /* stands for all that ended, when and how */
+    struct rueda_text left; /* what ranks had not got when they were ended */
+    uint64_t trace;         /* stands for all that ended, when and how */
     struct tally {
         size_t right; /* results */
         size_t refused;
@@ -70,6 +72,10 @@ void program_rank_open(struct scene *scene, int index);
 /* For rueda_sim_run(); arg is the scene. */
 rueda_status program_rank_start(void *arg, int index);
 rueda_status program_rank_turn(void *arg, int index);
+
+/* Add what it has submitted and not got, and what it has not submitted. */
+void program_rank_tell(const struct scene *scene, int index,
+                       struct rueda_text *words);
 
 /* It is over, or has failed, if it has not left yet: end all that it has under
  * way. */

@@ -92,6 +92,8 @@ static void finish(void *arg, int index, rueda_status status)
 
     scene->rank[index].status = status;
     scene->tally.failed += status == RUEDA_ERR_PEER_LOST;
+    if (status == RUEDA_ERR_TIMEOUT)
+        program_rank_tell(scene, index, &scene->left);
     if (status < 0)
         program_rank_leave(scene, index, status);
 }
@@ -152,7 +154,7 @@ static bool run_seed(struct scene *scene, uint64_t seed)
     if (rueda_sim_run(scene->sim, &program, &why) == RUEDA_OK)
         check(scene);
     else
-        complain(&scene->fate, "%.400s", why.chars);
+        complain(&scene->fate, "%.250s%.250s", why.chars, scene->left.chars);
     scene->trace = rueda_hash_mix(scene->trace ^ rueda_sim_events(scene->sim));
     for (int i = 0; i < scene->size; i++)
         program_rank_leave(scene, i, RUEDA_ERR_CLOSED);
