@@ -187,6 +187,20 @@ static int choose_set(struct plan *plan, int round, struct rueda_dice *dice)
     return set < plan->set_count && has_set(plan, set, round) ? set : 0;
 }
 
+/* The set that is joined in this round, or -1: none. Joins spoil changes, which
+ * are there already, and what is not rolled for such a set: groups and
+ * messages.
+ */
+static int choose_join(struct plan *plan, int round, struct rueda_dice *dice)
+{
+    int set = choose_set(plan, round, dice);
+
+    if (below(dice, JOINS_IN) > 0 || plan->sets[set].dropped_in == round ||
+        (set == 0 && plan->round[round].count > 0))
+        return -1;
+    return set;
+}
+
 static void choose_ops(struct plan *plan, int round, struct rueda_dice *dice)
 {
     struct plan_round *now = &plan->round[round];
@@ -197,16 +211,18 @@ static void choose_ops(struct plan *plan, int round, struct rueda_dice *dice)
         struct plan_op *op = &now->ops[i];
         int set = choose_set(plan, round, dice);
         bool is_doomed = plan->sets[set].dropped_in == round;
+        bool is_joined = set == plan->joined;
         int group = 2 + below(dice, 4);
 
-        if (plan->sets[set].size > 1 && !is_doomed && below(dice, 6) == 0) {
+        if (plan->sets[set].size > 1 && !is_doomed && !is_joined &&
+            below(dice, 6) == 0) {
             plan_make_message(plan, op, set, i, dice);
             continue;
         }
         plan_make_collective(plan, op, set, dice);
         if (plan->sets[set].size > 1 && below(dice, 10) == 0)
             plan_make_odd(plan, op, dice);
-        if (below(dice, 8) == 0 && i + group < PLAN_OPS - 1) {
+        if (!is_joined && below(dice, 8) == 0 && i + group < PLAN_OPS - 1) {
             make_group(plan, now, i, group, dice);
             now->count = i + group;
         }
@@ -249,22 +265,6 @@ static void choose_order(struct plan_round *round, struct rueda_dice *dice)
     }
 }
 
-/* Of what there is in the round, joins spoil groups, messages and changes. */
-static int choose_join(struct plan *plan, int round, struct rueda_dice *dice)
-{
-    const struct plan_round *now = &plan->round[round];
-    int set = choose_set(plan, round, dice);
-
-    if (below(dice, JOINS_IN) > 0 || plan->sets[set].dropped_in == round)
-        return -1;
-    for (int i = 0; i < now->count; i++)
-        if (now->ops[i].set == set &&
-            (now->ops[i].request.group_count > 0 ||
-             plan_is_change(&now->ops[i]) || plan_is_message(&now->ops[i])))
-            return -1;
-    return now->count < PLAN_OPS ? set : -1;
-}
-
 void plan_make(struct plan *plan, int size, size_t most_bytes,
                struct rueda_dice *dice)
 {
@@ -281,7 +281,6 @@ void plan_make(struct plan *plan, int size, size_t most_bytes,
     all->dropped_in = PLAN_ROUNDS;
     for (int r = 0; r < plan->rounds; r++) {
         int changes = below(dice, 4);
-        int join;
 
         plan->is_alike = below(dice, 3) == 0;
         plan->alike_flags = below(dice, 2) == 0 ? RUEDA_LIVE_AVERAGE : 0;
@@ -293,10 +292,10 @@ void plan_make(struct plan *plan, int size, size_t most_bytes,
             else if (plan->set_count < PLAN_SETS)
                 add_set(plan, r, dice);
         }
+        plan->joined = choose_join(plan, r, dice);
         choose_ops(plan, r, dice);
         choose_order(&plan->round[r], dice);
-        join = choose_join(plan, r, dice);
-        if (join >= 0)
-            make_joins(plan, &plan->round[r], join, dice);
+        if (plan->joined >= 0)
+            make_joins(plan, &plan->round[r], plan->joined, dice);
     }
 }

@@ -73,6 +73,7 @@ struct plan {
     bool is_alike;        /* this round: most can run as one, */
     unsigned alike_flags; /* with these */
     rueda_compression alike_compression;
+    int joined; /* this round: the set, or -1 */
     int rounds;
     struct plan_round round[PLAN_ROUNDS];
     struct plan_set sets[PLAN_SETS];
