@@ -265,6 +265,16 @@ static void choose_order(struct plan_round *round, struct rueda_dice *dice)
     }
 }
 
+/* Nobody is gone before all others have got what they wait for. */
+static void meet(struct plan *plan, struct plan_round *round,
+                 struct rueda_dice *dice)
+{
+    struct plan_op *op = &round->ops[round->count++];
+
+    plan_begin(plan, op, RUEDA_BARRIER, 0, dice);
+    snprintf(op->name, sizeof(op->name), "the end");
+}
+
 void plan_make(struct plan *plan, int size, size_t most_bytes,
                struct rueda_dice *dice)
 {
@@ -298,4 +308,5 @@ void plan_make(struct plan *plan, int size, size_t most_bytes,
         if (plan->joined >= 0)
             make_joins(plan, &plan->round[r], plan->joined, dice);
     }
+    meet(plan, &plan->round[plan->rounds++], dice);
 }

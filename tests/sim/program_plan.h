@@ -75,7 +75,7 @@ struct plan {
     rueda_compression alike_compression;
     int joined; /* this round: the set, or -1 */
     int rounds;
-    struct plan_round round[PLAN_ROUNDS];
+    struct plan_round round[PLAN_ROUNDS + 1]; /* and one to meet in the end */
     struct plan_set sets[PLAN_SETS];
     int set_count;
 };
