@@ -185,6 +185,14 @@ static void be_odd(const struct plan *plan, const struct plan_op *op,
     case PLAN_ODD_AVERAGE:
         request->flags ^= RUEDA_LIVE_AVERAGE;
         break;
+    case PLAN_ODD_GROUP:
+        request->group++; /* is made of others */
+        request->group_count--;
+        break;
+    case PLAN_ODD_ALONE:
+        request->group = 0;
+        request->group_count = 0;
+        break;
     default:
         request->dtype =
             request->dtype == RUEDA_INT16 ? RUEDA_INT32 : RUEDA_INT16;
@@ -394,6 +402,8 @@ bool program_op_is_explained(const struct program_op *op)
         [PLAN_ODD_DEVICE] = " device selection",
         [PLAN_ODD_COMPRESSION] = "Mismatched compression",
         [PLAN_ODD_AVERAGE] = "Mismatched averages",
+        [PLAN_ODD_GROUP] = "Mismatched groups",
+        [PLAN_ODD_ALONE] = "Mismatched groups",
     };
     const char *error = op->named->error != NULL ? op->named->error : "";
     char who[32];

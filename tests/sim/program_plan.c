@@ -36,6 +36,20 @@ int plan_level(const struct plan_round *round, int which)
 
 /* ---- Groups and joins ---------------------------------------------------- */
 
+/* One rank leaves the last of a group out of it. */
+static void split_group(const struct plan *plan, struct plan_op *ops, int count,
+                        struct rueda_dice *dice)
+{
+    const struct plan_set *set = &plan->sets[ops[0].set];
+    const int rank = set->ranks[below(dice, set->size)];
+
+    for (int i = 0; i < count; i++) {
+        ops[i].odd_rank = rank;
+        ops[i].odd = i < count - 1 ? PLAN_ODD_GROUP : PLAN_ODD_ALONE;
+        ops[i].expected = RUEDA_ERR_MISMATCH;
+    }
+}
+
 /* Those from `first` on are a group, as like as they have to be. */
 static void make_group(struct plan *plan, struct plan_round *round, int first,
                        int count, struct rueda_dice *dice)
@@ -59,6 +73,8 @@ static void make_group(struct plan *plan, struct plan_round *round, int first,
     }
     for (int i = first; i < first + count; i++)
         round->ops[i].expected = expected;
+    if (plan->sets[set].size > 1 && below(dice, 8) == 0)
+        split_group(plan, &round->ops[first], count, dice);
 }
 
 /* What the number of a group is made of: all that are in it. */

@@ -25,6 +25,12 @@ enum plan_odd {
     PLAN_ODD_DEVICE,
     PLAN_ODD_COMPRESSION,
     PLAN_ODD_AVERAGE, /* by whom to divide */
+    PLAN_ODDS_OF_ONE,
+
+    /* Of a whole group: it has not all of the members, and what it leaves out
+     * comes by itself. */
+    PLAN_ODD_GROUP = PLAN_ODDS_OF_ONE,
+    PLAN_ODD_ALONE,
     PLAN_ODDS,
 };
 

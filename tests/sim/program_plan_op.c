@@ -174,7 +174,7 @@ void plan_make_odd(struct plan *plan, struct plan_op *op,
 
     op->odd_rank = set->ranks[below(dice, set->size)];
     do
-        op->odd = (enum plan_odd)below(dice, PLAN_ODDS);
+        op->odd = (enum plan_odd)below(dice, PLAN_ODDS_OF_ONE);
     while (!has_such(op, op->odd));
     op->expected = RUEDA_ERR_MISMATCH;
 }
