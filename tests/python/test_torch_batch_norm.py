@@ -101,6 +101,13 @@ def case_inputs_of_one_dimension_are_refused() -> None:
     raises(ValueError, lambda: hvd.SyncBatchNorm(3)(torch.zeros(3)))
 
 
+def case_gradients_of_its_gradients_are_refused() -> None:
+    x = torch.randn(4, 3, requires_grad=True)
+    y = hvd.SyncBatchNorm(3)(x)
+    (first,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
+    raises(RuntimeError, lambda: first.sum().backward(), "once_differentiable")
+
+
 def case_copies_work() -> None:
     twin = copy.deepcopy(hvd.SyncBatchNorm(3))
     assert twin(torch.randn(4, 3)).shape == (4, 3)

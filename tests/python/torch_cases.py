@@ -298,6 +298,27 @@ def gradients() -> None:
     same(leaf.detach(), torch.full((2,), float(size)))
 
 
+@case
+def gradients_of_gradients() -> None:
+    size, rank = hvd.size(), hvd.rank()
+    ways = {
+        "sum": (lambda x: hvd.allreduce(x, op=hvd.Sum), size * size),
+        "average": (hvd.allreduce, 1),
+        "grouped": (lambda x: hvd.grouped_allreduce([x, x], op=hvd.Sum)[1], size * size),
+        "allgather": (hvd.allgather, 1 / size),
+        "grouped allgather": (lambda x: hvd.grouped_allgather([x])[0], 1 / size),
+        "broadcast": (lambda x: hvd.broadcast(x, 1), (rank == 1) / size),
+        "alltoall": (hvd.alltoall, 1),
+        "reducescatter": (lambda x: hvd.reducescatter(x, op=hvd.Sum), size * size),
+        "grouped reducescatter": (lambda x: hvd.grouped_reducescatter([x])[0], 1),
+    }
+    for way, factor in ways.values():
+        x = torch.full((size, 2), 3.0, dtype=torch.float64, requires_grad=True)
+        (first,) = torch.autograd.grad(way(x).square().sum() / 2, x, create_graph=True)
+        (second,) = torch.autograd.grad(first.sum(), x)
+        same(second, torch.full_like(x, factor))
+
+
 # ---- Names, handles, sets ---------------------------------------------------
 
 

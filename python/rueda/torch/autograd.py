@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of collectives, as Horovod has them."""
+"""Gradients of collectives, as Horovod has them.
+
+They are computed by the same functions, so that they can be differentiated again
+(``create_graph=True``, as for a penalty on gradients).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ Gradients = tuple[Any, ...]
 
 
 def average(tensor: Tensor, process_set: ProcessSet) -> Tensor:
-    return synchronize(submit.allreduce(tensor, False, None, Average, 1.0, 1.0, process_set))
+    return Allreduce.apply(tensor, None, Average, 1.0, 1.0, process_set)
 
 
 class Allreduce(torch.autograd.Function):
@@ -31,8 +35,7 @@ class Allreduce(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Gradients:
-        reduced = synchronize(submit.allreduce(gradient, False, None, *ctx.how))
-        return (reduced, None) + (None,) * len(ctx.how)
+        return (Allreduce.apply(gradient, None, *ctx.how), None) + (None,) * len(ctx.how)
 
 
 class GroupedAllreduce(torch.autograd.Function):
@@ -45,8 +48,7 @@ class GroupedAllreduce(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Gradients:
-        reduced = synchronize(submit.grouped_allreduce(gradients, False, None, *ctx.how))
-        return (None, None, *reduced)
+        return (None, None, *GroupedAllreduce.apply(None, ctx.how, *gradients))
 
 
 def _own_rows(gradient: Tensor, rows: int, process_set: ProcessSet) -> Tensor:
@@ -118,8 +120,7 @@ class Alltoall(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, _: Any) -> Gradients:
-        handle = submit.alltoall(gradient, ctx.received, None, ctx.process_set)
-        own, _ = synchronize(handle)
+        own, _ = Alltoall.apply(gradient, ctx.received, None, ctx.process_set)
         missing = ctx.rows - own.shape[0]  # rows that were sent to nobody
         if missing > 0:
             own = torch.cat([own, own.new_zeros((missing, *own.shape[1:]))])
@@ -129,7 +130,7 @@ class Alltoall(torch.autograd.Function):
 def _gather_back(gradient: Tensor, how: tuple[Any, ...]) -> Tensor:
     op, prescale, postscale, process_set = how
     factor = prescale * postscale * (process_set.size() if op == Sum else 1)
-    return synchronize(submit.allgather(gradient * factor, None, process_set))
+    return Allgather.apply(gradient * factor, None, process_set)
 
 
 class Reducescatter(torch.autograd.Function):

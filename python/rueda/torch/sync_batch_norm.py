@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 -- as everybody calls it
+from torch.autograd.function import once_differentiable
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from rueda.common.process_sets import ProcessSet, global_process_set
@@ -146,6 +147,7 @@ class _Normalize(torch.autograd.Function):
         return normal.to(input.dtype), mean, var, count
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # type: ignore[override]
         input, weight, mean, scale, count = ctx.saved_tensors
         dy = _wide(grads[0])
