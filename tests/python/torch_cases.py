@@ -175,6 +175,19 @@ def groups() -> None:
 
 
 @case
+def groups_of_what_comes_once() -> None:
+    def some(gradient: bool = False) -> Any:
+        return (torch.full((hvd.size(),), float(i), requires_grad=gradient) for i in range(3))
+
+    for gradient in (False, True):
+        for reduce in (hvd.grouped_allreduce, hvd.grouped_allgather, hvd.grouped_reducescatter):
+            assert [float(one[0].detach()) for one in reduce(some(gradient))] == [0, 1, 2]
+    assert [float(one[0]) for one in hvd.grouped_allreduce_(some())] == [0, 1, 2]
+    halves = hvd.grouped_allreduce(some(True), compression=hvd.Compression.fp16)
+    assert len(halves) == 3
+
+
+@case
 def gather_rows() -> None:
     for dtype in DTYPES:
         for most in (0, 1, 3):

@@ -9,7 +9,7 @@ in place, can be differentiated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Callable
 
 import torch
@@ -102,7 +102,7 @@ def _needs_gradient(tensors: Sequence[Tensor]) -> bool:
 
 
 def _compressed(
-    compression: Any, tensors: Sequence[Tensor], reduce: Callable[[list[Tensor]], Any]
+    compression: Any, tensors: Iterable[Tensor], reduce: Callable[[list[Tensor]], Any]
 ) -> list[Tensor]:
     """The results of a reduction that works on what a compressor makes of the tensors."""
     pairs = [compression.compress(tensor) for tensor in tensors]
@@ -184,7 +184,7 @@ def _allreduce(tensor: Tensor, name: str | None, how: tuple[Any, ...]) -> Tensor
 
 
 def grouped_allreduce_async_(
-    tensors: Sequence[Tensor],
+    tensors: Iterable[Tensor],
     average: bool | None = None,
     name: str | None = None,
     op: int | None = None,
@@ -198,7 +198,7 @@ def grouped_allreduce_async_(
 
 
 def grouped_allreduce_(
-    tensors: Sequence[Tensor],
+    tensors: Iterable[Tensor],
     average: bool | None = None,
     name: str | None = None,
     op: int | None = None,
@@ -212,7 +212,7 @@ def grouped_allreduce_(
 
 
 def grouped_allreduce_async(
-    tensors: Sequence[Tensor],
+    tensors: Iterable[Tensor],
     average: bool | None = None,
     name: str | None = None,
     op: int | None = None,
@@ -226,7 +226,7 @@ def grouped_allreduce_async(
 
 
 def grouped_allreduce(
-    tensors: Sequence[Tensor],
+    tensors: Iterable[Tensor],
     average: bool | None = None,
     name: str | None = None,
     compression: Any = Compression.none,
@@ -243,8 +243,9 @@ def grouped_allreduce(
 
 
 def _grouped_allreduce(
-    tensors: Sequence[Tensor], name: str | None, how: tuple[Any, ...]
+    tensors: Iterable[Tensor], name: str | None, how: tuple[Any, ...]
 ) -> list[Tensor]:
+    tensors = tuple(tensors)  # it may be a generator
     if _needs_gradient(tensors):
         return list(autograd.GroupedAllreduce.apply(name, how, *tensors))
     return list(synchronize(submit.grouped_allreduce(tensors, False, name, *how)))
@@ -273,7 +274,7 @@ def allgather(
 
 
 def grouped_allgather_async(
-    tensors: Sequence[Tensor],
+    tensors: Iterable[Tensor],
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> int:
@@ -282,11 +283,12 @@ def grouped_allgather_async(
 
 
 def grouped_allgather(
-    tensors: Sequence[Tensor],
+    tensors: Iterable[Tensor],
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> list[Tensor]:
     """:func:`allgather` of tensors that are done together."""
+    tensors = tuple(tensors)
     if _needs_gradient(tensors):
         return list(autograd.GroupedAllgather.apply(name, process_set, *tensors))
     return list(synchronize(submit.grouped_allgather(tensors, name, process_set)))
@@ -410,7 +412,7 @@ def _reducescatter(tensor: Tensor, name: str | None, how: tuple[Any, ...]) -> Te
 
 
 def grouped_reducescatter_async(
-    tensors: Sequence[Tensor],
+    tensors: Iterable[Tensor],
     name: str | None = None,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
@@ -423,7 +425,7 @@ def grouped_reducescatter_async(
 
 
 def grouped_reducescatter(
-    tensors: Sequence[Tensor],
+    tensors: Iterable[Tensor],
     name: str | None = None,
     compression: Any = Compression.none,
     op: int = Average,
@@ -439,8 +441,9 @@ def grouped_reducescatter(
 
 
 def _grouped_reducescatter(
-    tensors: Sequence[Tensor], name: str | None, how: tuple[Any, ...]
+    tensors: Iterable[Tensor], name: str | None, how: tuple[Any, ...]
 ) -> list[Tensor]:
+    tensors = tuple(tensors)
     if _needs_gradient(tensors):
         return list(autograd.GroupedReducescatter.apply(name, how, *tensors))
     return list(synchronize(submit.grouped_reducescatter(tensors, name, *how)))

@@ -7,7 +7,7 @@ copied first, and results in place are copied back in the end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import is_
 from typing import Any
 
@@ -126,7 +126,7 @@ def allreduce(
 
 
 def grouped_allreduce(
-    tensors: Sequence[Tensor],
+    tensors: Iterable[Tensor],
     is_in_place: bool,
     name: str | None,
     op: int,
@@ -134,6 +134,7 @@ def grouped_allreduce(
     postscale: float,
     process_set: ProcessSet,
 ) -> int:
+    tensors = tuple(tensors)
     number = set_of(process_set)
     reduction = reduction_of(op, process_set)
     dtypes = [check(tensor, name) for tensor in tensors]
@@ -148,7 +149,7 @@ def grouped_allreduce(
         ]
     )  # fmt: skip
     if is_in_place:
-        return _add_in_place(cores, tensors, sources, tuple(tensors))
+        return _add_in_place(cores, tensors, sources, tensors)
     return handles.add(cores, tuple(targets), sources)
 
 
@@ -195,8 +196,9 @@ def allgather(tensor: Tensor, name: str | None, process_set: ProcessSet) -> int:
 
 
 def grouped_allgather(
-    tensors: Sequence[Tensor], name: str | None, process_set: ProcessSet
+    tensors: Iterable[Tensor], name: str | None, process_set: ProcessSet
 ) -> int:
+    tensors = tuple(tensors)
     number = set_of(process_set)
     for tensor in tensors:
         check(tensor, name)
@@ -302,13 +304,14 @@ def reducescatter(
 
 
 def grouped_reducescatter(
-    tensors: Sequence[Tensor],
+    tensors: Iterable[Tensor],
     name: str | None,
     op: int,
     prescale: float,
     postscale: float,
     process_set: ProcessSet,
 ) -> int:
+    tensors = tuple(tensors)
     for tensor in tensors:
         check(tensor, name)
     sources = [in_rows(tensor) for tensor in tensors]
