@@ -85,6 +85,13 @@ def case_a_rank_may_have_no_rows() -> None:
     check_like_one_process(nn.BatchNorm1d, shapes, 1e-9, torch.float64)
 
 
+def case_without_any_rows_the_statistics_stay() -> None:
+    norm = hvd.SyncBatchNorm(3)
+    assert norm(torch.zeros(0, 3)).shape == (0, 3)
+    assert torch.equal(norm.running_mean, torch.zeros(3))
+    assert torch.equal(norm.running_var, torch.ones(3))
+
+
 def case_evaluation_uses_the_running_statistics_and_no_other_rank() -> None:
     norm = hvd.SyncBatchNorm(3)
     norm(torch.randn(4, 3))
@@ -99,6 +106,11 @@ def case_evaluation_uses_the_running_statistics_and_no_other_rank() -> None:
 
 def case_inputs_of_one_dimension_are_refused() -> None:
     raises(ValueError, lambda: hvd.SyncBatchNorm(3)(torch.zeros(3)))
+
+
+def case_other_numbers_of_channels_are_refused() -> None:
+    raises(ValueError, lambda: hvd.SyncBatchNorm(3)(torch.zeros(2, 1)), "3 channels")
+    raises(ValueError, lambda: hvd.SyncBatchNorm(3)(torch.zeros(2, 5)), "3 channels")
 
 
 def case_gradients_of_its_gradients_are_refused() -> None:

@@ -54,6 +54,13 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(
                 f"SyncBatchNorm takes inputs of at least 2 dimensions, not {input.dim()}"
             )
+        # One channel would be spread over all of them.
+        has_channels = self.weight is not None or self.running_mean is not None
+        if has_channels and input.shape[1] != self.num_features:
+            raise ValueError(
+                f"this SyncBatchNorm is for {self.num_features} channels; the input, of shape "
+                f"{tuple(input.shape)}, has {input.shape[1]}"
+            )
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         self._check_input_dim(input)
@@ -85,7 +92,7 @@ class SyncBatchNorm(_BatchNorm):
         output, mean, var, count = _Normalize.apply(
             input, self.weight, self.bias, self.eps, self.process_set
         )
-        if self.training and self.running_mean is not None:
+        if self.training and self.running_mean is not None and count.any():
             with torch.no_grad():
                 unbiased = var * (count / (count - 1).clamp(min=1))
                 self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
