@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import horovod
@@ -95,6 +97,14 @@ def test_what_ranks_print_reaches_a_stream_without_a_file(monkeypatch) -> None:
     monkeypatch.setattr(sys, "stdout", Cell())
     rueda.run(print, ("hello",), np=1)
     assert "".join(written) == "[0]<stdout>:hello\n"
+
+
+def test_nothing_is_left_open() -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        rueda.run(place)
+        gc.collect()
+    assert not told, told[0].message
 
 
 def test_several_runs_at_a_time() -> None:
@@ -185,7 +195,8 @@ def test_a_rank_that_just_ends_has_no_result(code: int) -> None:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"np": 0}, "--num-proc"), ({"colour": "red"}, "--colour"), ({"hosts": "a:b"}, "'b' slots"),
+    [({"np": 0}, "--num-proc"), ({"np": "2"}, "not '2'"), ({"np": 2.0}, "not 2.0"),
+     ({"colour": "red"}, "--colour"), ({"hosts": "a:b"}, "'b' slots"),
      ({"min_np": 1}, "two hosts")],
 )  # fmt: skip
 def test_options_that_cannot_be_are_refused(options: dict, words: str) -> None:

@@ -109,6 +109,8 @@ def run_words(
     # Not before they are needed: who imports rueda for training has no use for them.
     from . import carry, job
 
+    if not hasattr(size, "__index__") or isinstance(size, bool):
+        raise ValueError(f"the number of ranks is a whole number, not {size!r}")
     task = carry.pack_task(func, args, kwargs)
     command = [executable or sys.executable, "-m", "rueda.runner.task"]
     counter = job.Counter(task, size, job.is_local(words))

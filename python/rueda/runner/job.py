@@ -209,6 +209,10 @@ class _Pump(threading.Thread):
         self.start()
 
     def run(self) -> None:
+        with self._source:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
         rest = ""
         while True:
             piece = os.read(self._source.fileno(), 1 << 16)
