@@ -9,9 +9,11 @@ FOLDER/<rank>.json how they went: "" or a traceback. test_torch_ops.py reads tha
 
 from __future__ import annotations
 
+import copy
 import gc
 import json
 import os
+import pickle
 import sys
 import threading
 import traceback
@@ -459,9 +461,16 @@ def process_sets() -> None:
     raises(NotImplementedError, "all ranks", hvd.allreduce, ones, op=hvd.Adasum, process_set=own)
     hvd.barrier(process_set=own)
     hvd.barrier()
+    # Copies are the set itself, and pickles the set of these ranks.
+    assert copy.deepcopy(last) is last and pickle.loads(pickle.dumps(last)) is last
+    for everybody in (copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):
+        assert everybody(hvd.global_process_set) is hvd.global_process_set
+    pickled = pickle.dumps(last)
     assert hvd.remove_process_set(last) and last.process_set_id is None
     assert not hvd.remove_process_set(last)
     assert not hvd.remove_process_set(hvd.global_process_set)
+    gone = pickle.loads(pickled)
+    assert gone.process_set_id is None and gone.ranks == [size - 1]
 
 
 @case

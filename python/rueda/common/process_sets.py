@@ -70,6 +70,22 @@ class ProcessSet:
 
     __repr__ = __str__
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> ProcessSet:
+        """Itself, since a copy would not learn when the set ends."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Ids belong to a job. A pickle is the set of these ranks where it is loaded."""
+        return _set_of, (self.ranks or [], self.process_set_id == 0)
+
+
+def _set_of(ranks: list[int], is_global: bool) -> ProcessSet:
+    """The one that is registered, if there is one."""
+    if is_global:
+        return global_process_set
+    number = find(ranks)
+    return ProcessSet(ranks) if number is None else _registered[number]
+
 
 #: All ranks of the job.
 global_process_set = ProcessSet([])
