@@ -59,6 +59,30 @@ def case_parameters_are_those_of_the_root() -> None:
             assert torch.equal(one, two)
 
 
+def case_types_that_cannot_be_reduced_are_sent_too() -> None:
+    names = ("complex64", "complex128", "uint32", "float8_e4m3fn")
+    for dtype in (getattr(torch, name) for name in names if hasattr(torch, name)):
+        values = torch.full((3, 2), hvd.rank() + 1.0).to(dtype)
+        turned = torch.full((3, 2), hvd.rank() + 1.0).to(dtype).t()
+        scalar = torch.tensor(hvd.rank() + 1.0).to(dtype)
+        hvd.broadcast_parameters({"a": values, "b": turned, "c": scalar}, root_rank=1)
+        for tensor in (values, turned, scalar):
+            assert tensor.dtype == dtype
+            assert tensor.to(torch.complex64).eq(2).all(), tensor
+
+
+def case_states_may_be_complex() -> None:
+    param = nn.Parameter(torch.full((3,), hvd.rank() + 1j))
+    optimizer = torch.optim.Adam([param], lr=0.1)
+    param.abs().sum().backward()
+    optimizer.step()
+    hvd.broadcast_optimizer_state(optimizer, root_rank=1)
+    hvd.broadcast_parameters([param], root_rank=1)
+    first, *others = hvd.allgather_object([param.detach(), optimizer.state[param]["exp_avg"]])
+    for other in others:
+        assert all(map(torch.equal, first, other))
+
+
 def case_what_is_no_tensor_is_left_alone() -> None:
     state = {"b": torch.tensor(float(hvd.rank())), "a": "text", "c": None}
     hvd.broadcast_parameters(state, root_rank=1)

@@ -18,7 +18,7 @@ import torch
 from rueda.common.process_sets import ProcessSet, global_process_set
 
 from . import mpi_ops
-from .tensors import new_sparse
+from .tensors import DTYPES, new_sparse
 
 __all__ = [
     "allgather_object",
@@ -105,7 +105,7 @@ def broadcast_parameters(params: Any, root_rank: int) -> None:
     is left alone. Ranks may list a dict's keys in different orders.
     """
     handles = [
-        mpi_ops.broadcast_async_(tensor, root_rank, name)
+        mpi_ops.broadcast_async_(_as_known_type(tensor), root_rank, name)
         for name, tensor in _named_tensors(params)
         if isinstance(tensor, torch.Tensor)
     ]
@@ -123,6 +123,22 @@ def _named_tensors(params: Any) -> Iterator[tuple[str, Any]]:
         )
     for index, entry in enumerate(params):
         yield entry if isinstance(entry, tuple) else (f"parameter.{index}", entry)
+
+
+_OF_BYTES = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def _as_known_type(tensor: torch.Tensor) -> torch.Tensor:
+    """The same memory, as numbers of a type that collectives know, where it is of another.
+
+    Nothing is computed here, so complex numbers and the like can be sent, too.
+    """
+    if tensor.dtype in DTYPES or tensor.layout is not torch.strided or tensor.is_quantized:
+        return tensor
+    if tensor.is_complex() and not tensor.is_conj():
+        return torch.view_as_real(tensor.detach())
+    dtype = _OF_BYTES.get(tensor.element_size())
+    return tensor if dtype is None or tensor.is_complex() else tensor.detach().view(dtype)
 
 
 def _wait(handles: list[Any]) -> None:
@@ -171,7 +187,7 @@ def broadcast_optimizer_state(
         _adopt(optimizer, params, outline, tensors)
     _wait(
         [
-            mpi_ops.broadcast_async_(tensor, root_rank, f"optimizer.{index}")
+            mpi_ops.broadcast_async_(_as_known_type(tensor), root_rank, f"optimizer.{index}")
             for index, tensor in enumerate(tensors)
         ]
     )
