@@ -124,6 +124,23 @@ def test_who_does_not_come_is_named() -> None:
     assert "rank 1" in done.stdout, done.stdout + done.stderr
 
 
+def test_a_timeline_of_rank_0_alone_says_what_is_missing(tmp_path: Path) -> None:
+    body = f"""
+hvd.shutdown()
+os.environ["HOROVOD_TIMELINE"] = "DYNAMIC"
+hvd.init()
+if rank == 0:
+    try:
+        hvd.start_timeline({str(tmp_path / "t.json")!r})
+    except hvd.HorovodInternalError as error:
+        print(error)
+hvd.barrier()
+"""
+    first, second = run_ranks(2, body)
+    assert "called by all ranks" in first.stdout, first.stderr
+    assert second.returncode == 0, second.stderr
+
+
 def interrupted(codes: list[str]) -> str:
     """What rank 0 writes to its standard error after a Ctrl-C, when all have said "waiting"."""
     pipe = subprocess.PIPE

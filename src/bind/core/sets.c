@@ -135,6 +135,17 @@ PyObject *rueda_core_set_ranks(PyObject *module, PyObject *number)
 /* ---- Timeline ------------------------------------------------------------
  */
 
+/* With Horovod it is enough that rank 0 comes. */
+static PyObject *timeline_answer(rueda_status status)
+{
+    if (status == RUEDA_ERR_TIMEOUT)
+        return rueda_core_raise(
+            status, "not all ranks have come here within 30 seconds; "
+                    "start_timeline() and stop_timeline() are called by all "
+                    "ranks, not by rank 0 alone");
+    return rueda_core_answer(status);
+}
+
 PyObject *rueda_core_timeline_start(PyObject *module, PyObject *args)
 {
     const char *path;
@@ -154,7 +165,7 @@ PyObject *rueda_core_timeline_start(PyObject *module, PyObject *args)
         rueda_timeline_start(ctx, path, marks_cycles ? RUEDA_MARK_CYCLES : 0);
     rueda_default_leave();
     PyEval_RestoreThread(thread);
-    return rueda_core_answer(status);
+    return timeline_answer(status);
 }
 
 PyObject *rueda_core_timeline_stop(PyObject *module, PyObject *args)
@@ -171,5 +182,5 @@ PyObject *rueda_core_timeline_stop(PyObject *module, PyObject *args)
     status = rueda_timeline_stop(ctx);
     rueda_default_leave();
     PyEval_RestoreThread(thread);
-    return rueda_core_answer(status);
+    return timeline_answer(status);
 }
