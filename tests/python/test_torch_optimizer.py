@@ -362,6 +362,25 @@ def case_a_gradient_that_is_changed_on_its_way_is_warned_of() -> None:
     assert any("optimizer.synchronize()" in str(one.message) for one in seen)
 
 
+def case_gradients_may_be_views_of_one_buffer() -> None:
+    alone, together = new_model(), new_model()
+    train(alone, new_optimizer(alone), everybody())
+    buffer = torch.zeros(sum(param.numel() for param in together.parameters()))
+    start = 0
+    for param in together.parameters():
+        param.grad = buffer[start : start + param.numel()].view_as(param)
+        start += param.numel()
+    optimizer = hvd.DistributedOptimizer(new_optimizer(together), together.named_parameters())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for step in range(3):
+            buffer.zero_()
+            x, y = batch(hvd.rank(), step)
+            nn.functional.cross_entropy(together(x), y).backward()
+            optimizer.step()
+    assert_same(alone, together)
+
+
 def case_a_warning_that_is_an_error_leaves_nothing_under_way() -> None:
     for options in ({}, {"groups": 2}):
         model = new_model()

@@ -347,8 +347,8 @@ class Reducer:
 
 
 def _has_changed(slot: Slot) -> bool:
-    """Since it was handed over."""
-    return slot.sent._version != slot.version
+    """Since it was handed over. Views of one buffer count the changes of all of it."""
+    return slot.sent._version != slot.version and not slot.sent._is_view()
 
 
 def _count_pass(slot: Slot) -> None:
