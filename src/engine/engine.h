@@ -138,6 +138,10 @@ void rueda_engine_abort(struct rueda_engine *engine, const char *why);
 void rueda_engine_end(struct rueda_engine *engine, rueda_status status,
                       const char *why);
 
+/* Do what others may wait for, for a second or so at most: the end is near.
+ * Nobody else drives any more. */
+void rueda_engine_leave(struct rueda_engine *engine);
+
 /* Fail with RUEDA_ERR_PEER_LOST and words that say who is gone; peer is
  * whose connection was lost, if nobody is found. An operation is under way. */
 void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a rank still does for the others before it leaves. */
+#include "engine/engine.h"
+#include "os/clock.h"
+
+/* How long what others wait for may take to be sent in the end. */
+#define FLUSH_NS ((int64_t)1000000000)
+
+/* And without how much there will be no more notes of others; how often they
+ * are looked for. */
+#define NOTES_QUIET_NS ((int64_t)500000000)
+#define NOTES_APART_NS ((int64_t)1000000)
+
+/* What this rank has to pass on, others may wait for after it has left; and
+ * what it frees, they may still read. */
+static void flush(struct rueda_engine *engine)
+{
+    int64_t until = rueda_clock_ns() + FLUSH_NS;
+
+    rueda_notes_flush(&engine->lanes);
+    while (atomic_load(&engine->failed) == RUEDA_OK &&
+           (rueda_lanes_are_sending(&engine->lanes) ||
+            rueda_lanes_have_lent(&engine->lanes)) &&
+           rueda_clock_ns() < until)
+        if (!rueda_engine_look(engine))
+            rueda_yield();
+}
+
+/* Of other hosts nobody knows before their connections end. */
+static bool have_all_gone(const struct rueda_engine *engine)
+{
+    const struct rueda_segment *segment = engine->job->segment;
+
+    for (int i = 0; i < segment->size; i++)
+        if (i != segment->me && !rueda_segment_is_gone(segment, i))
+            return false;
+    return segment->size == engine->job->size;
+}
+
+/* Others who leave at about the same time send their last notes for the
+ * timeline by way of this rank, until none has come for a while. */
+static void hear_notes(struct rueda_engine *engine)
+{
+    int64_t now = rueda_clock_ns();
+    const int64_t until = now + FLUSH_NS;
+    int64_t quiet_ns = now + NOTES_QUIET_NS;
+    bool is_over = !rueda_notes_may_come(&engine->lanes);
+
+    while (atomic_load(&engine->failed) == RUEDA_OK && !is_over &&
+           now < until && now < quiet_ns) {
+        /* What those sent who are gone by now is there. */
+        is_over = have_all_gone(engine);
+        now = rueda_clock_ns();
+        if (rueda_engine_look(engine)) {
+            quiet_ns = now + NOTES_QUIET_NS;
+            is_over = false;
+        } else if (!is_over) {
+            rueda_sleep_ns(NOTES_APART_NS);
+        }
+    }
+}
+
+void rueda_engine_leave(struct rueda_engine *engine)
+{
+    flush(engine);
+    hear_notes(engine);
+    flush(engine); /* and pass them on */
+}
