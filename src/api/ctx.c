@@ -177,6 +177,8 @@ rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
         return status;
     wanted = job_args(&all);
     status = load(&all, &config, &error);
+    if (status == RUEDA_OK && strcmp(sets_of(&all, &config), DYNAMIC) != 0)
+        wanted.sets = sets_of(&all, &config);
     if (status == RUEDA_OK)
         status = rueda_job_open(&config, &wanted, &job, &error);
     if (status == RUEDA_OK)

@@ -224,6 +224,7 @@ static rueda_status call_together(struct rueda_job *job,
                                              .settings = settings,
                                              .life = job->contact.life,
                                              .contact = contact,
+                                             .sets = job->sets,
                                              .deadline_ns = args->deadline_ns,
                                              .decide = decide,
                                              .arg = job};
@@ -334,6 +335,9 @@ static rueda_status prepare(void *arg, struct rueda_segment *segment,
     rueda_status status;
 
     segment->members[segment->me].rank = job->rank;
+    _Static_assert(RUEDA_SETS_BYTES == RUEDA_SET_WORD_BYTES,
+                   "a member has room for its sets");
+    memcpy(segment->members[segment->me].sets, job->sets, sizeof(job->sets));
     status = rueda_agreement_prepare(&job->config, segment, error);
     if (status != RUEDA_OK ||
         segment->agreement->transport != RUEDA_TRANSPORT_TCP ||
@@ -360,7 +364,25 @@ static rueda_status check_host(const struct rueda_job *job,
     return RUEDA_OK;
 }
 
-/* The ranks of this host have met. */
+/* The ranks of this host have met. All look at the same lines, and so come to
+ * the same end, without another word between them. */
+static rueda_status compare_sets(const struct rueda_segment *segment,
+                                 struct rueda_text *error)
+{
+    const struct rueda_member *first = &segment->members[0];
+
+    for (int i = 1; i < segment->size; i++) {
+        const struct rueda_member *other = &segment->members[i];
+
+        if (rueda_set_word_is_same(first->sets, other->sets))
+            continue;
+        rueda_set_word_explain(first->rank, first->sets, other->rank,
+                               other->sets, error);
+        return RUEDA_ERR_MISMATCH;
+    }
+    return RUEDA_OK;
+}
+
 static rueda_status open_tcp(struct rueda_job *job)
 {
     bool is_local = job->topology == NULL || job->topology->host_count == 1;
@@ -411,7 +433,9 @@ static rueda_status assemble(struct rueda_job *job,
         return status;
     if (job->topology == NULL || job->topology->host_count == 1)
         leave_store(job);
-    status = open_tcp(job);
+    status = compare_sets(job->segment, error);
+    if (status == RUEDA_OK)
+        status = open_tcp(job);
     if (status == RUEDA_OK)
         status = open_messages(job);
     if (status != RUEDA_OK) {
@@ -455,7 +479,10 @@ rueda_status rueda_job_open(const struct rueda_config *config,
     if (job != NULL) {
         job->rank = seat.rank;
         job->size = seat.size;
-        status = assemble(job, &introduction, error);
+        status = rueda_set_word(args->sets != NULL ? args->sets : "", job->size,
+                                job->sets);
+        if (status == RUEDA_OK)
+            status = assemble(job, &introduction, error);
         /* Other hosts may have begun to count on us. */
         if (status != RUEDA_OK && job->tcp != NULL)
             rueda_news_tell(job, error->chars);

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "job/introduce.h"
 #include "job/seat.h"
+#include "job/set_text.h"
 #include "job/store/client.h"
 #include "job/topology.h"
 #include "segment/segment.h"
@@ -31,6 +32,7 @@ struct rueda_job {
     int rank;
     int size;
     struct rueda_topology_place place;
+    char sets[RUEDA_SET_WORD_BYTES]; /* that it starts with (set_text.h) */
 
     /* A job of several hosts: where everybody is, and the store, which stays.
      */
@@ -55,6 +57,8 @@ struct rueda_job_args {
     struct rueda_seat_query query;
     int (*exchange)(void *arg, void *bytes, size_t len); /* or NULL */
     void *exchange_arg;
+    const char *sets; /* process sets from the start, as text (set_text.h), the
+                         same on all ranks; NULL: none */
 };
 
 /*

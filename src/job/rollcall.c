@@ -87,20 +87,19 @@ static void self_record(const struct rueda_seat *seat,
 static rueda_status take_name(const struct desk *desk)
 {
     const struct rueda_rollcall_args *args = desk->args;
-    unsigned char value[2 + RUEDA_CONTACT_BYTES + RUEDA_TOPOLOGY_RECORD_BYTES];
+    unsigned char value[RUEDA_SELF_BYTES];
     struct rueda_store_request lease = {.kind = RUEDA_STORE_LEASE_OPEN,
                                         .time_ms = LEASE_MS};
-    struct rueda_topology_record record;
+    struct rueda_self self = {.contact = args->contact,
+                              .contact_bytes = strlen(args->contact)};
     struct rueda_store_reply reply;
-    size_t bytes = strlen(args->contact);
     rueda_status status;
+    size_t bytes;
     char name[24];
 
-    self_record(args->seat, &record);
-    rueda_put_u16(value, (uint16_t)bytes);
-    memcpy(value + 2, args->contact, bytes);
-    bytes += 2;
-    bytes += rueda_topology_record_pack(&record, value + bytes);
+    self_record(args->seat, &self.record);
+    snprintf(self.sets, sizeof(self.sets), "%s", args->sets);
+    bytes = rueda_rollcall_write_rank(&self, value);
     status = rueda_client_ask(desk->client, &lease, args->deadline_ns, &reply,
                               desk->error);
     if (status != RUEDA_OK)
@@ -141,47 +140,72 @@ static rueda_status say_where(const struct desk *desk)
 
 /* ---- Rank 0 ------------------------------------------------------------- */
 
+size_t rueda_rollcall_write_rank(const struct rueda_self *self,
+                                 unsigned char out[RUEDA_SELF_BYTES])
+{
+    const size_t sets = strlen(self->sets);
+    unsigned char *at = out;
+
+    rueda_put_u16(at, (uint16_t)self->contact_bytes);
+    memcpy(at + 2, self->contact, self->contact_bytes);
+    at += 2 + self->contact_bytes;
+    *at = (unsigned char)sets;
+    memcpy(at + 1, self->sets, sets);
+    at += 1 + sets;
+    return (size_t)(at - out) + rueda_topology_record_pack(&self->record, at);
+}
+
 /* What ranks have said of themselves. */
 struct roll {
     struct rueda_topology_record *records; /* [size] */
     char *contacts;                        /* of all, each with its end */
     size_t bytes;
+    struct rueda_text difference; /* who has other sets than rank 0 */
 };
 
 rueda_status rueda_rollcall_read_rank(const void *said, size_t bytes,
-                                      struct rueda_topology_record *out_record,
-                                      const char **out_contact,
-                                      size_t *out_length)
+                                      struct rueda_self *out)
 {
     const unsigned char *value = said;
     size_t length = bytes >= 2 ? rueda_get_u16(value) : bytes;
-    struct rueda_topology_record record;
+    struct rueda_self self = {.contact = (const char *)value + 2,
+                              .contact_bytes = length};
+    size_t sets;
 
-    if (length >= RUEDA_CONTACT_BYTES || length + 2 > bytes ||
-        memchr(value + 2, '\0', length) != NULL ||
-        rueda_topology_record_unpack(value + 2 + length, bytes - 2 - length,
-                                     &record) != RUEDA_OK)
+    if (length >= RUEDA_CONTACT_BYTES || length + 3 > bytes ||
+        memchr(value + 2, '\0', length) != NULL)
         return RUEDA_ERR_INVALID;
-    *out_record = record;
-    *out_contact = (const char *)value + 2;
-    *out_length = length;
+    value += 2 + length;
+    bytes -= 2 + length;
+    sets = *value;
+    if (sets >= RUEDA_SET_WORD_BYTES || sets + 1 > bytes ||
+        memchr(value + 1, '\0', sets) != NULL)
+        return RUEDA_ERR_INVALID;
+    memcpy(self.sets, value + 1, sets);
+    if (rueda_topology_record_unpack(value + 1 + sets, bytes - 1 - sets,
+                                     &self.record) != RUEDA_OK)
+        return RUEDA_ERR_INVALID;
+    *out = self;
     return RUEDA_OK;
 }
 
-static rueda_status note(struct roll *roll, int rank,
+static rueda_status note(const struct desk *desk, struct roll *roll, int rank,
                          const struct rueda_store_reply *reply)
 {
-    const char *contact;
-    size_t length;
+    const char *sets = desk->args->sets;
+    struct rueda_self self;
     rueda_status status =
-        rueda_rollcall_read_rank(reply->value, reply->value_bytes,
-                                 &roll->records[rank], &contact, &length);
+        rueda_rollcall_read_rank(reply->value, reply->value_bytes, &self);
 
     if (status != RUEDA_OK)
         return status;
-    memcpy(roll->contacts + roll->bytes, contact, length);
-    roll->bytes += length;
+    roll->records[rank] = self.record;
+    memcpy(roll->contacts + roll->bytes, self.contact, self.contact_bytes);
+    roll->bytes += self.contact_bytes;
     roll->contacts[roll->bytes++] = '\0';
+    if (rueda_text_is_empty(&roll->difference) &&
+        !rueda_set_word_is_same(sets, self.sets))
+        rueda_set_word_explain(0, sets, rank, self.sets, &roll->difference);
     return RUEDA_OK;
 }
 
@@ -223,7 +247,7 @@ static rueda_status gather(const struct desk *desk, struct roll *roll)
         status = ask_by(desk, rank_name(rank, name), wait,
                         desk->args->deadline_ns - sooner, &reply);
         if (status == RUEDA_OK)
-            status = note(roll, rank, &reply);
+            status = note(desk, roll, rank, &reply);
     }
     if (status == RUEDA_ERR_TIMEOUT) {
         desk->error->chars[0] = '\0';
@@ -328,6 +352,10 @@ static rueda_status call_roll(const struct desk *desk,
     if (status == RUEDA_OK)
         status = gather(desk, &roll);
     have_come = status == RUEDA_OK;
+    if (have_come && !rueda_text_is_empty(&roll.difference)) {
+        rueda_text_set(desk->error, "%s", roll.difference.chars);
+        status = RUEDA_ERR_MISMATCH;
+    }
     if (status == RUEDA_OK && desk->args->decide != NULL)
         status =
             desk->args->decide(desk->args->arg, call.decision, desk->error);

@@ -4,8 +4,9 @@
  * are. Keys:
  *
  *      rank/<r>   where rank r can be reached, after its length in two bytes,
- *                 and what it says of itself (topology.h); gone with its
- *                 session
+ *                 the process sets that it starts with (set_text.h), after
+ *                 their length in one byte, and what it says of itself
+ *                 (topology.h); gone with its session
  *
  *      job        from rank 0: a nonce, settings that are to be the same on
  *                 all hosts, the table, what it decides for all, and where all
@@ -24,6 +25,7 @@
 #include "base/text.h"
 #include "job/card.h"
 #include "job/seat.h"
+#include "job/set_text.h"
 #include "job/store/client.h"
 #include "job/topology.h"
 
@@ -44,6 +46,8 @@ struct rueda_rollcall_args {
     struct rueda_shared_settings settings; /* they count in rank 0 */
     unsigned life;       /* before all keys, "<life>/", unless it is 0 */
     const char *contact; /* at most RUEDA_CONTACT_BYTES; "": not at all */
+    const char *sets;    /* rueda_set_word(): the same on all ranks, or there is
+                            no job */
     int64_t deadline_ns;
 
     /* Rank 0: write what it decides for all. If it cannot, all hear why there
@@ -69,15 +73,26 @@ rueda_status rueda_rollcall(struct rueda_client *client,
                             struct rueda_rollcall *out,
                             struct rueda_text *error);
 
-/*
- * What a rank has said of itself, as rank 0 reads it: its record, and how it
- * can be reached, which lies in `said` and has no end there. RUEDA_ERR_INVALID
- * if it makes no sense. Pure.
- */
+/* What a rank says of itself at the store. */
+struct rueda_self {
+    struct rueda_topology_record record;
+    const char *contact; /* lies in what was read, and has no end there */
+    size_t contact_bytes;
+    char sets[RUEDA_SET_WORD_BYTES];
+};
+
+/* The most bytes that this can take. */
+#define RUEDA_SELF_BYTES                                                       \
+    (2 + RUEDA_CONTACT_BYTES + 1 + RUEDA_SET_WORD_BYTES +                      \
+     RUEDA_TOPOLOGY_RECORD_BYTES)
+
+/* As bytes; returns how many of out are used. Pure. */
+size_t rueda_rollcall_write_rank(const struct rueda_self *self,
+                                 unsigned char out[RUEDA_SELF_BYTES]);
+
+/* The reverse. RUEDA_ERR_INVALID if it makes no sense. Pure. */
 rueda_status rueda_rollcall_read_rank(const void *said, size_t bytes,
-                                      struct rueda_topology_record *out_record,
-                                      const char **out_contact,
-                                      size_t *out_length);
+                                      struct rueda_self *out);
 
 /*
  * What rank 0 has announced, as the others read it; size is the number of ranks

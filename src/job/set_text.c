@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job/set_text.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
 
 static int refuse(const char *text, struct rueda_text *error)
 {
@@ -77,4 +82,73 @@ int rueda_set_text_next(const char **text, int size, int *ranks,
     }
     *text = at;
     return count;
+}
+
+/* ---- To compare ---------------------------------------------------------- */
+
+#define DIGITS 16
+#define SHOWN  (RUEDA_SET_WORD_BYTES - DIGITS - 2)
+#define TAIL   40
+
+/* Ranks of a set in any order, sets in theirs. */
+static uint64_t hash_sets(const char *text, int size, int *ranks)
+{
+    struct rueda_text error = {{0}};
+    const char *at = text;
+    uint64_t hash = 0;
+    int count = rueda_set_text_next(&at, size, ranks, &error);
+
+    for (; count > 0; count = rueda_set_text_next(&at, size, ranks, &error)) {
+        uint64_t sum = (uint64_t)count;
+
+        for (int i = 0; i < count; i++)
+            sum += rueda_hash_mix((uint64_t)ranks[i] + 1);
+        hash = rueda_hash_mix(hash + rueda_hash_mix(sum) + 1);
+    }
+    return count == 0 ? hash : rueda_hash(text, strlen(text), 1);
+}
+
+rueda_status rueda_set_word(const char *text, int size,
+                            char out[RUEDA_SET_WORD_BYTES])
+{
+    int *ranks = calloc((size_t)size, sizeof(int));
+    const size_t len = strlen(text);
+    uint64_t hash;
+
+    if (ranks == NULL)
+        return RUEDA_ERR_NOMEM;
+    hash = hash_sets(text, size, ranks);
+    free(ranks);
+    if (hash == 0)
+        out[0] = '\0';
+    else if (len <= SHOWN)
+        snprintf(out, RUEDA_SET_WORD_BYTES, "%016" PRIx64 " %s", hash, text);
+    else
+        snprintf(out, RUEDA_SET_WORD_BYTES, "%016" PRIx64 " %.*s...%s", hash,
+                 SHOWN - TAIL - 3, text, text + len - TAIL);
+    return RUEDA_OK;
+}
+
+bool rueda_set_word_is_same(const char *a, const char *b)
+{
+    return strncmp(a, b, DIGITS) == 0;
+}
+
+/* Of a rank. */
+static void tell(int rank, const char *word, struct rueda_text *error)
+{
+    if (strlen(word) > DIGITS)
+        rueda_text_add(error, "rank %d has \"%s\"", rank, word + DIGITS + 1);
+    else
+        rueda_text_add(error, "rank %d has none", rank);
+}
+
+void rueda_set_word_explain(int rank_a, const char *a, int rank_b,
+                            const char *b, struct rueda_text *error)
+{
+    rueda_text_set(error, "Mismatched process sets: ");
+    tell(rank_a, a, error);
+    rueda_text_add(error, ", but ");
+    tell(rank_b, b, error);
+    rueda_text_add(error, "; all ranks start with the same list of them");
 }

@@ -45,6 +45,9 @@ enum rueda_presence {
     RUEDA_LEFT,   /* closed its context in good order */
 };
 
+/* For what a member says of its process sets. */
+#define RUEDA_SETS_BYTES 128
+
 /* A member's line, written by that member, read by all. Two cache lines, so
  * that neighbours' prefetchers do not meet. */
 struct rueda_member {
@@ -54,9 +57,11 @@ struct rueda_member {
     int32_t rank;          /* in the job */
     int32_t pid;
     char host[RUEDA_HOST_BYTES];
-    struct rueda_text failure; /* why it failed, in its own words */
-    struct rueda_cpus cpus;    /* that it may run on */
-    uint64_t pairs_offset;     /* of its channels with members after it */
+    struct rueda_text failure;   /* why it failed, in its own words */
+    struct rueda_cpus cpus;      /* that it may run on */
+    uint64_t pairs_offset;       /* of its channels with members after it */
+    char sets[RUEDA_SETS_BYTES]; /* process sets that it starts with, in words
+                                    that others compare (job/set_text.h) */
     uint16_t port; /* where it listens, if messages take TCP in this host */
 };
 

@@ -12,22 +12,17 @@
 /* What is accepted is written in no other way. */
 static void try_rank(const uint8_t *data, size_t size)
 {
-    unsigned char again[2 + RUEDA_CONTACT_BYTES + RUEDA_TOPOLOGY_RECORD_BYTES];
-    struct rueda_topology_record record;
-    const char *contact;
-    size_t length;
-    rueda_status status =
-        rueda_rollcall_read_rank(data, size, &record, &contact, &length);
+    unsigned char again[RUEDA_SELF_BYTES];
+    struct rueda_self self;
+    rueda_status status = rueda_rollcall_read_rank(data, size, &self);
 
     if (status != RUEDA_OK) {
         must(status == RUEDA_ERR_INVALID);
         return;
     }
-    must(length < RUEDA_CONTACT_BYTES && memchr(contact, 0, length) == NULL);
-    rueda_put_u16(again, (uint16_t)length);
-    memcpy(again + 2, contact, length);
-    must(2 + length + rueda_topology_record_pack(&record, again + 2 + length) ==
-         size);
+    must(self.contact_bytes < RUEDA_CONTACT_BYTES &&
+         memchr(self.contact, 0, self.contact_bytes) == NULL);
+    must(rueda_rollcall_write_rank(&self, again) == size);
     must(memcmp(again, data, size) == 0);
 }
 

@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "fuzz/fuzz.h"
 #include "job/card.h"
+#include "job/rollcall.h"
 #include "job/store/wire.h"
 #include "job/topology.h"
 #include "launch/plan.h"
@@ -490,6 +491,9 @@ static void save_announcement(const char *name,
 static void save_table(const char *name, int size, int hosts, bool is_said)
 {
     struct rueda_topology_record records[8] = {0};
+    struct rueda_self self = {.contact = contact,
+                              .contact_bytes = sizeof(contact) - 1,
+                              .sets = "0123456789abcdef 0,2;1"};
     struct rueda_topology *topology;
     unsigned char seed[SEED_BYTES];
     struct rueda_text error = {{0}};
@@ -507,12 +511,8 @@ static void save_table(const char *name, int size, int hosts, bool is_said)
     rueda_topology_free(topology);
     save("topology", "record", seed,
          rueda_topology_record_pack(&records[size - 1], seed));
-    rueda_put_u16(seed, sizeof(contact) - 1);
-    memcpy(seed + 2, contact, sizeof(contact));
-    save("rollcall", "rank", seed,
-         sizeof(contact) + 1 +
-             rueda_topology_record_pack(&records[size - 1],
-                                        seed + sizeof(contact) + 1));
+    self.record = records[size - 1];
+    save("rollcall", "rank", seed, rueda_rollcall_write_rank(&self, seed));
 }
 
 static void save_card(const char *name, bool has_key)

@@ -654,7 +654,8 @@ static bool join_job(void)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
 
-    args.process_sets = "dynamic";
+    if (getenv("RUEDA_PROCESS_SETS") == NULL)
+        args.process_sets = "dynamic";
     return rueda_init(&args, &ctx) == RUEDA_OK;
 }
 

@@ -111,26 +111,41 @@ static int by_the_word(struct party *me)
     return failed;
 }
 
-/* One rank has another list: nobody has a context, and all know why. */
+/* A list of one rank, that of the others, and what all are told. */
+struct lists {
+    int odd;
+    const char *list;
+    const char *others;
+    const char *words;
+};
+
+/* Nobody has a context, and all know why, at once. Then there is one. */
 static int by_different_arguments(struct party *me)
 {
-    const char *sets = me->rank == 3 ? "0,2;1,2" : SETS;
+    const struct lists *lists = me->arg;
+    const char *sets = me->rank == lists->odd ? lists->list : lists->others;
     char words[512] = "";
 
-    if (join(me, sets, words, sizeof(words)) == RUEDA_OK)
-        return party_says(me, "has joined");
-    if (strstr(words, "Mismatched") == NULL && strstr(words, "rank") == NULL)
+    if (party_expect(me, join(me, sets, words, sizeof(words)),
+                     RUEDA_ERR_MISMATCH, "different sets") != 0)
+        return 1;
+    if (strstr(words, lists->words) == NULL)
         return party_says(me, "says: %s", words);
-    return 0;
+    return by_arguments(me);
 }
 
-static void run(processes_way way, party_fn body)
+static void run_with(processes_way way, party_fn body, void *arg)
 {
     struct processes processes;
 
     memset(&processes, 0, sizeof(processes));
-    processes_start(&processes, RANKS, way, body, NULL);
+    processes_start(&processes, RANKS, way, body, arg);
     assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
+}
+
+static void run(processes_way way, party_fn body)
+{
+    run_with(way, body, NULL);
 }
 
 static void test_by_setting(void **state)
@@ -164,8 +179,42 @@ static void test_sets_do_not_change_without_leave(void **state)
 
 static void test_differences_are_told(void **state)
 {
+    static struct lists all[] = {
+        {3, "0,2;1,2", SETS,
+         "rank 0 has \"" SETS "\", but rank 3 has \"0,2;1,2\""},
+        {1, "0,2", SETS, "rank 0 has \"" SETS "\", but rank 1 has \"0,2\""},
+        {0, "0,2", SETS, "rank 0 has \"0,2\", but rank 1 has \"" SETS "\""},
+        {2, "", SETS, "rank 0 has \"" SETS "\", but rank 2 has none"},
+        {0, "", SETS, "rank 0 has none, but rank 1 has \"" SETS "\""},
+        {2, "dynamic", "0", "rank 0 has \"0\", but rank 2 has none"},
+        {2, "1-3;0,2", SETS, "Mismatched process sets"},
+        {2, "0,2;1-9", SETS, "but rank 2 has \"0,2;1-9\""},
+    };
+
     (void)state;
-    run(processes_by_self, by_different_arguments);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        run_with(processes_by_self, by_different_arguments, &all[i]);
+}
+
+/* In other words the same. */
+static int by_other_words(struct party *me)
+{
+    static const char *const words[RANKS] = {"0,2;1-3", "2,0;3,1-2",
+                                             "; 0,2;1,2,3;", "0,2;2-3,1"};
+    char error[512] = "";
+    int failed;
+
+    if (join(me, words[me->rank], error, sizeof(error)) != RUEDA_OK)
+        return party_says(me, "%s", error);
+    failed = use_sets(me);
+    rueda_shutdown(me->ctx);
+    return failed;
+}
+
+static void test_the_same_sets_may_be_written_in_other_words(void **state)
+{
+    (void)state;
+    run(processes_by_self, by_other_words);
 }
 
 int main(void)
@@ -175,6 +224,7 @@ int main(void)
         cmocka_unit_test(test_by_arguments),
         cmocka_unit_test(test_sets_do_not_change_without_leave),
         cmocka_unit_test(test_differences_are_told),
+        cmocka_unit_test(test_the_same_sets_may_be_written_in_other_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,6 +50,19 @@ def test_hosts_gather_in_stages_unless_told_otherwise(
         assert set(used) == algos
 
 
+@pytest.mark.parametrize("other", ["0,1", "0,1;1-2;3", ""])
+def test_hosts_with_other_process_sets_hear_of_it(
+    make_hosts: MakeHosts, key_file: str, other: str
+) -> None:
+    by_host = [{"RUEDA_PROCESS_SETS": "0,1;1-2"}, {"RUEDA_PROCESS_SETS": other}]
+    hosts = make_hosts(2)
+    done = on_hosts(hosts, [0, 1, 0, 1], key_file, "sets", by_host=by_host, is_met=False)
+    has = f'has "{other}"' if other else "has none"
+    for one in done:
+        assert one.returncode != 0
+        assert f'Mismatched process sets: rank 0 has "0,1;1-2", but rank 1 {has}' in one.stderr
+
+
 def test_hosts_with_other_settings_work_together(make_hosts: MakeHosts, key_file: str) -> None:
     """How tensors are joined and numbered is rank 0's word for all hosts."""
     large = {"RUEDA_FUSION_BYTES": "8m", "RUEDA_CACHE_CAPACITY": "1000"}

@@ -597,6 +597,10 @@ def life() -> None:
     raises(hvd.HorovodInternalError, "init()", hvd.allreduce, torch.ones(1))
     raises(ValueError, "process_sets", hvd.init, process_sets="static")
     raises(ValueError, "process_sets", hvd.init, process_sets=[1])
+    lists = [[hvd.ProcessSet([0])], [hvd.ProcessSet([0]), hvd.ProcessSet([1])], None]
+    for odd in lists[1:]:
+        mine = odd if rank == size - 1 else lists[0]
+        raises(ValueError, "Mismatched process sets", hvd.init, process_sets=mine)
     hvd.init(process_sets=[hvd.ProcessSet([0])])
     assert hvd.mpi_ops._basics._get_process_set_ids_and_ranks() == {0: list(range(size)), 1: [0]}
 

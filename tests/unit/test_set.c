@@ -257,6 +257,41 @@ static void test_text_that_is_none(void **state)
     }
 }
 
+static void assert_word(const char *text, const char *shown)
+{
+    char word[RUEDA_SET_WORD_BYTES];
+
+    assert_int_equal(rueda_set_word(text, 1000, word), RUEDA_OK);
+    if (shown[0] == '\0')
+        assert_string_equal(word, "");
+    else
+        assert_string_equal(word + 17, shown);
+}
+
+static void long_lists_of_sets_are_shortened(void **state)
+{
+    struct rueda_text error = {{0}};
+    char words[2][RUEDA_SET_WORD_BYTES];
+    char list[400] = "";
+
+    (void)state;
+    assert_word("", "");
+    assert_word(" ; ", "");
+    assert_word("0,2;1-3", "0,2;1-3");
+    for (int i = 0; i < 100; i++)
+        strcat(list, i > 0 ? ";1" : "1");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(rueda_set_word(list, 1000, words[i]), RUEDA_OK);
+        assert_int_equal(strlen(words[i]), RUEDA_SET_WORD_BYTES - 1);
+        strcat(list, ";777");
+    }
+    assert_false(rueda_set_word_is_same(words[0], words[1]));
+    rueda_set_word_explain(3, words[0], 5, words[1], &error);
+    assert_non_null(strstr(error.chars, "rank 3 has \"1;1;1"));
+    assert_non_null(strstr(error.chars, "...;1;1"));
+    assert_non_null(strstr(error.chars, ";1;1;777\"; all ranks"));
+}
+
 int main(void)
 {
 #define with_table(test)                                                       \
@@ -273,6 +308,7 @@ int main(void)
         cmocka_unit_test(there_is_room_for_so_many_sets),
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_text_that_is_none),
+        cmocka_unit_test(long_lists_of_sets_are_shortened),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,13 @@ def _check_sets(given: Any) -> list[ProcessSet]:
     return list(given)
 
 
+def _text_of(wanted: list[ProcessSet]) -> str:
+    """Sets as the settings have them: "0,2;1,3"."""
+    if not all(one.ranks for one in wanted):
+        raise ValueError("a process set has 1 rank or more")
+    return ";".join(",".join(map(str, one.ranks or [])) for one in wanted)
+
+
 class HorovodBasics:
     """Functions that every framework's module offers; there is one instance."""
 
@@ -106,17 +113,17 @@ class HorovodBasics:
         if self._process != os.getpid():
             sets.end()  # a child's copy of its parent's
         if self._process != os.getpid() or not _core.is_initialized():
-            self._open(comm, own_sets=bool(wanted))
+            self._open(comm, wanted)
         self._begin_sets(wanted)
         if not self._is_registered:
             atexit.register(self.shutdown)
             self._is_registered = True
         excepthook.install()
 
-    def _open(self, comm: Any, own_sets: bool) -> None:
+    def _open(self, comm: Any, wanted: list[ProcessSet]) -> None:
         place = _place_of(comm)
-        # The sets that the caller wants are made right after it.
-        process_sets = _DYNAMIC if own_sets else None
+        # Made with it, where all ranks compare their lists before the first.
+        process_sets = _text_of(wanted) if wanted else None
         _core.init(place.rank, place.size, 0, place.store, place.exchange, process_sets)
         self._process = os.getpid()
         self._comm = comm if is_communicator(comm) else None
