@@ -105,15 +105,26 @@ static bool has_news(const struct rueda_engine *engine)
            rueda_op_queue_has_news(&engine->lanes.arrived);
 }
 
-/* The next look is no later than a negotiator wants it. */
-static void plan_look(struct rueda_engine *engine)
+/* The next look is no later than a lane wants it. True if that is sooner than
+ * it was. */
+static bool plan_look(struct rueda_engine *engine)
 {
     int64_t wanted = rueda_lanes_next_look_ns(&engine->lanes);
 
     if (wanted < engine->last_look_ns + LOOK_APART_NS)
         wanted = engine->last_look_ns + LOOK_APART_NS;
-    if (wanted < atomic_load_explicit(&engine->look_ns, memory_order_relaxed))
-        atomic_store_explicit(&engine->look_ns, wanted, memory_order_relaxed);
+    if (wanted >= atomic_load_explicit(&engine->look_ns, memory_order_relaxed))
+        return false;
+    atomic_store_explicit(&engine->look_ns, wanted, memory_order_relaxed);
+    return true;
+}
+
+/* The background thread sleeps until the look that was planned before. */
+static void tell_of_look(struct rueda_engine *engine)
+{
+    pthread_mutex_lock(&engine->lock);
+    pthread_cond_signal(&engine->work);
+    pthread_mutex_unlock(&engine->lock);
 }
 
 /* All but the callbacks that are due. */
@@ -123,8 +134,8 @@ static void let_go(struct rueda_engine *engine)
 
     if (was_idle)
         atomic_store_explicit(&engine->is_heavy, false, memory_order_relaxed);
-    if (engine->lanes.count > 0)
-        plan_look(engine);
+    if (engine->lanes.count > 0 && plan_look(engine))
+        tell_of_look(engine);
     atomic_store(&engine->token, 0);
     if (atomic_load(&engine->parked) > 0) {
         pthread_mutex_lock(&engine->lock);

@@ -234,7 +234,7 @@ bool rueda_lanes_have_lent(const struct rueda_lanes *lanes)
 
 int64_t rueda_lanes_next_look_ns(const struct rueda_lanes *lanes)
 {
-    int64_t next = INT64_MAX;
+    int64_t next = lanes->has_ended ? INT64_MAX : rueda_notes_due_ns(lanes);
 
     for (int i = 0; i < lanes->count && !lanes->has_ended; i++) {
         int64_t wanted =

@@ -89,8 +89,8 @@ rueda_status rueda_lanes_turn(struct rueda_lanes *lanes,
 /* See to it that there is a negotiator which hears of what others wait for. */
 void rueda_lanes_wake(struct rueda_lanes *lanes);
 
-/* When a negotiator wants a turn though nothing moves, in the time of the
- * clock; INT64_MAX: never. */
+/* When a negotiator wants a turn though nothing moves, or notes for the
+ * timeline do, in the time of the clock; INT64_MAX: never. */
 int64_t rueda_lanes_next_look_ns(const struct rueda_lanes *lanes);
 
 /* The next operation to be delivered, its outcome being its status, or NULL. */
@@ -120,6 +120,10 @@ void rueda_notes_switch(struct rueda_lanes *lanes);
 
 /* Send on what this rank has noted, if it is time. */
 void rueda_notes_carry(struct rueda_lanes *lanes);
+
+/* When that is, though nothing else happens; INT64_MAX: there is nothing to
+ * send, or nobody to send it by yet. */
+int64_t rueda_notes_due_ns(const struct rueda_lanes *lanes);
 
 /* All of it, in the end. */
 void rueda_notes_flush(struct rueda_lanes *lanes);

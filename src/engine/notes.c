@@ -51,6 +51,18 @@ void rueda_notes_carry(struct rueda_lanes *lanes)
         send(lanes, false);
 }
 
+int64_t rueda_notes_due_ns(const struct rueda_lanes *lanes)
+{
+    const struct rueda_negotiator *negotiator = courier(lanes);
+    int64_t shift_ns;
+
+    if (lanes->timeline == NULL || lanes->job->rank == 0 ||
+        negotiator == NULL ||
+        !rueda_negotiator_find_shift(negotiator, &shift_ns))
+        return INT64_MAX;
+    return rueda_timeline_due_ns(lanes->timeline);
+}
+
 bool rueda_notes_may_come(const struct rueda_lanes *lanes)
 {
     const struct rueda_negotiator *negotiator = courier(lanes);

@@ -372,6 +372,12 @@ bool rueda_timeline_is_due(struct rueda_timeline *self)
            (used > 0 && self->now_ns(self->now_arg) - self->taken_ns >= DUE_NS);
 }
 
+int64_t rueda_timeline_due_ns(struct rueda_timeline *self)
+{
+    return rueda_timeline_ring_used(&self->ring) > 0 ? self->taken_ns + DUE_NS
+                                                     : INT64_MAX;
+}
+
 /* How many records a block has; -1: it is none. */
 static int64_t count_records(const char *block, size_t len)
 {

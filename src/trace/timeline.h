@@ -230,6 +230,10 @@ size_t rueda_timeline_take(struct rueda_timeline *self, void *out,
  * ago and there is anything? Looks at the clock only in the second case. */
 bool rueda_timeline_is_due(struct rueda_timeline *self);
 
+/* When it will be, if nothing is noted meanwhile; INT64_MAX: there is nothing.
+ */
+int64_t rueda_timeline_due_ns(struct rueda_timeline *self);
+
 /*
  * On rank 0: a block of another rank's. RUEDA_ERR_INVALID if these are not the
  * bytes of one, and then none of it was taken. Where the buffer is full, names

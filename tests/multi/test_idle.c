@@ -102,6 +102,76 @@ static void a_second_of_waiting_takes_under_50_ms_of_cpu(void **state)
     party_run(*state, 2, waits, &in_background);
 }
 
+/* ---- Notes --------------------------------------------------------------- */
+
+#define STEPS 5
+
+static int step(struct party *me, int i)
+{
+    struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
+    rueda_handle handle;
+    char name[16];
+    float x = 1;
+
+    snprintf(name, sizeof(name), "step.%d", i);
+    args.kind = RUEDA_ALLREDUCE;
+    args.name = name;
+    args.send = &x;
+    args.recv = &x;
+    return party_expect(me, rueda_submit(me->ctx, &args, &handle), RUEDA_OK,
+                        "submit") ||
+           party_expect(me, rueda_wait(me->ctx, handle, 10000), RUEDA_OK,
+                        "wait");
+}
+
+/* Some work, and a rest, in which rank 1 is killed. */
+static int rests(struct party *me)
+{
+    for (int i = 0; i < STEPS; i++)
+        if (step(me, i) != 0)
+            return 1;
+    party_sleep_ms(me->rank == 0 ? 900 : 500);
+    if (me->rank == 1)
+        kill(getpid(), SIGKILL);
+    return 0;
+}
+
+/* Operations of rank 1 whose end is in the timeline. */
+static int count_ends(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    char line[512];
+    int count = 0;
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+        if (strstr(line, "\"tid\": 1") != NULL &&
+            strstr(line, "\"dtype\"") != NULL)
+            count++;
+    if (file != NULL)
+        fclose(file);
+    return count;
+}
+
+static void who_is_killed_at_rest_has_told_the_timeline_all(void **state)
+{
+    const struct party_place *place = *state;
+    struct processes processes;
+    char path[64];
+
+    party_skip_without_fork();
+    snprintf(path, sizeof(path), "/tmp/rueda_idle_%d.json", (int)getpid());
+    setenv("RUEDA_TRANSPORT", place->transport, 1);
+    setenv("RUEDA_TIMELINE", path, 1);
+    processes_start(&processes, 2, processes_join, rests, NULL);
+    unsetenv("RUEDA_TIMELINE");
+    unsetenv("RUEDA_TRANSPORT");
+    processes.expected[1] = PROCESS_SIGNAL - SIGKILL;
+
+    assert_int_equal(processes_end(&processes, 10000), 0);
+    assert_int_equal(count_ends(path), STEPS);
+    unlink(path);
+}
+
 /* ---- Memory -------------------------------------------------------------- */
 
 /* Private and shared pages of this process that are in memory. */
@@ -250,6 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PARTY_IN_PROCESSES(a_second_of_idling_takes_under_10_ms_of_cpu),
         PARTY_EVERYWHERE(a_second_of_waiting_takes_under_50_ms_of_cpu),
+        PARTY_IN_PROCESSES(who_is_killed_at_rest_has_told_the_timeline_all),
         PARTY_IN_PROCESSES(an_allreduce_of_128_mib_takes_under_64_mib),
         cmocka_unit_test(nothing_is_left_when_all_are_killed),
     };
