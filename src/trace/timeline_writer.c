@@ -12,8 +12,10 @@
 #include "os/thread.h"
 #include "trace/timeline_json.h"
 
-/* Who looks at the file a tenth of a second later finds it there. */
-#define INTERVAL_NS ((int64_t)25000000)
+/* Who looks at the file a tenth of a second later finds it there. Where nothing
+ * is noted it is looked for less often, as that takes time, too. */
+#define INTERVAL_NS      ((int64_t)25000000)
+#define IDLE_INTERVAL_NS ((int64_t)90000000)
 
 _Static_assert(RUEDA_TIMELINE_EVENT_MAX <= RUEDA_CAPPED_ITEM_MAX,
                "an event is one item of the file");
@@ -49,22 +51,27 @@ static void write_event(void *arg, const char *text, size_t len)
     complain(self, rueda_capped_add(&self->file, text, len));
 }
 
-static void drain(struct rueda_timeline_writer *self)
+/* True if there was anything. */
+static bool drain(struct rueda_timeline_writer *self)
 {
+    bool has_come = false;
     size_t len;
     int rank;
 
     while (rueda_timeline_ring_peek(self->ring, &rank, &len)) {
         rueda_timeline_ring_take(self->ring, self->block, len);
         rueda_timeline_json_add(&self->json, rank, self->block, len);
+        has_come = true;
     }
     complain(self, rueda_capped_flush(&self->file));
+    return has_come;
 }
 
 /* Until the time has come, or somebody wants something; true: to end. */
-static bool wait_for_work(struct rueda_timeline_writer *self)
+static bool wait_for_work(struct rueda_timeline_writer *self,
+                          int64_t interval_ns)
 {
-    const int64_t deadline_ns = rueda_clock_ns() + INTERVAL_NS;
+    const int64_t deadline_ns = rueda_clock_ns() + interval_ns;
     bool is_ending;
 
     pthread_mutex_lock(&self->lock);
@@ -80,12 +87,14 @@ static bool wait_for_work(struct rueda_timeline_writer *self)
 static void *run(void *arg)
 {
     struct rueda_timeline_writer *self = arg;
+    bool has_come = true;
     bool is_ending;
 
     rueda_log_set_rank(0);
     do {
-        is_ending = wait_for_work(self);
-        drain(self);
+        is_ending =
+            wait_for_work(self, has_come ? INTERVAL_NS : IDLE_INTERVAL_NS);
+        has_come = drain(self);
     } while (!is_ending);
     rueda_timeline_json_end(&self->json, self->lost);
     complain(self, rueda_capped_flush(&self->file));

@@ -631,7 +631,7 @@ static bool stalls(void)
 /* ---- Others ----------------------------------------------------------------
  */
 
-/* Nothing to do for 5 s: the processor's time in microseconds. */
+/* Nothing to do for 10 s: the processor's time in microseconds. */
 static bool idle(void)
 {
     struct rusage before, after;
@@ -640,7 +640,7 @@ static bool idle(void)
         return false;
     sleep_ms(200);
     getrusage(RUSAGE_SELF, &before);
-    sleep_ms(5000);
+    sleep_ms(10000);
     getrusage(RUSAGE_SELF, &after);
     printf("%ld\n", (long)(after.ru_utime.tv_sec - before.ru_utime.tv_sec +
                            after.ru_stime.tv_sec - before.ru_stime.tv_sec) *
