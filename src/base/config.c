@@ -423,5 +423,5 @@ rueda_status rueda_config_load(struct rueda_config *config,
         }
     }
     settle(config);
-    return RUEDA_OK;
+    return rueda_horovod_check(error);
 }

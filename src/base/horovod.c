@@ -132,13 +132,55 @@ static bool is_usual(const struct rueda_horovod_variable *variable,
     const char *at = variable->usual;
 
     while (at != NULL) {
-        if (strncmp(at, value, bytes) == 0 &&
+        if (strncasecmp(at, value, bytes) == 0 &&
             (at[bytes] == ' ' || at[bytes] == '\0'))
             return true;
         at = strchr(at, ' ');
         at = at != NULL ? at + 1 : NULL;
     }
     return variable->usual == NULL;
+}
+
+/* Those of which only some values make sense, in any case. */
+static const struct {
+    const char *name;
+    const char *values[4]; /* then NULL */
+} choices[] = {
+    {"HOROVOD_CPU_OPERATIONS", {"mpi", "gloo", "ccl"}},
+    {"HOROVOD_CONTROLLER", {"mpi", "gloo"}},
+};
+
+static bool is_among(const char *value, const char *const *values)
+{
+    for (; *values != NULL; values++)
+        if (strcasecmp(value, *values) == 0)
+            return true;
+    return false;
+}
+
+static rueda_status refuse(const char *name, const char *value,
+                           const char *const *values, struct rueda_text *error)
+{
+    rueda_text_set(error, "%s is \"%.100s\", which is not ", name, value);
+    for (int i = 0; values[i] != NULL; i++)
+        rueda_text_add(error, "%s%s",
+                       i == 0                  ? ""
+                       : values[i + 1] == NULL ? " or "
+                                               : ", ",
+                       values[i]);
+    rueda_text_add(error, "; it has no effect here, and can be left out");
+    return RUEDA_ERR_INVALID;
+}
+
+rueda_status rueda_horovod_check(struct rueda_text *error)
+{
+    for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+        const char *value = rueda_environment(choices[i].name);
+
+        if (value != NULL && !is_among(value, choices[i].values))
+            return refuse(choices[i].name, value, choices[i].values, error);
+    }
+    return RUEDA_OK;
 }
 
 void rueda_horovod_tell(const struct rueda_config *config)

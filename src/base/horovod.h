@@ -32,6 +32,10 @@ struct rueda_horovod_variable {
 /* The table, for tools. */
 const struct rueda_horovod_variable *rueda_horovod_variables(size_t *out_count);
 
+/* Is there one with a value that nobody knows? RUEDA_ERR_INVALID with words:
+ * who mistypes it would not get what is wanted elsewhere. */
+rueda_status rueda_horovod_check(struct rueda_text *error);
+
 /*
  * Log those that are set, each with its reason: a warning, or information where
  * the value is the usual one; and a setting that is ignored because of another.

@@ -145,7 +145,9 @@ static void print_markdown_variables(void)
     printf("\n## Horovod's variables without effect\n\n"
            "Where one of them is set, rank 0 says so once in the log: at level "
            "`warn`, or `info` if\nthe value is the usual one or makes no "
-           "difference.\n\n"
+           "difference. Of `HOROVOD_CONTROLLER` (mpi, gloo)\nand "
+           "`HOROVOD_CPU_OPERATIONS` (mpi, gloo, ccl) a value that Horovod "
+           "does not know is an error.\n\n"
            "| variable | because |\n|---|---|\n");
     for (size_t i = 0; i < count; i++) {
         printf("| ");

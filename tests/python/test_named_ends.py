@@ -96,6 +96,17 @@ def test_a_stall_ends_the_job_without_a_warning(missing: int) -> None:
         assert f"{missing}!: [alone, also.alone]" in one.stdout
 
 
+def test_of_horovods_choices_only_known_ones_are_taken() -> None:
+    names = ["HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS"]
+    done = here(2, "order", **dict.fromkeys(names, "GLOO"))
+    all_well(done)
+    assert all(one.stderr == "" for one in done)
+    for name, values in zip(names, ["mpi or gloo", "mpi, gloo or ccl"]):
+        for one in here(2, "order", **{name: "nccl"}):
+            assert one.returncode != 0
+            assert f'{name} is "nccl", which is not {values}' in one.stderr
+
+
 @pytest.mark.parametrize("timeline", ["", "idle.json"])
 def test_who_has_nothing_to_do_takes_no_time(tmp_path: Path, timeline: str) -> None:
     """10 ms of the processor in 10 s; whoever else is busy does not count."""

@@ -539,6 +539,36 @@ static void every_variable_of_horovod_is_known(void **state)
     }
 }
 
+/* The words name the variable, the value, and those that can be. */
+static void check_choice(const char *name, const char *value,
+                         const char *others)
+{
+    struct rueda_config config;
+    struct rueda_text error;
+
+    assert_int_equal(load_with(name, value, &config, &error),
+                     RUEDA_ERR_INVALID);
+    assert_non_null(strstr(error.chars, name));
+    assert_non_null(strstr(error.chars, value));
+    assert_non_null(strstr(error.chars, others));
+}
+
+static void of_some_only_known_values_are_taken(void **state)
+{
+    static const char *const known[][2] = {
+        {"HOROVOD_CPU_OPERATIONS", "mpi"},  {"HOROVOD_CPU_OPERATIONS", "GLOO"},
+        {"HOROVOD_CPU_OPERATIONS", "Ccl"},  {"HOROVOD_CONTROLLER", "MPI"},
+        {"HOROVOD_CONTROLLER", "gloo"},     {"HOROVOD_CONTROLLER", ""},
+        {"HOROVOD_CPU_OPERATIONS", "gLoO"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        good(known[i][0], known[i][1]);
+    check_choice("HOROVOD_CPU_OPERATIONS", "nccl", "mpi, gloo or ccl");
+    check_choice("HOROVOD_CONTROLLER", "ccl", "mpi or gloo");
+}
+
 /* What the log says. */
 static char heard[4096];
 
@@ -559,7 +589,7 @@ static void what_has_no_effect_is_told_once(void **state)
     assert_int_equal(setenv("HOROVOD_AUTOTUNE_LOG", "0", 1), 0);
     assert_int_equal(setenv("HOROVOD_CYCLE_TIME", "5", 1), 0);
     assert_int_equal(setenv("HOROVOD_CPU_OPERATIONS", "ccl", 1), 0);
-    assert_int_equal(setenv("HOROVOD_CONTROLLER", "mpi", 1), 0);
+    assert_int_equal(setenv("HOROVOD_CONTROLLER", "GLOO", 1), 0);
     assert_int_equal(setenv("HOROVOD_HOSTNAME", "here", 1), 0);
     config = good("RUEDA_STALL_SHUTDOWN", "1");
     rueda_log_set_sink(hear, NULL);
@@ -610,6 +640,7 @@ int main(void)
         CLEARED(a_stall_ends_a_job_also_without_a_warning),
         CLEARED(stages_are_asked_for_in_both_ways),
         CLEARED(every_variable_of_horovod_is_known),
+        CLEARED(of_some_only_known_values_are_taken),
         CLEARED(what_has_no_effect_is_told_once),
     };
 
