@@ -2,6 +2,7 @@
 #include "negotiate/compare.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 /* These words, but for the ranks in them, and the order of the checks are those
@@ -98,10 +99,17 @@ static void tell_shape(const struct rueda_request *request,
     rueda_request_shape_str(request, out);
 }
 
+/* What is no number on both is the same. */
+static bool same_factor(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
 static bool same_scales(const struct rueda_request *a,
                         const struct rueda_request *b)
 {
-    return a->prescale == b->prescale && a->postscale == b->postscale;
+    return same_factor(a->prescale, b->prescale) &&
+           same_factor(a->postscale, b->postscale);
 }
 
 static void tell_scales(const struct rueda_request *request,
@@ -124,15 +132,40 @@ static void tell_reduction(const struct rueda_request *request,
                    rueda_reduction_str(request->reduction));
 }
 
-/* All dimensions but the first. */
+static bool same_dims(const struct rueda_request *a,
+                      const struct rueda_request *b)
+{
+    return !rueda_request_has_free_rows(a) || a->dims == b->dims;
+}
+
+static void tell_dims(const struct rueda_request *request,
+                      struct rueda_text *out)
+{
+    rueda_text_add(out, "sent a tensor of rank %u", request->dims);
+}
+
+/* The first dimension in which they differ, but for their rows; or 0. */
+static uint32_t odd_dimension(const struct rueda_request *a,
+                              const struct rueda_request *b)
+{
+    for (uint32_t i = 1; i < a->dims; i++)
+        if (a->shape[i] != b->shape[i])
+            return i;
+    return 0;
+}
+
+/* All dimensions but the first, of which there are as many. */
 static bool same_rows(const struct rueda_request *a,
                       const struct rueda_request *b)
 {
-    if (!rueda_request_has_free_rows(a) || (a->dims == 0 && b->dims == 0))
-        return true;
-    return a->dims == b->dims &&
-           memcmp(a->shape + 1, b->shape + 1,
-                  (a->dims - 1) * sizeof(a->shape[0])) == 0;
+    return !rueda_request_has_free_rows(a) || odd_dimension(a, b) == 0;
+}
+
+static void tell_rows(const struct rueda_request *request, uint32_t dimension,
+                      struct rueda_text *out)
+{
+    rueda_text_add(out, "sent a tensor with dimension %u equal to %llu",
+                   dimension, (unsigned long long)request->shape[dimension]);
 }
 
 static bool same_root(const struct rueda_request *a,
@@ -221,7 +254,8 @@ static const struct {
     {"%s tensor shapes", same_shape, tell_shape},
     {"prescale and/or postscale factors", same_scales, tell_scales},
     {"reduction operation", same_reduction, tell_reduction},
-    {"%s tensor shapes", same_rows, tell_shape},
+    {"%s tensor shapes", same_dims, tell_dims},
+    {"%s tensor shapes", same_rows, NULL}, /* tell_rows() */
     {"%s root ranks", same_root, tell_root},
     {"%s CPU/GPU device selection", same_device, tell_device},
     {"compression", same_compression, tell_compression},
@@ -238,6 +272,16 @@ int rueda_compare(const struct rueda_request *a, const struct rueda_request *b)
     return 0;
 }
 
+/* What the first of two says that the other does not. */
+static void tell(int check, const struct rueda_request *request,
+                 const struct rueda_request *other, struct rueda_text *out)
+{
+    if (checks[check].tell != NULL)
+        checks[check].tell(request, out);
+    else
+        tell_rows(request, odd_dimension(request, other), out);
+}
+
 /* "One rank (3) had type int32"; the title says what of. */
 void rueda_compare_explain(const struct rueda_said *a,
                            const struct rueda_said *b, struct rueda_text *out)
@@ -251,9 +295,9 @@ void rueda_compare_explain(const struct rueda_said *a,
         what += 2;
     }
     rueda_text_add(out, "%s: One rank (%d) ", what, a->rank);
-    checks[check].tell(a->request, out);
+    tell(check, a->request, b->request, out);
     rueda_text_add(out, ", but another rank (%d) ", b->rank);
-    checks[check].tell(b->request, out);
+    tell(check, b->request, a->request, out);
     rueda_text_add(out, ": ");
     rueda_request_title(a->request, out);
 }

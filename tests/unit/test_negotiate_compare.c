@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ranks are told when they differ, in the order of the checks; and how
  * requests travel. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -110,11 +111,27 @@ static void test_kinds(void **state)
     assert_int_equal(rueda_compare(&a, &b), 0);
     b.shape[1] = 9;
     assert_differ(&a, &b,
-                  "Mismatched ALLGATHER tensor shapes: One rank (0) sent a");
+                  "Mismatched ALLGATHER tensor shapes: One rank (0) sent a "
+                  "tensor with dimension 1 equal to 3, but another rank (5) "
+                  "sent a tensor with dimension 1 equal to 9");
     b = a;
     b.dims = 1;
     assert_differ(&a, &b,
-                  "Mismatched ALLGATHER tensor shapes: One rank (0) sent a");
+                  "Mismatched ALLGATHER tensor shapes: One rank (0) sent a "
+                  "tensor of rank 2, but another rank (5) sent a tensor of "
+                  "rank 1");
+}
+
+static void test_factors_that_are_no_numbers_are_the_same(void **state)
+{
+    struct rueda_request a = request_of(RUEDA_ALLREDUCE);
+    struct rueda_request b = a;
+
+    (void)state;
+    a.prescale = NAN;
+    assert_differ(&a, &b, "sent factors (nan, 1)");
+    b.prescale = -NAN;
+    assert_int_equal(rueda_compare(&a, &b), 0);
 }
 
 /* Whatever else differs, the first check decides. */
@@ -204,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_factors_that_are_no_numbers_are_the_same),
         cmocka_unit_test(test_order_of_checks),
         cmocka_unit_test(test_priority_is_no_difference),
         cmocka_unit_test(test_request_travels),

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ranks that do not ask for the same: each gets an error at once that names the
+ * tensor, two ranks and what they said, and then all goes on.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "support/party.h"
+
+#define COUNT 12
+
+static const size_t shape_12[] = {12};
+
+static float buf[2 * COUNT];
+static float results[16 * COUNT];
+
+static struct rueda_submit_args args_of(rueda_kind kind, const char *name)
+{
+    struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
+
+    args.kind = kind;
+    args.name = name;
+    args.send = buf;
+    args.recv = results;
+    args.dims = 1;
+    args.shape = shape_12;
+    return args;
+}
+
+/* It fails soon, with all of these words; NULL ends them. */
+static int fails(struct party *me, rueda_handle handle,
+                 const char *const *words)
+{
+    struct rueda_result result = RUEDA_RESULT_INIT;
+    char error[1024] = "";
+
+    result.error = error;
+    result.error_bytes = sizeof(error);
+    if (party_expect(me, rueda_wait_for(me->ctx, handle, 5000, &result),
+                     RUEDA_ERR_MISMATCH, "what differs") != 0)
+        return 1;
+    for (; *words != NULL; words++)
+        if (strstr(error, *words) == NULL)
+            return party_says(me, "no \"%s\" in \"%s\"", *words, error);
+    return 0;
+}
+
+static int still_works(struct party *me, const char *name)
+{
+    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, name);
+    rueda_handle handle;
+
+    args.reduction = RUEDA_SUM;
+    for (int i = 0; i < COUNT; i++)
+        buf[i] = (float)(me->rank + i);
+    if (party_expect(me, rueda_submit(me->ctx, &args, &handle), RUEDA_OK,
+                     "submit after that") != 0 ||
+        party_expect(me, rueda_wait(me->ctx, handle, 10000), RUEDA_OK,
+                     "wait after that") != 0)
+        return 1;
+    for (int i = 0; i < COUNT; i++) {
+        const int sum = me->size * i + me->size * (me->size - 1) / 2;
+
+        if (results[i] != (float)sum)
+            return party_says(me, "%f is not %d", (double)results[i], sum);
+    }
+    return 0;
+}
+
+static const size_t shape_4_3[] = {4, 3};
+static const size_t shape_3_4[] = {3, 4};
+static const size_t shape_2_3_2[] = {2, 3, 2};
+
+/* What the last rank says otherwise; and the words of all. */
+struct difference {
+    rueda_kind kind;
+    void (*change)(struct rueda_submit_args *args);
+    const char *words;   /* before what one says */
+    const char *one;     /* of the others */
+    const char *another; /* of the last */
+};
+
+static void set_dtype(struct rueda_submit_args *args)
+{
+    args->dtype = RUEDA_FLOAT64;
+}
+
+static void set_kind(struct rueda_submit_args *args)
+{
+    args->kind = RUEDA_REDUCE_SCATTER;
+    args->compression = RUEDA_COMPRESS_NONE; /* which it does not know */
+}
+
+static void set_shape(struct rueda_submit_args *args)
+{
+    args->shape = shape_3_4;
+}
+
+static void set_dims(struct rueda_submit_args *args)
+{
+    args->dims = 3;
+    args->shape = shape_2_3_2;
+}
+
+static void set_scale(struct rueda_submit_args *args)
+{
+    args->prescale = 0.5;
+}
+
+static void set_reduction(struct rueda_submit_args *args)
+{
+    args->reduction = RUEDA_AVERAGE;
+}
+
+static void set_root(struct rueda_submit_args *args)
+{
+    args->root = 1;
+}
+
+static void set_device(struct rueda_submit_args *args)
+{
+    args->device = 0;
+}
+
+static void set_compression(struct rueda_submit_args *args)
+{
+    args->compression = RUEDA_COMPRESS_FP16;
+}
+
+static void set_live_average(struct rueda_submit_args *args)
+{
+    args->flags = RUEDA_LIVE_AVERAGE;
+}
+
+/* In the order of the checks. */
+static const struct difference differences[] = {
+    {RUEDA_ALLREDUCE, set_dtype, "Mismatched data types:", "had type float32",
+     "had type float64"},
+    {RUEDA_ALLREDUCE, set_kind, "Mismatched operations:", "did an ALLREDUCE",
+     "did an REDUCESCATTER"},
+    {RUEDA_ALLREDUCE, set_shape, "Mismatched ALLREDUCE tensor shapes:",
+     "sent a tensor of shape [4, 3]", "sent a tensor of shape [3, 4]"},
+    {RUEDA_ALLREDUCE, set_scale,
+     "Mismatched prescale and/or postscale factors:", "sent factors (1, 1)",
+     "sent factors (0.5, 1)"},
+    {RUEDA_ALLREDUCE, set_reduction, "Mismatched reduction operation:",
+     "sent reduction op sum", "sent reduction op average"},
+    {RUEDA_ALLREDUCE, set_device,
+     "Mismatched ALLREDUCE CPU/GPU device selection:", "specified device CPU",
+     "specified device GPU"},
+    {RUEDA_ALLREDUCE, set_compression, "Mismatched compression:",
+     "asked for compression none", "asked for compression fp16"},
+    {RUEDA_ALLREDUCE, set_live_average, "Mismatched averages:",
+     "does not average by the ranks", "averages by the ranks"},
+    {RUEDA_REDUCE_SCATTER, set_shape, "Mismatched REDUCESCATTER tensor shapes:",
+     "sent a tensor of shape [4, 3]", "sent a tensor of shape [3, 4]"},
+    {RUEDA_REDUCE_SCATTER, set_reduction, "Mismatched reduction operation:",
+     "sent reduction op sum", "sent reduction op average"},
+    {RUEDA_BROADCAST, set_root, "Mismatched BROADCAST root ranks:",
+     "specified root rank 0", "specified root rank 1"},
+    {RUEDA_ALLGATHER, set_dims, "Mismatched ALLGATHER tensor shapes:",
+     "sent a tensor of rank 2", "sent a tensor of rank 3"},
+    {RUEDA_ALLGATHER, set_shape, "Mismatched ALLGATHER tensor shapes:",
+     "sent a tensor with dimension 1 equal to 3",
+     "sent a tensor with dimension 1 equal to 4"},
+    {RUEDA_ALLTOALL, set_dims, "Mismatched ALLTOALL tensor shapes:",
+     "sent a tensor of rank 2", "sent a tensor of rank 3"},
+    {RUEDA_ALLTOALL, set_shape, "Mismatched ALLTOALL tensor shapes:",
+     "sent a tensor with dimension 1 equal to 3",
+     "sent a tensor with dimension 1 equal to 4"},
+};
+#define DIFFERENCES ((int)(sizeof(differences) / sizeof(differences[0])))
+
+static struct rueda_submit_args plain_args(rueda_kind kind)
+{
+    static const size_t splits[8];
+    struct rueda_submit_args args = args_of(kind, "odd");
+
+    args.dims = 2;
+    args.shape = shape_4_3;
+    args.splits = splits;
+    args.root = 0;
+    args.reduction = RUEDA_SUM;
+    return args;
+}
+
+/* All of them fail as this check says, and name who is who. */
+static int fails_by(struct party *me, const struct rueda_submit_args *args,
+                    const struct difference *odd)
+{
+    char last[40];
+    const char *words[] = {odd->words,   odd->one,         odd->another, last,
+                           "One rank (", "tensor \"odd\"", NULL};
+    rueda_handle handle;
+
+    snprintf(last, sizeof(last), "rank (%d) %.8s", me->size - 1, odd->another);
+    return party_expect(me, rueda_submit(me->ctx, args, &handle), RUEDA_OK,
+                        odd->words) ||
+           fails(me, handle, words) || still_works(me, "odd");
+}
+
+static int differ_one_by_one(struct party *me)
+{
+    for (int i = 0; i < DIFFERENCES; i++) {
+        struct rueda_submit_args args = plain_args(differences[i].kind);
+
+        if (me->rank == me->size - 1)
+            differences[i].change(&args);
+        if (fails_by(me, &args, &differences[i]) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+static void whatever_differs_is_told_to_all(void **state)
+{
+    party_run(*state, 3, differ_one_by_one, NULL);
+}
+
+/* In that and in all that is checked after it. */
+static int differ_in_all_that_follows(struct party *me)
+{
+    int count = 0;
+
+    while (differences[count].kind == RUEDA_ALLREDUCE)
+        count++;
+    for (int i = 0; i < count; i++) {
+        struct rueda_submit_args args = plain_args(RUEDA_ALLREDUCE);
+
+        for (int k = count - 1; k >= i && me->rank == me->size - 1; k--)
+            differences[k].change(&args);
+        if (fails_by(me, &args, &differences[i]) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+static void the_first_check_that_fails_is_told(void **state)
+{
+    party_run(*state, 3, differ_in_all_that_follows, NULL);
+}
+
+static int differ_by_a_group(struct party *me)
+{
+    static const char *const words[] = {"Mismatched groups: One rank (",
+                                        "sent it by itself",
+                                        "sent it in group ",
+                                        "of 1 tensors",
+                                        "tensor \"odd\"",
+                                        NULL};
+    struct rueda_submit_args args = plain_args(RUEDA_ALLREDUCE);
+    rueda_handle handle;
+    rueda_status status = me->rank == 1
+                              ? rueda_submit_group(me->ctx, &args, 1, &handle)
+                              : rueda_submit(me->ctx, &args, &handle);
+
+    return party_expect(me, status, RUEDA_OK, "submit") ||
+           fails(me, handle, words) || still_works(me, "odd");
+}
+
+static void one_of_a_group_is_not_one_by_itself(void **state)
+{
+    party_run(*state, 3, differ_by_a_group, NULL);
+}
+
+/* Equal to nothing, not even to itself, but the same on all ranks. */
+static int scale_by_nothing(struct party *me)
+{
+    struct rueda_submit_args args = plain_args(RUEDA_ALLREDUCE);
+    rueda_handle handle;
+
+    args.prescale = NAN;
+    return party_expect(me, rueda_submit(me->ctx, &args, &handle), RUEDA_OK,
+                        "submit") ||
+           party_expect(me, rueda_wait(me->ctx, handle, 10000), RUEDA_OK,
+                        "a factor that is no number") ||
+           (!isnan(results[0]) &&
+            party_says(me, "it is %f", (double)results[0]));
+}
+
+static void a_factor_that_is_no_number_is_no_difference(void **state)
+{
+    party_run(*state, 3, scale_by_nothing, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PARTY_IN_PROCESSES(whatever_differs_is_told_to_all),
+        PARTY_IN_PROCESSES(the_first_check_that_fails_is_told),
+        PARTY_IN_PROCESSES(one_of_a_group_is_not_one_by_itself),
+        PARTY_IN_PROCESSES(a_factor_that_is_no_number_is_no_difference),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
