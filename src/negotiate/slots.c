@@ -6,8 +6,12 @@
  * name only when every member is known to have read that it is retired: what
  * they sent before has then arrived, and afterwards they do not use it.
  */
+#define RUEDA_LOG_TAG "negotiate"
+
+#include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "negotiate/state.h"
 
 rueda_status rueda_slots_init(struct rueda_negotiator *self)
@@ -120,6 +124,19 @@ static int take_slot(struct rueda_negotiator *self)
     return slot;
 }
 
+/* Once a process: it would be said of every tensor of every step. */
+static void warn_of_many(const struct rueda_negotiator *self)
+{
+    static atomic_flag is_told = ATOMIC_FLAG_INIT;
+
+    if (!atomic_flag_test_and_set(&is_told))
+        log_warn("there are more than %d names of tensors; from now on those "
+                 "that were not used for longest are told in full again, which "
+                 "takes longer than their numbers; raise RUEDA_CACHE_CAPACITY "
+                 "(HOROVOD_CACHE_CAPACITY) if names come again",
+                 self->args.cache_capacity);
+}
+
 /* A number for an entry that has none, or -1 if it does without. */
 static rueda_status give(struct rueda_negotiator *self,
                          struct rueda_entry *entry, int *out_slot)
@@ -135,6 +152,7 @@ static rueda_status give(struct rueda_negotiator *self,
     if (status == RUEDA_OK && root->live_count == self->args.cache_capacity) {
         if (!root->oldest->is_live)
             return RUEDA_OK; /* all are of the batch that is being written */
+        warn_of_many(self);
         status = retire(self, root->oldest);
     }
     if (status == RUEDA_OK)

@@ -42,6 +42,15 @@ def test_many_sets_that_overlap_run_at_the_same_time(transport: str) -> None:
     all_well(here(6, "many_sets", RUEDA_TRANSPORT=transport))
 
 
+def test_more_names_than_there_are_numbers_are_told_of_once() -> None:
+    done = here(2, "order", RUEDA_CACHE_CAPACITY="3")
+    all_well(done)
+    assert [one.stderr.count("there are more than 3 names of tensors") for one in done] == [1, 0]
+    done = here(2, "order")
+    all_well(done)
+    assert [one.stderr for one in done] == ["", ""]
+
+
 def test_ranks_with_other_settings_work_together() -> None:
     """The first rank's word counts for its host."""
     job = f"named-differ-{os.getpid()}"
@@ -86,6 +95,20 @@ def test_a_stall_is_told_and_ends_the_job(missing: int) -> None:
 
 
 @pytest.mark.parametrize("missing", [0, 1])
+@pytest.mark.parametrize(
+    "setting", [{"HOROVOD_STALL_CHECK_DISABLE": "1"}, {"RUEDA_STALL_CHECK": "0"}]
+)
+def test_without_the_check_nobody_speaks_of_a_stall(missing: int, setting: dict[str, str]) -> None:
+    """Who is missing comes after 4 s, and all goes on."""
+    done = here(3, "stall", str(missing), HOROVOD_STALL_CHECK_TIME_SECONDS="1",
+                HOROVOD_STALL_SHUTDOWN_TIME_SECONDS="2", **setting)  # fmt: skip
+    all_well(done)
+    for one in done:
+        assert one.stdout.startswith("0 "), one.stdout
+        assert "Missing ranks" not in one.stderr and "waited" not in one.stderr
+
+
+@pytest.mark.parametrize("missing", [0, 1])
 def test_a_stall_ends_the_job_without_a_warning(missing: int) -> None:
     """Before the rank that is missing brings anything, which it does in the end."""
     done = here(2, "stall", str(missing), HOROVOD_STALL_CHECK_TIME_SECONDS="0",
@@ -105,6 +128,16 @@ def test_of_horovods_choices_only_known_ones_are_taken() -> None:
         for one in here(2, "order", **{name: "nccl"}):
             assert one.returncode != 0
             assert f'{name} is "nccl", which is not {values}' in one.stderr
+
+
+def test_what_launchers_set_or_nobody_misses_is_told_to_who_asks() -> None:
+    names = ["HOSTNAME", "ELASTIC", "LOG_HIDE_TIME", "DISABLE_NVTX_RANGES"]
+    settings = {f"HOROVOD_{name}": "1" for name in names}
+    for level, times in (("warn", 0), ("info", 1)):
+        done = here(2, "order", RUEDA_LOG_LEVEL=level, **settings)
+        all_well(done)
+        told = "".join(one.stderr for one in done)
+        assert [told.count(f"{name} has no effect") for name in settings] == [times] * 4
 
 
 @pytest.mark.parametrize("timeline", ["", "idle.json"])
