@@ -376,8 +376,9 @@ RUEDA_API rueda_status rueda_start(rueda_ctx *ctx,
                                    const struct rueda_coll_args *args,
                                    rueda_handle *out_handle);
 
-/* RUEDA_IN_PROGRESS, or how the operation ended. Never blocks, does not end
- * the handle. RUEDA_ERR_INVALID for a handle that is gone, here as below. */
+/* RUEDA_IN_PROGRESS, or how the operation ended. Never blocks, though it may do
+ * some of the work, and does not end the handle. RUEDA_ERR_INVALID for a handle
+ * that is gone, here as below. */
 RUEDA_API rueda_status rueda_poll(rueda_ctx *ctx, rueda_handle handle);
 
 /*

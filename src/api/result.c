@@ -40,6 +40,10 @@ rueda_status rueda_poll(rueda_ctx *ctx, rueda_handle handle)
     if (op == NULL)
         return status;
     status = rueda_op_status(op);
+    if (status == RUEDA_IN_PROGRESS) {
+        rueda_engine_poll(&ctx->engine);
+        status = rueda_op_status(op);
+    }
     /* A callback may have ended the handle meanwhile, and its place be in use
      * by another. */
     return rueda_op_find(&ctx->ops, handle) == op ? status : RUEDA_ERR_INVALID;

@@ -45,19 +45,22 @@
 /* Who submits mostly waits soon, and drives then: so long the background thread
  * leaves it to that, and longer where it has always been so, or where it has no
  * core of its own: to take over, or only to look, costs both sides a change of
- * threads, and whoever computes there its cache. */
+ * threads, and whoever computes there its cache. If there is no network either
+ * that could work meanwhile, what is done early is done no sooner. */
 #define GRACE_NS         ((int64_t)250000)
 #define GRACE_MOST_NS    ((int64_t)3200000)
 #define GRACE_CROWDED_NS GRACE_MOST_NS
+#define GRACE_ALONE_NS   ((int64_t)20000000)
 
 /* Where the background thread has no core of its own, who submits one after
  * another takes a turn now and then, and it stays away meanwhile: that costs no
  * change of threads. It is for light operations only, so that submitting stays
  * short. Where it has one, it does all of that: the rank that is last finds
  * everybody ready, and what it did itself all others would wait for. */
-#define HELP_APART_NS ((int64_t)50000)
-#define RUSH_TICKS    ((uint64_t)8192) /* some microseconds at most */
-#define LIGHT_BYTES   ((size_t)4 << 20)
+#define HELP_APART_NS     ((int64_t)50000)
+#define RUSH_TICKS        ((uint64_t)8192) /* some microseconds at most */
+#define LIGHT_BYTES       ((size_t)4 << 20)
+#define LIGHT_ALONE_BYTES ((size_t)64 << 10)
 
 /* So long after the last was submitted the background thread looks in by
  * itself, where those who submit drive: being woken for every step costs them
@@ -508,7 +511,7 @@ static void start_thread(struct rueda_engine *engine)
 static void weigh(struct rueda_engine *engine, struct rueda_op *op)
 {
     if (op->is_named &&
-        rueda_request_bytes(&rueda_named_of(op)->request) > LIGHT_BYTES)
+        rueda_request_bytes(&rueda_named_of(op)->request) > engine->light_bytes)
         atomic_store_explicit(&engine->is_heavy, true, memory_order_relaxed);
 }
 
@@ -539,12 +542,26 @@ static bool is_rush(struct rueda_engine *engine)
     return is_near || was_near;
 }
 
-/* By one who has submitted; true if there was a turn. Callbacks are left to the
+/* By one who does not wait; true if there was one. Callbacks are left to the
  * background thread, for they may want locks that our caller holds. */
+static bool take_turn(struct rueda_engine *engine)
+{
+    bool is_due;
+
+    if (!take(engine))
+        return false;
+    engine_turn(engine);
+    is_due = engine->due.first != NULL;
+    let_go(engine);
+    if (is_due)
+        hurry_thread(engine);
+    return true;
+}
+
+/* By one who has submitted; true if there was a turn. */
 static bool help(struct rueda_engine *engine)
 {
     int64_t now;
-    bool is_due;
 
     if (engine->has_room ||
         atomic_load_explicit(&engine->is_heavy, memory_order_relaxed) ||
@@ -556,14 +573,13 @@ static bool help(struct rueda_engine *engine)
         return false;
     /* Also if it is the background thread that has the token: it lets go. */
     atomic_store_explicit(&engine->helped_ns, now, memory_order_relaxed);
-    if (!take(engine))
-        return false;
-    engine_turn(engine);
-    is_due = engine->due.first != NULL;
-    let_go(engine);
-    if (is_due)
-        hurry_thread(engine);
-    return true;
+    return take_turn(engine);
+}
+
+void rueda_engine_poll(struct rueda_engine *engine)
+{
+    if (!engine->has_room)
+        take_turn(engine);
 }
 
 void rueda_engine_submit_more(struct rueda_engine *engine, struct rueda_op *op)
@@ -617,7 +633,10 @@ static void set_patience(struct rueda_engine *engine)
     bool has_tcp = engine->job->tcp != NULL;
 
     engine->has_room = rueda_segment_cpus(segment) >= 2 * segment->size;
-    engine->grace_least_ns = engine->has_room ? GRACE_NS : GRACE_CROWDED_NS;
+    engine->grace_least_ns = engine->has_room ? GRACE_NS
+                             : has_tcp        ? GRACE_CROWDED_NS
+                                              : GRACE_ALONE_NS;
+    engine->light_bytes = has_tcp ? LIGHT_BYTES : LIGHT_ALONE_BYTES;
     engine->grace_ns = engine->grace_least_ns;
     engine->spin_ns = is_crowded || is_tight || has_tcp ? 0 : SPIN_NS;
     engine->yield_ns = is_tight ? 0 : is_crowded ? YIELD_CROWDED_NS : YIELD_NS;

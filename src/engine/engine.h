@@ -78,6 +78,7 @@ struct rueda_engine {
 
     /* Those who submit make progress, too, where cores are few and all is light
      * that is under way. */
+    size_t light_bytes;
     atomic_bool is_heavy;
     _Atomic uint64_t came_ticks; /* when one came that was not in a rush, */
     atomic_bool is_rush;         /* whether the last one was, */
@@ -104,6 +105,10 @@ static inline void rueda_engine_push(struct rueda_engine *engine,
 {
     rueda_op_push(op->is_named ? &engine->lanes.arrived : &engine->queue, op);
 }
+
+/* Somebody asks whether an operation has ended, and does not wait: a turn, if
+ * the background thread would have to take a core for it. */
+void rueda_engine_poll(struct rueda_engine *engine);
 
 /*
  * Wait until op has ended, driving the engine if nobody else does. Returns its

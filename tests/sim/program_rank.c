@@ -480,6 +480,7 @@ void program_rank_open(struct scene *scene, int index)
     engine->job = job;
     engine->lanes.numbers = &engine->numbers;
     rank->ctx.job = job;
+    engine->has_room = true; /* turns are taken here, not by who polls */
     rueda_op_pool_init(&rank->ctx.ops);
     rueda_names_init(&rank->ctx.names);
     rank->is_open = true;
