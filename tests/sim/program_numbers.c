@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "device/host.h"
+#include "support/adasum.h"
 
 /* So many places on, all numbers are the same again. */
 #define PERIOD 168
@@ -208,42 +209,6 @@ static bool is_plain_reduced(const struct plan *plan, const struct plan_op *op,
 
 /* ---- Adasum -------------------------------------------------------------- */
 
-/* a = a (+) b (algo/adasum.c). */
-static void combine(double *a, const double *b, size_t count)
-{
-    double dot = 0;
-    double aa = 0;
-    double bb = 0;
-    double by_a;
-    double by_b;
-
-    for (size_t i = 0; i < count; i++) {
-        dot += a[i] * b[i];
-        aa += a[i] * a[i];
-        bb += b[i] * b[i];
-    }
-    by_a = aa == 0 ? 1 : 1 - dot / (2 * aa);
-    by_b = bb == 0 ? 1 : 1 - dot / (2 * bb);
-    for (size_t i = 0; i < count; i++)
-        a[i] = by_a * a[i] + by_b * b[i];
-}
-
-/* v has the vectors of all ranks, one behind another, and then, as its first,
- * the result. */
-static void adasum(double *v, int size, size_t count)
-{
-    int core = 1;
-
-    while (core * 2 <= size)
-        core *= 2;
-    for (int r = 0; r + core < size; r++)
-        combine(v + (size_t)r * count, v + (size_t)(r + core) * count, count);
-    for (int step = 1; step < core; step *= 2)
-        for (int r = 0; r < core; r += 2 * step)
-            combine(v + (size_t)r * count, v + (size_t)(r + step) * count,
-                    count);
-}
-
 /* Relative to the largest number of the result. */
 static double adasum_tolerance(rueda_dtype dtype)
 {
@@ -259,15 +224,18 @@ static bool is_adasum(const struct plan *plan, const struct plan_op *op,
     const struct plan_set *set = &plan->sets[op->set];
     const rueda_dtype dtype = op->request.dtype;
     double *v = calloc((size_t)set->size * count + 1, sizeof(double));
+    double *of_rank[PLAN_RANKS];
     double largest = 0;
     bool is_right = true;
 
     assert_non_null(v);
-    for (int m = 0; m < set->size; m++)
+    for (int m = 0; m < set->size; m++) {
+        of_rank[m] = v + (size_t)m * count;
         for (size_t i = 0; i < count && plan_takes(op, set->ranks[m]); i++)
-            v[(size_t)m * count + i] =
+            of_rank[m][i] =
                 program_number(op, set->ranks[m], i) * op->request.prescale;
-    adasum(v, set->size, count);
+    }
+    adasum_serial(of_rank, set->size, count);
     for (size_t i = 0; i < count; i++)
         largest = fmax(largest, fabs(v[i]) * op->request.postscale);
     for (size_t i = 0; i < count && is_right; i++)

@@ -13,45 +13,10 @@
 #include <cmocka.h>
 
 #include "algo/registry.h"
+#include "support/adasum.h"
 #include "support/coll_case.h"
 
 #define MAX_RANKS 16
-
-/* ---- Reference ------------------------------------------------------- */
-
-/* a = a (+) b */
-static void combine(double *a, const double *b, size_t count)
-{
-    double dot = 0.0;
-    double aa = 0.0;
-    double bb = 0.0;
-    double by_a;
-    double by_b;
-
-    for (size_t i = 0; i < count; i++) {
-        dot += a[i] * b[i];
-        aa += a[i] * a[i];
-        bb += b[i] * b[i];
-    }
-    by_a = aa == 0.0 ? 1.0 : 1.0 - dot / (2.0 * aa);
-    by_b = bb == 0.0 ? 1.0 : 1.0 - dot / (2.0 * bb);
-    for (size_t i = 0; i < count; i++)
-        a[i] = by_a * a[i] + by_b * b[i];
-}
-
-/* The result is left in v[0]. */
-static void reference(double **v, int size, size_t count)
-{
-    int core = 1;
-
-    while (core * 2 <= size)
-        core *= 2;
-    for (int r = 0; r + core < size; r++)
-        combine(v[r], v[r + core], count);
-    for (int step = 1; step < core; step *= 2)
-        for (int r = 0; r < core; r += 2 * step)
-            combine(v[r], v[r + step], count);
-}
 
 /* ---- One run --------------------------------------------------------- */
 
@@ -170,7 +135,7 @@ static void check_run(struct run *run)
 
     for (int i = 0; i < run->size; i++)
         prepare(run, i);
-    reference(run->numbers, run->size, run->count);
+    adasum_serial(run->numbers, run->size, run->count);
 
     assert_int_equal(ranks_run(ranks, &rueda_algo_adasum, run->coll), RUEDA_OK);
 
