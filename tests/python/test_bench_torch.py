@@ -19,8 +19,8 @@ LIMIT_S = 240
 def test_both_sides_agree_and_are_in_the_tables(source_root: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(source_root / "bench" / "torch"), "--only", "steps,allreduce",
-         "--models", "many,conv", "--sizes", "8,65536", "--rounds", "1", "--steps", "2",
-         "--table", str(tmp_path / "table")],
+         "--models", "many,conv", "--sizes", "8,65536", "--lives", "2", "--rounds", "1",
+         "--steps", "2", "--table", str(tmp_path / "table")],
         capture_output=True, text=True, timeout=LIMIT_S, env=environment(),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
