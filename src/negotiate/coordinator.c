@@ -64,11 +64,7 @@ static rueda_status refuse(struct rueda_negotiator *self,
     struct rueda_out *log = &self->root.log;
 
     rueda_out_u8(log, RUEDA_DOWN_ERROR);
-    rueda_out_u8(log, entry->label.name != NULL);
-    if (entry->label.name != NULL)
-        rueda_out_text(log, entry->label.name);
-    else
-        rueda_out_u64(log, entry->label.number);
+    rueda_out_label(log, entry->label.name, entry->label.number);
     rueda_out_text(log, words);
     return rueda_coordinator_append(self);
 }

@@ -245,15 +245,12 @@ static rueda_status follow_run(struct rueda_negotiator *self,
 static rueda_status follow_error(struct rueda_negotiator *self,
                                  struct rueda_in *in)
 {
-    struct rueda_request label = {0};
+    struct rueda_request label;
     struct rueda_decided *decided;
     struct rueda_entry *entry;
     char *words;
 
-    if (rueda_in_u8(in) != 0)
-        label.name = rueda_in_text(in);
-    else
-        label.number = rueda_in_u64(in);
+    rueda_in_label(in, &label);
     words = rueda_in_text(in);
     entry = in->has_failed ? NULL : rueda_entry_find(&self->entries, &label);
     if (!in->has_failed)

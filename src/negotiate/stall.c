@@ -121,11 +121,7 @@ static void tell_parent(struct rueda_negotiator *self,
     struct rueda_out *out = &rueda_up_talk(self)->out;
 
     rueda_out_u8(out, RUEDA_UP_STALLED);
-    rueda_out_u8(out, entry->label.name != NULL);
-    if (entry->label.name != NULL)
-        rueda_out_text(out, entry->label.name);
-    else
-        rueda_out_u64(out, entry->label.number);
+    rueda_out_label(out, entry->label.name, entry->label.number);
     rueda_out_u64(out, (uint64_t)(now_ns - entry->since_ns));
     rueda_out_u32(out, (uint32_t)missing->count);
     for (int i = 0; i < missing->count; i++)
@@ -158,16 +154,13 @@ rueda_status rueda_stall_hear(struct rueda_negotiator *self, int index,
                               struct rueda_in *in)
 {
     const int64_t now_ns = self->now_ns;
-    struct rueda_request label = {0};
+    struct rueda_request label;
     struct rueda_entry *entry;
     rueda_status status;
     uint32_t count;
     uint64_t age;
 
-    if (rueda_in_u8(in) != 0)
-        label.name = rueda_in_text(in);
-    else
-        label.number = rueda_in_u64(in);
+    rueda_in_label(in, &label);
     age = rueda_in_u64(in);
     count = rueda_in_u32(in);
     if (in->has_failed || age > MOST_AGE_NS ||

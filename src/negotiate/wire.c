@@ -57,14 +57,19 @@ static void out_double(struct rueda_out *out, double value)
     rueda_out_u64(out, bits);
 }
 
+void rueda_out_label(struct rueda_out *out, const char *name, uint64_t number)
+{
+    rueda_out_u8(out, name != NULL);
+    if (name != NULL)
+        rueda_out_text(out, name);
+    else
+        rueda_out_u64(out, number);
+}
+
 void rueda_out_request(struct rueda_out *out,
                        const struct rueda_request *request)
 {
-    rueda_out_u8(out, request->name != NULL);
-    if (request->name != NULL)
-        rueda_out_text(out, request->name);
-    else
-        rueda_out_u64(out, request->number);
+    rueda_out_label(out, request->name, request->number);
     rueda_out_u8(out, (uint8_t)request->kind);
     rueda_out_u8(out, (uint8_t)request->dtype);
     rueda_out_u8(out, (uint8_t)request->reduction);
@@ -138,13 +143,18 @@ static bool fits(const struct rueda_request *request)
     return true;
 }
 
+void rueda_in_label(struct rueda_in *in, struct rueda_request *label)
+{
+    memset(label, 0, sizeof(*label));
+    if (rueda_in_u8(in) != 0)
+        label->name = rueda_in_text(in);
+    else
+        label->number = rueda_in_u64(in);
+}
+
 void rueda_in_request(struct rueda_in *in, struct rueda_request *request)
 {
-    memset(request, 0, sizeof(*request));
-    if (rueda_in_u8(in) != 0)
-        request->name = rueda_in_text(in);
-    else
-        request->number = rueda_in_u64(in);
+    rueda_in_label(in, request);
     request->kind = rueda_in_u8(in);
     request->dtype = (rueda_dtype)rueda_in_u8(in);
     request->reduction = (rueda_reduction)rueda_in_u8(in);

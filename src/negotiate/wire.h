@@ -91,6 +91,9 @@ void rueda_out_bytes(struct rueda_out *out, const void *bytes, size_t len);
 #define RUEDA_TEXT_MOST ((size_t)65535)
 void rueda_out_text(struct rueda_out *out, const char *text);
 
+/* A name, or a number if that is NULL. */
+void rueda_out_label(struct rueda_out *out, const char *name, uint64_t number);
+
 /* A request, its label included. */
 void rueda_out_request(struct rueda_out *out,
                        const struct rueda_request *request);
@@ -139,6 +142,10 @@ static inline uint64_t rueda_in_u64(struct rueda_in *in)
 
 /* A copy of its own, or NULL. */
 char *rueda_in_text(struct rueda_in *in);
+
+/* A request that has nothing but a label, whose name is a copy of its own, to
+ * be freed with free((char *)label->name). After a failure there is none. */
+void rueda_in_label(struct rueda_in *in, struct rueda_request *label);
 
 /*
  * A request; its values are checked to be some that a rank may send. The name
