@@ -345,28 +345,27 @@ static rueda_status chain(rueda_ctx *ctx, const struct rueda_submit_args *args,
     return RUEDA_OK;
 }
 
-/* What the members of a group have in common, on all ranks. */
-static uint64_t group_of(const struct rueda_named *first)
+/* What one makes of the number of its group, which is that of all who are in
+ * it, in whatever order they come. */
+static uint64_t share_of(const struct rueda_named *named)
 {
-    return first->request.name != NULL
-               ? first->name_key
-               : rueda_hash_mix(first->request.number + 1);
+    return rueda_hash_mix(named->request.name != NULL
+                              ? named->name_key
+                              : named->request.number + 1);
 }
 
-/* Hand over a chain. The engine is woken for the last. */
-static void push_all(rueda_ctx *ctx, struct rueda_op *op,
-                     rueda_handle *out_handles)
+/* Hand over a chain as a group. */
+static void push_all(rueda_ctx *ctx, struct rueda_op *first, uint64_t group,
+                     int count, rueda_handle *out_handles)
 {
-    while (op != NULL) {
-        struct rueda_op *next = op->next;
+    for (struct rueda_op *op = first; op != NULL; op = op->next) {
+        struct rueda_request *request = &rueda_named_of(op)->request;
 
+        request->group = group;
+        request->group_count = (uint32_t)count;
         *out_handles++ = op->handle;
-        if (next != NULL)
-            rueda_engine_submit_more(&ctx->engine, op);
-        else
-            rueda_engine_submit(&ctx->engine, op);
-        op = next;
     }
+    rueda_engine_submit_chain(&ctx->engine, first);
 }
 
 rueda_status rueda_submit_group(rueda_ctx *ctx,
@@ -392,11 +391,8 @@ rueda_status rueda_submit_group(rueda_ctx *ctx,
             drop_all(ctx, first);
             return refuse(ctx, args, status);
         }
-        if (op == first)
-            group = group_of(named);
-        named->request.group = group;
-        named->request.group_count = (uint32_t)count;
+        group += share_of(named);
     }
-    push_all(ctx, first, out_handles);
+    push_all(ctx, first, group, count, out_handles);
     return RUEDA_OK;
 }

@@ -588,12 +588,9 @@ void rueda_engine_submit_more(struct rueda_engine *engine, struct rueda_op *op)
     rueda_engine_push(engine, op);
 }
 
-void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
+/* Something was pushed. */
+static void see_to_progress(struct rueda_engine *engine, bool is_named)
 {
-    const bool is_named = op->is_named; /* it may be gone when it is pushed */
-
-    weigh(engine, op);
-    rueda_engine_push(engine, op);
     if (!atomic_load_explicit(&engine->is_used, memory_order_relaxed))
         atomic_store_explicit(&engine->is_used, true, memory_order_relaxed);
     if (!atomic_load_explicit(&engine->has_thread, memory_order_relaxed)) {
@@ -610,6 +607,24 @@ void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
      * what we have pushed. */
     if (!atomic_load(&engine->is_told))
         tell_thread(engine);
+}
+
+void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
+{
+    const bool is_named = op->is_named; /* it may be gone when it is pushed */
+
+    weigh(engine, op);
+    rueda_engine_push(engine, op);
+    see_to_progress(engine, is_named);
+}
+
+void rueda_engine_submit_chain(struct rueda_engine *engine,
+                               struct rueda_op *first)
+{
+    for (struct rueda_op *op = first; op != NULL; op = op->next)
+        weigh(engine, op);
+    rueda_op_push_chain(&engine->lanes.arrived, first);
+    see_to_progress(engine, true);
 }
 
 void rueda_engine_abort(struct rueda_engine *engine, const char *why)

@@ -99,6 +99,10 @@ void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op);
 /* The same, for one that others follow at once: nobody is told before those. */
 void rueda_engine_submit_more(struct rueda_engine *engine, struct rueda_op *op);
 
+/* The same, for a chain of named ones by `next`: no turn sees only some. */
+void rueda_engine_submit_chain(struct rueda_engine *engine,
+                               struct rueda_op *first);
+
 /* The same, for a caller that is going to wait at once. */
 static inline void rueda_engine_push(struct rueda_engine *engine,
                                      struct rueda_op *op)

@@ -28,6 +28,7 @@ void rueda_coordinator_fini(struct rueda_negotiator *self)
     while ((group = rueda_labels_pop(&root->groups, &bucket)) != NULL)
         free(group);
     rueda_labels_fini(&root->groups);
+    free(root->refusals);
 }
 
 static void tell_children(struct rueda_negotiator *self)
@@ -58,15 +59,22 @@ rueda_status rueda_coordinator_append(struct rueda_negotiator *self)
 
 /* ---- Errors ------------------------------------------------------------- */
 
-static rueda_status refuse(struct rueda_negotiator *self,
-                           struct rueda_entry *entry, const char *words)
+rueda_status rueda_coordinator_refuse(struct rueda_negotiator *self,
+                                      struct rueda_entry *entry,
+                                      const char *words)
 {
+    const uint64_t hash = entry->label.hash;
     struct rueda_out *log = &self->root.log;
+    rueda_status status;
 
     rueda_out_u8(log, RUEDA_DOWN_ERROR);
     rueda_out_label(log, entry->label.name, entry->label.number);
     rueda_out_text(log, words);
-    return rueda_coordinator_append(self);
+    status = rueda_coordinator_append(self);
+    if (status == RUEDA_OK)
+        status =
+            rueda_vain_note_refusal(self, hash, rueda_negotiator_applied(self));
+    return status;
 }
 
 /* What cannot be done while somebody has joined, as there is nothing that it
@@ -141,25 +149,39 @@ static void enqueue(struct rueda_coordinator *root, struct rueda_entry *entry)
         root->last_ready = entry;
 }
 
+/* What is ready of a group, or NULL: nothing. */
+static struct rueda_group *find_group(const struct rueda_coordinator *root,
+                                      const struct rueda_request *request)
+{
+    struct rueda_label label = rueda_label_of(NULL, request->group);
+
+    return (struct rueda_group *)rueda_labels_find(&root->groups, &label);
+}
+
 static struct rueda_group *get_group(struct rueda_coordinator *root,
                                      const struct rueda_request *request)
 {
-    struct rueda_label label = rueda_label_of(NULL, request->group);
-    struct rueda_group *group =
-        (struct rueda_group *)rueda_labels_find(&root->groups, &label);
+    struct rueda_group *group = find_group(root, request);
 
     if (group != NULL)
         return group;
     group = calloc(1, sizeof(*group));
     if (group == NULL)
         return NULL;
-    group->label = label;
+    group->label = rueda_label_of(NULL, request->group);
     group->want = request->group_count;
     if (rueda_labels_add(&root->groups, &group->label) != RUEDA_OK) {
         free(group);
         return NULL;
     }
     return group;
+}
+
+static void drop_group(struct rueda_coordinator *root,
+                       struct rueda_group *group)
+{
+    rueda_labels_remove(&root->groups, &group->label);
+    free(group);
 }
 
 /* All are there, and wait in the order in which they came. */
@@ -182,85 +204,59 @@ static void release(struct rueda_coordinator *root, struct rueda_group *group)
     }
 }
 
-/* One of a group cannot run: nor can those that wait for it. */
-static rueda_status refuse_held(struct rueda_negotiator *self,
-                                struct rueda_group *group)
+/* One more of a group is ready. */
+static rueda_status add_to_group(struct rueda_coordinator *root,
+                                 struct rueda_entry *entry)
 {
-    rueda_status status = RUEDA_OK;
-
-    while (group->held != NULL && status == RUEDA_OK) {
-        struct rueda_entry *entry = group->held;
-
-        group->held = entry->next_ready;
-        status = refuse(self, entry, group->why.chars);
-    }
-    return status;
-}
-
-/* One more of a group is ready, or has failed for the reason why. */
-static rueda_status add_to_group(struct rueda_negotiator *self,
-                                 const struct rueda_request *request,
-                                 struct rueda_entry *entry,
-                                 const struct rueda_text *why)
-{
-    struct rueda_coordinator *root = &self->root;
-    struct rueda_group *group = get_group(root, request);
-    rueda_status status = RUEDA_OK;
+    struct rueda_group *group = get_group(root, entry->first.said.request);
 
     if (group == NULL)
         return RUEDA_ERR_NOMEM;
     group->have++;
-    if (!rueda_text_is_empty(why) && rueda_text_is_empty(&group->why)) {
-        rueda_text_set(&group->why, "another tensor of its group failed: %s",
-                       why->chars);
-        status = refuse_held(self, group);
-    }
-    if (entry != NULL && !rueda_text_is_empty(&group->why)) {
-        status = refuse(self, entry, group->why.chars);
-    } else if (entry != NULL) {
-        entry->next_ready = group->held;
-        group->held = entry;
-    }
+    entry->next_ready = group->held;
+    group->held = entry;
     if (group->have < group->want)
-        return status;
+        return RUEDA_OK;
     release(root, group);
-    rueda_labels_remove(&root->groups, &group->label);
-    free(group);
-    return status;
+    drop_group(root, group);
+    return RUEDA_OK;
 }
 
-/* Whoever is in a group with what has failed must not wait for it. */
-static rueda_status fail_groups(struct rueda_negotiator *self,
-                                struct rueda_entry *entry,
-                                const struct rueda_text *why)
+bool rueda_coordinator_release(struct rueda_negotiator *self,
+                               struct rueda_entry *entry)
 {
-    struct rueda_request first = *entry->first.said.request;
-    struct rueda_request other = {0};
-    rueda_status status;
+    struct rueda_coordinator *root = &self->root;
+    const struct rueda_request *request = entry->first.said.request;
+    struct rueda_group *group =
+        request->group_count > 0 ? find_group(root, request) : NULL;
+    struct rueda_entry **at;
 
-    if (entry->difference != 0)
-        other = *entry->other.said.request;
-    status = refuse(self, entry, why->chars); /* the entry is gone then */
-    if (status == RUEDA_OK && first.group_count > 0)
-        status = add_to_group(self, &first, NULL, why);
-    if (status == RUEDA_OK && other.group_count > 0 &&
-        other.group != first.group)
-        status = add_to_group(self, &other, NULL, why);
-    return status;
+    if (group == NULL)
+        return false;
+    at = &group->held;
+    while (*at != NULL && *at != entry)
+        at = &(*at)->next_ready;
+    if (*at == NULL)
+        return false;
+    *at = entry->next_ready;
+    if (--group->have == 0)
+        drop_group(root, group);
+    return true;
 }
 
 static rueda_status settle(struct rueda_negotiator *self,
                            struct rueda_entry *entry)
 {
-    const struct rueda_request *request = entry->first.said.request;
     struct rueda_text why;
 
+    if (entry->vain != NULL && entry->vain->why != NULL)
+        return rueda_coordinator_refuse(self, entry, entry->vain->why);
     why.chars[0] = '\0';
     judge(self, entry, &why);
     if (!rueda_text_is_empty(&why))
-        return fail_groups(self, entry, &why);
-    if (request->group_count > 0)
-        return add_to_group(self, request, entry, &why);
+        return rueda_coordinator_refuse(self, entry, why.chars);
+    if (entry->first.said.request->group_count > 0)
+        return add_to_group(&self->root, entry);
     enqueue(&self->root, entry);
     return RUEDA_OK;
 }
@@ -271,8 +267,9 @@ static bool is_plain(const struct rueda_negotiator *self,
 {
     const struct rueda_request *request = entry->first.said.request;
 
-    return entry->difference == 0 && entry->count == self->size &&
-           request->group_count == 0 && !lacks_rows(request);
+    return entry->vain == NULL && entry->difference == 0 &&
+           entry->count == self->size && request->group_count == 0 &&
+           !lacks_rows(request);
 }
 
 void rueda_coordinator_ready(struct rueda_negotiator *self,
@@ -404,6 +401,21 @@ static rueda_status run(struct rueda_negotiator *self)
     return status;
 }
 
+/* The rest of their group does not come. */
+static rueda_status refuse_held(struct rueda_negotiator *self,
+                                struct rueda_entry *held, const char *words)
+{
+    rueda_status status = RUEDA_OK;
+
+    while (held != NULL && status == RUEDA_OK) {
+        struct rueda_entry *entry = held;
+
+        held = entry->next_ready;
+        status = rueda_coordinator_refuse(self, entry, words);
+    }
+    return status;
+}
+
 /* Everybody has joined: what waits for the rest of a group waits in vain. */
 static rueda_status end_round(struct rueda_negotiator *self)
 {
@@ -416,11 +428,13 @@ static rueda_status end_round(struct rueda_negotiator *self)
            (label = rueda_labels_pop(&root->groups, &bucket)) != NULL) {
         struct rueda_group *group = (struct rueda_group *)label;
 
-        rueda_text_set(&group->why,
+        struct rueda_text why = {{0}};
+
+        rueda_text_set(&why,
                        "all ranks have joined, and only %u of the %u tensors "
                        "of its group came",
                        group->have, group->want);
-        status = refuse_held(self, group);
+        status = refuse_held(self, group->held, why.chars);
         free(group);
     }
     if (status != RUEDA_OK)
@@ -435,11 +449,15 @@ rueda_status rueda_coordinator_decide(struct rueda_negotiator *self)
     struct rueda_coordinator *root = &self->root;
     rueda_status status = RUEDA_IN_PROGRESS;
 
-    while (root->complete != NULL) {
+    while (root->complete != NULL || root->has_vain) {
         struct rueda_entry *entry = root->complete;
 
-        root->complete = entry->next_ready;
-        status = settle(self, entry);
+        if (root->has_vain) {
+            status = rueda_vain_decide(self);
+        } else {
+            root->complete = entry->next_ready;
+            status = settle(self, entry);
+        }
         if (status != RUEDA_OK)
             return status;
     }

@@ -30,6 +30,7 @@ static void clear(struct rueda_entry *entry)
     if (entry->difference != 0)
         release(&entry->other);
     rueda_absent_free(entry);
+    rueda_vain_free(entry);
     entry->is_pending = false;
     entry->is_told = false;
     entry->mine = NULL;

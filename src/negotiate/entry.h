@@ -27,6 +27,15 @@ struct rueda_absent {
     int ranks[];
 };
 
+/* Of one that waits in vain (vain.c). */
+struct rueda_vain {
+    bool is_told;   /* mine, and I have said so */
+    bool is_called; /* all members say something of it, that it may fail */
+    char *why;      /* the coordinator's: with these words, or NULL */
+    void *late;     /* mine, which came when I had said that I have none */
+    const struct rueda_request *late_request;
+};
+
 /* What a step that repeats looks at comes first, and lies together. The name of
  * its label is the entry's own. */
 struct rueda_entry {
@@ -47,7 +56,8 @@ struct rueda_entry {
     struct rueda_voice first;
     struct rueda_entry *next_ready; /* in a list of the coordinator's */
     struct rueda_absent *absent;
-    int64_t since_ns; /* when it was first looked at, or -1 (stall.c) */
+    struct rueda_vain *vain; /* or NULL */
+    int64_t since_ns;        /* when it was first looked at, or -1 (stall.c) */
 
     struct rueda_entry *after; /* came after it the last time, or NULL; perhaps
                                   it is spare by now, but never freed */
@@ -127,5 +137,6 @@ void rueda_entry_agree(struct rueda_entry *entry,
                        const struct rueda_request *request, int slot);
 
 void rueda_absent_free(struct rueda_entry *entry);
+void rueda_vain_free(struct rueda_entry *entry);
 
 #endif /* RUEDA_NEGOTIATE_ENTRY_H */

@@ -242,47 +242,96 @@ static rueda_status follow_run(struct rueda_negotiator *self,
 
 /* ---- The others --------------------------------------------------------- */
 
+rueda_status rueda_log_fail(struct rueda_negotiator *self, void *mine,
+                            const struct rueda_request *request,
+                            const char *words)
+{
+    struct rueda_decided *decided = new_decided(self, RUEDA_DECIDED_ERROR, 1);
+
+    if (decided == NULL)
+        return RUEDA_ERR_NOMEM;
+    decided->words = strdup(words);
+    if (decided->words == NULL) {
+        put_back(self, decided);
+        return RUEDA_ERR_NOMEM;
+    }
+    decided->decision.words = decided->words;
+    decided->decision.items[0] = (struct rueda_decision_item){mine, request};
+    decided->decision.count = 1;
+    if (mine != NULL)
+        self->undecided--;
+    append(self, decided);
+    return RUEDA_OK;
+}
+
+/* What came while I had said that I have none begins now. Not if I have joined
+ * since, for the others do not wait for me then. */
+static rueda_status submit_late(struct rueda_negotiator *self, void *late,
+                                const struct rueda_request *request,
+                                const char *words)
+{
+    struct rueda_entry *entry;
+
+    if (self->my_join != NULL)
+        return rueda_log_fail(self, late, request, words);
+    entry = rueda_entry_get(&self->entries, request);
+    if (entry == NULL)
+        return RUEDA_ERR_NOMEM;
+    rueda_negotiator_enter(self, entry, request, late);
+    return RUEDA_OK;
+}
+
+/* An error of what is under way here: the others of its group fail, too. */
+static rueda_status end_by_error(struct rueda_negotiator *self,
+                                 struct rueda_entry *entry, const char *words)
+{
+    struct rueda_vain vain = {0};
+    uint32_t group_count = 0;
+    uint64_t group = 0;
+    rueda_status status;
+
+    if (entry->vain != NULL)
+        vain = *entry->vain;
+    if (entry->mine != NULL) {
+        group = entry->my_request->group;
+        group_count = entry->my_request->group_count;
+        rueda_timeline_end(self->timeline, entry->label.name);
+    }
+    status = entry->mine == NULL && entry->label.name == NULL &&
+                     (entry->from & RUEDA_FROM_SELF) != 0
+                 ? rueda_vain_note_number(self, entry->label.number)
+                 : RUEDA_OK;
+    if (status == RUEDA_OK)
+        status = rueda_log_fail(self, entry->mine, entry->my_request, words);
+    rueda_entry_end(&self->entries, entry);
+    if (status == RUEDA_OK && group_count > 0)
+        status = rueda_vain_group(self, group, words);
+    if (status == RUEDA_OK && vain.late != NULL)
+        status = submit_late(self, vain.late, vain.late_request, words);
+    return status;
+}
+
 static rueda_status follow_error(struct rueda_negotiator *self,
                                  struct rueda_in *in)
 {
+    rueda_status status = RUEDA_ERR_IO;
     struct rueda_request label;
-    struct rueda_decided *decided;
     struct rueda_entry *entry;
     char *words;
 
     rueda_in_label(in, &label);
     words = rueda_in_text(in);
-    entry = in->has_failed ? NULL : rueda_entry_find(&self->entries, &label);
-    if (!in->has_failed)
+    if (!in->has_failed) {
+        entry = rueda_entry_find(&self->entries, &label);
         note_number(self, &label);
+        /* Also who has joined, and never had it, has come so far. */
+        status = entry != NULL && entry->is_pending
+                     ? end_by_error(self, entry, words)
+                     : rueda_log_fail(self, NULL, NULL, words);
+    }
     free((char *)label.name);
-    if (in->has_failed) {
-        free(words);
-        return RUEDA_ERR_IO;
-    }
-    if (entry == NULL || !entry->is_pending) {
-        free(words); /* I have joined, and never had it */
-        return RUEDA_OK;
-    }
-    if (entry->mine != NULL) {
-        decided = new_decided(self, RUEDA_DECIDED_ERROR, 1);
-        if (decided == NULL) {
-            free(words);
-            return RUEDA_ERR_NOMEM;
-        }
-        decided->words = words;
-        decided->decision.words = words;
-        decided->decision.items[0] =
-            (struct rueda_decision_item){entry->mine, entry->my_request};
-        decided->decision.count = 1;
-        self->undecided--;
-        rueda_timeline_end(self->timeline, entry->label.name);
-        append(self, decided);
-    } else {
-        free(words);
-    }
-    rueda_entry_end(&self->entries, entry);
-    return RUEDA_OK;
+    free(words);
+    return status;
 }
 
 /* All have: from here on nobody has. */
@@ -309,6 +358,7 @@ static rueda_status follow_joined(struct rueda_negotiator *self,
     self->settled = 0;
     memset(self->child_joined, 0, sizeof(self->child_joined));
     memset(self->is_joined, 0, (size_t)self->size * sizeof(bool));
+    self->past_count = 0; /* all count on from the same number */
     return RUEDA_OK;
 }
 
@@ -342,6 +392,9 @@ rueda_status rueda_log_follow(struct rueda_negotiator *self,
             break;
         case RUEDA_DOWN_RETIRE:
             status = follow_retire(self, in);
+            break;
+        case RUEDA_DOWN_CALL:
+            status = rueda_vain_follow(self, in);
             break;
         default:
             status = RUEDA_ERR_IO;

@@ -60,6 +60,7 @@ void rueda_negotiator_free(struct rueda_negotiator *self)
     if (self == NULL)
         return;
     rueda_coordinator_fini(self);
+    free(self->past);
     rueda_slots_fini(self);
     rueda_entries_fini(&self->entries);
     if (self->talks != NULL)
@@ -132,11 +133,29 @@ static void expect_next(struct rueda_negotiator *self,
     self->latest = entry;
 }
 
+void rueda_negotiator_enter(struct rueda_negotiator *self,
+                            struct rueda_entry *entry,
+                            const struct rueda_request *request, void *mine)
+{
+    struct rueda_said said = {self->args.ranks[self->me], request};
+
+    rueda_entry_begin(&self->entries, entry);
+    entry->mine = mine;
+    entry->my_request = request;
+    entry->from |= RUEDA_FROM_SELF;
+    entry->count++;
+    if (self->timeline != NULL)
+        note_submit(self, request);
+    if (entry->is_live && rueda_request_is_same(request, &entry->agreed))
+        said.request = &entry->agreed;
+    rueda_entry_hear(entry, &said, NULL);
+    rueda_ready_check(self, entry);
+}
+
 rueda_status rueda_negotiator_submit(struct rueda_negotiator *self,
                                      const struct rueda_request *request,
                                      void *mine)
 {
-    struct rueda_said said = {self->args.ranks[self->me], request};
     struct rueda_entry *entry;
 
     if (self->my_join != NULL)
@@ -148,19 +167,13 @@ rueda_status rueda_negotiator_submit(struct rueda_negotiator *self,
         return RUEDA_ERR_NOMEM;
     if (entry->mine != NULL)
         return RUEDA_ERR_INVALID;
+    if (entry->vain != NULL && rueda_vain_is_called(entry))
+        return rueda_vain_submit(self, entry, request, mine);
     expect_next(self, entry);
-    rueda_entry_begin(&self->entries, entry);
-    entry->mine = mine;
-    entry->my_request = request;
-    entry->from |= RUEDA_FROM_SELF;
-    entry->count++;
     self->undecided++;
-    if (self->timeline != NULL)
-        note_submit(self, request);
-    if (entry->is_live && rueda_request_is_same(request, &entry->agreed))
-        said.request = &entry->agreed;
-    rueda_entry_hear(entry, &said, NULL);
-    rueda_ready_check(self, entry);
+    rueda_negotiator_enter(self, entry, request, mine);
+    if (request->name == NULL && rueda_vain_is_past(self, request->number))
+        return rueda_vain_submit_past(self, entry);
     return RUEDA_OK;
 }
 
@@ -252,8 +265,7 @@ int64_t rueda_negotiator_next_look_ns(const struct rueda_negotiator *self)
 
 /* ---- Turns --------------------------------------------------------------- */
 
-/* What all below me, and I, have read of the log. */
-static uint64_t applied_below(const struct rueda_negotiator *self)
+uint64_t rueda_negotiator_applied(const struct rueda_negotiator *self)
 {
     uint64_t least = self->applied;
 
@@ -345,7 +357,7 @@ static rueda_status send_all(struct rueda_negotiator *self, int *peer,
 {
     const int talks = talks_of(self);
     struct rueda_talk_stamp stamp = {
-        .applied = applied_below(self),
+        .applied = rueda_negotiator_applied(self),
         .now_ns = self->now_ns,
     };
     rueda_status moved = RUEDA_IN_PROGRESS;

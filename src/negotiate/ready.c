@@ -32,6 +32,12 @@ static void tell_parent(struct rueda_negotiator *self,
     struct rueda_out *out = &talk->out;
     int below = 1;
 
+    if (entry->first.said.request == NULL) {
+        rueda_out_u8(out, RUEDA_UP_BLANK);
+        rueda_out_label(out, entry->label.name, entry->label.number);
+        rueda_out_u32(out, (uint32_t)entry->count);
+        return;
+    }
     for (int i = 0; i < self->tree.child_count; i++)
         below += self->tree.sizes[i];
     if (is_known(entry) && entry->count == below) {
@@ -198,6 +204,25 @@ static rueda_status hear_full(struct rueda_negotiator *self, int index,
     return status == RUEDA_OK ? note(self, entry, index, count) : status;
 }
 
+/* Nobody below the child has got what was called. */
+static rueda_status hear_blank(struct rueda_negotiator *self, int index,
+                               struct rueda_in *in)
+{
+    struct rueda_request label;
+    struct rueda_entry *entry;
+    uint32_t count;
+
+    rueda_in_label(in, &label);
+    count = rueda_in_u32(in);
+    if (in->has_failed)
+        return RUEDA_ERR_IO;
+    entry = rueda_entry_find(&self->entries, &label);
+    free((char *)label.name);
+    if (entry == NULL || !rueda_vain_is_called(entry))
+        return RUEDA_ERR_IO;
+    return note(self, entry, index, count);
+}
+
 static rueda_status hear_joined(struct rueda_negotiator *self, int index,
                                 struct rueda_in *in)
 {
@@ -234,6 +259,12 @@ rueda_status rueda_ready_hear(struct rueda_negotiator *self, int index,
             break;
         case RUEDA_UP_STALLED:
             status = rueda_stall_hear(self, index, in);
+            break;
+        case RUEDA_UP_VAIN:
+            status = rueda_vain_hear(self, in);
+            break;
+        case RUEDA_UP_BLANK:
+            status = hear_blank(self, index, in);
             break;
         default:
             status = RUEDA_ERR_IO;

@@ -17,6 +17,8 @@ enum rueda_up {
     RUEDA_UP_JOINED,     /* rank */
     RUEDA_UP_NOTES,      /* rank, bytes for the coordinator */
     RUEDA_UP_STALLED,    /* label, age, ranks that have not got it */
+    RUEDA_UP_VAIN,       /* label, applied, words: it waits in vain */
+    RUEDA_UP_BLANK,      /* label, members: they have not got what was called */
 };
 
 /* What comes down: the log. */
@@ -25,6 +27,7 @@ enum rueda_down {
     RUEDA_DOWN_ERROR,   /* label, words */
     RUEDA_DOWN_JOINED,  /* the last rank */
     RUEDA_DOWN_RETIRE,  /* slot: is not to be used any more */
+    RUEDA_DOWN_CALL,    /* label: who has not got it says so */
 };
 
 /* Items of one batch: more take as long to pack as several batches. */
@@ -52,7 +55,12 @@ struct rueda_group {
     uint32_t want;
     uint32_t have;
     struct rueda_entry *held; /* ready, by next_ready, latest first */
-    struct rueda_text why;    /* not empty: it has failed */
+};
+
+/* An error of the log, which not all may know of yet. */
+struct rueda_refusal {
+    uint64_t hash; /* of the label */
+    uint64_t index;
 };
 
 /* What only the coordinator knows. */
@@ -64,6 +72,9 @@ struct rueda_coordinator {
     struct rueda_entry *ready; /* to run, by priority, then by arrival */
     struct rueda_entry *last_ready;
     struct rueda_labels groups;
+    bool has_vain; /* some are to be called, or refused */
+    struct rueda_refusal *refusals;
+    int refusal_count;
     int running; /* decided and not done */
 
     /* Slots. */
@@ -107,6 +118,9 @@ struct rueda_negotiator {
     struct rueda_decided *spare;
     int undecided; /* of mine */
 
+    uint64_t *past; /* numbers that have failed before I came to them */
+    int past_count;
+
     struct rueda_timeline *timeline; /* or NULL */
     int64_t now_ns;                  /* of this turn */
     int64_t next_look_ns; /* INT64_MAX: nobody is below me, or it is off */
@@ -134,6 +148,14 @@ static inline int64_t rueda_negotiator_now(const struct rueda_negotiator *self)
  * failures. */
 void rueda_negotiator_send(struct rueda_negotiator *self);
 
+/* What all below me, and I, have read of the log. */
+uint64_t rueda_negotiator_applied(const struct rueda_negotiator *self);
+
+/* Take in one of mine, which counts as undecided already. */
+void rueda_negotiator_enter(struct rueda_negotiator *self,
+                            struct rueda_entry *entry,
+                            const struct rueda_request *request, void *mine);
+
 /* ---- ready.c: what members have, on its way up -------------------------- */
 
 /* A message from child `index`. */
@@ -160,6 +182,11 @@ rueda_status rueda_notes_hear(struct rueda_negotiator *self, int index,
 rueda_status rueda_log_follow(struct rueda_negotiator *self,
                               struct rueda_in *in);
 
+/* One of mine has failed, and is decided so. RUEDA_ERR_NOMEM. */
+rueda_status rueda_log_fail(struct rueda_negotiator *self, void *mine,
+                            const struct rueda_request *request,
+                            const char *words);
+
 void rueda_decided_free(struct rueda_decided *decided);
 
 /* ---- coordinator.c ------------------------------------------------------ */
@@ -172,6 +199,55 @@ void rueda_coordinator_ready(struct rueda_negotiator *self,
 
 /* Decide what can be. RUEDA_OK if anything was. */
 rueda_status rueda_coordinator_decide(struct rueda_negotiator *self);
+
+/* Write an error of it to the log. The entry is gone then. */
+rueda_status rueda_coordinator_refuse(struct rueda_negotiator *self,
+                                      struct rueda_entry *entry,
+                                      const char *words);
+
+/* It waits no longer for others of its group; false: it did not. */
+bool rueda_coordinator_release(struct rueda_negotiator *self,
+                               struct rueda_entry *entry);
+
+/* ---- vain.c: what waits in vain ------------------------------------------ */
+
+/* One of a group of mine has failed with these words, and so do the others. */
+rueda_status rueda_vain_group(struct rueda_negotiator *self, uint64_t group,
+                              const char *words);
+
+/* RUEDA_UP_VAIN, from below. */
+rueda_status rueda_vain_hear(struct rueda_negotiator *self,
+                             struct rueda_in *in);
+
+/* The coordinator: call or refuse what it has heard of. */
+rueda_status rueda_vain_decide(struct rueda_negotiator *self);
+
+/* The coordinator has written an error of what has this hash; what all members
+ * know of the log. */
+rueda_status rueda_vain_note_refusal(struct rueda_negotiator *self,
+                                     uint64_t hash, uint64_t known_to_all);
+
+/* RUEDA_DOWN_CALL. */
+rueda_status rueda_vain_follow(struct rueda_negotiator *self,
+                               struct rueda_in *in);
+
+bool rueda_vain_is_called(const struct rueda_entry *entry);
+
+/* An operation without a name has failed that I have not come to. */
+rueda_status rueda_vain_note_number(struct rueda_negotiator *self,
+                                    uint64_t number);
+
+/* Is it one of those? Then it is forgotten. */
+bool rueda_vain_is_past(struct rueda_negotiator *self, uint64_t number);
+
+/* It is, and the entry is of mine now. */
+rueda_status rueda_vain_submit_past(struct rueda_negotiator *self,
+                                    struct rueda_entry *entry);
+
+/* Something of mine that has been called before I had it. */
+rueda_status rueda_vain_submit(struct rueda_negotiator *self,
+                               struct rueda_entry *entry,
+                               const struct rueda_request *request, void *mine);
 
 /* ---- slots.c: numbers for names, given out by the coordinator ------------ */
 

@@ -365,19 +365,41 @@ rueda_status rueda_op_then(struct rueda_op *op, rueda_then_fn fn, void *arg)
 
 /* ---- Queue ------------------------------------------------------------- */
 
-void rueda_op_push(struct rueda_op_queue *queue, struct rueda_op *op)
+/* A chain, newest first. */
+static void push(struct rueda_op_queue *queue, struct rueda_op *newest,
+                 struct rueda_op *oldest)
 {
-    struct rueda_op *newest =
+    struct rueda_op *before =
         atomic_load_explicit(&queue->arrived, memory_order_relaxed);
 
-    /* Who takes the list sees what was written into op. And in one order with
+    /* Who takes the list sees what was written into them. And in one order with
      * all else: who pushes and then looks whether anybody sleeps sees that, or
      * is seen by whoever looks at the list before it sleeps. */
     do
-        op->next = newest;
-    while (!atomic_compare_exchange_weak_explicit(&queue->arrived, &newest, op,
-                                                  memory_order_seq_cst,
+        oldest->next = before;
+    while (!atomic_compare_exchange_weak_explicit(&queue->arrived, &before,
+                                                  newest, memory_order_seq_cst,
                                                   memory_order_relaxed));
+}
+
+void rueda_op_push(struct rueda_op_queue *queue, struct rueda_op *op)
+{
+    push(queue, op, op);
+}
+
+void rueda_op_push_chain(struct rueda_op_queue *queue, struct rueda_op *oldest)
+{
+    struct rueda_op *newest = oldest;
+    struct rueda_op *at = oldest->next;
+
+    while (at != NULL) {
+        struct rueda_op *next = at->next;
+
+        at->next = newest;
+        newest = at;
+        at = next;
+    }
+    push(queue, newest, oldest);
 }
 
 /* Take what has arrived, turn it round and append it. */

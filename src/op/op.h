@@ -140,6 +140,9 @@ struct rueda_op_queue {
 /* Any thread; lock-free. */
 void rueda_op_push(struct rueda_op_queue *queue, struct rueda_op *op);
 
+/* All of a chain by `next`, oldest first: who takes one takes all. */
+void rueda_op_push_chain(struct rueda_op_queue *queue, struct rueda_op *oldest);
+
 /* The oldest operation, or NULL; it stays in the queue. */
 struct rueda_op *rueda_op_peek(struct rueda_op_queue *queue);
 

@@ -10,20 +10,23 @@
 #include "support/party.h"
 
 #define COUNT 12
+#define MOST  3 /* of a group */
 
 static const size_t shape_12[] = {12};
 
-static float buf[2 * COUNT];
-static float results[16 * COUNT];
+static float bufs[MOST][2 * COUNT];
+static float results[MOST][16 * COUNT];
 
-static struct rueda_submit_args args_of(rueda_kind kind, const char *name)
+/* The i-th of what is in flight. */
+static struct rueda_submit_args args_of(rueda_kind kind, const char *name,
+                                        int i)
 {
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
 
     args.kind = kind;
     args.name = name;
-    args.send = buf;
-    args.recv = results;
+    args.send = bufs[i];
+    args.recv = results[i];
     args.dims = 1;
     args.shape = shape_12;
     return args;
@@ -49,12 +52,12 @@ static int fails(struct party *me, rueda_handle handle,
 
 static int still_works(struct party *me, const char *name)
 {
-    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, name);
+    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, name, 0);
     rueda_handle handle;
 
     args.reduction = RUEDA_SUM;
     for (int i = 0; i < COUNT; i++)
-        buf[i] = (float)(me->rank + i);
+        bufs[0][i] = (float)(me->rank + i);
     if (party_expect(me, rueda_submit(me->ctx, &args, &handle), RUEDA_OK,
                      "submit after that") != 0 ||
         party_expect(me, rueda_wait(me->ctx, handle, 10000), RUEDA_OK,
@@ -63,11 +66,126 @@ static int still_works(struct party *me, const char *name)
     for (int i = 0; i < COUNT; i++) {
         const int sum = me->size * i + me->size * (me->size - 1) / 2;
 
-        if (results[i] != (float)sum)
-            return party_says(me, "%f is not %d", (double)results[i], sum);
+        if (results[0][i] != (float)sum)
+            return party_says(me, "%f is not %d", (double)results[0][i], sum);
     }
     return 0;
 }
+
+/* ---- Groups -------------------------------------------------------------- */
+
+/* Names of one letter; on one rank, and on the others. */
+struct groups {
+    const char *odd;
+    const char *others;
+};
+
+static int submit_letters(struct party *me, const char *letters,
+                          rueda_handle *handles)
+{
+    struct rueda_submit_args args[MOST];
+    const int count = (int)strlen(letters);
+    char names[MOST][2] = {""};
+
+    for (int i = 0; i < count; i++) {
+        names[i][0] = letters[i];
+        args[i] = args_of(RUEDA_ALLREDUCE, names[i], i);
+    }
+    return party_expect(me, rueda_submit_group(me->ctx, args, count, handles),
+                        RUEDA_OK, "a group");
+}
+
+static int differ_in_groups(struct party *me)
+{
+    static const char *const first[] = {
+        "Mismatched groups: One rank (", "but another rank (",
+        "sent it in group ", "tensor \"a\"", NULL};
+    static const char *const others[] = {
+        "another tensor of its group failed: Mismatched groups: One rank (",
+        "tensor \"a\"", NULL};
+    const struct groups *groups = me->arg;
+
+    for (int odd = 0; odd < me->size; odd++) {
+        const char *letters = me->rank == odd ? groups->odd : groups->others;
+        const int count = (int)strlen(letters);
+        rueda_handle handles[MOST];
+
+        if (submit_letters(me, letters, handles) != 0)
+            return 1;
+        for (int i = 0; i < count; i++)
+            if (fails(me, handles[i], letters[i] == 'a' ? first : others) != 0)
+                return 1;
+        /* So that nobody is ahead with names that others still have. */
+        if (party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") !=
+                0 ||
+            submit_letters(me, "cab", handles) != 0)
+            return 1;
+        for (int i = 0; i < 3; i++)
+            if (party_expect(me, rueda_wait(me->ctx, handles[i], 10000),
+                             RUEDA_OK, "a group of all") != 0)
+                return 1;
+    }
+    return still_works(me, "a");
+}
+
+static void groups_of_other_members_fail_at_once(void **state)
+{
+    static struct groups all[] = {
+        {"ac", "ab"}, {"ca", "ab"}, {"abc", "ab"}, {"a", "ab"}, {"ab", "abc"}};
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        party_run(*state, 3, differ_in_groups, &all[i]);
+}
+
+/* The order in which they are given makes no other group. */
+static int differ_in_order(struct party *me)
+{
+    rueda_handle handles[MOST];
+
+    if (submit_letters(me, me->rank == 1 ? "bca" : "abc", handles) != 0)
+        return 1;
+    for (int i = 0; i < 3; i++)
+        if (party_expect(me, rueda_wait(me->ctx, handles[i], 10000), RUEDA_OK,
+                         "in another order") != 0)
+            return 1;
+    return 0;
+}
+
+static void groups_may_be_given_in_any_order(void **state)
+{
+    party_run(*state, 3, differ_in_order, NULL);
+}
+
+/* One rank has one more than the others: they fail with it when they come to
+ * it, and are in step then. */
+static int differ_without_names(struct party *me)
+{
+    static const char *const words[] = {"Mismatched groups", NULL};
+    const int count = me->rank == 1 ? 3 : 2;
+    struct rueda_submit_args args[MOST];
+    rueda_handle handles[MOST];
+
+    for (int i = 0; i < count; i++)
+        args[i] = args_of(RUEDA_ALLREDUCE, NULL, i);
+    if (party_expect(me, rueda_submit_group(me->ctx, args, count, handles),
+                     RUEDA_OK, "a group") != 0)
+        return 1;
+    for (int i = 0; i < count; i++)
+        if (fails(me, handles[i], words) != 0)
+            return 1;
+    if (me->rank != 1 && (party_expect(me, rueda_submit(me->ctx, args, handles),
+                                       RUEDA_OK, "one more") != 0 ||
+                          fails(me, handles[0], words) != 0))
+        return 1;
+    return still_works(me, NULL);
+}
+
+static void groups_without_names_fail_and_get_in_step(void **state)
+{
+    party_run(*state, 3, differ_without_names, NULL);
+}
+
+/* ---- One by one ---------------------------------------------------------- */
 
 static const size_t shape_4_3[] = {4, 3};
 static const size_t shape_3_4[] = {3, 4};
@@ -176,7 +294,7 @@ static const struct difference differences[] = {
 static struct rueda_submit_args plain_args(rueda_kind kind)
 {
     static const size_t splits[8];
-    struct rueda_submit_args args = args_of(kind, "odd");
+    struct rueda_submit_args args = args_of(kind, "odd", 0);
 
     args.dims = 2;
     args.shape = shape_4_3;
@@ -276,8 +394,8 @@ static int scale_by_nothing(struct party *me)
                         "submit") ||
            party_expect(me, rueda_wait(me->ctx, handle, 10000), RUEDA_OK,
                         "a factor that is no number") ||
-           (!isnan(results[0]) &&
-            party_says(me, "it is %f", (double)results[0]));
+           (!isnan(results[0][0]) &&
+            party_says(me, "it is %f", (double)results[0][0]));
 }
 
 static void a_factor_that_is_no_number_is_no_difference(void **state)
@@ -288,6 +406,9 @@ static void a_factor_that_is_no_number_is_no_difference(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        PARTY_IN_PROCESSES(groups_of_other_members_fail_at_once),
+        PARTY_IN_PROCESSES(groups_may_be_given_in_any_order),
+        PARTY_IN_PROCESSES(groups_without_names_fail_and_get_in_step),
         PARTY_IN_PROCESSES(whatever_differs_is_told_to_all),
         PARTY_IN_PROCESSES(the_first_check_that_fails_is_told),
         PARTY_IN_PROCESSES(one_of_a_group_is_not_one_by_itself),

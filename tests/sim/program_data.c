@@ -187,7 +187,7 @@ static void be_odd(const struct plan *plan, const struct plan_op *op,
         break;
     case PLAN_ODD_GROUP:
         request->group++; /* is made of others */
-        request->group_count--;
+        request->group_count = (uint32_t)op->odd_count;
         break;
     case PLAN_ODD_ALONE:
         request->group = 0;

@@ -36,20 +36,6 @@ int plan_level(const struct plan_round *round, int which)
 
 /* ---- Groups and joins ---------------------------------------------------- */
 
-/* One rank leaves the last of a group out of it. */
-static void split_group(const struct plan *plan, struct plan_op *ops, int count,
-                        struct rueda_dice *dice)
-{
-    const struct plan_set *set = &plan->sets[ops[0].set];
-    const int rank = set->ranks[below(dice, set->size)];
-
-    for (int i = 0; i < count; i++) {
-        ops[i].odd_rank = rank;
-        ops[i].odd = i < count - 1 ? PLAN_ODD_GROUP : PLAN_ODD_ALONE;
-        ops[i].expected = RUEDA_ERR_MISMATCH;
-    }
-}
-
 /* Those from `first` on are a group, as like as they have to be. */
 static void make_group(struct plan *plan, struct plan_round *round, int first,
                        int count, struct rueda_dice *dice)
@@ -73,8 +59,6 @@ static void make_group(struct plan *plan, struct plan_round *round, int first,
     }
     for (int i = first; i < first + count; i++)
         round->ops[i].expected = expected;
-    if (plan->sets[set].size > 1 && below(dice, 8) == 0)
-        split_group(plan, &round->ops[first], count, dice);
 }
 
 /* What the number of a group is made of: all that are in it. */
@@ -93,6 +77,51 @@ static void number_group(struct plan_round *round, int first, int count,
     }
     for (int i = first; i < first + count; i++)
         round->ops[i].request.group = group;
+}
+
+/* The rank has another one instead, which nobody else has. */
+static void replace_last(struct plan *plan, struct plan_round *round, int rank,
+                         struct rueda_dice *dice)
+{
+    const struct plan_op *last = &round->ops[round->count - 1];
+    struct plan_op *op = &round->ops[round->count++];
+
+    plan_make_member(plan, op, last->request.kind, last->set, dice);
+    snprintf(op->name, sizeof(op->name), "only%d", rank);
+    op->takers = 1u << rank;
+    op->request.group = last->request.group;
+    op->request.group_count = last->request.group_count;
+    op->may_end_early = last->may_end_early;
+    op->odd_rank = rank;
+    op->odd = PLAN_ODD_GROUP;
+    op->odd_count = (int)last->request.group_count;
+    op->expected = RUEDA_ERR_MISMATCH;
+}
+
+/* One rank leaves the last of a group, which is the last of the round so far,
+ * out of it. */
+static void split_group(struct plan *plan, struct plan_round *round, int first,
+                        struct rueda_dice *dice)
+{
+    const struct plan_set *set = &plan->sets[round->ops[first].set];
+    const int rank = set->ranks[below(dice, set->size)];
+    const int count = round->count - first;
+    struct plan_op *last = &round->ops[round->count - 1];
+    /* A rank that goes on must not find the name under way elsewhere. */
+    const bool is_of_round = last->name[0] == 'r';
+    const int how = is_of_round ? below(dice, 3) : 0;
+
+    for (int i = first; i < round->count; i++) {
+        round->ops[i].odd_rank = rank;
+        round->ops[i].odd = PLAN_ODD_GROUP;
+        round->ops[i].odd_count = how == 2 ? count : count - 1;
+        round->ops[i].expected = RUEDA_ERR_MISMATCH;
+    }
+    last->odd = PLAN_ODD_ALONE;
+    if (how > 0)
+        last->takers &= ~(1u << rank);
+    if (how == 2)
+        replace_last(plan, round, rank, dice);
 }
 
 /* Every member stops somewhere in the round, and joins. */
@@ -248,6 +277,9 @@ static void choose_ops(struct plan *plan, int round, struct rueda_dice *dice)
         }
         if (op->request.group_count > 0)
             number_group(now, i, group, round);
+        if (op->request.group_count > 0 && plan->sets[set].size > 1 &&
+            now->count < PLAN_OPS - 1 && below(dice, 8) == 0)
+            split_group(plan, now, i, dice);
     }
 }
 

@@ -27,8 +27,8 @@ enum plan_odd {
     PLAN_ODD_AVERAGE, /* by whom to divide */
     PLAN_ODDS_OF_ONE,
 
-    /* Of a whole group: it has not all of the members, and what it leaves out
-     * comes by itself. */
+    /* Of a whole group: it has other members, and what it leaves out comes by
+     * itself or not at all. */
     PLAN_ODD_GROUP = PLAN_ODDS_OF_ONE,
     PLAN_ODD_ALONE,
     PLAN_ODDS,
@@ -49,6 +49,7 @@ struct plan_op {
                                      where that is submitted too; -1: none */
     int odd_rank;                 /* -1: nobody */
     enum plan_odd odd;
+    int odd_count; /* of the group that it is in there */
 
     rueda_status expected; /* of all ranks; of a message, of its receiver */
     bool may_end_early;    /* or RUEDA_ERR_CANCELLED: its set is dropped */

@@ -193,7 +193,7 @@ static bool may_submit_all(const struct scene *scene, int index, int which)
     const struct plan_round *round = round_of(scene, index);
 
     for (int i = which; i < round->count && plan_level(round, i) == which; i++)
-        if (!may_submit(scene, index, i))
+        if (plan_takes(&round->ops[i], index) && !may_submit(scene, index, i))
             return false;
     return true;
 }
@@ -260,18 +260,14 @@ static bool is_waiting(const struct rank *rank, const struct thread *thread)
     return thread->awaited >= 0 && !rank->ops[thread->awaited]->has_ended;
 }
 
-/* With all of its group; now and then another thread gives the engine a turn
- * before the last of them is there. */
+/* With all of its group. */
 static void submit_all(struct scene *scene, int index, int which, int thread)
 {
     const struct plan_round *round = round_of(scene, index);
 
-    for (int i = which; i < round->count && plan_level(round, i) == which;
-         i++) {
-        if (i > which && below(&scene->fate, 8) == 0)
-            turn_lanes(scene, index);
-        submit(scene, index, i, thread);
-    }
+    for (int i = which; i < round->count && plan_level(round, i) == which; i++)
+        if (plan_takes(&round->ops[i], index))
+            submit(scene, index, i, thread);
 }
 
 static void submit_some(struct scene *scene, int index, int number)

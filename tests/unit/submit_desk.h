@@ -25,6 +25,8 @@ const struct rueda_set *__wrap_rueda_engine_set(struct rueda_engine *engine,
                                                 int id);
 void __wrap_rueda_engine_submit(struct rueda_engine *engine,
                                 struct rueda_op *op);
+void __wrap_rueda_engine_submit_chain(struct rueda_engine *engine,
+                                      struct rueda_op *first);
 rueda_status __wrap_rueda_engine_wait(struct rueda_engine *engine,
                                       struct rueda_op *op, int64_t deadline_ns);
 
@@ -40,6 +42,13 @@ void __wrap_rueda_engine_submit(struct rueda_engine *engine,
 {
     atomic_fetch_add(&wakes, 1);
     rueda_op_push(&engine->lanes.arrived, op);
+}
+
+void __wrap_rueda_engine_submit_chain(struct rueda_engine *engine,
+                                      struct rueda_op *first)
+{
+    atomic_fetch_add(&wakes, 1);
+    rueda_op_push_chain(&engine->lanes.arrived, first);
 }
 
 rueda_status __wrap_rueda_engine_wait(struct rueda_engine *engine,

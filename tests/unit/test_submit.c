@@ -318,10 +318,35 @@ static void a_group_arrives_whole_and_marked(void **state)
         group = named->request.group;
         deliver(named, RUEDA_OK);
     }
-    /* It is known by its first member. */
-    args[0].name = "c";
-    assert_int_equal(rueda_submit_group(ctx, args, 1, handles), RUEDA_OK);
-    assert_true(arrived(ctx)->request.group != group);
+}
+
+static uint64_t group_of(rueda_ctx *ctx, const char *first, const char *second)
+{
+    struct rueda_submit_args args[2] = {args_of(RUEDA_ALLREDUCE, first),
+                                        args_of(RUEDA_ALLREDUCE, second)};
+    rueda_handle handles[2];
+    uint64_t groups[2];
+
+    assert_int_equal(rueda_submit_group(ctx, args, 2, handles), RUEDA_OK);
+    for (int i = 0; i < 2; i++) {
+        struct rueda_named *named = arrived(ctx);
+
+        groups[i] = named->request.group;
+        deliver(named, RUEDA_OK);
+        assert_int_equal(rueda_wait(ctx, handles[i], 0), RUEDA_OK);
+    }
+    assert_true(groups[0] == groups[1]);
+    return groups[0];
+}
+
+static void a_group_is_known_by_all_who_are_in_it(void **state)
+{
+    rueda_ctx *ctx = *state;
+    const uint64_t group = group_of(ctx, "a", "b");
+
+    assert_true(group_of(ctx, "a", "c") != group);
+    assert_true(group_of(ctx, "c", "b") != group);
+    assert_true(group_of(ctx, "b", "a") == group);
 }
 
 static void of_a_group_all_or_none_are_handed_over(void **state)
@@ -511,6 +536,7 @@ int main(void)
         OPEN(a_failed_context_takes_nothing_more),
         OPEN(of_threads_with_the_same_names_one_wins_each),
         OPEN(a_group_arrives_whole_and_marked),
+        OPEN(a_group_is_known_by_all_who_are_in_it),
         OPEN(of_a_group_all_or_none_are_handed_over),
         OPEN(a_set_is_made_of_sorted_ranks),
         OPEN(a_set_of_impossible_ranks_is_refused),

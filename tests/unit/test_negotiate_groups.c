@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Groups that are not the same on all members: all of them fail, also what
+ * only some have, and names can be used again at once. Members take turns in an
+ * order that a number decides.
+ */
+#include "base/hash.h"
+#include "negotiate/negotiator.h"
+#include "transport/loop/loop.h"
+#include "unit/unit.h"
+
+#define RANKS  7
+#define MOST   4 /* of a group */
+#define ROUNDS 6
+#define SEEDS  400
+#define TURNS  20000
+
+/* What a member has of a round. */
+struct part {
+    int count;
+    struct rueda_request requests[MOST];
+    rueda_decision_kind ends[MOST];
+    char words[MOST][200];
+};
+
+struct member {
+    struct rueda_mesh mesh;
+    struct rueda_negotiator *negotiator;
+    struct part parts[ROUNDS];
+    int round;
+    bool has_submitted; /* those of this round */
+    int ended;
+};
+
+struct scene {
+    struct rueda_loop_hub *hub;
+    struct member members[RANKS];
+    int rounds;
+    uint64_t dice;
+};
+
+static int64_t no_time(void *arg)
+{
+    (void)arg;
+    return 1;
+}
+
+static int below(struct scene *scene, int limit)
+{
+    scene->dice = rueda_hash_mix(scene->dice + 0x9e3779b97f4a7c15u);
+    return (int)(scene->dice % (uint64_t)limit);
+}
+
+/* Two members a host, so that there are some between the others and the
+ * coordinator. */
+static void open_scene(struct scene *scene, uint64_t seed)
+{
+    static const int ranks[RANKS] = {0, 1, 2, 3, 4, 5, 6};
+    static const int hosts[RANKS] = {0, 1, 1, 2, 2, 3, 3};
+    struct rueda_negotiator_args args = {
+        .tag = {1, 1, 0},
+        .ranks = ranks,
+        .hosts = hosts,
+        .cache_capacity = 8,
+        .fusion_bytes = 1024,
+        .now_ns = no_time,
+    };
+
+    memset(scene, 0, sizeof(*scene));
+    scene->dice = seed;
+    assert_int_equal(rueda_loop_hub_open(RANKS, &scene->hub), RUEDA_OK);
+    for (int i = 0; i < RANKS; i++) {
+        struct member *member = &scene->members[i];
+
+        assert_int_equal(rueda_mesh_init(&member->mesh, i, RANKS,
+                                         rueda_loop_connect, scene->hub),
+                         RUEDA_OK);
+        args.mesh = &member->mesh;
+        assert_int_equal(rueda_negotiator_new(&args, &member->negotiator),
+                         RUEDA_OK);
+    }
+}
+
+static void close_scene(struct scene *scene)
+{
+    for (int i = 0; i < RANKS; i++) {
+        struct member *member = &scene->members[i];
+
+        rueda_mesh_cancel(&member->mesh, RUEDA_ERR_CANCELLED);
+        rueda_negotiator_free(member->negotiator);
+        rueda_mesh_fini(&member->mesh);
+        rueda_loop_hub_leave(scene->hub, i);
+        rueda_loop_hub_release(scene->hub);
+    }
+}
+
+/* Letters are names; digits are operations without one. */
+static void plan(struct scene *scene, int rank, int round, const char *names,
+                 bool is_grouped)
+{
+    static char letters[26][2];
+    struct part *part = &scene->members[rank].parts[round];
+    uint64_t group = 0;
+
+    part->count = (int)strlen(names);
+    for (int i = 0; i < part->count; i++) {
+        struct rueda_request *request = &part->requests[i];
+
+        rueda_request_init(request, RUEDA_ALLREDUCE);
+        request->dtype = RUEDA_FLOAT32;
+        request->dims = 1;
+        request->shape[0] = 16;
+        if (names[i] >= 'a') {
+            letters[names[i] - 'a'][0] = names[i];
+            request->name = letters[names[i] - 'a'];
+        } else {
+            request->number = (uint64_t)(names[i] - '0');
+        }
+        group += rueda_hash_mix((uint64_t)names[i]);
+    }
+    for (int i = 0; i < part->count && is_grouped; i++) {
+        part->requests[i].group = group;
+        part->requests[i].group_count = (uint32_t)part->count;
+    }
+}
+
+static void take_ended(struct member *member)
+{
+    const struct rueda_decision *decision;
+
+    while ((decision = rueda_negotiator_next(member->negotiator)) != NULL) {
+        for (int i = 0; i < decision->count; i++) {
+            struct part *part = &member->parts[member->round];
+            struct rueda_request *mine = decision->items[i].mine;
+            const long which = mine != NULL ? mine - part->requests : 0;
+
+            if (mine == NULL)
+                continue; /* an error of what others have */
+            assert_in_range(which, 0, part->count - 1);
+            part->ends[which] = decision->kind;
+            if (decision->kind == RUEDA_DECIDED_ERROR)
+                snprintf(part->words[which], sizeof(part->words[which]), "%s",
+                         decision->words);
+            member->ended++;
+        }
+        rueda_negotiator_done(member->negotiator);
+    }
+}
+
+/* Has everybody done with what was before this one's round? */
+static bool may_submit(const struct scene *scene, const struct member *member)
+{
+    for (int i = 0; i < RANKS; i++)
+        if (scene->members[i].round < member->round)
+            return false;
+    return member->round < scene->rounds;
+}
+
+/* One turn of a member, that goes on with the next round when it is done with
+ * one; how many rounds that were. */
+static int take_turn(struct scene *scene, struct member *member)
+{
+    struct part *part = &member->parts[member->round];
+    struct rueda_text error = {{0}};
+    int peer;
+
+    if (may_submit(scene, member) && !member->has_submitted) {
+        member->has_submitted = true;
+        for (int i = 0; i < part->count; i++)
+            assert_int_equal(rueda_negotiator_submit(member->negotiator,
+                                                     &part->requests[i],
+                                                     &part->requests[i]),
+                             RUEDA_OK);
+    }
+    rueda_mesh_progress(&member->mesh, &peer);
+    assert_true(rueda_negotiator_turn(member->negotiator, &error) >= 0);
+    take_ended(member);
+    if (member->round == scene->rounds || member->ended < part->count ||
+        !may_submit(scene, member))
+        return 0;
+    member->round++;
+    member->has_submitted = false;
+    member->ended = 0;
+    return 1;
+}
+
+static void run_all(struct scene *scene)
+{
+    int left = RANKS * scene->rounds;
+
+    for (int i = 0; i < TURNS && left > 0; i++)
+        left -= take_turn(scene, &scene->members[below(scene, RANKS)]);
+    assert_int_equal(left, 0);
+    for (int i = 0; i < RANKS; i++)
+        assert_int_equal(rueda_negotiator_pending(scene->members[i].negotiator),
+                         0);
+}
+
+static void assert_failed(const struct part *part, int which, const char *words)
+{
+    assert_int_equal(part->ends[which], RUEDA_DECIDED_ERROR);
+    if (strstr(part->words[which], words) == NULL)
+        print_error("%s\n", part->words[which]);
+    assert_non_null(strstr(part->words[which], words));
+}
+
+/* With groups in between that all have, of the same names. */
+static void groups_that_differ_fail_and_leave_names_free(void **state)
+{
+    static const char *const others[] = {"ac", "ca", "acd", "a", "da"};
+
+    (void)state;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        struct scene scene;
+        int odd;
+
+        open_scene(&scene, seed);
+        scene.rounds = ROUNDS;
+        odd = below(&scene, RANKS);
+        for (int round = 0; round < ROUNDS; round++) {
+            const char *other = others[below(&scene, 5)];
+
+            for (int i = 0; i < RANKS; i++)
+                plan(&scene, i, round,
+                     round % 2 == 1 ? "abcd"
+                     : i == odd     ? other
+                                    : "ab",
+                     true);
+        }
+        run_all(&scene);
+        for (int i = 0; i < RANKS * ROUNDS; i++) {
+            const struct part *part =
+                &scene.members[i / ROUNDS].parts[i % ROUNDS];
+
+            for (int k = 0; k < part->count; k++) {
+                if (i % ROUNDS % 2 == 1)
+                    assert_int_equal(part->ends[k], RUEDA_DECIDED_RUN);
+                else if (part->requests[k].name[0] == 'a')
+                    assert_failed(part, k, "Mismatched groups");
+                else
+                    assert_failed(part, k,
+                                  "another tensor of its group failed: "
+                                  "Mismatched groups");
+            }
+        }
+        close_scene(&scene);
+    }
+}
+
+/* Who has had one number more than the others has failed with it, and so do
+ * they when they come to it. */
+static void groups_without_names_that_differ_get_in_step(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        struct scene scene;
+        int odd;
+
+        open_scene(&scene, seed);
+        scene.rounds = 3;
+        odd = below(&scene, RANKS);
+        for (int i = 0; i < RANKS; i++) {
+            plan(&scene, i, 0, i == odd ? "012" : "01", true);
+            plan(&scene, i, 1, i == odd ? "" : "2", false);
+            plan(&scene, i, 2, "34", true);
+        }
+        run_all(&scene);
+        for (int i = 0; i < RANKS; i++) {
+            const struct member *member = &scene.members[i];
+
+            assert_failed(&member->parts[0], 0, "Mismatched groups");
+            assert_failed(&member->parts[0], 1, "Mismatched groups");
+            assert_failed(&member->parts[i == odd ? 0 : 1], i == odd ? 2 : 0,
+                          "group");
+            for (int k = 0; k < 2; k++)
+                assert_int_equal(member->parts[2].ends[k], RUEDA_DECIDED_RUN);
+        }
+        close_scene(&scene);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(groups_that_differ_fail_and_leave_names_free),
+        cmocka_unit_test(groups_without_names_that_differ_get_in_step),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
