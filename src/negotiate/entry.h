@@ -34,6 +34,7 @@ struct rueda_vain {
     char *why;      /* the coordinator's: with these words, or NULL */
     void *late;     /* mine, which came when I had said that I have none */
     const struct rueda_request *late_request;
+    char *late_why; /* its group has failed with these words, or NULL */
 };
 
 /* What a step that repeats looks at comes first, and lies together. The name of
@@ -137,6 +138,6 @@ void rueda_entry_agree(struct rueda_entry *entry,
                        const struct rueda_request *request, int slot);
 
 void rueda_absent_free(struct rueda_entry *entry);
-void rueda_vain_free(struct rueda_entry *entry);
+void rueda_vain_free(struct rueda_vain *vain);
 
 #endif /* RUEDA_NEGOTIATE_ENTRY_H */

@@ -264,50 +264,32 @@ rueda_status rueda_log_fail(struct rueda_negotiator *self, void *mine,
     return RUEDA_OK;
 }
 
-/* What came while I had said that I have none begins now. Not if I have joined
- * since, for the others do not wait for me then. */
-static rueda_status submit_late(struct rueda_negotiator *self, void *late,
-                                const struct rueda_request *request,
-                                const char *words)
-{
-    struct rueda_entry *entry;
-
-    if (self->my_join != NULL)
-        return rueda_log_fail(self, late, request, words);
-    entry = rueda_entry_get(&self->entries, request);
-    if (entry == NULL)
-        return RUEDA_ERR_NOMEM;
-    rueda_negotiator_enter(self, entry, request, late);
-    return RUEDA_OK;
-}
-
 /* An error of what is under way here: the others of its group fail, too. */
 static rueda_status end_by_error(struct rueda_negotiator *self,
                                  struct rueda_entry *entry, const char *words)
 {
-    struct rueda_vain vain = {0};
+    struct rueda_vain *vain = entry->vain;
     uint32_t group_count = 0;
     uint64_t group = 0;
-    rueda_status status;
+    rueda_status status = RUEDA_OK;
 
-    if (entry->vain != NULL)
-        vain = *entry->vain;
     if (entry->mine != NULL) {
         group = entry->my_request->group;
         group_count = entry->my_request->group_count;
         rueda_timeline_end(self->timeline, entry->label.name);
+    } else if (entry->label.name == NULL &&
+               (entry->from & RUEDA_FROM_SELF) != 0) {
+        status = rueda_vain_note_number(self, entry->label.number);
     }
-    status = entry->mine == NULL && entry->label.name == NULL &&
-                     (entry->from & RUEDA_FROM_SELF) != 0
-                 ? rueda_vain_note_number(self, entry->label.number)
-                 : RUEDA_OK;
     if (status == RUEDA_OK)
         status = rueda_log_fail(self, entry->mine, entry->my_request, words);
+    entry->vain = NULL;
     rueda_entry_end(&self->entries, entry);
     if (status == RUEDA_OK && group_count > 0)
         status = rueda_vain_group(self, group, words);
-    if (status == RUEDA_OK && vain.late != NULL)
-        status = submit_late(self, vain.late, vain.late_request, words);
+    if (status == RUEDA_OK && vain != NULL && vain->late != NULL)
+        status = rueda_vain_submit_late(self, vain, words);
+    rueda_vain_free(vain);
     return status;
 }
 

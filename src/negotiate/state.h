@@ -249,6 +249,11 @@ rueda_status rueda_vain_submit(struct rueda_negotiator *self,
                                struct rueda_entry *entry,
                                const struct rueda_request *request, void *mine);
 
+/* What was called has failed with these words: what I got since begins. */
+rueda_status rueda_vain_submit_late(struct rueda_negotiator *self,
+                                    const struct rueda_vain *vain,
+                                    const char *words);
+
 /* ---- slots.c: numbers for names, given out by the coordinator ------------ */
 
 rueda_status rueda_slots_init(struct rueda_negotiator *self);

@@ -79,6 +79,20 @@ static rueda_status give_mine_up(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
+/* The same of one that I keep, which nobody knows of. */
+static rueda_status give_late_up(struct rueda_vain *vain, const char *words)
+{
+    vain->late_why = strdup(words);
+    return vain->late_why != NULL ? RUEDA_OK : RUEDA_ERR_NOMEM;
+}
+
+static bool is_late_in(const struct rueda_vain *vain, uint64_t group)
+{
+    return vain != NULL && vain->late != NULL && vain->late_why == NULL &&
+           vain->late_request->group_count > 0 &&
+           vain->late_request->group == group;
+}
+
 /* All of a group are submitted before anything is followed, so those that have
  * not ended are under way. */
 rueda_status rueda_vain_group(struct rueda_negotiator *self, uint64_t group,
@@ -95,6 +109,8 @@ rueda_status rueda_vain_group(struct rueda_negotiator *self, uint64_t group,
          at != NULL && status == RUEDA_OK; at = at->next)
         if (is_mine_in(at, group) && (at->vain == NULL || !at->vain->is_told))
             status = give_mine_up(self, at, why.chars);
+        else if (is_late_in(at->vain, group))
+            status = give_late_up(at->vain, why.chars);
     return status;
 }
 
@@ -251,6 +267,24 @@ rueda_status rueda_vain_submit(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
+/* Not if I have joined since, for the others do not wait for me then. */
+rueda_status rueda_vain_submit_late(struct rueda_negotiator *self,
+                                    const struct rueda_vain *vain,
+                                    const char *words)
+{
+    const struct rueda_request *request = vain->late_request;
+    struct rueda_entry *entry;
+
+    if (self->my_join != NULL)
+        return rueda_log_fail(self, vain->late, request, words);
+    entry = rueda_entry_get(&self->entries, request);
+    if (entry == NULL)
+        return RUEDA_ERR_NOMEM;
+    rueda_negotiator_enter(self, entry, request, vain->late);
+    return vain->late_why != NULL ? give_mine_up(self, entry, vain->late_why)
+                                  : RUEDA_OK;
+}
+
 rueda_status rueda_vain_note_number(struct rueda_negotiator *self,
                                     uint64_t number)
 {
@@ -274,11 +308,11 @@ bool rueda_vain_is_past(struct rueda_negotiator *self, uint64_t number)
     return false;
 }
 
-void rueda_vain_free(struct rueda_entry *entry)
+void rueda_vain_free(struct rueda_vain *vain)
 {
-    if (entry->vain == NULL)
+    if (vain == NULL)
         return;
-    free(entry->vain->why);
-    free(entry->vain);
-    entry->vain = NULL;
+    free(vain->why);
+    free(vain->late_why);
+    free(vain);
 }
