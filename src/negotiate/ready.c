@@ -214,9 +214,7 @@ static rueda_status hear_blank(struct rueda_negotiator *self, int index,
 
     rueda_in_label(in, &label);
     count = rueda_in_u32(in);
-    if (in->has_failed)
-        return RUEDA_ERR_IO;
-    entry = rueda_entry_find(&self->entries, &label);
+    entry = in->has_failed ? NULL : rueda_entry_find(&self->entries, &label);
     free((char *)label.name);
     if (entry == NULL || !rueda_vain_is_called(entry))
         return RUEDA_ERR_IO;

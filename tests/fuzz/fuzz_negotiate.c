@@ -42,7 +42,9 @@ static rueda_status no_way(struct rueda_mesh *mesh, int peer,
     return RUEDA_ERR_PEER_LOST;
 }
 
-static struct rueda_request requests[4] = {
+#define REQUESTS 5
+
+static struct rueda_request requests[REQUESTS] = {
     {.kind = RUEDA_ALLREDUCE, .dims = 1, .shape = {4}, .name = "a"},
     {.kind = RUEDA_ALLGATHER, .dims = 2, .shape = {4, 2}, .name = "b"},
     {.kind = RUEDA_BROADCAST, .dims = 1, .shape = {9}, .number = 7},
@@ -52,13 +54,19 @@ static struct rueda_request requests[4] = {
      .name = "c",
      .group = 3,
      .group_count = 2},
+    {.kind = RUEDA_ALLREDUCE,
+     .dims = 1,
+     .shape = {4},
+     .name = "d",
+     .group = 3,
+     .group_count = 2},
 };
 static const struct rueda_request join = {.kind = RUEDA_JOIN};
 
 static rueda_status take_step(struct rueda_negotiator *self, enum step step,
                               unsigned which, struct rueda_in *in)
 {
-    const struct rueda_request *mine = &requests[which % 4];
+    const struct rueda_request *mine = &requests[which % REQUESTS];
 
     switch (step) {
     case CHILD_0:

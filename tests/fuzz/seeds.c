@@ -634,6 +634,79 @@ static void save_negotiation_down(void)
     rueda_out_fini(&input);
 }
 
+static void out_vain(struct rueda_out *message)
+{
+    rueda_out_u8(message, RUEDA_UP_VAIN);
+    rueda_out_label(message, "v", 0);
+    rueda_out_u64(message, 0);
+    rueda_out_text(message, "why");
+}
+
+static void out_blank(struct rueda_out *message)
+{
+    rueda_out_u8(message, RUEDA_UP_BLANK);
+    rueda_out_label(message, "v", 0);
+    rueda_out_u32(message, 2);
+}
+
+/* A child has what nobody else has, which the coordinator calls; both say that
+ * they have not got it. The first says so again, and only half of it. */
+static void save_negotiation_vain(void)
+{
+    struct rueda_out message = {0};
+    struct rueda_out input = {0};
+
+    out_vain(&message);
+    add_step(&input, 0, &message);
+    rueda_out_bytes(&input, "\6\0", 2);
+    message.len = 0;
+    out_blank(&message);
+    add_step(&input, 0, &message);
+    add_step(&input, 1, &message);
+    rueda_out_bytes(&input, "\6\0\5\0", 4);
+    message.len -= 2;
+    add_step(&input, 0, &message);
+    rueda_out_u8(&input, 2 << 1);
+    save("negotiate", "vain", input.bytes, input.len);
+    rueda_out_fini(&message);
+    rueda_out_fini(&input);
+}
+
+static void out_error(struct rueda_out *message, const char *name,
+                      uint64_t number)
+{
+    rueda_out_u8(message, RUEDA_DOWN_ERROR);
+    rueda_out_label(message, name, number);
+    rueda_out_text(message, "why");
+}
+
+/* A member gets what is called, with another of its group that fails first. */
+static void save_negotiation_call(void)
+{
+    struct rueda_out message = {0};
+    struct rueda_out input = {0};
+
+    rueda_out_u8(&message, RUEDA_DOWN_CALL);
+    rueda_out_label(&message, "d", 0);
+    rueda_out_u8(&message, RUEDA_DOWN_CALL);
+    rueda_out_label(&message, NULL, 7);
+    add_step(&input, 2, &message);
+    rueda_out_bytes(&input, "\3\3\3\4", 4);
+    message.len = 0;
+    out_error(&message, "c", 0);
+    out_error(&message, "d", 0);
+    out_error(&message, NULL, 7);
+    add_step(&input, 2, &message);
+    rueda_out_bytes(&input, "\3\2", 2);
+    message.len = 0;
+    out_error(&message, "d", 0);
+    add_step(&input, 2, &message);
+    rueda_out_u8(&input, 2 << 1 | 1);
+    save("negotiate", "call", input.bytes, input.len);
+    rueda_out_fini(&message);
+    rueda_out_fini(&input);
+}
+
 int main(int argc, char **argv)
 {
     must(argc == 2);
@@ -654,5 +727,7 @@ int main(int argc, char **argv)
     save_plan();
     save_negotiation_up();
     save_negotiation_down();
+    save_negotiation_vain();
+    save_negotiation_call();
     return 0;
 }
