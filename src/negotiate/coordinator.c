@@ -72,8 +72,7 @@ rueda_status rueda_coordinator_refuse(struct rueda_negotiator *self,
     rueda_out_text(log, words);
     status = rueda_coordinator_append(self);
     if (status == RUEDA_OK)
-        status =
-            rueda_vain_note_refusal(self, hash, rueda_negotiator_applied(self));
+        status = rueda_vain_note_refusal(self, hash);
     return status;
 }
 

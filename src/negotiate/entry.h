@@ -29,7 +29,7 @@ struct rueda_absent {
 
 /* Of one that waits in vain (vain.c). */
 struct rueda_vain {
-    bool is_told;   /* mine, and I have said so */
+    bool is_told;   /* mine, and I have said so of all of its group */
     bool is_called; /* all members say something of it, that it may fail */
     char *why;      /* the coordinator's: with these words, or NULL */
     void *late;     /* mine, which came when I had said that I have none */

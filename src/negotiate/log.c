@@ -285,7 +285,9 @@ static rueda_status end_by_error(struct rueda_negotiator *self,
         status = rueda_log_fail(self, entry->mine, entry->my_request, words);
     entry->vain = NULL;
     rueda_entry_end(&self->entries, entry);
-    if (status == RUEDA_OK && group_count > 0)
+    /* If I said so of this one, I have said it of all. */
+    if (status == RUEDA_OK && group_count > 0 &&
+        (vain == NULL || !vain->is_told))
         status = rueda_vain_group(self, group, words);
     if (status == RUEDA_OK && vain != NULL && vain->late != NULL)
         status = rueda_vain_submit_late(self, vain, words);

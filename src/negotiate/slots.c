@@ -95,17 +95,6 @@ static rueda_status retire(struct rueda_negotiator *self,
     return rueda_coordinator_append(self);
 }
 
-/* As far as every member has read the log. */
-static uint64_t known_by_all(const struct rueda_negotiator *self)
-{
-    uint64_t least = self->applied;
-
-    for (int i = 0; i < self->tree.child_count; i++)
-        if (self->child_applied[i] < least)
-            least = self->child_applied[i];
-    return least;
-}
-
 /* A number that stands for nothing, or -1. */
 static int take_slot(struct rueda_negotiator *self)
 {
@@ -117,7 +106,7 @@ static int take_slot(struct rueda_negotiator *self)
     if (root->retired_count == 0)
         return -1;
     slot = root->retired[root->retired_first];
-    if (root->when[slot] > known_by_all(self))
+    if (root->when[slot] > rueda_negotiator_applied(self))
         return -1;
     root->retired_first = (root->retired_first + 1) % self->slot_count;
     root->retired_count--;

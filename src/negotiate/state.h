@@ -222,10 +222,9 @@ rueda_status rueda_vain_hear(struct rueda_negotiator *self,
 /* The coordinator: call or refuse what it has heard of. */
 rueda_status rueda_vain_decide(struct rueda_negotiator *self);
 
-/* The coordinator has written an error of what has this hash; what all members
- * know of the log. */
+/* The coordinator has written an error of what has this hash. */
 rueda_status rueda_vain_note_refusal(struct rueda_negotiator *self,
-                                     uint64_t hash, uint64_t known_to_all);
+                                     uint64_t hash);
 
 /* RUEDA_DOWN_CALL. */
 rueda_status rueda_vain_follow(struct rueda_negotiator *self,

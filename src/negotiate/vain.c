@@ -70,13 +70,24 @@ static bool is_mine_in(const struct rueda_entry *entry, uint64_t group)
 static rueda_status give_mine_up(struct rueda_negotiator *self,
                                  struct rueda_entry *entry, const char *words)
 {
-    if (vain_of(entry) == NULL)
-        return RUEDA_ERR_NOMEM;
-    entry->vain->is_told = true;
     if (rueda_is_coordinator(self))
         return give_up(self, entry, words);
     tell_vain(self, entry->my_request, self->applied, words);
     return RUEDA_OK;
+}
+
+/* The same, with all of its group. */
+static rueda_status give_member_up(struct rueda_negotiator *self,
+                                   struct rueda_entry *entry, const char *words)
+{
+    struct rueda_vain *vain = vain_of(entry);
+
+    if (vain == NULL)
+        return RUEDA_ERR_NOMEM;
+    if (vain->is_told)
+        return RUEDA_OK;
+    vain->is_told = true;
+    return give_mine_up(self, entry, words);
 }
 
 /* The same of one that I keep, which nobody knows of. */
@@ -107,8 +118,8 @@ rueda_status rueda_vain_group(struct rueda_negotiator *self, uint64_t group,
                    words);
     for (struct rueda_entry *at = self->entries.first;
          at != NULL && status == RUEDA_OK; at = at->next)
-        if (is_mine_in(at, group) && (at->vain == NULL || !at->vain->is_told))
-            status = give_mine_up(self, at, why.chars);
+        if (is_mine_in(at, group))
+            status = give_member_up(self, at, why.chars);
         else if (is_late_in(at->vain, group))
             status = give_late_up(at->vain, why.chars);
     return status;
@@ -124,16 +135,28 @@ rueda_status rueda_vain_submit_past(struct rueda_negotiator *self,
     return give_mine_up(self, entry, words.chars);
 }
 
-/* Has it been refused since its owner knew so much of the log? */
+/* Has it been refused since its owner knew so much of the log? The latest come
+ * last. */
 static bool is_over(const struct rueda_coordinator *root,
                     const struct rueda_request *label, uint64_t applied)
 {
     const uint64_t hash = rueda_label_for(label).hash;
 
-    for (int i = 0; i < root->refusal_count; i++)
-        if (root->refusals[i].hash == hash && root->refusals[i].index > applied)
+    for (int i = root->refusal_count - 1;
+         i >= 0 && root->refusals[i].index > applied; i--)
+        if (root->refusals[i].hash == hash)
             return true;
     return false;
+}
+
+/* Have I said so myself of what is under way? Who is below me knows no more of
+ * the log than I do, so it means the same one, or one that is over. */
+static bool is_told(const struct rueda_negotiator *self,
+                    const struct rueda_request *label)
+{
+    const struct rueda_entry *entry = rueda_entry_find(&self->entries, label);
+
+    return entry != NULL && entry->vain != NULL && entry->vain->is_told;
 }
 
 rueda_status rueda_vain_hear(struct rueda_negotiator *self, struct rueda_in *in)
@@ -150,7 +173,8 @@ rueda_status rueda_vain_hear(struct rueda_negotiator *self, struct rueda_in *in)
     if (in->has_failed || applied > self->applied) {
         status = RUEDA_ERR_IO;
     } else if (!rueda_is_coordinator(self)) {
-        tell_vain(self, &label, applied, words);
+        if (!is_told(self, &label))
+            tell_vain(self, &label, applied, words);
     } else if (!is_over(&self->root, &label, applied)) {
         entry = rueda_entry_get(&self->entries, &label);
         status = entry != NULL ? give_up(self, entry, words) : RUEDA_ERR_NOMEM;
@@ -199,15 +223,21 @@ rueda_status rueda_vain_decide(struct rueda_negotiator *self)
 /* It must not be taken for one that came later. Those whose error all know are
  * forgotten: nobody says of them any more that they wait. */
 rueda_status rueda_vain_note_refusal(struct rueda_negotiator *self,
-                                     uint64_t hash, uint64_t known_to_all)
+                                     uint64_t hash)
 {
+    const uint64_t known_to_all = rueda_negotiator_applied(self);
     struct rueda_coordinator *root = &self->root;
     struct rueda_refusal *larger;
-    int kept = 0;
+    int known = 0;
+    int kept;
 
-    for (int i = 0; i < root->refusal_count; i++)
-        if (root->refusals[i].index > known_to_all)
-            root->refusals[kept++] = root->refusals[i];
+    while (known < root->refusal_count &&
+           root->refusals[known].index <= known_to_all)
+        known++;
+    kept = root->refusal_count - known;
+    if (known > 0)
+        memmove(root->refusals, root->refusals + known,
+                (size_t)kept * sizeof(*larger));
     larger = realloc(root->refusals, (size_t)(kept + 1) * sizeof(*larger));
     if (larger == NULL)
         return RUEDA_ERR_NOMEM;
@@ -281,16 +311,30 @@ rueda_status rueda_vain_submit_late(struct rueda_negotiator *self,
     if (entry == NULL)
         return RUEDA_ERR_NOMEM;
     rueda_negotiator_enter(self, entry, request, vain->late);
-    return vain->late_why != NULL ? give_mine_up(self, entry, vain->late_why)
+    return vain->late_why != NULL ? give_member_up(self, entry, vain->late_why)
                                   : RUEDA_OK;
 }
 
+/* Where it is among those that have failed before I came to them, or -1. */
+static int find_past(const struct rueda_negotiator *self, uint64_t number)
+{
+    int i = self->past_count - 1;
+
+    while (i >= 0 && self->past[i] != number)
+        i--;
+    return i;
+}
+
+/* Each rank that comes to it has it called, so it may be known. */
 rueda_status rueda_vain_note_number(struct rueda_negotiator *self,
                                     uint64_t number)
 {
     const size_t bytes = (size_t)(self->past_count + 1) * sizeof(uint64_t);
-    uint64_t *larger = realloc(self->past, bytes);
+    uint64_t *larger;
 
+    if (find_past(self, number) >= 0)
+        return RUEDA_OK;
+    larger = realloc(self->past, bytes);
     if (larger == NULL)
         return RUEDA_ERR_NOMEM;
     larger[self->past_count++] = number;
@@ -300,12 +344,12 @@ rueda_status rueda_vain_note_number(struct rueda_negotiator *self,
 
 bool rueda_vain_is_past(struct rueda_negotiator *self, uint64_t number)
 {
-    for (int i = 0; i < self->past_count; i++)
-        if (self->past[i] == number) {
-            self->past[i] = self->past[--self->past_count];
-            return true;
-        }
-    return false;
+    const int i = find_past(self, number);
+
+    if (i < 0)
+        return false;
+    self->past[i] = self->past[--self->past_count];
+    return true;
 }
 
 void rueda_vain_free(struct rueda_vain *vain)
