@@ -436,6 +436,8 @@ static rueda_status end_round(struct rueda_negotiator *self)
         status = refuse_held(self, group->held, why.chars);
         free(group);
     }
+    if (status == RUEDA_OK)
+        status = rueda_vain_end_round(self);
     if (status != RUEDA_OK)
         return status;
     rueda_out_u8(&root->log, RUEDA_DOWN_JOINED);

@@ -222,6 +222,9 @@ rueda_status rueda_vain_hear(struct rueda_negotiator *self,
 /* The coordinator: call or refuse what it has heard of. */
 rueda_status rueda_vain_decide(struct rueda_negotiator *self);
 
+/* The coordinator: everybody has joined, so nobody answers any more. */
+rueda_status rueda_vain_end_round(struct rueda_negotiator *self);
+
 /* The coordinator has written an error of what has this hash. */
 rueda_status rueda_vain_note_refusal(struct rueda_negotiator *self,
                                      uint64_t hash);

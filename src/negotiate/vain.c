@@ -220,6 +220,23 @@ rueda_status rueda_vain_decide(struct rueda_negotiator *self)
     return status;
 }
 
+/* A joined member's group may run without it, with others of the same name, so
+ * that what it gave up is over when the coordinator hears of it. */
+rueda_status rueda_vain_end_round(struct rueda_negotiator *self)
+{
+    struct rueda_entry *entry = self->entries.first;
+    rueda_status status = RUEDA_OK;
+
+    while (entry != NULL && status == RUEDA_OK) {
+        struct rueda_entry *next = entry->next;
+
+        if (entry->vain != NULL && entry->vain->why != NULL)
+            status = rueda_coordinator_refuse(self, entry, entry->vain->why);
+        entry = next;
+    }
+    return status;
+}
+
 /* It must not be taken for one that came later. Those whose error all know are
  * forgotten: nobody says of them any more that they wait. */
 rueda_status rueda_vain_note_refusal(struct rueda_negotiator *self,

@@ -30,6 +30,7 @@ struct member {
     struct part parts[ROUNDS];
     int done; /* all rounds before this one */
     int next; /* to submit */
+    int last; /* it has no more than these */
 };
 
 struct scene {
@@ -77,6 +78,7 @@ static void open_scene(struct scene *scene, uint64_t seed)
         assert_int_equal(rueda_mesh_init(&member->mesh, i, RANKS,
                                          rueda_loop_connect, scene->hub),
                          RUEDA_OK);
+        member->last = ROUNDS;
         args.mesh = &member->mesh;
         assert_int_equal(rueda_negotiator_new(&args, &member->negotiator),
                          RUEDA_OK);
@@ -166,7 +168,7 @@ static bool has_name_of(const struct member *member, const struct part *part)
 
 static bool may_submit(const struct scene *scene, const struct member *member)
 {
-    if (member->next >= scene->rounds)
+    if (member->next >= scene->rounds || member->next >= member->last)
         return false;
     if (scene->ahead > 0)
         return member->next < member->done + scene->ahead &&
@@ -336,51 +338,92 @@ static void submit_rest(struct scene *scene, int rank, const char *names)
     submit_next(member);
 }
 
+#define RACING (ROUNDS - 2)
+
+/* In that round, which is the member's last. */
+static void plan_join(struct member *member, int round)
+{
+    struct part *part = &member->parts[round];
+
+    memset(&member->parts[round], 0,
+           (size_t)(ROUNDS - round) * sizeof(member->parts[0]));
+    rueda_request_init(&part->requests[0], RUEDA_JOIN);
+    part->count = 1;
+    member->last = round + 1;
+}
+
 /* Nobody waits for the others between groups, so what is new here meets what
- * fails there, and much of it waits for what others do not bring. When they
- * do, in whatever way, names are free again. */
-static void groups_of_who_goes_on_stay_whole(void **state)
+ * fails there, and much of it waits for what others do not bring. */
+static void race(struct scene *scene, uint64_t seed, bool is_joining)
 {
     static const char *const others[] = {"", "a", "b", "ab", "bc", "cab"};
-    const int racing = ROUNDS - 2;
 
+    open_scene(scene, seed);
+    scene->rounds = RACING;
+    scene->ahead = RACING;
+    for (int i = 0; i < RANKS * RACING; i++) {
+        char names[MOST + 1];
+
+        snprintf(names, sizeof(names), "%c%s", 'p' + i % RACING,
+                 others[below(scene, below(scene, 6) + 1)]);
+        plan(scene, i / RACING, i % RACING, names, true);
+    }
+    for (int i = 0; i < RANKS && is_joining; i++)
+        plan_join(&scene->members[i], below(scene, RACING));
+    run_some(scene);
+    for (int i = 0; i < RANKS * RACING && !is_joining; i++)
+        assert_is_whole(&scene->members[i / RACING].parts[i % RACING]);
+}
+
+/* Everything has ended; now they all have the same. */
+static void end_race(struct scene *scene)
+{
+    scene->ahead = 0;
+    scene->rounds = ROUNDS;
+    for (int i = 0; i < RANKS; i++) {
+        struct member *member = &scene->members[i];
+
+        assert_int_equal(member->done, member->next);
+        member->done = ROUNDS - 1;
+        member->next = ROUNDS - 1;
+        member->last = ROUNDS;
+        memset(&member->parts[ROUNDS - 1], 0, sizeof(member->parts[0]));
+        plan(scene, i, ROUNDS - 1, "abcp", true);
+    }
+    run_all(scene);
+    for (int i = 0; i < RANKS; i++) {
+        const struct part *part = &scene->members[i].parts[ROUNDS - 1];
+
+        assert_is_whole(part);
+        assert_int_equal(part->ends[0], RUEDA_DECIDED_RUN);
+    }
+    close_scene(scene);
+}
+
+static void groups_of_who_goes_on_stay_whole(void **state)
+{
     (void)state;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         struct scene scene;
 
-        open_scene(&scene, seed);
-        scene.rounds = racing;
-        scene.ahead = racing;
-        for (int i = 0; i < RANKS * racing; i++) {
-            char names[MOST + 1];
-
-            snprintf(names, sizeof(names), "%c%s", 'p' + i % racing,
-                     others[below(&scene, below(&scene, 6) + 1)]);
-            plan(&scene, i / racing, i % racing, names, true);
-        }
-        run_some(&scene);
-        for (int i = 0; i < RANKS * racing; i++)
-            assert_is_whole(&scene.members[i / racing].parts[i % racing]);
+        race(&scene, seed, false);
         for (int i = 0; i < RANKS; i++)
             submit_rest(&scene, i, "abcpqrs");
         scene.rounds = 0;
         run_some(&scene);
-        scene.ahead = 0;
-        scene.rounds = ROUNDS;
-        for (int i = 0; i < RANKS; i++) {
-            assert_int_equal(scene.members[i].done, scene.members[i].next);
-            scene.members[i].done = ROUNDS - 1;
-            scene.members[i].next = ROUNDS - 1;
-            plan(&scene, i, ROUNDS - 1, "abcp", true);
-        }
-        run_all(&scene);
-        for (int i = 0; i < RANKS; i++) {
-            const struct part *part = &scene.members[i].parts[ROUNDS - 1];
+        end_race(&scene);
+    }
+}
 
-            assert_is_whole(part);
-            assert_int_equal(part->ends[0], RUEDA_DECIDED_RUN);
-        }
-        close_scene(&scene);
+/* Some join early and others late, with what they have under way. */
+static void groups_that_differ_end_with_a_join(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        struct scene scene;
+
+        race(&scene, seed, true);
+        end_race(&scene);
     }
 }
 
@@ -390,6 +433,7 @@ int main(void)
         cmocka_unit_test(groups_that_differ_fail_and_leave_names_free),
         cmocka_unit_test(groups_without_names_that_differ_get_in_step),
         cmocka_unit_test(groups_of_who_goes_on_stay_whole),
+        cmocka_unit_test(groups_that_differ_end_with_a_join),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
