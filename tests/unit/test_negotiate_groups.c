@@ -64,7 +64,7 @@ static void open_scene(struct scene *scene, uint64_t seed)
         .tag = {1, 1, 0},
         .ranks = ranks,
         .hosts = hosts,
-        .cache_capacity = 8,
+        .cache_capacity = (int)(seed % 9),
         .fusion_bytes = 1024,
         .now_ns = no_time,
     };
@@ -159,7 +159,8 @@ static bool has_name_of(const struct member *member, const struct part *part)
 {
     for (int i = member->done; i < member->next; i++)
         for (int k = 0; k < member->parts[i].count * part->count; k++)
-            if (member->parts[i].ended < member->parts[i].count &&
+            if (part->requests[k % part->count].name != NULL &&
+                member->parts[i].ended < member->parts[i].count &&
                 member->parts[i].requests[k / part->count].name ==
                     part->requests[k % part->count].name)
                 return true;
@@ -427,6 +428,35 @@ static void groups_that_differ_end_with_a_join(void **state)
     }
 }
 
+/* Each has the same numbers, but in groups of its own: all of them end. */
+static void numbers_in_other_groups_end(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        const char *const numbers = "01234567";
+        struct scene scene;
+
+        open_scene(&scene, seed);
+        scene.rounds = RACING + 1;
+        scene.ahead = RACING;
+        for (int i = 0; i < RANKS; i++) {
+            int first = 0;
+
+            for (int round = 0; round < scene.rounds; round++) {
+                int count = round < RACING ? below(&scene, MOST + 1 - first)
+                                           : MOST - first;
+                char names[MOST + 1];
+
+                snprintf(names, sizeof(names), "%.*s", count, numbers + first);
+                plan(&scene, i, round, names, true);
+                first += count;
+            }
+        }
+        run_all(&scene);
+        end_race(&scene);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,6 +464,7 @@ int main(void)
         cmocka_unit_test(groups_without_names_that_differ_get_in_step),
         cmocka_unit_test(groups_of_who_goes_on_stay_whole),
         cmocka_unit_test(groups_that_differ_end_with_a_join),
+        cmocka_unit_test(numbers_in_other_groups_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
