@@ -30,8 +30,10 @@ static void clear(struct rueda_entry *entry)
     if (entry->difference != 0)
         release(&entry->other);
     rueda_absent_free(entry);
-    rueda_vain_free(entry->vain);
-    entry->vain = NULL;
+    if (entry->vain != NULL) {
+        rueda_vain_free(entry->vain);
+        entry->vain = NULL;
+    }
     entry->is_pending = false;
     entry->is_told = false;
     entry->mine = NULL;

@@ -62,14 +62,15 @@ struct rueda_entry {
 
     struct rueda_entry *after; /* came after it the last time, or NULL; perhaps
                                   it is spare by now, but never freed */
-    struct rueda_entry *older; /* the coordinator's: by last use */
-    struct rueda_entry *newer;
 
     /* What all agreed upon when it ran last, and for which the number of the
      * slot stands, as long as that is live. */
     struct rueda_request agreed;
 
     struct rueda_voice other; /* differs from the first */
+
+    struct rueda_entry *older; /* the coordinator's: by last use */
+    struct rueda_entry *newer;
 };
 
 struct rueda_entries {

@@ -133,9 +133,9 @@ static void expect_next(struct rueda_negotiator *self,
     self->latest = entry;
 }
 
-void rueda_negotiator_enter(struct rueda_negotiator *self,
-                            struct rueda_entry *entry,
-                            const struct rueda_request *request, void *mine)
+static inline void enter(struct rueda_negotiator *self,
+                         struct rueda_entry *entry,
+                         const struct rueda_request *request, void *mine)
 {
     struct rueda_said said = {self->args.ranks[self->me], request};
 
@@ -150,6 +150,13 @@ void rueda_negotiator_enter(struct rueda_negotiator *self,
         said.request = &entry->agreed;
     rueda_entry_hear(entry, &said, NULL);
     rueda_ready_check(self, entry);
+}
+
+void rueda_negotiator_enter(struct rueda_negotiator *self,
+                            struct rueda_entry *entry,
+                            const struct rueda_request *request, void *mine)
+{
+    enter(self, entry, request, mine);
 }
 
 rueda_status rueda_negotiator_submit(struct rueda_negotiator *self,
@@ -171,7 +178,7 @@ rueda_status rueda_negotiator_submit(struct rueda_negotiator *self,
         return rueda_vain_submit(self, entry, request, mine);
     expect_next(self, entry);
     self->undecided++;
-    rueda_negotiator_enter(self, entry, request, mine);
+    enter(self, entry, request, mine);
     if (request->name == NULL && rueda_vain_is_past(self, request->number))
         return rueda_vain_submit_past(self, entry);
     return RUEDA_OK;
