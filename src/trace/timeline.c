@@ -196,12 +196,12 @@ static bool tell_name(struct rueda_timeline *self, uint32_t id)
     return note(self, &record, 0);
 }
 
-/* The track of a tensor, or NULL: there is no room for one. */
+/* The track of a tensor, or NULL: there is no room for one. Its name need not
+ * be in the buffer. */
 static struct track *track_of(struct rueda_timeline *self, const char *name,
                               uint32_t *out_id)
 {
     char shortened[RUEDA_TIMELINE_NAME_MAX + 1];
-    struct track *track;
     size_t len;
     uint32_t id;
 
@@ -215,11 +215,17 @@ static struct track *track_of(struct rueda_timeline *self, const char *name,
     id = rueda_timeline_names_get(&self->names, name, len);
     if (id == 0 || !make_tracks(self))
         return NULL;
-    track = &self->tracks[id - 1];
+    *out_id = id;
+    return &self->tracks[id - 1];
+}
+
+/* Is its name in the buffer? It is put there, if it fits. */
+static bool is_told(struct rueda_timeline *self, struct track *track,
+                    uint32_t id)
+{
     if (!track->is_told)
         track->is_told = tell_name(self, id);
-    *out_id = id;
-    return track;
+    return track->is_told;
 }
 
 static void end_track(struct rueda_timeline *self, struct track *track,
@@ -258,6 +264,8 @@ void rueda_timeline_note_begin(struct rueda_timeline *self, const char *name,
         self->lost++;
         return;
     }
+    if (activity > RUEDA_TIMELINE_PROCESS_SET && track->depth == 0)
+        return; /* inside of one that began before the timeline did */
     while (activity <= RUEDA_TIMELINE_PROCESS_SET && track->depth > 0) {
         struct rueda_timeline_record end = {.what = RUEDA_TIMELINE_END,
                                             .id = begin.id,
@@ -270,7 +278,8 @@ void rueda_timeline_note_begin(struct rueda_timeline *self, const char *name,
         self->lost++;
         return;
     }
-    is_noted = track->is_told && note(self, &begin, ENTRY_BYTES);
+    is_noted =
+        is_told(self, track, begin.id) && note(self, &begin, ENTRY_BYTES);
     if (is_noted)
         self->open++;
     else
@@ -301,9 +310,10 @@ void rueda_timeline_note_arrival(struct rueda_timeline *self, const char *name,
 {
     struct rueda_timeline_record record = {
         .what = RUEDA_TIMELINE_ARRIVAL, .time_ns = now(self), .rank = rank};
-    const struct track *track = track_of(self, name, &record.id);
+    struct track *track = track_of(self, name, &record.id);
 
-    if (track == NULL || !track->is_told || !note(self, &record, 0))
+    if (track == NULL || !is_told(self, track, record.id) ||
+        !note(self, &record, 0))
         self->lost++;
 }
 

@@ -168,8 +168,9 @@ void rueda_timeline_note_cycle(struct rueda_timeline *self);
 
 /*
  * An activity of this tensor begins, inside of those that have not ended. One
- * that is never inside of another ends those that are still open. A tensor
- * without a name, NULL, shares a line with all others of that kind.
+ * that is never inside of another ends those that are still open; of the others
+ * none is noted whose operation began before the timeline did. A tensor without
+ * a name, NULL, shares a line with all others of that kind.
  */
 static inline void rueda_timeline_begin(struct rueda_timeline *self,
                                         const char *name,

@@ -375,6 +375,26 @@ static void long_names_are_cut_and_told_apart(void **state)
     assert_null(find(json, "i", "LOST_EVENTS"));
 }
 
+/* Its negotiation is over: nothing of it is there, not even its name. */
+static void what_began_before_is_left_out(void **state)
+{
+    struct fixture *fixture = *state;
+    struct rueda_timeline *timeline = open_rank(fixture, 0, 1, 0);
+    const char *json;
+
+    rueda_timeline_end(timeline, "old");
+    rueda_timeline_begin(timeline, "old", RUEDA_TIMELINE_RUEDA_ALLREDUCE);
+    rueda_timeline_end(timeline, "old");
+    rueda_timeline_end_with(timeline, "old", RUEDA_UINT8, 0, NULL);
+    rueda_timeline_begin(timeline, "new", RUEDA_TIMELINE_NEGOTIATE_ALLREDUCE);
+    rueda_timeline_close(timeline);
+
+    json = load(fixture);
+    assert_int_equal(count_events(json, "B", NULL), 1);
+    assert_int_equal(count_events(json, "E", NULL), 0);
+    assert_int_equal(count_events(json, "M", "process_name"), 2);
+}
+
 static void begins_and_ends_come_in_pairs(void **state)
 {
     struct fixture *fixture = *state;
@@ -628,6 +648,7 @@ int main(void)
         TEST(times_of_a_rank_never_go_back),
         TEST(any_name_makes_a_string),
         TEST(long_names_are_cut_and_told_apart),
+        TEST(what_began_before_is_left_out),
         TEST(begins_and_ends_come_in_pairs),
         TEST(cycles_are_marked_where_asked_for),
         TEST(a_full_buffer_drops_pairs_and_counts),
