@@ -380,6 +380,9 @@ rueda_status rueda_log_follow(struct rueda_negotiator *self,
         case RUEDA_DOWN_CALL:
             status = rueda_vain_follow(self, in);
             break;
+        case RUEDA_DOWN_WORD:
+            status = rueda_word_follow(self, in);
+            break;
         default:
             status = RUEDA_ERR_IO;
         }

@@ -210,7 +210,12 @@ void rueda_negotiator_done(struct rueda_negotiator *self)
 void rueda_negotiator_trace(struct rueda_negotiator *self,
                             struct rueda_timeline *timeline)
 {
+    const struct rueda_entry *entry = self->entries.first;
+
     self->timeline = timeline;
+    for (; timeline != NULL && entry != NULL; entry = entry->next)
+        if (entry->mine != NULL)
+            note_submit(self, entry->my_request);
 }
 
 static int talks_of(const struct rueda_negotiator *self)

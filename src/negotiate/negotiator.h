@@ -38,6 +38,9 @@ struct rueda_negotiator_args {
 
     /* The coordinator's: a member has sent notes. May be NULL. */
     void (*heard_notes)(void *arg, int rank, const void *bytes, size_t len);
+    /* The coordinator's caller has said this, at this place of the log. NULL:
+     * none of this set does. */
+    void (*heard_word)(void *arg, uint64_t word);
     void *notes_arg;
 };
 
@@ -120,12 +123,21 @@ bool rueda_negotiator_has_children(const struct rueda_negotiator *self);
 void rueda_negotiator_send_notes(struct rueda_negotiator *self,
                                  const void *bytes, size_t len);
 
+/* The coordinator's: say this to all members, myself included, after what is
+ * decided so far. RUEDA_ERR_NOMEM. */
+rueda_status rueda_negotiator_tell(struct rueda_negotiator *self,
+                                   uint64_t word);
+
+/* The index of the latest decision that is not done; 0: there is none. */
+uint64_t rueda_negotiator_latest(const struct rueda_negotiator *self);
+
 /* What to add to my clock to have the coordinator's, as messages have shown; 0
  * where we are on one host. False: none has yet. */
 bool rueda_negotiator_find_shift(const struct rueda_negotiator *self,
                                  int64_t *out_ns);
 
-/* Note from now on what happens to operations; NULL: no more. Borrowed. */
+/* Note from now on what happens to operations, also to those of mine that wait
+ * to be decided; NULL: no more. Borrowed. */
 void rueda_negotiator_trace(struct rueda_negotiator *self,
                             struct rueda_timeline *timeline);
 

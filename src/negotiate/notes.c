@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a member has for the coordinator's caller travels up with what it has
- * for the coordinator, in the same order. */
+ * for the coordinator, in the same order; and what that one says to all comes
+ * down in the log. */
 #include "negotiate/state.h"
 
 static void pass_up(struct rueda_negotiator *self, int rank, const void *bytes,
@@ -42,6 +43,35 @@ void rueda_negotiator_send_notes(struct rueda_negotiator *self,
 {
     take_in(self, self->args.ranks[self->me], bytes, len);
 }
+
+/* ---- To all members ------------------------------------------------------ */
+
+rueda_status rueda_negotiator_tell(struct rueda_negotiator *self, uint64_t word)
+{
+    struct rueda_out *log = &self->root.log;
+
+    rueda_out_u8(log, RUEDA_DOWN_WORD);
+    rueda_out_u64(log, word);
+    return rueda_coordinator_append(self);
+}
+
+rueda_status rueda_word_follow(struct rueda_negotiator *self,
+                               struct rueda_in *in)
+{
+    const uint64_t word = rueda_in_u64(in);
+
+    if (in->has_failed || self->args.heard_word == NULL)
+        return RUEDA_ERR_IO;
+    self->args.heard_word(self->args.notes_arg, word);
+    return RUEDA_OK;
+}
+
+uint64_t rueda_negotiator_latest(const struct rueda_negotiator *self)
+{
+    return self->last != NULL ? self->last->decision.index : 0;
+}
+
+/* ---- Clocks -------------------------------------------------------------- */
 
 /* The clock of a host is one, so only between hosts there is a difference. The
  * coordinator is member 0. */

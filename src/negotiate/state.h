@@ -28,6 +28,7 @@ enum rueda_down {
     RUEDA_DOWN_JOINED,  /* the last rank */
     RUEDA_DOWN_RETIRE,  /* slot: is not to be used any more */
     RUEDA_DOWN_CALL,    /* label: who has not got it says so */
+    RUEDA_DOWN_WORD,    /* a number for those who call the members */
 };
 
 /* Items of one batch: more take as long to pack as several batches. */
@@ -170,11 +171,15 @@ rueda_status rueda_ready_join(struct rueda_negotiator *self, int child,
 void rueda_ready_check(struct rueda_negotiator *self,
                        struct rueda_entry *entry);
 
-/* ---- notes.c: bytes for the coordinator's caller, and clocks --------------
+/* ---- notes.c: bytes for the coordinator's caller, its word, and clocks ----
  */
 
 rueda_status rueda_notes_hear(struct rueda_negotiator *self, int index,
                               struct rueda_in *in);
+
+/* RUEDA_DOWN_WORD. */
+rueda_status rueda_word_follow(struct rueda_negotiator *self,
+                               struct rueda_in *in);
 
 /* ---- log.c: what is decided, on its way down ---------------------------- */
 

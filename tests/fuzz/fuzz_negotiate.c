@@ -33,6 +33,12 @@ static int64_t no_time(void *arg)
     return 0;
 }
 
+static void ignore(void *arg, uint64_t word)
+{
+    (void)arg;
+    (void)word;
+}
+
 static rueda_status no_way(struct rueda_mesh *mesh, int peer,
                            struct rueda_ep **out_ep)
 {
@@ -120,7 +126,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                          .ranks = ranks,
                                          .hosts = hosts,
                                          .fusion_bytes = 100,
-                                         .now_ns = no_time};
+                                         .now_ns = no_time,
+                                         .heard_word = ignore};
     struct rueda_negotiator *self;
     rueda_status status = RUEDA_OK;
 

@@ -625,6 +625,8 @@ static void save_negotiation_down(void)
     rueda_out_u8(&message, 1);
     rueda_out_text(&message, "a");
     rueda_out_text(&message, "why");
+    rueda_out_u8(&message, RUEDA_DOWN_WORD);
+    rueda_out_u64(&message, 5);
     rueda_out_u8(&message, RUEDA_DOWN_RETIRE);
     rueda_out_u32(&message, 0);
     add_step(&input, 2, &message);
