@@ -599,9 +599,17 @@ RUEDA_API int rueda_set_ranks(const rueda_ctx *ctx, int set, int *ranks,
 
 /* ---- Timeline ---------------------------------------------------------- */
 
-/* Write what happens to named tensors, on all ranks, as a Chrome trace; rank 0
- * writes the file, and only its path counts. All ranks call both, and wait for
- * the others, up to 30 s: a file that cannot be made is an error on all. */
+/*
+ * Write what happens to named tensors, on all ranks, as a Chrome trace. Rank 0
+ * writes the file, and only its calls count; others may call as well, or not.
+ *
+ * start() on rank 0 takes over from a timeline that is there, unless it is of
+ * this very path; RUEDA_ERR_IO if the file cannot be made, and then that one
+ * goes on. stop() on rank 0 waits until the file has what all ranks have noted,
+ * but not for long for those who do not answer (docs/timeline.md). On others
+ * start() does nothing, and stop() sends what they have noted. A stop() without
+ * a timeline is RUEDA_OK.
+ */
 #define RUEDA_MARK_CYCLES 1u
 RUEDA_API rueda_status rueda_timeline_start(rueda_ctx *ctx, const char *path,
                                             unsigned flags);

@@ -11,22 +11,17 @@
 #include "op/op.h"
 #include "os/process.h"
 
-/* What becomes of a timeline's file, the same on all ranks. */
-struct rueda_timeline_news {
-    rueda_status status;
-    struct rueda_text why;
-};
-
 struct rueda_ctx {
     struct rueda_job *job;
     struct rueda_engine engine;
     struct rueda_op_pool ops;
     struct rueda_names names; /* of operations that are under way */
     struct rueda_fork_hook fork_hook;
-    struct rueda_timeline *timeline; /* or NULL; under timeline_lock */
+    struct rueda_timeline *timeline; /* rank 0's, or NULL; under timeline_lock,
+                                        with this: */
+    char *timeline_path;
     pthread_mutex_t timeline_lock;
-    struct rueda_timeline_news timeline_news; /* under it; travels */
-    atomic_bool is_forked;                    /* this is a child's copy: dead */
+    atomic_bool is_forked; /* this is a child's copy: dead */
 };
 
 /* RUEDA_OK, or why nothing can start any more, as status and as words. */
@@ -43,8 +38,8 @@ rueda_status rueda_fault(rueda_status status, const char *words);
 rueda_status rueda_static_sets_make(rueda_ctx *ctx, const char *text,
                                     struct rueda_text *error);
 
-/* The timeline that settings ask for, if any; a file that cannot be made is
- * logged. Before anything is submitted. */
+/* The timeline that settings ask for, if any, on rank 0; a file that cannot be
+ * made is logged. Before anything is submitted. */
 void rueda_timeline_begin_ctx(rueda_ctx *ctx);
 
 /* Write what there is; the engine is gone. */

@@ -94,6 +94,8 @@ static rueda_status open_negotiator(struct rueda_lane *lane)
         .stall_end_ns = config->stall_end_ms * 1000000,
         .now_ns = now_ns,
         .heard_notes = rueda_notes_heard,
+        .heard_word =
+            lane->set->id == RUEDA_SET_GLOBAL ? rueda_notes_follow : NULL,
         .notes_arg = lane->lanes,
     };
     rueda_status status = rueda_negotiator_new(&args, &lane->negotiator);

@@ -53,7 +53,8 @@ struct rueda_lane {
     uint64_t begun;
     uint64_t ended;
     uint64_t limit;
-    bool is_closed; /* nothing is negotiated any more */
+    uint64_t noted_to; /* the last that belongs to a timeline which ends */
+    bool is_closed;    /* nothing is negotiated any more */
 };
 
 /*

@@ -33,6 +33,7 @@ rueda_status rueda_lanes_init(struct rueda_lanes *lanes, struct rueda_job *job,
 
 void rueda_lanes_fini(struct rueda_lanes *lanes)
 {
+    rueda_notes_fini(lanes);
     for (int i = 0; i < lanes->count; i++)
         rueda_lane_free(lanes->all[i]);
     for (int i = 0; i < lanes->dropped_count; i++)
@@ -147,25 +148,30 @@ static void refuse(struct rueda_lanes *lanes, struct rueda_named *named)
     rueda_lanes_append_ended(lanes, named);
 }
 
+static void hand_on(struct rueda_lanes *lanes, struct rueda_named *named)
+{
+    struct rueda_lane *lane = rueda_lanes_find(lanes, named->set);
+
+    if (rueda_request_is_local(&named->request))
+        rueda_notes_call(lanes, named);
+    else if (lane != NULL && lane->limit == UINT64_MAX)
+        rueda_lane_submit(lane, named);
+    else
+        refuse(lanes, named);
+}
+
 static rueda_status take_in(struct rueda_lanes *lanes, struct rueda_text *error)
 {
     struct rueda_op *op = rueda_op_peek(&lanes->arrived);
     rueda_status status = RUEDA_IN_PROGRESS;
 
     while (op != NULL) {
-        struct rueda_named *named = (struct rueda_named *)op;
-        struct rueda_lane *lane;
-
         /* Not popped before: it has to end with all others then. */
         status = open_first(lanes, error);
         if (status != RUEDA_OK)
             return status;
         rueda_op_pop(&lanes->arrived);
-        lane = rueda_lanes_find(lanes, named->set);
-        if (lane != NULL && lane->limit == UINT64_MAX)
-            rueda_lane_submit(lane, named);
-        else
-            refuse(lanes, named);
+        hand_on(lanes, (struct rueda_named *)op);
         op = rueda_op_peek(&lanes->arrived);
     }
     return status;
@@ -197,10 +203,8 @@ static rueda_status turn_dropped(struct rueda_lanes *lanes, rueda_status moved,
 rueda_status rueda_lanes_turn(struct rueda_lanes *lanes,
                               struct rueda_text *error)
 {
-    rueda_status moved;
+    rueda_status moved = take_in(lanes, error);
 
-    rueda_notes_switch(lanes);
-    moved = take_in(lanes, error);
     for (int i = 0; i < lanes->count && moved >= 0; i++) {
         rueda_status status = rueda_lane_turn(lanes->all[i], error);
 
@@ -251,6 +255,7 @@ void rueda_lanes_end(struct rueda_lanes *lanes, rueda_status status)
     struct rueda_op *op;
 
     lanes->has_ended = true;
+    rueda_notes_fail(lanes, status);
     for (int i = 0; i < lanes->count; i++) {
         rueda_messages_end(lanes->all[i], status);
         rueda_lane_end(lanes->all[i], status);
@@ -284,5 +289,7 @@ bool rueda_lanes_tell(const struct rueda_lanes *lanes, struct rueda_text *words)
             return true;
         }
     }
-    return false;
+    if (lanes->notes.stop != NULL)
+        rueda_text_add(words, "the end of its timeline");
+    return lanes->notes.stop != NULL;
 }

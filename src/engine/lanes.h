@@ -16,6 +16,22 @@
 struct rueda_set_list;
 struct rueda_set_copy;
 
+/* The timeline (notes.c). */
+struct rueda_notes {
+    uint32_t number;  /* of the one that is kept, or was last */
+    bool is_ending;   /* when what is decided so far has been carried out */
+    int64_t held_ns;  /* not rank 0's: nothing is sent until then; 0: it is */
+    int64_t heard_ns; /* not rank 0's: the last turn */
+
+    /* Only rank 0's: */
+    struct rueda_timeline *file; /* or NULL; borrowed */
+    bool *told;                  /* [ranks] have sent all that they noted */
+    int told_count;
+    struct rueda_named *stop; /* waits for them, or NULL */
+    int64_t quiet_ns;         /* until when, if no more comes, */
+    int64_t until_ns;         /* and in any case */
+};
+
 struct rueda_lanes {
     struct rueda_job *job; /* borrowed, like the next two */
     const struct rueda_select *select;
@@ -29,8 +45,8 @@ struct rueda_lanes {
     int undelivered; /* operations in all of them */
     bool has_ended;  /* the context has failed */
 
-    struct rueda_timeline *timeline; /* or NULL: none is kept */
-    _Atomic(struct rueda_timeline *) wanted_timeline; /* any thread's word */
+    struct rueda_timeline *timeline; /* or NULL: nothing is noted */
+    struct rueda_notes notes;
 
     struct rueda_named *ended; /* linked by op.next: to be delivered */
     struct rueda_named *last_ended;
@@ -108,21 +124,26 @@ bool rueda_lanes_tell(const struct rueda_lanes *lanes,
 /* ---- The timeline (notes.c) ---------------------------------------------- */
 
 /*
- * Keep this timeline from the next turn on, or none; any thread. It is borrowed
- * until an operation that is submitted after the next such call has ended, or
- * until the lanes are gone.
+ * One of these calls, submitted like an operation and ended like one.
+ * RUEDA_NOTES_START, on rank 0 only: recv is a timeline, which is borrowed
+ * until the other one has ended, or the lanes are gone; its flags are not 0
+ * where cycles are marked. RUEDA_NOTES_STOP: on rank 0 it ends when all ranks
+ * have sent their notes, or too long after; on others at once, and what they
+ * have is sent.
  */
-void rueda_lanes_want_timeline(struct rueda_lanes *lanes,
-                               struct rueda_timeline *timeline);
+void rueda_notes_call(struct rueda_lanes *lanes, struct rueda_named *named);
 
-/* As wanted; before anything that was submitted since then is taken in. */
-void rueda_notes_switch(struct rueda_lanes *lanes);
+/* All operations end with this status. */
+void rueda_notes_fail(struct rueda_lanes *lanes, rueda_status status);
 
-/* Send on what this rank has noted, if it is time. */
+void rueda_notes_fini(struct rueda_lanes *lanes);
+
+/* At the end of every turn: send on what this rank has noted, if it is time,
+ * and see whether the timeline has ended. */
 void rueda_notes_carry(struct rueda_lanes *lanes);
 
-/* When that is, though nothing else happens; INT64_MAX: there is nothing to
- * send, or nobody to send it by yet. */
+/* When that is to be done though nothing else happens; INT64_MAX: there is
+ * nothing to do, or nobody to send it by yet. */
 int64_t rueda_notes_due_ns(const struct rueda_lanes *lanes);
 
 /* All of it, in the end. */
@@ -140,8 +161,10 @@ void rueda_notes_step(struct rueda_lane *lane, int item, int after,
 void rueda_notes_end(struct rueda_lane *lane,
                      const struct rueda_decision *decision);
 
-/* Another rank's notes have come to the coordinator. */
+/* Another rank's notes have come to rank 0, and the word of rank 0 to this one.
+ */
 void rueda_notes_heard(void *arg, int rank, const void *bytes, size_t len);
+void rueda_notes_follow(void *arg, uint64_t word);
 
 /* ---- For lanes and sets -------------------------------------------------- */
 

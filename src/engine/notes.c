@@ -1,19 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The timeline of a context. Rank 0 keeps the file; the notes of the others go
- * to it with what they negotiate in the set of all ranks.
+ * The timeline of a context. Rank 0 keeps the file, and says in the log of the
+ * set of all ranks when a timeline begins and ends: whoever follows it notes
+ * what happens between the two. Notes of others go to rank 0 with what they
+ * negotiate there, each message with the number of its timeline, so that what
+ * comes late is not taken for one of the next.
+ *
+ *     rank 0   start: "on 1" ......... stop: "off 1"  <- "last", closes
+ *     rank 3         notes, notes, ...       carries out what was decided
+ *                                            before, sends the rest, "last"
  */
 #define RUEDA_LOG_TAG "engine"
 
+#include <stdlib.h>
+
+#include "base/bytes.h"
 #include "base/log.h"
 #include "engine/lanes.h"
+#include "os/clock.h"
 
 #define BLOCK_BYTES 16384
 
-void rueda_lanes_want_timeline(struct rueda_lanes *lanes,
-                               struct rueda_timeline *timeline)
+/* Before a block: the number of the timeline, and whether it is the last. */
+#define HEAD_BYTES 5
+
+/* The words of rank 0: the number of the timeline, and these. */
+#define WORD_ON    1u
+#define WORD_MARKS 2u
+#define WORD_BITS  2
+
+/* Where there is a timeline, others than rank 0 listen so often, though they
+ * have nothing to do. */
+#define LISTEN_NS ((int64_t)200000000)
+
+/* How long rank 0 waits in the end for the notes of the others: without any
+ * news, and in all. */
+#define QUIET_NS ((int64_t)1000000000)
+#define STOP_NS  ((int64_t)5000000000)
+
+/* A program that stops on another rank does so on rank 0 as well, mostly: so
+ * long it is waited for. What is noted meanwhile belongs to no timeline then.
+ */
+#define HOLD_NS ((int64_t)2000000000)
+
+static bool is_keeper(const struct rueda_lanes *lanes)
 {
-    atomic_store(&lanes->wanted_timeline, timeline);
+    return lanes->job->rank == 0;
 }
 
 static struct rueda_negotiator *courier(const struct rueda_lanes *lanes)
@@ -23,82 +55,351 @@ static struct rueda_negotiator *courier(const struct rueda_lanes *lanes)
     return lane != NULL ? lane->negotiator : NULL;
 }
 
+/* Note in this one, or in none. */
+static void note_in(struct rueda_lanes *lanes, struct rueda_timeline *timeline)
+{
+    lanes->timeline = timeline;
+    for (int i = 0; i < lanes->count; i++)
+        rueda_negotiator_trace(lanes->all[i]->negotiator, timeline);
+}
+
+/* ---- To rank 0 ----------------------------------------------------------- */
+
+/* A block of so many bytes is behind the head. */
+static void pass(const struct rueda_lanes *lanes, uint32_t number,
+                 unsigned char *message, size_t len, bool is_last)
+{
+    rueda_put_u32(message, number);
+    message[4] = is_last;
+    rueda_negotiator_send_notes(courier(lanes), message, HEAD_BYTES + len);
+}
+
+static void say_last(const struct rueda_lanes *lanes, uint32_t number)
+{
+    unsigned char message[HEAD_BYTES];
+
+    pass(lanes, number, message, 0, true);
+}
+
 /* As many blocks as there are, or one. They wait until it is known how far my
  * clock is from rank 0's, which the first answer of a rank there tells: it
- * would be a matter of days where one host was started long before another. */
-static void send(struct rueda_lanes *lanes, bool all)
+ * would be a matter of days where one host was started long before another.
+ * False: it is not known. */
+static bool send(struct rueda_lanes *lanes, bool all)
 {
-    struct rueda_negotiator *negotiator = courier(lanes);
-    unsigned char block[BLOCK_BYTES];
+    const struct rueda_negotiator *negotiator = courier(lanes);
+    unsigned char message[HEAD_BYTES + BLOCK_BYTES];
     int64_t shift_ns;
     size_t len;
 
-    if (lanes->job->rank == 0 || negotiator == NULL ||
+    if (negotiator == NULL ||
         !rueda_negotiator_find_shift(negotiator, &shift_ns))
-        return;
+        return false;
     rueda_timeline_set_offset(lanes->timeline, shift_ns);
     do {
-        len = rueda_timeline_take(lanes->timeline, block, sizeof(block));
+        len = rueda_timeline_take(lanes->timeline, message + HEAD_BYTES,
+                                  BLOCK_BYTES);
         if (len > 0)
-            rueda_negotiator_send_notes(negotiator, block, len);
+            pass(lanes, lanes->notes.number, message, len, false);
     } while (all && len > 0);
+    return true;
+}
+
+void rueda_notes_flush(struct rueda_lanes *lanes)
+{
+    if (lanes->timeline != NULL && !is_keeper(lanes) && send(lanes, true))
+        say_last(lanes, lanes->notes.number);
+}
+
+/* ---- On rank 0 ----------------------------------------------------------- */
+
+static void set_told(struct rueda_notes *notes, int rank, bool is_told)
+{
+    notes->told_count += is_told - notes->told[rank];
+    notes->told[rank] = is_told;
+}
+
+void rueda_notes_heard(void *arg, int rank, const void *bytes, size_t len)
+{
+    struct rueda_lanes *lanes = arg;
+    struct rueda_notes *notes = &lanes->notes;
+    const unsigned char *message = bytes;
+    rueda_status status = RUEDA_OK;
+
+    if (len < HEAD_BYTES || rank < 1 || rank >= lanes->job->size)
+        status = RUEDA_ERR_INVALID;
+    else if (notes->file == NULL || rueda_get_u32(message) != notes->number)
+        return;
+    else if (len > HEAD_BYTES)
+        status = rueda_timeline_add(notes->file, rank, message + HEAD_BYTES,
+                                    len - HEAD_BYTES);
+    if (status != RUEDA_OK) {
+        log_warn("rank %d sent notes for the timeline that make no sense",
+                 rank);
+        return;
+    }
+    set_told(notes, rank, message[4] != 0);
+    if (notes->stop != NULL)
+        notes->quiet_ns = rueda_clock_ns() + QUIET_NS;
+}
+
+static rueda_status tell_all(struct rueda_lanes *lanes, unsigned flags)
+{
+    return rueda_negotiator_tell(
+        courier(lanes), (uint64_t)lanes->notes.number << WORD_BITS | flags);
+}
+
+static rueda_status start(struct rueda_lanes *lanes,
+                          const struct rueda_named *named)
+{
+    const unsigned marks = named->request.flags != 0 ? WORD_MARKS : 0;
+    struct rueda_notes *notes = &lanes->notes;
+    bool *told = calloc((size_t)lanes->job->size, sizeof(*told));
+    rueda_status status;
+
+    if (told == NULL)
+        return RUEDA_ERR_NOMEM;
+    free(notes->told);
+    notes->told = told;
+    notes->told_count = 0;
+    notes->number++;
+    notes->file = named->recv;
+    note_in(lanes, notes->file);
+    status = tell_all(lanes, WORD_ON | marks);
+    if (status != RUEDA_OK) {
+        note_in(lanes, NULL);
+        notes->file = NULL;
+    }
+    return status;
+}
+
+/* ---- The end of one ------------------------------------------------------ */
+
+/* Is anything left that was decided before the end? */
+static bool is_at_work(const struct rueda_lanes *lanes)
+{
+    for (int i = 0; i < lanes->count; i++) {
+        const struct rueda_decision *next =
+            rueda_negotiator_next(lanes->all[i]->negotiator);
+
+        if (next != NULL && next->index <= lanes->all[i]->noted_to)
+            return true;
+    }
+    return false;
+}
+
+/* Nothing more is noted here. Others than rank 0 say so, if they have not. */
+static void finish(struct rueda_lanes *lanes)
+{
+    struct rueda_notes *notes = &lanes->notes;
+    struct rueda_timeline *timeline = lanes->timeline;
+
+    notes->is_ending = false;
+    if (is_keeper(lanes)) {
+        note_in(lanes, NULL);
+        set_told(notes, 0, true);
+        return;
+    }
+    if (notes->held_ns == 0) {
+        send(lanes, true);
+        say_last(lanes, notes->number);
+    }
+    note_in(lanes, NULL);
+    rueda_timeline_close(timeline);
+}
+
+/* What is decided so far still belongs to it. */
+static void begin_end(struct rueda_lanes *lanes)
+{
+    for (int i = 0; i < lanes->count; i++)
+        lanes->all[i]->noted_to =
+            rueda_negotiator_latest(lanes->all[i]->negotiator);
+    lanes->notes.is_ending = true;
+    if (!is_at_work(lanes))
+        finish(lanes);
+}
+
+/* The call that stops has ended; rank 0 waits for nobody any more. */
+static void end_stop(struct rueda_lanes *lanes, rueda_status status)
+{
+    struct rueda_notes *notes = &lanes->notes;
+    struct rueda_named *stop = notes->stop;
+
+    notes->stop = NULL;
+    lanes->undelivered--;
+    stop->op.outcome = status;
+    rueda_lanes_append_ended(lanes, stop);
+}
+
+static void look_at_stop(struct rueda_lanes *lanes)
+{
+    struct rueda_notes *notes = &lanes->notes;
+    const int64_t now = rueda_clock_ns();
+
+    if (notes->told_count < lanes->job->size && now < notes->quiet_ns &&
+        now < notes->until_ns)
+        return;
+    if (notes->told_count < lanes->job->size)
+        log_info("the timeline ends without the last notes of %d ranks",
+                 lanes->job->size - notes->told_count);
+    if (lanes->timeline != NULL)
+        finish(lanes);
+    notes->file = NULL;
+    end_stop(lanes, RUEDA_OK);
+}
+
+static rueda_status stop(struct rueda_lanes *lanes, struct rueda_named *named)
+{
+    struct rueda_notes *notes = &lanes->notes;
+
+    notes->stop = named;
+    lanes->undelivered++;
+    notes->quiet_ns = rueda_clock_ns() + QUIET_NS;
+    notes->until_ns = rueda_clock_ns() + STOP_NS;
+    begin_end(lanes);
+    return tell_all(lanes, 0);
+}
+
+/* The program has stopped here, and rank 0 may not have yet. */
+static void stop_here(struct rueda_lanes *lanes)
+{
+    struct rueda_notes *notes = &lanes->notes;
+
+    if (lanes->timeline == NULL || notes->is_ending || !send(lanes, true))
+        return;
+    say_last(lanes, notes->number);
+    notes->held_ns = rueda_clock_ns() + HOLD_NS;
+}
+
+void rueda_notes_call(struct rueda_lanes *lanes, struct rueda_named *named)
+{
+    const bool is_start = named->request.kind == RUEDA_NOTES_START;
+    rueda_status status = RUEDA_OK;
+
+    if (!is_keeper(lanes))
+        stop_here(lanes);
+    else if (is_start)
+        status = start(lanes, named);
+    else if (lanes->notes.file != NULL)
+        status = stop(lanes, named);
+    if (status == RUEDA_OK && lanes->notes.stop == named)
+        return;
+    if (lanes->notes.stop == named) {
+        end_stop(lanes, status);
+        return;
+    }
+    named->op.outcome = status;
+    rueda_lanes_append_ended(lanes, named);
+}
+
+/* ---- What rank 0 says ---------------------------------------------------- */
+
+static void follow_on(struct rueda_lanes *lanes, uint32_t number,
+                      bool has_marks)
+{
+    const struct rueda_timeline_args args = {
+        .rank = lanes->job->rank,
+        .ranks = lanes->job->size,
+        .marks_cycles = has_marks,
+    };
+    struct rueda_timeline *timeline;
+    struct rueda_text error = {{0}};
+
+    if (lanes->timeline != NULL)
+        finish(lanes);
+    if (rueda_timeline_open(&args, &timeline, &error) != RUEDA_OK) {
+        log_warn("this rank is not in the timeline: %s", error.chars);
+        return;
+    }
+    lanes->notes.number = number;
+    lanes->notes.held_ns = 0;
+    note_in(lanes, timeline);
+}
+
+void rueda_notes_follow(void *arg, uint64_t word)
+{
+    const uint32_t number = (uint32_t)(word >> WORD_BITS);
+    struct rueda_lanes *lanes = arg;
+
+    if (is_keeper(lanes))
+        return; /* it was me */
+    if ((word & WORD_ON) != 0)
+        follow_on(lanes, number, (word & WORD_MARKS) != 0);
+    else if (lanes->timeline == NULL || lanes->notes.number != number)
+        say_last(lanes, number);
+    else if (!lanes->notes.is_ending)
+        begin_end(lanes);
+}
+
+/* ---- In every turn ------------------------------------------------------- */
+
+/* Another rank's. */
+static void carry(struct rueda_lanes *lanes)
+{
+    struct rueda_notes *notes = &lanes->notes;
+
+    notes->heard_ns = rueda_clock_ns();
+    if (notes->heard_ns >= notes->held_ns)
+        notes->held_ns = 0;
+    if (notes->held_ns == 0 && rueda_timeline_is_due(lanes->timeline))
+        send(lanes, false);
 }
 
 void rueda_notes_carry(struct rueda_lanes *lanes)
 {
-    if (lanes->timeline != NULL && lanes->job->rank != 0 &&
-        rueda_timeline_is_due(lanes->timeline))
-        send(lanes, false);
+    if (lanes->notes.is_ending && !is_at_work(lanes))
+        finish(lanes);
+    if (lanes->timeline != NULL && !is_keeper(lanes))
+        carry(lanes);
+    if (lanes->notes.stop != NULL)
+        look_at_stop(lanes);
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 int64_t rueda_notes_due_ns(const struct rueda_lanes *lanes)
 {
     const struct rueda_negotiator *negotiator = courier(lanes);
+    const struct rueda_notes *notes = &lanes->notes;
     int64_t shift_ns;
+    int64_t due;
 
-    if (lanes->timeline == NULL || lanes->job->rank == 0 ||
-        negotiator == NULL ||
-        !rueda_negotiator_find_shift(negotiator, &shift_ns))
+    if (notes->stop != NULL)
+        return sooner(notes->quiet_ns, notes->until_ns);
+    if (lanes->timeline == NULL || is_keeper(lanes) || negotiator == NULL)
         return INT64_MAX;
-    return rueda_timeline_due_ns(lanes->timeline);
+    due = notes->held_ns != 0 ||
+                  !rueda_negotiator_find_shift(negotiator, &shift_ns)
+              ? INT64_MAX
+              : rueda_timeline_due_ns(lanes->timeline);
+    return sooner(due, notes->heard_ns + LISTEN_NS);
 }
 
 bool rueda_notes_may_come(const struct rueda_lanes *lanes)
 {
     const struct rueda_negotiator *negotiator = courier(lanes);
 
-    return lanes->timeline != NULL && negotiator != NULL &&
-           rueda_negotiator_has_children(negotiator);
+    return (lanes->timeline != NULL || lanes->notes.file != NULL) &&
+           negotiator != NULL && rueda_negotiator_has_children(negotiator);
 }
 
-void rueda_notes_flush(struct rueda_lanes *lanes)
+void rueda_notes_fail(struct rueda_lanes *lanes, rueda_status status)
 {
-    if (lanes->timeline != NULL)
-        send(lanes, true);
+    if (lanes->notes.stop != NULL)
+        end_stop(lanes, status);
 }
 
-void rueda_notes_switch(struct rueda_lanes *lanes)
+void rueda_notes_fini(struct rueda_lanes *lanes)
 {
-    struct rueda_timeline *wanted =
-        atomic_load_explicit(&lanes->wanted_timeline, memory_order_acquire);
-
-    if (wanted == lanes->timeline)
-        return;
-    rueda_notes_flush(lanes);
-    lanes->timeline = wanted;
-    for (int i = 0; i < lanes->count; i++)
-        rueda_negotiator_trace(lanes->all[i]->negotiator, wanted);
+    if (!is_keeper(lanes))
+        rueda_timeline_close(lanes->timeline);
+    free(lanes->notes.told);
 }
 
-void rueda_notes_heard(void *arg, int rank, const void *bytes, size_t len)
-{
-    struct rueda_lanes *lanes = arg;
-
-    if (lanes->timeline != NULL &&
-        rueda_timeline_add(lanes->timeline, rank, bytes, len) != RUEDA_OK)
-        log_warn("rank %d sent notes for the timeline that make no sense",
-                 rank);
-}
+/* ---- What is noted ------------------------------------------------------- */
 
 void rueda_notes_step(struct rueda_lane *lane, int item, int after,
                       rueda_timeline_activity activity)

@@ -17,6 +17,10 @@
 enum {
     RUEDA_SET_ADD = RUEDA_RECV + 1,
     RUEDA_SET_DROP,
+
+    /* And calls of one rank, of which the others hear in another way. */
+    RUEDA_NOTES_START,
+    RUEDA_NOTES_STOP,
 };
 
 struct rueda_request {
@@ -74,6 +78,11 @@ static inline void rueda_request_init(struct rueda_request *self, int kind)
     self->name = NULL;
     self->number = 0;
     self->hash = 0;
+}
+
+static inline bool rueda_request_is_local(const struct rueda_request *self)
+{
+    return self->kind >= RUEDA_NOTES_START;
 }
 
 /* Do rows, the first dimension, differ between ranks? */

@@ -115,6 +115,20 @@ def test_a_timeline_has_the_ranks_of_all_hosts(
     assert names >= {f"op.0.{number}" for number in range(60)}
 
 
+def test_rank_0_alone_has_the_timeline_of_all_hosts(
+    make_hosts: MakeHosts, key_file: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "timeline.json"
+    all_well(on_hosts(make_hosts(2), [0, 0, 1, 1], key_file, "lone_timeline",
+                      TIMELINE_FILE=str(path)))  # fmt: skip
+    events = json.loads(path.read_text())
+    names = {event["pid"]: event["args"]["name"] for event in events
+             if event.get("name") == "process_name"}  # fmt: skip
+    ends = [(names[event["pid"]], event.get("tid", 0)) for event in events
+            if event["ph"] == "E" and "args" in event]  # fmt: skip
+    assert sorted(ends) == [("during", rank) for rank in range(4)]
+
+
 @pytest.mark.parametrize("early", [0, 1])
 def test_a_timeline_has_one_clock_though_hosts_have_several(
     make_hosts: MakeHosts, key_file: str, tmp_path: Path, early: int

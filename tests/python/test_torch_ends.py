@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import subprocess
@@ -124,21 +125,53 @@ def test_who_does_not_come_is_named() -> None:
     assert "rank 1" in done.stdout, done.stdout + done.stderr
 
 
-def test_a_timeline_of_rank_0_alone_says_what_is_missing(tmp_path: Path) -> None:
+def test_rank_0_alone_starts_and_stops_timelines(tmp_path: Path) -> None:
+    """Whatever the others call; what they do is in the files."""
+    first, second, bad = (str(tmp_path / name) for name in ("1.json", "2.json", "no/3.json"))
     body = f"""
 hvd.shutdown()
 os.environ["HOROVOD_TIMELINE"] = "DYNAMIC"
 hvd.init()
+hvd.stop_timeline()
 if rank == 0:
+    hvd.start_timeline({first!r})
+hvd.allreduce(torch.ones(1), name="one")
+if rank == 0:
+    hvd.start_timeline({second!r}, mark_cycles=True)
+    hvd.start_timeline({second!r})
     try:
-        hvd.start_timeline({str(tmp_path / "t.json")!r})
-    except hvd.HorovodInternalError as error:
+        hvd.start_timeline({bad!r})
+    except ValueError as error:
         print(error)
+else:
+    hvd.start_timeline({bad!r})
+hvd.allreduce(torch.ones(1), name="two")
+if rank == 0:
+    hvd.stop_timeline()
+    hvd.stop_timeline()
+    print("stopped")
+else:
+    time.sleep(1)
 hvd.barrier()
+hvd.shutdown()
+for call in (lambda: hvd.start_timeline({first!r}), hvd.stop_timeline):
+    try:
+        call()
+    except ValueError:
+        print("refused")
 """
-    first, second = run_ranks(2, body)
-    assert "called by all ranks" in first.stdout, first.stderr
-    assert second.returncode == 0, second.stderr
+    done = run_ranks(2, body)
+    for one in done:
+        assert one.returncode == 0 and one.stdout.count("refused") == 2, one.stdout + one.stderr
+    assert "cannot write the timeline to" in done[0].stdout, done[0].stdout + done[0].stderr
+    assert "stopped" in done[0].stdout
+    for path, name in ((first, "one"), (second, "two")):
+        events = json.loads(Path(path).read_text())
+        names = {event["pid"]: event["args"]["name"] for event in events
+                 if event.get("name") == "process_name"}  # fmt: skip
+        ends = {(names[event["pid"]], event.get("tid", 0)) for event in events
+                if "dtype" in event.get("args", {})}  # fmt: skip
+        assert ends == {(f"allreduce.{name}", 0), (f"allreduce.{name}", 1)}
 
 
 def interrupted(codes: list[str]) -> str:

@@ -159,7 +159,7 @@ class HorovodBasics:
     # ---- Timeline -----------------------------------------------------------
 
     def start_timeline(self, file_path: str, mark_cycles: bool = False) -> None:
-        """Write a trace of what happens from now on; all ranks call it.
+        """Write a trace of what happens on all ranks from now on; rank 0's call counts.
 
         If there is one already it ends, and goes on in this file.
         """
@@ -168,16 +168,12 @@ class HorovodBasics:
             raise ValueError(
                 "set HOROVOD_TIMELINE=DYNAMIC before init() to start timelines from a program"
             )
-        self.stop_timeline()
         _core.timeline_start(file_path, mark_cycles)
 
     def stop_timeline(self) -> None:
-        """End the trace, if there is one, and wait until its file is whole."""
+        """End the trace, if there is one; rank 0 waits until its file is whole."""
         _core.rank()
-        try:
-            _core.timeline_stop()
-        except ValueError:
-            pass  # there was none
+        _core.timeline_stop()
 
     # ---- What there is ------------------------------------------------------
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Process sets and the timeline: what all ranks do together. */
+/* Process sets, which all ranks make together, and the timeline. */
 #include "bind/core/core.h"
 
 #include <limits.h>
@@ -135,17 +135,6 @@ PyObject *rueda_core_set_ranks(PyObject *module, PyObject *number)
 /* ---- Timeline ------------------------------------------------------------
  */
 
-/* With Horovod it is enough that rank 0 comes. */
-static PyObject *timeline_answer(rueda_status status)
-{
-    if (status == RUEDA_ERR_TIMEOUT)
-        return rueda_core_raise(
-            status, "not all ranks have come here within 30 seconds; "
-                    "start_timeline() and stop_timeline() are called by all "
-                    "ranks, not by rank 0 alone");
-    return rueda_core_answer(status);
-}
-
 PyObject *rueda_core_timeline_start(PyObject *module, PyObject *args)
 {
     const char *path;
@@ -165,7 +154,10 @@ PyObject *rueda_core_timeline_start(PyObject *module, PyObject *args)
         rueda_timeline_start(ctx, path, marks_cycles ? RUEDA_MARK_CYCLES : 0);
     rueda_default_leave();
     PyEval_RestoreThread(thread);
-    return timeline_answer(status);
+    /* No failure of the job, which could be begun anew. */
+    if (status == RUEDA_ERR_IO)
+        return rueda_core_raise(RUEDA_ERR_INVALID, rueda_last_error());
+    return rueda_core_answer(status);
 }
 
 PyObject *rueda_core_timeline_stop(PyObject *module, PyObject *args)
@@ -182,5 +174,5 @@ PyObject *rueda_core_timeline_stop(PyObject *module, PyObject *args)
     status = rueda_timeline_stop(ctx);
     rueda_default_leave();
     PyEval_RestoreThread(thread);
-    return timeline_answer(status);
+    return rueda_core_answer(status);
 }
