@@ -67,6 +67,10 @@
  * more. */
 #define AWAKE_NS ((int64_t)50000000)
 
+/* So long a rank may take from one tensor to the next that others have in one
+ * group, and still hear that they differ in it. */
+#define CALL_AFTER_NS ((int64_t)100000000)
+
 /* How many turns one look takes at most. */
 #define LOOK_TURNS 64
 
@@ -749,6 +753,7 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
         return RUEDA_ERR_NOMEM;
     }
     engine->lanes.numbers = &engine->numbers;
+    engine->lanes.call_after_ns = CALL_AFTER_NS;
     pthread_mutex_init(&engine->lock, NULL);
     rueda_condition_init(&engine->changed);
     rueda_condition_init(&engine->work);

@@ -92,6 +92,7 @@ static rueda_status open_negotiator(struct rueda_lane *lane)
         .groups_alone = config->groups_alone,
         .stall_warn_ns = config->stall_warn_ms * 1000000,
         .stall_end_ns = config->stall_end_ms * 1000000,
+        .call_after_ns = lane->lanes->call_after_ns,
         .now_ns = now_ns,
         .heard_notes = rueda_notes_heard,
         .heard_word =

@@ -45,6 +45,8 @@ struct rueda_lanes {
     int undelivered; /* operations in all of them */
     bool has_ended;  /* the context has failed */
 
+    int64_t call_after_ns; /* of negotiators (negotiator.h) */
+
     struct rueda_timeline *timeline; /* or NULL: nothing is noted */
     struct rueda_notes notes;
 

@@ -450,6 +450,8 @@ rueda_status rueda_coordinator_decide(struct rueda_negotiator *self)
     struct rueda_coordinator *root = &self->root;
     rueda_status status = RUEDA_IN_PROGRESS;
 
+    if (self->now_ns >= root->call_ns)
+        root->has_vain = true;
     while (root->complete != NULL || root->has_vain) {
         struct rueda_entry *entry = root->complete;
 

@@ -29,10 +29,11 @@ struct rueda_absent {
 
 /* Of one that waits in vain (vain.c). */
 struct rueda_vain {
-    bool is_told;   /* mine, and I have said so of all of its group */
-    bool is_called; /* all members say something of it, that it may fail */
-    char *why;      /* the coordinator's: with these words, or NULL */
-    void *late;     /* mine, which came when I had said that I have none */
+    bool is_told;     /* mine, and I have said so of all of its group */
+    bool is_called;   /* all members say something of it, that it may fail */
+    char *why;        /* the coordinator's: with these words, or NULL, */
+    int64_t since_ns; /* and when it heard so */
+    void *late;       /* mine, which came when I had said that I have none */
     const struct rueda_request *late_request;
     char *late_why; /* its group has failed with these words, or NULL */
 };

@@ -19,6 +19,7 @@ rueda_status rueda_negotiator_new(const struct rueda_negotiator_args *args,
     self->me = args->mesh->rank;
     self->size = args->mesh->size;
     self->next_look_ns = INT64_MAX;
+    self->root.call_ns = INT64_MAX;
     status = rueda_tree_init(&self->tree, self->me, self->size, args->hosts);
     if (status != RUEDA_OK)
         goto err;
@@ -227,6 +228,7 @@ void rueda_negotiator_end(struct rueda_negotiator *self)
 {
     self->is_ending = true;
     self->next_look_ns = INT64_MAX;
+    self->root.call_ns = INT64_MAX;
     for (int i = 0; i < talks_of(self); i++)
         rueda_talk_end(&self->talks[i]);
 }
@@ -272,7 +274,8 @@ bool rueda_negotiator_has_children(const struct rueda_negotiator *self)
 
 int64_t rueda_negotiator_next_look_ns(const struct rueda_negotiator *self)
 {
-    return self->next_look_ns;
+    return self->root.call_ns < self->next_look_ns ? self->root.call_ns
+                                                   : self->next_look_ns;
 }
 
 /* ---- Turns --------------------------------------------------------------- */

@@ -73,7 +73,8 @@ struct rueda_coordinator {
     struct rueda_entry *ready; /* to run, by priority, then by arrival */
     struct rueda_entry *last_ready;
     struct rueda_labels groups;
-    bool has_vain; /* some are to be called, or refused */
+    bool has_vain;   /* some are to be called, or refused */
+    int64_t call_ns; /* when more are to be called; INT64_MAX: never */
     struct rueda_refusal *refusals;
     int refusal_count;
     int running; /* decided and not done */

@@ -4,10 +4,11 @@
  *
  * Of a group {a, b} here and {a, c} there only a is ever ready, and differs.
  * With it b and c have failed, of which the coordinator may not even have
- * heard. Who follows the error of a says that its b waits in vain, and the
- * coordinator calls b: every member that has not got it says so, as others say
- * that they have. So b is ready, and fails as everything else does; and as all
- * have said something of it, nothing about it is on its way any more then.
+ * heard. Who follows the error of a says that its b waits in vain, and after a
+ * while the coordinator calls b: every member that has not got it says so, as
+ * others say that they have. So b is ready, and fails as everything else does;
+ * and as all have said something of it, nothing about it is on its way any more
+ * then.
  *
  * Who has said that it has no b, and gets one before the error comes, keeps it
  * until then. Operations without a name are counted by each rank for itself, so
@@ -55,6 +56,7 @@ static rueda_status give_up(struct rueda_negotiator *self,
     vain->why = strdup(words);
     if (vain->why == NULL)
         return RUEDA_ERR_NOMEM;
+    vain->since_ns = self->now_ns;
     rueda_entry_begin(&self->entries, entry);
     self->root.has_vain = true;
     return RUEDA_OK;
@@ -187,11 +189,20 @@ rueda_status rueda_vain_hear(struct rueda_negotiator *self, struct rueda_in *in)
 /* ---- The coordinator -------------------------------------------------------
  */
 
+/* Not at once: who has tensors one by one that others have in a group may be
+ * about to submit it, and is to hear the error, too. */
 static rueda_status call(struct rueda_negotiator *self,
                          const struct rueda_entry *entry)
 {
-    struct rueda_out *log = &self->root.log;
+    const int64_t due_ns = entry->vain->since_ns + self->args.call_after_ns;
+    struct rueda_coordinator *root = &self->root;
+    struct rueda_out *log = &root->log;
 
+    if (self->now_ns < due_ns) {
+        if (due_ns < root->call_ns)
+            root->call_ns = due_ns;
+        return RUEDA_OK;
+    }
     rueda_out_u8(log, RUEDA_DOWN_CALL);
     rueda_out_label(log, entry->label.name, entry->label.number);
     return rueda_coordinator_append(self);
@@ -203,6 +214,7 @@ rueda_status rueda_vain_decide(struct rueda_negotiator *self)
     rueda_status status = RUEDA_OK;
 
     self->root.has_vain = false;
+    self->root.call_ns = INT64_MAX;
     while (entry != NULL && status == RUEDA_OK) {
         struct rueda_entry *next = entry->next;
 

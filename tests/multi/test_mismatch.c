@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/party.h"
 
@@ -135,6 +136,38 @@ static void groups_of_other_members_fail_at_once(void **state)
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         party_run(*state, 3, differ_in_groups, &all[i]);
+}
+
+/* One rank has one by one, with something to do between, what others have in a
+ * group. */
+static int differ_in_being_one(struct party *me)
+{
+    static const char *const words[] = {"Mismatched groups: One rank (", NULL};
+
+    for (int odd = 0; odd < me->size; odd++) {
+        rueda_handle handles[MOST];
+
+        if (me->rank != odd && submit_letters(me, "ab", handles) != 0)
+            return 1;
+        for (int i = 0; me->rank == odd && i < 2; i++) {
+            struct rueda_submit_args args =
+                args_of(RUEDA_ALLREDUCE, i == 0 ? "a" : "b", i);
+
+            if (party_expect(me, rueda_submit(me->ctx, &args, &handles[i]),
+                             RUEDA_OK, "one by itself") != 0)
+                return 1;
+            usleep(10000);
+        }
+        for (int i = 0; i < 2; i++)
+            if (fails(me, handles[i], words) != 0)
+                return 1;
+    }
+    return still_works(me, "a");
+}
+
+static void groups_are_not_given_one_by_one(void **state)
+{
+    party_run(*state, 3, differ_in_being_one, NULL);
 }
 
 /* The order in which they are given makes no other group. */
@@ -407,6 +440,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PARTY_IN_PROCESSES(groups_of_other_members_fail_at_once),
+        PARTY_IN_PROCESSES(groups_are_not_given_one_by_one),
         PARTY_IN_PROCESSES(groups_may_be_given_in_any_order),
         PARTY_IN_PROCESSES(groups_without_names_fail_and_get_in_step),
         PARTY_IN_PROCESSES(whatever_differs_is_told_to_all),
