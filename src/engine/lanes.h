@@ -22,6 +22,7 @@ struct rueda_notes {
     bool is_ending;   /* when what is decided so far has been carried out */
     int64_t held_ns;  /* not rank 0's: nothing is sent until then; 0: it is */
     int64_t heard_ns; /* not rank 0's: the last turn */
+    int64_t ended_ns; /* not rank 0's: when one was last over here, or 0 */
 
     /* Only rank 0's: */
     struct rueda_timeline *file; /* or NULL; borrowed */

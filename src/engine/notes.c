@@ -206,6 +206,7 @@ static void finish(struct rueda_lanes *lanes)
     }
     note_in(lanes, NULL);
     rueda_timeline_close(timeline);
+    notes->ended_ns = rueda_clock_ns();
 }
 
 /* What is decided so far still belongs to it. */
@@ -378,11 +379,19 @@ int64_t rueda_notes_due_ns(const struct rueda_lanes *lanes)
     return sooner(due, notes->heard_ns + LISTEN_NS);
 }
 
+/* Rank 0 may still wait for those who are slower than this one. */
+static bool is_just_over(const struct rueda_notes *notes)
+{
+    return notes->ended_ns != 0 &&
+           rueda_clock_ns() - notes->ended_ns < QUIET_NS;
+}
+
 bool rueda_notes_may_come(const struct rueda_lanes *lanes)
 {
     const struct rueda_negotiator *negotiator = courier(lanes);
 
-    return (lanes->timeline != NULL || lanes->notes.file != NULL) &&
+    return (lanes->timeline != NULL || lanes->notes.file != NULL ||
+            is_just_over(&lanes->notes)) &&
            negotiator != NULL && rueda_negotiator_has_children(negotiator);
 }
 
