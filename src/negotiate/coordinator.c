@@ -3,8 +3,9 @@
  * Deciding: what every member has is compared, put in order and joined to
  * batches, and written to the log.
  *
- * There is no clock in this. A batch is decided as soon as something is ready
- * and few are under way; what becomes ready meanwhile is joined to the next.
+ * There is no clock in what runs. A batch is decided as soon as something is
+ * ready and few are under way; what becomes ready meanwhile is joined to the
+ * next. Only what waits in vain is given some time (vain.c).
  */
 #include <stdlib.h>
 #include <string.h>

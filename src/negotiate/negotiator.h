@@ -33,7 +33,7 @@ struct rueda_negotiator_args {
 
     int64_t stall_warn_ns; /* 0: never */
     int64_t stall_end_ns;  /* 0: never */
-    int64_t call_after_ns; /* what waits in vain is given up (vain.c) */
+    int64_t call_after_ns; /* so long members may bring what waits in vain */
     int64_t (*now_ns)(void *arg);
     void *now_arg;
 
