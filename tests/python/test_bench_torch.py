@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -20,7 +21,7 @@ def test_both_sides_agree_and_are_in_the_tables(source_root: Path, tmp_path: Pat
     done = subprocess.run(
         [sys.executable, str(source_root / "bench" / "torch"), "--only", "steps,allreduce",
          "--models", "many,conv", "--sizes", "8,65536", "--lives", "2", "--rounds", "1",
-         "--steps", "2", "--table", str(tmp_path / "table")],
+         "--steps", "2", "--table", str(tmp_path / "table"), "--json", str(tmp_path / "rows")],
         capture_output=True, text=True, timeout=LIMIT_S, env=environment(),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -29,6 +30,9 @@ def test_both_sides_agree_and_are_in_the_tables(source_root: Path, tmp_path: Pat
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in steps.splitlines()[2:]]
     assert [row[0] for row in rows] == ["many", "conv"]
     assert all(float(row[1]) > 0 and float(row[-1]) <= 1e-5 for row in rows)
+    times = json.loads((tmp_path / "rows").read_text())
+    assert [row["model"] for row in times] == ["many", "conv"]
+    assert all(row[f"{way}_ms"] > 0 for row in times for way in ("none", "gloo", "rueda"))
     assert re.findall(r"^\| (\d+) \|", sums, re.M) == ["8", "65536"]
 
 
