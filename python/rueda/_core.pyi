@@ -45,19 +45,20 @@ def submit(
     room: Any = None,
     compression: int = 0,
     priority: int = 0,
-    /,
+    device: int | None = None,
+    stream: int | None = None,
 ) -> int: ...
-def submit_group(orders: list[tuple[Any, ...]], /) -> list[int]: ...
+def submit_group(orders: list[tuple[Any, ...] | dict[str, Any]], /) -> list[int]: ...
 def poll(handle: int, /) -> bool: ...
 def wait(handle: int, /) -> None: ...
 def wait_for(handle: int, members: int, /) -> tuple[int, int, tuple[int, ...]]: ...
 def forget(handle: int, /) -> None: ...
-def settle(slots: list[Any], passes: int, odd: list[Any], /) -> Exception | None: ...
+def settle(gradients: list[Any], passes: int, odd: list[Any], /) -> Exception | None: ...
 def learn(type: type, /) -> bool: ...
 def room() -> Any: ...
 def take(room: Any, dtype: int, shape: tuple[int, ...], /) -> Any: ...
 
-class Slot:
+class Gradient:
     param: Any
     sent: Any
     handle: int
@@ -65,7 +66,7 @@ class Slot:
     came_ns: int
     passes_left: int
     may_be_brought: bool
-    is_short: bool
+    is_fast: bool
     def prepare(
         self,
         key: bytes,
@@ -77,8 +78,8 @@ class Slot:
         reduction: int,
         prescale: float,
         postscale: float,
-        under_way: list[Any],
-        otherwise: Callable[..., None],
+        in_flight: list[Any],
+        slow_path: Callable[..., None],
         /,
     ) -> None: ...
     def lead(

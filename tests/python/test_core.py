@@ -38,7 +38,25 @@ assert _core.wait_for(handle, 0)[0] == 3
 assert "dltensor" in repr(_core.take(room, dtype, (3,)))
 assert _core.take(room, dtype, (3,)) is None  # it is taken
 
+fields = dict(kind=kind, name="x", set=0, dtype=dtype, send=place, recv=place, shape=(3,),
+              reduction=total, device=None, stream=None)
+_core.wait(_core.submit(**fields))
+_core.wait(_core.submit(kind, "x", 0, dtype, place, place, (3,), postscale=0.5, reduction=total))
+_core.wait(_core.submit_group([fields])[0])
+assert list(numbers) == [1, 2, 3], numbers
+for more, error in (
+    ({"kind": kind}, TypeError), ({"size": 3}, TypeError), ({"stream": "x"}, TypeError),
+    ({"reduction": total, "splits": (1, 2)}, ValueError),
+):
+    try:
+        _core.submit(kind, None, 0, dtype, place, place, (3,), **more)
+    except error:
+        continue
+    raise AssertionError(f"{more} was accepted")
+numbers[:] = array.array("f", [2, 4, 6])
 for wrong, error in (
+    (3, TypeError),
+    ((0,) * 18, TypeError),
     ((), TypeError),
     (("x", None, 0, dtype, place, place, (3,)), TypeError),
     ((99, None, 0, dtype, place, place, (3,)), ValueError),
@@ -50,59 +68,62 @@ for wrong, error in (
 ):
     for function, arguments in ((_core.submit, wrong), (_core.submit_group, ([wrong],))):
         try:
-            function(*arguments)
+            function(*(arguments if isinstance(arguments, tuple) else (arguments,)))
         except error:
             continue
         raise AssertionError(f"{wrong} was accepted")
 
-# A slot, and what it thinks is a tensor.
+# A gradient, and what it thinks is a tensor.
 class Grad:
     dtype, layout, is_cpu, requires_grad, _version = "float", "rows", True, False, 0
     numel, data_ptr = (lambda self: 3), (lambda self: place)
     is_contiguous = lambda self: self.layout == "rows"
 
-class Slot(_core.Slot):
+class Gradient(_core.Gradient):
     process_set_id = 0
 
 def make(shape=(3,)):
-    slot, under_way, others = Slot(), [], []
-    slot.param, slot.passes_left, slot.is_short = Slot(), 1, True
-    slot.param.grad = Grad()
-    slot.prepare(b"y", Grad.dtype, dtype, Grad.layout, shape, slot, total, 1.0, 2.0, under_way,
-                 others.append)
-    return slot, under_way, others
+    gradient, in_flight, others = Gradient(), [], []
+    gradient.param, gradient.passes_left, gradient.is_fast = Gradient(), 1, True
+    gradient.param.grad = Grad()
+    gradient.prepare(b"y", Grad.dtype, dtype, Grad.layout, shape, gradient, total, 1.0, 2.0,
+                     in_flight, others.append)
+    return gradient, in_flight, others
 
-slot, under_way, others = make()
-slot(None)
-assert under_way == [slot] and slot.passes_left == 0 and slot.sent is slot.param.grad
+gradient, in_flight, others = make()
+gradient(None)
+assert in_flight == [gradient] and gradient.passes_left == 0
+assert gradient.sent is gradient.param.grad
 odd = []
-assert _core.settle(under_way, 2, odd) is None and odd == [] and others == []
-assert list(numbers) == [4, 8, 12] and slot.passes_left == 2 and slot.sent is None
-slot("a pass that is not the last")
+assert _core.settle(in_flight, 2, odd) is None and odd == [] and others == []
+assert list(numbers) == [4, 8, 12] and gradient.passes_left == 2 and gradient.sent is None
+gradient("a pass that is not the last")
 assert others.pop() == "a pass that is not the last"
 for name, value in (
     ("dtype", "double"), ("layout", "sparse"), ("is_cpu", False), ("requires_grad", True),
     ("numel", lambda: 4), ("data_ptr", None), ("is_contiguous", lambda: False),
 ):
-    slot, under_way, others = make()
-    setattr(slot.param.grad, name, value)
-    slot(name)
-    assert others == [name] and under_way == [] and slot.passes_left == 1, name
+    gradient, in_flight, others = make()
+    setattr(gradient.param.grad, name, value)
+    gradient(name)
+    assert others == [name] and in_flight == [] and gradient.passes_left == 1, name
 for is_neg in (False, True):
-    slot, under_way, others = make((1,))
-    slot.param.grad.numel, slot.param.grad.is_neg = lambda: 1, lambda: is_neg
-    slot("negated when read")
-    assert others == ["negated when read"] * is_neg and len(under_way) == (not is_neg)
-    assert _core.settle(under_way, 1, odd) is None
-for change in (lambda: setattr(slot.sent, "_version", 1), lambda: setattr(slot.param, "grad", 1)):
-    slot, under_way, others = make()
-    slot(None)
+    gradient, in_flight, others = make((1,))
+    gradient.param.grad.numel, gradient.param.grad.is_neg = lambda: 1, lambda: is_neg
+    gradient("negated when read")
+    assert others == ["negated when read"] * is_neg and len(in_flight) == (not is_neg)
+    assert _core.settle(in_flight, 1, odd) is None
+for change in (
+    lambda: setattr(gradient.sent, "_version", 1), lambda: setattr(gradient.param, "grad", 1),
+):
+    gradient, in_flight, others = make()
+    gradient(None)
     change()
-    assert _core.settle(under_way, 1, odd) is None and odd.pop() is slot and slot.sent
-slot, under_way, others = make()
-slot(None)
-assert isinstance(_core.settle(under_way + under_way, 1, odd), ValueError)
-for wrong in ((Slot(), RuntimeError), (lambda *_: _core.settle([1], 1, []), TypeError)):
+    assert _core.settle(in_flight, 1, odd) is None and odd.pop() is gradient and gradient.sent
+gradient, in_flight, others = make()
+gradient(None)
+assert isinstance(_core.settle(in_flight + in_flight, 1, odd), ValueError)
+for wrong in ((Gradient(), RuntimeError), (lambda *_: _core.settle([1], 1, []), TypeError)):
     try:
         wrong[0](None)
     except wrong[1]:
@@ -141,26 +162,31 @@ table[0] = 2
 assert not _core.learn(Known)  # a version that nobody knows yet
 table[0] = 1
 assert _core.learn(Known)
+
+class Another(Known):  # of another framework: both stay known
+    pass
+
+assert _core.learn(Another) and _core.learn(Known)
 for other in (
     {}, {"strides": None}, {"device": (2, 0)}, {"code": 0}, {"bits": 64}, {"lanes": 2},
     {"shape": pair(3, 2)}, {"strides": pair(2, 1)}, {"ndim": 0},
 ):
-    slot, under_way, others = make()
-    slot.param.grad = Known()
-    slot.param.grad.other = other
+    gradient, in_flight, others = make()
+    gradient.param.grad = (Another if other == {} else Known)()
+    gradient.param.grad.other = other
     before = list(numbers)
-    slot("odd")
-    assert _core.settle(under_way, 1, odd) is None
+    gradient("odd")
+    assert _core.settle(in_flight, 1, odd) is None
     if other in ({}, {"strides": None}):
         assert others == [] and list(numbers) == [2 * number for number in before], other
     else:
-        assert others == ["odd"] and under_way == [] and list(numbers) == before, other
+        assert others == ["odd"] and in_flight == [] and list(numbers) == before, other
 
-del slot, under_way, others, change, wrong
+del gradient, in_flight, others, change, wrong
 odd.clear()
 import gc
 gc.collect()
-assert not [one for one in gc.get_objects() if isinstance(one, _core.Slot)]
+assert not [one for one in gc.get_objects() if isinstance(one, _core.Gradient)]
 basics.shutdown()
 print("good")
 """

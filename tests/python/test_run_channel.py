@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import resource
 import secrets
 import socket
 import struct
 import threading
+import time
 from typing import Any, Callable
 
 import pytest
@@ -182,6 +185,30 @@ def test_broken_outcomes_are_refused(cut: int) -> None:
     data = carry.Outcome(None, "KeyError", "words", b"e").pack()
     with pytest.raises(ValueError):
         carry.Outcome.unpack(data[:cut])
+
+
+def test_the_port_outlives_a_lack_of_descriptors(capfd: pytest.CaptureFixture[str]) -> None:
+    counter = Counter(b"task", 1, is_one_host=True)
+    offer = carry.Offer.parse(counter.offer())
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    first = socket.socket()
+    sock = socket.socket()
+    lowest = os.dup(0)
+    os.close(lowest)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, limits[1]))
+        first.connect((offer.addresses[0], offer.port))  # the port cannot accept it
+        time.sleep(0.5)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        sock.settimeout(LIMIT_S)
+        sock.connect((offer.addresses[0], offer.port))
+        assert greet(sock, offer.key, 0).receive() == b"task"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        counter.close()
+        first.close()
+        sock.close()
+    assert capfd.readouterr().err.count("ulimit -n") == 1
 
 
 def test_a_crowd_of_strangers_keeps_no_rank_out() -> None:

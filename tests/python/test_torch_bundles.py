@@ -48,7 +48,7 @@ def make(**options: Any) -> tuple[Any, Any]:
 
 def brought(optimizer: Any) -> int:
     """How many have no hook of their own."""
-    return sum(slot.hook is None for slot in optimizer._reducer.slots)
+    return sum(gradient.hook is None for gradient in optimizer._reducer.gradients)
 
 
 def expect(model: Any, factor: float, order: list[int]) -> None:
@@ -252,18 +252,18 @@ def case_an_optimizer_that_is_gone() -> None:
 
 def case_slots_are_what_is_led() -> None:
     _, optimizer = make()
-    slot = optimizer._reducer.slots[0]
+    gradient = optimizer._reducer.gradients[0]
     bad: list[Callable[[], None]] = [
-        lambda: slot.lead((1,), None),
-        lambda: slot.lead(None, (slot, "x")),
-        lambda: slot.lead([slot], None),
-        lambda: slot.lead(3, None),
-        lambda: slot.lead(),
+        lambda: gradient.lead((1,), None),
+        lambda: gradient.lead(None, (gradient, "x")),
+        lambda: gradient.lead([gradient], None),
+        lambda: gradient.lead(3, None),
+        lambda: gradient.lead(),
     ]
     for call in bad:
         with pytest.raises(TypeError):
             call()
-    slot.lead(None, None)
+    gradient.lead(None, None)
 
 
 test_case = cases_of(__name__)

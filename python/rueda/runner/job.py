@@ -26,9 +26,11 @@ from . import carry
 from .channel import KEY_BYTES, Channel, welcome
 
 _PROVE_S = 10.0
-# Beyond the number of ranks, those who have not proved anything yet. Who comes
-# then takes the place of the oldest.
+# Connections beyond the number of ranks that have not proved anything yet. One
+# more takes the place of the oldest.
 _STRANGERS = 32
+# Between two attempts to accept while the system has no descriptor or thread.
+_REST_S = 0.1
 # After a signal, beyond the grace that ruedarun gives to its ranks.
 _END_S = 30.0
 _KEPT_LINES = 30
@@ -104,6 +106,7 @@ class Counter:
         self._served: set[int] = set()
         self._unproven: dict[socket.socket, None] = {}  # the oldest first
         self._proven: set[socket.socket] = set()
+        self._is_closed = threading.Event()
         self._server, self._addresses = _listen(is_one_host)
         threading.Thread(target=self._accept, name="rueda-run", daemon=True).start()
 
@@ -118,6 +121,7 @@ class Counter:
 
     def close(self) -> None:
         """Ranks that are still there take this for the end."""
+        self._is_closed.set()
         with self._lock:
             sockets = [self._server, *self._unproven, *self._proven]
         for sock in sockets:
@@ -125,18 +129,42 @@ class Counter:
         self._server.close()
 
     def _accept(self) -> None:
-        while True:
+        """Take connections until the port is closed, whatever fails meanwhile."""
+        is_warned = False
+        while not self._is_closed.is_set():
+            sock = None
             try:
                 sock, _ = self._server.accept()
-            except OSError:
-                return
-            with self._lock:
-                self._unproven[sock] = None
-                is_full = len(self._unproven) > self._size + _STRANGERS
-                oldest = next(iter(self._unproven))
-            if is_full:
-                _hang_up(oldest)
-            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
+                self._admit(sock)
+            except ConnectionAbortedError:
+                continue  # the peer hung up before we accepted it
+            except (OSError, RuntimeError) as error:
+                # No descriptor, no memory or no thread. Those may come back.
+                if sock is not None:
+                    self._forget(sock)
+                if not is_warned and not self._is_closed.is_set():
+                    is_warned = True
+                    print(
+                        f"rueda.run: cannot take the connection of a rank: {error};"
+                        " raise `ulimit -n` and `ulimit -u`; trying again",
+                        file=sys.stderr,
+                    )
+                self._is_closed.wait(_REST_S)
+
+    def _admit(self, sock: socket.socket) -> None:
+        with self._lock:
+            self._unproven[sock] = None
+            is_full = len(self._unproven) > self._size + _STRANGERS
+            oldest = next(iter(self._unproven))
+        if is_full:
+            _hang_up(oldest)
+        threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
+
+    def _forget(self, sock: socket.socket) -> None:
+        with self._lock:
+            self._unproven.pop(sock, None)
+            self._proven.discard(sock)
+        sock.close()
 
     def _serve(self, sock: socket.socket) -> None:
         try:
@@ -148,10 +176,7 @@ class Counter:
         except (EOFError, OSError, ValueError):
             pass  # a stranger, or a rank that has died: ruedarun says so
         finally:
-            with self._lock:
-                self._unproven.pop(sock, None)
-                self._proven.discard(sock)
-            sock.close()
+            self._forget(sock)
 
     def _prove(self, sock: socket.socket) -> Channel | None:
         """None for a rank that is here already."""

@@ -63,14 +63,14 @@ class DeltaOptimizer(_Distributed):
     step.hooked = True  # type: ignore[attr-defined]
 
     def _add_deltas(self, params: list[torch.Tensor]) -> None:
-        under_way = []
+        in_flight = []
         for param in params:
             start = self._starts[param]
             delta, context = self._compression.compress(param - start)
             # Should the reduction fail, this is where to begin again.
             param.copy_(start)
             handle = mpi_ops.allreduce_async_(delta, None, self._parameter_names[param], Adasum)
-            under_way.append((param, handle, context))
-        for param, handle, context in under_way:
+            in_flight.append((param, handle, context))
+        for param, handle, context in in_flight:
             delta = mpi_ops.synchronize(handle)
             param.add_(self._compression.decompress(delta, context))

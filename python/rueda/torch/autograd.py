@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from rueda.common.basics import Average, Sum
+from rueda.common.handles import synchronize
 from rueda.common.process_sets import ProcessSet
 
 from . import submit
-from .handles import synchronize
 
 Tensor = torch.Tensor
 Gradients = tuple[Any, ...]

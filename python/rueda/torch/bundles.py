@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import Callable
 
-from .slots import Slot
+from .gradients import Gradient
 
 __all__ = ["Bundles"]
 
@@ -37,17 +37,17 @@ MOST_PATIENCE = 1024
 
 
 class Bundles:
-    """Of the slots of one reducer, which hooks them as it is told."""
+    """Of the gradients of one reducer, which hooks them as it is told."""
 
-    def __init__(self, hook: Callable[[Slot], None]) -> None:
+    def __init__(self, hook: Callable[[Gradient], None]) -> None:
         self._hook = hook
-        self._order: list[Slot] = []  # of the last step
+        self._order: list[Gradient] = []  # of the last step
         self._alike = 0  # steps in this order
         self._patience = PATIENCE
-        self._leaders: list[Slot] = []
-        self._brought: list[Slot] = []  # those without a hook
+        self._leaders: list[Gradient] = []
+        self._brought: list[Gradient] = []  # those without a hook
 
-    def note(self, sent: list[Slot]) -> None:
+    def note(self, sent: list[Gradient]) -> None:
         """A step has ended, in which these were handed over by hooks, in this order."""
         if self._brought or len(sent) < FEWEST:
             return
@@ -59,11 +59,11 @@ class Bundles:
             self._form()
 
     def dissolve(self, is_for_long: bool = False) -> None:
-        """Each slot has a hook of its own again."""
-        for slot in self._leaders:
-            slot.lead(None, None)
-        for slot in self._brought:
-            self._hook(slot)
+        """Each gradient has a hook of its own again."""
+        for gradient in self._leaders:
+            gradient.lead(None, None)
+        for gradient in self._brought:
+            self._hook(gradient)
         if self._brought:
             self._wait_longer()
         if is_for_long:
@@ -78,9 +78,9 @@ class Bundles:
             leader.lead(tuple(brought), None)
             self._leaders.append(leader)
             self._brought += brought
-        for slot in self._brought:
-            slot.hook.remove()
-            slot.hook = None
+        for gradient in self._brought:
+            gradient.hook.remove()
+            gradient.hook = None
         if self._brought:
             first.lead(None, tuple(self._brought))
             self._leaders.append(first)
@@ -92,16 +92,16 @@ class Bundles:
         self._patience = min(2 * self._patience, MOST_PATIENCE)
 
 
-def _bundles_of(slots: list[Slot]) -> list[list[Slot]]:
+def _bundles_of(gradients: list[Gradient]) -> list[list[Gradient]]:
     """Neighbours, as long as they are small and near; those that stand alone are left out."""
-    bundles: list[list[Slot]] = [[]]
+    bundles: list[list[Gradient]] = [[]]
     free = BUNDLE_BYTES
-    for slot in slots:
+    for gradient in gradients:
         bundle = bundles[-1]
-        size = slot.param.numel() * slot.param.element_size()
-        if size > free or (bundle and slot.came_ns - bundle[0].came_ns > SPAN_NS):
+        size = gradient.param.numel() * gradient.param.element_size()
+        if size > free or (bundle and gradient.came_ns - bundle[0].came_ns > SPAN_NS):
             bundles.append([])
             free = BUNDLE_BYTES
-        bundles[-1].append(slot)
+        bundles[-1].append(gradient)
         free -= size
     return [bundle for bundle in bundles if len(bundle) > 1]

@@ -1,21 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models, optimizers and any other object, the same on all ranks.
-
-Objects travel as pickles, between processes that have proved that they know the
-key of the job. Whoever has the key could start a rank of the job, and so run
-code in it, anyway; whoever has not cannot send anything.
-"""
+"""Models and optimizers, the same on all ranks; objects are rueda.common.objects."""
 
 from __future__ import annotations
 
-import io
-import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Callable, NamedTuple
 
 import torch
 
-from rueda.common.process_sets import ProcessSet, global_process_set
+from rueda.common.objects import allgather_object, broadcast_object
 
 from . import mpi_ops
 from .tensors import DTYPES, new_sparse
@@ -26,72 +19,6 @@ __all__ = [
     "broadcast_optimizer_state",
     "broadcast_parameters",
 ]
-
-
-# ---- Objects ----------------------------------------------------------------
-
-
-def broadcast_object(
-    obj: Any,
-    root_rank: int = 0,
-    name: str | None = None,
-    process_set: ProcessSet = global_process_set,
-) -> Any:
-    """Return the root's object on all ranks; on the root that is obj itself.
-
-    ``root_rank`` is a rank of the job, also in a process set. The other ranks
-    may pass anything, None for one.
-    """
-    name = name or "broadcast_object"
-    if mpi_ops.rank() == root_rank:
-        data = _pickled(obj)
-        _send_size(data.numel(), root_rank, name, process_set)
-        mpi_ops.broadcast_(data, root_rank, f"{name}.t", process_set=process_set)
-        return obj
-    buffer, data = _room(_send_size(0, root_rank, name, process_set))
-    mpi_ops.broadcast_(data, root_rank, f"{name}.t", process_set=process_set)
-    return pickle.loads(buffer)
-
-
-def allgather_object(
-    obj: Any, name: str | None = None, process_set: ProcessSet = global_process_set
-) -> list[Any]:
-    """Return the objects of all ranks, in their order."""
-    name = name or "allgather_object"
-    data = _pickled(obj)
-    sizes = mpi_ops.allgather(
-        torch.tensor([data.numel()], dtype=torch.int64), f"{name}.sz", process_set=process_set
-    ).tolist()
-    buffer, room = _room(sum(sizes))
-    room.copy_(mpi_ops.allgather(data, f"{name}.t", process_set=process_set))
-    objects, start = [], 0
-    for size in sizes:
-        objects.append(pickle.loads(memoryview(buffer)[start : start + size]))
-        start += size
-    return objects
-
-
-def _pickled(obj: Any) -> torch.Tensor:
-    """Its bytes: by cloudpickle, which knows lambdas and local classes, where that is installed."""
-    try:
-        from cloudpickle import dump
-    except ImportError:
-        from pickle import dump
-    file = io.BytesIO()
-    dump(obj, file, protocol=pickle.HIGHEST_PROTOCOL)
-    return torch.frombuffer(file.getbuffer(), dtype=torch.uint8)
-
-
-def _room(size: int) -> tuple[bytearray, torch.Tensor]:
-    """So many bytes, and a tensor that is in them."""
-    buffer = bytearray(size)
-    return buffer, torch.frombuffer(buffer, dtype=torch.uint8)
-
-
-def _send_size(size: int, root_rank: int, name: str, process_set: ProcessSet) -> int:
-    tensor = torch.tensor([size], dtype=torch.int64)
-    mpi_ops.broadcast_(tensor, root_rank, f"{name}.sz", process_set=process_set)
-    return int(tensor.item())
 
 
 # ---- Parameters -------------------------------------------------------------

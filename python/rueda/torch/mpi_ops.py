@@ -17,6 +17,8 @@ import torch
 from rueda.common.basics import Adasum, Average, Max, Min, Product, Sum
 from rueda.common.basics import basics as _basics
 from rueda.common.exceptions import HorovodInternalError
+from rueda.common.handles import forget_all as _forget_all
+from rueda.common.handles import poll, synchronize
 from rueda.common.process_sets import (
     ProcessSet,
     add_process_set,
@@ -27,8 +29,6 @@ from rueda.common.util import handle_average_backwards_compatibility
 
 from . import autograd, submit
 from .compression import Compression
-from .handles import forget_all as _forget_all
-from .handles import poll, synchronize
 from .sparse import sparse_allreduce_async
 
 __all__ = [

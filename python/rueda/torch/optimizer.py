@@ -26,9 +26,9 @@ from rueda.common.process_sets import ProcessSet, global_process_set
 from . import mpi_ops, parameters
 from .compression import Compression
 from .functions import broadcast_object
+from .gradients import Settings
 from .mpi_ops import Adasum, Average
 from .reducer import Reducer
-from .slots import Settings
 
 __all__ = ["DistributedOptimizer"]
 
@@ -82,7 +82,7 @@ class _Distributed:
 
     def _groups_of_rank_0(self, reducer: Reducer, count: int) -> list[list[torch.Tensor]]:
         """The ranks may list their parameters in different orders."""
-        param_of = {slot.name: slot.param for slot in reducer.slots}
+        param_of = {gradient.name: gradient.param for gradient in reducer.gradients}
         names = broadcast_object(
             list(param_of),
             root_rank=min(self.process_set.ranks or [0]),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients on their way: handed over as each is ready, fetched all at once.
 
-A :class:`Slot` is a parameter that is reduced, with everything that does not
+A :class:`Gradient` is a parameter that is reduced, with everything that does not
 change from step to step. Its hook runs in the backward pass, on autograd's
 thread, when the parameter's gradient is whole; after the last pass of a step it
 hands the gradient over, while the rest of the backward pass goes on. So what a
@@ -23,11 +23,12 @@ from typing import Any, Callable
 import torch
 
 from rueda import _core
+from rueda.common import handles
 
-from . import handles, mpi_ops
+from . import mpi_ops
 from .bundles import Bundles
 from .functions import empty_sparse_like
-from .slots import Group, Settings, Slot
+from .gradients import Gradient, Group, Settings
 from .tensors import DTYPES
 
 __all__ = ["Reducer"]
@@ -49,13 +50,13 @@ def _hook(param: torch.Tensor, call: Callable[..., None]) -> Any:
     return handle
 
 
-def _hook_slot(slot: Slot) -> None:
+def _hook_gradient(gradient: Gradient) -> None:
     """It may be frozen meanwhile, which does not end the hooks of others either."""
-    param = slot.param
+    param = gradient.param
     is_frozen = not param.requires_grad
     if is_frozen:
         param.requires_grad_(True)
-    slot.hook = _hook(param, slot)
+    gradient.hook = _hook(param, gradient)
     if is_frozen:
         param.requires_grad_(False)
 
@@ -65,51 +66,51 @@ class Reducer:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.slots: list[Slot] = []
-        self.dormant: list[Slot] = []  # of parameters that do not ask for a gradient
+        self.gradients: list[Gradient] = []
+        self.dormant: list[Gradient] = []  # of parameters that do not ask for a gradient
         # What is under way, in order: the short way, and by handles of mpi_ops.
-        self.direct: list[Slot] = []
-        self.others: list[tuple[Any, list[Slot]]] = []
-        self.others_sent = 0  # slots of others, and of groups that are not whole
+        self.fast_sent: list[Gradient] = []
+        self.slow_sent: list[tuple[Any, list[Gradient]]] = []
+        self.slow_count = 0  # gradients of others, and of groups that are not whole
         self.has_warned = False
-        self.bundles = Bundles(_hook_slot)
+        self.bundles = Bundles(_hook_gradient)
         handles.holders.add(self)
 
     # ---- Which parameters ---------------------------------------------------
 
     def add(self, params: Iterable[tuple[torch.Tensor, str]]) -> None:
         """Reduce these too, as soon as they ask for a gradient."""
-        self.dormant += [Slot(param, name) for param, name in params]
+        self.dormant += [Gradient(param, name) for param, name in params]
         self.wake()
 
     def wake(self) -> None:
         """Watch those parameters that have begun to ask for a gradient."""
-        for slot in self.dormant:
-            if slot.param.requires_grad:
-                slot.passes_left = self.settings.passes
-                slot.was_sparse = self.settings.only_sparse
-                slot.is_short = self.settings.is_plain and self.settings.reduction is not None
-                self._prepare_short(slot)
-                _hook_slot(slot)
-                self.slots.append(slot)
-        self.dormant = [slot for slot in self.dormant if slot.hook is None]
+        for gradient in self.dormant:
+            if gradient.param.requires_grad:
+                gradient.passes_left = self.settings.passes
+                gradient.was_sparse = self.settings.only_sparse
+                gradient.is_fast = self.settings.is_plain and self.settings.reduction is not None
+                self._prepare_fast(gradient)
+                _hook_gradient(gradient)
+                self.gradients.append(gradient)
+        self.dormant = [gradient for gradient in self.dormant if gradient.hook is None]
 
     def join(self, params: list[torch.Tensor]) -> None:
         """Reduce these together."""
-        slot_of = {id(slot.param): slot for slot in self.slots}
-        slots = [slot_of[id(param)] for param in params if id(param) in slot_of]
-        group = Group(slots)
-        for slot in slots:
-            slot.group = group
-            slot.is_short = False
+        gradient_of = {id(gradient.param): gradient for gradient in self.gradients}
+        gradients = [gradient_of[id(param)] for param in params if id(param) in gradient_of]
+        group = Group(gradients)
+        for gradient in gradients:
+            gradient.group = group
+            gradient.is_fast = False
 
     @property
     def is_busy(self) -> bool:
         """Is something being reduced, or added up for it?"""
         passes = self.settings.passes
         if passes == 1:
-            return bool(self.direct) or self.others_sent > 0
-        return any(slot.passes_left < passes for slot in self.slots)
+            return bool(self.fast_sent) or self.slow_count > 0
+        return any(gradient.passes_left < passes for gradient in self.gradients)
 
     def reset(self) -> None:
         """Leave what is under way to itself, and begin a step."""
@@ -124,16 +125,16 @@ class Reducer:
 
     def forget(self) -> None:
         """Nothing is under way any more: begin a step."""
-        self.direct.clear()
-        self.others.clear()
-        self.others_sent = 0
+        self.fast_sent.clear()
+        self.slow_sent.clear()
+        self.slow_count = 0
         passes = self.settings.passes
-        for slot in self.slots:
-            slot.passes_left = passes
-            slot.sent = slot.context = None
-            slot.is_stand_in = slot.may_be_brought = False
-            if slot.group is not None:
-                slot.group.waiting_for = len(slot.group.slots)
+        for gradient in self.gradients:
+            gradient.passes_left = passes
+            gradient.sent = gradient.context = None
+            gradient.is_stand_in = gradient.may_be_brought = False
+            if gradient.group is not None:
+                gradient.group.waiting_for = len(gradient.group.gradients)
 
     def abandon(self) -> None:
         """Begin a step, when all that is under way has ended, however it did.
@@ -142,93 +143,95 @@ class Reducer:
         that together, and bring what others wait for. Who has not begun one does
         not wait, but the others wait for it.
         """
-        if self.direct or self.others_sent:
+        if self.fast_sent or self.slow_count:
             with suppress(Exception):
                 self.finish()
         self.reset()
 
     def __del__(self) -> None:
-        for slot in self.slots:
-            if slot.hook is not None:
-                slot.hook.remove()
+        for gradient in self.gradients:
+            if gradient.hook is not None:
+                gradient.hook.remove()
         self._leave_behind()
 
     # ---- In the backward pass -----------------------------------------------
 
-    def _prepare_short(self, slot: Slot) -> None:
-        """Most gradients take the short way, by the slot itself, without Python.
+    def _prepare_fast(self, gradient: Gradient) -> None:
+        """Most gradients take the short way, by the gradient itself, without Python.
 
         It is what allreduce_async_() comes to. Passes that are not the last of
-        their step, and gradients that are not what the slot is prepared for, take
+        their step, and gradients that are not what the gradient is prepared for, take
         the other way.
         """
         # The parameter keeps the hook, and is not to keep the optimizer.
         me = weakref.ref(self)
 
-        def otherwise(*_: Any) -> None:
-            if slot.passes_left == 1:
-                me()._send(slot)
+        def slow_path(*_: Any) -> None:
+            if gradient.passes_left == 1:
+                me()._send(gradient)
             else:
-                _count_pass(slot)
+                _count_pass(gradient)
 
-        settings, param = self.settings, slot.param
+        settings, param = self.settings, gradient.param
         dtype = DTYPES.get(param.dtype)
-        slot.is_short &= dtype is not None
-        slot.prepare(
-            slot.key.encode(), param.dtype, dtype or 0, _strided, tuple(param.shape),
+        gradient.is_fast &= dtype is not None
+        gradient.prepare(
+            gradient.key.encode(), param.dtype, dtype or 0, _strided, tuple(param.shape),
             settings.process_set, settings.reduction or 0, settings.prescale, settings.postscale,
-            self.direct, otherwise,
+            self.fast_sent, slow_path,
         )  # fmt: skip
 
-    def _send(self, slot: Slot) -> None:
+    def _send(self, gradient: Gradient) -> None:
         """The gradient is whole: hand it over, or tell its group.
 
         If that fails, :meth:`finish` tries again.
         """
-        grad = slot.param.grad
+        grad = gradient.param.grad
         is_sparse = grad.is_sparse and not self.settings.sparse_as_dense
         if is_sparse:
-            self._send_sparse(slot, grad)
+            self._send_sparse(gradient, grad)
         else:
-            self._prepare(slot, grad)
-        if slot.group is not None:
-            if slot.group.waiting_for == 1:
-                self._send_group(slot.group)
-            slot.group.waiting_for -= 1
+            self._prepare(gradient, grad)
+        if gradient.group is not None:
+            if gradient.group.waiting_for == 1:
+                self._send_group(gradient.group)
+            gradient.group.waiting_for -= 1
         elif not is_sparse:
-            handle = mpi_ops.allreduce_async_(slot.sent, None, slot.name, *self.settings.how())
-            self.others.append((handle, [slot]))
-        slot.passes_left = 0
-        self.others_sent += 1
+            handle = mpi_ops.allreduce_async_(
+                gradient.sent, None, gradient.name, *self.settings.how()
+            )
+            self.slow_sent.append((handle, [gradient]))
+        gradient.passes_left = 0
+        self.slow_count += 1
 
-    def _prepare(self, slot: Slot, grad: torch.Tensor) -> None:
-        slot.was_sparse = grad.is_sparse
+    def _prepare(self, gradient: Gradient, grad: torch.Tensor) -> None:
+        gradient.was_sparse = grad.is_sparse
         if grad.requires_grad:
-            raise AssertionError(_HAS_GRAPH.format(name=slot.name))
-        if slot.was_sparse:
+            raise AssertionError(_HAS_GRAPH.format(name=gradient.name))
+        if gradient.was_sparse:
             grad = grad.to_dense()
         if not self.settings.is_plain:
-            grad, slot.context = self.settings.compression.compress(grad)
-        slot.sent = grad
-        slot.version = grad._version
+            grad, gradient.context = self.settings.compression.compress(grad)
+        gradient.sent = grad
+        gradient.version = grad._version
 
-    def _send_sparse(self, slot: Slot, grad: torch.Tensor) -> None:
-        slot.was_sparse = True
+    def _send_sparse(self, gradient: Gradient, grad: torch.Tensor) -> None:
+        gradient.was_sparse = True
         settings = self.settings
         handle = mpi_ops.sparse_allreduce_async(
-            grad, slot.name, settings.op, process_set=settings.process_set
+            grad, gradient.name, settings.op, process_set=settings.process_set
         )
-        self.others.append((handle, [slot]))
+        self.slow_sent.append((handle, [gradient]))
 
     def _send_group(self, group: Group) -> None:
         # Sparse gradients went by themselves.
-        slots = [slot for slot in group.slots if slot.sent is not None]
-        if slots:
-            tensors = [slot.sent for slot in slots]
+        gradients = [gradient for gradient in group.gradients if gradient.sent is not None]
+        if gradients:
+            tensors = [gradient.sent for gradient in gradients]
             handle = mpi_ops.grouped_allreduce_async_(
-                tensors, None, slots[0].name, *self.settings.how()
+                tensors, None, gradients[0].name, *self.settings.how()
             )
-            self.others.append((handle, slots))
+            self.slow_sent.append((handle, gradients))
 
     # ---- At the end of a step -----------------------------------------------
 
@@ -241,76 +244,76 @@ class Reducer:
             self.wake()
         failure = None
         try:
-            if len(self.direct) + self.others_sent < len(self.slots):
+            if len(self.fast_sent) + self.slow_count < len(self.gradients):
                 self._send_rest()
         except Exception as error:
             failure = error
-        failure = self._finish_direct() or failure
-        for handle, slots in self.others:
+        failure = self._finish_fast() or failure
+        for handle, gradients in self.slow_sent:
             try:
-                found = self._finish_other(handle, slots)
+                found = self._finish_slow(handle, gradients)
             except Exception as error:
                 found = error
             failure = failure or found
-        if self.others_sent or failure is not None:
+        if self.slow_count or failure is not None:
             self.reset()
         if failure is not None:
             raise failure
 
     def _leave_behind(self) -> None:
-        for slot in self.direct:
-            if slot.sent is not None:
-                handles.leave_behind([slot.handle], slot.sent)
-        for handle, _ in self.others:
+        for gradient in self.fast_sent:
+            if gradient.sent is not None:
+                handles.leave_behind([gradient.handle], gradient.sent)
+        for handle, _ in self.slow_sent:
             if not callable(handle):
                 handles.abandon(handle)
 
-    def _finish_direct(self) -> Exception | None:
+    def _finish_fast(self) -> Exception | None:
         """Those that went the short way, which are ready for the next step then."""
         passes = self.settings.passes
-        odd: list[Slot] = []
+        odd: list[Gradient] = []
         try:
-            failure = _core.settle(self.direct, passes, odd)
+            failure = _core.settle(self.fast_sent, passes, odd)
         except Exception as error:
             return error  # nothing runs any more
-        changed = [slot for slot in odd if _has_changed(slot)]
-        for slot in odd:
-            self._deliver(slot)
-            slot.passes_left = passes
-            slot.sent = None
-        if any(slot.hook is None for slot in odd):
+        changed = [gradient for gradient in odd if _has_changed(gradient)]
+        for gradient in odd:
+            self._deliver(gradient)
+            gradient.passes_left = passes
+            gradient.sent = None
+        if any(gradient.hook is None for gradient in odd):
             self.has_warned = False  # no hook of its own has seen what happened
             self.bundles.dissolve(is_for_long=True)
         elif passes == 1:
-            self.bundles.note(self.direct)
-        self.direct.clear()
+            self.bundles.note(self.fast_sent)
+        self.fast_sent.clear()
         return failure or self._warn_of(changed)
 
-    def _finish_other(self, handle: Any, slots: list[Slot]) -> Exception | None:
+    def _finish_slow(self, handle: Any, gradients: list[Gradient]) -> Exception | None:
         if callable(handle):  # sparse
-            slots[0].param.grad = handle()
+            gradients[0].param.grad = handle()
             return None
-        changed = [slot for slot in slots if _has_changed(slot)]
+        changed = [gradient for gradient in gradients if _has_changed(gradient)]
         mpi_ops.synchronize(handle)  # which may write, where it has a copy
-        for slot in slots:
-            self._deliver(slot)
+        for gradient in gradients:
+            self._deliver(gradient)
         return self._warn_of(changed)
 
     def _send_rest(self) -> None:
-        for slot in self.slots:
-            if slot.passes_left == 0:
+        for gradient in self.gradients:
+            if gradient.passes_left == 0:
                 continue
-            if slot.hook is None:
+            if gradient.hook is None:
                 self.bundles.dissolve()
-            if slot.param.grad is None:
-                self._stand_in(slot)
-            self._send(slot)
+            if gradient.param.grad is None:
+                self._stand_in(gradient)
+            self._send(gradient)
 
-    def _stand_in(self, slot: Slot) -> None:
+    def _stand_in(self, gradient: Gradient) -> None:
         """Nothing came for this parameter here, but the others may have something."""
-        param = slot.param
-        slot.is_stand_in = not param.requires_grad
-        param.grad = empty_sparse_like(param) if slot.was_sparse else torch.zeros_like(param)
+        param = gradient.param
+        gradient.is_stand_in = not param.requires_grad
+        param.grad = empty_sparse_like(param) if gradient.was_sparse else torch.zeros_like(param)
 
     def warn_of_scaler(self) -> None:
         """A GradScaler did not wait for the gradients."""
@@ -318,7 +321,7 @@ class Reducer:
             self.has_warned = True
             warnings.warn(_UNSCALED + _WAIT_FIRST, stacklevel=5)
 
-    def _warn_of(self, changed: list[Slot]) -> Exception | None:
+    def _warn_of(self, changed: list[Gradient]) -> Exception | None:
         """Once. Returns the warning where that is an error: others are still to be waited for."""
         if not changed or self.has_warned:
             return None
@@ -329,33 +332,33 @@ class Reducer:
             return warning
         return None
 
-    def _deliver(self, slot: Slot) -> None:
-        grad, result = slot.param.grad, slot.sent
-        if result is grad and not slot.is_stand_in:
+    def _deliver(self, gradient: Gradient) -> None:
+        grad, result = gradient.param.grad, gradient.sent
+        if result is grad and not gradient.is_stand_in:
             return
         if not self.settings.is_plain:
-            result = self.settings.compression.decompress(result, slot.context)
-        if slot.was_sparse:
+            result = self.settings.compression.decompress(result, gradient.context)
+        if gradient.was_sparse:
             result = result.to_sparse(1)
-        if slot.is_stand_in and not result.any():
+        if gradient.is_stand_in and not result.any():
             # Nobody trains it, and the optimizer is to leave it alone.
-            slot.param.grad = None
-        elif grad is None or slot.was_sparse:
-            slot.param.grad = result
+            gradient.param.grad = None
+        elif grad is None or gradient.was_sparse:
+            gradient.param.grad = result
         else:
             grad.copy_(result)
 
 
-def _has_changed(slot: Slot) -> bool:
+def _has_changed(gradient: Gradient) -> bool:
     """Since it was handed over. Views of one buffer count the changes of all of it."""
-    return slot.sent._version != slot.version and not slot.sent._is_view()
+    return gradient.sent._version != gradient.version and not gradient.sent._is_view()
 
 
-def _count_pass(slot: Slot) -> None:
+def _count_pass(gradient: Gradient) -> None:
     """A pass that is not the last one of its step."""
-    if slot.passes_left == 0:
-        raise AssertionError(_TOO_MANY.format(name=slot.name))
-    slot.passes_left -= 1
+    if gradient.passes_left == 0:
+        raise AssertionError(_TOO_MANY.format(name=gradient.name))
+    gradient.passes_left -= 1
 
 
 _TOO_MANY = (

@@ -8,10 +8,10 @@ from typing import Callable
 import torch
 
 from rueda.common.basics import Average, Sum
+from rueda.common.handles import synchronize
 from rueda.common.process_sets import ProcessSet, global_process_set
 
 from . import submit
-from .handles import synchronize
 from .tensors import new_sparse
 
 Tensor = torch.Tensor
@@ -29,9 +29,7 @@ def sparse_allreduce_async(
         raise ValueError("sparse_allreduce_async takes sparse tensors; use allreduce_async")
     if op not in (Average, Sum):
         raise ValueError("sparse tensors are reduced by Average or Sum")
-    indices = submit.allgather(
-        tensor._indices().transpose(0, 1), f"{name}.indices", process_set
-    )
+    indices = submit.allgather(tensor._indices().transpose(0, 1), f"{name}.indices", process_set)
     values = submit.allgather(tensor._values(), f"{name}.values", process_set)
 
     def finish() -> Tensor:

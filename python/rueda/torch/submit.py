@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handing over operations: every collective, without gradients.
+"""Submitting operations: every collective, without gradients.
 
 Each function returns a handle. Tensors that are not laid out row after row are
 copied first, and results in place are copied back in the end.
@@ -14,65 +14,26 @@ from typing import Any
 import torch
 
 from rueda import _core
-from rueda.common.basics import Adasum, Average, Max, Min, Product, Sum
+from rueda.common import handles
+from rueda.common.basics import Average, Sum
+from rueda.common.operations import (
+    REDUCTIONS,
+    key_of,
+    keys_of,
+    reduction_of,
+    rows_of_share,
+    set_of,
+    splits_of,
+)
 from rueda.common.process_sets import ProcessSet
 
-from . import handles
 from .tensors import check, in_rows, new_like, not_negated, take
 
 Tensor = torch.Tensor
 
-#: The library's number of each reduction.
-REDUCTIONS = {
-    Average: _core.REDUCTION_AVERAGE,
-    Sum: _core.REDUCTION_SUM,
-    Min: _core.REDUCTION_MIN,
-    Max: _core.REDUCTION_MAX,
-    Product: _core.REDUCTION_PRODUCT,
-}
-
 _submit = _core.submit
 _ALLREDUCE = _core.KIND_ALLREDUCE
 _NO_DATA = _core.DTYPE_UINT8
-
-
-def set_of(process_set: ProcessSet) -> int:
-    """Its id, or :class:`ValueError`."""
-    number = process_set.process_set_id
-    if number is None:
-        raise ValueError(
-            f"{process_set} is not registered; pass it to init() or to add_process_set()"
-        )
-    return number
-
-
-def reduction_of(op: int, process_set: ProcessSet) -> int:
-    """The library's number of the reduction."""
-    reduction = REDUCTIONS.get(op)
-    if reduction is not None:
-        return reduction
-    if op != Adasum:
-        raise ValueError(f"op is {op!r}; it can be Average, Sum, Adasum, Min, Max or Product")
-    if process_set.process_set_id != 0:
-        raise NotImplementedError("Adasum is done only by all ranks, not by a process set")
-    size = _core.size()
-    if size & (size - 1):
-        raise NotImplementedError(
-            f"Adasum takes a number of ranks that is a power of two, not {size}"
-        )
-    return _core.REDUCTION_ADASUM
-
-
-def key_of(kind: str, name: str | None) -> str | None:
-    """What ranks match the operation by; those without a name match by their order."""
-    return None if name is None else f"{kind}.{name}"
-
-
-def keys_of(kind: str, name: str | None, count: int) -> list[str | None]:
-    """The same for the members of a group."""
-    if name is None:
-        return [None] * count
-    return [f"{kind}.{name}_{i}of{count}" for i in range(1, count + 1)]
 
 
 def _add_in_place(
@@ -195,9 +156,7 @@ def allgather(tensor: Tensor, name: str | None, process_set: ProcessSet) -> int:
     return handles.add((core,), None, (source, room), lambda: _gathered(core, source, room))
 
 
-def grouped_allgather(
-    tensors: Iterable[Tensor], name: str | None, process_set: ProcessSet
-) -> int:
+def grouped_allgather(tensors: Iterable[Tensor], name: str | None, process_set: ProcessSet) -> int:
     tensors = tuple(tensors)
     number = set_of(process_set)
     for tensor in tensors:
@@ -225,18 +184,10 @@ def _check_splits(splits: Any) -> tuple[int, ...]:
                 "it should be of int32 and one"
             )
         splits = splits.tolist()
-    try:
-        numbers = tuple(int(number) for number in splits)
-    except (TypeError, ValueError):
-        raise ValueError(f"splits is a list of integers, not {splits!r}") from None
-    if any(number < 0 for number in numbers):
-        raise ValueError(f"splits has a negative number: {list(numbers)}")
-    return numbers
+    return splits_of(splits)
 
 
-def alltoall(
-    tensor: Tensor, splits: Any, name: str | None, process_set: ProcessSet
-) -> int:
+def alltoall(tensor: Tensor, splits: Any, name: str | None, process_set: ProcessSet) -> int:
     dtype = check(tensor, name)
     number = set_of(process_set)
     source = in_rows(tensor)
@@ -260,12 +211,10 @@ def alltoall(
 
 
 def _share_of(tensor: Tensor, process_set: ProcessSet) -> Tensor:
-    """Memory for my rows of the result: the lowest members have one more."""
-    members = process_set.ranks or [0]
+    """Make memory for my rows of the result."""
     if tensor.dim() == 0 or not process_set.included():
-        return new_like(tensor)  # refused by the library, with words
-    rows, more = divmod(tensor.shape[0], len(members))
-    rows += members.index(_core.rank()) < more
+        return new_like(tensor)  # the library refuses it, with words
+    rows = rows_of_share(tensor.shape[0], process_set)
     return torch.empty((rows, *tensor.shape[1:]), dtype=tensor.dtype)
 
 

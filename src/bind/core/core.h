@@ -60,16 +60,41 @@ void *rueda_core_room_alloc(void *arg, size_t rows, size_t bytes);
 /* The alloc_arg of such an object, or NULL with an exception. Borrowed. */
 void *rueda_core_room_of(PyObject *capsule);
 
-/* ---- Gradients on their way: slot.c -------------------------------------- */
-
-/* Add the type; false with an exception. */
-bool rueda_core_add_slot(PyObject *module);
-
 /* ---- Functions of the module ------------------------------------------- */
 
 /* The signature of a function that scripts call, as Python's inspect reads
  * it from the help. */
 #define RUEDA_CORE_PLAIN(name) name "($module, /)\n--\n\n"
+
+/* What submit() takes, in this order or by name. Fields from reduction on are
+ * optional, and None means their default; so does a name of None. */
+#define RUEDA_CORE_SUBMIT_FIELDS(X)                                            \
+    X(kind)                                                                    \
+    X(name)                                                                    \
+    X(set)                                                                     \
+    X(dtype)                                                                   \
+    X(send)                                                                    \
+    X(recv)                                                                    \
+    X(shape)                                                                   \
+    X(reduction)                                                               \
+    X(root)                                                                    \
+    X(prescale)                                                                \
+    X(postscale)                                                               \
+    X(splits)                                                                  \
+    X(room)                                                                    \
+    X(compression)                                                             \
+    X(priority)                                                                \
+    X(device)                                                                  \
+    X(stream)
+
+#define RUEDA_CORE_SUBMIT_HELP                                                 \
+    "submit(kind, name, set, dtype, send, recv, shape, reduction=0, root=0, "  \
+    "prescale=1.0, postscale=1.0, splits=None, room=None, compression=0, "     \
+    "priority=0, device=None, stream=None) -> handle\n\n"                      \
+    "The caller keeps memory and room until the operation ends. Without a "    \
+    "device the memory is the host's."
+
+PyObject *rueda_core_submit(PyObject *module, PyObject *tuple, PyObject *dict);
 
 /* X(name in Python, calling convention, help) */
 #define RUEDA_CORE_FUNCTIONS(X)                                                \
@@ -102,24 +127,17 @@ bool rueda_core_add_slot(PyObject *module);
     X(set_create, METH_O, "set_create(ranks) -> id")                           \
     X(set_destroy, METH_O, "set_destroy(id)")                                  \
     X(set_ranks, METH_O, "set_ranks(id) -> ranks, or None")                    \
-    X(submit, METH_VARARGS,                                                    \
-      "submit(kind, name, set, dtype, send, recv, shape, reduction=0, "        \
-      "root=0, prescale=1.0, postscale=1.0, splits=None, room=None, "          \
-      "compression=0, priority=0) -> handle\n\n"                               \
-      "Memory and room are the caller's to keep until the operation ends.")    \
     X(submit_group, METH_O,                                                    \
-      "submit_group([arguments of submit, ...]) -> [handle, ...]")             \
+      "submit_group([fields of submit as tuple or dict, ...]) -> [handle, "    \
+      "...]")                                                                  \
     X(poll, METH_O, "poll(handle) -> has it ended?")                           \
     X(wait, METH_O, "wait(handle), which is gone then")                        \
     X(wait_for, METH_VARARGS,                                                  \
       "wait_for(handle, members) -> (rows, last rank, rows from each)")        \
     X(forget, METH_O, "forget(handle), which is gone when it has ended")       \
-    X(settle, METH_VARARGS,                                                    \
-      "settle(slots, passes, odd) -> the first failure, or None\n\n"           \
-      "Wait for all slots, which are ready for so many passes then; those "    \
-      "whose gradient is not what was sent go to the list of odd ones.")       \
     X(learn, METH_O,                                                           \
-      "learn(type of tensors) -> can they be looked at without Python?")       \
+      "learn(type of tensors) -> can C read them without Python?\n\n"          \
+      "Several frameworks may each teach their type.")                         \
     X(room, METH_NOARGS, "room() -> where a result of any size can be made")   \
     X(take, METH_VARARGS,                                                      \
       "take(room, dtype, shape) -> a DLPack capsule, or None if it is empty\n" \

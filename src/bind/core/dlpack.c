@@ -1,19 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a tensor is, asked of its framework by one call in C, where that offers
- * one: Python's way is an attribute or a method for each detail.
+ * Ask a framework by one call in C what a tensor is, where the framework offers
+ * such a call. Through Python it takes an attribute or a method per detail.
  */
 #include "bind/core/dlpack.h"
 
-/* The type whose tensors are asked so, and its function; both or neither. */
-static PyTypeObject *known_type;
-static int (*describe)(void *tensor, struct dl_tensor *out);
+/* The types whose tensors C can read, at most one for each framework of the
+ * process. They are never removed, so a framework's table stays valid. */
+#define MOST_TYPES 8
+
+static struct {
+    PyTypeObject *type;
+    int (*describe)(void *tensor, struct dl_tensor *out);
+} known[MOST_TYPES];
+static int known_count;
+
+static int index_of(const PyTypeObject *type)
+{
+    int i = 0;
+
+    while (i < known_count && known[i].type != type)
+        i++;
+    return i;
+}
 
 PyObject *rueda_core_learn(PyObject *module, PyObject *type)
 {
     PyObject *capsule =
         PyObject_GetAttrString(type, "__dlpack_c_exchange_api__");
     const struct dl_exchange *exchange = NULL;
+    int i;
 
     (void)module;
     if (capsule != NULL)
@@ -23,18 +39,25 @@ PyObject *rueda_core_learn(PyObject *module, PyObject *type)
     if (!PyType_Check(type) || exchange == NULL ||
         exchange->major != DL_EXCHANGE_MAJOR || exchange->describe == NULL)
         return PyBool_FromLong(0);
-    Py_INCREF(type);
-    Py_XDECREF((PyObject *)known_type);
-    known_type = (PyTypeObject *)type;
-    describe = exchange->describe;
+    i = index_of((PyTypeObject *)type);
+    if (i == MOST_TYPES)
+        return PyBool_FromLong(0);
+    if (i == known_count) {
+        Py_INCREF(type);
+        known[i].type = (PyTypeObject *)type;
+        known_count++;
+    }
+    known[i].describe = exchange->describe;
     return PyBool_FromLong(1);
 }
 
 bool rueda_core_describe(PyObject *tensor, struct dl_tensor *out)
 {
-    if (Py_TYPE(tensor) != known_type)
+    const int i = index_of(Py_TYPE(tensor));
+
+    if (i == known_count)
         return false;
-    if (describe(tensor, out) == 0)
+    if (known[i].describe(tensor, out) == 0)
         return true;
     PyErr_Clear();
     return false;

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bind/core/core.h"
 
+/* One line for each framework that brings C code of its own. */
+#include "bind/torch/gradient.h"
+
 static PyMethodDef functions[] = {
 #define X(name, convention, help)                                              \
     {#name, rueda_core_##name, (convention), (help)},
     RUEDA_CORE_FUNCTIONS(X)
 #undef X
-        {NULL, NULL, 0, NULL},
+        {"submit", (PyCFunction)(void (*)(void))rueda_core_submit,
+         METH_VARARGS | METH_KEYWORDS, RUEDA_CORE_SUBMIT_HELP},
+    {NULL, NULL, 0, NULL},
 };
 
 /* The enums of the header: KIND_*, DTYPE_*, REDUCTION_*, COMPRESS_*. */
@@ -40,7 +45,7 @@ static int fill_in(PyObject *module)
         if (PyModule_AddIntConstant(module, constants[i].name,
                                     constants[i].value) != 0)
             return -1;
-    if (!rueda_core_add_slot(module))
+    if (!rueda_torch_add(module))
         return -1;
     return PyModule_AddStringConstant(module, "version", rueda_version());
 }

@@ -1,16 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a tuple of Python's to an operation that is handed over. */
+/*
+ * From Python's arguments to a submitted operation.
+ *
+ * RUEDA_CORE_SUBMIT_FIELDS lists the fields once, in order. Callers give them
+ * by position, which is the fast way, or from any point on by name; a member of
+ * a group is a tuple or a dict of them. To add a field, add it at the end of
+ * the list and read it in take_numbers().
+ */
 #include "bind/core/core.h"
 
 #include <stdlib.h>
 
-#define FEWEST_ARGS 7 /* up to the shape */
+enum field {
+#define X(name) FIELD_##name,
+    RUEDA_CORE_SUBMIT_FIELDS(X)
+#undef X
+    FIELD_COUNT
+};
+
+#define REQUIRED_COUNT (FIELD_shape + 1)
+
+static const char *const field_names[] = {
+#define X(name) #name,
+    RUEDA_CORE_SUBMIT_FIELDS(X)
+#undef X
+};
 
 /* One operation, and what it refers to. */
 struct order {
     struct rueda_submit_args args;
     PyObject *name; /* as bytes, or NULL */
     size_t *splits; /* or NULL */
+    Py_ssize_t split_count;
     size_t shape[RUEDA_MAX_DIMS];
 };
 
@@ -18,14 +39,6 @@ static void order_fini(struct order *order)
 {
     Py_XDECREF(order->name);
     free(order->splits);
-}
-
-/* The i-th one or NULL, which is not there or None. */
-static PyObject *optional(PyObject *tuple, Py_ssize_t count, int i)
-{
-    PyObject *item = i < count ? PyTuple_GetItem(tuple, i) : Py_None;
-
-    return item != Py_None ? item : NULL;
 }
 
 static bool take_name(struct order *order, PyObject *name)
@@ -54,6 +67,7 @@ static bool take_splits(struct order *order, PyObject *splits)
         return false;
     }
     order->args.splits = order->splits;
+    order->split_count = count;
     return rueda_core_sizes(splits, order->splits, (int)count) >= 0;
 }
 
@@ -66,80 +80,148 @@ static bool take_room(struct order *order, PyObject *room)
     return order->args.alloc_arg != NULL;
 }
 
-static int small(PyObject *tuple, int i)
+static void take_int(PyObject *given, int *out)
 {
-    return (int)PyLong_AsLong(PyTuple_GetItem(tuple, i));
+    if (given != NULL)
+        *out = (int)PyLong_AsLong(given);
 }
 
-/* Numbers that may be left out; errors are looked for at the end. */
-static void take_rest(struct order *order, PyObject *tuple, Py_ssize_t count)
+static void take_double(PyObject *given, double *out)
+{
+    if (given != NULL)
+        *out = PyFloat_AsDouble(given);
+}
+
+static void *pointer_of(PyObject *given)
+{
+    return given != NULL ? PyLong_AsVoidPtr(given) : NULL;
+}
+
+/* Errors are looked for at the end. */
+static void take_numbers(struct order *order, PyObject *const *given)
 {
     struct rueda_submit_args *args = &order->args;
+    int kind = 0, dtype = 0, reduction = 0, compression = 0;
 
-    if (count > 7)
-        args->reduction = (rueda_reduction)small(tuple, 7);
-    if (count > 8)
-        args->root = small(tuple, 8);
-    if (count > 9)
-        args->prescale = PyFloat_AsDouble(PyTuple_GetItem(tuple, 9));
-    if (count > 10)
-        args->postscale = PyFloat_AsDouble(PyTuple_GetItem(tuple, 10));
-    if (count > 13)
-        args->compression = (rueda_compression)small(tuple, 13);
-    if (count > 14)
-        args->priority = small(tuple, 14);
+    take_int(given[FIELD_kind], &kind);
+    take_int(given[FIELD_set], &args->set);
+    take_int(given[FIELD_dtype], &dtype);
+    args->send = pointer_of(given[FIELD_send]);
+    args->recv = pointer_of(given[FIELD_recv]);
+    take_int(given[FIELD_reduction], &reduction);
+    take_int(given[FIELD_root], &args->root);
+    take_double(given[FIELD_prescale], &args->prescale);
+    take_double(given[FIELD_postscale], &args->postscale);
+    take_int(given[FIELD_compression], &compression);
+    take_int(given[FIELD_priority], &args->priority);
+    take_int(given[FIELD_device], &args->device);
+    args->stream = pointer_of(given[FIELD_stream]);
+    args->kind = (rueda_kind)kind;
+    args->dtype = (rueda_dtype)dtype;
+    args->reduction = (rueda_reduction)reduction;
+    args->compression = (rueda_compression)compression;
+}
+
+/* None stands for the default of a field that has one. */
+static PyObject *or_default(PyObject *value, Py_ssize_t field)
+{
+    bool has_default = field >= REQUIRED_COUNT || field == FIELD_name;
+
+    return value == Py_None && has_default ? NULL : value;
+}
+
+static bool take_field(PyObject *name, PyObject *value, Py_ssize_t positional,
+                       PyObject **given)
+{
+    for (int i = 0; PyUnicode_Check(name) && i < FIELD_COUNT; i++) {
+        if (PyUnicode_CompareWithASCIIString(name, field_names[i]) != 0)
+            continue;
+        if (i < positional) {
+            PyErr_Format(PyExc_TypeError, "submit: %s is given twice",
+                         field_names[i]);
+            return false;
+        }
+        given[i] = or_default(value, i);
+        return true;
+    }
+    PyErr_Format(PyExc_TypeError, "submit: there is no field %R", name);
+    return false;
+}
+
+static bool check_required(Py_ssize_t count, PyObject *const *given)
+{
+    for (Py_ssize_t i = count; i < REQUIRED_COUNT; i++) {
+        if (given[i] == NULL && i != FIELD_name) {
+            PyErr_Format(PyExc_TypeError, "submit: %s is missing",
+                         field_names[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Sort the arguments by field; a field that has its default is NULL. Either
+ * collection may be NULL. False: an exception is set. */
+static bool sort_fields(PyObject *tuple, PyObject *dict, PyObject **given)
+{
+    const Py_ssize_t count = tuple != NULL ? PyTuple_Size(tuple) : 0;
+    PyObject *name, *value;
+    Py_ssize_t at = 0;
+
+    if (count > FIELD_COUNT) {
+        PyErr_Format(PyExc_TypeError, "submit: %zd fields; there are %d", count,
+                     FIELD_COUNT);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        given[i] = or_default(PyTuple_GetItem(tuple, i), i);
+    while (dict != NULL && PyDict_Next(dict, &at, &name, &value))
+        if (!take_field(name, value, count, given))
+            return false;
+    return check_required(count, given);
 }
 
 /* False: an exception is set. In both cases the order is to be finished. */
-static bool parse(PyObject *tuple, struct order *order)
+static bool parse(PyObject *tuple, PyObject *dict, struct order *order)
 {
     struct rueda_submit_args *args = &order->args;
-    Py_ssize_t count = PyTuple_Check(tuple) ? PyTuple_Size(tuple) : 0;
+    PyObject *given[FIELD_COUNT] = {NULL};
 
     order->args = (struct rueda_submit_args)RUEDA_SUBMIT_ARGS_INIT;
     order->name = NULL;
     order->splits = NULL;
-    if (count < FEWEST_ARGS) {
-        PyErr_Format(PyExc_TypeError, "at least %d arguments are expected",
-                     FEWEST_ARGS);
+    order->split_count = -1;
+    if (!sort_fields(tuple, dict, given))
         return false;
-    }
-    args->kind = (rueda_kind)small(tuple, 0);
-    args->set = small(tuple, 2);
-    args->dtype = (rueda_dtype)small(tuple, 3);
-    args->send = PyLong_AsVoidPtr(PyTuple_GetItem(tuple, 4));
-    args->recv = PyLong_AsVoidPtr(PyTuple_GetItem(tuple, 5));
-    take_rest(order, tuple, count);
+    take_numbers(order, given);
     if (PyErr_Occurred() != NULL)
         return false;
     args->shape = order->shape;
-    args->dims = rueda_core_sizes(PyTuple_GetItem(tuple, 6), order->shape,
-                                  RUEDA_MAX_DIMS);
-    return args->dims >= 0 && take_name(order, optional(tuple, count, 1)) &&
-           take_splits(order, optional(tuple, count, 11)) &&
-           take_room(order, optional(tuple, count, 12));
+    args->dims =
+        rueda_core_sizes(given[FIELD_shape], order->shape, RUEDA_MAX_DIMS);
+    return args->dims >= 0 && take_name(order, given[FIELD_name]) &&
+           take_splits(order, given[FIELD_splits]) &&
+           take_room(order, given[FIELD_room]);
 }
 
 /* The library takes the number of splits to be that of the members. */
-static bool check_splits(rueda_ctx *ctx, const struct order *order,
-                         PyObject *tuple)
+static bool check_splits(rueda_ctx *ctx, const struct order *order)
 {
-    PyObject *splits = optional(tuple, PyTuple_Size(tuple), 11);
     int members = rueda_set_size(ctx, order->args.set);
 
-    if (splits == NULL || members < 0 || PyTuple_Size(splits) == members)
+    if (order->splits == NULL || members < 0 || order->split_count == members)
         return true;
     PyErr_Format(PyExc_ValueError,
                  "rank %d: alltoall: %zd splits for a process set of %d "
                  "ranks; give one number for each",
-                 rueda_rank(ctx), PyTuple_Size(splits), members);
+                 rueda_rank(ctx), order->split_count, members);
     return false;
 }
 
-/* It waits for nobody: at most it takes a turn with operations that are light,
- * as rueda_engine_submit() says. So Python's lock stays ours, which others
- * could keep for longer than that takes. */
-PyObject *rueda_core_submit(PyObject *module, PyObject *tuple)
+/* Submitting never waits: at most it takes a turn with light operations, as
+ * rueda_engine_submit() says. So this thread keeps Python's lock: another
+ * thread could hold it for longer than that takes. */
+PyObject *rueda_core_submit(PyObject *module, PyObject *tuple, PyObject *dict)
 {
     PyObject *result = NULL;
     struct order order;
@@ -148,12 +230,12 @@ PyObject *rueda_core_submit(PyObject *module, PyObject *tuple)
     rueda_ctx *ctx;
 
     (void)module;
-    if (!parse(tuple, &order))
+    if (!parse(tuple, dict, &order))
         goto done;
     ctx = rueda_core_enter();
     if (ctx == NULL)
         goto done;
-    if (check_splits(ctx, &order, tuple)) {
+    if (check_splits(ctx, &order)) {
         status = rueda_submit(ctx, &order.args, &handle);
         result = status == RUEDA_OK
                      ? PyLong_FromUnsignedLongLong(handle)
@@ -184,7 +266,7 @@ static PyObject *list_of(const rueda_handle *handles, int count)
     return list;
 }
 
-static PyObject *hand_over(const struct order *orders, int count)
+static PyObject *submit_all(const struct order *orders, int count)
 {
     struct rueda_submit_args *args = calloc((size_t)count + 1, sizeof(*args));
     rueda_handle *handles = calloc((size_t)count + 1, sizeof(*handles));
@@ -211,6 +293,20 @@ done:
     return result;
 }
 
+static bool parse_member(PyObject *member, struct order *order)
+{
+    bool is_dict = PyDict_Check(member);
+
+    if (!is_dict && !PyTuple_Check(member)) {
+        order->name = NULL;
+        order->splits = NULL;
+        PyErr_SetString(PyExc_TypeError,
+                        "submit_group: a member is a tuple or a dict");
+        return false;
+    }
+    return parse(is_dict ? NULL : member, is_dict ? member : NULL, order);
+}
+
 PyObject *rueda_core_submit_group(PyObject *module, PyObject *list)
 {
     PyObject *result = NULL;
@@ -226,11 +322,11 @@ PyObject *rueda_core_submit_group(PyObject *module, PyObject *list)
     if (orders == NULL)
         return PyErr_NoMemory();
     while (is_good && parsed < count) {
-        is_good = parse(PyList_GetItem(list, parsed), &orders[parsed]);
+        is_good = parse_member(PyList_GetItem(list, parsed), &orders[parsed]);
         parsed++;
     }
     if (is_good)
-        result = hand_over(orders, (int)count);
+        result = submit_all(orders, (int)count);
     for (Py_ssize_t i = 0; i < parsed; i++)
         order_fini(&orders[i]);
     free(orders);

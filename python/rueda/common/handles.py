@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that are under way, each known to the user by a number.
+"""Operations in flight, each known to the user by a number.
 
-What an operation reads and writes is kept here until it has ended, whatever the
-user does with it meanwhile.
+No framework is needed: every binding uses this table.
+
+The table keeps what an operation reads and writes until it has ended, whatever
+the user does with it meanwhile.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ __all__ = ["abandon", "add", "forget_all", "holders", "leave_behind", "poll", "s
 _Pending = tuple[Sequence[int], Any, "Callable[[], Any] | None", Any]
 _pending: dict[int, _Pending] = {}
 
-# What nobody waits for, and its memory.
+# Operations that no caller waits for, and their memory.
 _left_behind: list[tuple[int, Any]] = []
 _numbers = itertools.count(1)
 
-#: Who has handles of the library besides; each has a method forget().
+#: Other objects that hold handles of the library; each has a method forget().
 holders: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
@@ -58,7 +60,7 @@ def poll(handle: int) -> bool:
     """
     pending = _pending.get(handle)
     if pending is None:
-        raise ValueError(f"{handle} is not the handle of an operation that is under way")
+        raise ValueError(f"{handle} is not the handle of an operation in flight")
     cores = pending[0]
     if not all(map(_core.poll, cores)):
         return False
@@ -79,8 +81,8 @@ def synchronize(handle: int) -> Any:
     try:
         output = _result_of(pending)
     except Exception:
-        # Others of a group may be under way still. After a Ctrl-C all is, and
-        # can be waited for once more.
+        # Others of a group may still be in flight. After a Ctrl-C all are, and
+        # the caller can wait for them once more.
         leave_behind(pending[0], pending)
         _pending.pop(handle, None)
         raise
@@ -89,14 +91,14 @@ def synchronize(handle: int) -> Any:
 
 
 def abandon(handle: int) -> None:
-    """Nobody will ask for its result."""
+    """Give up its result."""
     pending = _pending.pop(handle, None)
     if pending is not None:
         leave_behind(pending[0], pending)
 
 
 def leave_behind(cores: Sequence[int], memory: Any) -> None:
-    """Nobody waits for these any more: they end by themselves, and need memory until then."""
+    """Let these end by themselves; they need their memory until then."""
     for core in cores:
         _core.forget(core)
     more = [(core, memory) for core in cores]

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 
 from rueda import _core
+from rueda.common.operations import REDUCTIONS
 from rueda.common.process_sets import ProcessSet
 
 from .compression import Compression
-from .submit import REDUCTIONS
 
-__all__ = ["Group", "Settings", "Slot"]
+__all__ = ["Group", "Settings", "Gradient"]
 
 
 class Settings:
@@ -49,17 +49,17 @@ class Settings:
 class Group:
     """Slots that are reduced together, when the last of them is ready."""
 
-    __slots__ = ("slots", "waiting_for")
+    __slots__ = ("gradients", "waiting_for")
 
-    def __init__(self, slots: list[Slot]) -> None:
-        self.slots = slots
-        self.waiting_for = len(slots)
+    def __init__(self, gradients: list[Gradient]) -> None:
+        self.gradients = gradients
+        self.waiting_for = len(gradients)
 
 
-class Slot(_core.Slot):
+class Gradient(_core.Gradient):
     """A parameter that is reduced, and where its gradient of this step is.
 
-    What the base has, the short way in src/bind/core/slot.c looks at.
+    What the base has, the short way in src/bind/torch/gradient.c looks at.
     """
 
     __slots__ = (
@@ -76,7 +76,7 @@ class Slot(_core.Slot):
         self.param = param
         self.sent: torch.Tensor | None = None  # what is being reduced
         self.passes_left = 1  # 0: handed over
-        self.is_short = False  # may it take the short way?
+        self.is_fast = False  # may it take the short way?
         self.name = name
         self.key = f"allreduce.{name}"  # what allreduce_async_() calls it
         self.group: Group | None = None
