@@ -10,7 +10,7 @@
 
 #include "base/config.h"
 #include "launch/agent_state.h"
-#include "launch/tree.h"
+#include "launch/family.h"
 #include "os/process.h"
 
 /* For processes that hang in the kernel. */
@@ -25,7 +25,7 @@ void rueda_agent_note(struct rueda_agent *agent, const char *words)
     struct rueda_packer packer;
 
     rueda_packer_begin(&packer, RUEDA_FRAME_NOTE);
-    rueda_pack_text(&packer, words);
+    rueda_frame_pack_text(&packer, words);
     rueda_link_send(&agent->link, &packer);
 }
 
@@ -59,10 +59,10 @@ static void say_ready(struct rueda_agent *agent,
     rueda_process_host(host, sizeof(host));
     find_launcher(args, launcher, sizeof(launcher));
     rueda_packer_begin(&packer, RUEDA_FRAME_READY);
-    rueda_pack_number(&packer, RUEDA_AGENT_VERSION);
-    rueda_pack_text(&packer, host);
-    rueda_pack_text(&packer, rueda_version());
-    rueda_pack_text(&packer, launcher);
+    rueda_frame_pack_number(&packer, RUEDA_AGENT_VERSION);
+    rueda_frame_pack_text(&packer, host);
+    rueda_frame_pack_text(&packer, rueda_version());
+    rueda_frame_pack_text(&packer, launcher);
     rueda_link_send(&agent->link, &packer);
 }
 
@@ -72,7 +72,7 @@ static void say_started(struct rueda_agent *agent)
 
     rueda_packer_begin(&packer, RUEDA_FRAME_STARTED);
     for (int i = 0; i < agent->worker_count; i++)
-        rueda_pack_number(&packer, (uint32_t)agent->workers[i].process);
+        rueda_frame_pack_number(&packer, (uint32_t)agent->workers[i].process);
     rueda_link_send(&agent->link, &packer);
 }
 
@@ -81,8 +81,8 @@ static void say_refused(struct rueda_agent *agent, int code, const char *words)
     struct rueda_packer packer;
 
     rueda_packer_begin(&packer, RUEDA_FRAME_REFUSED);
-    rueda_pack_number(&packer, (uint32_t)code);
-    rueda_pack_text(&packer, words);
+    rueda_frame_pack_number(&packer, (uint32_t)code);
+    rueda_frame_pack_text(&packer, words);
     rueda_link_send(&agent->link, &packer);
 }
 
@@ -108,10 +108,10 @@ static void say_ended(struct rueda_worker *worker)
     struct rueda_packer packer;
 
     rueda_packer_begin(&packer, RUEDA_FRAME_EXIT);
-    rueda_pack_number(&packer, (uint32_t)worker->rank);
-    rueda_pack_number(&packer, is_signal ? 0 : WEXITSTATUS(worker->how));
-    rueda_pack_number(&packer, is_signal ? WTERMSIG(worker->how) : 0);
-    rueda_pack_number(&packer, look_for_oom(worker));
+    rueda_frame_pack_number(&packer, (uint32_t)worker->rank);
+    rueda_frame_pack_number(&packer, is_signal ? 0 : WEXITSTATUS(worker->how));
+    rueda_frame_pack_number(&packer, is_signal ? WTERMSIG(worker->how) : 0);
+    rueda_frame_pack_number(&packer, look_for_oom(worker));
     rueda_link_send(&worker->agent->link, &packer);
 }
 
@@ -131,7 +131,7 @@ static void finish(struct rueda_agent *agent)
     if (agent->is_finishing)
         return;
     agent->is_finishing = true;
-    rueda_tree_end(END_NS);
+    rueda_family_end(END_NS);
     for (int i = 0; i < agent->worker_count; i++) {
         rueda_outlets_drain(&agent->workers[i]);
         rueda_outlets_close(&agent->workers[i]);
@@ -144,7 +144,7 @@ static void finish_if_over(struct rueda_agent *agent)
     for (int i = 0; i < agent->worker_count; i++)
         if (!agent->workers[i].is_told)
             return;
-    if (agent->has_plan || agent->is_lost)
+    if (agent->has_assignment || agent->is_lost)
         finish(agent);
 }
 
@@ -164,7 +164,7 @@ static void signal_all(struct rueda_agent *agent, int signal)
 {
     if (signal == SIGKILL) {
         agent->is_killing = true;
-        rueda_tree_signal(SIGKILL);
+        rueda_family_signal(SIGKILL);
         return;
     }
     for (int i = 0; i < agent->worker_count; i++) {
@@ -187,8 +187,8 @@ static void end_all(struct rueda_agent *agent)
 {
     agent->is_killing = true;
     signal_all(agent, SIGTERM);
-    uv_timer_start(&agent->killer, on_killer, (uint64_t)agent->plan.grace_ms,
-                   0);
+    uv_timer_start(&agent->killer, on_killer,
+                   (uint64_t)agent->assignment.grace_ms, 0);
     finish_if_over(agent);
 }
 
@@ -262,16 +262,17 @@ static void prepare(struct rueda_agent *agent, const struct rueda_frame *frame)
     struct rueda_text words = {{0}};
     int code = 1;
 
-    if (agent->has_plan || !rueda_plan_unpack(frame, &agent->plan)) {
-        say_refused(agent, 1, "the launcher's plan is not understood");
+    if (agent->has_assignment ||
+        !rueda_assignment_unpack(frame, &agent->assignment)) {
+        say_refused(agent, 1, "the launcher's assignment is not understood");
         finish(agent);
         return;
     }
-    agent->has_plan = true;
+    agent->has_assignment = true;
     if (!rueda_agent_prepare(agent, &words, &code)) {
         say_refused(agent, code, words.chars);
         finish(agent);
-    } else if (agent->plan.count == agent->plan.size) {
+    } else if (agent->assignment.count == agent->assignment.size) {
         go(agent);
     } else {
         say_prepared(agent);
@@ -290,7 +291,7 @@ static void on_frame(struct rueda_link *link, const struct rueda_frame *frame)
     rueda_unpacker_begin(&unpacker, frame);
     switch (frame->kind) {
     case RUEDA_FRAME_HELLO:
-        bytes = rueda_unpack_bytes(&unpacker, &len);
+        bytes = rueda_frame_unpack_bytes(&unpacker, &len);
         if (len == RUEDA_KEY_BYTES) {
             memcpy(agent->key.bytes, bytes, len);
             agent->key.present = true;
@@ -303,18 +304,18 @@ static void on_frame(struct rueda_link *link, const struct rueda_frame *frame)
         go(agent);
         break;
     case RUEDA_FRAME_SIGNAL:
-        number = rueda_unpack_number(&unpacker);
+        number = rueda_frame_unpack_number(&unpacker);
         if (number > 0 && number < NSIG)
             signal_all(agent, (int)number);
         if (agent->ground != NULL) /* it will not come to that */
             finish(agent);
         break;
     case RUEDA_FRAME_INPUT:
-        bytes = rueda_unpack_bytes(&unpacker, &len);
+        bytes = rueda_frame_unpack_bytes(&unpacker, &len);
         rueda_feed_add(agent, bytes, len);
         break;
     case RUEDA_FRAME_NOTE: /* it does not want us */
-        rueda_unpack_text(&unpacker, words, sizeof(words));
+        rueda_frame_unpack_text(&unpacker, words, sizeof(words));
         fprintf(stderr, "ruedarun agent: %s\n", words);
         break;
     default:
@@ -393,10 +394,10 @@ int rueda_agent_run(const struct rueda_agent_args *args)
         return 1;
     }
     signal(SIGPIPE, SIG_IGN);
-    rueda_tree_adopt();
+    rueda_family_adopt();
     agent->input = args->input;
     agent->feed.fd = -1;
-    agent->plan.grace_ms = 0;
+    agent->assignment.grace_ms = 0;
     if (args->key != NULL)
         agent->key = *args->key;
     uv_timer_init(&agent->loop, &agent->killer);
@@ -416,7 +417,7 @@ int rueda_agent_run(const struct rueda_agent_args *args)
         say_ready(agent, args);
         uv_run(&agent->loop, UV_RUN_DEFAULT);
     }
-    rueda_tree_end(END_NS);
+    rueda_family_end(END_NS);
     code = agent->is_lost ? 1 : 0;
     rueda_link_close(&agent->link);
     rueda_agent_clear_ground(agent);
@@ -425,7 +426,7 @@ int rueda_agent_run(const struct rueda_agent_args *args)
     uv_run(&agent->loop, UV_RUN_DEFAULT);
     uv_loop_close(&agent->loop);
     rueda_link_fini(&agent->link);
-    rueda_plan_fini(&agent->plan);
+    rueda_assignment_fini(&agent->assignment);
     rueda_key_wipe(&agent->key);
     free(agent->workers);
     free(agent);

@@ -46,7 +46,7 @@ static void say_taken(struct rueda_agent *agent, size_t count)
     if (count == 0)
         return;
     rueda_packer_begin(&packer, RUEDA_FRAME_TAKEN);
-    rueda_pack_number(&packer, (uint32_t)count);
+    rueda_frame_pack_number(&packer, (uint32_t)count);
     rueda_link_send(&agent->link, &packer);
 }
 

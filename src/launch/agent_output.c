@@ -39,9 +39,9 @@ static progress read_some(struct rueda_outlet *outlet)
         return CLOSED;
     }
     rueda_packer_begin(&packer, RUEDA_FRAME_OUTPUT);
-    rueda_pack_number(&packer, (uint32_t)outlet->worker->rank);
-    rueda_pack_number(&packer, (uint32_t)outlet->stream);
-    rueda_pack_bytes(&packer, bytes, (size_t)got);
+    rueda_frame_pack_number(&packer, (uint32_t)outlet->worker->rank);
+    rueda_frame_pack_number(&packer, (uint32_t)outlet->stream);
+    rueda_frame_pack_bytes(&packer, bytes, (size_t)got);
     rueda_link_send(&agent->link, &packer);
     return MORE;
 }

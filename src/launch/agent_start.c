@@ -15,8 +15,8 @@
 #include "job/store/client.h"
 #include "launch/agent_state.h"
 #include "launch/cpus.h"
+#include "launch/family.h"
 #include "launch/limit.h"
-#include "launch/tree.h"
 #include "launch/variables.h"
 #include "os/clock.h"
 #include "os/event.h"
@@ -71,8 +71,8 @@ static bool reaches(const struct rueda_agent *agent, const char *store)
     struct rueda_text why = {{0}};
     struct rueda_address address;
     struct rueda_client_args args = {
-        .rank = agent->plan.first_rank,
-        .size = agent->plan.size,
+        .rank = agent->assignment.first_rank,
+        .size = agent->assignment.size,
         .addresses = &address,
         .address_count = rueda_address_find(store, &address, 1, &why),
         .key = &agent->key,
@@ -90,7 +90,7 @@ static bool reaches(const struct rueda_agent *agent, const char *store)
 /* The launcher has put the likely ones first. */
 static const char *choose_store(const struct rueda_agent *agent)
 {
-    const struct rueda_strings *stores = &agent->plan.stores;
+    const struct rueda_strings *stores = &agent->assignment.stores;
 
     if (stores->count == 1)
         return stores->list[0];
@@ -122,7 +122,7 @@ static void name_interfaces(struct rueda_ground *ground, const char *store)
 
 static bool find_store(struct rueda_ground *ground, struct rueda_text *words)
 {
-    const struct rueda_strings *stores = &ground->agent->plan.stores;
+    const struct rueda_strings *stores = &ground->agent->assignment.stores;
     const char *store;
 
     if (stores->count == 0)
@@ -147,7 +147,7 @@ static bool find_store(struct rueda_ground *ground, struct rueda_text *words)
 static void share_threads(struct rueda_ground *ground)
 {
     const int cores = rueda_cpus_count(&ground->cpus);
-    const int ranks = ground->agent->plan.count;
+    const int ranks = ground->agent->assignment.count;
     const int threads = cores > ranks ? cores / ranks : 1;
     char words[160];
 
@@ -170,8 +170,10 @@ static void gather_variables(struct rueda_ground *ground)
     rueda_strings_unset(variables, "RUEDA_KEY_FILE");
     rueda_strings_unset(variables, "RUEDA_KEY_FD");
     rueda_strings_unset(variables, "RUEDA_SEGMENT_FD");
-    rueda_strings_set_all(variables, ground->agent->plan.variables.list);
-    rueda_strings_set(variables, "PWD", ground->agent->plan.folder);
+    for (int i = 0; rueda_variables_of_torchrun[i] != NULL; i++)
+        rueda_strings_unset(variables, rueda_variables_of_torchrun[i]);
+    rueda_strings_set_all(variables, ground->agent->assignment.variables.list);
+    rueda_strings_set(variables, "PWD", ground->agent->assignment.folder);
 }
 
 /* ---- One rank ----------------------------------------------------------- */
@@ -234,7 +236,7 @@ static int find_input(struct rueda_agent *agent, int local_rank, bool *is_ours)
     int input = agent->input;
 
     *is_ours = false;
-    if (local_rank != 0 || !agent->plan.has_input)
+    if (local_rank != 0 || !agent->assignment.has_input)
         return -1;
     if (input < 0)
         *is_ours = rueda_feed_open(agent, &input);
@@ -251,23 +253,24 @@ static bool start_rank(struct rueda_ground *ground, int local_rank)
     bool is_ours;
     int cause;
     struct rueda_spawn spawn = {.program = ground->program,
-                                .command = agent->plan.command.list,
-                                .folder = agent->plan.folder,
+                                .command = agent->assignment.command.list,
+                                .folder = agent->assignment.folder,
                                 .input = -1,
                                 .output = -1,
                                 .error = -1,
                                 .inherited = ground->key};
 
-    *worker = (struct rueda_worker){.agent = agent,
-                                    .rank = agent->plan.first_rank + local_rank,
-                                    .outlets = {{.fd = -1}, {.fd = -1}},
-                                    .death = -1};
+    *worker =
+        (struct rueda_worker){.agent = agent,
+                              .rank = agent->assignment.first_rank + local_rank,
+                              .outlets = {{.fd = -1}, {.fd = -1}},
+                              .death = -1};
     rueda_strings_add_all(&variables, ground->variables.list);
-    rueda_strings_set_all(&variables, agent->plan.ranks[local_rank].list);
+    rueda_strings_set_all(&variables, agent->assignment.ranks[local_rank].list);
     spawn.variables = variables.list;
     spawn.input = find_input(agent, local_rank, &is_ours);
-    if (rueda_cores_share(&ground->cores, agent->plan.bind, local_rank,
-                          agent->plan.count, &cpus))
+    if (rueda_cores_share(&ground->cores, agent->assignment.bind, local_rank,
+                          agent->assignment.count, &cpus))
         spawn.cpus = &cpus;
     worker->process = -1;
     if (open_outlet(worker, 0, &spawn.output) &&
@@ -293,21 +296,22 @@ static bool prepare(struct rueda_ground *ground, struct rueda_text *words,
     struct rueda_agent *agent = ground->agent;
 
     rueda_machine_cpus(&ground->cpus);
-    if (agent->plan.bind != RUEDA_BIND_NONE)
+    if (agent->assignment.bind != RUEDA_BIND_NONE)
         rueda_cores_find(&ground->cpus, &ground->cores);
     gather_variables(ground);
     *out_code = 2;
-    if (chdir(agent->plan.folder) < 0) {
-        rueda_text_set(words, "cannot go to %.300s: %s", agent->plan.folder,
-                       strerror(errno));
+    if (chdir(agent->assignment.folder) < 0) {
+        rueda_text_set(words, "cannot go to %.300s: %s",
+                       agent->assignment.folder, strerror(errno));
         return false;
     }
-    if (!rueda_spawn_find(agent->plan.command.list[0],
+    if (!rueda_spawn_find(agent->assignment.command.list[0],
                           rueda_strings_get(&ground->variables, "PATH"),
                           ground->program, sizeof(ground->program), words))
         return false;
     *out_code = 1;
-    agent->workers = calloc((size_t)agent->plan.count, sizeof(*agent->workers));
+    agent->workers =
+        calloc((size_t)agent->assignment.count, sizeof(*agent->workers));
     if (agent->workers == NULL || ground->variables.is_short) {
         rueda_text_set(words, "no memory");
         return false;
@@ -351,8 +355,8 @@ bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words)
 
     share_threads(agent->ground);
     rueda_oom_count(&agent->oom);
-    rueda_limit_need(5 * agent->plan.count);
-    for (int i = 0; is_good && i < agent->plan.count; i++) {
+    rueda_limit_need(5 * agent->assignment.count);
+    for (int i = 0; is_good && i < agent->assignment.count; i++) {
         is_good = start_rank(agent->ground, i);
         agent->worker_count = i + 1;
         if (!is_good)
@@ -367,7 +371,7 @@ bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words)
             rueda_outlets_close(&agent->workers[i]);
     }
     if (!is_good) {
-        rueda_tree_end(WAY_NS);
+        rueda_family_end(WAY_NS);
         agent->worker_count = 0;
     }
     rueda_agent_clear_ground(agent);

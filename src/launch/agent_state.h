@@ -7,8 +7,8 @@
 #include <uv.h>
 
 #include "job/store/keeper.h"
+#include "launch/assignment.h"
 #include "launch/link.h"
-#include "launch/plan.h"
 #include "launch/spawn.h"
 
 struct rueda_agent;
@@ -53,10 +53,10 @@ struct rueda_agent {
     int input; /* for rank 0, as it is; -1: the launcher sends it, if any */
     struct rueda_feed feed;
     struct rueda_key key;
-    bool has_plan;
-    struct rueda_plan plan;
+    bool has_assignment;
+    struct rueda_assignment assignment;
     struct rueda_ground *ground;  /* while ranks are to be started; or NULL */
-    struct rueda_worker *workers; /* [plan.count] */
+    struct rueda_worker *workers; /* [assignment.count] */
     int worker_count;             /* those that were started */
     bool is_full;                 /* the launcher does not keep up */
     bool is_killing;              /* SIGKILL was ours */
@@ -65,7 +65,8 @@ struct rueda_agent {
     struct rueda_oom_count oom;   /* when the ranks were started */
 };
 
-/* Find what the ranks of the plan take: folder, command, a way to the store.
+/* Find what the ranks of the assignment take: folder, command, a way to the
+ * store.
  * False with words: nothing is there, and *out_code is what the launcher is to
  * exit with. */
 bool rueda_agent_prepare(struct rueda_agent *agent, struct rueda_text *words,

@@ -3,7 +3,7 @@
 #ifndef RUEDA_LAUNCH_CPUS_H
 #define RUEDA_LAUNCH_CPUS_H
 
-#include "launch/plan.h"
+#include "launch/assignment.h"
 #include "os/machine.h"
 
 /* Usable CPUs, neighbours in the machine one after another: those of a core,

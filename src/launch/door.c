@@ -92,18 +92,19 @@ static void turn_away(int fd, const struct rueda_key *session,
                       const char *words)
 {
     struct rueda_buffer sealed = {.bytes = NULL};
-    struct rueda_cover cover;
+    struct rueda_sealed_stream stream;
     struct rueda_packer packer;
     size_t sent;
 
     rueda_packer_begin(&packer, RUEDA_FRAME_NOTE);
-    rueda_pack_text(&packer, words);
+    rueda_frame_pack_text(&packer, words);
     rueda_packer_end(&packer);
-    if (!packer.is_short &&
-        rueda_cover_init(&cover, session, RUEDA_ACCEPTOR) == RUEDA_OK) {
-        if (rueda_cover_close(&cover, packer.bytes, packer.len, &sealed))
+    if (!packer.is_short && rueda_sealed_stream_init(
+                                &stream, session, RUEDA_ACCEPTOR) == RUEDA_OK) {
+        if (rueda_sealed_stream_close(&stream, packer.bytes, packer.len,
+                                      &sealed))
             rueda_stream_send(fd, sealed.bytes, sealed.end, &sent);
-        rueda_cover_fini(&cover);
+        rueda_sealed_stream_fini(&stream);
     }
     rueda_buffer_fini(&sealed);
     rueda_packer_fini(&packer);

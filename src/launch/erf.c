@@ -14,17 +14,18 @@ static int cores_of(const struct rueda_hosts *cores, const char *name)
     return 0;
 }
 
-static void print_rank(FILE *file, const struct rueda_place *place,
+static void print_rank(FILE *file, const struct rueda_placed_rank *placed,
                        const char *host, int cores)
 {
-    const int share = cores > place->local_size ? cores / place->local_size : 1;
-    const int first = place->local_rank * share % cores;
+    const int share =
+        cores > placed->local_size ? cores / placed->local_size : 1;
+    const int first = placed->local_rank * share % cores;
 
-    if (place->local_rank == 0)
+    if (placed->local_rank == 0)
         fputc('\n', file);
     fprintf(file,
             "rank: %d: { hostname: %s; cpu: {%d-%d} ; gpu: * ; mem: * }\n",
-            place->rank, host, first, first + share - 1);
+            placed->rank, host, first, first + share - 1);
 }
 
 char *rueda_erf_text(const struct rueda_placement *placement,
@@ -39,13 +40,13 @@ char *rueda_erf_text(const struct rueda_placement *placement,
     if (is_good)
         fputs("overlapping_rs: allow\ncpu_index_using: logical\n", file);
     for (int rank = 0; is_good && rank < placement->size; rank++) {
-        const struct rueda_place *place = &placement->places[rank];
-        const char *host = hosts->list[place->host].name;
+        const struct rueda_placed_rank *placed = &placement->ranks[rank];
+        const char *host = hosts->list[placed->host].name;
         const int count = cores_of(cores, host);
 
         is_good = count > 0;
         if (is_good)
-            print_rank(file, place, host, count);
+            print_rank(file, placed, host, count);
         else
             rueda_text_set(words, "host '%.200s' is none of this LSF job",
                            host);

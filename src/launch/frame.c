@@ -77,7 +77,7 @@ void rueda_packer_begin(struct rueda_packer *packer, rueda_frame_kind kind)
     append(packer, head, sizeof(head));
 }
 
-void rueda_pack_number(struct rueda_packer *packer, uint32_t number)
+void rueda_frame_pack_number(struct rueda_packer *packer, uint32_t number)
 {
     unsigned char bytes[4];
 
@@ -85,28 +85,28 @@ void rueda_pack_number(struct rueda_packer *packer, uint32_t number)
     append(packer, bytes, sizeof(bytes));
 }
 
-void rueda_pack_bytes(struct rueda_packer *packer, const void *bytes,
-                      size_t len)
+void rueda_frame_pack_bytes(struct rueda_packer *packer, const void *bytes,
+                            size_t len)
 {
     if (len > MOST_START) {
         packer->is_short = true;
         return;
     }
-    rueda_pack_number(packer, (uint32_t)len);
+    rueda_frame_pack_number(packer, (uint32_t)len);
     append(packer, bytes, len);
 }
 
-void rueda_pack_text(struct rueda_packer *packer, const char *text)
+void rueda_frame_pack_text(struct rueda_packer *packer, const char *text)
 {
-    rueda_pack_bytes(packer, text, strlen(text));
+    rueda_frame_pack_bytes(packer, text, strlen(text));
 }
 
-void rueda_pack_list(struct rueda_packer *packer,
-                     const struct rueda_strings *list)
+void rueda_frame_pack_list(struct rueda_packer *packer,
+                           const struct rueda_strings *list)
 {
-    rueda_pack_number(packer, (uint32_t)list->count);
+    rueda_frame_pack_number(packer, (uint32_t)list->count);
     for (int i = 0; i < list->count; i++)
-        rueda_pack_text(packer, list->list[i]);
+        rueda_frame_pack_text(packer, list->list[i]);
 }
 
 void rueda_packer_end(struct rueda_packer *packer)
@@ -150,40 +150,42 @@ static const unsigned char *step(struct rueda_unpacker *unpacker, size_t len)
     return here;
 }
 
-uint32_t rueda_unpack_number(struct rueda_unpacker *unpacker)
+uint32_t rueda_frame_unpack_number(struct rueda_unpacker *unpacker)
 {
     const unsigned char *bytes = step(unpacker, 4);
 
     return bytes != NULL ? rueda_get_u32(bytes) : 0;
 }
 
-const void *rueda_unpack_bytes(struct rueda_unpacker *unpacker, size_t *out_len)
+const void *rueda_frame_unpack_bytes(struct rueda_unpacker *unpacker,
+                                     size_t *out_len)
 {
-    const size_t len = rueda_unpack_number(unpacker);
+    const size_t len = rueda_frame_unpack_number(unpacker);
     const unsigned char *bytes = step(unpacker, len);
 
     *out_len = bytes != NULL ? len : 0;
     return bytes != NULL ? bytes : (const unsigned char *)"";
 }
 
-void rueda_unpack_text(struct rueda_unpacker *unpacker, char *out, size_t bytes)
+void rueda_frame_unpack_text(struct rueda_unpacker *unpacker, char *out,
+                             size_t bytes)
 {
     size_t len;
-    const char *text = rueda_unpack_bytes(unpacker, &len);
+    const char *text = rueda_frame_unpack_bytes(unpacker, &len);
 
     snprintf(out, bytes, "%.*s", (int)(len < bytes ? len : bytes), text);
 }
 
 /* A text takes 4 bytes at least, so a count that lies ends soon. Zero bytes are
  * in no text. */
-void rueda_unpack_list(struct rueda_unpacker *unpacker,
-                       struct rueda_strings *out)
+void rueda_frame_unpack_list(struct rueda_unpacker *unpacker,
+                             struct rueda_strings *out)
 {
-    const uint32_t count = rueda_unpack_number(unpacker);
+    const uint32_t count = rueda_frame_unpack_number(unpacker);
 
     for (uint32_t i = 0; i < count && !unpacker->is_bad; i++) {
         size_t len;
-        const char *text = rueda_unpack_bytes(unpacker, &len);
+        const char *text = rueda_frame_unpack_bytes(unpacker, &len);
 
         if (memchr(text, '\0', len) != NULL)
             unpacker->is_bad = true;

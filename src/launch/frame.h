@@ -92,12 +92,12 @@ struct rueda_packer {
 };
 
 void rueda_packer_begin(struct rueda_packer *packer, rueda_frame_kind kind);
-void rueda_pack_number(struct rueda_packer *packer, uint32_t number);
-void rueda_pack_bytes(struct rueda_packer *packer, const void *bytes,
-                      size_t len);
-void rueda_pack_text(struct rueda_packer *packer, const char *text);
-void rueda_pack_list(struct rueda_packer *packer,
-                     const struct rueda_strings *list);
+void rueda_frame_pack_number(struct rueda_packer *packer, uint32_t number);
+void rueda_frame_pack_bytes(struct rueda_packer *packer, const void *bytes,
+                            size_t len);
+void rueda_frame_pack_text(struct rueda_packer *packer, const char *text);
+void rueda_frame_pack_list(struct rueda_packer *packer,
+                           const struct rueda_strings *list);
 void rueda_packer_end(struct rueda_packer *packer);
 void rueda_packer_fini(struct rueda_packer *packer);
 
@@ -112,14 +112,14 @@ struct rueda_unpacker {
 
 void rueda_unpacker_begin(struct rueda_unpacker *unpacker,
                           const struct rueda_frame *frame);
-uint32_t rueda_unpack_number(struct rueda_unpacker *unpacker);
-const void *rueda_unpack_bytes(struct rueda_unpacker *unpacker,
-                               size_t *out_len);
+uint32_t rueda_frame_unpack_number(struct rueda_unpacker *unpacker);
+const void *rueda_frame_unpack_bytes(struct rueda_unpacker *unpacker,
+                                     size_t *out_len);
 /* Cut to fit, and without zero bytes. */
-void rueda_unpack_text(struct rueda_unpacker *unpacker, char *out,
-                       size_t bytes);
-void rueda_unpack_list(struct rueda_unpacker *unpacker,
-                       struct rueda_strings *out);
+void rueda_frame_unpack_text(struct rueda_unpacker *unpacker, char *out,
+                             size_t bytes);
+void rueda_frame_unpack_list(struct rueda_unpacker *unpacker,
+                             struct rueda_strings *out);
 /* Was all there, and nothing else? */
 bool rueda_unpacker_is_done(const struct rueda_unpacker *unpacker);
 

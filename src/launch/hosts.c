@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "launch/text_file.h"
+#include "launch/user_file.h"
 
 #define FILE_MIB 4
 
@@ -22,7 +22,7 @@ struct piece {
 
 static bool is_name(struct piece name)
 {
-    return name.len > 0 && name.len < RUEDA_HOST_BYTES &&
+    return name.len > 0 && name.len < RUEDA_LAUNCH_HOST_BYTES &&
            name.start[0] != '-' && strspn(name.start, LETTERS) >= name.len;
 }
 
@@ -30,7 +30,7 @@ static bool is_name(struct piece name)
  * dash would be an option to ssh. */
 static bool is_ipv6(struct piece name)
 {
-    return name.len >= 4 && name.len < RUEDA_HOST_BYTES &&
+    return name.len >= 4 && name.len < RUEDA_LAUNCH_HOST_BYTES &&
            name.start[0] == '[' && name.start[name.len - 1] == ']' &&
            memchr(name.start, ':', name.len) != NULL &&
            strchr("0123456789abcdefABCDEF:", name.start[1]) != NULL &&
@@ -239,7 +239,7 @@ bool rueda_hosts_parse_file(const char *path, const char *text,
 bool rueda_hosts_read(const char *path, struct rueda_hosts *out,
                       struct rueda_text *words)
 {
-    char *text = rueda_text_file_read("the hostfile", path, FILE_MIB, words);
+    char *text = rueda_user_file_read("the hostfile", path, FILE_MIB, words);
     const bool is_good =
         text != NULL && rueda_hosts_parse_file(path, text, out, words);
 

@@ -9,12 +9,13 @@
 
 #include "base/text.h"
 
-#define RUEDA_HOST_BYTES 256
-#define RUEDA_MOST_HOSTS 8192
-#define RUEDA_MOST_SLOTS 65536
+#define RUEDA_LAUNCH_HOST_BYTES 256
+#define RUEDA_MOST_HOSTS        8192
+#define RUEDA_MOST_SLOTS        65536
 
 struct rueda_host {
-    char name[RUEDA_HOST_BYTES]; /* as written, IPv6 without its brackets */
+    char name[RUEDA_LAUNCH_HOST_BYTES]; /* as written, IPv6 without its brackets
+                                         */
     int slots;
 };
 

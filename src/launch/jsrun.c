@@ -100,7 +100,7 @@ static bool make_erf(const struct rueda_options *options, char *path,
                      size_t bytes, struct rueda_text *words)
 {
     const int size = rueda_options_whole(options, RUEDA_OPTION_NP, 1);
-    struct rueda_placement placement = {.places = NULL};
+    struct rueda_placement placement = {.ranks = NULL};
     struct rueda_hosts hosts = {NULL, 0};
     struct rueda_hosts cores = {NULL, 0};
     char *text = NULL;

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "job/introduce.h"
+#include "launch/family.h"
 #include "launch/launch_state.h"
 #include "launch/limit.h"
 #include "launch/locality.h"
-#include "launch/tree.h"
 #include "os/process.h"
 
 /* For what is left on this host. */
@@ -134,7 +134,7 @@ static bool make_nodes(struct rueda_launch *launch)
                                 .errors = -1};
     for (int rank = 0; rank < launch->placement.size; rank++) {
         struct rueda_node *node =
-            &launch->nodes[launch->placement.places[rank].host];
+            &launch->nodes[launch->placement.ranks[rank].host];
 
         if (node->first_rank < 0)
             node->first_rank = rank;
@@ -245,7 +245,7 @@ static int prepare(struct rueda_launch *launch, struct rueda_text *words)
     }
     launch->has_loop = true;
     rueda_limit_need(4 * launch->node_count + 2 * launch->placement.size);
-    rueda_tree_adopt();
+    rueda_family_adopt();
     signal(SIGPIPE, SIG_IGN);
     if (start_local_agents(launch) != RUEDA_OK) {
         rueda_text_set(words, "cannot start the agent: %s", strerror(errno));
@@ -254,6 +254,7 @@ static int prepare(struct rueda_launch *launch, struct rueda_text *words)
     open_loop(launch);
     if (open_output(launch, words) != RUEDA_OK)
         return 2;
+    rueda_launch_choose_master_port(launch);
     status = rueda_launch_open_store(launch, words);
     if (status != RUEDA_OK)
         return status == RUEDA_ERR_INVALID ? 2 : 1;
@@ -278,7 +279,7 @@ static void fini(struct rueda_launch *launch)
     for (int i = 0; i < launch->node_count; i++)
         rueda_node_fini(&launch->nodes[i]);
     rueda_keeper_close(launch->keeper);
-    rueda_tree_end(END_NS);
+    rueda_family_end(END_NS);
     /* Its threads may still wake the loop. */
     rueda_output_close(launch->output);
     if (launch->has_loop) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The launcher's main part: starts agents on all hosts, gives each its plan,
- * shows what the ranks print, and ends everything when one of them fails, when
- * the user wants it, or when all are done. It keeps the job's store.
+ * The launcher's main part: starts agents on all hosts, gives each its
+ * assignment, shows what the ranks print, and ends everything when one of them
+ * fails, when the user wants it, or when all are done. It keeps the job's
+ * store.
  */
 #ifndef RUEDA_LAUNCH_LAUNCH_H
 #define RUEDA_LAUNCH_LAUNCH_H

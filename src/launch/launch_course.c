@@ -30,7 +30,7 @@ static void send_signal(struct rueda_launch *launch, int signal)
         if (launch->nodes[i].state != RUEDA_NODE_RUNNING)
             continue;
         rueda_packer_begin(&packer, RUEDA_FRAME_SIGNAL);
-        rueda_pack_number(&packer, (uint32_t)signal);
+        rueda_frame_pack_number(&packer, (uint32_t)signal);
         rueda_link_send(&launch->nodes[i].link, &packer);
     }
 }
@@ -143,8 +143,8 @@ void rueda_launch_start_if_ready(struct rueda_launch *launch)
     show_progress(launch);
     for (int i = 0; i < launch->node_count; i++) {
         launch->nodes[i].state = RUEDA_NODE_RUNNING;
-        if (!rueda_launch_send_plan(&launch->nodes[i])) {
-            rueda_output_say(launch->output, "no memory for the plan");
+        if (!rueda_launch_send_assignment(&launch->nodes[i])) {
+            rueda_output_say(launch->output, "no memory for the assignment");
             rueda_launch_end(launch, 1, SIGTERM);
             return;
         }

@@ -21,7 +21,7 @@ static void on_note(struct rueda_node *node, struct rueda_unpacker *unpacker)
 {
     char words[RUEDA_TEXT_BYTES];
 
-    rueda_unpack_text(unpacker, words, sizeof(words));
+    rueda_frame_unpack_text(unpacker, words, sizeof(words));
     if (strcmp(words, node->launch->last_note) == 0)
         return;
     memcpy(node->launch->last_note, words, sizeof(words));
@@ -30,13 +30,13 @@ static void on_note(struct rueda_node *node, struct rueda_unpacker *unpacker)
 
 static void on_ready(struct rueda_node *node, struct rueda_unpacker *unpacker)
 {
-    const uint32_t version = rueda_unpack_number(unpacker);
+    const uint32_t version = rueda_frame_unpack_number(unpacker);
     char host[256];
     char release[64];
 
-    rueda_unpack_text(unpacker, host, sizeof(host));
-    rueda_unpack_text(unpacker, release, sizeof(release));
-    rueda_unpack_text(unpacker, node->way, sizeof(node->way));
+    rueda_frame_unpack_text(unpacker, host, sizeof(host));
+    rueda_frame_unpack_text(unpacker, release, sizeof(release));
+    rueda_frame_unpack_text(unpacker, node->way, sizeof(node->way));
     if (node->state != RUEDA_NODE_WAITING)
         return;
     if (unpacker->is_bad || version != RUEDA_AGENT_VERSION ||
@@ -68,15 +68,15 @@ static void on_started(struct rueda_node *node, struct rueda_unpacker *unpacker)
     for (int i = 0; i < node->count; i++)
         rueda_output_say(node->launch->output, "%s: rank %d is process %u:%s",
                          node->name, node->first_rank + i,
-                         rueda_unpack_number(unpacker), command.chars);
+                         rueda_frame_unpack_number(unpacker), command.chars);
 }
 
 static void on_refused(struct rueda_node *node, struct rueda_unpacker *unpacker)
 {
-    const int code = (int)rueda_unpack_number(unpacker);
+    const int code = (int)rueda_frame_unpack_number(unpacker);
     char words[RUEDA_TEXT_BYTES];
 
-    rueda_unpack_text(unpacker, words, sizeof(words));
+    rueda_frame_unpack_text(unpacker, words, sizeof(words));
     node->ended = node->count;
     if (!node->launch->is_ending)
         say_of(node, words);
@@ -92,10 +92,10 @@ static bool is_of(const struct rueda_node *node, uint32_t rank)
 
 static void on_output(struct rueda_node *node, struct rueda_unpacker *unpacker)
 {
-    const uint32_t rank = rueda_unpack_number(unpacker);
-    const uint32_t stream = rueda_unpack_number(unpacker);
+    const uint32_t rank = rueda_frame_unpack_number(unpacker);
+    const uint32_t stream = rueda_frame_unpack_number(unpacker);
     size_t len;
-    const char *bytes = rueda_unpack_bytes(unpacker, &len);
+    const char *bytes = rueda_frame_unpack_bytes(unpacker, &len);
 
     if (!unpacker->is_bad && is_of(node, rank) && (stream == 1 || stream == 2))
         rueda_output_feed(node->launch->output, (int)rank, (int)stream, bytes,
@@ -145,10 +145,10 @@ static void on_exit_of_rank(struct rueda_node *node,
                             struct rueda_unpacker *unpacker)
 {
     struct rueda_ending ending = {
-        .rank = (int)rueda_unpack_number(unpacker),
-        .code = (int)(rueda_unpack_number(unpacker) & 255),
-        .signal = (int)(rueda_unpack_number(unpacker) & 127),
-        .oom = rueda_unpack_number(unpacker),
+        .rank = (int)rueda_frame_unpack_number(unpacker),
+        .code = (int)(rueda_frame_unpack_number(unpacker) & 255),
+        .signal = (int)(rueda_frame_unpack_number(unpacker) & 127),
+        .oom = rueda_frame_unpack_number(unpacker),
     };
 
     if (unpacker->is_bad || !is_of(node, (uint32_t)ending.rank))
@@ -191,7 +191,7 @@ void rueda_launch_frame(struct rueda_node *node,
     case RUEDA_FRAME_TAKEN:
         if (node->first_rank == 0)
             rueda_launch_input_taken(node->launch,
-                                     rueda_unpack_number(&unpacker));
+                                     rueda_frame_unpack_number(&unpacker));
         break;
     default:
         break;

@@ -76,7 +76,7 @@ static void send_input(struct rueda_launch *launch, const char *bytes,
     struct rueda_packer packer;
 
     rueda_packer_begin(&packer, RUEDA_FRAME_INPUT);
-    rueda_pack_bytes(&packer, bytes, len);
+    rueda_frame_pack_bytes(&packer, bytes, len);
     rueda_link_send(&launch->nodes[0].link, &packer);
     launch->input_flying += len;
 }

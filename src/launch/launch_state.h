@@ -7,12 +7,12 @@
 #include <uv.h>
 
 #include "job/store/keeper.h"
+#include "launch/assignment.h"
 #include "launch/lines.h"
 #include "launch/link.h"
 #include "launch/options.h"
 #include "launch/output.h"
 #include "launch/placement.h"
-#include "launch/plan.h"
 #include "launch/verdict.h"
 
 struct rueda_launch;
@@ -21,7 +21,7 @@ struct rueda_door;
 typedef enum rueda_node_state {
     RUEDA_NODE_WAITING, /* for its agent */
     RUEDA_NODE_READY,   /* the agent is there */
-    RUEDA_NODE_RUNNING, /* it has its plan */
+    RUEDA_NODE_RUNNING, /* it has its assignment */
     RUEDA_NODE_GONE,
 } rueda_node_state;
 
@@ -59,6 +59,7 @@ struct rueda_launch {
     struct rueda_output *output;
     bool has_input; /* there is a standard input for rank 0 */
     char job[64];
+    int master_port; /* where rank 0 of torch.distributed may listen */
     char folder[RUEDA_FOLDER_BYTES];
     char last_note[RUEDA_TEXT_BYTES];
 
@@ -78,7 +79,7 @@ struct rueda_launch {
 
     int start_timeout_s;
     int start_code;  /* with which hosts have failed to start; 0: none has */
-    bool is_started; /* the plans are sent */
+    bool is_started; /* the assignments are sent */
     bool is_going;   /* ranks may run */
     bool is_ending;
     bool is_killing;
@@ -140,15 +141,29 @@ bool rueda_launch_find_timeout(struct rueda_launch *launch,
                                struct rueda_text *words);
 void rueda_launch_on_start_timeout(uv_timer_t *timer);
 
-/* ---- Plans: launch_plan.c --------------------------------------------------
+/* ---- torch.distributed: master.c ----------------------------------------
+ */
+
+/* Once the nodes and the name of the job are there. */
+void rueda_launch_choose_master_port(struct rueda_launch *launch);
+
+#define RUEDA_MASTER_BYTES 256
+
+/* Where rank 0 is reached by the ranks of a node that reaches the store at
+ * `store`, "host:port", or NULL. */
+void rueda_launch_master_address(const struct rueda_launch *launch,
+                                 const char *store,
+                                 char out[RUEDA_MASTER_BYTES]);
+
+/* ---- Assignments: launch_assignment.c ---------------------------------------
  */
 
 /* Where the ranks are to run: the folder in which we are. False with words. */
 bool rueda_launch_find_folder(struct rueda_launch *launch,
                               struct rueda_text *words);
 
-/* Send the plan to a node. False: no memory. */
-bool rueda_launch_send_plan(struct rueda_node *node);
+/* Send the assignment to a node. False: no memory. */
+bool rueda_launch_send_assignment(struct rueda_node *node);
 
 /* Open the store; words on failure. RUEDA_ERR_INVALID: --network-interfaces
  * names none of this host's. */

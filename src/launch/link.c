@@ -80,7 +80,8 @@ static bool enqueue(struct rueda_link *link, const unsigned char *bytes,
                     size_t len)
 {
     if (link->is_sealed)
-        return rueda_cover_close(&link->cover, bytes, len, &link->queue);
+        return rueda_sealed_stream_close(&link->sealed_stream, bytes, len,
+                                         &link->queue);
     return rueda_buffer_add(&link->queue, bytes, len);
 }
 
@@ -165,8 +166,8 @@ static void receive(struct rueda_link *link)
         return;
     }
     rueda_buffer_added(into, (size_t)got);
-    if (link->is_sealed &&
-        !rueda_cover_open(&link->cover, &link->sealed, &link->got))
+    if (link->is_sealed && !rueda_sealed_stream_open(&link->sealed_stream,
+                                                     &link->sealed, &link->got))
         end(link, "somebody has changed what it sent");
     else
         deliver(link);
@@ -224,7 +225,7 @@ rueda_status rueda_link_seal(struct rueda_link *link,
                              rueda_handshake_role role)
 {
     link->is_sealed = true;
-    return rueda_cover_init(&link->cover, session, role);
+    return rueda_sealed_stream_init(&link->sealed_stream, session, role);
 }
 
 void rueda_link_pause(struct rueda_link *link, bool is_paused)
@@ -270,5 +271,5 @@ void rueda_link_fini(struct rueda_link *link)
     rueda_buffer_fini(&link->got);
     rueda_buffer_fini(&link->queue);
     rueda_buffer_fini(&link->sealed);
-    rueda_cover_fini(&link->cover);
+    rueda_sealed_stream_fini(&link->sealed_stream);
 }

@@ -10,8 +10,8 @@
 #include <uv.h>
 
 #include "launch/buffer.h"
-#include "launch/cover.h"
 #include "launch/frame.h"
+#include "launch/sealed_stream.h"
 
 struct rueda_link;
 
@@ -45,7 +45,7 @@ struct rueda_link {
     struct rueda_buffer queue;  /* bytes to send */
     bool is_sealed;             /* then: */
     struct rueda_buffer sealed; /* bytes that have come, not opened yet */
-    struct rueda_cover cover;
+    struct rueda_sealed_stream sealed_stream;
 };
 
 /* Takes the descriptors, which become non-blocking; in and out may be one.

@@ -20,7 +20,7 @@ struct query {
 
 static bool is_plainly_local(const char *name)
 {
-    char mine[RUEDA_HOST_BYTES];
+    char mine[RUEDA_LAUNCH_HOST_BYTES];
     size_t len;
 
     if (strcasecmp(name, "localhost") == 0 || strncmp(name, "127.", 4) == 0 ||

@@ -7,7 +7,7 @@
 
 #include "base/config.h"
 #include "launch/jsrun.h"
-#include "launch/text_file.h"
+#include "launch/user_file.h"
 
 #define BLANKS   " \t\r\n"
 #define FILE_MIB 4
@@ -37,7 +37,7 @@ static bool parse(const char *text, bool is_counted, struct rueda_hosts *out,
                   struct rueda_text *words)
 {
     struct rueda_hosts hosts = {NULL, 0};
-    char name[RUEDA_HOST_BYTES + 1];
+    char name[RUEDA_LAUNCH_HOST_BYTES + 1];
     char slots[32] = "1";
     bool is_good = true;
 
@@ -96,7 +96,7 @@ static bool read_hosts(struct rueda_hosts *out, struct rueda_text *words)
                               "LSB_DJOB_HOSTFILE is set");
         return false;
     }
-    text = rueda_text_file_read("LSB_DJOB_HOSTFILE", file, FILE_MIB, words);
+    text = rueda_user_file_read("LSB_DJOB_HOSTFILE", file, FILE_MIB, words);
     is_good = text != NULL && rueda_lsf_parse_names(text, out, words);
     free(text);
     return is_good;

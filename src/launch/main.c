@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launch/config_file.h"
 #include "launch/elastic.h"
 #include "launch/help.h"
 #include "launch/jsrun.h"
@@ -15,6 +14,7 @@
 #include "launch/lsf.h"
 #include "launch/mpi.h"
 #include "launch/serve.h"
+#include "launch/yaml.h"
 
 static int fail(const struct rueda_options *options,
                 const struct rueda_text *words)
@@ -41,7 +41,7 @@ static bool complete(struct rueda_options *options, struct rueda_text *words)
 {
     const char *file = options->values[RUEDA_OPTION_CONFIG_FILE];
 
-    return (file == NULL || rueda_config_file_read(file, options, words)) &&
+    return (file == NULL || rueda_yaml_read(file, options, words)) &&
            rueda_lsf_fill_in(options, words) &&
            rueda_options_check(options, words) &&
            rueda_elastic_check(options, words);

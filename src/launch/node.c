@@ -191,7 +191,7 @@ void rueda_node_hello(struct rueda_node *node)
     struct rueda_packer packer;
 
     rueda_packer_begin(&packer, RUEDA_FRAME_HELLO);
-    rueda_pack_bytes(&packer, node->launch->key.bytes, RUEDA_KEY_BYTES);
+    rueda_frame_pack_bytes(&packer, node->launch->key.bytes, RUEDA_KEY_BYTES);
     rueda_link_send(&node->link, &packer);
 }
 

@@ -2,7 +2,7 @@
 /*
  * The options of ruedarun, as data: how each is written, what it takes, what it
  * is called in a configuration file, which variable it sets for the program,
- * and its line of help. options.c reads command lines by it, config_file.c
+ * and its line of help. options.c reads command lines by it, yaml.c
  * files, help.c prints it. Pure; any thread.
  */
 #ifndef RUEDA_LAUNCH_OPTION_TABLE_H

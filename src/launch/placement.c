@@ -20,7 +20,7 @@ static void fill_in(const struct rueda_hosts *hosts,
         const int count = count_on(hosts, host, placement->size - rank);
 
         for (int local = 0; local < count; local++, rank++) {
-            placement->places[rank] = (struct rueda_place){
+            placement->ranks[rank] = (struct rueda_placed_rank){
                 .host = host,
                 .rank = rank,
                 .local_rank = local,
@@ -31,9 +31,9 @@ static void fill_in(const struct rueda_hosts *hosts,
         placement->host_count = host + 1;
     }
     for (rank = 0; rank < placement->size; rank++) {
-        struct rueda_place *place = &placement->places[rank];
+        struct rueda_placed_rank *placed = &placement->ranks[rank];
 
-        place->cross_size = used[place->local_rank];
+        placed->cross_size = used[placed->local_rank];
     }
 }
 
@@ -53,10 +53,10 @@ bool rueda_placement_make(const struct rueda_hosts *hosts, int size,
         return false;
     }
     used = calloc((size_t)size, sizeof(*used));
-    placement.places = calloc((size_t)size, sizeof(*placement.places));
-    if (used == NULL || placement.places == NULL) {
+    placement.ranks = calloc((size_t)size, sizeof(*placement.ranks));
+    if (used == NULL || placement.ranks == NULL) {
         rueda_text_set(words, "no memory for %d ranks", size);
-        free(placement.places);
+        free(placement.ranks);
         free(used);
         return false;
     }
@@ -68,6 +68,6 @@ bool rueda_placement_make(const struct rueda_hosts *hosts, int size,
 
 void rueda_placement_fini(struct rueda_placement *placement)
 {
-    free(placement->places);
-    *placement = (struct rueda_placement){.places = NULL};
+    free(placement->ranks);
+    *placement = (struct rueda_placement){.ranks = NULL};
 }

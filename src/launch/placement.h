@@ -17,7 +17,7 @@
 
 #include "launch/hosts.h"
 
-struct rueda_place {
+struct rueda_placed_rank {
     int host; /* in the list of hosts */
     int rank;
     int local_rank;
@@ -27,7 +27,7 @@ struct rueda_place {
 };
 
 struct rueda_placement {
-    struct rueda_place *places; /* [size], by rank */
+    struct rueda_placed_rank *ranks; /* [size], by rank */
     int size;
     int host_count; /* the first hosts of the list, those that have a rank */
 };

@@ -14,8 +14,8 @@
 #include "base/near.h"
 #include "base/number.h"
 #include "launch/agent.h"
+#include "launch/family.h"
 #include "launch/frame.h"
-#include "launch/tree.h"
 #include "os/clock.h"
 #include "os/event.h"
 #include "os/process.h"
@@ -120,7 +120,7 @@ static int run_guarded(const struct rueda_agent_args *args)
     pid_t agent;
     int how = 0;
 
-    rueda_tree_adopt();
+    rueda_family_adopt();
     agent = fork();
     if (agent == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -138,7 +138,7 @@ static int run_guarded(const struct rueda_agent_args *args)
         if (ended == agent || (ended < 0 && errno != EINTR))
             break;
     }
-    rueda_tree_end(END_NS);
+    rueda_family_end(END_NS);
     return agent > 0 && WIFEXITED(how) ? WEXITSTATUS(how) : 1;
 }
 

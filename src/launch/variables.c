@@ -22,6 +22,19 @@ static const char *const stay_here[] = {
     "RUEDA_KEY_*", "RUEDA_SEGMENT_*",
 };
 
+const char *const rueda_variables_of_torchrun[] = {
+    "TORCHELASTIC_RUN_ID",
+    "TORCHELASTIC_USE_AGENT_STORE",
+    "TORCHELASTIC_RESTART_COUNT",
+    "TORCHELASTIC_MAX_RESTARTS",
+    "GROUP_RANK",
+    "GROUP_WORLD_SIZE",
+    "ROLE_RANK",
+    "ROLE_NAME",
+    "ROLE_WORLD_SIZE",
+    NULL,
+};
+
 static bool stays_here(const char *variable)
 {
     const size_t len = strcspn(variable, "=");
@@ -43,6 +56,8 @@ void rueda_variables_forward(char *const *environment,
     for (; *environment != NULL; environment++)
         if (!stays_here(*environment))
             rueda_strings_add(out, *environment);
+    for (int i = 0; rueda_variables_of_torchrun[i] != NULL; i++)
+        rueda_strings_unset(out, rueda_variables_of_torchrun[i]);
 }
 
 /* ---- For all ranks ------------------------------------------------------ */
@@ -114,19 +129,19 @@ void rueda_variables_interfaces(const char *names, bool is_between_hosts,
 
 /* ---- For one rank ------------------------------------------------------- */
 
-void rueda_variables_rank(const struct rueda_place *place, int size,
+void rueda_variables_rank(const struct rueda_placed_rank *placed, int size,
                           const char *host, struct rueda_strings *out)
 {
     const struct {
         const char *name;
         int value;
     } numbers[] = {
-        {"RANK", place->rank},
+        {"RANK", placed->rank},
         {"SIZE", size},
-        {"LOCAL_RANK", place->local_rank},
-        {"LOCAL_SIZE", place->local_size},
-        {"CROSS_RANK", place->cross_rank},
-        {"CROSS_SIZE", place->cross_size},
+        {"LOCAL_RANK", placed->local_rank},
+        {"LOCAL_SIZE", placed->local_size},
+        {"CROSS_RANK", placed->cross_rank},
+        {"CROSS_SIZE", placed->cross_size},
     };
     char name[64];
 
@@ -137,6 +152,18 @@ void rueda_variables_rank(const struct rueda_place *place, int size,
         rueda_strings_set_number(out, name, numbers[i].value);
     }
     rueda_strings_set(out, "HOROVOD_HOSTNAME", host);
+}
+
+void rueda_variables_torch(const struct rueda_placed_rank *placed, int size,
+                           const char *address, int port,
+                           struct rueda_strings *out)
+{
+    rueda_strings_set_number(out, "RANK", placed->rank);
+    rueda_strings_set_number(out, "WORLD_SIZE", size);
+    rueda_strings_set_number(out, "LOCAL_RANK", placed->local_rank);
+    rueda_strings_set_number(out, "LOCAL_WORLD_SIZE", placed->local_size);
+    rueda_strings_set(out, "MASTER_ADDR", address);
+    rueda_strings_set_number(out, "MASTER_PORT", port);
 }
 
 void rueda_variables_tf_config(const struct rueda_placement *placement,
@@ -153,12 +180,12 @@ void rueda_variables_tf_config(const struct rueda_placement *placement,
     }
     fputs("{\"cluster\": {\"worker\": [", file);
     for (int i = 0; i < placement->size; i++) {
-        const struct rueda_place *place = &placement->places[i];
-        const char *host = hosts->list[place->host].name;
+        const struct rueda_placed_rank *placed = &placement->ranks[i];
+        const char *host = hosts->list[placed->host].name;
         const bool is_ipv6 = strchr(host, ':') != NULL;
 
         fprintf(file, "%s\"%s%s%s:%d\"", i == 0 ? "" : ", ", is_ipv6 ? "[" : "",
-                host, is_ipv6 ? "]" : "", port + place->local_rank);
+                host, is_ipv6 ? "]" : "", port + placed->local_rank);
     }
     fprintf(file, "]}, \"task\": {\"type\": \"worker\", \"index\": %d}}", rank);
     if (fclose(file) == 0)

@@ -32,8 +32,21 @@ void rueda_variables_interfaces(const char *names, bool is_between_hosts,
                                 struct rueda_strings *out);
 
 /* Who and where a rank is: RUEDA_* and HOROVOD_*. */
-void rueda_variables_rank(const struct rueda_place *place, int size,
+void rueda_variables_rank(const struct rueda_placed_rank *placed, int size,
                           const char *host, struct rueda_strings *out);
+
+/* Variables that torchrun sets for its own ranks. A launcher that is started by
+ * a rank of torchrun unsets them, or torch would look for torchrun's store. */
+extern const char *const rueda_variables_of_torchrun[]; /* NULL ends them */
+
+/*
+ * RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT,
+ * as torchrun sets them: scripts for torch.distributed start under us, too. The
+ * address is that of rank 0's host, without brackets.
+ */
+void rueda_variables_torch(const struct rueda_placed_rank *placed, int size,
+                           const char *address, int port,
+                           struct rueda_strings *out);
 
 /* TF_CONFIG, in which every rank is a worker at port + its local rank. */
 void rueda_variables_tf_config(const struct rueda_placement *placement,

@@ -22,13 +22,13 @@
 
 #define START_S 40.0
 
-rueda_launch rueda_bench_launch(const struct rueda_bench *bench)
+rueda_crew_kind rueda_bench_crew_kind(const struct rueda_bench *bench)
 {
     const char *transport = bench->options.transport;
 
     return transport != NULL && strcmp(transport, "loop") == 0
-               ? RUEDA_LAUNCH_THREADS
-               : RUEDA_LAUNCH_PROCESSES;
+               ? RUEDA_CREW_THREADS
+               : RUEDA_CREW_PROCESSES;
 }
 
 static bool is_on_tcp(const struct rueda_bench *bench)
@@ -88,7 +88,7 @@ bool rueda_bench_fits(struct rueda_bench *bench, const struct rueda_case *work)
                                          rueda_case_recv_bytes(&its)) *
                     (size_t)bench->np;
     }
-    rueda_machine_read(&bench->machine);
+    rueda_tool_machine_read(&bench->machine);
     /* A tenth stays for everybody else. */
     if (need < bench->machine.memory_free / 10 * 9)
         return true;
@@ -99,34 +99,34 @@ bool rueda_bench_fits(struct rueda_bench *bench, const struct rueda_case *work)
 }
 
 bool rueda_bench_add(struct rueda_bench *bench, const char *name,
-                     rueda_launch launch, const char *algo)
+                     rueda_crew_kind kind, const char *algo)
 {
-    struct rueda_group *group = calloc(1, sizeof(*group));
+    struct rueda_crew *crew = calloc(1, sizeof(*crew));
 
-    if (group == NULL || bench->side_count == RUEDA_SIDES_MAX) {
-        free(group);
+    if (crew == NULL || bench->side_count == RUEDA_SIDES_MAX) {
+        free(crew);
         rueda_text_set(&bench->words, "no room for %s", name);
         return false;
     }
-    group->name = name;
-    group->number = bench->group_count;
-    group->size = bench->np;
-    group->launch = launch;
-    group->transport = bench->options.transport;
+    crew->name = name;
+    crew->number = bench->crew_count;
+    crew->size = bench->np;
+    crew->kind = kind;
+    crew->transport = bench->options.transport;
     if (algo != NULL)
-        snprintf(group->algo, sizeof(group->algo), "%s:%s",
+        snprintf(crew->algo, sizeof(crew->algo), "%s:%s",
                  rueda_kind_str(rueda_bench_op_kind(bench->options.op)), algo);
-    group->placing = bench->options.placing;
-    group->hosts = bench->options.host_count > 0 ? &bench->options : NULL;
-    group->is_crowded = bench->np > bench->machine.usable;
-    if (!rueda_group_start(group, &bench->hub, START_S)) {
-        rueda_text_set(&bench->words, "%s", group->words.chars);
-        free(group);
+    crew->placing = bench->options.placing;
+    crew->hosts = bench->options.host_count > 0 ? &bench->options : NULL;
+    crew->is_crowded = bench->np > bench->machine.usable;
+    if (!rueda_crew_start(crew, &bench->listener, START_S)) {
+        rueda_text_set(&bench->words, "%s", crew->words.chars);
+        free(crew);
         return false;
     }
-    bench->groups[bench->group_count++] = group;
+    bench->crews[bench->crew_count++] = crew;
     bench->sides[bench->side_count++] =
-        (struct rueda_side){.name = name, .group = group};
+        (struct rueda_side){.name = name, .crew = crew};
     return true;
 }
 
@@ -147,20 +147,20 @@ static bool start_peer(struct rueda_bench *bench, rueda_peer peer,
                        const char *name)
 {
     struct rueda_side *side = &bench->sides[bench->side_count];
-    rueda_launch launch = rueda_bench_launch(bench);
+    rueda_crew_kind kind = rueda_bench_crew_kind(bench);
     const char *algo = bench->options.algo;
 
     switch (peer) {
     case RUEDA_PEER_OPENMPI:
-        return rueda_bench_add(bench, name, RUEDA_LAUNCH_OPENMPI, NULL);
+        return rueda_bench_add(bench, name, RUEDA_CREW_OPENMPI, NULL);
     case RUEDA_PEER_MPICH:
         if (bench->options.host_count == 0 && !is_on_tcp(bench))
-            return rueda_bench_add(bench, name, RUEDA_LAUNCH_MPICH, NULL);
+            return rueda_bench_add(bench, name, RUEDA_CREW_MPICH, NULL);
         rueda_text_set(&bench->words, "it is measured in shared memory only, "
                                       "and these ranks have a network");
         return false;
     case RUEDA_PEER_RAW:
-        launch = RUEDA_LAUNCH_RAW;
+        kind = RUEDA_CREW_RAW;
         algo = NULL;
         break;
     case RUEDA_PEER_ALGO:
@@ -169,7 +169,7 @@ static bool start_peer(struct rueda_bench *bench, rueda_peer peer,
     default:
         break;
     }
-    if (!rueda_bench_add(bench, name, launch, algo))
+    if (!rueda_bench_add(bench, name, kind, algo))
         return false;
     side->is_raw = peer == RUEDA_PEER_RAW;
     side->is_algo = peer == RUEDA_PEER_ALGO;
@@ -188,14 +188,14 @@ static bool add_peer(struct rueda_bench *bench, rueda_peer peer,
     if (peer == RUEDA_PEER_MEMCPY) {
         bench->sides[bench->side_count++] = (struct rueda_side){
             .name = name,
-            .group = bench->sides[0].group,
+            .crew = bench->sides[0].crew,
             .is_copy = true,
         };
         return true;
     }
     if (start_peer(bench, peer, name))
         return true;
-    if (bench->hub.signal != 0)
+    if (bench->listener.signal != 0)
         return false;
     fprintf(stderr, "rueda: %s is left out: %s\n", name, bench->words.chars);
     bench->words.chars[0] = '\0';
@@ -208,9 +208,9 @@ static bool start_sides(struct rueda_bench *bench)
 
     if (options->is_tune)
         return rueda_tune_start(bench);
-    if (!rueda_bench_add(bench, "rueda", rueda_bench_launch(bench),
+    if (!rueda_bench_add(bench, "rueda", rueda_bench_crew_kind(bench),
                          options->algo) ||
-        !rueda_bench_is_way_right(bench, bench->sides[0].group->used))
+        !rueda_bench_is_way_right(bench, bench->sides[0].crew->used))
         return false;
     for (int i = 0; i < options->peer_count; i++)
         if (!add_peer(bench, options->peers[i], options->peer_names[i]))
@@ -279,9 +279,9 @@ void rueda_bench_fini(struct rueda_bench *bench)
         rueda_series_fini(&bench->sides[i].times);
         rueda_series_fini(&bench->sides[i].ratios);
     }
-    for (int i = 0; i < bench->group_count; i++) {
-        rueda_group_stop(bench->groups[i]);
-        free(bench->groups[i]);
+    for (int i = 0; i < bench->crew_count; i++) {
+        rueda_crew_stop(bench->crews[i]);
+        free(bench->crews[i]);
     }
     rueda_probe_close(&bench->probe);
     free(bench->replies);
@@ -289,7 +289,7 @@ void rueda_bench_fini(struct rueda_bench *bench)
 
 static int finish(struct rueda_bench *bench, bool is_well)
 {
-    const int signal = bench->hub.signal;
+    const int signal = bench->listener.signal;
 
     fflush(stdout);
     rueda_bench_fini(bench);
@@ -306,25 +306,25 @@ static int finish(struct rueda_bench *bench, bool is_well)
 /* All ranks are ours: start them. */
 static int coordinate(struct rueda_bench *bench)
 {
-    bool is_well = rueda_hub_open(&bench->hub, bench->options.host_count > 0,
-                                  &bench->words);
+    bool is_well = rueda_crew_listener_open(
+        &bench->listener, bench->options.host_count > 0, &bench->words);
 
     if (!is_well)
         return finish(bench, false);
     is_well = start_sides(bench) && rueda_bench_report(bench);
-    rueda_hub_close(&bench->hub);
+    rueda_crew_listener_close(&bench->listener);
     return finish(bench, is_well);
 }
 
 /* An unknown algorithm is a mistake on the command line too. */
 static bool is_algo_known(struct rueda_bench *bench, const char *algo)
 {
-    const char *names[RUEDA_LIBRARY_ALGOS + 1];
+    const char *names[RUEDA_TOOL_LIBRARY_ALGOS + 1];
     const char *near;
 
-    rueda_library_algos(rueda_bench_op_kind(bench->options.op),
-                        rueda_bench_has_slab(bench),
-                        bench->options.host_count > 1, names);
+    rueda_tool_library_algos(rueda_bench_op_kind(bench->options.op),
+                             rueda_bench_has_slab(bench),
+                             bench->options.host_count > 1, names);
     for (int i = 0; names[i] != NULL; i++)
         if (strcmp(names[i], algo) == 0)
             return true;
@@ -377,7 +377,7 @@ int rueda_bench_main(int argc, char **argv)
         fprintf(stderr, "rueda: %s\n", bench.words.chars);
         return EXIT_FAILURE;
     }
-    rueda_machine_read(&bench.machine);
+    rueda_tool_machine_read(&bench.machine);
     bench.np = bench.options.np;
     if (bench.np == 0)
         bench.np = bench.machine.usable < 2 ? 2 : bench.machine.usable;

@@ -14,7 +14,7 @@
 #ifndef RUEDA_TOOL_BENCH_H
 #define RUEDA_TOOL_BENCH_H
 
-#include "tool/group.h"
+#include "tool/crew.h"
 #include "tool/machine.h"
 #include "tool/options.h"
 #include "tool/probe.h"
@@ -23,13 +23,13 @@
 #define RUEDA_SIDES_MAX 12
 
 struct rueda_side {
-    const char *name;          /* borrowed */
-    struct rueda_group *group; /* borrowed */
-    bool is_copy;              /* memcpy in this group's ranks */
-    bool is_private;           /* its buffers are, whatever the others' are */
-    bool is_algo;              /* its name is its algorithm's */
-    bool is_raw;               /* it exchanges the bytes, and that is all */
-    bool is_out;               /* it failed; its words have been printed */
+    const char *name;        /* borrowed */
+    struct rueda_crew *crew; /* borrowed */
+    bool is_copy;            /* memcpy in this crew's ranks */
+    bool is_private;         /* its buffers are, whatever the others' are */
+    bool is_algo;            /* its name is its algorithm's */
+    bool is_raw;             /* it exchanges the bytes, and that is all */
+    bool is_out;             /* it failed; its words have been printed */
 
     /* Of the size that is being measured. */
     uint32_t iterations;
@@ -52,10 +52,10 @@ struct rueda_tune_point {
 struct rueda_bench {
     struct rueda_bench_options options;
     int np;
-    struct rueda_machine machine;
-    struct rueda_hub hub;
-    struct rueda_group *groups[RUEDA_SIDES_MAX];
-    int group_count;
+    struct rueda_tool_machine machine;
+    struct rueda_crew_listener listener;
+    struct rueda_crew *crews[RUEDA_SIDES_MAX];
+    int crew_count;
     struct rueda_side sides[RUEDA_SIDES_MAX];
     int side_count;
     struct rueda_probe probe;
@@ -85,12 +85,12 @@ struct rueda_row {
  * code. */
 int rueda_bench_main(int argc, char **argv);
 
-/* Make the group, start it, add it as a side. False if it did not start; the
+/* Make the crew, start it, add it as a side. False if it did not start; the
  * words are in bench. */
 bool rueda_bench_add(struct rueda_bench *bench, const char *name,
-                     rueda_launch launch, const char *algo);
+                     rueda_crew_kind kind, const char *algo);
 
-/* Stop all groups and free what the benchmark holds. */
+/* Stop all crews and free what the benchmark holds. */
 void rueda_bench_fini(struct rueda_bench *bench);
 
 /* The work of this side where the first one does `work`. */
@@ -102,8 +102,8 @@ void rueda_side_work(const struct rueda_side *side,
  * with words. used: what they say. */
 bool rueda_bench_is_way_right(struct rueda_bench *bench, const char *used);
 
-/* RUEDA_LAUNCH_THREADS for the transport "loop". */
-rueda_launch rueda_bench_launch(const struct rueda_bench *bench);
+/* RUEDA_CREW_THREADS for the transport "loop". */
+rueda_crew_kind rueda_bench_crew_kind(const struct rueda_bench *bench);
 
 /* "shm", "tcp" and "loop" mean messages only: what needs shared memory cannot
  * run. */

@@ -6,7 +6,7 @@
 #include <time.h>
 
 /* Seconds since some moment. */
-static inline double rueda_clock(void)
+static inline double rueda_tool_clock(void)
 {
     struct timespec now;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the coordinator of a benchmark and its workers say to each other: one
- * command to every worker of a group, one reply from each. A worker blocks in
- * rueda_control_recv() between commands, so that an idle group costs nothing.
+ * command to every worker of a crew, one reply from each. A worker blocks in
+ * rueda_control_recv() between commands, so that an idle crew costs nothing.
  *
  * They meet at a Unix socket whose name is on the worker's command line, since
  * mpirun hands down no descriptors; an abstract one, or a file where workers
@@ -21,7 +21,7 @@
 #define RUEDA_BATCHES_MAX  256
 
 struct rueda_hello {
-    int32_t group; /* which group of the coordinator's */
+    int32_t crew; /* which crew of the coordinator's */
     int32_t rank;
     int32_t is_ok;
     char transport[16]; /* the system's */

@@ -153,7 +153,7 @@ const char *rueda_info_help(void)
     return info;
 }
 
-const char *rueda_key_help(void)
+const char *rueda_tool_key_help(void)
 {
     return key;
 }

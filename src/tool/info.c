@@ -28,9 +28,9 @@
 static void print_algos(void)
 {
     for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++) {
-        const char *names[RUEDA_LIBRARY_ALGOS + 1];
+        const char *names[RUEDA_TOOL_LIBRARY_ALGOS + 1];
 
-        rueda_library_algos((rueda_kind)kind, true, true, names);
+        rueda_tool_library_algos((rueda_kind)kind, true, true, names);
         printf("%-15s", rueda_kind_str((rueda_kind)kind));
         for (int i = 0; names[i] != NULL; i++)
             printf("%s %s", i == 0 ? "" : ",", names[i]);
@@ -59,11 +59,11 @@ static void print_set(void)
 
 static void print_info(void)
 {
-    struct rueda_machine machine;
+    struct rueda_tool_machine machine;
     char total[RUEDA_SIZE_TEXT];
     char left[RUEDA_SIZE_TEXT];
 
-    rueda_machine_read(&machine);
+    rueda_tool_machine_read(&machine);
     printf("version         %s\n", rueda_version());
     printf("abi             %d\n", rueda_abi());
     printf("build           %s, %s\n", RUEDA_BUILD_TYPE, COMPILER);
@@ -71,7 +71,7 @@ static void print_info(void)
     printf("cpu             %s\n", machine.cpu);
     printf("cores           %d, %d usable\n", machine.cpus, machine.usable);
     printf("caches          %s\n", machine.caches);
-    printf("kernels         %s\n", rueda_library_kernels());
+    printf("kernels         %s\n", rueda_tool_library_kernels());
     printf("memory          %s, %s free here and in the cgroup\n",
            rueda_size_words(machine.memory_total, total),
            rueda_size_words(machine.memory_free, left));

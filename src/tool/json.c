@@ -82,7 +82,7 @@ void rueda_json_row(struct rueda_json *json, const struct rueda_bench *bench,
     fprintf(file, ", \"bytes\": %zu, \"ranks\": %d", row->bytes, bench->np);
     field_text(file, "transport",
                options->transport != NULL ? options->transport : "auto");
-    field_text(file, "used", bench->sides[0].group->used);
+    field_text(file, "used", bench->sides[0].crew->used);
     field_text(file, "algo", options->algo != NULL ? options->algo : "auto");
     field_text(file, "dtype", rueda_dtype_str(row->work.dtype));
     field_text(file, "reduction", rueda_reduction_str(row->work.reduction));

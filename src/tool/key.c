@@ -8,16 +8,16 @@
 #include "job/introduce.h"
 #include "tool/help.h"
 
-int rueda_key_main(int argc, char **argv)
+int rueda_tool_key_main(int argc, char **argv)
 {
     struct rueda_text error = {{0}};
 
     if (argc == 1 && strcmp(argv[0], "--help") == 0) {
-        fputs(rueda_key_help(), stdout);
+        fputs(rueda_tool_key_help(), stdout);
         return EXIT_SUCCESS;
     }
     if (argc != 1 || argv[0][0] == '-') {
-        fputs(rueda_key_help(), stderr);
+        fputs(rueda_tool_key_help(), stderr);
         return 2;
     }
     if (rueda_introduce_new_key(argv[0], &error) == RUEDA_OK)

@@ -4,6 +4,6 @@
 #define RUEDA_TOOL_KEY_H
 
 /* argv without "rueda key". Returns the exit code. */
-int rueda_key_main(int argc, char **argv);
+int rueda_tool_key_main(int argc, char **argv);
 
 #endif /* RUEDA_TOOL_KEY_H */

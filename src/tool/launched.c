@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tool/place.h"
+#include "tool/placing.h"
 #include "tool/system.h"
 #include "tool/worker.h"
 
 struct rank {
-    struct rueda_worker worker;
+    struct rueda_bench_worker worker;
     rueda_ctx *ctx;
 };
 
@@ -40,30 +40,30 @@ static bool collect(struct rank *rank, const struct rueda_reply *mine,
 }
 
 /* Rank 0's end of a command: it is a worker as well. */
-static bool exchange(struct rueda_group *group,
+static bool exchange(struct rueda_crew *crew,
                      const struct rueda_command *command,
                      struct rueda_reply *out_replies)
 {
-    struct rank *rank = group->exchange_arg;
+    struct rank *rank = crew->exchange_arg;
     struct rueda_command copy = *command;
     struct rueda_reply mine;
-    bool is_well = pass_on(rank, &copy, &group->words);
+    bool is_well = pass_on(rank, &copy, &crew->words);
 
     if (!is_well || command->kind == RUEDA_COMMAND_QUIT)
         return is_well;
-    rueda_worker_do(&rank->worker, command, &mine);
-    is_well = collect(rank, &mine, out_replies, &group->words);
-    for (int i = 0; i < group->size && is_well; i++) {
+    rueda_bench_worker_do(&rank->worker, command, &mine);
+    is_well = collect(rank, &mine, out_replies, &crew->words);
+    for (int i = 0; i < crew->size && is_well; i++) {
         if (out_replies[i].is_ok)
             continue;
-        rueda_text_set(&group->words, "%s", out_replies[i].words);
+        rueda_text_set(&crew->words, "%s", out_replies[i].words);
         is_well = false;
     }
     if (!is_well) {
         const struct rueda_command quit = {.kind = RUEDA_COMMAND_QUIT};
 
-        exchange(group, &quit, NULL);
-        group->is_up = false;
+        exchange(crew, &quit, NULL);
+        crew->is_up = false;
     }
     return is_well;
 }
@@ -80,7 +80,7 @@ static bool follow(struct rank *rank, int size, struct rueda_text *words)
         is_well = pass_on(rank, &command, words);
         if (!is_well || command.kind == RUEDA_COMMAND_QUIT)
             break;
-        rueda_worker_do(&rank->worker, &command, &mine);
+        rueda_bench_worker_do(&rank->worker, &command, &mine);
         is_well = collect(rank, &mine, all, words);
     }
     free(all);
@@ -89,7 +89,7 @@ static bool follow(struct rank *rank, int size, struct rueda_text *words)
 
 static bool lead(struct rueda_bench *bench, struct rank *rank)
 {
-    static struct rueda_group group;
+    static struct rueda_crew crew;
     bool is_well;
 
     for (int i = 0; i < bench->options.peer_count; i++)
@@ -98,7 +98,7 @@ static bool lead(struct rueda_bench *bench, struct rank *rank)
                     "rueda: %s is left out: it is measured only where "
                     "rueda bench starts the ranks itself\n",
                     bench->options.peer_names[i]);
-    group = (struct rueda_group){
+    crew = (struct rueda_crew){
         .name = "rueda",
         .size = bench->np,
         .is_up = true,
@@ -106,22 +106,22 @@ static bool lead(struct rueda_bench *bench, struct rank *rank)
         .exchange_arg = rank,
         .log_fd = -1,
     };
-    snprintf(group.used, sizeof(group.used), "%s",
+    snprintf(crew.used, sizeof(crew.used), "%s",
              rank->worker.system->transport);
     bench->sides[bench->side_count++] =
-        (struct rueda_side){.name = "rueda", .group = &group};
+        (struct rueda_side){.name = "rueda", .crew = &crew};
     for (int i = 0; i < bench->options.peer_count; i++)
         if (bench->options.peers[i] == RUEDA_PEER_MEMCPY &&
             rueda_bench_op_has_size(bench->options.op))
             bench->sides[bench->side_count++] = (struct rueda_side){
                 .name = "memcpy",
-                .group = &group,
+                .crew = &crew,
                 .is_copy = true,
             };
     bench->replies = calloc((size_t)bench->np, sizeof(*bench->replies));
     is_well = bench->replies != NULL && rueda_probe_open(&bench->probe) &&
               rueda_bench_report(bench);
-    rueda_group_stop(&group);
+    rueda_crew_stop(&crew);
     rueda_bench_fini(bench);
     return is_well;
 }
@@ -148,7 +148,7 @@ int rueda_launched_main(struct rueda_bench *bench)
     bool is_well;
 
     if (bench->options.is_tune || bench->options.host_count > 0 ||
-        rueda_bench_launch(bench) == RUEDA_LAUNCH_THREADS) {
+        rueda_bench_crew_kind(bench) == RUEDA_CREW_THREADS) {
         fprintf(stderr, "rueda: --tune, --hosts and --transport loop need a "
                         "rueda bench that starts the ranks itself; unset "
                         "RUEDA_RANK\n");
@@ -176,7 +176,7 @@ int rueda_launched_main(struct rueda_bench *bench)
     }
     if (!is_well)
         fprintf(stderr, "rueda: %s\n", bench->words.chars);
-    rueda_worker_fini(&rank.worker);
+    rueda_bench_worker_fini(&rank.worker);
     system->ops->close(system);
     return is_well ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -24,7 +24,7 @@ static const char *wanted_kernels(void)
     return NULL;
 }
 
-const char *rueda_library_kernels(void)
+const char *rueda_tool_library_kernels(void)
 {
     static const char *const known[] = {"c", "avx2", "avx512"};
     static char text[128];
@@ -41,18 +41,18 @@ const char *rueda_library_kernels(void)
     return text;
 }
 
-const char *rueda_library_transport(const rueda_ctx *ctx)
+const char *rueda_tool_library_transport(const rueda_ctx *ctx)
 {
     return rueda_internal_transport(ctx);
 }
 
-void rueda_library_algos(rueda_kind kind, bool has_shared_memory,
-                         bool has_hosts,
-                         const char *out_names[RUEDA_LIBRARY_ALGOS + 1])
+void rueda_tool_library_algos(
+    rueda_kind kind, bool has_shared_memory, bool has_hosts,
+    const char *out_names[RUEDA_TOOL_LIBRARY_ALGOS + 1])
 {
     int count = 0;
 
-    for (size_t i = 0; count < RUEDA_LIBRARY_ALGOS; i++) {
+    for (size_t i = 0; count < RUEDA_TOOL_LIBRARY_ALGOS; i++) {
         const char *name = rueda_internal_algo_name(i, kind);
 
         if (name == NULL)

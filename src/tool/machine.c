@@ -34,7 +34,7 @@ static bool find_line(const char *path, const char *key, char *out, size_t room)
     return is_found;
 }
 
-static void name_caches(struct rueda_machine *machine)
+static void name_caches(struct rueda_tool_machine *machine)
 {
     struct rueda_caches caches;
     char l1[RUEDA_SIZE_TEXT];
@@ -48,9 +48,9 @@ static void name_caches(struct rueda_machine *machine)
              rueda_size_words(caches.l3_bytes, l3));
 }
 
-void rueda_machine_read(struct rueda_machine *out_machine)
+void rueda_tool_machine_read(struct rueda_tool_machine *out_machine)
 {
-    struct rueda_machine *machine = out_machine;
+    struct rueda_tool_machine *machine = out_machine;
     struct rueda_cpus usable;
     char text[64];
 

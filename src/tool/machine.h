@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-struct rueda_machine {
+struct rueda_tool_machine {
     char cpu[128];
     int cpus;         /* that are there */
     int usable;       /* that this process may use */
@@ -18,6 +18,6 @@ struct rueda_machine {
     double quota_cpus;  /* the cgroup's quota in CPUs; 0: none */
 };
 
-void rueda_machine_read(struct rueda_machine *out_machine);
+void rueda_tool_machine_read(struct rueda_tool_machine *out_machine);
 
 #endif /* RUEDA_TOOL_MACHINE_H */

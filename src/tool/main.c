@@ -39,7 +39,7 @@ static const struct {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"bench", rueda_bench_main},  {"doctor", rueda_doctor_main},
-    {"info", rueda_info_main},    {"key", rueda_key_main},
+    {"info", rueda_info_main},    {"key", rueda_tool_key_main},
     {"--version", print_version}, {"--help", print_help},
     {"-h", print_help},           {"help", print_help},
 };
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
     }
     /* How rueda bench starts its ranks; not for people. */
     if (strcmp(argv[1], "bench-worker") == 0)
-        return rueda_worker_main(argc - 2, argv + 2);
+        return rueda_bench_worker_main(argc - 2, argv + 2);
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 2, argv + 2);

@@ -16,15 +16,15 @@
 #define SIZE_S       10.0 /* no more rounds than fit, but the least */
 #define COMMAND_S    60.0
 
-/* Run a command on a side's group. The slowest rank is what counts: its time
+/* Run a command on a side's crew. The slowest rank is what counts: its time
  * for each batch is left in replies[0]. */
 static bool command(struct rueda_bench *bench, struct rueda_side *side,
                     const struct rueda_command *order)
 {
     struct rueda_reply *first = &bench->replies[0];
 
-    if (!rueda_group_command(side->group, &bench->hub, order, bench->replies,
-                             COMMAND_S))
+    if (!rueda_crew_command(side->crew, &bench->listener, order, bench->replies,
+                            COMMAND_S))
         return false;
     for (int rank = 1; rank < bench->np; rank++) {
         const struct rueda_reply *reply = &bench->replies[rank];
@@ -105,22 +105,22 @@ void rueda_bench_drop(struct rueda_bench *bench, struct rueda_side *side)
         return;
     side->is_out = true;
     /* After Ctrl-C nobody is to blame. */
-    if (bench->hub.signal == 0)
+    if (bench->listener.signal == 0)
         fprintf(stderr, "rueda: %s is out: %s\n", side->name,
-                side->group->words.chars);
+                side->crew->words.chars);
     for (int i = 0; i < bench->side_count; i++)
-        if (bench->sides[i].group == side->group)
+        if (bench->sides[i].crew == side->crew)
             bench->sides[i].is_out = true;
 }
 
 /* False if the benchmark cannot go on without the side that failed. */
 static bool survives(struct rueda_bench *bench, struct rueda_side *side)
 {
-    if (bench->hub.signal == 0 && side->group != bench->sides[0].group) {
+    if (bench->listener.signal == 0 && side->crew != bench->sides[0].crew) {
         rueda_bench_drop(bench, side);
         return true;
     }
-    rueda_text_set(&bench->words, "%s", side->group->words.chars);
+    rueda_text_set(&bench->words, "%s", side->crew->words.chars);
     return false;
 }
 
@@ -244,9 +244,9 @@ bool rueda_measure(struct rueda_bench *bench, const struct rueda_case *work,
     out_row->line = rueda_measure_line(bench, cpus);
     if (!prepare(bench, work) || !calibrate(bench, work))
         return false;
-    start = rueda_clock();
+    start = rueda_tool_clock();
     for (int i = 0; i < rounds; i++) {
-        if (i >= ROUNDS_LEAST && rueda_clock() - start > SIZE_S)
+        if (i >= ROUNDS_LEAST && rueda_tool_clock() - start > SIZE_S)
             break;
         if (!play_round(bench, i))
             return false;
@@ -263,8 +263,8 @@ double rueda_measure_line(struct rueda_bench *bench, int out_cpus[2])
         return NAN;
     rueda_probe_reset(&bench->probe);
     snprintf(order.path, sizeof(order.path), "%s", bench->probe.path);
-    if (!rueda_group_command(bench->sides[0].group, &bench->hub, &order,
-                             bench->replies, COMMAND_S))
+    if (!rueda_crew_command(bench->sides[0].crew, &bench->listener, &order,
+                            bench->replies, COMMAND_S))
         return NAN;
     out_cpus[0] = bench->replies[0].cpu;
     out_cpus[1] = bench->replies[1].cpu;

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "tool/case.h"
-#include "tool/place.h"
+#include "tool/placing.h"
 
 typedef enum rueda_peer {
     RUEDA_PEER_OPENMPI,

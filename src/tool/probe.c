@@ -86,7 +86,7 @@ static bool await(struct line *line, uint64_t turn, double deadline)
             continue;
         }
         if (atomic_load_explicit(&line->is_over, memory_order_acquire) != 0 ||
-            rueda_clock() > deadline)
+            rueda_tool_clock() > deadline)
             return false;
         sched_yield();
     }
@@ -96,12 +96,12 @@ static bool await(struct line *line, uint64_t turn, double deadline)
 static bool ask(struct line *line, double *out_seconds)
 {
     struct rueda_series trips = {0};
-    const double start = rueda_clock();
+    const double start = rueda_tool_clock();
     uint64_t turn = 1;
     bool is_well = true;
 
     for (int look = 0; look < LOOKS && is_well; look++) {
-        const double before = rueda_clock();
+        const double before = rueda_tool_clock();
 
         if (before - start > LIMIT_S && trips.count > 0)
             break;
@@ -111,7 +111,8 @@ static bool ask(struct line *line, double *out_seconds)
         }
         /* The first look is the one in which the other side wakes up. */
         if (look > 0)
-            rueda_series_add(&trips, (rueda_clock() - before) / (2.0 * TRIPS));
+            rueda_series_add(&trips,
+                             (rueda_tool_clock() - before) / (2.0 * TRIPS));
     }
     atomic_store_explicit(&line->is_over, 1, memory_order_release);
     *out_seconds = rueda_series_median(&trips);
@@ -121,7 +122,7 @@ static bool ask(struct line *line, double *out_seconds)
 
 static bool answer(struct line *line)
 {
-    double deadline = rueda_clock() + PATIENCE_S;
+    double deadline = rueda_tool_clock() + PATIENCE_S;
 
     for (uint64_t turn = 1;; turn += 2) {
         if (!await(line, turn, deadline))

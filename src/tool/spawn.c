@@ -40,10 +40,9 @@ static const char *number(struct line *line, int i, int value)
     return line->numbers[i];
 }
 
-static bool is_mpi(const struct rueda_group *group)
+static bool is_mpi(const struct rueda_crew *crew)
 {
-    return group->launch == RUEDA_LAUNCH_OPENMPI ||
-           group->launch == RUEDA_LAUNCH_MPICH;
+    return crew->kind == RUEDA_CREW_OPENMPI || crew->kind == RUEDA_CREW_MPICH;
 }
 
 /* A parameter of Open MPI's. */
@@ -56,11 +55,11 @@ static void say_mca(struct line *line, const char *name, const char *value)
 
 /* Open MPI is given the way that our ranks take. Between hosts it would count
  * each host's cores as if they were its own, and spin. */
-static void say_network(struct line *line, const struct rueda_group *group)
+static void say_network(struct line *line, const struct rueda_crew *crew)
 {
-    const struct rueda_bench_options *hosts = group->hosts;
+    const struct rueda_bench_options *hosts = crew->hosts;
 
-    if (group->transport != NULL && strcmp(group->transport, "tcp") == 0) {
+    if (crew->transport != NULL && strcmp(crew->transport, "tcp") == 0) {
         say_mca(line, "pml", "ob1");
         say_mca(line, "btl", "tcp,self");
         if (hosts == NULL)
@@ -70,39 +69,39 @@ static void say_network(struct line *line, const struct rueda_group *group)
         return;
     say_mca(line, "plm", "rsh");
     say_mca(line, "plm_rsh_agent", hosts->rsh);
-    if (group->is_crowded)
+    if (crew->is_crowded)
         say_mca(line, "mpi_yield_when_idle", "1");
     say(line, "--host");
     say(line, hosts->hosts_text);
 }
 
-static void say_launcher(struct line *line, const struct rueda_group *group)
+static void say_launcher(struct line *line, const struct rueda_crew *crew)
 {
-    if (group->launch == RUEDA_LAUNCH_OPENMPI) {
+    if (crew->kind == RUEDA_CREW_OPENMPI) {
         say(line, "mpirun.openmpi");
         say(line, "--allow-run-as-root");
         say(line, "--bind-to");
         say(line, "none");
-        if (group->is_crowded)
+        if (crew->is_crowded)
             say(line, "--oversubscribe");
-        say_network(line, group);
+        say_network(line, crew);
     } else {
         say(line, "mpirun.mpich");
     }
     say(line, "-np");
-    say(line, number(line, 0, group->size));
+    say(line, number(line, 0, crew->size));
 }
 
-static bool compose(struct line *line, const struct rueda_group *group,
-                    const struct rueda_hub *hub, int rank)
+static bool compose(struct line *line, const struct rueda_crew *crew,
+                    const struct rueda_crew_listener *listener, int rank)
 {
     static const char *const systems[] = {
-        [RUEDA_LAUNCH_PROCESSES] = "rueda", [RUEDA_LAUNCH_THREADS] = "threads",
-        [RUEDA_LAUNCH_OPENMPI] = "openmpi", [RUEDA_LAUNCH_MPICH] = "mpich",
-        [RUEDA_LAUNCH_RAW] = "raw",
+        [RUEDA_CREW_PROCESSES] = "rueda", [RUEDA_CREW_THREADS] = "threads",
+        [RUEDA_CREW_OPENMPI] = "openmpi", [RUEDA_CREW_MPICH] = "mpich",
+        [RUEDA_CREW_RAW] = "raw",
     };
     /* On a host it is read by a shell. */
-    const char *quote = group->hosts != NULL ? "'" : "";
+    const char *quote = crew->hosts != NULL ? "'" : "";
     char path[4096];
     const ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
@@ -111,60 +110,60 @@ static bool compose(struct line *line, const struct rueda_group *group,
     snprintf(line->self, sizeof(line->self), "%s%.*s%s", quote, (int)len, path,
              quote);
     line->argc = 0;
-    if (group->hosts != NULL) {
-        say(line, group->hosts->rsh);
-        say(line, rueda_bench_hosts_of(group->hosts, rank));
+    if (crew->hosts != NULL) {
+        say(line, crew->hosts->rsh);
+        say(line, rueda_bench_hosts_of(crew->hosts, rank));
         /* No shell stays between us and what has to die with us. */
         say(line, "exec");
     }
-    if (is_mpi(group))
-        say_launcher(line, group);
+    if (is_mpi(crew))
+        say_launcher(line, crew);
     say(line, line->self);
     say(line, "bench-worker");
-    say(line, hub->name);
-    say(line, number(line, 1, group->number));
-    say(line, systems[group->launch]);
+    say(line, listener->name);
+    say(line, number(line, 1, crew->number));
+    say(line, systems[crew->kind]);
     say(line, number(line, 2, rank));
-    say(line, number(line, 3, group->size));
-    /* The job's name fits RUEDA_JOB and differs between groups. */
-    if (group->launch == RUEDA_LAUNCH_RAW)
+    say(line, number(line, 3, crew->size));
+    /* The job's name fits RUEDA_JOB and differs between crews. */
+    if (crew->kind == RUEDA_CREW_RAW)
         snprintf(line->job, sizeof(line->job), "%d", line->keep_fd);
     else
         snprintf(line->job, sizeof(line->job), "bench-%d-%d", (int)getpid(),
-                 group->number);
+                 crew->number);
     say(line, line->job);
-    say(line, number(line, 4, (int)group->placing));
+    say(line, number(line, 4, (int)crew->placing));
     return true;
 }
 
 /* Ranks of several hosts meet at the first of them. The ports of benchmarks,
- * and of the groups of one, differ. */
-static void set_store(const struct rueda_group *group)
+ * and of the crews of one, differ. */
+static void set_store(const struct rueda_crew *crew)
 {
     char store[96];
 
-    snprintf(store, sizeof(store), "%s:%d", group->hosts->hosts[0].name,
-             10000 + (int)getppid() % 1000 * 16 + group->number);
+    snprintf(store, sizeof(store), "%s:%d", crew->hosts->hosts[0].name,
+             10000 + (int)getppid() % 1000 * 16 + crew->number);
     setenv("RUEDA_STORE", store, 1);
 }
 
-static void set_environment(const struct rueda_group *group)
+static void set_environment(const struct rueda_crew *crew)
 {
     /* Rank and size are on the command line. */
     unsetenv("RUEDA_RANK");
     unsetenv("RUEDA_SIZE");
-    if (group->transport != NULL)
-        setenv("RUEDA_TRANSPORT", group->transport, 1);
-    if (group->hosts != NULL)
-        set_store(group);
-    if (group->algo[0] != '\0')
-        setenv("RUEDA_ALGO", group->algo, 1);
+    if (crew->transport != NULL)
+        setenv("RUEDA_TRANSPORT", crew->transport, 1);
+    if (crew->hosts != NULL)
+        set_store(crew);
+    if (crew->algo[0] != '\0')
+        setenv("RUEDA_ALGO", crew->algo, 1);
 }
 
 /* The child until exec. Its own process group keeps a Ctrl-C of the terminal
  * from it: the coordinator sees to its end. */
 static _Noreturn void become(const struct line *line,
-                             const struct rueda_group *group, pid_t parent,
+                             const struct rueda_crew *crew, pid_t parent,
                              int report)
 {
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -179,13 +178,13 @@ static _Noreturn void become(const struct line *line,
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (null >= 0)
         dup2(null, STDIN_FILENO);
-    if (group->log_fd >= 0) {
-        dup2(group->log_fd, STDOUT_FILENO);
-        dup2(group->log_fd, STDERR_FILENO);
+    if (crew->log_fd >= 0) {
+        dup2(crew->log_fd, STDOUT_FILENO);
+        dup2(crew->log_fd, STDERR_FILENO);
     } else {
         dup2(STDERR_FILENO, STDOUT_FILENO);
     }
-    set_environment(group);
+    set_environment(crew);
     if (line->keep_fd >= 0)
         fcntl(line->keep_fd, F_SETFD, 0);
     execvp(line->argv[0], line->argv);
@@ -196,7 +195,7 @@ static _Noreturn void become(const struct line *line,
 }
 
 /* -1 with errno. A pipe that exec closes tells whether exec came about. */
-static pid_t start(struct line *line, const struct rueda_group *group)
+static pid_t start(struct line *line, const struct rueda_crew *crew)
 {
     const pid_t parent = getpid();
     int report[2];
@@ -210,7 +209,7 @@ static pid_t start(struct line *line, const struct rueda_group *group)
     fflush(NULL);
     child = fork();
     if (child == 0)
-        become(line, group, parent, report[1]);
+        become(line, crew, parent, report[1]);
     if (child < 0)
         error = errno;
     close(report[1]);
@@ -226,67 +225,69 @@ static pid_t start(struct line *line, const struct rueda_group *group)
     return child;
 }
 
-static void explain(struct rueda_group *group, int rank)
+static void explain(struct rueda_crew *crew, int rank)
 {
-    if (group->hosts != NULL)
-        rueda_text_set(&group->words, "cannot run %.64s: %s", group->hosts->rsh,
+    if (crew->hosts != NULL)
+        rueda_text_set(&crew->words, "cannot run %.64s: %s", crew->hosts->rsh,
                        strerror(errno));
-    else if (group->launch == RUEDA_LAUNCH_OPENMPI && errno == ENOENT)
-        rueda_text_set(&group->words, "mpirun.openmpi is not here: "
-                                      "apt-get install openmpi-bin");
-    else if (group->launch == RUEDA_LAUNCH_MPICH && errno == ENOENT)
-        rueda_text_set(&group->words,
+    else if (crew->kind == RUEDA_CREW_OPENMPI && errno == ENOENT)
+        rueda_text_set(&crew->words, "mpirun.openmpi is not here: "
+                                     "apt-get install openmpi-bin");
+    else if (crew->kind == RUEDA_CREW_MPICH && errno == ENOENT)
+        rueda_text_set(&crew->words,
                        "mpirun.mpich is not here: apt-get install mpich");
     else
-        rueda_text_set(&group->words, "cannot start rank %d: %s", rank,
+        rueda_text_set(&crew->words, "cannot start rank %d: %s", rank,
                        strerror(errno));
 }
 
 /* ends: where the ranks have a connection, rank r its r-th end. */
-static bool start_all(struct rueda_group *group, const struct rueda_hub *hub,
+static bool start_all(struct rueda_crew *crew,
+                      const struct rueda_crew_listener *listener,
                       const int *ends)
 {
-    const int count = group->launch == RUEDA_LAUNCH_PROCESSES ||
-                              group->launch == RUEDA_LAUNCH_RAW
-                          ? group->size
-                          : 1;
+    const int count =
+        crew->kind == RUEDA_CREW_PROCESSES || crew->kind == RUEDA_CREW_RAW
+            ? crew->size
+            : 1;
     struct line line;
 
     for (int rank = 0; rank < count; rank++) {
         pid_t child = -1;
 
         line.keep_fd = ends != NULL ? ends[rank] : -1;
-        if (compose(&line, group, hub, rank))
-            child = start(&line, group);
+        if (compose(&line, crew, listener, rank))
+            child = start(&line, crew);
         if (child < 0) {
-            explain(group, rank);
+            explain(crew, rank);
             return false;
         }
-        group->children[group->child_count++] = child;
+        crew->children[crew->child_count++] = child;
     }
     return true;
 }
 
-bool rueda_bench_spawn(struct rueda_group *group, const struct rueda_hub *hub)
+bool rueda_bench_spawn(struct rueda_crew *crew,
+                       const struct rueda_crew_listener *listener)
 {
     int ends[2];
     bool is_well;
 
-    group->child_count = 0;
-    group->log_fd = -1;
-    if (is_mpi(group)) {
-        group->log_fd = memfd_create("rueda-bench-log", MFD_CLOEXEC);
-        if (group->log_fd >= 0)
-            fcntl(group->log_fd, F_SETFL, O_APPEND);
+    crew->child_count = 0;
+    crew->log_fd = -1;
+    if (is_mpi(crew)) {
+        crew->log_fd = memfd_create("rueda-bench-log", MFD_CLOEXEC);
+        if (crew->log_fd >= 0)
+            fcntl(crew->log_fd, F_SETFL, O_APPEND);
     }
-    if (group->launch != RUEDA_LAUNCH_RAW)
-        return start_all(group, hub, NULL);
+    if (crew->kind != RUEDA_CREW_RAW)
+        return start_all(crew, listener, NULL);
     if (!rueda_system_raw_pair(ends)) {
-        rueda_text_set(&group->words, "no connection over loopback: %s",
+        rueda_text_set(&crew->words, "no connection over loopback: %s",
                        strerror(errno));
         return false;
     }
-    is_well = start_all(group, hub, ends);
+    is_well = start_all(crew, listener, ends);
     close(ends[0]);
     close(ends[1]);
     return is_well;
@@ -301,16 +302,16 @@ void rueda_bench_spawn_epitaph(int status, char *words, size_t room)
         snprintf(words, room, "ended with exit code %d", WEXITSTATUS(status));
 }
 
-void rueda_bench_spawn_last_words(const struct rueda_group *group, char *words,
+void rueda_bench_spawn_last_words(const struct rueda_crew *crew, char *words,
                                   size_t room)
 {
-    const off_t end = group->log_fd < 0 ? 0 : lseek(group->log_fd, 0, SEEK_END);
+    const off_t end = crew->log_fd < 0 ? 0 : lseek(crew->log_fd, 0, SEEK_END);
     const off_t start = end > (off_t)room - 1 ? end - (off_t)room + 1 : 0;
     ssize_t len = 0;
     size_t out = 0;
 
     if (end > 0)
-        len = pread(group->log_fd, words, (size_t)(end - start), start);
+        len = pread(crew->log_fd, words, (size_t)(end - start), start);
     /* Lines become sentences, rulers and blanks go. */
     for (ssize_t i = 0; i < len; i++) {
         char c = words[i];

@@ -152,11 +152,11 @@ static double time_once(struct step *self, int tensors, size_t count,
     fill(self, all);
     if (!is_well(self, rueda_barrier(self->ctx), "barrier"))
         return -1;
-    begun = rueda_clock();
+    begun = rueda_tool_clock();
     if (!(is_named ? run_named(self, tensors, count)
                    : run_bare(self, tensors, count)))
         return -1;
-    took = rueda_clock() - begun;
+    took = rueda_tool_clock() - begun;
     if (!check(self, all) ||
         !is_well(self,
                  rueda_allreduce(self->ctx, &took, &took, 1, RUEDA_FLOAT64,

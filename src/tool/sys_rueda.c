@@ -137,7 +137,7 @@ struct rueda_system *rueda_system_adopt(rueda_ctx *ctx,
     snprintf(self->super.version, sizeof(self->super.version), "Rueda %s",
              rueda_version());
     snprintf(self->super.transport, sizeof(self->super.transport), "%s",
-             rueda_library_transport(ctx));
+             rueda_tool_library_transport(ctx));
     self->ctx = ctx;
     return &self->super;
 }

@@ -10,7 +10,7 @@
 
 static void print_machine(const struct rueda_bench *bench)
 {
-    const struct rueda_machine *machine = &bench->machine;
+    const struct rueda_tool_machine *machine = &bench->machine;
     char total[RUEDA_SIZE_TEXT];
     char left[RUEDA_SIZE_TEXT];
 
@@ -19,7 +19,7 @@ static void print_machine(const struct rueda_bench *bench)
     printf("# memory      %s, %s free\n",
            rueda_size_words(machine->memory_total, total),
            rueda_size_words(machine->memory_free, left));
-    printf("# kernels     %s\n", rueda_library_kernels());
+    printf("# kernels     %s\n", rueda_tool_library_kernels());
 }
 
 static const char *const placings[] = {
@@ -31,10 +31,10 @@ static const char *const placings[] = {
 static void print_settings(const struct rueda_bench *bench)
 {
     const struct rueda_bench_options *options = &bench->options;
-    const rueda_launch launch = bench->sides[0].group->launch;
+    const rueda_crew_kind kind = bench->sides[0].crew->kind;
 
     printf("# ranks       %d %s on %s%s, %s\n", bench->np,
-           launch == RUEDA_LAUNCH_THREADS ? "threads" : "processes",
+           kind == RUEDA_CREW_THREADS ? "threads" : "processes",
            options->host_count > 0 ? "the hosts " : "this host",
            options->host_count > 0 ? options->hosts_text : "",
            placings[options->placing]);
@@ -46,7 +46,7 @@ static void print_settings(const struct rueda_bench *bench)
            rueda_dtype_str(options->dtype),
            rueda_reduction_str(options->reduction),
            options->is_shared ? "shared" : "private");
-    printf("# transport   %s, as all ranks say\n", bench->sides[0].group->used);
+    printf("# transport   %s, as all ranks say\n", bench->sides[0].crew->used);
 }
 
 static const char *words_of(const struct rueda_side *side)
@@ -55,21 +55,20 @@ static const char *words_of(const struct rueda_side *side)
         return "memcpy by every rank at once";
     if (side->is_private)
         return "rueda with private memory";
-    return side->group->version;
+    return side->crew->version;
 }
 
 /* What it was told beside the number of ranks. */
-static void print_openmpi(const struct rueda_group *group)
+static void print_openmpi(const struct rueda_crew *crew)
 {
     const bool is_tcp =
-        group->transport != NULL && strcmp(group->transport, "tcp") == 0;
+        crew->transport != NULL && strcmp(crew->transport, "tcp") == 0;
 
-    printf(" (--bind-to none%s%s%s)",
-           group->is_crowded ? " --oversubscribe" : "",
-           is_tcp ? " --mca btl tcp,self" : "",
-           group->is_crowded && group->hosts != NULL
-               ? " --mca mpi_yield_when_idle 1"
-               : "");
+    printf(
+        " (--bind-to none%s%s%s)", crew->is_crowded ? " --oversubscribe" : "",
+        is_tcp ? " --mca btl tcp,self" : "",
+        crew->is_crowded && crew->hosts != NULL ? " --mca mpi_yield_when_idle 1"
+                                                : "");
 }
 
 static void print_peers(const struct rueda_bench *bench)
@@ -83,8 +82,8 @@ static void print_peers(const struct rueda_bench *bench)
         printf("%s %s", i == 1 ? "" : ",", words_of(side));
         if (side->is_algo)
             printf(" with the algorithm %s", side->name);
-        if (side->group->launch == RUEDA_LAUNCH_OPENMPI)
-            print_openmpi(side->group);
+        if (side->crew->kind == RUEDA_CREW_OPENMPI)
+            print_openmpi(side->crew);
     }
     printf("\n");
 }

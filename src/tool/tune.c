@@ -14,18 +14,18 @@
 bool rueda_tune_start(struct rueda_bench *bench)
 {
     const struct rueda_bench_options *options = &bench->options;
-    const rueda_launch launch = rueda_bench_launch(bench);
-    const char *names[RUEDA_LIBRARY_ALGOS + 1];
+    const rueda_crew_kind kind = rueda_bench_crew_kind(bench);
+    const char *names[RUEDA_TOOL_LIBRARY_ALGOS + 1];
 
-    if (!rueda_bench_add(bench, "auto", launch, NULL))
+    if (!rueda_bench_add(bench, "auto", kind, NULL))
         return false;
-    rueda_library_algos(rueda_bench_op_kind(options->op),
-                        rueda_bench_has_slab(bench), options->host_count > 1,
-                        names);
+    rueda_tool_library_algos(rueda_bench_op_kind(options->op),
+                             rueda_bench_has_slab(bench),
+                             options->host_count > 1, names);
     for (int i = 0; names[i] != NULL; i++) {
-        if (rueda_bench_add(bench, names[i], launch, names[i]))
+        if (rueda_bench_add(bench, names[i], kind, names[i]))
             continue;
-        if (bench->hub.signal != 0)
+        if (bench->listener.signal != 0)
             return false;
         fprintf(stderr, "rueda: %s is left out: %s\n", names[i],
                 bench->words.chars);

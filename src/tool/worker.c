@@ -7,17 +7,17 @@
 #include <string.h>
 
 #include "tool/clock.h"
-#include "tool/place.h"
+#include "tool/placing.h"
 #include "tool/probe.h"
 
-static void fail(struct rueda_worker *worker, struct rueda_reply *reply)
+static void fail(struct rueda_bench_worker *worker, struct rueda_reply *reply)
 {
     reply->is_ok = false;
     snprintf(reply->words, sizeof(reply->words), "%.380s",
              worker->system->words.chars);
 }
 
-static void release(struct rueda_worker *worker)
+static void release(struct rueda_bench_worker *worker)
 {
     struct rueda_system *system = worker->system;
     const bool is_shared = worker->work.is_shared;
@@ -32,7 +32,7 @@ static void release(struct rueda_worker *worker)
     worker->copy = NULL;
 }
 
-static void prepare(struct rueda_worker *worker,
+static void prepare(struct rueda_bench_worker *worker,
                     const struct rueda_command *command,
                     struct rueda_reply *reply)
 {
@@ -57,7 +57,7 @@ static void prepare(struct rueda_worker *worker,
 
 /* The time of one iteration of a batch. False where the system fails; a wrong
  * answer is noted in the reply, and the run goes on, for the others' sake. */
-static bool run_batch(struct rueda_worker *worker, unsigned iterations,
+static bool run_batch(struct rueda_bench_worker *worker, unsigned iterations,
                       struct rueda_reply *reply, double *out_seconds)
 {
     struct rueda_system *system = worker->system;
@@ -66,11 +66,11 @@ static bool run_batch(struct rueda_worker *worker, unsigned iterations,
     rueda_case_refill(&worker->work, system->rank, worker->recv);
     if (!system->ops->barrier(system))
         return false;
-    start = rueda_clock();
+    start = rueda_tool_clock();
     for (unsigned i = 0; i < iterations; i++)
         if (!system->ops->run(system, i))
             return false;
-    *out_seconds = (rueda_clock() - start) / iterations;
+    *out_seconds = (rueda_tool_clock() - start) / iterations;
     /* Others may still be at it, and need the core that a check takes. */
     if (!system->ops->barrier(system))
         return false;
@@ -83,7 +83,7 @@ static bool run_batch(struct rueda_worker *worker, unsigned iterations,
 
 /* The last barrier lets every rank finish what others need of it before it
  * blocks in recv(), where it makes no progress. */
-static void run(struct rueda_worker *worker,
+static void run(struct rueda_bench_worker *worker,
                 const struct rueda_command *command, struct rueda_reply *reply)
 {
     struct rueda_system *system = worker->system;
@@ -101,7 +101,7 @@ static void run(struct rueda_worker *worker,
         fail(worker, reply);
 }
 
-static bool get_copy_buffers(struct rueda_worker *worker)
+static bool get_copy_buffers(struct rueda_bench_worker *worker)
 {
     worker->copy_bytes = rueda_case_bytes(&worker->work);
     if (worker->copy != NULL)
@@ -114,7 +114,7 @@ static bool get_copy_buffers(struct rueda_worker *worker)
 }
 
 /* memcpy of the same bytes, on all ranks at the same time. */
-static void copy(struct rueda_worker *worker,
+static void copy(struct rueda_bench_worker *worker,
                  const struct rueda_command *command, struct rueda_reply *reply)
 {
     /* Called through a pointer that could change, so that it is called. */
@@ -132,18 +132,18 @@ static void copy(struct rueda_worker *worker,
             fail(worker, reply);
             return;
         }
-        start = rueda_clock();
+        start = rueda_tool_clock();
         for (uint32_t j = 0; j < command->iterations; j++)
             call(worker->copy, worker->copy + worker->copy_bytes,
                  worker->copy_bytes);
-        reply->seconds[i] = (rueda_clock() - start) / command->iterations;
+        reply->seconds[i] = (rueda_tool_clock() - start) / command->iterations;
     }
     reply->count = command->batches;
     if (!system->ops->barrier(system))
         fail(worker, reply);
 }
 
-static void probe(struct rueda_worker *worker,
+static void probe(struct rueda_bench_worker *worker,
                   const struct rueda_command *command,
                   struct rueda_reply *reply)
 {
@@ -161,16 +161,16 @@ static void probe(struct rueda_worker *worker,
     reply->count = 1;
 }
 
-void rueda_worker_do(struct rueda_worker *worker,
-                     const struct rueda_command *command,
-                     struct rueda_reply *out_reply)
+void rueda_bench_worker_do(struct rueda_bench_worker *worker,
+                           const struct rueda_command *command,
+                           struct rueda_reply *out_reply)
 {
-    const double start = rueda_clock();
+    const double start = rueda_tool_clock();
 
     memset(out_reply, 0, sizeof(*out_reply));
     out_reply->is_ok = true;
     out_reply->rank = worker->system->rank;
-    rueda_place(worker->system->rank, worker->placing);
+    rueda_placing_apply(worker->system->rank, worker->placing);
     switch (command->kind) {
     case RUEDA_COMMAND_PREPARE:
         prepare(worker, command, out_reply);
@@ -187,10 +187,10 @@ void rueda_worker_do(struct rueda_worker *worker,
     case RUEDA_COMMAND_QUIT:
         break;
     }
-    out_reply->wall = rueda_clock() - start;
+    out_reply->wall = rueda_tool_clock() - start;
 }
 
-void rueda_worker_fini(struct rueda_worker *worker)
+void rueda_bench_worker_fini(struct rueda_bench_worker *worker)
 {
     release(worker);
 }

@@ -9,12 +9,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "tool/place.h"
+#include "tool/placing.h"
 #include "tool/worker.h"
 
 struct place {
     const char *socket;
-    int group;
+    int crew;
     const char *system;
     int rank;
     int size;
@@ -28,7 +28,7 @@ static bool greet(int fd, const struct place *place,
                   const struct rueda_text *words)
 {
     struct rueda_hello hello = {
-        .group = place->group,
+        .crew = place->crew,
         .rank = system != NULL ? system->rank : place->rank,
         .is_ok = system != NULL,
     };
@@ -43,20 +43,21 @@ static bool greet(int fd, const struct place *place,
 /* Do commands until the coordinator says quit, or is gone. */
 static int serve(int fd, const struct place *place, struct rueda_system *system)
 {
-    struct rueda_worker worker = {.system = system, .placing = place->placing};
+    struct rueda_bench_worker worker = {.system = system,
+                                        .placing = place->placing};
     struct rueda_command command;
     struct rueda_reply reply;
     int code = EXIT_FAILURE;
 
     while (rueda_control_recv(fd, &command, sizeof(command))) {
-        rueda_worker_do(&worker, &command, &reply);
+        rueda_bench_worker_do(&worker, &command, &reply);
         if (command.kind == RUEDA_COMMAND_QUIT)
             code = EXIT_SUCCESS;
         if (!rueda_control_send(fd, &reply, sizeof(reply)) ||
             command.kind == RUEDA_COMMAND_QUIT)
             break;
     }
-    rueda_worker_fini(&worker);
+    rueda_bench_worker_fini(&worker);
     return code;
 }
 
@@ -166,7 +167,7 @@ static int be_process(const struct place *place)
     return be_rank(place, system, &words);
 }
 
-int rueda_worker_main(int argc, char **argv)
+int rueda_bench_worker_main(int argc, char **argv)
 {
     struct place place;
 
@@ -178,7 +179,7 @@ int rueda_worker_main(int argc, char **argv)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     place = (struct place){
         .socket = argv[0],
-        .group = atoi(argv[1]),
+        .crew = atoi(argv[1]),
         .system = argv[2],
         .rank = atoi(argv[3]),
         .size = atoi(argv[4]),

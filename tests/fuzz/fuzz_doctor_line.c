@@ -34,9 +34,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         char *first = written(&line);
         char *second;
 
-        look_at(line.check.name);
-        look_at(line.check.value);
-        look_at(line.check.fix);
+        look_at(line.finding.name);
+        look_at(line.finding.value);
+        look_at(line.finding.fix);
         look_at(line.net.interface);
         look_at(line.net.network);
         look_at(line.half.way);

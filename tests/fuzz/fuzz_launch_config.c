@@ -2,14 +2,14 @@
 /* Configuration files of the launcher: what is accepted is what the table of
  * options allows. */
 #include "fuzz/fuzz.h"
-#include "launch/config_file.h"
+#include "launch/yaml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct rueda_options options = {.program = "x"};
     struct rueda_text words = {{0}};
-    const bool is_good = rueda_config_file_parse("f", (const char *)data, size,
-                                                 &options, &words);
+    const bool is_good =
+        rueda_yaml_parse("f", (const char *)data, size, &options, &words);
 
     must(is_good == rueda_text_is_empty(&words));
     for (int id = 0; id < RUEDA_OPTION_COUNT; id++) {

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an agent and a launcher send each other, one frame behind the other. A
- * plan that is accepted is written in no other way; of other frames every kind
- * of field is read, whatever they hold.
+ * What an agent and a launcher send each other, one frame behind the other. An
+ * assignment that is accepted is written in no other way; of other frames every
+ * kind of field is read, whatever they hold.
  */
 #include "fuzz/fuzz.h"
-#include "launch/plan.h"
+#include "launch/assignment.h"
 
-static void try_plan(const struct rueda_frame *frame)
+static void try_assignment(const struct rueda_frame *frame)
 {
     struct rueda_packer packer;
-    struct rueda_plan plan;
+    struct rueda_assignment assignment;
 
-    if (!rueda_plan_unpack(frame, &plan))
+    if (!rueda_assignment_unpack(frame, &assignment))
         return;
-    must(plan.count > 0 && plan.first_rank + plan.count <= plan.size);
-    must(plan.command.list[plan.command.count] == NULL);
+    must(assignment.count > 0 &&
+         assignment.first_rank + assignment.count <= assignment.size);
+    must(assignment.command.list[assignment.command.count] == NULL);
     rueda_packer_begin(&packer, RUEDA_FRAME_START);
-    rueda_plan_pack(&plan, &packer);
+    rueda_assignment_pack(&assignment, &packer);
     rueda_packer_end(&packer);
     must(!packer.is_short && packer.len == frame->len + RUEDA_FRAME_HEAD);
     must(memcmp(packer.bytes + RUEDA_FRAME_HEAD, frame->bytes, frame->len) ==
          0);
     rueda_packer_fini(&packer);
-    rueda_plan_fini(&plan);
+    rueda_assignment_fini(&assignment);
 }
 
 static void try_fields(const struct rueda_frame *frame)
@@ -35,12 +36,12 @@ static void try_fields(const struct rueda_frame *frame)
     const unsigned char *bytes;
 
     rueda_unpacker_begin(&unpacker, frame);
-    rueda_unpack_number(&unpacker);
-    rueda_unpack_text(&unpacker, text, sizeof(text));
+    rueda_frame_unpack_number(&unpacker);
+    rueda_frame_unpack_text(&unpacker, text, sizeof(text));
     must(strlen(text) < sizeof(text));
-    bytes = rueda_unpack_bytes(&unpacker, &len);
+    bytes = rueda_frame_unpack_bytes(&unpacker, &len);
     must(len == 0 || bytes + len <= frame->bytes + frame->len);
-    rueda_unpack_list(&unpacker, &list);
+    rueda_frame_unpack_list(&unpacker, &list);
     must(list.count == 0 || list.list[list.count] == NULL);
     rueda_strings_fini(&list);
     must(!rueda_unpacker_is_done(&unpacker) || unpacker.left == 0);
@@ -54,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (rueda_frame_next(data, size, &frame, &bytes) == RUEDA_OK) {
         must(bytes <= size && frame.len + RUEDA_FRAME_HEAD == bytes);
         if (frame.kind == RUEDA_FRAME_START)
-            try_plan(&frame);
+            try_assignment(&frame);
         try_fields(&frame);
         data += bytes;
         size -= bytes;

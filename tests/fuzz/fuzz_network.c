@@ -6,6 +6,7 @@
  */
 #include "fuzz/fuzz.h"
 #include "job/network.h"
+#include "transport/tcp/tcp.h"
 
 #define ROOM 8
 #define SIZE 3
@@ -47,7 +48,8 @@ static void try_all(const uint8_t *data, size_t size)
     for (size_t i = 0; i < size; i++)
         ends += texts[i] == '\0';
     must(rueda_tcp_hub_open(&args, &hub, &error) == RUEDA_OK);
-    status = rueda_network_locate(hub, &topology, texts, size);
+    status =
+        rueda_network_locate(rueda_tcp_hub_super(hub), &topology, texts, size);
     must(status == RUEDA_OK || status == RUEDA_ERR_INVALID);
     must(status != RUEDA_OK || ends >= SIZE);
     rueda_tcp_hub_close(hub);

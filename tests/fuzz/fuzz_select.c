@@ -41,7 +41,8 @@ static void check_choice(const struct rueda_select *select, rueda_kind kind,
                          size_t bytes, int ranks)
 {
     struct rueda_mesh mesh = {.size = ranks};
-    struct rueda_place place = {.mesh = &mesh};
+    struct rueda_place place = {.mesh = &mesh,
+                                .device = rueda_device_default("auto")};
     struct rueda_coll coll = {.kind = kind,
                               .arith = {.reduction = RUEDA_SUM},
                               .elem_bytes = 1,

@@ -14,7 +14,7 @@
 #include "job/rollcall.h"
 #include "job/store/wire.h"
 #include "job/topology.h"
-#include "launch/plan.h"
+#include "launch/assignment.h"
 #include "negotiate/state.h"
 #include "trace/timeline_wire.h"
 #include "transport/tcp/about.h"
@@ -124,9 +124,10 @@ static const struct {
     TEXT("set_text", "two", "0,2;4-7\7"),
     TEXT("set_text", "wrong", "0-3,1;9\3"),
     TEXT("tcp_pulse", "words", "rank 3 failed: \33[1mno\n"),
-    TEXT("launch_cover", "right", "a line, and another\0\0\0\24"),
-    TEXT("launch_cover", "flip", "a line, and another\0\7\1\24"),
-    TEXT("launch_cover", "peer", "\3\0\0\0abc\0\0\0\0\377\377\377\377x\25"),
+    TEXT("launch_sealed_stream", "right", "a line, and another\0\0\0\24"),
+    TEXT("launch_sealed_stream", "flip", "a line, and another\0\7\1\24"),
+    TEXT("launch_sealed_stream", "peer",
+         "\3\0\0\0abc\0\0\0\0\377\377\377\377x\25"),
     TEXT("rollcall", "words", "w\3three did not come\2"),
     TEXT("meet_wire", "kinds", "rrrr\0\1"),
     TEXT("meet_wire", "failure", "f\5\3\0why\x22\0"),
@@ -528,39 +529,39 @@ static void save_card(const char *name, bool has_key)
 
 /* ---- The launcher's frames ---------------------------------------------- */
 
-static void save_plan(void)
+static void save_assignment(void)
 {
     struct rueda_strings rank = {.list = NULL};
-    struct rueda_plan plan = {.size = 2,
-                              .first_rank = 1,
-                              .count = 1,
-                              .has_input = true,
-                              .grace_ms = 5000,
-                              .folder = "/tmp",
-                              .ranks = &rank};
+    struct rueda_assignment assignment = {.size = 2,
+                                          .first_rank = 1,
+                                          .count = 1,
+                                          .has_input = true,
+                                          .grace_ms = 5000,
+                                          .folder = "/tmp",
+                                          .ranks = &rank};
     struct rueda_packer packer;
 
     rueda_strings_add(&rank, "RUEDA_RANK=1");
-    rueda_strings_add(&plan.command, "python");
-    rueda_strings_add(&plan.command, "train.py");
-    rueda_strings_add(&plan.stores, "10.0.0.1:4000");
-    rueda_strings_add(&plan.variables, "A=1");
+    rueda_strings_add(&assignment.command, "python");
+    rueda_strings_add(&assignment.command, "train.py");
+    rueda_strings_add(&assignment.stores, "10.0.0.1:4000");
+    rueda_strings_add(&assignment.variables, "A=1");
     rueda_packer_begin(&packer, RUEDA_FRAME_START);
-    rueda_plan_pack(&plan, &packer);
+    rueda_assignment_pack(&assignment, &packer);
     rueda_packer_end(&packer);
     must(!packer.is_short);
-    save("launch_frame", "plan", packer.bytes, packer.len);
+    save("launch_frame", "assignment", packer.bytes, packer.len);
     rueda_packer_fini(&packer);
     rueda_packer_begin(&packer, RUEDA_FRAME_OUTPUT);
-    rueda_pack_number(&packer, 1);
-    rueda_pack_number(&packer, 2);
-    rueda_pack_text(&packer, "a line\n");
+    rueda_frame_pack_number(&packer, 1);
+    rueda_frame_pack_number(&packer, 2);
+    rueda_frame_pack_text(&packer, "a line\n");
     rueda_packer_end(&packer);
     must(!packer.is_short);
     save("launch_frame", "output", packer.bytes, packer.len);
     rueda_packer_fini(&packer);
-    plan.ranks = NULL;
-    rueda_plan_fini(&plan);
+    assignment.ranks = NULL;
+    rueda_assignment_fini(&assignment);
     rueda_strings_fini(&rank);
 }
 
@@ -726,7 +727,7 @@ int main(int argc, char **argv)
     save_table("hosts", 8, 2, true);
     save_card("key", true);
     save_card("no_key", false);
-    save_plan();
+    save_assignment();
     save_negotiation_up();
     save_negotiation_down();
     save_negotiation_vain();

@@ -249,6 +249,57 @@ def test_tensorflow_is_told_its_place_if_wanted(run) -> None:
     assert "none" in run("-np", "1", "sh", "-c", "echo ${TF_CONFIG-none}").stdout
 
 
+TORCH_NAMES = "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT".split()
+SHOW_TORCH = (
+    f"import json, os; print(json.dumps([os.environ[n] for n in {TORCH_NAMES}]"
+    " + [os.environ.get('TORCHELASTIC_RUN_ID')]))"
+)
+
+
+def torch_variables(done: Done) -> list[list[str]]:
+    assert done.returncode == 0, done.stderr
+    return sorted(json.loads(line.partition(":")[2]) for line in done.stdout.splitlines())
+
+
+def test_ranks_have_the_variables_of_torchrun(run) -> None:
+    done = run("-np", "2", sys.executable, "-c", SHOW_TORCH)
+    first, second = torch_variables(done)
+    assert first[:5] == ["0", "2", "0", "2", "127.0.0.1"]
+    assert second[:5] == ["1", "2", "1", "2", "127.0.0.1"]
+    assert first[5] == second[5]
+
+
+def test_a_port_of_the_user_is_taken_and_one_of_another_job_is_not(run) -> None:
+    words = ("-np", "1", sys.executable, "-c", SHOW_TORCH)
+    mine = torch_variables(run(*words, MASTER_PORT="4321", MASTER_ADDR="127.0.0.2"))[0]
+    assert mine[4:] == ["127.0.0.2", "4321", None]
+    inherited = {"RANK": "3", "WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "outer"}
+    ours = torch_variables(run(*words, MASTER_PORT="4321", MASTER_ADDR="127.0.0.2", **inherited))[0]
+    assert ours[0:2] == ["0", "1"]
+    assert ours[4] == "127.0.0.1" and ours[5] != "4321" and ours[6] is None
+
+
+def test_two_jobs_at_once_have_ports_of_their_own(run, start) -> None:
+    script = SHOW_TORCH + (
+        "; import socket, time; s = socket.create_server(('', int(os.environ['MASTER_PORT'])))"
+        "; print('up', flush=True); time.sleep(20)"
+    )
+    held = start("-np", "1", sys.executable, "-c", script)
+    assert held.stdout is not None
+    lines = [held.stdout.readline(), held.stdout.readline()]
+    assert "up" in lines[1]
+    taken = json.loads(lines[0].partition(":")[2])[5]
+    assert torch_variables(run("-np", "1", sys.executable, "-c", SHOW_TORCH))[0][5] != taken
+
+
+def test_a_script_for_torch_distributed_runs_unchanged(run) -> None:
+    pytest.importorskip("torch")
+    program = Path(__file__).parent / "programs" / "torch_distributed.py"
+    done = run("-np", "2", sys.executable, str(program))
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["[0]<stdout>:sum 3.0", "[1]<stdout>:sum 3.0"]
+
+
 def test_the_input_goes_to_rank_0(need_tool) -> None:
     done = subprocess.run(
         [need_tool("ruedarun"), "-np", "2", "cat"],

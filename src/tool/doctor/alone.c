@@ -47,31 +47,31 @@ static void take_line(void *arg, const struct rueda_line *line)
     struct rueda_doctor_host *host = arg;
     struct rueda_facts *facts = &host->facts;
 
-    if (line->kind == RUEDA_LINE_CHECK && facts->checks.count < 32)
-        rueda_checks_add(&facts->checks, &line->check);
+    if (line->kind == RUEDA_LINE_FINDING && facts->findings.count < 32)
+        rueda_findings_add(&facts->findings, &line->finding);
     else if (line->kind == RUEDA_LINE_NET && facts->net_count < RUEDA_NETS_MAX)
         facts->nets[facts->net_count++] = line->net;
     else if (line->kind == RUEDA_LINE_END)
         host->is_reached = true;
 }
 
-static void add_front(struct rueda_checks *checks,
-                      const struct rueda_check *check)
+static void add_front(struct rueda_findings *findings,
+                      const struct rueda_finding *finding)
 {
-    rueda_checks_add(checks, check);
-    for (int i = checks->count - 1; i > 0; i--) {
-        const struct rueda_check later = checks->list[i];
+    rueda_findings_add(findings, finding);
+    for (int i = findings->count - 1; i > 0; i--) {
+        const struct rueda_finding later = findings->list[i];
 
-        checks->list[i] = checks->list[i - 1];
-        checks->list[i - 1] = later;
+        findings->list[i] = findings->list[i - 1];
+        findings->list[i - 1] = later;
     }
 }
 
 static void take_answer(struct rueda_doctor_host *host,
                         const struct rueda_errand *errand)
 {
-    struct rueda_check check = {.verdict = RUEDA_VERDICT_OK};
-    char words[RUEDA_CHECK_WORDS];
+    struct rueda_finding finding = {.verdict = RUEDA_FINDING_OK};
+    char words[RUEDA_FINDING_WORDS];
     const struct rueda_reach reach = {.is_late = errand->is_late,
                                       .code = errand->code,
                                       .seconds = errand->seconds,
@@ -82,12 +82,12 @@ static void take_answer(struct rueda_doctor_host *host,
         rueda_errand_last_line(&errand->out, words, sizeof(words));
     rueda_line_each(rueda_errand_text(&errand->out), take_line, host);
     if (host->is_reached) {
-        rueda_check_name(&check, "ssh");
-        rueda_check_value(&check, "answered in %.2f s", errand->seconds);
+        rueda_finding_name(&finding, "ssh");
+        rueda_finding_value(&finding, "answered in %.2f s", errand->seconds);
     } else {
-        rueda_judge_ssh(&check, host->name, &reach);
+        rueda_judge_ssh(&finding, host->name, &reach);
     }
-    add_front(&host->facts.checks, &check);
+    add_front(&host->facts.findings, &finding);
 }
 
 /* ---- All ---------------------------------------------------------------- */
@@ -117,14 +117,15 @@ static void ask_others(struct rueda_doctor *doctor)
 static void compare_versions(struct rueda_doctor *doctor)
 {
     for (int i = 0; i < doctor->host_count; i++) {
-        struct rueda_checks *checks = &doctor->hosts[i].facts.checks;
+        struct rueda_findings *findings = &doctor->hosts[i].facts.findings;
 
-        for (int k = 0; k < checks->count; k++)
-            if (strcmp(checks->list[k].name, "version") == 0) {
-                char theirs[RUEDA_CHECK_WORDS];
+        for (int k = 0; k < findings->count; k++)
+            if (strcmp(findings->list[k].name, "version") == 0) {
+                char theirs[RUEDA_FINDING_WORDS];
 
-                memcpy(theirs, checks->list[k].value, sizeof(theirs));
-                rueda_judge_version(&checks->list[k], theirs, rueda_version());
+                memcpy(theirs, findings->list[k].value, sizeof(theirs));
+                rueda_judge_version(&findings->list[k], theirs,
+                                    rueda_version());
             }
     }
 }
@@ -133,7 +134,7 @@ static void compare_versions(struct rueda_doctor *doctor)
  * with another longest packet. */
 static bool find_other_mtu(const struct rueda_doctor *doctor, int i,
                            const struct rueda_net *mine,
-                           struct rueda_check *out)
+                           struct rueda_finding *out)
 {
     for (int k = 0; k < i; k++) {
         const struct rueda_facts *other = &doctor->hosts[k].facts;
@@ -157,13 +158,13 @@ static void compare_mtus(struct rueda_doctor *doctor)
         const char *named = "";
 
         for (int n = 0; n < facts->net_count; n++) {
-            struct rueda_check check = {.verdict = RUEDA_VERDICT_OK};
+            struct rueda_finding finding = {.verdict = RUEDA_FINDING_OK};
 
             if (strcmp(named, facts->nets[n].interface) == 0 ||
-                !find_other_mtu(doctor, i, &facts->nets[n], &check))
+                !find_other_mtu(doctor, i, &facts->nets[n], &finding))
                 continue;
             named = facts->nets[n].interface;
-            rueda_checks_add(&facts->checks, &check);
+            rueda_findings_add(&facts->findings, &finding);
         }
     }
 }

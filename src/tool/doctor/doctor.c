@@ -17,12 +17,12 @@
 
 static int say_facts(const struct rueda_doctor_job *job)
 {
-    struct rueda_line line = {.kind = RUEDA_LINE_CHECK};
+    struct rueda_line line = {.kind = RUEDA_LINE_FINDING};
     struct rueda_facts facts = {.net_count = 0};
 
     rueda_facts_find(job, &facts);
-    for (int i = 0; i < facts.checks.count; i++) {
-        line.check = facts.checks.list[i];
+    for (int i = 0; i < facts.findings.count; i++) {
+        line.finding = facts.findings.list[i];
         rueda_line_write(&line, stdout);
     }
     line.kind = RUEDA_LINE_NET;
@@ -32,7 +32,7 @@ static int say_facts(const struct rueda_doctor_job *job)
     }
     line.kind = RUEDA_LINE_END;
     rueda_line_write(&line, stdout);
-    rueda_checks_fini(&facts.checks);
+    rueda_findings_fini(&facts.findings);
     return EXIT_SUCCESS;
 }
 
@@ -71,10 +71,10 @@ static bool open_doctor(struct rueda_doctor *doctor)
 static void close_doctor(struct rueda_doctor *doctor)
 {
     for (int i = 0; i < doctor->host_count; i++)
-        rueda_checks_fini(&doctor->hosts[i].facts.checks);
+        rueda_findings_fini(&doctor->hosts[i].facts.findings);
     free(doctor->hosts);
     rueda_pairs_fini(&doctor->pairs);
-    rueda_checks_fini(&doctor->together);
+    rueda_findings_fini(&doctor->together);
     rueda_hosts_fini(&doctor->names);
 }
 
@@ -94,7 +94,7 @@ static int examine(struct rueda_doctor *doctor)
         fprintf(stderr, "rueda: cannot write %s: %s\n", json, strerror(errno));
         code = EXIT_FAILURE;
     }
-    if (rueda_doctor_count(doctor, RUEDA_VERDICT_BAD) > 0)
+    if (rueda_doctor_count(doctor, RUEDA_FINDING_BAD) > 0)
         code = EXIT_FAILURE;
     return code;
 }

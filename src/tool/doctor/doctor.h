@@ -30,7 +30,7 @@ struct rueda_doctor {
     int met[RUEDA_DOCTOR_HOSTS_MAX];
     int met_count;
     struct rueda_pairs pairs;
-    struct rueda_checks together;
+    struct rueda_findings together;
 };
 
 int rueda_doctor_main(int argc, char **argv);
@@ -48,9 +48,9 @@ void rueda_doctor_together(struct rueda_doctor *doctor);
 
 /* ---- report.c ----------------------------------------------------------- */
 
-/* How many checks, of hosts, pairs and all together, ended so. */
+/* How many findings, of hosts, pairs and all together, ended so. */
 int rueda_doctor_count(const struct rueda_doctor *doctor,
-                       rueda_verdict verdict);
+                       rueda_finding_verdict verdict);
 void rueda_doctor_print(const struct rueda_doctor *doctor);
 
 /* False with errno. */

@@ -15,7 +15,7 @@
 #include "launch/limit.h"
 #include "launch/spawn.h"
 #include "tool/clock.h"
-#include "tool/doctor/check.h"
+#include "tool/doctor/finding.h"
 
 /* How often to look who has ended without closing his streams. */
 #define LOOK_SECONDS 0.05
@@ -130,7 +130,7 @@ static bool bury(struct rueda_errand *errand, double began, int flags)
     if (waitpid(errand->child, &how, flags) != errand->child)
         return false;
     errand->code = WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
-    errand->seconds = rueda_clock() - began;
+    errand->seconds = rueda_tool_clock() - began;
     errand->child = 0;
     listen_to(&errand->out);
     listen_to(&errand->err);
@@ -176,13 +176,13 @@ static void kill_late(struct rueda_errand *errand, double began)
 void rueda_errands_run(struct rueda_errand *errands, int count, double seconds)
 {
     struct pollfd *polls = calloc(2 * (size_t)count + 1, sizeof(*polls));
-    const double began = rueda_clock();
+    const double began = rueda_tool_clock();
 
     rueda_limit_need(2 * count);
     for (int i = 0; i < count; i++)
         start(&errands[i]);
     while (polls != NULL && fill_in(polls, errands, count) > 0) {
-        const double left = began + seconds - rueda_clock();
+        const double left = began + seconds - rueda_tool_clock();
 
         if (left <= 0)
             break;
@@ -220,7 +220,7 @@ void rueda_errand_last_line(const struct rueda_errand_stream *stream, char *out,
     while (begin > 0 && text[begin - 1] != '\n')
         begin--;
     snprintf(line, sizeof(line), "%.*s", (int)(end - begin), text + begin);
-    rueda_check_copy(out, room, line);
+    rueda_finding_copy(out, room, line);
 }
 
 void rueda_errand_fini(struct rueda_errand *errand)

@@ -35,54 +35,54 @@ static struct rueda_limit limit_of(__rlimit_resource_t what)
 
 static void add_version(struct rueda_facts *facts)
 {
-    struct rueda_check check = {.verdict = RUEDA_VERDICT_OK};
+    struct rueda_finding finding = {.verdict = RUEDA_FINDING_OK};
 
-    rueda_check_name(&check, "version");
-    rueda_check_value(&check, "%s", rueda_version());
-    rueda_checks_add(&facts->checks, &check);
+    rueda_finding_name(&finding, "version");
+    rueda_finding_value(&finding, "%s", rueda_version());
+    rueda_findings_add(&facts->findings, &finding);
 }
 
 static void add_system(struct rueda_facts *facts)
 {
-    struct rueda_check check = {.verdict = RUEDA_VERDICT_OK};
+    struct rueda_finding finding = {.verdict = RUEDA_FINDING_OK};
     struct utsname name;
     int fd;
 
-    rueda_check_name(&check, "system");
+    rueda_finding_name(&finding, "system");
     if (uname(&name) == 0)
-        rueda_check_value(&check, "%s %s, %s", name.sysname, name.release,
-                          name.machine);
+        rueda_finding_value(&finding, "%s %s, %s", name.sysname, name.release,
+                            name.machine);
     if (rueda_death_open_self(&fd) == RUEDA_OK)
         close(fd);
     else
-        rueda_check_judge(&check, RUEDA_VERDICT_BAD,
-                          "no pidfd (%s): take Linux 5.3 or newer, and a "
-                          "container runtime that lets pidfd_open through",
-                          strerror(errno));
-    rueda_checks_add(&facts->checks, &check);
+        rueda_finding_judge(&finding, RUEDA_FINDING_BAD,
+                            "no pidfd (%s): take Linux 5.3 or newer, and a "
+                            "container runtime that lets pidfd_open through",
+                            strerror(errno));
+    rueda_findings_add(&facts->findings, &finding);
 }
 
 static void add_cpus(struct rueda_facts *facts,
-                     const struct rueda_machine *machine,
+                     const struct rueda_tool_machine *machine,
                      const struct rueda_doctor_job *job)
 {
-    struct rueda_check check = {.verdict = RUEDA_VERDICT_OK};
-    struct rueda_check quota = {.verdict = RUEDA_VERDICT_OK};
+    struct rueda_finding finding = {.verdict = RUEDA_FINDING_OK};
+    struct rueda_finding quota = {.verdict = RUEDA_FINDING_OK};
 
-    rueda_check_name(&check, "cpus");
-    rueda_check_value(&check, "%d, of which %d may be used: %s", machine->cpus,
-                      machine->usable, machine->cpu);
+    rueda_finding_name(&finding, "cpus");
+    rueda_finding_value(&finding, "%d, of which %d may be used: %s",
+                        machine->cpus, machine->usable, machine->cpu);
     if (job->local_ranks > machine->usable)
-        rueda_check_judge(&check, RUEDA_VERDICT_WARN,
-                          "%d ranks share %d CPUs and wait for each other: "
-                          "start at most %d here",
-                          job->local_ranks, machine->usable, machine->usable);
-    rueda_checks_add(&facts->checks, &check);
+        rueda_finding_judge(&finding, RUEDA_FINDING_WARN,
+                            "%d ranks share %d CPUs and wait for each other: "
+                            "start at most %d here",
+                            job->local_ranks, machine->usable, machine->usable);
+    rueda_findings_add(&facts->findings, &finding);
     rueda_judge_quota(&quota,
                       access("/proc/self/cgroup", R_OK) == 0 &&
                           access("/sys/fs/cgroup", X_OK) == 0,
                       machine->quota_cpus, machine->usable);
-    rueda_checks_add(&facts->checks, &quota);
+    rueda_findings_add(&facts->findings, &quota);
 }
 
 /* What a job would do: map a sparse memfd. Limits on addresses and on sizes of
@@ -91,28 +91,29 @@ static void add_shared_memory(struct rueda_facts *facts,
                               const struct rueda_doctor_job *job)
 {
     const size_t bytes = (size_t)job->local_ranks * SEGMENT_BYTES;
-    struct rueda_check check = {.verdict = RUEDA_VERDICT_OK};
+    struct rueda_finding finding = {.verdict = RUEDA_FINDING_OK};
     char words[RUEDA_SIZE_TEXT];
     void *at = NULL;
     int fd = -1;
 
-    rueda_check_name(&check, "shared memory");
+    rueda_finding_name(&finding, "shared memory");
     if (rueda_memfd_create("rueda-doctor", bytes, &fd) == RUEDA_OK &&
         rueda_memory_map_shared(fd, bytes, &at) == RUEDA_OK) {
-        rueda_check_value(&check, "a segment of %s of addresses can be mapped",
-                          rueda_size_words(bytes, words));
+        rueda_finding_value(&finding,
+                            "a segment of %s of addresses can be mapped",
+                            rueda_size_words(bytes, words));
         rueda_memory_unmap(at, bytes);
     } else {
-        rueda_check_value(&check,
-                          "a segment of %s of addresses cannot be mapped: %s",
-                          rueda_size_words(bytes, words), strerror(errno));
-        rueda_check_judge(&check, RUEDA_VERDICT_BAD,
-                          "ulimit -v unlimited; ulimit -f unlimited; only "
-                          "pages that are touched take memory");
+        rueda_finding_value(&finding,
+                            "a segment of %s of addresses cannot be mapped: %s",
+                            rueda_size_words(bytes, words), strerror(errno));
+        rueda_finding_judge(&finding, RUEDA_FINDING_BAD,
+                            "ulimit -v unlimited; ulimit -f unlimited; only "
+                            "pages that are touched take memory");
     }
     if (fd >= 0)
         close(fd);
-    rueda_checks_add(&facts->checks, &check);
+    rueda_findings_add(&facts->findings, &finding);
 }
 
 /* ---- Limits and devices ------------------------------------------------- */
@@ -143,25 +144,25 @@ static bool has_rdma(void)
 static void add_limits(struct rueda_facts *facts,
                        const struct rueda_doctor_job *job)
 {
-    struct rueda_check files = {.verdict = RUEDA_VERDICT_OK};
-    struct rueda_check memlock = {.verdict = RUEDA_VERDICT_OK};
-    struct rueda_check gpus = {.verdict = RUEDA_VERDICT_OK};
+    struct rueda_finding files = {.verdict = RUEDA_FINDING_OK};
+    struct rueda_finding memlock = {.verdict = RUEDA_FINDING_OK};
+    struct rueda_finding gpus = {.verdict = RUEDA_FINDING_OK};
     const bool has_gpus = rueda_facts_gpus(&gpus);
 
     rueda_judge_files(
         &files, limit_of(RLIMIT_NOFILE),
         rueda_files_needed(job->local_ranks, job->ranks, streams()));
-    rueda_checks_add(&facts->checks, &files);
+    rueda_findings_add(&facts->findings, &files);
     rueda_judge_memlock(&memlock, limit_of(RLIMIT_MEMLOCK),
                         has_gpus || has_rdma());
-    rueda_checks_add(&facts->checks, &memlock);
-    rueda_checks_add(&facts->checks, &gpus);
+    rueda_findings_add(&facts->findings, &memlock);
+    rueda_findings_add(&facts->findings, &gpus);
 }
 
 static void add_network(struct rueda_facts *facts,
                         const struct rueda_doctor_job *job)
 {
-    struct rueda_check check = {.verdict = RUEDA_VERDICT_OK};
+    struct rueda_finding finding = {.verdict = RUEDA_FINDING_OK};
     struct rueda_text words = {{0}};
 
     facts->net_count = rueda_facts_nets(facts->nets, RUEDA_NETS_MAX);
@@ -169,33 +170,34 @@ static void add_network(struct rueda_facts *facts,
         rueda_text_add(&words, "%s%s %s mtu %d", i == 0 ? "" : "; ",
                        facts->nets[i].interface, facts->nets[i].network,
                        facts->nets[i].mtu);
-    rueda_check_name(&check, "network");
+    rueda_finding_name(&finding, "network");
     if (facts->net_count > 0)
-        rueda_check_value(&check, "%s", words.chars);
+        rueda_finding_value(&finding, "%s", words.chars);
     else
-        rueda_check_value(&check, "no interface but loopback is up");
+        rueda_finding_value(&finding, "no interface but loopback is up");
     if (facts->net_count == 0 && job->ranks > job->local_ranks)
-        rueda_check_judge(&check, RUEDA_VERDICT_BAD,
-                          "give this host an address that the others reach "
-                          "(ip link, ip address), or start the container with "
-                          "--network host");
-    rueda_checks_add(&facts->checks, &check);
+        rueda_finding_judge(
+            &finding, RUEDA_FINDING_BAD,
+            "give this host an address that the others reach "
+            "(ip link, ip address), or start the container with "
+            "--network host");
+    rueda_findings_add(&facts->findings, &finding);
 }
 
 void rueda_facts_find(const struct rueda_doctor_job *job,
                       struct rueda_facts *out)
 {
-    struct rueda_check memory = {.verdict = RUEDA_VERDICT_OK};
-    struct rueda_machine machine;
+    struct rueda_finding memory = {.verdict = RUEDA_FINDING_OK};
+    struct rueda_tool_machine machine;
 
-    rueda_machine_read(&machine);
+    rueda_tool_machine_read(&machine);
     add_version(out);
     add_system(out);
     add_cpus(out, &machine, job);
     rueda_judge_memory(&memory, machine.memory_total,
                        machine.memory_free == SIZE_MAX ? RUEDA_UNLIMITED
                                                        : machine.memory_free);
-    rueda_checks_add(&out->checks, &memory);
+    rueda_findings_add(&out->findings, &memory);
     add_shared_memory(out, job);
     add_limits(out, job);
     add_network(out, job);

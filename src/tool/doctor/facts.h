@@ -6,7 +6,7 @@
 #ifndef RUEDA_TOOL_DOCTOR_FACTS_H
 #define RUEDA_TOOL_DOCTOR_FACTS_H
 
-#include "tool/doctor/check.h"
+#include "tool/doctor/finding.h"
 #include "tool/doctor/line.h"
 
 /* The job that is meant: ranks of this host, and of all. */
@@ -18,12 +18,12 @@ struct rueda_doctor_job {
 #define RUEDA_NETS_MAX 32
 
 struct rueda_facts {
-    struct rueda_checks checks; /* the first is the version */
+    struct rueda_findings findings; /* the first is the version */
     struct rueda_net nets[RUEDA_NETS_MAX];
     int net_count;
 };
 
-/* out is to be all zero; end it by rueda_checks_fini(). */
+/* out is to be all zero; end it by rueda_findings_fini(). */
 void rueda_facts_find(const struct rueda_doctor_job *job,
                       struct rueda_facts *out);
 
@@ -31,7 +31,7 @@ void rueda_facts_find(const struct rueda_doctor_job *job,
  * and link-local ones; returns how many. */
 int rueda_facts_nets(struct rueda_net *out, int room);
 
-/* GPUs and their driver, in a check; is anything there? */
-bool rueda_facts_gpus(struct rueda_check *check);
+/* GPUs and their driver, in a finding; is anything there? */
+bool rueda_facts_gpus(struct rueda_finding *finding);
 
 #endif /* RUEDA_TOOL_DOCTOR_FACTS_H */

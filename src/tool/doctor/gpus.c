@@ -55,7 +55,7 @@ static void ask_library(struct rueda_gpus *out)
         snprintf(out->name, sizeof(out->name), "GPU");
 }
 
-bool rueda_facts_gpus(struct rueda_check *check)
+bool rueda_facts_gpus(struct rueda_finding *finding)
 {
     struct rueda_gpus gpus = {.count = entries_in(DRIVER "/gpus")};
     char text[1024];
@@ -63,6 +63,6 @@ bool rueda_facts_gpus(struct rueda_check *check)
     if (rueda_file_read(DRIVER "/version", text, sizeof(text)) == RUEDA_OK)
         rueda_nvidia_version(text, gpus.driver, sizeof(gpus.driver));
     ask_library(&gpus);
-    rueda_judge_gpus(check, &gpus);
+    rueda_judge_gpus(finding, &gpus);
     return gpus.count > 0 || gpus.visible_count > 0;
 }

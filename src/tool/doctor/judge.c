@@ -34,22 +34,22 @@ static const char *number_words(uint64_t number, char *out, size_t room)
     return out;
 }
 
-void rueda_judge_files(struct rueda_check *check, struct rueda_limit limit,
+void rueda_judge_files(struct rueda_finding *finding, struct rueda_limit limit,
                        uint64_t needed)
 {
     const uint64_t wanted = needed > GOOD_FILES ? needed : GOOD_FILES;
     char soft[24];
     char hard[24];
 
-    rueda_check_name(check, "open files");
-    rueda_check_value(check, "%s (up to %s); a rank may need %llu",
-                      number_words(limit.soft, soft, sizeof(soft)),
-                      number_words(limit.hard, hard, sizeof(hard)),
-                      (unsigned long long)needed);
+    rueda_finding_name(finding, "open files");
+    rueda_finding_value(finding, "%s (up to %s); a rank may need %llu",
+                        number_words(limit.soft, soft, sizeof(soft)),
+                        number_words(limit.hard, hard, sizeof(hard)),
+                        (unsigned long long)needed);
     if (limit.soft >= needed && limit.soft >= FEW_FILES)
         return;
-    rueda_check_judge(
-        check, limit.soft < needed ? RUEDA_VERDICT_BAD : RUEDA_VERDICT_WARN,
+    rueda_finding_judge(
+        finding, limit.soft < needed ? RUEDA_FINDING_BAD : RUEDA_FINDING_WARN,
         "ulimit -n %llu in this shell; for all sessions the line "
         "\"* - nofile %llu\" in /etc/security/limits.conf on that host, and a "
         "new login",
@@ -65,77 +65,81 @@ static const char *bytes_words(uint64_t bytes, char out[RUEDA_SIZE_TEXT])
     return out;
 }
 
-void rueda_judge_memlock(struct rueda_check *check, struct rueda_limit limit,
-                         bool has_pins)
+void rueda_judge_memlock(struct rueda_finding *finding,
+                         struct rueda_limit limit, bool has_pins)
 {
     char text[RUEDA_SIZE_TEXT];
 
-    rueda_check_name(check, "locked memory");
+    rueda_finding_name(finding, "locked memory");
     bytes_words(limit.soft, text);
     if (limit.soft == RUEDA_UNLIMITED) {
-        rueda_check_value(check, "%s", text);
+        rueda_finding_value(finding, "%s", text);
     } else if (!has_pins) {
-        rueda_check_value(check, "%s; TCP and shared memory lock none", text);
+        rueda_finding_value(finding, "%s; TCP and shared memory lock none",
+                            text);
     } else {
-        rueda_check_value(check, "%s; GPUs and RDMA lock memory", text);
-        rueda_check_judge(check, RUEDA_VERDICT_WARN,
-                          "ulimit -l unlimited; for all sessions the line "
-                          "\"* - memlock unlimited\" in "
-                          "/etc/security/limits.conf, and a new login");
+        rueda_finding_value(finding, "%s; GPUs and RDMA lock memory", text);
+        rueda_finding_judge(finding, RUEDA_FINDING_WARN,
+                            "ulimit -l unlimited; for all sessions the line "
+                            "\"* - memlock unlimited\" in "
+                            "/etc/security/limits.conf, and a new login");
     }
 }
 
 #define LEAST_MEMORY ((uint64_t)64 << 20)
 #define SOME_MEMORY  ((uint64_t)1 << 30)
 
-void rueda_judge_memory(struct rueda_check *check, uint64_t total,
+void rueda_judge_memory(struct rueda_finding *finding, uint64_t total,
                         uint64_t left)
 {
     char all[RUEDA_SIZE_TEXT];
     char rest[RUEDA_SIZE_TEXT];
 
-    rueda_check_name(check, "memory");
-    rueda_check_value(check, "%s, of which %s free here and in the cgroup",
-                      bytes_words(total, all),
-                      left == RUEDA_UNLIMITED ? "nobody tells how much is"
-                                              : bytes_words(left, rest));
+    rueda_finding_name(finding, "memory");
+    rueda_finding_value(finding, "%s, of which %s free here and in the cgroup",
+                        bytes_words(total, all),
+                        left == RUEDA_UNLIMITED ? "nobody tells how much is"
+                                                : bytes_words(left, rest));
     if (left < SOME_MEMORY)
-        rueda_check_judge(
-            check, left < LEAST_MEMORY ? RUEDA_VERDICT_BAD : RUEDA_VERDICT_WARN,
-            "end what uses it (top, sorted by M), or raise the "
-            "memory limit of the container or job");
+        rueda_finding_judge(finding,
+                            left < LEAST_MEMORY ? RUEDA_FINDING_BAD
+                                                : RUEDA_FINDING_WARN,
+                            "end what uses it (top, sorted by M), or raise the "
+                            "memory limit of the container or job");
 }
 
-void rueda_judge_quota(struct rueda_check *check, bool is_visible, double quota,
-                       int usable)
+void rueda_judge_quota(struct rueda_finding *finding, bool is_visible,
+                       double quota, int usable)
 {
-    rueda_check_name(check, "cpu quota");
+    rueda_finding_name(finding, "cpu quota");
     if (!is_visible)
-        rueda_check_value(check, "not to be seen: no cgroup is mounted here");
+        rueda_finding_value(finding,
+                            "not to be seen: no cgroup is mounted here");
     else if (quota <= 0)
-        rueda_check_value(check, "none");
+        rueda_finding_value(finding, "none");
     else
-        rueda_check_value(check, "%.2f CPUs, of %d that may be used", quota,
-                          usable);
+        rueda_finding_value(finding, "%.2f CPUs, of %d that may be used", quota,
+                            usable);
     if (quota > 0 && quota < usable)
-        rueda_check_judge(check, RUEDA_VERDICT_WARN,
-                          "start at most %d ranks here, or raise the CPU limit "
-                          "of the container (docker --cpus, resources.limits)",
-                          quota < 1 ? 1 : (int)quota);
+        rueda_finding_judge(
+            finding, RUEDA_FINDING_WARN,
+            "start at most %d ranks here, or raise the CPU limit "
+            "of the container (docker --cpus, resources.limits)",
+            quota < 1 ? 1 : (int)quota);
 }
 
 /* ---- Hosts -------------------------------------------------------------- */
 
-void rueda_judge_version(struct rueda_check *check, const char *theirs,
+void rueda_judge_version(struct rueda_finding *finding, const char *theirs,
                          const char *ours)
 {
-    rueda_check_name(check, "version");
-    rueda_check_value(check, "%s", theirs);
+    rueda_finding_name(finding, "version");
+    rueda_finding_value(finding, "%s", theirs);
     if (strcmp(theirs, ours) != 0)
-        rueda_check_judge(check, RUEDA_VERDICT_BAD,
-                          "install the same version as here, %s, at the same "
-                          "place on every host",
-                          ours);
+        rueda_finding_judge(finding, RUEDA_FINDING_BAD,
+                            "install the same version as here, %s, at the same "
+                            "place on every host",
+                            ours);
 }
 
 /* What ssh says, and what helps. */
@@ -173,80 +177,83 @@ static const char *advice_for(const struct rueda_reach *reach)
                                 "prints nothing else: ssh %s true";
 }
 
-void rueda_judge_ssh(struct rueda_check *check, const char *host,
+void rueda_judge_ssh(struct rueda_finding *finding, const char *host,
                      const struct rueda_reach *reach)
 {
     const char *fix = advice_for(reach);
     const char *mark = strstr(fix, "%s");
 
-    rueda_check_name(check, "ssh");
+    rueda_finding_name(finding, "ssh");
     if (reach->is_late) {
-        rueda_check_value(check, "no answer within %.0f s%s%s", reach->seconds,
-                          reach->words[0] != '\0' ? ": " : "", reach->words);
-        rueda_check_judge(check, RUEDA_VERDICT_BAD,
-                          "is %s up, and does ssh %s true end by itself?", host,
-                          host);
+        rueda_finding_value(finding, "no answer within %.0f s%s%s",
+                            reach->seconds, reach->words[0] != '\0' ? ": " : "",
+                            reach->words);
+        rueda_finding_judge(finding, RUEDA_FINDING_BAD,
+                            "is %s up, and does ssh %s true end by itself?",
+                            host, host);
         return;
     }
     if (reach->words[0] != '\0')
-        rueda_check_value(check, "%s", reach->words);
+        rueda_finding_value(finding, "%s", reach->words);
     else
-        rueda_check_value(check, "ended with exit code %d and without a word",
-                          reach->code);
-    rueda_check_judge(check, RUEDA_VERDICT_BAD, "%.*s%s%s", (int)(mark - fix),
-                      fix, host, mark + 2);
+        rueda_finding_value(
+            finding, "ended with exit code %d and without a word", reach->code);
+    rueda_finding_judge(finding, RUEDA_FINDING_BAD, "%.*s%s%s",
+                        (int)(mark - fix), fix, host, mark + 2);
 }
 
 /* A tenth of a second is a step of training: traces no longer fit together. */
 #define CLOCK_OFF 0.1
 
-void rueda_judge_clock(struct rueda_check *check, const char *other,
+void rueda_judge_clock(struct rueda_finding *finding, const char *other,
                        double offset, double error)
 {
-    rueda_check_name(check, "clock");
-    rueda_check_value(check, "%+.3f ms against %s, to %.3f ms", offset * 1e3,
-                      other, error * 1e3);
+    rueda_finding_name(finding, "clock");
+    rueda_finding_value(finding, "%+.3f ms against %s, to %.3f ms",
+                        offset * 1e3, other, error * 1e3);
     if (fabs(offset) > CLOCK_OFF)
-        rueda_check_judge(check, RUEDA_VERDICT_WARN,
-                          "let all hosts keep time: apt-get install chrony, or "
-                          "timedatectl set-ntp true");
+        rueda_finding_judge(
+            finding, RUEDA_FINDING_WARN,
+            "let all hosts keep time: apt-get install chrony, or "
+            "timedatectl set-ntp true");
 }
 
-void rueda_judge_mtu(struct rueda_check *check, const struct rueda_net *mine,
-                     const char *other, const struct rueda_net *theirs)
+void rueda_judge_mtu(struct rueda_finding *finding,
+                     const struct rueda_net *mine, const char *other,
+                     const struct rueda_net *theirs)
 {
     const bool is_mine = mine->mtu > theirs->mtu;
 
-    rueda_check_name(check, "mtu");
-    rueda_check_value(check,
-                      "%s has %d, but %s of %s on the same network %s has %d",
-                      mine->interface, mine->mtu, theirs->interface, other,
-                      mine->network, theirs->mtu);
-    rueda_check_judge(check, RUEDA_VERDICT_WARN,
-                      "give both the same, for now by ip link set dev %s mtu "
-                      "%d on %s, and in the network's configuration",
-                      is_mine ? mine->interface : theirs->interface,
-                      is_mine ? theirs->mtu : mine->mtu,
-                      is_mine ? "this one" : other);
+    rueda_finding_name(finding, "mtu");
+    rueda_finding_value(finding,
+                        "%s has %d, but %s of %s on the same network %s has %d",
+                        mine->interface, mine->mtu, theirs->interface, other,
+                        mine->network, theirs->mtu);
+    rueda_finding_judge(finding, RUEDA_FINDING_WARN,
+                        "give both the same, for now by ip link set dev %s mtu "
+                        "%d on %s, and in the network's configuration",
+                        is_mine ? mine->interface : theirs->interface,
+                        is_mine ? theirs->mtu : mine->mtu,
+                        is_mine ? "this one" : other);
 }
 
-void rueda_judge_failure(struct rueda_check *check, const char *words)
+void rueda_judge_failure(struct rueda_finding *finding, const char *words)
 {
-    rueda_check_value(check, "%s", words);
+    rueda_finding_value(finding, "%s", words);
     if (strstr(words, "MTU") != NULL)
-        rueda_check_judge(
-            check, RUEDA_VERDICT_BAD,
+        rueda_finding_judge(
+            finding, RUEDA_FINDING_BAD,
             "long packets are lost on the way: ip link set dev INTERFACE mtu "
             "1500 on both hosts, or raise the MTU of the switches between");
     else if (strstr(words, "reach") != NULL || strstr(words, "silent") != NULL)
-        rueda_check_judge(
-            check, RUEDA_VERDICT_BAD,
+        rueda_finding_judge(
+            finding, RUEDA_FINDING_BAD,
             "let TCP pass between the hosts on all ports from 1024 (iptables, "
             "nft, security groups); where they have several networks name the "
             "right one by --network-interfaces");
     else
-        rueda_check_judge(
-            check, RUEDA_VERDICT_BAD,
+        rueda_finding_judge(
+            finding, RUEDA_FINDING_BAD,
             "mend first what is bad above; if nothing is, "
             "RUEDA_LOG_LEVEL=debug "
             "ruedarun with these hosts and any program says more");
@@ -257,45 +264,49 @@ void rueda_judge_failure(struct rueda_check *check, const char *words)
 #define NO_DEVICE 100 /* CUDA_ERROR_NO_DEVICE */
 
 /* There are some, but no program can use them. */
-static void judge_hidden_gpus(struct rueda_check *check,
+static void judge_hidden_gpus(struct rueda_finding *finding,
                               const struct rueda_gpus *gpus, const char *driver)
 {
     if (!gpus->has_library) {
-        rueda_check_value(check, "%d, driver %s, but no libcuda.so.1",
-                          gpus->count, driver);
-        rueda_check_judge(check, RUEDA_VERDICT_WARN,
-                          "install the driver's libraries (libcuda1), or start "
-                          "the container with --gpus all");
+        rueda_finding_value(finding, "%d, driver %s, but no libcuda.so.1",
+                            gpus->count, driver);
+        rueda_finding_judge(
+            finding, RUEDA_FINDING_WARN,
+            "install the driver's libraries (libcuda1), or start "
+            "the container with --gpus all");
     } else if (gpus->error == 0 || gpus->error == NO_DEVICE) {
-        rueda_check_value(check, "%d, driver %s, but none that may be seen",
-                          gpus->count, driver);
-        rueda_check_judge(check, RUEDA_VERDICT_WARN,
-                          "unset CUDA_VISIBLE_DEVICES, or start the container "
-                          "with --gpus all");
+        rueda_finding_value(finding, "%d, driver %s, but none that may be seen",
+                            gpus->count, driver);
+        rueda_finding_judge(
+            finding, RUEDA_FINDING_WARN,
+            "unset CUDA_VISIBLE_DEVICES, or start the container "
+            "with --gpus all");
     } else {
-        rueda_check_value(check, "%d, driver %s, but CUDA does not start (%d)",
-                          gpus->count, driver, gpus->error);
-        rueda_check_judge(check, RUEDA_VERDICT_WARN,
-                          "nvidia-smi says more: load the driver (modprobe "
-                          "nvidia), or install libraries of its version");
+        rueda_finding_value(finding,
+                            "%d, driver %s, but CUDA does not start (%d)",
+                            gpus->count, driver, gpus->error);
+        rueda_finding_judge(finding, RUEDA_FINDING_WARN,
+                            "nvidia-smi says more: load the driver (modprobe "
+                            "nvidia), or install libraries of its version");
     }
 }
 
-void rueda_judge_gpus(struct rueda_check *check, const struct rueda_gpus *gpus)
+void rueda_judge_gpus(struct rueda_finding *finding,
+                      const struct rueda_gpus *gpus)
 {
     const char *driver = gpus->driver[0] != '\0' ? gpus->driver : "unknown";
 
-    rueda_check_name(check, "gpus");
+    rueda_finding_name(finding, "gpus");
     if (gpus->visible_count > 0)
-        rueda_check_value(check, "%d x %s, driver %s, CUDA %d.%d",
-                          gpus->visible_count, gpus->name, driver,
-                          gpus->version / 1000, gpus->version % 1000 / 10);
+        rueda_finding_value(finding, "%d x %s, driver %s, CUDA %d.%d",
+                            gpus->visible_count, gpus->name, driver,
+                            gpus->version / 1000, gpus->version % 1000 / 10);
     else if (gpus->count > 0)
-        judge_hidden_gpus(check, gpus, driver);
+        judge_hidden_gpus(finding, gpus, driver);
     else if (gpus->driver[0] != '\0')
-        rueda_check_value(check, "none, but NVIDIA's driver %s", driver);
+        rueda_finding_value(finding, "none, but NVIDIA's driver %s", driver);
     else
-        rueda_check_value(check, "none: NVIDIA's driver is not here");
+        rueda_finding_value(finding, "none: NVIDIA's driver is not here");
 }
 
 /* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu ...": the

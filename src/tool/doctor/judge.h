@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the doctor thinks of what was found: each function fills in a check's
+ * What the doctor thinks of what was found: each function fills in a finding's
  * value and verdict, and the fix where one is due. Pure.
  */
 #ifndef RUEDA_TOOL_DOCTOR_JUDGE_H
@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "tool/doctor/check.h"
+#include "tool/doctor/finding.h"
 #include "tool/doctor/line.h"
 
 #define RUEDA_UNLIMITED UINT64_MAX
@@ -23,24 +23,24 @@ struct rueda_limit {
  * hosts; an upper estimate. */
 uint64_t rueda_files_needed(int local_ranks, int ranks, int streams);
 
-void rueda_judge_files(struct rueda_check *check, struct rueda_limit limit,
+void rueda_judge_files(struct rueda_finding *finding, struct rueda_limit limit,
                        uint64_t needed);
 
 /* has_pins: are there devices whose drivers lock memory? */
-void rueda_judge_memlock(struct rueda_check *check, struct rueda_limit limit,
-                         bool has_pins);
+void rueda_judge_memlock(struct rueda_finding *finding,
+                         struct rueda_limit limit, bool has_pins);
 
 /* Bytes of the machine, and what may still be touched; RUEDA_UNLIMITED: nobody
  * tells. */
-void rueda_judge_memory(struct rueda_check *check, uint64_t total,
+void rueda_judge_memory(struct rueda_finding *finding, uint64_t total,
                         uint64_t left);
 
 /* quota: CPUs of the cgroup, 0 if it sets none; is_visible: is there a cgroup
  * to look at? */
-void rueda_judge_quota(struct rueda_check *check, bool is_visible, double quota,
-                       int usable);
+void rueda_judge_quota(struct rueda_finding *finding, bool is_visible,
+                       double quota, int usable);
 
-void rueda_judge_version(struct rueda_check *check, const char *theirs,
+void rueda_judge_version(struct rueda_finding *finding, const char *theirs,
                          const char *ours);
 
 /* How ssh, or the program there, ended; words are its last ones on stderr. */
@@ -50,20 +50,21 @@ struct rueda_reach {
     double seconds;
     const char *words;
 };
-void rueda_judge_ssh(struct rueda_check *check, const char *host,
+void rueda_judge_ssh(struct rueda_finding *finding, const char *host,
                      const struct rueda_reach *reach);
 
 /* offset: of its clock against that of `other`; error: how far that may be
  * wrong. In seconds. */
-void rueda_judge_clock(struct rueda_check *check, const char *other,
+void rueda_judge_clock(struct rueda_finding *finding, const char *other,
                        double offset, double error);
 
 /* An interface and another host's in the same network. */
-void rueda_judge_mtu(struct rueda_check *check, const struct rueda_net *mine,
-                     const char *other, const struct rueda_net *theirs);
+void rueda_judge_mtu(struct rueda_finding *finding,
+                     const struct rueda_net *mine, const char *other,
+                     const struct rueda_net *theirs);
 
 /* Words of the library about a job that failed. */
-void rueda_judge_failure(struct rueda_check *check, const char *words);
+void rueda_judge_failure(struct rueda_finding *finding, const char *words);
 
 /* What NVIDIA's driver tells in /proc, and what its library says. */
 struct rueda_gpus {
@@ -75,7 +76,8 @@ struct rueda_gpus {
     int visible_count; /* that a program can use */
     char name[128];    /* of the first of these */
 };
-void rueda_judge_gpus(struct rueda_check *check, const struct rueda_gpus *gpus);
+void rueda_judge_gpus(struct rueda_finding *finding,
+                      const struct rueda_gpus *gpus);
 
 /* The version in /proc/driver/nvidia/version, or false. */
 bool rueda_nvidia_version(const char *text, char *out, size_t room);

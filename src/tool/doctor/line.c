@@ -19,7 +19,7 @@ struct fields {
 };
 
 static const char *const kinds[] = {
-    [RUEDA_LINE_CHECK] = "check",   [RUEDA_LINE_NET] = "net",
+    [RUEDA_LINE_FINDING] = "check", [RUEDA_LINE_NET] = "net",
     [RUEDA_LINE_HALF] = "half",     [RUEDA_LINE_JOINED] = "joined",
     [RUEDA_LINE_FAILED] = "failed", [RUEDA_LINE_END] = "end",
 };
@@ -28,14 +28,15 @@ static const char *const kinds[] = {
 
 void rueda_line_write(const struct rueda_line *line, FILE *file)
 {
-    const struct rueda_check *check = &line->check;
+    const struct rueda_finding *finding = &line->finding;
     const struct rueda_half *half = &line->half;
 
     fprintf(file, MARK "%s", kinds[line->kind]);
     switch (line->kind) {
-    case RUEDA_LINE_CHECK:
-        fprintf(file, "\t%s\t%s\t%s\t%s", check->name,
-                rueda_verdict_str(check->verdict), check->value, check->fix);
+    case RUEDA_LINE_FINDING:
+        fprintf(file, "\t%s\t%s\t%s\t%s", finding->name,
+                rueda_finding_verdict_str(finding->verdict), finding->value,
+                finding->fix);
         break;
     case RUEDA_LINE_NET:
         fprintf(file, "\t%s\t%s\t%d", line->net.interface, line->net.network,
@@ -95,14 +96,14 @@ static bool read_signed(const char *text, int64_t *out)
     return true;
 }
 
-static bool read_check(const struct fields *fields, struct rueda_check *out)
+static bool read_check(const struct fields *fields, struct rueda_finding *out)
 {
     if (fields->count != 5 ||
-        !rueda_verdict_parse(fields->text[2], &out->verdict))
+        !rueda_finding_verdict_parse(fields->text[2], &out->verdict))
         return false;
-    rueda_check_name(out, fields->text[1]);
-    rueda_check_copy(out->value, sizeof(out->value), fields->text[3]);
-    rueda_check_copy(out->fix, sizeof(out->fix), fields->text[4]);
+    rueda_finding_name(out, fields->text[1]);
+    rueda_finding_copy(out->value, sizeof(out->value), fields->text[3]);
+    rueda_finding_copy(out->fix, sizeof(out->fix), fields->text[4]);
     return out->name[0] != '\0';
 }
 
@@ -110,8 +111,8 @@ static bool read_net(const struct fields *fields, struct rueda_net *out)
 {
     if (fields->count != 4 || !rueda_parse_int(fields->text[3], &out->mtu))
         return false;
-    rueda_check_copy(out->interface, sizeof(out->interface), fields->text[1]);
-    rueda_check_copy(out->network, sizeof(out->network), fields->text[2]);
+    rueda_finding_copy(out->interface, sizeof(out->interface), fields->text[1]);
+    rueda_finding_copy(out->network, sizeof(out->network), fields->text[2]);
     return true;
 }
 
@@ -119,7 +120,7 @@ static bool read_half(const struct fields *fields, struct rueda_half *out)
 {
     if (fields->count != 7 || strlen(fields->text[1]) >= sizeof(out->way))
         return false;
-    rueda_check_copy(out->way, sizeof(out->way), fields->text[1]);
+    rueda_finding_copy(out->way, sizeof(out->way), fields->text[1]);
     return rueda_parse_int(fields->text[2], &out->rank) &&
            rueda_parse_int(fields->text[3], &out->peer) &&
            read_amount(fields->text[4], &out->latency) &&
@@ -129,7 +130,7 @@ static bool read_half(const struct fields *fields, struct rueda_half *out)
 
 static bool find_kind(const char *text, rueda_line_kind *out)
 {
-    for (int i = RUEDA_LINE_CHECK; i <= RUEDA_LINE_END; i++) {
+    for (int i = RUEDA_LINE_FINDING; i <= RUEDA_LINE_END; i++) {
         if (strcmp(text, kinds[i]) != 0)
             continue;
         *out = (rueda_line_kind)i;
@@ -148,8 +149,8 @@ bool rueda_line_read(const char *text, struct rueda_line *out)
         !find_kind(fields.text[0], &out->kind))
         return false;
     switch (out->kind) {
-    case RUEDA_LINE_CHECK:
-        return read_check(&fields, &out->check);
+    case RUEDA_LINE_FINDING:
+        return read_check(&fields, &out->finding);
     case RUEDA_LINE_NET:
         return read_net(&fields, &out->net);
     case RUEDA_LINE_HALF:
@@ -157,8 +158,8 @@ bool rueda_line_read(const char *text, struct rueda_line *out)
     case RUEDA_LINE_JOINED:
         return fields.count == 2 && rueda_parse_int(fields.text[1], &out->rank);
     case RUEDA_LINE_FAILED:
-        rueda_check_copy(out->words, sizeof(out->words),
-                         fields.count == 3 ? fields.text[2] : "");
+        rueda_finding_copy(out->words, sizeof(out->words),
+                           fields.count == 3 ? fields.text[2] : "");
         return fields.count == 3 && rueda_parse_int(fields.text[1], &out->rank);
     case RUEDA_LINE_END:
         return fields.count == 1;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "tool/doctor/check.h"
+#include "tool/doctor/finding.h"
 
 /* An interface's network, as "10.1.0.0/16", and its longest packet. */
 struct rueda_net {
@@ -32,7 +32,7 @@ struct rueda_half {
 };
 
 typedef enum rueda_line_kind {
-    RUEDA_LINE_CHECK,
+    RUEDA_LINE_FINDING,
     RUEDA_LINE_NET,
     RUEDA_LINE_HALF,
     RUEDA_LINE_JOINED, /* rank is in the job */
@@ -42,11 +42,11 @@ typedef enum rueda_line_kind {
 
 struct rueda_line {
     rueda_line_kind kind;
-    struct rueda_check check;
+    struct rueda_finding finding;
     struct rueda_net net;
     struct rueda_half half;
     int rank;
-    char words[RUEDA_CHECK_WORDS];
+    char words[RUEDA_FINDING_WORDS];
 };
 
 /* With a newline. */

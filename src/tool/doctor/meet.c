@@ -46,7 +46,7 @@ static void say_failure(int rank, const char *words)
 {
     struct rueda_line line = {.kind = RUEDA_LINE_FAILED, .rank = rank};
 
-    rueda_check_copy(line.words, sizeof(line.words), words);
+    rueda_finding_copy(line.words, sizeof(line.words), words);
     say(&line);
 }
 
@@ -95,13 +95,13 @@ static rueda_status measure(struct rank *rank, int peer,
                             const struct series *wanted, double *out_median,
                             int64_t *in_out_delta_ns)
 {
-    const double begin = rueda_clock();
+    const double begin = rueda_tool_clock();
     struct rueda_series times = {0};
     rueda_status status = RUEDA_OK;
     bool is_over = false;
 
     for (int i = 0; i < wanted->most && status == RUEDA_OK && !is_over; i++) {
-        const double start = rueda_clock();
+        const double start = rueda_tool_clock();
         int64_t delta;
 
         rank->out->is_late = start - begin > wanted->seconds;
@@ -112,7 +112,7 @@ static rueda_status measure(struct rank *rank, int peer,
             break;
         if (i < wanted->warm_ups)
             continue;
-        rueda_series_add(&times, rueda_clock() - start);
+        rueda_series_add(&times, rueda_tool_clock() - start);
         is_over = rank->out->is_late != 0 || rank->in->is_late != 0;
         if (delta < *in_out_delta_ns)
             *in_out_delta_ns = delta;
@@ -172,7 +172,7 @@ static bool join(struct rank *rank, const char *way, bool is_round)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
     struct rueda_line joined = {.kind = RUEDA_LINE_JOINED};
-    char error[RUEDA_CHECK_WORDS] = "";
+    char error[RUEDA_FINDING_WORDS] = "";
     rueda_status status;
 
     args.error = error;

@@ -85,7 +85,8 @@ int rueda_facts_nets(struct rueda_net *out, int room)
 
         if (!is_of_interest(at))
             continue;
-        rueda_check_copy(net->interface, sizeof(net->interface), at->ifa_name);
+        rueda_finding_copy(net->interface, sizeof(net->interface),
+                           at->ifa_name);
         write_network(at, net->network, sizeof(net->network));
         net->mtu = mtu_of(fd, at->ifa_name);
         count++;

@@ -128,7 +128,7 @@ void rueda_pairs_fail(struct rueda_pairs *pairs, int a, int b,
         pair->latency = NAN;
         pair->bandwidth = NAN;
     }
-    rueda_judge_failure(&pair->check, words);
+    rueda_judge_failure(&pair->finding, words);
 }
 
 /* ---- What to think of it ------------------------------------------------ */
@@ -170,37 +170,38 @@ static double usual(const struct rueda_pairs *pairs,
 
 static void judge_bandwidth(struct rueda_pair *pair, double median)
 {
-    if (pair->check.verdict == RUEDA_VERDICT_BAD)
+    if (pair->finding.verdict == RUEDA_FINDING_BAD)
         return; /* it has been told why */
     if (pair->bandwidth <= 0)
-        rueda_check_judge(&pair->check, RUEDA_VERDICT_BAD,
-                          "short messages pass and long ones do not: give all "
-                          "interfaces and switches on the way the same MTU");
+        rueda_finding_judge(
+            &pair->finding, RUEDA_FINDING_BAD,
+            "short messages pass and long ones do not: give all "
+            "interfaces and switches on the way the same MTU");
     else if (pair->a != pair->b && pair->bandwidth < SLOW_BANDWIDTH)
-        rueda_check_judge(&pair->check, RUEDA_VERDICT_WARN,
-                          "this is less than gigabit Ethernet: name a faster "
-                          "network by --network-interfaces if there is one, "
-                          "and see what ethtool says of this one");
+        rueda_finding_judge(&pair->finding, RUEDA_FINDING_WARN,
+                            "this is less than gigabit Ethernet: name a faster "
+                            "network by --network-interfaces if there is one, "
+                            "and see what ethtool says of this one");
     else if (MUCH * pair->bandwidth < median)
-        rueda_check_judge(&pair->check, RUEDA_VERDICT_WARN,
-                          "most such pairs move %.3g GB/s: %s", median * 1e-9,
-                          pair->a == pair->b
-                              ? "see what else runs on this host (top)"
-                              : "look at the cable, the port and the duplex "
-                                "of these two (ethtool), and at what else "
-                                "runs there");
+        rueda_finding_judge(&pair->finding, RUEDA_FINDING_WARN,
+                            "most such pairs move %.3g GB/s: %s", median * 1e-9,
+                            pair->a == pair->b
+                                ? "see what else runs on this host (top)"
+                                : "look at the cable, the port and the duplex "
+                                  "of these two (ethtool), and at what else "
+                                  "runs there");
 }
 
 static void judge_latency(struct rueda_pair *pair, double median)
 {
-    if (pair->check.verdict == RUEDA_VERDICT_OK &&
+    if (pair->finding.verdict == RUEDA_FINDING_OK &&
         pair->latency > MUCH * median && pair->latency > median + LATENCY_FLOOR)
-        rueda_check_judge(&pair->check, RUEDA_VERDICT_WARN,
-                          "most such pairs take %.3g us: %s", median * 1e6,
-                          pair->a == pair->b
-                              ? "see what else runs on this host (top)"
-                              : "are these two in different rooms or "
-                                "networks, or busy with other work?");
+        rueda_finding_judge(&pair->finding, RUEDA_FINDING_WARN,
+                            "most such pairs take %.3g us: %s", median * 1e6,
+                            pair->a == pair->b
+                                ? "see what else runs on this host (top)"
+                                : "are these two in different rooms or "
+                                  "networks, or busy with other work?");
 }
 
 /* Pairs inside hosts come first, then in the order of hosts. */

@@ -21,12 +21,12 @@ struct rueda_pair {
     int b;
     char way[8];
     double latency;   /* seconds one way; of both ends the longer. NaN: they
-                         could not meet, check.value says why */
+                         could not meet, finding.value says why */
     double bandwidth; /* bytes a second each way; of both ends the less */
     bool has_offset;  /* b's clock less a's, and how far that may be wrong */
     double offset;
     double error;
-    struct rueda_check check;
+    struct rueda_finding finding;
 };
 
 struct rueda_pairs {
@@ -48,7 +48,7 @@ void rueda_pairs_fail(struct rueda_pairs *pairs, int a, int b,
 const struct rueda_pair *rueda_pairs_find(const struct rueda_pairs *pairs,
                                           int a, int b, const char *way);
 
-/* Sort them, compare each with the others of its way, and fill in the checks.
+/* Sort them, compare each with the others of its way, and fill in the findings.
  */
 void rueda_pairs_judge(struct rueda_pairs *pairs);
 

@@ -14,38 +14,40 @@
 #define PAIRS_SHOWN 36
 #define HOSTS_SHOWN 8
 
-int rueda_doctor_count(const struct rueda_doctor *doctor, rueda_verdict verdict)
+int rueda_doctor_count(const struct rueda_doctor *doctor,
+                       rueda_finding_verdict verdict)
 {
-    int count = rueda_checks_count(&doctor->together, verdict);
+    int count = rueda_findings_count(&doctor->together, verdict);
 
     for (int i = 0; i < doctor->host_count; i++)
-        count += rueda_checks_count(&doctor->hosts[i].facts.checks, verdict);
+        count +=
+            rueda_findings_count(&doctor->hosts[i].facts.findings, verdict);
     for (int i = 0; i < doctor->pairs.count; i++)
-        count += doctor->pairs.list[i].check.verdict == verdict;
+        count += doctor->pairs.list[i].finding.verdict == verdict;
     return count;
 }
 
 /* ---- For people --------------------------------------------------------- */
 
-static void print_fix(const struct rueda_check *check)
+static void print_fix(const struct rueda_finding *finding)
 {
-    if (check->fix[0] != '\0')
-        printf("        fix: %s\n", check->fix);
+    if (finding->fix[0] != '\0')
+        printf("        fix: %s\n", finding->fix);
 }
 
-static void print_checks(const struct rueda_checks *checks, bool is_brief)
+static void print_checks(const struct rueda_findings *findings, bool is_brief)
 {
-    if (is_brief && rueda_checks_worst(checks) == RUEDA_VERDICT_OK)
-        printf("  %-5s %d checks\n", rueda_verdict_str(RUEDA_VERDICT_OK),
-               checks->count);
-    for (int i = 0; i < checks->count; i++) {
-        const struct rueda_check *check = &checks->list[i];
+    if (is_brief && rueda_findings_worst(findings) == RUEDA_FINDING_OK)
+        printf("  %-5s %d checks\n",
+               rueda_finding_verdict_str(RUEDA_FINDING_OK), findings->count);
+    for (int i = 0; i < findings->count; i++) {
+        const struct rueda_finding *finding = &findings->list[i];
 
-        if (is_brief && check->verdict == RUEDA_VERDICT_OK)
+        if (is_brief && finding->verdict == RUEDA_FINDING_OK)
             continue;
-        printf("  %-5s %-14s %s\n", rueda_verdict_str(check->verdict),
-               check->name, check->value);
-        print_fix(check);
+        printf("  %-5s %-14s %s\n", rueda_finding_verdict_str(finding->verdict),
+               finding->name, finding->value);
+        print_fix(finding);
     }
 }
 
@@ -57,18 +59,18 @@ static const char *name_of(const struct rueda_doctor *doctor, int place)
 static void print_pair(const struct rueda_doctor *doctor,
                        const struct rueda_pair *pair)
 {
-    char names[2 * RUEDA_HOST_BYTES + 8];
+    char names[2 * RUEDA_LAUNCH_HOST_BYTES + 8];
 
     snprintf(names, sizeof(names), "%s - %s", name_of(doctor, pair->a),
              name_of(doctor, pair->b));
-    printf("  %-5s %-30s %-4s", rueda_verdict_str(pair->check.verdict), names,
-           pair->way);
+    printf("  %-5s %-30s %-4s",
+           rueda_finding_verdict_str(pair->finding.verdict), names, pair->way);
     if (isnan(pair->latency))
-        printf(" %s\n", pair->check.value);
+        printf(" %s\n", pair->finding.value);
     else
         printf(" %9.1f us  %7.2f GB/s\n", pair->latency * 1e6,
                pair->bandwidth * 1e-9);
-    print_fix(&pair->check);
+    print_fix(&pair->finding);
 }
 
 static void print_pairs(const struct rueda_doctor *doctor)
@@ -82,7 +84,8 @@ static void print_pairs(const struct rueda_doctor *doctor)
         "\npairs of ranks                         way     latency  bandwidth "
         "each way\n");
     for (int i = 0; i < pairs->count; i++) {
-        if (i < PAIRS_SHOWN || pairs->list[i].check.verdict != RUEDA_VERDICT_OK)
+        if (i < PAIRS_SHOWN ||
+            pairs->list[i].finding.verdict != RUEDA_FINDING_OK)
             print_pair(doctor, &pairs->list[i]);
         else
             hidden++;
@@ -94,8 +97,8 @@ static void print_pairs(const struct rueda_doctor *doctor)
 
 static void print_sum(const struct rueda_doctor *doctor)
 {
-    const int bad = rueda_doctor_count(doctor, RUEDA_VERDICT_BAD);
-    const int warnings = rueda_doctor_count(doctor, RUEDA_VERDICT_WARN);
+    const int bad = rueda_doctor_count(doctor, RUEDA_FINDING_BAD);
+    const int warnings = rueda_doctor_count(doctor, RUEDA_FINDING_WARN);
 
     if (bad == 0 && warnings == 0)
         printf("\nall is well\n");
@@ -111,7 +114,7 @@ void rueda_doctor_print(const struct rueda_doctor *doctor)
         const struct rueda_doctor_host *host = &doctor->hosts[i];
 
         printf("\n%s%s\n", host->name, host->is_local ? " (this host)" : "");
-        print_checks(&host->facts.checks, doctor->host_count > HOSTS_SHOWN);
+        print_checks(&host->facts.findings, doctor->host_count > HOSTS_SHOWN);
     }
     if (doctor->together.count > 0) {
         printf("\ntogether: %d ranks on %d %s\n",
@@ -132,23 +135,23 @@ static void json_field(FILE *file, const char *name, const char *text)
     rueda_json_text(file, text);
 }
 
-static void json_verdict(FILE *file, const struct rueda_check *check)
+static void json_verdict(FILE *file, const struct rueda_finding *finding)
 {
-    json_field(file, "verdict", rueda_verdict_str(check->verdict));
+    json_field(file, "verdict", rueda_finding_verdict_str(finding->verdict));
     fputs(", ", file);
-    json_field(file, "fix", check->fix[0] != '\0' ? check->fix : NULL);
+    json_field(file, "fix", finding->fix[0] != '\0' ? finding->fix : NULL);
 }
 
-static void json_checks(FILE *file, const struct rueda_checks *checks)
+static void json_checks(FILE *file, const struct rueda_findings *findings)
 {
     fputs("[", file);
-    for (int i = 0; i < checks->count; i++) {
+    for (int i = 0; i < findings->count; i++) {
         fputs(i == 0 ? "\n    {" : ",\n    {", file);
-        json_field(file, "name", checks->list[i].name);
+        json_field(file, "name", findings->list[i].name);
         fputs(", ", file);
-        json_field(file, "value", checks->list[i].value);
+        json_field(file, "value", findings->list[i].value);
         fputs(", ", file);
-        json_verdict(file, &checks->list[i]);
+        json_verdict(file, &findings->list[i]);
         fputs("}", file);
     }
     fputs("]", file);
@@ -177,9 +180,9 @@ static void json_pairs(FILE *file, const struct rueda_doctor *doctor)
         json_number(file, "clock_offset_ms", pair->offset * 1e3);
         fputs(", ", file);
         json_field(file, "failure",
-                   pair->check.value[0] != '\0' ? pair->check.value : NULL);
+                   pair->finding.value[0] != '\0' ? pair->finding.value : NULL);
         fputs(", ", file);
-        json_verdict(file, &pair->check);
+        json_verdict(file, &pair->finding);
         fputs("}", file);
     }
     fputs("]", file);
@@ -196,13 +199,13 @@ bool rueda_doctor_write_json(const struct rueda_doctor *doctor,
     fputs("{", file);
     json_field(file, "version", rueda_version());
     fprintf(file, ", \"bad\": %d, \"warnings\": %d,\n \"hosts\": [",
-            rueda_doctor_count(doctor, RUEDA_VERDICT_BAD),
-            rueda_doctor_count(doctor, RUEDA_VERDICT_WARN));
+            rueda_doctor_count(doctor, RUEDA_FINDING_BAD),
+            rueda_doctor_count(doctor, RUEDA_FINDING_WARN));
     for (int i = 0; i < doctor->host_count; i++) {
         fputs(i == 0 ? "\n  {" : ",\n  {", file);
         json_field(file, "name", doctor->hosts[i].name);
         fputs(", \"checks\": ", file);
-        json_checks(file, &doctor->hosts[i].facts.checks);
+        json_checks(file, &doctor->hosts[i].facts.findings);
         fputs("}", file);
     }
     fputs("],\n \"together\": ", file);

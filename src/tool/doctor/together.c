@@ -27,7 +27,7 @@ struct job {
     bool *has_joined; /* [ranks] */
     int ranks;
     int joined;
-    char failure[RUEDA_CHECK_WORDS]; /* the most telling one */
+    char failure[RUEDA_FINDING_WORDS]; /* the most telling one */
 };
 
 static const char *name_of(const struct job *job, int host)
@@ -41,7 +41,8 @@ static const char *name_of(const struct job *job, int host)
 
 static void add_hosts(const struct job *job, struct rueda_strings *out)
 {
-    const size_t room = (size_t)job->host_count * (RUEDA_HOST_BYTES + 8) + 1;
+    const size_t room =
+        (size_t)job->host_count * (RUEDA_LAUNCH_HOST_BYTES + 8) + 1;
     char *list = calloc(1, room);
     size_t len = 0;
 
@@ -178,7 +179,7 @@ static void close_job(struct job *job)
 /* All hosts at once. False: it has failed. */
 static bool meet_all(struct rueda_doctor *doctor, const int *places)
 {
-    struct rueda_check check = {.verdict = RUEDA_VERDICT_OK};
+    struct rueda_finding finding = {.verdict = RUEDA_FINDING_OK};
     struct job job;
     bool is_well;
 
@@ -189,18 +190,19 @@ static bool meet_all(struct rueda_doctor *doctor, const int *places)
                           ROUND_SECONDS * rueda_pair_rounds(doctor->met_count));
     take_answer(&job);
     if (job.joined == job.ranks) {
-        rueda_check_name(&check, "key exchange");
-        rueda_check_value(&check,
-                          "all %d ranks have proved the job's key, made for "
-                          "this job and passed on by ruedarun",
-                          job.ranks);
-        rueda_checks_add(&doctor->together, &check);
+        rueda_finding_name(&finding, "key exchange");
+        rueda_finding_value(&finding,
+                            "all %d ranks have proved the job's key, made for "
+                            "this job and passed on by ruedarun",
+                            job.ranks);
+        rueda_findings_add(&doctor->together, &finding);
     }
     is_well = job.failure[0] == '\0';
     if (!is_well) {
-        rueda_check_name(&check, job.joined == job.ranks ? "pairs" : "start");
-        rueda_judge_failure(&check, job.failure);
-        rueda_checks_add(&doctor->together, &check);
+        rueda_finding_name(&finding,
+                           job.joined == job.ranks ? "pairs" : "start");
+        rueda_judge_failure(&finding, job.failure);
+        rueda_findings_add(&doctor->together, &finding);
     }
     close_job(&job);
     return is_well;
@@ -258,24 +260,25 @@ static void judge_clocks(struct rueda_doctor *doctor)
     for (int i = 1; i < doctor->met_count; i++) {
         const struct rueda_pair *pair =
             rueda_pairs_find(&doctor->pairs, 0, i, "tcp");
-        struct rueda_check check = {.verdict = RUEDA_VERDICT_OK};
+        struct rueda_finding finding = {.verdict = RUEDA_FINDING_OK};
 
         if (pair == NULL || !pair->has_offset)
             continue;
-        rueda_judge_clock(&check, doctor->hosts[doctor->met[0]].name,
+        rueda_judge_clock(&finding, doctor->hosts[doctor->met[0]].name,
                           pair->offset, pair->error);
-        rueda_checks_add(&doctor->hosts[doctor->met[i]].facts.checks, &check);
+        rueda_findings_add(&doctor->hosts[doctor->met[i]].facts.findings,
+                           &finding);
     }
 }
 
 static bool can_meet(const struct rueda_doctor_host *host)
 {
-    const struct rueda_checks *checks = &host->facts.checks;
+    const struct rueda_findings *findings = &host->facts.findings;
 
-    for (int i = 0; i < checks->count; i++)
-        if (strcmp(checks->list[i].name, "version") == 0)
+    for (int i = 0; i < findings->count; i++)
+        if (strcmp(findings->list[i].name, "version") == 0)
             return host->is_reached &&
-                   checks->list[i].verdict == RUEDA_VERDICT_OK;
+                   findings->list[i].verdict == RUEDA_FINDING_OK;
     return false;
 }
 

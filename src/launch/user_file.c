@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launch/text_file.h"
+#include "launch/user_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "os/file.h"
 
-char *rueda_text_file_read(const char *what, const char *path, size_t most_mib,
+char *rueda_user_file_read(const char *what, const char *path, size_t most_mib,
                            struct rueda_text *words)
 {
     const size_t bytes = most_mib << 20;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launch/config_file.h"
+#include "launch/yaml.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <yaml.h>
 
 #include "base/near.h"
-#include "launch/text_file.h"
+#include "launch/user_file.h"
 
 #define FILE_MIB  1
 #define KEY_BYTES 128
@@ -187,9 +187,8 @@ static bool read_document(struct reading *reading)
     return false;
 }
 
-bool rueda_config_file_parse(const char *path, const char *text, size_t bytes,
-                             struct rueda_options *options,
-                             struct rueda_text *words)
+bool rueda_yaml_parse(const char *path, const char *text, size_t bytes,
+                      struct rueda_options *options, struct rueda_text *words)
 {
     yaml_document_t document;
     struct reading reading = {path, &document, options, words};
@@ -212,14 +211,14 @@ bool rueda_config_file_parse(const char *path, const char *text, size_t bytes,
     return is_good;
 }
 
-bool rueda_config_file_read(const char *path, struct rueda_options *options,
-                            struct rueda_text *words)
+bool rueda_yaml_read(const char *path, struct rueda_options *options,
+                     struct rueda_text *words)
 {
     char *text =
-        rueda_text_file_read("the configuration file", path, FILE_MIB, words);
+        rueda_user_file_read("the configuration file", path, FILE_MIB, words);
     const bool is_good =
         text != NULL &&
-        rueda_config_file_parse(path, text, strlen(text), options, words);
+        rueda_yaml_parse(path, text, strlen(text), options, words);
 
     free(text);
     return is_good;

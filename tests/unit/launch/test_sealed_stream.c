@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What launcher and agents say, sealed. */
-#include "launch/cover.h"
+#include "launch/sealed_stream.h"
 #include "unit/unit.h"
 
 /* Two ends of a stream, and what is on the way from one to the other. */
 struct ends {
-    struct rueda_cover one;
-    struct rueda_cover other;
+    struct rueda_sealed_stream one;
+    struct rueda_sealed_stream other;
     struct rueda_buffer wire;
     struct rueda_buffer got;
 };
@@ -18,9 +18,10 @@ static int make_ends(void **state)
 
     ends = (struct ends){.wire = {.bytes = NULL}};
     *state = &ends;
-    return rueda_cover_init(&ends.one, &session, RUEDA_INITIATOR) == RUEDA_OK &&
-                   rueda_cover_init(&ends.other, &session, RUEDA_ACCEPTOR) ==
-                       RUEDA_OK
+    return rueda_sealed_stream_init(&ends.one, &session, RUEDA_INITIATOR) ==
+                       RUEDA_OK &&
+                   rueda_sealed_stream_init(&ends.other, &session,
+                                            RUEDA_ACCEPTOR) == RUEDA_OK
                ? 0
                : -1;
 }
@@ -29,8 +30,8 @@ static int drop_ends(void **state)
 {
     struct ends *ends = *state;
 
-    rueda_cover_fini(&ends->one);
-    rueda_cover_fini(&ends->other);
+    rueda_sealed_stream_fini(&ends->one);
+    rueda_sealed_stream_fini(&ends->other);
     rueda_buffer_fini(&ends->wire);
     rueda_buffer_fini(&ends->got);
     return 0;
@@ -38,8 +39,8 @@ static int drop_ends(void **state)
 
 static void send_text(struct ends *ends, const char *text)
 {
-    assert_true(rueda_cover_close(&ends->one, (const unsigned char *)text,
-                                  strlen(text), &ends->wire));
+    assert_true(rueda_sealed_stream_close(
+        &ends->one, (const unsigned char *)text, strlen(text), &ends->wire));
 }
 
 static void expect_text(struct ends *ends, const char *text)
@@ -59,7 +60,7 @@ static void bytes_arrive_however_they_are_cut(void **state)
         assert_true(
             rueda_buffer_add(&part, rueda_buffer_front(&ends->wire), 1));
         rueda_buffer_drop(&ends->wire, 1);
-        assert_true(rueda_cover_open(&ends->other, &part, &ends->got));
+        assert_true(rueda_sealed_stream_open(&ends->other, &part, &ends->got));
     }
     expect_text(ends, "a line and more");
     rueda_buffer_fini(&part);
@@ -72,7 +73,8 @@ static void nobody_on_the_way_can_read_them(void **state)
     send_text(ends, "a secret of some length");
     assert_null(memmem(rueda_buffer_front(&ends->wire),
                        rueda_buffer_len(&ends->wire), "secret", 6));
-    assert_true(rueda_cover_open(&ends->other, &ends->wire, &ends->got));
+    assert_true(
+        rueda_sealed_stream_open(&ends->other, &ends->wire, &ends->got));
     expect_text(ends, "a secret of some length");
 }
 
@@ -84,14 +86,14 @@ static void a_change_of_any_byte_is_noticed(void **state)
     send_text(ends, "pay me");
     len = rueda_buffer_len(&ends->wire);
     for (size_t i = 0; i < len; i++) {
-        struct rueda_cover other = ends->other;
+        struct rueda_sealed_stream other = ends->other;
         struct rueda_buffer copy = {.bytes = NULL};
         struct rueda_buffer got = {.bytes = NULL};
 
         assert_true(
             rueda_buffer_add(&copy, rueda_buffer_front(&ends->wire), len));
         copy.bytes[i] ^= 1;
-        assert_false(rueda_cover_open(&other, &copy, &got));
+        assert_false(rueda_sealed_stream_open(&other, &copy, &got));
         assert_int_equal(rueda_buffer_len(&got), 0);
         rueda_buffer_fini(&copy);
         rueda_buffer_fini(&got);
@@ -107,8 +109,9 @@ static void long_ones_go_in_several_pieces(void **state)
     assert_non_null(bytes);
     for (size_t i = 0; i < len; i++)
         bytes[i] = (unsigned char)(i % 251);
-    assert_true(rueda_cover_close(&ends->one, bytes, len, &ends->wire));
-    assert_true(rueda_cover_open(&ends->other, &ends->wire, &ends->got));
+    assert_true(rueda_sealed_stream_close(&ends->one, bytes, len, &ends->wire));
+    assert_true(
+        rueda_sealed_stream_open(&ends->other, &ends->wire, &ends->got));
     assert_int_equal(rueda_buffer_len(&ends->got), len);
     assert_memory_equal(rueda_buffer_front(&ends->got), bytes, len);
     free(bytes);
@@ -117,10 +120,10 @@ static void long_ones_go_in_several_pieces(void **state)
 static void there_is_no_cover_without_a_key(void **state)
 {
     const struct rueda_key none = {.present = false};
-    struct rueda_cover cover;
+    struct rueda_sealed_stream stream;
 
     (void)state;
-    assert_int_equal(rueda_cover_init(&cover, &none, RUEDA_INITIATOR),
+    assert_int_equal(rueda_sealed_stream_init(&stream, &none, RUEDA_INITIATOR),
                      RUEDA_ERR_AUTH);
 }
 

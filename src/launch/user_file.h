@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of the user's, as one text. Any thread; blocks as the file system does.
  */
-#ifndef RUEDA_LAUNCH_TEXT_FILE_H
-#define RUEDA_LAUNCH_TEXT_FILE_H
+#ifndef RUEDA_LAUNCH_USER_FILE_H
+#define RUEDA_LAUNCH_USER_FILE_H
 
 #include <stddef.h>
 
@@ -13,7 +13,7 @@
  * so many MiB or more; words then name it as what it is, "the hostfile" for
  * example.
  */
-char *rueda_text_file_read(const char *what, const char *path, size_t most_mib,
+char *rueda_user_file_read(const char *what, const char *path, size_t most_mib,
                            struct rueda_text *words);
 
-#endif /* RUEDA_LAUNCH_TEXT_FILE_H */
+#endif /* RUEDA_LAUNCH_USER_FILE_H */

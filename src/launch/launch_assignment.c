@@ -101,7 +101,7 @@ static void list_stores(const struct rueda_node *node,
     }
 }
 
-/* ---- Plans -------------------------------------------------------------- */
+/* ---- Assignments --------------------------------------------------------- */
 
 static int tf_port(const struct rueda_launch *launch)
 {
@@ -122,20 +122,28 @@ static rueda_bind bind_of(const struct rueda_options *options)
 }
 
 static void fill_in_ranks(const struct rueda_node *node,
-                          struct rueda_plan *plan)
+                          struct rueda_assignment *assignment)
 {
     const struct rueda_launch *launch = node->launch;
+    char master[RUEDA_MASTER_BYTES];
 
-    plan->ranks = calloc((size_t)node->count, sizeof(*plan->ranks));
-    for (int i = 0; plan->ranks != NULL && i < node->count; i++) {
+    rueda_launch_master_address(
+        launch,
+        assignment->stores.count > 0 ? assignment->stores.list[0] : NULL,
+        master);
+    assignment->ranks = calloc((size_t)node->count, sizeof(*assignment->ranks));
+    for (int i = 0; assignment->ranks != NULL && i < node->count; i++) {
         const int rank = node->first_rank + i;
 
-        rueda_variables_rank(&launch->placement.places[rank],
+        rueda_variables_rank(&launch->placement.ranks[rank],
                              launch->placement.size, node->name,
-                             &plan->ranks[i]);
+                             &assignment->ranks[i]);
+        rueda_variables_torch(&launch->placement.ranks[rank],
+                              launch->placement.size, master,
+                              launch->master_port, &assignment->ranks[i]);
         if (rueda_options_is_on(launch->options, RUEDA_OPTION_TF_CONFIG))
             rueda_variables_tf_config(&launch->placement, &launch->hosts, rank,
-                                      tf_port(launch), &plan->ranks[i]);
+                                      tf_port(launch), &assignment->ranks[i]);
     }
 }
 
@@ -174,20 +182,21 @@ bool rueda_launch_find_folder(struct rueda_launch *launch,
     return false;
 }
 
-static bool is_whole(const struct rueda_plan *plan)
+static bool is_whole(const struct rueda_assignment *assignment)
 {
-    bool is_whole = plan->ranks != NULL && !plan->command.is_short &&
-                    !plan->variables.is_short && !plan->stores.is_short;
+    bool is_whole =
+        assignment->ranks != NULL && !assignment->command.is_short &&
+        !assignment->variables.is_short && !assignment->stores.is_short;
 
-    for (int i = 0; is_whole && i < plan->count; i++)
-        is_whole = !plan->ranks[i].is_short;
+    for (int i = 0; is_whole && i < assignment->count; i++)
+        is_whole = !assignment->ranks[i].is_short;
     return is_whole;
 }
 
-bool rueda_launch_send_plan(struct rueda_node *node)
+bool rueda_launch_send_assignment(struct rueda_node *node)
 {
     const struct rueda_launch *launch = node->launch;
-    struct rueda_plan plan = {
+    struct rueda_assignment assignment = {
         .size = launch->placement.size,
         .first_rank = node->first_rank,
         .count = node->count,
@@ -199,17 +208,17 @@ bool rueda_launch_send_plan(struct rueda_node *node)
     struct rueda_packer packer;
     bool is_good;
 
-    memcpy(plan.folder, launch->folder, sizeof(plan.folder));
-    rueda_strings_add_all(&plan.command, launch->options->command);
-    list_stores(node, &plan.stores);
-    fill_in_variables(node, &plan.variables);
-    fill_in_ranks(node, &plan);
-    is_good = is_whole(&plan);
+    memcpy(assignment.folder, launch->folder, sizeof(assignment.folder));
+    rueda_strings_add_all(&assignment.command, launch->options->command);
+    list_stores(node, &assignment.stores);
+    fill_in_variables(node, &assignment.variables);
+    fill_in_ranks(node, &assignment);
+    is_good = is_whole(&assignment);
     if (is_good) {
         rueda_packer_begin(&packer, RUEDA_FRAME_START);
-        rueda_plan_pack(&plan, &packer);
+        rueda_assignment_pack(&assignment, &packer);
         rueda_link_send(&node->link, &packer);
     }
-    rueda_plan_fini(&plan);
+    rueda_assignment_fini(&assignment);
     return is_good;
 }

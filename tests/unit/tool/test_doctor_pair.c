@@ -89,9 +89,10 @@ static void whoever_is_nobody_is_not_heard(void **state)
     rueda_pairs_fini(&pairs);
 }
 
-static rueda_verdict verdict(const struct rueda_pairs *pairs, int a, int b)
+static rueda_finding_verdict verdict(const struct rueda_pairs *pairs, int a,
+                                     int b)
 {
-    return rueda_pairs_find(pairs, a, b, "tcp")->check.verdict;
+    return rueda_pairs_find(pairs, a, b, "tcp")->finding.verdict;
 }
 
 static void who_differs_much_from_the_others_is_named(void **state)
@@ -107,12 +108,12 @@ static void who_differs_much_from_the_others_is_named(void **state)
     take(&pairs, 2, 6, 50e-6, 0, 0);
     take(&pairs, 0, 1, 50e-6, 0.01e9, 0); /* in a host */
     rueda_pairs_judge(&pairs);
-    assert_int_equal(verdict(&pairs, 0, 0), RUEDA_VERDICT_OK);
-    assert_int_equal(verdict(&pairs, 0, 1), RUEDA_VERDICT_OK);
-    assert_int_equal(verdict(&pairs, 0, 2), RUEDA_VERDICT_WARN);
-    assert_int_equal(verdict(&pairs, 0, 3), RUEDA_VERDICT_WARN);
-    assert_int_equal(verdict(&pairs, 1, 3), RUEDA_VERDICT_BAD);
-    assert_int_equal(verdict(&pairs, 2, 3), RUEDA_VERDICT_OK);
+    assert_int_equal(verdict(&pairs, 0, 0), RUEDA_FINDING_OK);
+    assert_int_equal(verdict(&pairs, 0, 1), RUEDA_FINDING_OK);
+    assert_int_equal(verdict(&pairs, 0, 2), RUEDA_FINDING_WARN);
+    assert_int_equal(verdict(&pairs, 0, 3), RUEDA_FINDING_WARN);
+    assert_int_equal(verdict(&pairs, 1, 3), RUEDA_FINDING_BAD);
+    assert_int_equal(verdict(&pairs, 2, 3), RUEDA_FINDING_OK);
     assert_int_equal(pairs.list[0].b, 0);
     assert_int_equal(pairs.list[6].b, 3);
     rueda_pairs_fini(&pairs);
@@ -125,8 +126,8 @@ static void a_slow_network_is_named(void **state)
     (void)state;
     take(&pairs, 0, 2, 50e-6, 0.012e9, 0);
     rueda_pairs_judge(&pairs);
-    assert_int_equal(verdict(&pairs, 0, 1), RUEDA_VERDICT_WARN);
-    assert_non_null(strstr(pairs.list[0].check.fix, "gigabit"));
+    assert_int_equal(verdict(&pairs, 0, 1), RUEDA_FINDING_WARN);
+    assert_non_null(strstr(pairs.list[0].finding.fix, "gigabit"));
     rueda_pairs_fini(&pairs);
 }
 
@@ -142,10 +143,10 @@ static void a_pair_that_cannot_meet_says_why(void **state)
     rueda_pairs_judge(&pairs);
     assert_int_equal(pairs.count, 4);
     assert_true(isnan(pairs.list[0].latency));
-    assert_int_equal(pairs.list[0].check.verdict, RUEDA_VERDICT_BAD);
-    assert_string_equal(pairs.list[0].check.value, "cannot reach rank 2");
-    assert_non_null(strstr(pairs.list[0].check.fix, "let TCP pass"));
-    assert_int_equal(verdict(&pairs, 0, 2), RUEDA_VERDICT_OK);
+    assert_int_equal(pairs.list[0].finding.verdict, RUEDA_FINDING_BAD);
+    assert_string_equal(pairs.list[0].finding.value, "cannot reach rank 2");
+    assert_non_null(strstr(pairs.list[0].finding.fix, "let TCP pass"));
+    assert_int_equal(verdict(&pairs, 0, 2), RUEDA_FINDING_OK);
     rueda_pairs_fini(&pairs);
 }
 

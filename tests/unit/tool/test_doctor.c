@@ -9,7 +9,7 @@
 
 #define NEW_CHECK                                                              \
     {                                                                          \
-        .verdict = RUEDA_VERDICT_OK                                            \
+        .verdict = RUEDA_FINDING_OK                                            \
     }
 
 static void assert_says(const char *text, const char *part)
@@ -22,22 +22,22 @@ static void assert_says(const char *text, const char *part)
 
 static void files_have_to_suffice_for_the_job(void **state)
 {
-    struct rueda_check well = NEW_CHECK;
-    struct rueda_check few = NEW_CHECK;
-    struct rueda_check too_few = NEW_CHECK;
+    struct rueda_finding well = NEW_CHECK;
+    struct rueda_finding few = NEW_CHECK;
+    struct rueda_finding too_few = NEW_CHECK;
     const uint64_t needed = rueda_files_needed(8, 1024, 4);
 
     (void)state;
     assert_true(needed > UINT64_C(4) * (1024 - 8));
     rueda_judge_files(&well, (struct rueda_limit){65536, RUEDA_UNLIMITED},
                       needed);
-    assert_int_equal(well.verdict, RUEDA_VERDICT_OK);
+    assert_int_equal(well.verdict, RUEDA_FINDING_OK);
     assert_string_equal(well.fix, "");
     assert_says(well.value, "65536 (up to unlimited)");
     rueda_judge_files(&few, (struct rueda_limit){256, 4096}, 100);
-    assert_int_equal(few.verdict, RUEDA_VERDICT_WARN);
+    assert_int_equal(few.verdict, RUEDA_FINDING_WARN);
     rueda_judge_files(&too_few, (struct rueda_limit){1024, 4096}, needed);
-    assert_int_equal(too_few.verdict, RUEDA_VERDICT_BAD);
+    assert_int_equal(too_few.verdict, RUEDA_FINDING_BAD);
     assert_says(too_few.fix, "ulimit -n 65536");
 }
 
@@ -45,62 +45,62 @@ static void locked_memory_matters_where_devices_lock_it(void **state)
 {
     const struct rueda_limit some = {8 * MIB, 8 * MIB};
     const struct rueda_limit all = {RUEDA_UNLIMITED, RUEDA_UNLIMITED};
-    struct rueda_check check = NEW_CHECK;
+    struct rueda_finding finding = NEW_CHECK;
 
     (void)state;
-    rueda_judge_memlock(&check, some, false);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_OK);
-    assert_says(check.value, "8 MiB");
-    rueda_judge_memlock(&check, all, true);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_OK);
-    rueda_judge_memlock(&check, some, true);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_WARN);
-    assert_says(check.fix, "ulimit -l unlimited");
+    rueda_judge_memlock(&finding, some, false);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_OK);
+    assert_says(finding.value, "8 MiB");
+    rueda_judge_memlock(&finding, all, true);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_OK);
+    rueda_judge_memlock(&finding, some, true);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_WARN);
+    assert_says(finding.fix, "ulimit -l unlimited");
 }
 
 static void little_memory_is_a_warning_and_none_is_bad(void **state)
 {
-    struct rueda_check check = NEW_CHECK;
+    struct rueda_finding finding = NEW_CHECK;
 
     (void)state;
-    rueda_judge_memory(&check, 16 * GIB, RUEDA_UNLIMITED);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_OK);
-    rueda_judge_memory(&check, 16 * GIB, 8 * GIB);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_OK);
-    assert_says(check.value, "16 GiB, of which 8 GiB free");
-    rueda_judge_memory(&check, 16 * GIB, 500 * MIB);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_WARN);
-    rueda_judge_memory(&check, 16 * GIB, 10 * MIB);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_BAD);
+    rueda_judge_memory(&finding, 16 * GIB, RUEDA_UNLIMITED);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_OK);
+    rueda_judge_memory(&finding, 16 * GIB, 8 * GIB);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_OK);
+    assert_says(finding.value, "16 GiB, of which 8 GiB free");
+    rueda_judge_memory(&finding, 16 * GIB, 500 * MIB);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_WARN);
+    rueda_judge_memory(&finding, 16 * GIB, 10 * MIB);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_BAD);
 }
 
 static void a_quota_below_the_cpus_is_a_warning(void **state)
 {
-    struct rueda_check check = NEW_CHECK;
+    struct rueda_finding finding = NEW_CHECK;
 
     (void)state;
-    rueda_judge_quota(&check, false, 0, 8);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_OK);
-    assert_says(check.value, "no cgroup");
-    rueda_judge_quota(&check, true, 0, 8);
-    assert_string_equal(check.value, "none");
-    rueda_judge_quota(&check, true, 8, 8);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_OK);
-    rueda_judge_quota(&check, true, 0.5, 8);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_WARN);
-    assert_says(check.fix, "at most 1 rank");
+    rueda_judge_quota(&finding, false, 0, 8);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_OK);
+    assert_says(finding.value, "no cgroup");
+    rueda_judge_quota(&finding, true, 0, 8);
+    assert_string_equal(finding.value, "none");
+    rueda_judge_quota(&finding, true, 8, 8);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_OK);
+    rueda_judge_quota(&finding, true, 0.5, 8);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_WARN);
+    assert_says(finding.fix, "at most 1 rank");
 }
 
 static void another_version_would_stop_a_job(void **state)
 {
-    struct rueda_check check = NEW_CHECK;
+    struct rueda_finding finding = NEW_CHECK;
 
     (void)state;
-    rueda_judge_version(&check, "1.2.3", "1.2.3");
-    assert_int_equal(check.verdict, RUEDA_VERDICT_OK);
-    rueda_judge_version(&check, "1.2.2", "1.2.3");
-    assert_int_equal(check.verdict, RUEDA_VERDICT_BAD);
-    assert_says(check.fix, "1.2.3");
+    rueda_judge_version(&finding, "1.2.3", "1.2.3");
+    assert_int_equal(finding.verdict, RUEDA_FINDING_OK);
+    rueda_judge_version(&finding, "1.2.2", "1.2.3");
+    assert_int_equal(finding.verdict, RUEDA_FINDING_BAD);
+    assert_says(finding.fix, "1.2.3");
 }
 
 static void ssh_is_quoted_and_advised(void **state)
@@ -124,17 +124,17 @@ static void ssh_is_quoted_and_advised(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct rueda_check check = NEW_CHECK;
+        struct rueda_finding finding = NEW_CHECK;
         const struct rueda_reach reach = {.code = cases[i].code,
                                           .words = cases[i].words};
 
-        rueda_judge_ssh(&check, "n", &reach);
-        assert_int_equal(check.verdict, RUEDA_VERDICT_BAD);
-        assert_says(check.fix, cases[i].fix);
+        rueda_judge_ssh(&finding, "n", &reach);
+        assert_int_equal(finding.verdict, RUEDA_FINDING_BAD);
+        assert_says(finding.fix, cases[i].fix);
         if (cases[i].words[0] != '\0')
-            assert_string_equal(check.value, cases[i].words);
+            assert_string_equal(finding.value, cases[i].words);
         else
-            assert_says(check.value, "exit code 127");
+            assert_says(finding.value, "exit code 127");
     }
 }
 
@@ -142,94 +142,94 @@ static void a_host_that_does_not_answer_is_told(void **state)
 {
     const struct rueda_reach reach = {
         .is_late = true, .code = 137, .seconds = 15, .words = ""};
-    struct rueda_check check = NEW_CHECK;
+    struct rueda_finding finding = NEW_CHECK;
 
     (void)state;
-    rueda_judge_ssh(&check, "n", &reach);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_BAD);
-    assert_string_equal(check.value, "no answer within 15 s");
-    assert_says(check.fix, "is n up");
+    rueda_judge_ssh(&finding, "n", &reach);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_BAD);
+    assert_string_equal(finding.value, "no answer within 15 s");
+    assert_says(finding.fix, "is n up");
 }
 
 static void a_clock_may_be_off_by_little(void **state)
 {
-    struct rueda_check check = NEW_CHECK;
+    struct rueda_finding finding = NEW_CHECK;
 
     (void)state;
-    rueda_judge_clock(&check, "a", -0.02, 0.001);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_OK);
-    assert_says(check.value, "-20.000 ms against a");
-    rueda_judge_clock(&check, "a", -2.5, 0.001);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_WARN);
-    assert_says(check.fix, "chrony");
+    rueda_judge_clock(&finding, "a", -0.02, 0.001);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_OK);
+    assert_says(finding.value, "-20.000 ms against a");
+    rueda_judge_clock(&finding, "a", -2.5, 0.001);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_WARN);
+    assert_says(finding.fix, "chrony");
 }
 
 static void a_longer_packet_is_named_with_its_interface(void **state)
 {
     const struct rueda_net mine = {"eth0", "10.0.0.0/8", 1500};
     const struct rueda_net theirs = {"ens5", "10.0.0.0/8", 9000};
-    struct rueda_check check = NEW_CHECK;
+    struct rueda_finding finding = NEW_CHECK;
 
     (void)state;
-    rueda_judge_mtu(&check, &mine, "b", &theirs);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_WARN);
-    assert_says(check.value, "eth0 has 1500, but ens5 of b");
-    assert_says(check.fix, "ip link set dev ens5 mtu 1500 on b");
+    rueda_judge_mtu(&finding, &mine, "b", &theirs);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_WARN);
+    assert_says(finding.value, "eth0 has 1500, but ens5 of b");
+    assert_says(finding.fix, "ip link set dev ens5 mtu 1500 on b");
 }
 
 static void a_failure_is_advised_by_its_words(void **state)
 {
-    struct rueda_check check = NEW_CHECK;
+    struct rueda_finding finding = NEW_CHECK;
 
     (void)state;
-    rueda_judge_failure(&check, "cannot reach rank 2: is the MTU too large?");
-    assert_int_equal(check.verdict, RUEDA_VERDICT_BAD);
-    assert_says(check.fix, "ip link set dev");
-    rueda_judge_failure(&check, "rank 0 cannot reach rank 2");
-    assert_says(check.fix, "--network-interfaces");
-    rueda_judge_failure(&check, "who knows");
-    assert_says(check.fix, "RUEDA_LOG_LEVEL");
+    rueda_judge_failure(&finding, "cannot reach rank 2: is the MTU too large?");
+    assert_int_equal(finding.verdict, RUEDA_FINDING_BAD);
+    assert_says(finding.fix, "ip link set dev");
+    rueda_judge_failure(&finding, "rank 0 cannot reach rank 2");
+    assert_says(finding.fix, "--network-interfaces");
+    rueda_judge_failure(&finding, "who knows");
+    assert_says(finding.fix, "RUEDA_LOG_LEVEL");
 }
 
 static void gpus_are_told_from_none(void **state)
 {
     struct rueda_gpus gpus = {.count = 0};
-    struct rueda_check check = NEW_CHECK;
+    struct rueda_finding finding = NEW_CHECK;
 
     (void)state;
-    rueda_judge_gpus(&check, &gpus);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_OK);
-    assert_string_equal(check.value, "none: NVIDIA's driver is not here");
+    rueda_judge_gpus(&finding, &gpus);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_OK);
+    assert_string_equal(finding.value, "none: NVIDIA's driver is not here");
     gpus = (struct rueda_gpus){.count = 2,
                                .driver = "580.159.04",
                                .has_library = true,
                                .version = 13010,
                                .visible_count = 1,
                                .name = "NVIDIA H200"};
-    rueda_judge_gpus(&check, &gpus);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_OK);
-    assert_string_equal(check.value,
+    rueda_judge_gpus(&finding, &gpus);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_OK);
+    assert_string_equal(finding.value,
                         "1 x NVIDIA H200, driver 580.159.04, CUDA 13.1");
 }
 
 static void gpus_that_cannot_be_used_are_a_warning(void **state)
 {
     struct rueda_gpus gpus = {.count = 2, .driver = "580.159.04"};
-    struct rueda_check check = NEW_CHECK;
+    struct rueda_finding finding = NEW_CHECK;
 
     (void)state;
-    rueda_judge_gpus(&check, &gpus);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_WARN);
-    assert_says(check.value, "no libcuda.so.1");
+    rueda_judge_gpus(&finding, &gpus);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_WARN);
+    assert_says(finding.value, "no libcuda.so.1");
     gpus.has_library = true;
     gpus.error = 100;
-    rueda_judge_gpus(&check, &gpus);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_WARN);
-    assert_says(check.fix, "CUDA_VISIBLE_DEVICES");
+    rueda_judge_gpus(&finding, &gpus);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_WARN);
+    assert_says(finding.fix, "CUDA_VISIBLE_DEVICES");
     gpus.error = 803;
-    rueda_judge_gpus(&check, &gpus);
-    assert_int_equal(check.verdict, RUEDA_VERDICT_WARN);
-    assert_says(check.value, "(803)");
+    rueda_judge_gpus(&finding, &gpus);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_WARN);
+    assert_says(finding.value, "(803)");
 }
 
 static void the_drivers_version_is_found(void **state)
@@ -285,7 +285,7 @@ static struct rueda_line passed_on(const struct rueda_line *line)
 
 static void lines_say_the_same_when_they_arrive(void **state)
 {
-    struct rueda_line check = {.kind = RUEDA_LINE_CHECK};
+    struct rueda_line finding = {.kind = RUEDA_LINE_FINDING};
     const struct rueda_line net = {.kind = RUEDA_LINE_NET,
                                    .net = {"eth0", "fd77::/64", 9000}};
     const struct rueda_line half = {
@@ -297,14 +297,14 @@ static void lines_say_the_same_when_they_arrive(void **state)
     struct rueda_line got;
 
     (void)state;
-    rueda_check_name(&check.check, "cpus");
-    rueda_check_value(&check.check, "4\tof\n8");
-    rueda_check_judge(&check.check, RUEDA_VERDICT_WARN, "get more");
-    got = passed_on(&check);
-    assert_string_equal(got.check.name, "cpus");
-    assert_string_equal(got.check.value, "4?of?8");
-    assert_string_equal(got.check.fix, "get more");
-    assert_int_equal(got.check.verdict, RUEDA_VERDICT_WARN);
+    rueda_finding_name(&finding.finding, "cpus");
+    rueda_finding_value(&finding.finding, "4\tof\n8");
+    rueda_finding_judge(&finding.finding, RUEDA_FINDING_WARN, "get more");
+    got = passed_on(&finding);
+    assert_string_equal(got.finding.name, "cpus");
+    assert_string_equal(got.finding.value, "4?of?8");
+    assert_string_equal(got.finding.fix, "get more");
+    assert_int_equal(got.finding.verdict, RUEDA_FINDING_WARN);
     got = passed_on(&net);
     assert_string_equal(got.net.interface, "eth0");
     assert_string_equal(got.net.network, "fd77::/64");
@@ -379,20 +379,20 @@ static void lines_are_found_among_others(void **state)
 
 static void checks_are_counted_by_verdict(void **state)
 {
-    struct rueda_checks checks = {.list = NULL};
-    struct rueda_check check = NEW_CHECK;
+    struct rueda_findings findings = {.list = NULL};
+    struct rueda_finding finding = NEW_CHECK;
 
     (void)state;
-    assert_int_equal(rueda_checks_worst(&checks), RUEDA_VERDICT_OK);
-    rueda_checks_add(&checks, &check);
-    rueda_check_judge(&check, RUEDA_VERDICT_WARN, "do");
-    rueda_checks_add(&checks, &check);
-    rueda_checks_add(&checks, &check);
-    assert_int_equal(rueda_checks_worst(&checks), RUEDA_VERDICT_WARN);
-    assert_int_equal(rueda_checks_count(&checks, RUEDA_VERDICT_OK), 1);
-    assert_int_equal(rueda_checks_count(&checks, RUEDA_VERDICT_WARN), 2);
-    assert_int_equal(rueda_checks_count(&checks, RUEDA_VERDICT_BAD), 0);
-    rueda_checks_fini(&checks);
+    assert_int_equal(rueda_findings_worst(&findings), RUEDA_FINDING_OK);
+    rueda_findings_add(&findings, &finding);
+    rueda_finding_judge(&finding, RUEDA_FINDING_WARN, "do");
+    rueda_findings_add(&findings, &finding);
+    rueda_findings_add(&findings, &finding);
+    assert_int_equal(rueda_findings_worst(&findings), RUEDA_FINDING_WARN);
+    assert_int_equal(rueda_findings_count(&findings, RUEDA_FINDING_OK), 1);
+    assert_int_equal(rueda_findings_count(&findings, RUEDA_FINDING_WARN), 2);
+    assert_int_equal(rueda_findings_count(&findings, RUEDA_FINDING_BAD), 0);
+    rueda_findings_fini(&findings);
 }
 
 /* ---- The command line --------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* On which core a rank runs. */
-#ifndef RUEDA_TOOL_PLACE_H
-#define RUEDA_TOOL_PLACE_H
+#ifndef RUEDA_TOOL_PLACING_H
+#define RUEDA_TOOL_PLACING_H
 
 /* As --bind has them; the names are in options.c. */
 typedef enum rueda_placing {
@@ -19,6 +19,6 @@ typedef enum rueda_placing {
  * and the scheduler likes to put them beside it, on one core; spinning ranks
  * then need many milliseconds to part. So every turn begins with this.
  */
-void rueda_place(int rank, rueda_placing placing);
+void rueda_placing_apply(int rank, rueda_placing placing);
 
-#endif /* RUEDA_TOOL_PLACE_H */
+#endif /* RUEDA_TOOL_PLACING_H */

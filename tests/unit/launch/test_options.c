@@ -2,10 +2,10 @@
 /* The command line and the configuration file of ruedarun. */
 #include <string.h>
 
-#include "launch/config_file.h"
 #include "launch/elastic.h"
 #include "launch/help.h"
 #include "launch/options.h"
+#include "launch/yaml.h"
 #include "unit/unit.h"
 
 #define WORDS_MAX 24
@@ -334,8 +334,8 @@ static void some_count_only_with_others(void **state)
 
 static bool read_text(struct line *line, const char *text)
 {
-    return rueda_config_file_parse("c.yaml", text, strlen(text), &line->options,
-                                   &line->words);
+    return rueda_yaml_parse("c.yaml", text, strlen(text), &line->options,
+                            &line->words);
 }
 
 static void a_file_gives_options(void **state)
@@ -489,7 +489,7 @@ static void a_file_that_cannot_be_read_is_named(void **state)
     (void)state;
     must_parse(&line, "x -np 2 c");
     assert_false(
-        rueda_config_file_read("/nowhere/c.yaml", &line.options, &line.words));
+        rueda_yaml_read("/nowhere/c.yaml", &line.options, &line.words));
     assert_non_null(strstr(line.words.chars, "/nowhere/c.yaml: No such file"));
     rueda_options_fini(&line.options);
 }

@@ -6,13 +6,13 @@
  */
 #include "base/bytes.h"
 #include "fuzz/fuzz.h"
-#include "launch/cover.h"
+#include "launch/sealed_stream.h"
 
 #define LENGTH_BYTES 4
 
 struct ends {
-    struct rueda_cover sender;
-    struct rueda_cover receiver;
+    struct rueda_sealed_stream sender;
+    struct rueda_sealed_stream receiver;
     struct rueda_buffer wire;
     struct rueda_buffer got;
 };
@@ -22,16 +22,16 @@ static void open_ends(struct ends *ends)
     const struct rueda_key session = {.bytes = {7}, .present = true};
 
     memset(ends, 0, sizeof(*ends));
-    must(rueda_cover_init(&ends->sender, &session, RUEDA_INITIATOR) ==
+    must(rueda_sealed_stream_init(&ends->sender, &session, RUEDA_INITIATOR) ==
          RUEDA_OK);
-    must(rueda_cover_init(&ends->receiver, &session, RUEDA_ACCEPTOR) ==
+    must(rueda_sealed_stream_init(&ends->receiver, &session, RUEDA_ACCEPTOR) ==
          RUEDA_OK);
 }
 
 static void close_ends(struct ends *ends)
 {
-    rueda_cover_fini(&ends->sender);
-    rueda_cover_fini(&ends->receiver);
+    rueda_sealed_stream_fini(&ends->sender);
+    rueda_sealed_stream_fini(&ends->receiver);
     rueda_buffer_fini(&ends->wire);
     rueda_buffer_fini(&ends->got);
 }
@@ -49,7 +49,7 @@ static bool carry(struct ends *ends, size_t part)
             bytes = part;
         must(rueda_buffer_add(&come, rueda_buffer_front(&ends->wire), bytes));
         rueda_buffer_drop(&ends->wire, bytes);
-        is_good = rueda_cover_open(&ends->receiver, &come, &ends->got);
+        is_good = rueda_sealed_stream_open(&ends->receiver, &come, &ends->got);
     }
     rueda_buffer_fini(&come);
     return is_good;
@@ -64,9 +64,10 @@ static void try_way(struct fuzz_input *input, size_t part)
     bool is_good;
 
     open_ends(&ends);
-    must(rueda_cover_close(&ends.sender, input->data, half, &ends.wire));
-    must(rueda_cover_close(&ends.sender, input->data + half, input->size - half,
-                           &ends.wire));
+    must(
+        rueda_sealed_stream_close(&ends.sender, input->data, half, &ends.wire));
+    must(rueda_sealed_stream_close(&ends.sender, input->data + half,
+                                   input->size - half, &ends.wire));
     if (at < rueda_buffer_len(&ends.wire))
         rueda_buffer_front(&ends.wire)[at] ^= (unsigned char)flip;
     else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one host is to run: the contents of a START frame. Pure; any thread. */
-#ifndef RUEDA_LAUNCH_PLAN_H
-#define RUEDA_LAUNCH_PLAN_H
+#ifndef RUEDA_LAUNCH_ASSIGNMENT_H
+#define RUEDA_LAUNCH_ASSIGNMENT_H
 
 #include "launch/frame.h"
 
@@ -13,7 +13,7 @@ typedef enum rueda_bind {
 
 #define RUEDA_FOLDER_BYTES 4096
 
-struct rueda_plan {
+struct rueda_assignment {
     int size;       /* ranks of the job */
     int first_rank; /* those of this host: so many, one after the other */
     int count;
@@ -27,13 +27,15 @@ struct rueda_plan {
     struct rueda_strings *ranks;    /* [count], variables of each */
 };
 
-/* Append the plan to a frame that has begun. */
-void rueda_plan_pack(const struct rueda_plan *plan,
-                     struct rueda_packer *packer);
+/* Append the assignment to a frame that has begun. */
+void rueda_assignment_pack(const struct rueda_assignment *assignment,
+                           struct rueda_packer *packer);
 
-/* False, and nothing is left: it is no plan, or there is no memory for it. */
-bool rueda_plan_unpack(const struct rueda_frame *frame, struct rueda_plan *out);
+/* False, and nothing is left: the frame holds no assignment, or there is
+ * no memory for it. */
+bool rueda_assignment_unpack(const struct rueda_frame *frame,
+                             struct rueda_assignment *out);
 
-void rueda_plan_fini(struct rueda_plan *plan);
+void rueda_assignment_fini(struct rueda_assignment *assignment);
 
-#endif /* RUEDA_LAUNCH_PLAN_H */
+#endif /* RUEDA_LAUNCH_ASSIGNMENT_H */

@@ -3,20 +3,20 @@
  * The processes below this one. A subreaper adopts what its descendants leave
  * behind, so that nothing gets away from it but by root's help.
  */
-#ifndef RUEDA_LAUNCH_TREE_H
-#define RUEDA_LAUNCH_TREE_H
+#ifndef RUEDA_LAUNCH_FAMILY_H
+#define RUEDA_LAUNCH_FAMILY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* Adopt orphans from now on. */
-void rueda_tree_adopt(void);
+void rueda_family_adopt(void);
 
 /* Send a signal to all descendants. Returns how many there were. */
-int rueda_tree_signal(int signal);
+int rueda_family_signal(int signal);
 
 /* Kill all descendants and wait for them, until none is left (true) or the time
  * is over, as for processes that hang in the kernel. */
-bool rueda_tree_end(int64_t timeout_ns);
+bool rueda_family_end(int64_t timeout_ns);
 
-#endif /* RUEDA_LAUNCH_TREE_H */
+#endif /* RUEDA_LAUNCH_FAMILY_H */

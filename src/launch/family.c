@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launch/tree.h"
+#include "launch/family.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +28,7 @@ struct process {
     bool is_ours;
 };
 
-void rueda_tree_adopt(void)
+void rueda_family_adopt(void)
 {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
@@ -128,7 +128,7 @@ static int find_ours(struct process *list, int count, int *out)
     }
 }
 
-int rueda_tree_signal(int signal)
+int rueda_family_signal(int signal)
 {
     int count;
     struct process *list = list_processes(&count);
@@ -157,7 +157,7 @@ static bool reap(void)
     }
 }
 
-bool rueda_tree_end(int64_t timeout_ns)
+bool rueda_family_end(int64_t timeout_ns)
 {
     const int64_t deadline = rueda_clock_ns() + timeout_ns;
     int64_t pause_ns = LEAST_PAUSE_NS;
@@ -166,7 +166,7 @@ bool rueda_tree_end(int64_t timeout_ns)
         if (rueda_clock_ns() >= deadline)
             return false;
         if (pause_ns >= PATIENT_NS)
-            rueda_tree_signal(SIGKILL);
+            rueda_family_signal(SIGKILL);
         rueda_sleep_ns(pause_ns);
         pause_ns = 2 * pause_ns < MOST_PAUSE_NS ? 2 * pause_ns : MOST_PAUSE_NS;
     }

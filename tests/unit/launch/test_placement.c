@@ -136,13 +136,13 @@ static void expect_places(const char *text, int size, const char *expected)
     assert_true(rueda_placement_make(&hosts, size, &placement, &words));
     assert_int_equal(placement.size, size);
     for (int i = 0; i < size; i++) {
-        const struct rueda_place *place = &placement.places[i];
+        const struct rueda_placed_rank *placed = &placement.ranks[i];
         const size_t len = strlen(found);
 
         snprintf(found + len, sizeof(found) - len, "%d/%d/%d/%d/%d@%s ",
-                 place->rank, place->local_rank, place->local_size,
-                 place->cross_rank, place->cross_size,
-                 hosts.list[place->host].name);
+                 placed->rank, placed->local_rank, placed->local_size,
+                 placed->cross_rank, placed->cross_size,
+                 hosts.list[placed->host].name);
     }
     assert_string_equal(found, expected);
     rueda_placement_fini(&placement);

@@ -1,59 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the launcher and its agents say to one another, and the plan of a host:
- * environment, CPUs, how ranks end. */
+/* What the launcher and its agents say to one another, and the assignment of a
+ * host: environment, CPUs, how ranks end. */
 #include <signal.h>
 
+#include "launch/assignment.h"
 #include "launch/cpus.h"
-#include "launch/plan.h"
 #include "launch/spawn.h"
 #include "launch/variables.h"
 #include "launch/verdict.h"
 #include "unit/unit.h"
 
-/* ---- Frames and plans --------------------------------------------------- */
+/* ---- Frames and assignments ---------------------------------------------- */
 
-static void make_plan(struct rueda_plan *plan)
+static void make_assignment(struct rueda_assignment *assignment)
 {
-    *plan = (struct rueda_plan){.size = 5,
-                                .first_rank = 2,
-                                .count = 2,
-                                .has_input = true,
-                                .bind = RUEDA_BIND_AUTO,
-                                .grace_ms = 1500,
-                                .folder = "/tmp"};
-    rueda_strings_add(&plan->command, "python");
-    rueda_strings_add(&plan->command, "");
-    rueda_strings_add(&plan->stores, "10.0.0.1:4000");
-    rueda_strings_add(&plan->variables, "A=1");
-    plan->ranks = calloc(2, sizeof(*plan->ranks));
-    assert_non_null(plan->ranks);
-    rueda_strings_add(&plan->ranks[0], "RUEDA_RANK=2");
-    rueda_strings_add(&plan->ranks[1], "RUEDA_RANK=3");
+    *assignment = (struct rueda_assignment){.size = 5,
+                                            .first_rank = 2,
+                                            .count = 2,
+                                            .has_input = true,
+                                            .bind = RUEDA_BIND_AUTO,
+                                            .grace_ms = 1500,
+                                            .folder = "/tmp"};
+    rueda_strings_add(&assignment->command, "python");
+    rueda_strings_add(&assignment->command, "");
+    rueda_strings_add(&assignment->stores, "10.0.0.1:4000");
+    rueda_strings_add(&assignment->variables, "A=1");
+    assignment->ranks = calloc(2, sizeof(*assignment->ranks));
+    assert_non_null(assignment->ranks);
+    rueda_strings_add(&assignment->ranks[0], "RUEDA_RANK=2");
+    rueda_strings_add(&assignment->ranks[1], "RUEDA_RANK=3");
 }
 
-static void pack(const struct rueda_plan *plan, struct rueda_packer *packer)
+static void pack(const struct rueda_assignment *assignment,
+                 struct rueda_packer *packer)
 {
     rueda_packer_begin(packer, RUEDA_FRAME_START);
-    rueda_plan_pack(plan, packer);
+    rueda_assignment_pack(assignment, packer);
     rueda_packer_end(packer);
     assert_false(packer->is_short);
 }
 
-static void a_plan_arrives_as_it_was_sent(void **state)
+static void an_assignment_arrives_as_it_was_sent(void **state)
 {
-    struct rueda_plan plan;
-    struct rueda_plan copy;
+    struct rueda_assignment assignment;
+    struct rueda_assignment copy;
     struct rueda_packer packer;
     struct rueda_frame frame;
     size_t bytes;
 
     (void)state;
-    make_plan(&plan);
-    pack(&plan, &packer);
+    make_assignment(&assignment);
+    pack(&assignment, &packer);
     assert_int_equal(rueda_frame_next(packer.bytes, packer.len, &frame, &bytes),
                      RUEDA_OK);
     assert_int_equal(bytes, packer.len);
-    assert_true(rueda_plan_unpack(&frame, &copy));
+    assert_true(rueda_assignment_unpack(&frame, &copy));
     assert_int_equal(copy.size, 5);
     assert_int_equal(copy.first_rank, 2);
     assert_int_equal(copy.count, 2);
@@ -66,58 +67,58 @@ static void a_plan_arrives_as_it_was_sent(void **state)
     assert_null(copy.command.list[2]);
     assert_string_equal(copy.stores.list[0], "10.0.0.1:4000");
     assert_string_equal(copy.ranks[1].list[0], "RUEDA_RANK=3");
-    rueda_plan_fini(&copy);
-    rueda_plan_fini(&plan);
+    rueda_assignment_fini(&copy);
+    rueda_assignment_fini(&assignment);
     rueda_packer_fini(&packer);
 }
 
-static void no_part_of_a_plan_is_a_plan(void **state)
+static void no_part_of_an_assignment_is_an_assignment(void **state)
 {
-    struct rueda_plan plan;
+    struct rueda_assignment assignment;
     struct rueda_packer packer;
-    struct rueda_plan copy;
+    struct rueda_assignment copy;
 
     (void)state;
-    make_plan(&plan);
-    pack(&plan, &packer);
+    make_assignment(&assignment);
+    pack(&assignment, &packer);
     for (size_t len = 0; len + RUEDA_FRAME_HEAD < packer.len; len++) {
         struct rueda_frame frame = {.kind = RUEDA_FRAME_START,
                                     .bytes = packer.bytes + RUEDA_FRAME_HEAD,
                                     .len = len};
 
-        assert_false(rueda_plan_unpack(&frame, &copy));
+        assert_false(rueda_assignment_unpack(&frame, &copy));
     }
-    rueda_plan_fini(&plan);
+    rueda_assignment_fini(&assignment);
     rueda_packer_fini(&packer);
 }
 
-static void plans_that_cannot_be_are_refused(void **state)
+static void assignments_that_cannot_be_are_refused(void **state)
 {
     (void)state;
     for (int i = 0; i < 6; i++) {
-        struct rueda_plan plan;
-        struct rueda_plan copy;
+        struct rueda_assignment assignment;
+        struct rueda_assignment copy;
         struct rueda_packer packer;
         struct rueda_frame frame;
         size_t bytes;
 
-        make_plan(&plan);
+        make_assignment(&assignment);
         if (i == 0)
-            plan.first_rank = 4;
+            assignment.first_rank = 4;
         if (i == 1)
-            plan.size = 1;
+            assignment.size = 1;
         if (i == 2)
-            plan.bind = 7;
+            assignment.bind = 7;
         if (i == 3)
-            plan.folder[0] = 't';
+            assignment.folder[0] = 't';
         if (i == 4)
-            rueda_strings_add(&plan.variables, "no variable");
+            rueda_strings_add(&assignment.variables, "no variable");
         if (i == 5)
-            rueda_strings_add(&plan.stores, "nowhere");
-        pack(&plan, &packer);
+            rueda_strings_add(&assignment.stores, "nowhere");
+        pack(&assignment, &packer);
         rueda_frame_next(packer.bytes, packer.len, &frame, &bytes);
-        assert_false(rueda_plan_unpack(&frame, &copy));
-        rueda_plan_fini(&plan);
+        assert_false(rueda_assignment_unpack(&frame, &copy));
+        rueda_assignment_fini(&assignment);
         rueda_packer_fini(&packer);
     }
 }
@@ -130,7 +131,7 @@ static void what_is_no_frame_is_refused(void **state)
 
     (void)state;
     rueda_packer_begin(&packer, RUEDA_FRAME_NOTE);
-    rueda_pack_text(&packer, "hello");
+    rueda_frame_pack_text(&packer, "hello");
     rueda_packer_end(&packer);
     assert_int_equal(rueda_frame_next(packer.bytes, 3, &frame, &bytes),
                      RUEDA_IN_PROGRESS);
@@ -153,16 +154,16 @@ static void what_is_no_frame_is_refused(void **state)
 
 static void every_rank_is_told_its_place_in_both_languages(void **state)
 {
-    const struct rueda_place place = {.rank = 5,
-                                      .local_rank = 1,
-                                      .local_size = 2,
-                                      .cross_rank = 2,
-                                      .cross_size = 3};
+    const struct rueda_placed_rank placed = {.rank = 5,
+                                             .local_rank = 1,
+                                             .local_size = 2,
+                                             .cross_rank = 2,
+                                             .cross_size = 3};
     struct rueda_strings list = {.list = NULL};
 
     (void)state;
     rueda_strings_add(&list, "HOROVOD_RANK=77");
-    rueda_variables_rank(&place, 8, "node3", &list);
+    rueda_variables_rank(&placed, 8, "node3", &list);
     assert_string_equal(rueda_strings_get(&list, "RUEDA_RANK"), "5");
     assert_string_equal(rueda_strings_get(&list, "HOROVOD_RANK"), "5");
     assert_string_equal(rueda_strings_get(&list, "HOROVOD_SIZE"), "8");
@@ -172,6 +173,39 @@ static void every_rank_is_told_its_place_in_both_languages(void **state)
     assert_string_equal(rueda_strings_get(&list, "HOROVOD_CROSS_SIZE"), "3");
     assert_string_equal(rueda_strings_get(&list, "HOROVOD_HOSTNAME"), "node3");
     assert_int_equal(list.count, 13);
+    rueda_strings_fini(&list);
+}
+
+static void every_rank_is_told_its_place_as_by_torchrun(void **state)
+{
+    const struct rueda_placed_rank placed = {
+        .rank = 5, .local_rank = 1, .local_size = 2};
+    struct rueda_strings list = {.list = NULL};
+
+    (void)state;
+    rueda_strings_add(&list, "RANK=77");
+    rueda_variables_torch(&placed, 8, "fd00::1", 30001, &list);
+    assert_string_equal(rueda_strings_get(&list, "RANK"), "5");
+    assert_string_equal(rueda_strings_get(&list, "WORLD_SIZE"), "8");
+    assert_string_equal(rueda_strings_get(&list, "LOCAL_RANK"), "1");
+    assert_string_equal(rueda_strings_get(&list, "LOCAL_WORLD_SIZE"), "2");
+    assert_string_equal(rueda_strings_get(&list, "MASTER_ADDR"), "fd00::1");
+    assert_string_equal(rueda_strings_get(&list, "MASTER_PORT"), "30001");
+    assert_int_equal(list.count, 6);
+    rueda_strings_fini(&list);
+}
+
+static void variables_of_torchrun_stay_here(void **state)
+{
+    char *mine[] = {(char *)"TORCHELASTIC_RUN_ID=x", (char *)"GROUP_RANK=1",
+                    (char *)"TORCHELASTIC_USE_AGENT_STORE=True",
+                    (char *)"GROUP=staff", NULL};
+    struct rueda_strings list = {.list = NULL};
+
+    (void)state;
+    rueda_variables_forward(mine, &list);
+    assert_int_equal(list.count, 1);
+    assert_string_equal(list.list[0], "GROUP=staff");
     rueda_strings_fini(&list);
 }
 
@@ -444,11 +478,13 @@ static void a_signal_is_not_lost_while_a_process_begins(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plan_arrives_as_it_was_sent),
-        cmocka_unit_test(no_part_of_a_plan_is_a_plan),
-        cmocka_unit_test(plans_that_cannot_be_are_refused),
+        cmocka_unit_test(an_assignment_arrives_as_it_was_sent),
+        cmocka_unit_test(no_part_of_an_assignment_is_an_assignment),
+        cmocka_unit_test(assignments_that_cannot_be_are_refused),
         cmocka_unit_test(what_is_no_frame_is_refused),
         cmocka_unit_test(every_rank_is_told_its_place_in_both_languages),
+        cmocka_unit_test(every_rank_is_told_its_place_as_by_torchrun),
+        cmocka_unit_test(variables_of_torchrun_stay_here),
         cmocka_unit_test(what_is_of_this_host_stays_here),
         cmocka_unit_test(the_store_is_named_in_both_languages),
         cmocka_unit_test(interfaces_are_named_and_do_not_limit_us),

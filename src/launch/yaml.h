@@ -9,8 +9,8 @@
  *
  * The names are the keys of option_table.h. Any thread.
  */
-#ifndef RUEDA_LAUNCH_CONFIG_FILE_H
-#define RUEDA_LAUNCH_CONFIG_FILE_H
+#ifndef RUEDA_LAUNCH_YAML_H
+#define RUEDA_LAUNCH_YAML_H
 
 #include <stddef.h>
 
@@ -21,12 +21,11 @@
  * given. A name that nobody knows is noted and left out. On a mistake false,
  * and words begins with path and line; some options may then be set.
  */
-bool rueda_config_file_parse(const char *path, const char *text, size_t bytes,
-                             struct rueda_options *options,
-                             struct rueda_text *words);
+bool rueda_yaml_parse(const char *path, const char *text, size_t bytes,
+                      struct rueda_options *options, struct rueda_text *words);
 
 /* The same for a file; blocks as the file system does. */
-bool rueda_config_file_read(const char *path, struct rueda_options *options,
-                            struct rueda_text *words);
+bool rueda_yaml_read(const char *path, struct rueda_options *options,
+                     struct rueda_text *words);
 
-#endif /* RUEDA_LAUNCH_CONFIG_FILE_H */
+#endif /* RUEDA_LAUNCH_YAML_H */

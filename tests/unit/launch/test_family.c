@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launch/tree.h"
+#include "launch/family.h"
 #include "unit/unit.h"
 
 #define SECOND ((int64_t)1000000000)
@@ -54,14 +54,14 @@ static void plant(int depth, int width)
 static void all_descendants_are_found(void **state)
 {
     (void)state;
-    rueda_tree_adopt();
-    assert_int_equal(rueda_tree_signal(0), 0);
+    rueda_family_adopt();
+    assert_int_equal(rueda_family_signal(0), 0);
     plant(3, 3);
-    assert_int_equal(rueda_tree_signal(0), 40);
+    assert_int_equal(rueda_family_signal(0), 40);
     plant(30, 1);
-    assert_int_equal(rueda_tree_signal(0), 71);
-    assert_true(rueda_tree_end(10 * SECOND));
-    assert_int_equal(rueda_tree_signal(0), 0);
+    assert_int_equal(rueda_family_signal(0), 71);
+    assert_true(rueda_family_end(10 * SECOND));
+    assert_int_equal(rueda_family_signal(0), 0);
 }
 
 /* Whose parents have ended: a child that has run away is ours. */
@@ -71,7 +71,7 @@ static void orphans_are_adopted(void **state)
     char letter;
 
     (void)state;
-    rueda_tree_adopt();
+    rueda_family_adopt();
     assert_int_equal(pipe(ends), 0);
     if (fork() == 0) {
         if (fork() == 0) {
@@ -85,8 +85,8 @@ static void orphans_are_adopted(void **state)
         assert_int_equal(read(ends[0], &letter, 1), 1);
     close(ends[0]);
     assert_true(wait(NULL) > 0);
-    assert_int_equal(rueda_tree_signal(0), 3);
-    assert_true(rueda_tree_end(10 * SECOND));
+    assert_int_equal(rueda_family_signal(0), 3);
+    assert_true(rueda_family_end(10 * SECOND));
     assert_int_equal(wait(NULL), -1);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "tool/place.h"
+#include "tool/placing.h"
 
 #include <sched.h>
 
-void rueda_place(int rank, rueda_placing placing)
+void rueda_placing_apply(int rank, rueda_placing placing)
 {
     cpu_set_t usable;
     cpu_set_t mine;
