@@ -18,9 +18,20 @@
 #define SLICE_NS    100000000 /* how often to ask whether a start is wanted */
 #define WORDS_BYTES 2048
 
-static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(rueda_ctx *) current;
 static atomic_int inside; /* calls that use it, or are about to look for it */
+
+/* The parent was closing its context: the calls that it waited for are those
+ * of threads that the child does not have. */
+static void forget_calls_in_child(void)
+{
+    if (atomic_load(&current) == NULL)
+        atomic_store(&inside, 0);
+}
+
+/* Held while a context is opened or closed, which takes seconds. */
+static struct rueda_fork_lock change = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+                                        .in_child = forget_calls_in_child};
 
 /* A child has the parent's count of threads that it does not have. */
 static bool is_inherited(rueda_ctx *ctx)
@@ -80,16 +91,16 @@ static int pass_on(void *arg, void *bytes, size_t len)
     struct opening *self = arg;
     int answer;
 
-    pthread_mutex_lock(&change);
+    rueda_fork_lock_take(&change);
     self->answer = -1;
     self->bytes = bytes;
     self->len = len;
     pthread_cond_broadcast(&self->changed);
     while (self->bytes != NULL && self->caller != NULL)
-        rueda_condition_wait(&self->changed, &change, -1);
+        rueda_condition_wait(&self->changed, &change.mutex, -1);
     self->bytes = NULL;
     answer = self->answer;
-    pthread_mutex_unlock(&change);
+    rueda_fork_lock_release(&change);
     return answer;
 }
 
@@ -98,9 +109,9 @@ static void exchange(struct opening *self, const struct rueda_init_args *caller)
 {
     int answer;
 
-    pthread_mutex_unlock(&change);
+    rueda_fork_lock_release(&change);
     answer = caller->exchange(caller->exchange_arg, self->bytes, self->len);
-    pthread_mutex_lock(&change);
+    rueda_fork_lock_take(&change);
     self->answer = answer;
     self->bytes = NULL;
     pthread_cond_broadcast(&self->changed);
@@ -113,7 +124,7 @@ static void *open_it(void *arg)
     bool is_unwanted;
 
     self->status = rueda_init(&self->args, &ctx);
-    pthread_mutex_lock(&change);
+    rueda_fork_lock_take(&change);
     is_unwanted = self->is_unwanted;
     if (ctx != NULL && is_unwanted)
         self->status = RUEDA_ERR_CLOSED;
@@ -124,7 +135,7 @@ static void *open_it(void *arg)
     self->is_over = true;
     pthread_cond_broadcast(&self->changed);
     let_go(self);
-    pthread_mutex_unlock(&change);
+    rueda_fork_lock_release(&change);
     if (is_unwanted)
         rueda_shutdown(ctx);
     return NULL;
@@ -195,14 +206,14 @@ static rueda_status await(struct opening *self,
             self->bytes != NULL)
             exchange(self, args);
         else
-            rueda_condition_wait(&self->changed, &change,
+            rueda_condition_wait(&self->changed, &change.mutex,
                                  rueda_clock_ns() + SLICE_NS);
         if (self->is_over || goes_on == NULL)
             continue;
-        pthread_mutex_unlock(&change);
+        rueda_fork_lock_release(&change);
         if (!goes_on(arg))
             status = RUEDA_ERR_CANCELLED;
-        pthread_mutex_lock(&change);
+        rueda_fork_lock_take(&change);
     }
     if (self->caller == args) {
         self->caller = NULL;
@@ -224,7 +235,7 @@ rueda_status rueda_default_open(const struct rueda_init_args *args,
 
     if (args == NULL)
         args = &defaults;
-    pthread_mutex_lock(&change);
+    rueda_fork_lock_take(&change);
     if (is_inherited(atomic_load(&current))) {
         atomic_store(&current, NULL);
         atomic_store(&inside, 0);
@@ -237,7 +248,7 @@ rueda_status rueda_default_open(const struct rueda_init_args *args,
     }
     if (status == RUEDA_OK && atomic_load(&current) != NULL)
         rueda_log_set_rank(rueda_rank(atomic_load(&current)));
-    pthread_mutex_unlock(&change);
+    rueda_fork_lock_release(&change);
     return status;
 }
 
@@ -264,7 +275,7 @@ void rueda_default_close(void)
 {
     rueda_ctx *ctx;
 
-    pthread_mutex_lock(&change);
+    rueda_fork_lock_take(&change);
     if (opening != NULL)
         opening->is_unwanted = true;
     ctx = atomic_load(&current);
@@ -273,7 +284,7 @@ void rueda_default_close(void)
         wait_until_all_left(ctx);
         rueda_shutdown(ctx);
     }
-    pthread_mutex_unlock(&change);
+    rueda_fork_lock_release(&change);
 }
 
 /* ---- Inside --------------------------------------------------------------

@@ -2,6 +2,7 @@
 #include "api/internal.h"
 
 #include "api/ctx.h"
+#include "device/host.h"
 
 const char *rueda_internal_algo_name(size_t i, rueda_kind kind)
 {
@@ -40,7 +41,7 @@ const char *rueda_internal_kernels_find(const char *wanted)
 
 const char *rueda_internal_kernels(const rueda_ctx *ctx)
 {
-    return rueda_kernels_name(ctx->engine.track.place.kernels);
+    return rueda_kernels_name(rueda_host_of(ctx->engine.track.place.device));
 }
 
 const char *rueda_internal_transport(const rueda_ctx *ctx)

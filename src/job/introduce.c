@@ -23,18 +23,11 @@ _Static_assert(RUEDA_CARD_PACKED <= RUEDA_CARD_BYTES, "the card is too large");
 
 /* Only one thread at a time speaks with the launcher, and what it says is
  * remembered before the next asks. */
-static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rueda_fork_lock memory_lock = RUEDA_FORK_LOCK_INIT;
 static struct rueda_card memory; /* under memory_lock */
 static bool has_memory;
 
 static atomic_uint lives; /* at a store that the launcher keeps */
-
-/* A thread that held the lock is not there in the child of a fork. */
-static void unlock_in_child(struct rueda_fork_hook *hook)
-{
-    (void)hook;
-    pthread_mutex_init(&memory_lock, NULL);
-}
 
 /* A caller's own exchange works every time, and may have moved since. */
 static bool recall(const struct rueda_seat *seat, struct rueda_card *out)
@@ -188,20 +181,17 @@ static rueda_status introduce_by_card(const struct rueda_introduce_args *args,
                                       struct rueda_contact *contact,
                                       struct rueda_text *error)
 {
-    struct rueda_fork_hook in_fork = {.in_child = unlock_in_child};
     struct rueda_card card = {.key = {.present = false}};
     rueda_status status = RUEDA_OK;
 
-    pthread_mutex_lock(&memory_lock);
-    rueda_fork_hook_add(&in_fork);
+    rueda_fork_lock_take(&memory_lock);
     if (args->seat->rank == 0)
         status = receive_all(args, &card, contact, error);
     else if (!recall(args->seat, &card))
         status = exchange_card(args, &card, error);
     if (status == RUEDA_OK)
         remember(args->seat, &card);
-    rueda_fork_hook_remove(&in_fork);
-    pthread_mutex_unlock(&memory_lock);
+    rueda_fork_lock_release(&memory_lock);
     if (status == RUEDA_OK && args->seat->rank > 0) {
         contact->key = args->key->present ? *args->key : card.key;
         name_socket(&card, contact);

@@ -59,7 +59,7 @@ static rueda_status connect_tcp(struct rueda_mesh *mesh, int peer,
 {
     struct rueda_job *job = mesh->owner;
 
-    return rueda_tcp_ep_open(job->tcp, peer, out_ep);
+    return job->network->ops->connect(job->network, peer, out_ep);
 }
 
 /* A job of several hosts. */
@@ -76,7 +76,7 @@ static rueda_mesh_connect connect_of(const struct rueda_job *job)
 {
     if (job->segment->agreement->transport == RUEDA_TRANSPORT_TCP)
         return connect_tcp;
-    return job->tcp != NULL ? connect_any : connect_shm;
+    return job->network != NULL ? connect_any : connect_shm;
 }
 
 static rueda_status open_messages(struct rueda_job *job)
@@ -171,7 +171,7 @@ static rueda_status open_network(struct rueda_job *job,
     if (seat->local_size == seat->size || !job->contact.key.present)
         return RUEDA_OK;
     return rueda_network_open(&job->config, seat->rank, seat->size,
-                              &job->contact.key, &job->tcp, contact, error);
+                              &job->contact.key, &job->network, contact, error);
 }
 
 /* The ranks of my host, in the job. */
@@ -208,6 +208,13 @@ static rueda_status heed(struct rueda_job *job, const char *decision,
     return RUEDA_ERR_INVALID;
 }
 
+static void close_network(struct rueda_job *job)
+{
+    if (job->network != NULL)
+        job->network->ops->close(job->network);
+    job->network = NULL;
+}
+
 /* Learn where all ranks are. Where all are on one host nobody has to be reached
  * by TCP. */
 static rueda_status call_together(struct rueda_job *job,
@@ -238,17 +245,16 @@ static rueda_status call_together(struct rueda_job *job,
         return status;
     job->config.fusion_bytes = call->settings.fusion_bytes;
     job->config.cache_capacity = (int)call->settings.cache_capacity;
-    if (call->topology->host_count > 1 && job->tcp != NULL) {
+    if (call->topology->host_count > 1 && job->network != NULL) {
         status = rueda_news_open(job, args->deadline_ns, error);
         if (status != RUEDA_OK)
             return status;
-        rueda_tcp_hub_set_job(job->tcp, rueda_get_u64(call->nonce));
-        rueda_network_mark_inside(job->tcp, call->topology, job->rank);
-        return rueda_network_locate(job->tcp, call->topology, call->contacts,
-                                    call->contacts_bytes);
+        rueda_network_set_job(job->network, rueda_get_u64(call->nonce));
+        rueda_network_mark_inside(job->network, call->topology, job->rank);
+        return rueda_network_locate(job->network, call->topology,
+                                    call->contacts, call->contacts_bytes);
     }
-    rueda_tcp_hub_close(job->tcp);
-    job->tcp = NULL;
+    close_network(job);
     if (call->topology->host_count == 1)
         return RUEDA_OK;
     rueda_text_set(error,
@@ -320,7 +326,7 @@ static struct rueda_job *job_new(const struct rueda_config *config)
 static void job_free(struct rueda_job *job)
 {
     leave_store(job);
-    rueda_tcp_hub_close(job->tcp);
+    close_network(job);
     rueda_topology_free(job->topology);
     free(job->ranks);
     pthread_mutex_destroy(&job->news_lock);
@@ -341,9 +347,10 @@ static rueda_status prepare(void *arg, struct rueda_segment *segment,
     status = rueda_agreement_prepare(&job->config, segment, error);
     if (status != RUEDA_OK ||
         segment->agreement->transport != RUEDA_TRANSPORT_TCP ||
-        job->tcp != NULL)
+        job->network != NULL)
         return status;
-    return rueda_network_open_local(&job->config, segment, &job->tcp, error);
+    return rueda_network_open_local(&job->config, segment, &job->network,
+                                    error);
 }
 
 static rueda_status check_host(const struct rueda_job *job,
@@ -387,12 +394,12 @@ static rueda_status open_tcp(struct rueda_job *job)
 {
     bool is_local = job->topology == NULL || job->topology->host_count == 1;
 
-    if (job->tcp == NULL)
+    if (job->network == NULL)
         return RUEDA_OK;
-    rueda_tcp_hub_watch(job->tcp, wake_by, job);
+    job->network->ops->watch(job->network, wake_by, job);
     if (job->client != NULL)
         wake_by(job, rueda_client_fd(job->client));
-    return is_local ? rueda_network_locate_local(job->tcp, job->segment)
+    return is_local ? rueda_network_locate_local(job->network, job->segment)
                     : RUEDA_OK;
 }
 
@@ -484,7 +491,7 @@ rueda_status rueda_job_open(const struct rueda_config *config,
         if (status == RUEDA_OK)
             status = assemble(job, &introduction, error);
         /* Other hosts may have begun to count on us. */
-        if (status != RUEDA_OK && job->tcp != NULL)
+        if (status != RUEDA_OK && job->network != NULL)
             rueda_news_tell(job, error->chars);
     }
     rueda_key_wipe(&key);
@@ -573,8 +580,8 @@ const char *rueda_job_host(const struct rueda_job *job, int rank)
 
 bool rueda_job_is_certain(const struct rueda_job *job, int rank)
 {
-    return rank >= 0 && job->tcp != NULL &&
-           rueda_tcp_hub_why(job->tcp, rank) != NULL;
+    return rank >= 0 && job->network != NULL &&
+           job->network->ops->why(job->network, rank) != NULL;
 }
 
 void rueda_job_why_lost(const struct rueda_job *job, int rank,
@@ -583,7 +590,7 @@ void rueda_job_why_lost(const struct rueda_job *job, int rank,
     const char *host = rueda_job_host(job, rank);
 
     if (rueda_job_is_certain(job, rank) &&
-        rueda_tcp_hub_is_silent(job->tcp, rank))
+        job->network->ops->is_silent(job->network, rank))
         rueda_text_set(words,
                        "host %s has been silent for %.1f s: rank %d (on host "
                        "%s) is lost",
@@ -592,7 +599,7 @@ void rueda_job_why_lost(const struct rueda_job *job, int rank,
     else if (rueda_job_is_certain(job, rank))
         rueda_text_set(words, "rank %d cannot reach rank %d (on host %s): %s",
                        job->rank, rank, host,
-                       rueda_tcp_hub_why(job->tcp, rank));
+                       job->network->ops->why(job->network, rank));
     else
         rueda_text_set(words,
                        "the connection with rank %d (on host %s) is lost", rank,
@@ -601,8 +608,8 @@ void rueda_job_why_lost(const struct rueda_job *job, int rank,
 
 void rueda_job_hang_up(struct rueda_job *job, const char *words)
 {
-    if (job->tcp != NULL)
-        rueda_tcp_hub_hang_up(job->tcp, words);
+    if (job->network != NULL)
+        job->network->ops->hang_up(job->network, words);
 }
 
 void rueda_job_close(struct rueda_job *job)
@@ -622,6 +629,6 @@ void rueda_job_close(struct rueda_job *job)
 void rueda_job_forked(struct rueda_job *job)
 {
     rueda_segment_forked(job->segment);
-    if (job->tcp != NULL)
-        rueda_tcp_hub_forked(job->tcp);
+    if (job->network != NULL)
+        job->network->ops->after_fork(job->network);
 }

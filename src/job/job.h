@@ -22,7 +22,6 @@
 #include "job/topology.h"
 #include "segment/segment.h"
 #include "segment/slab.h"
-#include "transport/tcp/tcp.h"
 #include "transport/transport.h"
 
 struct rueda_loop_hub;
@@ -49,7 +48,7 @@ struct rueda_job {
                       messages only */
     struct rueda_mesh mesh;
     struct rueda_loop_hub *hub; /* ranks are threads: how messages go */
-    struct rueda_tcp_hub *tcp;  /* messages to other hosts, or NULL */
+    struct rueda_hub *network;  /* messages to other hosts, or NULL */
 };
 
 /* What the caller of rueda_init() says. */

@@ -6,6 +6,7 @@
 
 #include "os/interface.h"
 #include "os/process.h"
+#include "transport/tcp/tcp.h"
 
 void rueda_network_write(const struct rueda_address *addresses, int count,
                          char *out, size_t bytes)
@@ -59,7 +60,7 @@ int rueda_network_questions(const struct rueda_config *config)
 
 rueda_status rueda_network_open(const struct rueda_config *config, int rank,
                                 int size, const struct rueda_key *key,
-                                struct rueda_tcp_hub **out,
+                                struct rueda_hub **out,
                                 char text[RUEDA_NETWORK_TEXT],
                                 struct rueda_text *error)
 {
@@ -73,6 +74,7 @@ rueda_status rueda_network_open(const struct rueda_config *config, int rank,
                                   .give_up_ms = config->start_timeout_ms,
                                   .silence_ms = config->host_timeout_ms};
     const struct rueda_address *bound;
+    struct rueda_tcp_hub *hub;
     rueda_status status;
     int count;
 
@@ -85,15 +87,16 @@ rueda_status rueda_network_open(const struct rueda_config *config, int rank,
                        config->network, rank);
         return RUEDA_ERR_INVALID;
     }
-    status = rueda_tcp_hub_open(&args, out, error);
+    status = rueda_tcp_hub_open(&args, &hub, error);
     if (status != RUEDA_OK)
         return status;
-    bound = rueda_tcp_hub_addresses(*out, &count);
+    *out = rueda_tcp_hub_super(hub);
+    bound = rueda_tcp_hub_addresses(hub, &count);
     rueda_network_write(bound, count, text, RUEDA_NETWORK_TEXT);
     return RUEDA_OK;
 }
 
-rueda_status rueda_network_locate(struct rueda_tcp_hub *hub,
+rueda_status rueda_network_locate(struct rueda_hub *hub,
                                   const struct rueda_topology *topology,
                                   const char *texts, size_t bytes)
 {
@@ -107,7 +110,7 @@ rueda_status rueda_network_locate(struct rueda_tcp_hub *hub,
         if (texts + len >= end || len >= RUEDA_NETWORK_TEXT)
             return RUEDA_ERR_INVALID;
         status = rueda_tcp_hub_locate(
-            hub, rank, topology->places[rank].host, addresses,
+            rueda_tcp_hub_of(hub), rank, topology->places[rank].host, addresses,
             rueda_network_read(texts, addresses, RUEDA_TCP_MOST_ADDRESSES));
         if (status != RUEDA_OK)
             return status;
@@ -116,7 +119,12 @@ rueda_status rueda_network_locate(struct rueda_tcp_hub *hub,
     return RUEDA_OK;
 }
 
-void rueda_network_mark_inside(struct rueda_tcp_hub *hub,
+void rueda_network_set_job(struct rueda_hub *hub, uint64_t job)
+{
+    rueda_tcp_hub_set_job(rueda_tcp_hub_of(hub), job);
+}
+
+void rueda_network_mark_inside(struct rueda_hub *hub,
                                const struct rueda_topology *topology, int rank)
 {
     const struct rueda_topology_host *own =
@@ -127,7 +135,7 @@ void rueda_network_mark_inside(struct rueda_tcp_hub *hub,
             &topology->hosts[topology->places[peer].host];
 
         if (memcmp(host->id, own->id, RUEDA_PROCESS_BOOT_ID) == 0)
-            rueda_tcp_hub_set_inside(hub, peer);
+            rueda_tcp_hub_set_inside(rueda_tcp_hub_of(hub), peer);
     }
 }
 
@@ -143,7 +151,7 @@ static void loopback(struct rueda_address *out, int port)
 
 rueda_status rueda_network_open_local(const struct rueda_config *config,
                                       struct rueda_segment *segment,
-                                      struct rueda_tcp_hub **out,
+                                      struct rueda_hub **out,
                                       struct rueda_text *error)
 {
     struct rueda_address address;
@@ -157,19 +165,21 @@ rueda_status rueda_network_open_local(const struct rueda_config *config,
                                         .give_up_ms = config->start_timeout_ms,
                                         .silence_ms = config->host_timeout_ms};
     const struct rueda_address *bound;
+    struct rueda_tcp_hub *hub;
     rueda_status status;
     int count;
 
     loopback(&address, 0);
-    status = rueda_tcp_hub_open(&args, out, error);
+    status = rueda_tcp_hub_open(&args, &hub, error);
     if (status != RUEDA_OK)
         return status;
-    bound = rueda_tcp_hub_addresses(*out, &count);
+    *out = rueda_tcp_hub_super(hub);
+    bound = rueda_tcp_hub_addresses(hub, &count);
     segment->members[segment->me].port = (uint16_t)rueda_address_port(bound);
     return RUEDA_OK;
 }
 
-rueda_status rueda_network_locate_local(struct rueda_tcp_hub *hub,
+rueda_status rueda_network_locate_local(struct rueda_hub *hub,
                                         const struct rueda_segment *segment)
 {
     rueda_status status = RUEDA_OK;
@@ -178,7 +188,7 @@ rueda_status rueda_network_locate_local(struct rueda_tcp_hub *hub,
         struct rueda_address address;
 
         loopback(&address, segment->members[i].port);
-        status = rueda_tcp_hub_locate(hub, i, 0, &address, 1);
+        status = rueda_tcp_hub_locate(rueda_tcp_hub_of(hub), i, 0, &address, 1);
     }
     return status;
 }

@@ -9,8 +9,9 @@
 #include "base/config.h"
 #include "base/text.h"
 #include "job/topology.h"
+#include "os/tcp.h"
 #include "segment/segment.h"
-#include "transport/tcp/tcp.h"
+#include "transport/transport.h"
 
 /* What a rank tells others: its addresses, separated by blanks. */
 #define RUEDA_NETWORK_TEXT 512
@@ -31,29 +32,32 @@ int rueda_network_questions(const struct rueda_config *config);
  * them to text. */
 rueda_status rueda_network_open(const struct rueda_config *config, int rank,
                                 int size, const struct rueda_key *key,
-                                struct rueda_tcp_hub **out,
+                                struct rueda_hub **out,
                                 char text[RUEDA_NETWORK_TEXT],
                                 struct rueda_text *error);
 
 /* Listen for ranks of this host only, and note the port in my line. */
 rueda_status rueda_network_open_local(const struct rueda_config *config,
                                       struct rueda_segment *segment,
-                                      struct rueda_tcp_hub **out,
+                                      struct rueda_hub **out,
                                       struct rueda_text *error);
 
 /* All members have noted theirs. */
-rueda_status rueda_network_locate_local(struct rueda_tcp_hub *hub,
+rueda_status rueda_network_locate_local(struct rueda_hub *hub,
                                         const struct rueda_segment *segment);
 
 /* texts: what all ranks told, one after another, each with its end. Ranks that
  * told nothing cannot be reached. RUEDA_ERR_INVALID, RUEDA_ERR_NOMEM. */
-rueda_status rueda_network_locate(struct rueda_tcp_hub *hub,
+rueda_status rueda_network_locate(struct rueda_hub *hub,
                                   const struct rueda_topology *topology,
                                   const char *texts, size_t bytes);
 
+/* A number that only the ranks of this job have (tcp.h). */
+void rueda_network_set_job(struct rueda_hub *hub, uint64_t job);
+
 /* Which peers of this rank run in the same system, in whatever network
  * namespace. */
-void rueda_network_mark_inside(struct rueda_tcp_hub *hub,
+void rueda_network_mark_inside(struct rueda_hub *hub,
                                const struct rueda_topology *topology, int rank);
 
 #endif /* RUEDA_JOB_NETWORK_H */

@@ -148,14 +148,17 @@ static void look(struct rueda_job *job)
 
 bool rueda_news_has_come(struct rueda_job *job)
 {
+    const char *words = NULL;
     bool has_come;
 
     if (job->client == NULL)
         return false;
     pthread_mutex_lock(&job->news_lock);
     look(job);
-    if (job->tcp != NULL && rueda_tcp_hub_last_words(job->tcp) != NULL)
-        rueda_text_set(&job->news, "%s", rueda_tcp_hub_last_words(job->tcp));
+    if (job->network != NULL)
+        words = job->network->ops->last_words(job->network);
+    if (words != NULL)
+        rueda_text_set(&job->news, "%s", words);
     has_come = !rueda_text_is_empty(&job->news);
     pthread_mutex_unlock(&job->news_lock);
     return has_come;
@@ -167,9 +170,9 @@ static bool await_news(struct rueda_job *job, int64_t until_ns, int *peer)
     int silent = -1;
 
     while (!rueda_news_has_come(job)) {
-        if (job->tcp != NULL) {
-            rueda_tcp_hub_tend(job->tcp);
-            silent = rueda_tcp_hub_first_silent(job->tcp);
+        if (job->network != NULL) {
+            job->network->ops->tend(job->network);
+            silent = job->network->ops->first_silent(job->network);
         }
         if (silent >= 0)
             *peer = silent;

@@ -5,7 +5,7 @@
  * watches it, so the words are on their way before the failing rank has gone.
  * For a rank that goes without a word the store says so: every rank leaves it a
  * will. The first words stay. If the store is lost, that is news too; words
- * then come with the end of a pulse (rueda_tcp_hub_last_words).
+ * then come with the end of a pulse (a hub's last_words).
  */
 #ifndef RUEDA_JOB_NEWS_H
 #define RUEDA_JOB_NEWS_H

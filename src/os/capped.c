@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "os/close.h"
@@ -124,6 +125,24 @@ rueda_status rueda_capped_add(struct rueda_capped *self, const void *item,
     return RUEDA_OK;
 }
 
+/* A link that another user has put there would let that user choose which file
+ * of ours is overwritten. Our own links, and root's, are followed. */
+static int open_file(const char *path)
+{
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC; /* read: to be mapped */
+    struct stat link;
+    int fd = open(path, flags | O_NOFOLLOW | O_TRUNC, 0666);
+
+    if (fd >= 0 || errno != ELOOP)
+        return fd;
+    if (lstat(path, &link) < 0)
+        return -1;
+    if (link.st_uid == geteuid() || link.st_uid == 0)
+        return open(path, flags | O_TRUNC, 0666);
+    errno = ELOOP;
+    return -1;
+}
+
 rueda_status rueda_capped_open(struct rueda_capped *self, const char *path,
                                const char *head, char cap)
 {
@@ -132,8 +151,7 @@ rueda_status rueda_capped_open(struct rueda_capped *self, const char *path,
     self->cap = cap;
     self->end = 0;
     self->used = 0;
-    /* Reading is for the mapping. */
-    self->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    self->fd = open_file(path);
     if (self->fd < 0)
         return RUEDA_ERR_IO;
     status = rueda_capped_add(self, head, strlen(head));

@@ -2,6 +2,7 @@
 #include "os/process.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,4 +153,42 @@ bool rueda_fork_hook_remove(struct rueda_fork_hook *hook)
     }
     pthread_mutex_unlock(&hooks_lock);
     return is_found;
+}
+
+static void free_in_child(struct rueda_fork_hook *hook)
+{
+    struct rueda_fork_lock *lock =
+        (struct rueda_fork_lock *)((char *)hook -
+                                   offsetof(struct rueda_fork_lock, hook));
+
+    pthread_mutex_init(&lock->mutex, NULL);
+    lock->is_hooked = false; /* the child's list is empty */
+    if (lock->in_child != NULL)
+        lock->in_child();
+}
+
+/* A fork waits for the lock of the list, so it finds the hook there before the
+ * mutex is taken for the first time. */
+static void hook_once(struct rueda_fork_lock *lock)
+{
+    pthread_once(&hooks_once, install_hooks);
+    pthread_mutex_lock(&hooks_lock);
+    if (!lock->is_hooked) {
+        lock->hook.in_child = free_in_child;
+        lock->hook.next = hooks;
+        hooks = &lock->hook;
+        lock->is_hooked = true;
+    }
+    pthread_mutex_unlock(&hooks_lock);
+}
+
+void rueda_fork_lock_take(struct rueda_fork_lock *lock)
+{
+    hook_once(lock);
+    pthread_mutex_lock(&lock->mutex);
+}
+
+void rueda_fork_lock_release(struct rueda_fork_lock *lock)
+{
+    pthread_mutex_unlock(&lock->mutex);
 }

@@ -3,6 +3,7 @@
 #ifndef RUEDA_OS_PROCESS_H
 #define RUEDA_OS_PROCESS_H
 
+#include <pthread.h>
 #include <rueda/rueda.h>
 
 int rueda_process_id(void);
@@ -39,5 +40,24 @@ void rueda_fork_hook_add(struct rueda_fork_hook *hook);
 
 /* False: it is not in the list; only its address is looked at then. */
 bool rueda_fork_hook_remove(struct rueda_fork_hook *hook);
+
+/*
+ * A lock that may be held while another thread forks. The child finds it free:
+ * the thread that held it does not exist there. What the lock guards must make
+ * sense half changed, or in_child (optional; a hook, see above) puts it right.
+ * Static storage only.
+ */
+struct rueda_fork_lock {
+    pthread_mutex_t mutex; /* for condition variables, too */
+    void (*in_child)(void);
+    struct rueda_fork_hook hook;
+    bool is_hooked; /* under the lock of the list of hooks */
+};
+#define RUEDA_FORK_LOCK_INIT                                                   \
+    {                                                                          \
+        .mutex = PTHREAD_MUTEX_INITIALIZER                                     \
+    }
+void rueda_fork_lock_take(struct rueda_fork_lock *lock);
+void rueda_fork_lock_release(struct rueda_fork_lock *lock);
 
 #endif /* RUEDA_OS_PROCESS_H */

@@ -28,6 +28,12 @@ rueda_status rueda_stream_status(void)
     }
 }
 
+bool rueda_stream_is_short(int cause)
+{
+    return cause == EMFILE || cause == ENFILE || cause == ENOBUFS ||
+           cause == ENOMEM;
+}
+
 rueda_status rueda_stream_accept(int listener, int *out_fd)
 {
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

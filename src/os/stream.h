@@ -62,4 +62,8 @@ rueda_status rueda_stream_recv_all(int fd, void *buf, size_t len,
  * later, RUEDA_ERR_PEER_LOST, or RUEDA_ERR_IO. */
 rueda_status rueda_stream_status(void);
 
+/* Is the cause, a value of errno, that this process or the system has no more
+ * descriptors, or no memory for them? */
+bool rueda_stream_is_short(int cause);
+
 #endif /* RUEDA_OS_STREAM_H */

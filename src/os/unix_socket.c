@@ -2,9 +2,13 @@
 #include "os/unix_socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -60,15 +64,42 @@ rueda_status rueda_unix_connect(const char *name, int *out_fd)
     return RUEDA_OK;
 }
 
-rueda_status rueda_unix_peer_user(int fd, unsigned *out_user)
+/* The user as which the kernel shows all that have no number here. */
+static unsigned overflow_user(void)
+{
+    unsigned user = 65534;
+    char text[16] = "";
+    int fd = open("/proc/sys/kernel/overflowuid", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return user;
+    if (read(fd, text, sizeof(text) - 1) > 0)
+        user = (unsigned)strtoul(text, NULL, 10);
+    close(fd);
+    return user;
+}
+
+/* Is the process in our user namespace? False also if that cannot be seen. */
+static bool is_in_our_namespace(pid_t pid)
+{
+    struct stat ours;
+    struct stat theirs;
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+    return pid > 0 && stat("/proc/self/ns/user", &ours) == 0 &&
+           stat(path, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
+           ours.st_ino == theirs.st_ino;
+}
+
+bool rueda_unix_peer_is_us(int fd)
 {
     struct ucred peer;
     socklen_t len = sizeof(peer);
 
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-        return RUEDA_ERR_IO;
-    *out_user = peer.uid;
-    return RUEDA_OK;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+           peer.uid == geteuid() && peer.uid != overflow_user() &&
+           is_in_our_namespace(peer.pid);
 }
 
 /* Room for the control message of the most descriptors we ever pass. */

@@ -18,8 +18,13 @@ rueda_status rueda_unix_listen(const char *name, int *out_fd);
 /* RUEDA_IN_PROGRESS: nobody listens there (yet), or the queue is full. */
 rueda_status rueda_unix_connect(const char *name, int *out_fd);
 
-/* The user at the other end, as the kernel says, not as it says. */
-rueda_status rueda_unix_peer_user(int fd, unsigned *out_user);
+/*
+ * Is the process at the other end of our own user, for certain? The kernel
+ * shows users that our user namespace does not map as the overflow user, so
+ * being that user proves nothing, and nor does a process whose user namespace
+ * is another one, or cannot be seen.
+ */
+bool rueda_unix_peer_is_us(int fd);
 
 /*
  * One byte that carries count descriptors. The receiver gets exactly count, or

@@ -14,13 +14,19 @@
 #include "os/process.h"
 #include "os/stream.h"
 #include "os/unix_socket.h"
-#include "segment/door.h"
+#include "segment/receive.h"
 #include "segment/segment.h"
 #include "segment/wire.h"
 
 /* How long between two looks for a listener that is not there yet. */
 #define FIRST_RETRY_NS 100000
 #define MOST_RETRY_NS  5000000
+
+/* Rank 0 hangs up on a rank in the middle of the handshake when it has another
+ * key, and also when many others call or it is out of descriptors. So a rank
+ * dials again for a while before it believes that it is not wanted. */
+#define DOUBT_KEY_NS  ((int64_t)1000000000)
+#define DOUBT_LOST_NS ((int64_t)5000000000)
 
 /* My doorbell and the descriptor of my death. */
 static rueda_status own_descriptors(int out_fds[2], struct rueda_text *error)
@@ -77,14 +83,12 @@ static rueda_status prove_to_host(const struct rueda_meeting *meeting, int fd,
     unsigned char about[RUEDA_MEET_ABOUT_BYTES];
     struct rueda_handshake shake;
     rueda_status status;
-    unsigned user;
 
-    if (!meeting->key->present &&
-        (rueda_unix_peer_user(fd, &user) != RUEDA_OK ||
-         user != rueda_process_user())) {
+    if (!meeting->key->present && !rueda_unix_peer_is_us(fd)) {
         rueda_text_set(error,
-                       "job \"%s\" is held by another user, and there is no "
-                       "key; set RUEDA_KEY_FILE on all ranks",
+                       "job \"%s\" is held by another user, or in another "
+                       "user namespace, and there is no key; set "
+                       "RUEDA_KEY_FILE on all ranks",
                        rueda_meeting_title(meeting));
         return RUEDA_ERR_AUTH;
     }
@@ -104,13 +108,53 @@ static rueda_status prove_to_host(const struct rueda_meeting *meeting, int fd,
         rueda_fd_wait(fd, false, meeting->deadline_ns - rueda_clock_ns());
         status = RUEDA_OK;
     }
-    if (status < 0)
+    if (status == RUEDA_ERR_PEER_LOST)
+        rueda_text_set(error,
+                       "rank %d hung up during the handshake: it has ended, or "
+                       "it is out of descriptors, see `ulimit -n`",
+                       rueda_meeting_rank(meeting, 0));
+    else if (status < 0)
         rueda_text_set(error, "rank %d and rank %d do not agree: %s",
                        rueda_meeting_rank(meeting, 0),
                        rueda_meeting_rank(meeting, meeting->rank),
                        rueda_handshake_error(&shake));
     rueda_handshake_fini(&shake);
     return status;
+}
+
+/* Connect to rank 0 and prove ourselves, again for a while if rank 0 hangs up.
+ * Its first refusal gives the words. */
+static rueda_status dial_host(const struct rueda_meeting *meeting, int *out_fd,
+                              struct rueda_text *error)
+{
+    struct rueda_meeting again = *meeting;
+    rueda_status refusal = RUEDA_OK;
+
+    for (;;) {
+        struct rueda_text why = {{0}};
+        rueda_status status = find_host(&again, out_fd, &why);
+        bool is_found = status == RUEDA_OK;
+
+        if (is_found)
+            status = prove_to_host(meeting, *out_fd, &why);
+        if (status == RUEDA_OK)
+            return RUEDA_OK;
+        if (is_found)
+            rueda_fd_close(*out_fd);
+        if (refusal == RUEDA_OK) {
+            int64_t doubt_ns = status == RUEDA_ERR_PEER_LOST ? DOUBT_LOST_NS
+                               : status == RUEDA_ERR_AUTH    ? DOUBT_KEY_NS
+                                                             : 0;
+
+            refusal = status;
+            *error = why;
+            if (again.deadline_ns > rueda_clock_ns() + doubt_ns)
+                again.deadline_ns = rueda_clock_ns() + doubt_ns;
+        }
+        if (rueda_clock_ns() + MOST_RETRY_NS >= again.deadline_ns)
+            return refusal;
+        rueda_sleep_ns(MOST_RETRY_NS);
+    }
 }
 
 /* Words for a failure on the socket after the handshake. */
@@ -192,12 +236,9 @@ static rueda_status be_guest(const struct rueda_meeting *meeting,
     if (fds == NULL)
         return RUEDA_ERR_NOMEM;
     memset(fds, 0xff, most * sizeof(int)); /* -1 each */
-    status = find_host(meeting, &fd, error);
+    status = dial_host(meeting, &fd, error);
     if (status != RUEDA_OK)
         goto out_free;
-    status = prove_to_host(meeting, fd, error);
-    if (status != RUEDA_OK)
-        goto out_close;
     status = own_descriptors(own, error);
     if (status != RUEDA_OK)
         goto out_close;

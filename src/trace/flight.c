@@ -3,8 +3,13 @@
 
 #include "os/clock.h"
 
-/* As it lies in the segment. Every field is atomic, since readers do not wait
- * for the writer; on the machines that we know that costs nothing. */
+/*
+ * As it lies in the segment. Every field is atomic, since readers do not wait
+ * for the writer. The writer stores a field with release, and so after the
+ * count that stood before; a reader loads it with acquire, and then the count
+ * once more: a reader that has a field of a newer event finds a count by which
+ * the older event may be overwritten. On x86 that costs nothing.
+ */
 struct record {
     _Atomic uint32_t step;
     _Atomic uint32_t kind;
@@ -28,14 +33,21 @@ static struct flight *flight_of(const struct rueda_segment *segment, int member)
 }
 
 #define STORE(field, value)                                                    \
-    atomic_store_explicit(&(field), (value), memory_order_relaxed)
-#define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
+    atomic_store_explicit(&(field), (value), memory_order_release)
+#define LOAD(field) atomic_load_explicit(&(field), memory_order_acquire)
+
+/* Is event i there, and is no event being written in its place? The writer may
+ * be at event `count`. */
+static bool is_kept(uint64_t i, uint64_t count)
+{
+    return i < count && count - i < RECORDS;
+}
 
 void rueda_flight_note(struct rueda_segment *segment,
                        const struct rueda_flight_event *event)
 {
     struct flight *flight = flight_of(segment, segment->me);
-    uint64_t count = LOAD(flight->count);
+    uint64_t count = atomic_load_explicit(&flight->count, memory_order_relaxed);
     struct record *record = &flight->records[count % RECORDS];
 
     STORE(record->step, event->step);
@@ -43,14 +55,13 @@ void rueda_flight_note(struct rueda_segment *segment,
     STORE(record->number, event->number);
     STORE(record->bytes, event->bytes);
     STORE(record->time_ns, rueda_clock_coarse_ns());
-    /* Release: who sees the count sees the event. */
-    atomic_store_explicit(&flight->count, count + 1, memory_order_release);
+    /* A reader that sees this count sees the event. */
+    STORE(flight->count, count + 1);
 }
 
 uint64_t rueda_flight_count(const struct rueda_segment *segment, int member)
 {
-    return atomic_load_explicit(&flight_of(segment, member)->count,
-                                memory_order_acquire);
+    return LOAD(flight_of(segment, member)->count);
 }
 
 bool rueda_flight_read(const struct rueda_segment *segment, int member,
@@ -58,9 +69,8 @@ bool rueda_flight_read(const struct rueda_segment *segment, int member,
 {
     const struct flight *flight = flight_of(segment, member);
     const struct record *record = &flight->records[i % RECORDS];
-    uint64_t count = rueda_flight_count(segment, member);
 
-    if (i >= count || count - i > RECORDS)
+    if (!is_kept(i, LOAD(flight->count)))
         return false;
     *out = (struct rueda_flight_event){
         .step = (rueda_flight_step)LOAD(record->step),
@@ -69,7 +79,7 @@ bool rueda_flight_read(const struct rueda_segment *segment, int member,
         .bytes = LOAD(record->bytes),
         .time_ns = LOAD(record->time_ns),
     };
-    return true;
+    return is_kept(i, LOAD(flight->count));
 }
 
 void rueda_flight_tell(const struct rueda_segment *segment, int member,

@@ -4,9 +4,10 @@
  * others can read it also when that rank is wedged or dead.
  *
  * A ring of a fixed number of events a rank, written by the holder of the
- * engine's token for a few nanoseconds each. Others may read a rank's ring
- * while it is being written, and then see an event that is half old and half
- * new: it is there to give hints.
+ * engine's token for a few nanoseconds each. Any thread of any rank of the host
+ * may read a rank's ring while it is being written: a read says so if the event
+ * may have been overwritten meanwhile, and never returns half of one event and
+ * half of another.
  */
 #ifndef RUEDA_TRACE_FLIGHT_H
 #define RUEDA_TRACE_FLIGHT_H
@@ -35,7 +36,7 @@ void rueda_flight_note(struct rueda_segment *segment,
                        const struct rueda_flight_event *event);
 
 /* How many events a rank has noted, and the i-th of them from 0; false if it is
- * not there any more, or not yet. */
+ * not there yet, or not any more: out is worth nothing then. */
 uint64_t rueda_flight_count(const struct rueda_segment *segment, int member);
 bool rueda_flight_read(const struct rueda_segment *segment, int member,
                        uint64_t i, struct rueda_flight_event *out);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A guest is whoever has connected. Until it has proven itself nothing of it is
- * read but the handshake, and it has HANDSHAKE_NS for that. Its connection has
- * a number for the store, made of its place and of a count of guests, so that
- * an answer to one who has left does not reach the next.
+ * The store's server: a thread that owns a store, admits the ranks and passes
+ * their requests to it. A guest is a connection that has proven itself
+ * (auth/admission.h). It has a number for the store, made of its entry in the
+ * table and of a count of guests, so that an answer to a guest that has left
+ * does not reach the next one.
  */
 #define RUEDA_LOG_TAG "job"
 
@@ -16,8 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "auth/refusals.h"
-#include "auth/shake.h"
+#include "auth/admission.h"
 #include "base/log.h"
 #include "job/store/inbox.h"
 #include "job/store/outbox.h"
@@ -31,14 +31,9 @@
 #include "os/unix_socket.h"
 #include "segment/wire.h"
 
-#define HANDSHAKE_NS ((int64_t)5000000000)
-
-/* Strangers who may be at the door at a time, the ranks among them who have not
- * proven themselves yet. Who comes then takes the place of the oldest. */
-#define STRANGERS 64
-
-/* How many are let in in one turn. */
-#define MOST_ANSWERS 64
+/* Guests beyond the number of ranks: a rank that comes again may be here before
+ * the end of its old connection is seen. */
+#define SPARE_GUESTS 64
 
 #define QUESTIONS 4
 
@@ -49,22 +44,16 @@
  * at it; if it has died as well, its host knows. */
 #define PATIENCE_MS 600000
 
-/* How long to leave callers alone when there is no descriptor for them. */
-#define REST_NS ((int64_t)100000000)
-
 /* Numbers of the poller: guests from 0, then these. */
-#define STOP_EVENT     UINT32_MAX
-#define LISTENER_EVENT (UINT32_MAX - 1 - RUEDA_KEEPER_MOST_ADDRESSES)
+#define STOP_EVENT      UINT32_MAX
+#define ADMISSION_EVENT (UINT32_MAX - 1)
 
 struct guest {
-    int fd; /* -1: a free place */
+    int fd; /* -1: not in use */
     uint64_t connection;
-    bool is_proven;
     bool is_lost; /* to be closed at the end of the turn */
     bool wants_write;
-    int64_t deadline_ns; /* of the handshake */
     struct rueda_address from;
-    struct rueda_handshake shake;
     struct rueda_inbox inbox;
     size_t wanted; /* bytes of the frame that is coming */
     struct rueda_outbox outbox;
@@ -80,9 +69,7 @@ struct rueda_keeper {
     int listeners[RUEDA_KEEPER_MOST_ADDRESSES + 1]; /* the last: Unix */
     struct rueda_address addresses[RUEDA_KEEPER_MOST_ADDRESSES];
     int address_count;
-    int questions;
-    struct rueda_refusals refusals;
-    int64_t rest_ns;      /* until then nobody is let in; 0: they are */
+    struct rueda_admission admission;
     struct guest *guests; /* [guest_count] */
     size_t guest_count;
     uint64_t connections; /* so far */
@@ -90,7 +77,6 @@ struct rueda_keeper {
     struct rueda_fork_hook fork_hook;
 };
 
-#define WHO           "the store"
 #define UNIX_LISTENER RUEDA_KEEPER_MOST_ADDRESSES
 
 static uint32_t place_of(const struct rueda_keeper *keeper,
@@ -135,94 +121,17 @@ static void send_replies(struct rueda_keeper *keeper, struct guest *guest)
 
 static void dismiss(struct rueda_keeper *keeper, struct guest *guest)
 {
-    if (guest->is_proven)
-        rueda_store_detach(keeper->store, guest->connection,
-                           rueda_stream_is_cut(guest->fd), rueda_clock_ns());
+    rueda_store_detach(keeper->store, guest->connection,
+                       rueda_stream_is_cut(guest->fd), rueda_clock_ns());
     rueda_outbox_fini(&guest->outbox);
     rueda_poller_remove(keeper->poller, guest->fd);
     rueda_fd_close(guest->fd);
-    rueda_handshake_fini(&guest->shake);
     rueda_inbox_fini(&guest->inbox);
     guest->fd = -1;
 }
 
-static void turn_away(struct rueda_keeper *keeper, const struct guest *guest,
-                      rueda_refusal kind, const char *why)
-{
-    rueda_refuse(&keeper->refusals, kind, WHO, &guest->from, why,
-                 rueda_clock_ns());
-}
-
-/* May it speak with us without a key? */
-static bool is_welcome(const struct rueda_keeper *keeper, int fd, bool is_local)
-{
-    unsigned user;
-
-    return keeper->key.present ||
-           (is_local && rueda_unix_peer_user(fd, &user) == RUEDA_OK &&
-            user == rueda_process_user());
-}
-
-/* A place for another stranger, an old one's if there are many. */
-static struct guest *make_room(struct rueda_keeper *keeper)
-{
-    struct guest *oldest = NULL;
-    struct guest *vacant = NULL;
-    int strangers = 0;
-
-    for (size_t i = 0; i < keeper->guest_count; i++) {
-        struct guest *guest = &keeper->guests[i];
-
-        if (guest->fd < 0) {
-            vacant = guest;
-        } else if (!guest->is_proven) {
-            strangers++;
-            if (oldest == NULL || guest->deadline_ns < oldest->deadline_ns)
-                oldest = guest;
-        }
-    }
-    if (strangers < STRANGERS && vacant != NULL)
-        return vacant;
-    if (oldest != NULL) {
-        turn_away(keeper, oldest, RUEDA_REFUSED_CROWD,
-                  "it had not said who it is, and many others call");
-        dismiss(keeper, oldest);
-    }
-    return oldest;
-}
-
-static void admit(struct rueda_keeper *keeper, int fd, bool is_local)
-{
-    struct guest *guest = make_room(keeper);
-
-    if (guest == NULL || !is_welcome(keeper, fd, is_local) ||
-        rueda_poller_add(keeper->poller, fd, place_of(keeper, guest)) !=
-            RUEDA_OK) {
-        rueda_refuse(&keeper->refusals, RUEDA_REFUSED_UNPROVEN, WHO, NULL,
-                     guest == NULL ? "too many connections" : "not our user",
-                     rueda_clock_ns());
-        rueda_fd_close(fd);
-        return;
-    }
-    if (!is_local) {
-        rueda_tcp_hurry(fd);
-        rueda_tcp_keep_alive(fd, keeper->questions);
-    }
-    *guest = (struct guest){
-        .fd = fd,
-        .connection = keeper->connections++ * keeper->guest_count +
-                      place_of(keeper, guest),
-        .deadline_ns = rueda_clock_ns() + HANDSHAKE_NS,
-        .wanted = RUEDA_STORE_HEAD_BYTES,
-    };
-    if (!is_local)
-        rueda_tcp_peer(fd, &guest->from);
-    /* A failure shows at the first step. */
-    rueda_handshake_init(&guest->shake, RUEDA_ACCEPTOR, &keeper->key, NULL, 0);
-}
-
 /* Tell it why, as the answer to its first request; best effort. */
-static void refuse(struct guest *guest, const struct rueda_text *why)
+static void refuse(int fd, const struct rueda_text *why)
 {
     const struct rueda_store_reply reply = {.kind = RUEDA_STORE_ATTACH,
                                             .number = 1,
@@ -232,54 +141,65 @@ static void refuse(struct guest *guest, const struct rueda_text *why)
     unsigned char start[RUEDA_STORE_START_BYTES];
     size_t bytes = rueda_store_reply_encode(&reply, start);
 
-    if (rueda_stream_send(guest->fd, start, bytes, &bytes) == RUEDA_OK)
-        rueda_stream_send(guest->fd, reply.value, reply.value_bytes, &bytes);
+    if (rueda_stream_send(fd, start, bytes, &bytes) == RUEDA_OK)
+        rueda_stream_send(fd, reply.value, reply.value_bytes, &bytes);
 }
 
-/* It has proven that it is of the job; is it of the right one? */
-static bool fits(struct rueda_keeper *keeper, struct guest *guest)
+/* A connection has proven that it is of the job; is it of the right one? */
+static bool fits(const struct rueda_keeper *keeper,
+                 const struct rueda_handshake *shake, struct rueda_text *why)
 {
-    struct rueda_text why = {{0}};
     const void *about;
     size_t bytes;
     int rank;
     int size;
 
-    about = rueda_handshake_peer_about(&guest->shake, &bytes);
+    about = rueda_handshake_peer_about(shake, &bytes);
     if (!rueda_meet_about_read(about, bytes, &rank, &size))
-        rueda_text_set(&why, "the store does not understand who is calling");
+        rueda_text_set(why, "the store does not understand who is calling");
     else if (size != keeper->size || rank < 0 || rank >= size)
-        rueda_text_set(&why,
+        rueda_text_set(why,
                        "rank %d of %d came to the store of a job of %d ranks; "
                        "start all with the same number",
                        rank, size, keeper->size);
-    if (rueda_text_is_empty(&why))
-        return true;
-    turn_away(keeper, guest, RUEDA_REFUSED_MISFIT, why.chars);
-    refuse(guest, &why);
-    return false;
+    return rueda_text_is_empty(why);
 }
 
-static void shake_hands(struct rueda_keeper *keeper, struct guest *guest)
+static struct guest *find_vacant(struct rueda_keeper *keeper)
 {
-    rueda_status status = rueda_shake_step(guest->fd, &guest->shake);
+    for (size_t i = 0; i < keeper->guest_count; i++)
+        if (keeper->guests[i].fd < 0)
+            return &keeper->guests[i];
+    return NULL;
+}
 
-    if (status == RUEDA_IN_PROGRESS)
-        return;
-    if (status != RUEDA_OK) {
-        const char *why = rueda_handshake_error(&guest->shake);
+/* The admission's callback. */
+static rueda_status admit(void *arg, int fd,
+                          const struct rueda_handshake *shake,
+                          const struct rueda_address *from,
+                          struct rueda_text *why)
+{
+    struct rueda_keeper *keeper = arg;
+    struct guest *guest = find_vacant(keeper);
 
-        turn_away(keeper, guest, rueda_refusal_of(status),
-                  why[0] != '\0' ? why : strerror(errno));
-        guest->is_lost = true;
-        return;
+    if (!fits(keeper, shake, why)) {
+        refuse(fd, why);
+        return RUEDA_ERR_MISMATCH;
     }
-    if (!fits(keeper, guest)) {
-        guest->is_lost = true;
-        return;
+    if (guest == NULL ||
+        rueda_poller_add(keeper->poller, fd, place_of(keeper, guest)) !=
+            RUEDA_OK) {
+        rueda_text_set(why, "too many connections");
+        return RUEDA_ERR_LIMIT;
     }
-    guest->is_proven = true;
-    rueda_handshake_fini(&guest->shake);
+    *guest = (struct guest){
+        .fd = fd,
+        .connection = keeper->connections++ * keeper->guest_count +
+                      place_of(keeper, guest),
+        .from = *from,
+        .wanted = RUEDA_STORE_HEAD_BYTES,
+    };
+    return RUEDA_OK;
 }
 
 static void hear(struct rueda_keeper *keeper, struct guest *guest)
@@ -299,8 +219,8 @@ static void hear(struct rueda_keeper *keeper, struct guest *guest)
             return;
         }
         if (status != RUEDA_OK) {
-            turn_away(keeper, guest, RUEDA_REFUSED_MISFIT,
-                      "what it sent is no request");
+            rueda_admission_refuse(&keeper->admission, RUEDA_REFUSED_MISFIT,
+                                   &guest->from, "what it sent is no request");
             guest->is_lost = true;
             return;
         }
@@ -312,84 +232,30 @@ static void hear(struct rueda_keeper *keeper, struct guest *guest)
 
 /* ---- The thread --------------------------------------------------------- */
 
-/* Listen to the door, or do not for a while. */
-static void watch_door(struct rueda_keeper *keeper, bool is_open)
-{
-    for (uint32_t i = 0; i <= UNIX_LISTENER; i++) {
-        if (keeper->listeners[i] < 0)
-            continue;
-        if (is_open)
-            rueda_poller_add(keeper->poller, keeper->listeners[i],
-                             LISTENER_EVENT + i);
-        else
-            rueda_poller_remove(keeper->poller, keeper->listeners[i]);
-    }
-    keeper->rest_ns = is_open ? 0 : rueda_clock_ns() + REST_NS;
-}
-
-static void answer_door(struct rueda_keeper *keeper, int which)
-{
-    rueda_status status = RUEDA_OK;
-    int fd;
-
-    for (int i = 0; i < MOST_ANSWERS && status == RUEDA_OK; i++) {
-        status = rueda_stream_accept(keeper->listeners[which], &fd);
-        if (status == RUEDA_OK)
-            admit(keeper, fd, which == UNIX_LISTENER);
-    }
-    if (status < 0 && keeper->rest_ns == 0) {
-        log_warn("the store cannot take another connection: %s",
-                 strerror(errno));
-        watch_door(keeper, false);
-    }
-}
-
 static void serve(struct rueda_keeper *keeper, uint32_t number)
 {
-    struct guest *guest;
-
-    if (number == STOP_EVENT)
+    /* tidy() calls the admission in every turn. */
+    if (number == STOP_EVENT || number == ADMISSION_EVENT)
         return;
-    if (number >= LISTENER_EVENT) {
-        answer_door(keeper, (int)(number - LISTENER_EVENT));
-        return;
-    }
-    guest = &keeper->guests[number];
-    if (guest->fd < 0)
-        return;
-    if (!guest->is_proven)
-        shake_hands(keeper, guest);
-    if (guest->is_proven)
-        hear(keeper, guest);
+    if (keeper->guests[number].fd >= 0)
+        hear(keeper, &keeper->guests[number]);
 }
 
-/* Send what there is to be sent, close who is lost or too slow. Returns when
- * there is something to do again. */
+/* Admit, send what there is to be sent, close the lost. Returns when there is
+ * something to do again. */
 static int64_t tidy(struct rueda_keeper *keeper)
 {
-    int64_t now = rueda_clock_ns();
-    int64_t next = INT64_MAX;
-
-    rueda_refusals_sum(&keeper->refusals, WHO, now);
-    if (keeper->rest_ns != 0 && now >= keeper->rest_ns)
-        watch_door(keeper, true);
-    if (keeper->rest_ns != 0)
-        next = keeper->rest_ns;
+    rueda_admission_progress(&keeper->admission, rueda_clock_ns());
     for (size_t i = 0; i < keeper->guest_count; i++) {
         struct guest *guest = &keeper->guests[i];
 
         if (guest->fd < 0)
             continue;
         send_replies(keeper, guest);
-        if (!guest->is_lost && !guest->is_proven && guest->deadline_ns <= now)
-            turn_away(keeper, guest, RUEDA_REFUSED_SLOW,
-                      "it did not say in time who it is");
-        if (guest->is_lost || (!guest->is_proven && guest->deadline_ns <= now))
+        if (guest->is_lost)
             dismiss(keeper, guest);
-        else if (!guest->is_proven && guest->deadline_ns < next)
-            next = guest->deadline_ns;
     }
-    return next;
+    return rueda_admission_next_ns(&keeper->admission);
 }
 
 static void *keep(void *arg)
@@ -428,8 +294,8 @@ static rueda_status listen_tcp(struct rueda_keeper *keeper,
 
         if (rueda_tcp_listen(&args->addresses[i], &keeper->listeners[at],
                              &keeper->addresses[at]) == RUEDA_OK &&
-            rueda_poller_add(keeper->poller, keeper->listeners[at],
-                             LISTENER_EVENT + (uint32_t)at) == RUEDA_OK) {
+            rueda_admission_listen(&keeper->admission, keeper->listeners[at],
+                                   false) == RUEDA_OK) {
             keeper->address_count++;
             continue;
         }
@@ -453,20 +319,30 @@ static rueda_status listen_all(struct rueda_keeper *keeper,
                                const struct rueda_keeper_args *args,
                                struct rueda_text *error)
 {
+    static const struct rueda_admission_calls calls = {.proven = admit};
+    const struct rueda_admission_args admission = {
+        .who = "the store",
+        .key = &keeper->key,
+        .keep_alive = args->questions > 0 ? args->questions : QUESTIONS,
+        .calls = &calls,
+        .arg = keeper};
     int *local = &keeper->listeners[UNIX_LISTENER];
 
     if (rueda_poller_open(&keeper->poller) != RUEDA_OK ||
         rueda_doorbell_open(&keeper->stop) != RUEDA_OK ||
         rueda_poller_add(keeper->poller, keeper->stop, STOP_EVENT) !=
-            RUEDA_OK) {
+            RUEDA_OK ||
+        rueda_admission_init(&keeper->admission, &admission) != RUEDA_OK ||
+        rueda_poller_add(keeper->poller, rueda_admission_fd(&keeper->admission),
+                         ADMISSION_EVENT) != RUEDA_OK) {
         rueda_text_set(error, "no descriptors for the store: %s",
                        strerror(errno));
         return RUEDA_ERR_IO;
     }
     if (args->socket != NULL &&
         (rueda_unix_listen(args->socket, local) != RUEDA_OK ||
-         rueda_poller_add(keeper->poller, *local,
-                          LISTENER_EVENT + UNIX_LISTENER) != RUEDA_OK)) {
+         rueda_admission_listen(&keeper->admission, *local, true) !=
+             RUEDA_OK)) {
         rueda_text_set(error, "the store cannot listen at \"%s\": %s",
                        args->socket, strerror(errno));
         return RUEDA_ERR_IO;
@@ -481,6 +357,7 @@ static void close_in_child(struct rueda_fork_hook *hook)
         (struct rueda_keeper *)((char *)hook -
                                 offsetof(struct rueda_keeper, fork_hook));
 
+    rueda_admission_forked(&keeper->admission);
     rueda_fd_close(keeper->poller);
     rueda_fd_close(keeper->stop);
     for (int i = 0; i <= UNIX_LISTENER; i++)
@@ -497,13 +374,13 @@ static void say_goodbye(const struct guest *guest)
     unsigned char start[RUEDA_STORE_START_BYTES];
     size_t bytes = rueda_store_reply_encode(&bye, start);
 
-    if (guest->is_proven && rueda_outbox_is_empty(&guest->outbox))
+    if (rueda_outbox_is_empty(&guest->outbox))
         rueda_stream_send(guest->fd, start, bytes, &bytes);
 }
 
 static void keeper_free(struct rueda_keeper *keeper)
 {
-    rueda_refusals_sum(&keeper->refusals, WHO, INT64_MAX);
+    rueda_admission_fini(&keeper->admission);
     for (size_t i = 0; i < keeper->guest_count; i++)
         if (keeper->guests[i].fd >= 0) {
             say_goodbye(&keeper->guests[i]);
@@ -530,16 +407,15 @@ static struct rueda_keeper *keeper_new(const struct rueda_keeper_args *args)
     if (keeper == NULL)
         return NULL;
     keeper->size = args->size;
-    keeper->questions = args->questions > 0 ? args->questions : QUESTIONS;
     keeper->key = *args->key;
     keeper->poller = -1;
     keeper->stop = -1;
     for (int i = 0; i <= UNIX_LISTENER; i++)
         keeper->listeners[i] = -1;
     keeper->guests =
-        calloc((size_t)args->size + STRANGERS, sizeof(struct guest));
+        calloc((size_t)args->size + SPARE_GUESTS, sizeof(struct guest));
     if (keeper->guests != NULL)
-        keeper->guest_count = (size_t)args->size + STRANGERS;
+        keeper->guest_count = (size_t)args->size + SPARE_GUESTS;
     for (size_t i = 0; i < keeper->guest_count; i++)
         keeper->guests[i].fd = -1;
     /* Any seed will do if there is no better one. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rank 0's side of a meeting (meet.h): it lets the others in. */
-#ifndef RUEDA_SEGMENT_DOOR_H
-#define RUEDA_SEGMENT_DOOR_H
+#ifndef RUEDA_SEGMENT_RECEIVE_H
+#define RUEDA_SEGMENT_RECEIVE_H
 
 #include "segment/meet.h"
 #include "segment/segment.h"
@@ -12,4 +12,4 @@ rueda_status rueda_segment_receive(const struct rueda_meeting *meeting,
                                    struct rueda_segment *segment,
                                    const int own[2], struct rueda_text *error);
 
-#endif /* RUEDA_SEGMENT_DOOR_H */
+#endif /* RUEDA_SEGMENT_RECEIVE_H */
