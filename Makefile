@@ -1,7 +1,7 @@
 # The front door. Each target says its steps; the work is done in tools/.
 # "make help" lists them.
 
-.PHONY: all build demo test bench lint sanitize fuzz coverage wheel clean help
+.PHONY: all build check demo test bench lint sanitize fuzz seeds coverage wheel clean help
 # The stages share two cores and the folder .venv: one at a time, always.
 .NOTPARALLEL:
 
@@ -10,6 +10,10 @@ all: build
 build: ## build the library, the programs and the tests (build/release)
 	@tools/setup build
 	@tools/build release
+
+check: ## unit and conformance tests of build/debug, in under a minute
+	@tools/build debug rueda_check
+	@tools/run-tests --preset debug --only-c --c-tests '^(unit|conformance)_'
 
 demo: ## install in .venv, then train a small network on two workers
 	@tools/setup build python frameworks examples
@@ -27,7 +31,7 @@ bench: ## every collective, and PyTorch, beside its peers; as root, hosts too
 	@tools/wheel --install
 	@tools/bench
 
-lint: ## format, warnings, clang-tidy, cppcheck, house rules, ruff
+lint: ## format, warnings, clang-tidy, cppcheck, house rules, English, ruff
 	@tools/setup build lint
 	@tools/lint
 
@@ -40,6 +44,11 @@ SECONDS = 300
 fuzz: ## hostile bytes for every decoder, SECONDS=300 each, two at a time
 	@tools/setup build sanitize
 	@tools/fuzz --seconds $(SECONDS)
+
+COUNT = 10000
+seeds: ## COUNT=10000 random collectives with faults in the simulator
+	@tools/setup build
+	@tools/sim-seeds $(COUNT)
 
 coverage: ## line coverage of the C tests; fails under 85 %
 	@tools/setup build coverage

@@ -70,12 +70,15 @@ static void combine(struct rueda_task *task, struct rueda_range range,
         dots[1] == 0.0 ? 1.0 : 1.0 - dots[0] / (2.0 * dots[1]),
         dots[2] == 0.0 ? 1.0 : 1.0 - dots[0] / (2.0 * dots[2]),
     };
+    const void *const src[2] = {
+        is_mine_first ? mine : adasum->theirs,
+        is_mine_first ? adasum->theirs : mine,
+    };
 
     if (range.count > 0)
-        rueda_host_combine(task->place->kernels, task->coll.arith.dtype, mine,
-                           is_mine_first ? mine : adasum->theirs,
-                           is_mine_first ? adasum->theirs : mine, by,
-                           range.count);
+        rueda_device_combine(task->place->device, &task->work,
+                             task->coll.arith.dtype, mine, src, by,
+                             range.count);
 }
 
 static void multiply(struct rueda_task *task, struct rueda_range range,
@@ -86,10 +89,10 @@ static void multiply(struct rueda_task *task, struct rueda_range range,
 
     adasum->dots[0] = adasum->dots[1] = adasum->dots[2] = 0.0;
     if (range.count > 0)
-        rueda_host_dots(task->place->kernels, task->coll.arith.dtype,
-                        is_mine_first ? mine : adasum->theirs,
-                        is_mine_first ? adasum->theirs : mine, range.count,
-                        adasum->dots);
+        rueda_device_dots(
+            task->place->device, &task->work, task->coll.arith.dtype,
+            is_mine_first ? mine : adasum->theirs,
+            is_mine_first ? adasum->theirs : mine, range.count, adasum->dots);
 }
 
 static bool is_lower(const struct rueda_task *task, int level)
@@ -273,6 +276,7 @@ static size_t theirs_count(const struct rueda_task *task)
 static rueda_status adasum_post(struct rueda_task *task)
 {
     struct adasum *adasum = (struct adasum *)task->state;
+    const struct rueda_device *device = task->place->device;
     size_t count;
 
     adasum->theirs = NULL;
@@ -285,7 +289,8 @@ static rueda_status adasum_post(struct rueda_task *task)
     }
     count = theirs_count(task);
     if (count > 0) {
-        adasum->theirs = malloc(count * task->coll.elem_bytes);
+        adasum->theirs =
+            device->ops->alloc(device, count * task->coll.elem_bytes);
         if (adasum->theirs == NULL)
             return RUEDA_ERR_NOMEM;
     }
@@ -299,14 +304,16 @@ static rueda_status adasum_post(struct rueda_task *task)
 static void adasum_finish(struct rueda_task *task)
 {
     struct adasum *adasum = (struct adasum *)task->state;
+    const struct rueda_device *device = task->place->device;
 
-    free(adasum->theirs);
+    device->ops->free(device, adasum->theirs);
 }
 
 const struct rueda_algo rueda_algo_adasum = {
     .name = "adasum",
     .about = "Adasum by halves exchanged at doubling distances",
     .kinds = 1u << RUEDA_ALLREDUCE,
+    .memory = RUEDA_MEMORY_ANY,
     .does_adasum = true,
     .post = adasum_post,
     .progress = adasum_progress,

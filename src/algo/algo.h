@@ -13,7 +13,7 @@
 
 #include <rueda/rueda.h>
 
-#include "device/host.h"
+#include "device/device.h"
 #include "transport/transport.h"
 
 struct rueda_slab;
@@ -24,7 +24,7 @@ struct rueda_place {
     struct rueda_mesh *mesh;
     struct rueda_slab *slab; /* NULL where members share no memory */
     struct rueda_hier *hier; /* NULL where they are not on several hosts */
-    const struct rueda_kernels *kernels;
+    const struct rueda_device *device; /* whose memory tensors are in */
 
     /* Private memory for what arrives before it is added; at least
      * RUEDA_SCRATCH_BYTES, used by one task at a time. */
@@ -32,15 +32,6 @@ struct rueda_place {
     size_t scratch_bytes;
 };
 #define RUEDA_SCRATCH_BYTES ((size_t)4608 << 10)
-
-/* A part of a vector: where it comes from and where it is to go. */
-struct rueda_part {
-    const void *send; /* NULL: it is zero */
-    void *recv;       /* NULL: nobody wants it */
-    size_t at;        /* where it begins, in bytes */
-    size_t bytes;
-    int from; /* allgather: the member in whose buffer it is */
-};
 
 /*
  * What to do; as struct rueda_coll_args, but checked and completed: counts are
@@ -93,8 +84,10 @@ struct rueda_task {
     const struct rueda_algo *algo;
     struct rueda_place *place;
     struct rueda_coll coll;
-    struct rueda_tag tag; /* of all messages of this task */
-    uint64_t moves;       /* counted up whenever the task got on by itself */
+    struct rueda_tag tag;   /* of all messages of this task */
+    uint64_t moves;         /* counted up whenever the task got on by itself */
+    struct rueda_work work; /* what the device does for this task */
+    bool is_over;           /* post() or progress() returned RUEDA_OK */
     _Alignas(64) unsigned char state[RUEDA_TASK_STATE_BYTES]; /* algo's own */
 };
 
@@ -102,6 +95,7 @@ struct rueda_algo {
     const char *name;  /* "ring": in settings, tables, traces */
     const char *about; /* one line for people */
     unsigned kinds;    /* bits 1u << rueda_kind that it can do */
+    unsigned memory;   /* bits of the kinds of memory that it serves */
     bool needs_slab;   /* runs only where all members share a slab */
     bool needs_hier;   /* runs only where they are on several hosts */
     bool does_adasum;  /* the reduction Adasum is this one's and no other's */
@@ -114,8 +108,13 @@ struct rueda_algo {
     /* Start. Returns as progress() does. */
     rueda_status (*post)(struct rueda_task *task);
 
-    /* RUEDA_OK: done, recv is written. RUEDA_IN_PROGRESS: call again when the
-     * mesh or a doorbell moved. Negative: failed. */
+    /* RUEDA_OK: done, recv is written, or is by what the device still has to
+     * do. RUEDA_IN_PROGRESS: call again when the mesh or a doorbell moved.
+     * Negative: failed.
+     *
+     * When task->work.status is not RUEDA_OK after a call of the device, an
+     * algorithm returns it before it uses what the call writes, or writes over
+     * what it reads. It is called again when the device is done. */
     rueda_status (*progress)(struct rueda_task *task);
 
     /* Optional. Called once after the end, good or bad; no request of the task
@@ -123,7 +122,14 @@ struct rueda_algo {
     void (*finish)(struct rueda_task *task);
 };
 
-/* All algorithms, ended by NULL. */
+/* Start a task: its algo, place, coll and tag are filled in. Answers as
+ * progress() does, but RUEDA_OK only when the device is done as well. */
+rueda_status rueda_task_post(struct rueda_task *task);
+
+/* Take it further. */
+rueda_status rueda_task_progress(struct rueda_task *task);
+
+/* All built-in algorithms, ended by NULL. */
 extern const struct rueda_algo *const rueda_algos[];
 
 /* By name, or NULL. */

@@ -234,7 +234,7 @@ static rueda_status progress_blocks(struct rueda_task *task)
             direct->turn++;
         }
     }
-    if (direct->shape == &rueda_shape_allreduce_parts)
+    if (direct->shape->has_parts)
         task->coll.part_count = 0;
     if (direct->is_lent)
         rueda_slab_lend(direct->slab,
@@ -539,15 +539,15 @@ static rueda_status direct_post(struct rueda_task *task)
     memset(direct, 0, sizeof(*direct));
     direct->slab = task->place->slab;
     direct->coll = coll;
-    direct->kernels = task->place->kernels;
+    direct->kernels = rueda_host_of(task->place->device);
     direct->first = direct->slab->next;
     if (is_tiny(coll))
         return start_tiny(direct);
     direct->shape = shape_of(task->place, coll);
     cut(direct);
     direct->blocks = direct->shape->blocks(direct);
-    direct->is_lent = direct->shape == &rueda_shape_allreduce_parts &&
-                      !fits_ring(direct->slab, coll);
+    direct->is_lent =
+        direct->shape->has_parts && !fits_ring(direct->slab, coll);
     if (direct->shape->needs_notice || must_share(direct) || direct->is_lent ||
         (direct->shape->share != NULL && direct->blocks > 0 &&
          direct->shape->bytes(direct) > NOTICE_BYTES))
@@ -580,7 +580,7 @@ static void direct_finish(struct rueda_task *task)
 {
     const struct rueda_direct *direct = direct_of(task);
 
-    if (direct->shape == &rueda_shape_allreduce_parts &&
+    if (direct->shape != NULL && direct->shape->has_parts &&
         task->coll.part_count > 0 && direct->turn > 2)
         rueda_direct_restore_parts(direct, direct->turn - 2);
 }
@@ -591,6 +591,7 @@ const struct rueda_algo rueda_algo_direct = {
     .kinds = 1u << RUEDA_ALLREDUCE | 1u << RUEDA_ALLGATHER |
              1u << RUEDA_BROADCAST | 1u << RUEDA_ALLTOALL |
              1u << RUEDA_REDUCE_SCATTER | 1u << RUEDA_BARRIER,
+    .memory = RUEDA_MEMORY_HOST,
     .needs_slab = true,
     .takes_parts = direct_takes_parts,
     .post = direct_post,

@@ -11,6 +11,7 @@
 
 #include "algo/algo.h"
 #include "algo/chunk.h"
+#include "device/host.h"
 #include "segment/slab.h"
 
 /* Sums are made in pieces that stay in the first cache between being added and
@@ -50,6 +51,10 @@ struct rueda_shape {
     /* Blocks lie in trays and not in the rings, and perhaps have piles. */
     bool has_trays;
     bool has_piles;
+
+    /* The vector is in parts, which are written to where they go, and restored
+     * after a failure; they may stay in the members' buffers. */
+    bool has_parts;
 
     /* Block 0 is the last part of the vector. Whoever has filled it, most
      * likely from front to back, has left its end in the cache, and finds the

@@ -177,6 +177,7 @@ static uint64_t allreduce_blocks(const struct rueda_direct *direct)
 }
 
 const struct rueda_shape rueda_shape_allreduce_parts = {
+    .has_parts = true,
     .bytes = allreduce_bytes,
     .blocks = allreduce_blocks,
     .publish = allreduce_publish,

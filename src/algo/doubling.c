@@ -175,6 +175,7 @@ const struct rueda_algo rueda_algo_doubling = {
     .name = "doubling",
     .about = "whole vectors exchanged at doubling distances; fewest steps",
     .kinds = 1u << RUEDA_ALLREDUCE,
+    .memory = RUEDA_MEMORY_ANY,
     .post = doubling_post,
     .progress = doubling_progress,
 };

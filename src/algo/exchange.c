@@ -26,7 +26,7 @@ static struct rueda_range piece_of(size_t bytes, size_t i)
     return rueda_chunk_piece(all, RUEDA_PIECE_BYTES, i);
 }
 
-static char *slot_of(const struct rueda_task *task, size_t i)
+static char *buffer_of(const struct rueda_task *task, size_t i)
 {
     return task->place->scratch + i % RUEDA_WINDOW_REQS * RUEDA_PIECE_BYTES;
 }
@@ -57,7 +57,7 @@ static void receive_pieces(struct rueda_exchange *exchange,
     while (received->started < end && !rueda_window_is_full(received)) {
         const struct rueda_range piece =
             piece_of(exchange->in_bytes, received->started);
-        char *buf = exchange->own != NULL ? slot_of(task, received->started)
+        char *buf = exchange->own != NULL ? buffer_of(task, received->started)
                                           : exchange->in + piece.at;
 
         rueda_window_recv(received, task, exchange->from, buf, piece.count);
@@ -70,7 +70,7 @@ static void add_piece(struct rueda_exchange *exchange, struct rueda_task *task,
     const struct rueda_range piece = piece_of(exchange->in_bytes, i);
 
     rueda_local_add(task, exchange->in + piece.at, exchange->own + piece.at,
-                    slot_of(task, i), piece.count / task->coll.elem_bytes,
+                    buffer_of(task, i), piece.count / task->coll.elem_bytes,
                     exchange->postscale);
 }
 
@@ -82,12 +82,16 @@ rueda_status rueda_exchange_progress(struct rueda_exchange *exchange,
     rueda_status in;
     rueda_status out;
 
+    if (task->work.status != RUEDA_OK)
+        return task->work.status;
     do {
         receive_pieces(exchange, task);
         send_pieces(exchange, task);
         in = rueda_window_next(received);
         if (in == RUEDA_OK && exchange->own != NULL)
             add_piece(exchange, task, received->ended - 1);
+        if (task->work.status != RUEDA_OK)
+            return task->work.status;
         out = rueda_window_next(sent);
     } while (in == RUEDA_OK || out == RUEDA_OK);
     if (in < 0)

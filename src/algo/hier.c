@@ -13,8 +13,8 @@
  *        A*B*      A*B*             A*B*      A*B*   3: shared in the host
  *
  * Every byte leaves its host once, over as many ranks as all hosts have (the
- * lanes); ranks beyond these carry no slice, and take part in the first and the
- * last stage.
+ * carriers); ranks beyond these carry no slice, and take part in the first and
+ * the last stage.
  *
  * A long vector goes through in blocks. The two levels work by themselves, each
  * on one stage of one block at a time and in an order that is the same on every
@@ -25,7 +25,7 @@
  *      cross          AR 0   AR 1          AR 2          AR 3
  *
  * In this order a block's last stage ends before the first one of the next but
- * one begins: two slots hold what is between. Nothing else is written before
+ * one begins: two buffers hold what is between. Nothing else is written before
  * the last stage, so a rank's input stays whole until then.
  *
  * The stages are tasks of other algorithms, chosen as for any place. They share
@@ -79,9 +79,9 @@ size_t rueda_hier_blocks(const struct rueda_task *task, size_t count,
 {
     const struct rueda_hier *hier = task->place->hier;
     const size_t elem_bytes = task->coll.elem_bytes;
-    const size_t lanes = (size_t)hier->lanes;
+    const size_t carriers = (size_t)hier->carriers;
     const size_t chunks = (size_t)hier->hosts * CHUNK_LEAST;
-    size_t slice = rueda_chunk_pieces(count, lanes * PARTS) * elem_bytes;
+    size_t slice = rueda_chunk_pieces(count, carriers * PARTS) * elem_bytes;
 
     if (slice > SLICE_MOST)
         slice = SLICE_MOST;
@@ -91,7 +91,7 @@ size_t rueda_hier_blocks(const struct rueda_task *task, size_t count,
         slice = chunks;
     if (slice > most)
         slice = most;
-    return rueda_chunk_pieces(count, lanes * (slice / elem_bytes));
+    return rueda_chunk_pieces(count, carriers * (slice / elem_bytes));
 }
 
 static size_t blocks_of(const struct rueda_task *task)
@@ -109,11 +109,11 @@ static struct rueda_range block_of(const struct rueda_task *task, size_t i)
 
 static size_t slice_of(const struct rueda_task *task, size_t i, int index)
 {
-    const int lanes = task->place->hier->lanes;
+    const int carriers = task->place->hier->carriers;
 
-    if (index >= lanes)
+    if (index >= carriers)
         return 0;
-    return rueda_chunk_even(block_of(task, i).count, lanes, index).count;
+    return rueda_chunk_even(block_of(task, i).count, carriers, index).count;
 }
 
 static size_t my_slice(const struct rueda_task *task, size_t i)
@@ -122,19 +122,20 @@ static size_t my_slice(const struct rueda_task *task, size_t i)
 }
 
 /* Where my slice of block i is between stage 1 and 3. */
-static char *slot_of(const struct rueda_task *task, size_t i)
+static char *buffer_of(const struct rueda_task *task, size_t i)
 {
     const struct hier *self = (const struct hier *)task->state;
     const struct rueda_hier *hier = task->place->hier;
     const struct rueda_range block = block_of(task, i);
 
     if (!self->is_in_place)
-        return hier->slots[i % RUEDA_HIER_SLOTS];
+        return hier->buffers[i % RUEDA_HIER_SLOTS];
     if (!rueda_hier_has_slice(hier))
         return rueda_local_at(task->coll.recv, task, block.at);
     return rueda_local_at(
         task->coll.recv, task,
-        block.at + rueda_chunk_even(block.count, hier->lanes, hier->index).at);
+        block.at +
+            rueda_chunk_even(block.count, hier->carriers, hier->index).at);
 }
 
 /* ---- Compression ------------------------------------------------------- */
@@ -158,24 +159,24 @@ static double early_scale(const struct rueda_task *task)
     return is_compressed(task) && scale > -1.0 && scale < 1.0 ? scale : 1.0;
 }
 
-static void compress(const struct rueda_task *task, size_t i)
+static void compress(struct rueda_task *task, size_t i)
 {
-    rueda_host_convert(task->place->kernels, wire_dtype(task),
-                       task->place->hier->wire, task->coll.arith.dtype,
-                       slot_of(task, i), my_slice(task, i));
+    rueda_device_convert(task->place->device, &task->work, wire_dtype(task),
+                         task->place->hier->wire, task->coll.arith.dtype,
+                         buffer_of(task, i), my_slice(task, i));
 }
 
-static void expand(const struct rueda_task *task, size_t i)
+static void expand(struct rueda_task *task, size_t i)
 {
     const struct rueda_arith *arith = &task->coll.arith;
     const size_t count = my_slice(task, i);
-    char *slot = slot_of(task, i);
+    char *buffer = buffer_of(task, i);
 
-    rueda_host_convert(task->place->kernels, arith->dtype, slot,
-                       wire_dtype(task), task->place->hier->wire, count);
+    rueda_device_convert(task->place->device, &task->work, arith->dtype, buffer,
+                         wire_dtype(task), task->place->hier->wire, count);
     if (early_scale(task) == 1.0 && arith->postscale != 1.0)
-        rueda_host_scale(task->place->kernels, arith->dtype, slot, slot, count,
-                         arith->postscale);
+        rueda_device_scale(task->place->device, &task->work, arith->dtype,
+                           buffer, buffer, count, arith->postscale);
 }
 
 /* ---- Stages ------------------------------------------------------------ */
@@ -201,7 +202,7 @@ static struct rueda_coll scatter_of(const struct rueda_task *task, size_t i)
     coll.compression = RUEDA_COMPRESS_NONE;
     coll.arith.postscale = early_scale(task);
     coll.send = rueda_local_const_at(coll.send, task, block_of(task, i).at);
-    coll.recv = slot_of(task, i);
+    coll.recv = buffer_of(task, i);
     coll.count = my_slice(task, i);
     coll.recv_counts = task->place->hier->counts;
     return coll;
@@ -215,7 +216,7 @@ static struct rueda_coll gather_of(const struct rueda_task *task, size_t i)
     coll.kind = RUEDA_ALLGATHER;
     coll.part_count = 0;
     coll.compression = RUEDA_COMPRESS_NONE;
-    coll.send = slot_of(task, i);
+    coll.send = buffer_of(task, i);
     coll.recv = rueda_local_at(coll.recv, task, block_of(task, i).at);
     coll.count = my_slice(task, i);
     coll.recv_counts = task->place->hier->counts;
@@ -229,7 +230,7 @@ static struct rueda_coll cross_of(const struct rueda_task *task, size_t i)
     coll.part_count = 0;
     coll.compression = RUEDA_COMPRESS_NONE;
     coll.arith.prescale = 1.0;
-    coll.recv = slot_of(task, i);
+    coll.recv = buffer_of(task, i);
     coll.count = my_slice(task, i);
     if (is_compressed(task)) {
         coll.arith.dtype = wire_dtype(task);
@@ -248,7 +249,7 @@ static struct rueda_coll cross_of(const struct rueda_task *task, size_t i)
  * host share, the first stage takes parts from where they are, a slice stays in
  * that place from then on, and the third stage is one for all blocks: everybody
  * takes parts to where they belong. Those are two copies less than from the
- * place to slots and back. Hosts need not do it alike.
+ * place to buffers and back. Hosts need not do it alike.
  */
 static bool may_stay_in_place(const struct rueda_task *task)
 {
@@ -293,7 +294,7 @@ static int list_parts(const struct rueda_task *task, struct rueda_part *out)
     int count = 0;
 
     for (size_t i = 0; i < self->blocks; i++) {
-        for (int k = 0; k < task->place->hier->lanes; k++) {
+        for (int k = 0; k < task->place->hier->carriers; k++) {
             end += slice_of(task, i, k) * task->coll.elem_bytes;
             while (part < last && part->at + done < end) {
                 out[count] = cut_off(part, done, end, k);
@@ -314,7 +315,7 @@ static rueda_status gather_parts_of(const struct rueda_task *task,
     const struct hier *self = (const struct hier *)task->state;
     struct rueda_hier *hier = task->place->hier;
     const size_t most =
-        (size_t)task->coll.part_count + self->blocks * (size_t)hier->lanes;
+        (size_t)task->coll.part_count + self->blocks * (size_t)hier->carriers;
 
     if (hier->part_room < most) {
         struct rueda_part *parts = realloc(hier->parts, most * sizeof(*parts));
@@ -374,7 +375,7 @@ static rueda_status start(struct rueda_task *task,
               sub->coll.count * sub->coll.elem_bytes, sub->place->mesh->size,
               sub->algo->name);
     level->is_running = true;
-    return look(task, level, sub->algo->post);
+    return look(task, level, rueda_task_post);
 }
 
 static bool may_scatter(const struct rueda_task *task)
@@ -436,7 +437,7 @@ static rueda_status progress_local(struct rueda_task *task)
     rueda_status status;
 
     if (level->is_running) {
-        status = look(task, level, level->task.algo->progress);
+        status = look(task, level, rueda_task_progress);
     } else if (may_scatter(task)) {
         const struct rueda_coll coll = scatter_of(task, self->scattered);
 
@@ -463,7 +464,7 @@ static rueda_status progress_cross(struct rueda_task *task)
     rueda_status status;
 
     if (level->is_running) {
-        status = look(task, level, level->task.algo->progress);
+        status = look(task, level, rueda_task_progress);
     } else if (rueda_hier_has_slice(hier) && self->crossed < self->scattered) {
         const struct rueda_coll coll = cross_of(task, self->crossed);
 
@@ -490,7 +491,7 @@ rueda_status rueda_hier_go_on(struct rueda_task *task, int level)
 {
     struct rueda_hier_level *self = &task->place->hier->level[level];
 
-    return look(task, self, self->task.algo->progress);
+    return look(task, self, rueda_task_progress);
 }
 
 /* ---- The task ---------------------------------------------------------- */
@@ -555,6 +556,7 @@ const struct rueda_algo rueda_algo_hier = {
     .name = "hier",
     .about = "inside each host, slices of that between hosts, side by side",
     .kinds = 1u << RUEDA_ALLREDUCE | 1u << RUEDA_ALLGATHER,
+    .memory = RUEDA_MEMORY_HOST,
     .needs_hier = true,
     .takes_parts = hier_takes_parts,
     .post = hier_post,

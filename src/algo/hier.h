@@ -32,10 +32,11 @@ struct rueda_hier_level {
 struct rueda_hier {
     const struct rueda_select *select;
     int hosts;
-    int lanes; /* slices of a block: the least number of members of any host */
-    int most;  /* the largest */
+    int carriers; /* slices of a block: the least number of members of any host
+                   */
+    int most;     /* the largest */
 
-    /* My place on my host. Beyond the lanes there is no slice for me, and no
+    /* My place on my host. Beyond the carriers there is no slice for me, and no
      * cross level. */
     int index;
     size_t *counts; /* [local size] of the slices of the block at hand */
@@ -56,7 +57,7 @@ struct rueda_hier {
     char *memory;
     size_t memory_bytes;
     size_t slice_bytes; /* the most of one */
-    char *slots[RUEDA_HIER_SLOTS];
+    char *buffers[RUEDA_HIER_SLOTS];
     char *wire;
 
     /* Parts of a result, by who of my host has them. */
@@ -86,7 +87,7 @@ void rueda_hier_free(struct rueda_hier *hier);
 
 static inline bool rueda_hier_has_slice(const struct rueda_hier *hier)
 {
-    return hier->index < hier->lanes;
+    return hier->index < hier->carriers;
 }
 
 /* ---- For both kinds ----------------------------------------------------- */

@@ -12,14 +12,15 @@
  *        abcd      abcd             abcd      abcd   3: shared in the host
  *
  * Every byte comes to a host once, over as many ranks as all hosts have (the
- * lanes), however the pieces of its ranks differ in size. A ring takes as many
- * steps as there are ranks; this one as there are hosts, and a few that need no
- * network.
+ * carriers), however the pieces of its ranks differ in size. A ring takes as
+ * many steps as there are ranks; this one as there are hosts, and a few that
+ * need no network.
  *
- * What hosts have is cut into as many blocks, each into slices, one a lane. The
- * second stage brings a rank its slice of a block from all hosts, in a slot of
- * which there are two; the third is one allgather for each other host, straight
- * to where its data belong. While one block is shared the next one travels.
+ * What hosts have is cut into as many blocks, each into slices, one a carrier.
+ * The second stage brings a rank its slice of a block from all hosts, in a
+ * buffer of which there are two; the third is one allgather for each other
+ * host, straight to where its data belong. While one block is shared the next
+ * one travels.
  */
 #include "algo/chunk.h"
 #include "algo/hier.h"
@@ -27,11 +28,11 @@
 
 struct gather {
     size_t blocks;
-    bool is_begun;  /* stage 1 has ended */
-    size_t crossed; /* so many blocks have passed stage 2, */
-    size_t shared;  /* and 3 */
-    int host;       /* whose part of the next block is to be shared */
-    size_t slot_at; /* where that is in the slot, in elements */
+    bool is_begun;    /* stage 1 has ended */
+    size_t crossed;   /* so many blocks have passed stage 2, */
+    size_t shared;    /* and 3 */
+    int host;         /* whose part of the next block is to be shared */
+    size_t buffer_at; /* where that is in the buffer, in elements */
 };
 _Static_assert(sizeof(struct gather) <= RUEDA_TASK_STATE_BYTES, "state");
 
@@ -69,16 +70,16 @@ static struct rueda_range block_of(const struct rueda_task *task, int host,
     return range;
 }
 
-/* The slice of it of one of my host; empty beyond the lanes. */
+/* The slice of it of one of my host; empty beyond the carriers. */
 static struct rueda_range slice_of(const struct rueda_task *task, int host,
                                    size_t i, int index)
 {
-    const int lanes = task->place->hier->lanes;
+    const int carriers = task->place->hier->carriers;
     const struct rueda_range block = block_of(task, host, i);
     struct rueda_range range = {0, 0};
 
-    if (index < lanes)
-        range = rueda_chunk_even(block.count, lanes, index);
+    if (index < carriers)
+        range = rueda_chunk_even(block.count, carriers, index);
     range.at += block.at;
     return range;
 }
@@ -89,9 +90,9 @@ static char *place_of(const struct rueda_task *task, struct rueda_range range)
     return rueda_local_at(task->coll.recv, task, range.at);
 }
 
-static char *slot_of(const struct rueda_task *task, size_t i)
+static char *buffer_of(const struct rueda_task *task, size_t i)
 {
-    return task->place->hier->slots[i % RUEDA_HIER_SLOTS];
+    return task->place->hier->buffers[i % RUEDA_HIER_SLOTS];
 }
 
 /* ---- Stages ------------------------------------------------------------ */
@@ -123,7 +124,7 @@ static size_t cross_of(const struct rueda_task *task, size_t i,
     }
     *out = task->coll;
     out->send = place_of(task, mine);
-    out->recv = slot_of(task, i);
+    out->recv = buffer_of(task, i);
     out->count = mine.count;
     out->recv_counts = hier->cross_counts;
     return total;
@@ -139,7 +140,7 @@ static struct rueda_coll share_of(const struct rueda_task *task)
     for (int k = 0; k < hier->level[RUEDA_HIER_LOCAL].mesh.size; k++)
         hier->counts[k] = slice_of(task, self->host, self->shared, k).count;
     coll.send =
-        rueda_local_at(slot_of(task, self->shared), task, self->slot_at);
+        rueda_local_at(buffer_of(task, self->shared), task, self->buffer_at);
     coll.recv = place_of(task, block_of(task, self->host, self->shared));
     coll.count = hier->counts[hier->index];
     coll.recv_counts = hier->counts;
@@ -152,12 +153,12 @@ static void step(struct rueda_task *task)
     struct gather *self = (struct gather *)task->state;
     const struct rueda_hier *hier = task->place->hier;
 
-    self->slot_at +=
+    self->buffer_at +=
         slice_of(task, self->host, self->shared, hier->index).count;
     if (++self->host < hier->hosts)
         return;
     self->host = 0;
-    self->slot_at = 0;
+    self->buffer_at = 0;
     self->shared++;
 }
 
@@ -235,7 +236,7 @@ rueda_status rueda_hier_gather_progress(struct rueda_task *task)
     return self->shared == self->blocks ? RUEDA_OK : RUEDA_IN_PROGRESS;
 }
 
-/* A slot holds the slices of all hosts, each of which may be longer by what
+/* A buffer holds the slices of all hosts, each of which may be longer by what
  * does not come out even, twice. */
 rueda_status rueda_hier_gather_post(struct rueda_task *task)
 {

@@ -58,7 +58,7 @@ static void measure(struct rueda_hier *hier, const struct census *census,
                     int host_limit)
 {
     hier->hosts = 0;
-    hier->lanes = INT_MAX;
+    hier->carriers = INT_MAX;
     hier->most = 0;
     for (int host = 0; host < host_limit; host++) {
         const int members = census->members[host];
@@ -66,8 +66,8 @@ static void measure(struct rueda_hier *hier, const struct census *census,
         if (members == 0)
             continue;
         hier->hosts++;
-        if (members < hier->lanes)
-            hier->lanes = members;
+        if (members < hier->carriers)
+            hier->carriers = members;
         if (members > hier->most)
             hier->most = members;
     }
@@ -127,7 +127,7 @@ static rueda_status open_level(struct rueda_hier *hier, int level,
     status = rueda_mesh_init_view(&self->mesh, place->mesh, ranks, count);
     free(ranks);
     self->place.mesh = &self->mesh;
-    self->place.kernels = place->kernels;
+    self->place.device = place->device;
     self->place.scratch = place->scratch;
     self->place.scratch_bytes = place->scratch_bytes;
     return status;
@@ -163,7 +163,7 @@ static rueda_status map_memory(struct rueda_hier *hier)
     if (hier->memory == NULL)
         return RUEDA_ERR_NOMEM;
     for (size_t i = 0; i < RUEDA_HIER_SLOTS; i++)
-        hier->slots[i] = hier->memory + i * hier->slice_bytes;
+        hier->buffers[i] = hier->memory + i * hier->slice_bytes;
     hier->wire = hier->memory + slices;
     cross->scratch = hier->wire + wire;
     cross->scratch_bytes = RUEDA_SCRATCH_BYTES;

@@ -11,8 +11,8 @@ void rueda_local_take(struct rueda_task *task, size_t count)
         rueda_local_move(task, coll->recv, coll->send,
                          count * coll->elem_bytes);
     else if (count > 0)
-        rueda_host_scale(task->place->kernels, coll->arith.dtype, coll->recv,
-                         coll->send, count, coll->arith.prescale);
+        rueda_device_scale(task->place->device, &task->work, coll->arith.dtype,
+                           coll->recv, coll->send, count, coll->arith.prescale);
 }
 
 void rueda_local_postscale(struct rueda_task *task, size_t at, size_t count)
@@ -21,8 +21,8 @@ void rueda_local_postscale(struct rueda_task *task, size_t at, size_t count)
     void *result = rueda_local_at(task->coll.recv, task, at);
 
     if (arith->postscale != 1.0 && count > 0)
-        rueda_host_scale(task->place->kernels, arith->dtype, result, result,
-                         count, arith->postscale);
+        rueda_device_scale(task->place->device, &task->work, arith->dtype,
+                           result, result, count, arith->postscale);
 }
 
 void rueda_local_add(struct rueda_task *task, void *dst, const void *own,
@@ -33,7 +33,8 @@ void rueda_local_add(struct rueda_task *task, void *dst, const void *own,
 
     arith.prescale = 1.0;
     arith.postscale = postscale;
-    rueda_host_reduce(task->place->kernels, &arith, dst, both, 2, count);
+    rueda_device_reduce(task->place->device, &task->work, &arith, dst, both, 2,
+                        count);
 }
 
 void rueda_local_alone(struct rueda_task *task)

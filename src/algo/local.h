@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a rank does with its own data, without any message.
+ * What a rank does with its own data, without any message: calls of the device
+ * in the task's row of work, whose status says whether they are done.
  */
 #ifndef RUEDA_ALGO_LOCAL_H
 #define RUEDA_ALGO_LOCAL_H
@@ -22,10 +23,10 @@ void rueda_local_add(struct rueda_task *task, void *dst, const void *own,
                      const void *arrived, size_t count, double postscale);
 
 /* memmove() for which NULL is allowed where there is nothing to move. */
-static inline void rueda_local_move(const struct rueda_task *task, void *dst,
+static inline void rueda_local_move(struct rueda_task *task, void *dst,
                                     const void *src, size_t bytes)
 {
-    rueda_host_move(task->place->kernels, dst, src, bytes);
+    rueda_device_copy(task->place->device, &task->work, dst, src, bytes);
 }
 
 /* Pointers to element `at` of a buffer. */

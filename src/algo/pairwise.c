@@ -59,6 +59,8 @@ static rueda_status pairwise_progress(struct rueda_task *task)
     rueda_status in;
     rueda_status out;
 
+    if (task->work.status != RUEDA_OK)
+        return task->work.status;
     do {
         while (pairwise->in.started < steps &&
                !rueda_window_is_full(&pairwise->in))
@@ -84,6 +86,7 @@ static rueda_status pairwise_post(struct rueda_task *task)
     struct pairwise *pairwise = (struct pairwise *)task->state;
     const struct rueda_coll *coll = &task->coll;
     const struct rueda_mesh *mesh = task->place->mesh;
+    const struct rueda_device *device = task->place->device;
     const size_t bytes =
         rueda_chunk_total(coll->send_counts, coll->count, mesh->size) *
         coll->elem_bytes;
@@ -99,7 +102,7 @@ static rueda_status pairwise_post(struct rueda_task *task)
         return RUEDA_OK;
     }
     if (coll->send == coll->recv && bytes > 0) {
-        pairwise->copy = malloc(bytes);
+        pairwise->copy = device->ops->alloc(device, bytes);
         if (pairwise->copy == NULL)
             return RUEDA_ERR_NOMEM;
         rueda_local_move(task, pairwise->copy, coll->send, bytes);
@@ -118,14 +121,16 @@ static rueda_status pairwise_post(struct rueda_task *task)
 static void pairwise_finish(struct rueda_task *task)
 {
     struct pairwise *pairwise = (struct pairwise *)task->state;
+    const struct rueda_device *device = task->place->device;
 
-    free(pairwise->copy);
+    device->ops->free(device, pairwise->copy);
 }
 
 const struct rueda_algo rueda_algo_pairwise = {
     .name = "pairwise",
     .about = "every pair of ranks exchanges its pieces, a few at a time",
     .kinds = 1u << RUEDA_ALLTOALL,
+    .memory = RUEDA_MEMORY_ANY,
     .post = pairwise_post,
     .progress = pairwise_progress,
     .finish = pairwise_finish,

@@ -16,6 +16,35 @@ const struct rueda_algo *const rueda_algos[] = {
     NULL,
 };
 
+/* Over only when the device has done what it was given. */
+static rueda_status settle(struct rueda_task *task, rueda_status status)
+{
+    if (status != RUEDA_OK || task->work.status == RUEDA_OK)
+        return status;
+    task->is_over = true;
+    return task->work.status;
+}
+
+rueda_status rueda_task_post(struct rueda_task *task)
+{
+    task->work = (struct rueda_work){.status = RUEDA_OK};
+    task->is_over = false;
+    return settle(task, task->algo->post(task));
+}
+
+rueda_status rueda_task_progress(struct rueda_task *task)
+{
+    if (task->work.status != RUEDA_OK) {
+        const rueda_status status =
+            rueda_device_poll(task->place->device, &task->work);
+
+        if (status != RUEDA_OK || task->is_over)
+            return status;
+        task->moves++;
+    }
+    return settle(task, task->algo->progress(task));
+}
+
 const struct rueda_algo *rueda_algo_find(const char *name)
 {
     for (int i = 0; rueda_algos[i] != NULL; i++)

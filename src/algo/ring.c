@@ -20,20 +20,20 @@
  *
  * Reduce-scatter ends with step size-1, allgather begins with it.
  *
- * Chunks travel in pieces. A piece that is not whole is received into a slot of
- * the scratch memory, added to there and sent on from there, so what is needed
- * does not grow with the vector, and transfer and addition overlap. All steps
- * are done for the first few pieces of every chunk (the lanes), then for the
- * next few:
+ * Chunks travel in pieces. A piece that is not whole is received into a buffer
+ * of the scratch memory, added to there and sent on from there, so what is
+ * needed does not grow with the vector, and transfer and addition overlap. All
+ * steps are done for the first few pieces of every chunk (the columns), then
+ * for the next few:
  *
- *      position = (turn * steps + step) * lanes + lane
+ *      position = (turn * steps + step) * columns + column
  *
  * One rank's send at a position is its right neighbour's receive a step later.
  * A receive waits until the send of two steps before has left, which frees its
- * slot, or, in place, the numbers that it writes over. That send leaves as soon
- * as the neighbour receives it, which waits only for messages of earlier steps,
- * so there is no circle of ranks that wait for one another, even on a transport
- * that keeps nothing on the way.
+ * buffer, or, in place, the numbers that it writes over. That send leaves as
+ * soon as the neighbour receives it, which waits only for messages of earlier
+ * steps, so there is no circle of ranks that wait for one another, even on a
+ * transport that keeps nothing on the way.
  *
  * Cost: 2(size-1) messages, 2(size-1)/size of the vector sent by every rank,
  * which no allreduce can beat on bandwidth; small vectors go elsewhere
@@ -44,27 +44,30 @@
 #include "algo/registry.h"
 #include "algo/window.h"
 
-/* Lanes times two steps are the slots; one more part of the scratch memory
+/* Columns times two steps are the buffers; one more part of the scratch memory
  * holds own numbers that had to be scaled before they could be added. */
-#define MAX_LANES   (RUEDA_WINDOW_REQS / 2)
+#define MAX_COLUMNS (RUEDA_WINDOW_REQS / 2)
 #define LEAST_BYTES ((size_t)128 << 10) /* shorter pieces gain nothing */
 
 /* Longer ones leave the caches. What is under way on a link is one piece a
- * lane, and where ranks share cores that are far from one another half as much
- * was slower by a fifth: docs/benchmarks.md. */
+ * column, and where ranks share cores that are far from one another half as
+ * much was slower by a fifth: docs/benchmarks.md. */
 #define MOST_BYTES ((size_t)512 << 10)
 
 struct ring {
     size_t first; /* step */
     size_t last;  /* step */
     size_t piece; /* elements */
-    size_t lanes;
-    size_t end; /* positions */
+    size_t columns;
+    size_t end;         /* positions */
+    const char *passed; /* what is sent next, when it is ready, */
+    size_t passed_bytes;
+    bool is_passing; /* if there is anything */
     struct rueda_window in;
     struct rueda_window out;
 };
 _Static_assert(sizeof(struct ring) <= RUEDA_TASK_STATE_BYTES, "state");
-_Static_assert(MOST_BYTES <= RUEDA_PIECE_BYTES, "a slot");
+_Static_assert(MOST_BYTES <= RUEDA_PIECE_BYTES, "a buffer");
 
 static int neighbour(const struct rueda_task *task, int steps)
 {
@@ -101,7 +104,7 @@ static size_t longest_chunk(const struct rueda_task *task)
 
 struct spot {
     size_t step;
-    char *slot;
+    char *buffer;
     struct rueda_range piece;
 };
 
@@ -109,18 +112,18 @@ static struct spot spot_of(const struct rueda_task *task, size_t position)
 {
     const struct ring *ring = (const struct ring *)task->state;
     const size_t steps = ring->last - ring->first + 1;
-    const size_t row = position / ring->lanes;
-    const size_t lane = position % ring->lanes;
-    const size_t slot = position % (2 * ring->lanes);
+    const size_t row = position / ring->columns;
+    const size_t column = position % ring->columns;
+    const size_t buffer = position % (2 * ring->columns);
     const size_t size = (size_t)task->place->mesh->size;
     struct rueda_range chunk;
     struct spot spot;
 
     spot.step = ring->first + row % steps;
     chunk = chunk_of(task, neighbour(task, -(int)((spot.step + 1) % size)));
-    spot.slot = task->place->scratch + slot * RUEDA_PIECE_BYTES;
-    spot.piece =
-        rueda_chunk_piece(chunk, ring->piece, row / steps * ring->lanes + lane);
+    spot.buffer = task->place->scratch + buffer * RUEDA_PIECE_BYTES;
+    spot.piece = rueda_chunk_piece(chunk, ring->piece,
+                                   row / steps * ring->columns + column);
     return spot;
 }
 
@@ -148,7 +151,7 @@ static void receive_piece(struct rueda_task *task, size_t position)
     struct ring *ring = (struct ring *)task->state;
     const struct spot spot = spot_of(task, position);
     char *place =
-        comes_whole(task, &spot) ? result_at(task, spot.piece.at) : spot.slot;
+        comes_whole(task, &spot) ? result_at(task, spot.piece.at) : spot.buffer;
     const size_t count = spot.step > ring->first ? spot.piece.count : 0;
 
     rueda_window_recv(&ring->in, task, neighbour(task, -1), place,
@@ -177,14 +180,15 @@ static const char *add_piece(struct rueda_task *task, const struct spot *spot)
     const size_t count = spot->piece.count;
     const char *own =
         rueda_local_const_at(task->coll.send, task, spot->piece.at);
-    char *sum = spot->slot;
+    char *sum = spot->buffer;
     double scale = 1.0;
 
     if (arith->prescale != 1.0) {
-        char *scaled = spot->step == 0 ? spot->slot : RUEDA_SPARE(task->place);
+        char *scaled =
+            spot->step == 0 ? spot->buffer : RUEDA_SPARE(task->place);
 
-        rueda_host_scale(task->place->kernels, arith->dtype, scaled, own, count,
-                         arith->prescale);
+        rueda_device_scale(task->place->device, &task->work, arith->dtype,
+                           scaled, own, count, arith->prescale);
         own = scaled;
     }
     if (spot->step == 0)
@@ -193,25 +197,37 @@ static const char *add_piece(struct rueda_task *task, const struct spot *spot)
         sum = result_at(task, spot->piece.at);
         scale = arith->postscale;
     }
-    rueda_local_add(task, sum, spot->slot, own, count, scale);
+    rueda_local_add(task, sum, spot->buffer, own, count, scale);
     return sum;
 }
 
-/* Do our part to what has come and send it on, or keep it. */
+/* Do our part to what has come, for it to be sent on or kept. */
 static void pass_piece(struct rueda_task *task, size_t position)
 {
     struct ring *ring = (struct ring *)task->state;
     const struct spot spot = spot_of(task, position);
     const size_t count = spot.step < ring->last ? spot.piece.count : 0;
-    const char *passed = NULL;
 
+    ring->passed = NULL;
+    ring->passed_bytes = count * task->coll.elem_bytes;
+    ring->is_passing = true;
     if (comes_whole(task, &spot))
-        passed = result_at(task, spot.piece.at);
+        ring->passed = result_at(task, spot.piece.at);
     else if (spot.piece.count > 0)
-        passed = task->coll.kind == RUEDA_ALLGATHER ? bring_piece(task, &spot)
-                                                    : add_piece(task, &spot);
-    rueda_window_send(&ring->out, task, neighbour(task, 1), passed,
-                      count * task->coll.elem_bytes);
+        ring->passed = task->coll.kind == RUEDA_ALLGATHER
+                           ? bring_piece(task, &spot)
+                           : add_piece(task, &spot);
+}
+
+/* Send on what the device has got ready. */
+static void send_piece(struct rueda_task *task)
+{
+    struct ring *ring = (struct ring *)task->state;
+
+    if (ring->is_passing)
+        rueda_window_send(&ring->out, task, neighbour(task, 1), ring->passed,
+                          ring->passed_bytes);
+    ring->is_passing = false;
 }
 
 /* ---- The task ---------------------------------------------------------- */
@@ -224,7 +240,7 @@ static size_t piece_bytes(const struct rueda_task *task)
 
     if (task->coll.kind == RUEDA_ALLGATHER)
         return MOST_BYTES;
-    quarter = rueda_chunk_pieces(longest_chunk(task), MAX_LANES) *
+    quarter = rueda_chunk_pieces(longest_chunk(task), MAX_COLUMNS) *
               task->coll.elem_bytes;
     if (quarter < LEAST_BYTES)
         return LEAST_BYTES;
@@ -242,11 +258,12 @@ static void begin(struct rueda_task *task)
     ring->last = kind == RUEDA_REDUCE_SCATTER ? size - 1 : 2 * size - 2;
     ring->piece = piece_bytes(task) / task->coll.elem_bytes;
     pieces = rueda_chunk_pieces(longest_chunk(task), ring->piece);
-    ring->lanes = pieces < MAX_LANES ? pieces : MAX_LANES;
+    ring->columns = pieces < MAX_COLUMNS ? pieces : MAX_COLUMNS;
     ring->end = 0;
     if (pieces > 0)
-        ring->end = rueda_chunk_pieces(pieces, ring->lanes) * ring->lanes *
+        ring->end = rueda_chunk_pieces(pieces, ring->columns) * ring->columns *
                     (ring->last - ring->first + 1);
+    ring->is_passing = false;
     rueda_window_reset(&ring->in);
     rueda_window_reset(&ring->out);
 }
@@ -269,12 +286,15 @@ static rueda_status ring_progress(struct rueda_task *task)
     bool is_moving;
 
     do {
+        if (task->work.status != RUEDA_OK)
+            return task->work.status;
         is_moving = false;
+        send_piece(task);
         status = rueda_window_drain(&ring->out);
         if (status < 0)
             return status;
         while (ring->in.started < ring->end &&
-               ring->in.started < ring->out.ended + 2 * ring->lanes) {
+               ring->in.started < ring->out.ended + 2 * ring->columns) {
             receive_piece(task, ring->in.started);
             is_moving = true;
         }
@@ -294,12 +314,10 @@ static rueda_status ring_progress(struct rueda_task *task)
 
 static rueda_status ring_post(struct rueda_task *task)
 {
-    struct ring *ring = (struct ring *)task->state;
     const struct rueda_coll *coll = &task->coll;
 
     if (task->place->mesh->size == 1) {
         rueda_local_alone(task);
-        ring->end = 0;
         return RUEDA_OK;
     }
     /* In place, our own makes room for what comes from rank 0, at once. */
@@ -318,6 +336,7 @@ const struct rueda_algo rueda_algo_ring = {
     .about = "chunks passed round a ring; least traffic for long vectors",
     .kinds = 1u << RUEDA_ALLREDUCE | 1u << RUEDA_REDUCE_SCATTER |
              1u << RUEDA_ALLGATHER,
+    .memory = RUEDA_MEMORY_ANY,
     .post = ring_post,
     .progress = ring_progress,
 };

@@ -104,6 +104,7 @@ static bool can_run(const struct rueda_algo *algo,
         coll->kind == RUEDA_ALLREDUCE && coll->arith.reduction == RUEDA_ADASUM;
 
     return (algo->kinds >> coll->kind & 1u) != 0 &&
+           (algo->memory & place->device->ops->memory) != 0 &&
            (!algo->needs_slab || place->slab != NULL) &&
            (!algo->needs_hier || has_stages(select, place, coll)) &&
            algo->does_adasum == is_adasum;
@@ -157,11 +158,15 @@ const struct rueda_algo *rueda_select_choose(const struct rueda_select *select,
                                              const struct rueda_place *place,
                                              const struct rueda_coll *coll)
 {
+    const struct rueda_algo *const *own = place->device->algos;
     const struct rueda_select_row *row;
     struct choice choice = {NULL, INT_MIN};
 
     if (coll->compression != RUEDA_COMPRESS_NONE && place->hier != NULL)
         return &rueda_algo_hier;
+    for (; own != NULL && *own != NULL; own++)
+        if (can_run(*own, select, place, coll))
+            return *own;
     for (row = rueda_select_defaults; row->algo != NULL; row++)
         consider(row, select, place, coll, &choice);
     for (int i = 0; i < select->added_count; i++)

@@ -21,6 +21,8 @@
  * number. Both may be left out. Where several rows fit, the last one wins; a
  * row whose algorithm cannot run (no shared memory, one host, Adasum) does not
  * fit. `kind:flat` is no algorithm but says that `hier` is none for this kind.
+ * An algorithm serves some kinds of memory; that of the place counts. One that
+ * the device brings is taken before all rows.
  * A compressed allreduce between hosts goes to `hier`, whatever rows say.
  *
  * Any thread, as long as none changes the table.

@@ -80,7 +80,7 @@ static struct rueda_range piece_of(const struct rueda_task *task, size_t i)
     return rueda_chunk_piece(all, RUEDA_PIECE_BYTES, i);
 }
 
-static char *slot_of(const struct rueda_task *task, size_t position)
+static char *buffer_of(const struct rueda_task *task, size_t position)
 {
     return task->place->scratch +
            position % RUEDA_WINDOW_REQS * RUEDA_PIECE_BYTES;
@@ -97,7 +97,7 @@ static void receive_from_child(struct rueda_task *task)
 
     rueda_window_recv(&tree->in, task,
                       child_rank(task, position % tree->children),
-                      slot_of(task, position), piece.count);
+                      buffer_of(task, position), piece.count);
 }
 
 static void add_from_child(struct rueda_task *task, size_t position)
@@ -109,7 +109,7 @@ static void add_from_child(struct rueda_task *task, size_t position)
     const bool is_whole = is_root(tree) && child == tree->children - 1;
 
     rueda_local_add(task, sum, child == 0 ? tree->own + piece.at : sum,
-                    slot_of(task, position),
+                    buffer_of(task, position),
                     piece.count / task->coll.elem_bytes,
                     is_whole ? task->coll.arith.postscale : 1.0);
 }
@@ -140,6 +140,8 @@ static rueda_status rise(struct rueda_task *task)
         in = rueda_window_next(&tree->in);
         if (in == RUEDA_OK)
             add_from_child(task, tree->in.ended - 1);
+        if (task->work.status != RUEDA_OK)
+            return task->work.status;
         if (tree->children > 0)
             ready = tree->in.ended / tree->children;
         while (tree->out.started < out_end && tree->out.started < ready &&
@@ -168,17 +170,19 @@ static void receive_from_parent(struct rueda_task *task)
 }
 
 /* Positions of what goes out are piece * children + child. The root of a
- * broadcast out of place copies as it goes. */
+ * broadcast sends from where its data are, and copies them as it goes. */
 static void send_to_child(struct rueda_task *task)
 {
     struct tree *tree = (struct tree *)task->state;
     const size_t position = tree->out.started;
     const size_t child = position % tree->children;
     const struct rueda_range piece = piece_of(task, position / tree->children);
-    char *buf = (char *)task->coll.recv + piece.at;
+    const bool is_source = task->coll.kind == RUEDA_BROADCAST && is_root(tree);
+    const char *from = is_source ? task->coll.send : task->coll.recv;
+    const char *buf = from + piece.at;
 
-    if (task->coll.kind == RUEDA_BROADCAST && is_root(tree) && child == 0)
-        rueda_local_move(task, buf, (const char *)task->coll.send + piece.at,
+    if (is_source && child == 0)
+        rueda_local_move(task, (char *)task->coll.recv + piece.at, buf,
                          piece.count);
     rueda_window_send(&tree->out, task,
                       child_rank(task, tree->children - 1 - child), buf,
@@ -220,6 +224,8 @@ static rueda_status tree_progress(struct rueda_task *task)
 {
     struct tree *tree = (struct tree *)task->state;
 
+    if (task->work.status != RUEDA_OK)
+        return task->work.status;
     if (tree->is_rising) {
         const rueda_status status = rise(task);
 
@@ -263,6 +269,7 @@ const struct rueda_algo rueda_algo_tree = {
     .name = "tree",
     .about = "binomial tree; fewest messages, for short vectors",
     .kinds = 1u << RUEDA_ALLREDUCE | 1u << RUEDA_BROADCAST,
+    .memory = RUEDA_MEMORY_ANY,
     .post = tree_post,
     .progress = tree_progress,
 };

@@ -17,25 +17,22 @@
 
 #include <stddef.h>
 
-#include <rueda/rueda.h>
+#include "device/device.h"
 
 struct rueda_kernels;
-
-/* What to do with the numbers of one operation. The reduction is sum, min, max
- * or product: an average is a sum with a postscale, and Adasum is made of
- * rueda_host_dots() and rueda_host_combine(). */
-struct rueda_arith {
-    rueda_dtype dtype;
-    rueda_reduction reduction;
-    double prescale;  /* multiplies every input */
-    double postscale; /* multiplies the result */
-};
 
 /* The implementation of that name, or the best for this CPU where wanted is
  * NULL. NULL for a name that is unknown or that this CPU cannot run. */
 const struct rueda_kernels *rueda_host_kernels(const char *wanted);
 
 const char *rueda_kernels_name(const struct rueda_kernels *kernels);
+
+/* The kernels of a device of host memory, which begin with it. */
+static inline const struct rueda_kernels *
+rueda_host_of(const struct rueda_device *device)
+{
+    return (const struct rueda_kernels *)device;
+}
 
 /*
  * dst = postscale * (prescale * src[0] (+) ... (+) prescale * src[n - 1]), for
@@ -62,9 +59,6 @@ void rueda_host_reduce(const struct rueda_kernels *kernels,
  */
 void rueda_host_neutral(const struct rueda_arith *arith, void *dst,
                         size_t count);
-
-/* Are these all zeros? */
-bool rueda_host_neutral_is_zero(const struct rueda_arith *arith);
 
 /*
  * dst = factor * src; the two may be the same pointer. An integer is divided

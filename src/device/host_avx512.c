@@ -6,7 +6,7 @@
 #include <immintrin.h>
 
 #define VECTOR_BYTES 64
-#include "device/host_lanes.h"
+#include "device/host_vectors.h"
 
 INLINED vf32 f16_load(const unsigned char *p)
 {

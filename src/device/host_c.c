@@ -6,7 +6,7 @@
  * flush those.
  */
 #define VECTOR_BYTES 16
-#include "device/host_lanes.h"
+#include "device/host_vectors.h"
 
 /* Four halves, zero extended. */
 INLINED vu32 halves_load(const unsigned char *p)

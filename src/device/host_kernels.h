@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include <rueda/rueda.h>
+#include "device/device.h"
 
 enum {
     /* The most that block_bytes of an implementation may be. */
@@ -51,6 +51,7 @@ struct rueda_meter {
 };
 
 struct rueda_kernels {
+    struct rueda_device super;
     const char *name;
     size_t block_bytes;
     struct rueda_meter *meter; /* NULL but in a simulator's copy; borrowed */
@@ -62,6 +63,7 @@ struct rueda_kernels {
     rueda_combine_fn *combine[RUEDA_DTYPE_COUNT]; /* floats */
 };
 
+extern const struct rueda_device_ops rueda_host_ops;
 extern const struct rueda_kernels rueda_kernels_c;
 extern const struct rueda_kernels rueda_kernels_avx2;
 extern const struct rueda_kernels rueda_kernels_avx512;

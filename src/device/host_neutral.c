@@ -47,7 +47,7 @@ static enum number choose(const struct rueda_arith *arith)
     }
 }
 
-bool rueda_host_neutral_is_zero(const struct rueda_arith *arith)
+bool rueda_arith_has_zero(const struct rueda_arith *arith)
 {
     return bits_of[arith->dtype][choose(arith)] == 0;
 }

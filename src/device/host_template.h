@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All kernels of one implementation, and its table. The implementation defines
- * VECTOR_BYTES, includes host_lanes.h, defines the functions that need its
+ * VECTOR_BYTES, includes host_vectors.h, defines the functions that need its
  * intrinsics,
  *
  *      f16_load, f16_store  fp16 in memory, fp32 in the register
@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "device/host_kernels.h"
-#include "device/host_lanes.h"
+#include "device/host_vectors.h"
 
 /* dst may be src, but nothing written is read again by a later turn. clang
  * complains where a sanitizer is in the way of its vectors. */
@@ -91,7 +91,7 @@ INLINED void f64_spread(const unsigned char *p, vf64 out[2])
 #define LANE_NUMBER uint8_t
 #define LANE_BYTES  1
 #define LANE_FLOAT  0
-#include "device/host_lane.inc.h"
+#include "device/host_vector.inc.h"
 
 #define LANE        i8
 #define LANE_KEPT   i8
@@ -99,7 +99,7 @@ INLINED void f64_spread(const unsigned char *p, vf64 out[2])
 #define LANE_NUMBER int8_t
 #define LANE_BYTES  1
 #define LANE_FLOAT  0
-#include "device/host_lane.inc.h"
+#include "device/host_vector.inc.h"
 
 #define LANE        u16
 #define LANE_KEPT   u16
@@ -107,7 +107,7 @@ INLINED void f64_spread(const unsigned char *p, vf64 out[2])
 #define LANE_NUMBER uint16_t
 #define LANE_BYTES  2
 #define LANE_FLOAT  0
-#include "device/host_lane.inc.h"
+#include "device/host_vector.inc.h"
 
 #define LANE        i16
 #define LANE_KEPT   i16
@@ -115,7 +115,7 @@ INLINED void f64_spread(const unsigned char *p, vf64 out[2])
 #define LANE_NUMBER int16_t
 #define LANE_BYTES  2
 #define LANE_FLOAT  0
-#include "device/host_lane.inc.h"
+#include "device/host_vector.inc.h"
 
 #define LANE        i32
 #define LANE_KEPT   i32
@@ -123,7 +123,7 @@ INLINED void f64_spread(const unsigned char *p, vf64 out[2])
 #define LANE_NUMBER int32_t
 #define LANE_BYTES  4
 #define LANE_FLOAT  0
-#include "device/host_lane.inc.h"
+#include "device/host_vector.inc.h"
 
 #define LANE        i64
 #define LANE_KEPT   i64
@@ -131,7 +131,7 @@ INLINED void f64_spread(const unsigned char *p, vf64 out[2])
 #define LANE_NUMBER int64_t
 #define LANE_BYTES  8
 #define LANE_FLOAT  0
-#include "device/host_lane.inc.h"
+#include "device/host_vector.inc.h"
 
 #define LANE        flag
 #define LANE_KEPT   u8
@@ -139,7 +139,7 @@ INLINED void f64_spread(const unsigned char *p, vf64 out[2])
 #define LANE_NUMBER uint8_t
 #define LANE_BYTES  1
 #define LANE_FLOAT  0
-#include "device/host_lane.inc.h"
+#include "device/host_vector.inc.h"
 
 #define LANE        f16
 #define LANE_KEPT   f32
@@ -147,7 +147,7 @@ INLINED void f64_spread(const unsigned char *p, vf64 out[2])
 #define LANE_NUMBER float
 #define LANE_BYTES  2
 #define LANE_FLOAT  1
-#include "device/host_lane.inc.h"
+#include "device/host_vector.inc.h"
 
 #define LANE        bf16
 #define LANE_KEPT   vbf16
@@ -155,7 +155,7 @@ INLINED void f64_spread(const unsigned char *p, vf64 out[2])
 #define LANE_NUMBER float
 #define LANE_BYTES  2
 #define LANE_FLOAT  1
-#include "device/host_lane.inc.h"
+#include "device/host_vector.inc.h"
 
 #define LANE        f32
 #define LANE_KEPT   f32
@@ -163,7 +163,7 @@ INLINED void f64_spread(const unsigned char *p, vf64 out[2])
 #define LANE_NUMBER float
 #define LANE_BYTES  4
 #define LANE_FLOAT  1
-#include "device/host_lane.inc.h"
+#include "device/host_vector.inc.h"
 
 #define LANE        f64
 #define LANE_KEPT   f64
@@ -171,7 +171,7 @@ INLINED void f64_spread(const unsigned char *p, vf64 out[2])
 #define LANE_NUMBER double
 #define LANE_BYTES  8
 #define LANE_FLOAT  1
-#include "device/host_lane.inc.h"
+#include "device/host_vector.inc.h"
 
 /*
  * Integers are scaled by plain loops, which the compiler makes vectors of. Up
@@ -293,6 +293,7 @@ static void f32_narrow_all(void *dst, const void *src, size_t count)
 }
 
 const struct rueda_kernels KERNELS = {
+    .super = {.ops = &rueda_host_ops},
     .name = KERNELS_NAME,
     .block_bytes = (size_t)BLOCK_VECTORS * VECTOR_BYTES,
     .reduce =

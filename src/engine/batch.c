@@ -75,7 +75,7 @@ void rueda_batch_refuse(struct rueda_named *named, rueda_status status,
     named->op.has_own = true;
 }
 
-char *rueda_batch_place(struct rueda_lane *lane, size_t bytes)
+char *rueda_batch_room(struct rueda_lane *lane, size_t bytes)
 {
     struct rueda_batch *batch = &lane->batch;
     size_t at = batch->slab_used;
@@ -87,6 +87,19 @@ char *rueda_batch_place(struct rueda_lane *lane, size_t bytes)
     if (batch->slab_used > lane->fusion_bytes)
         batch->slab_used = lane->fusion_bytes;
     return lane->fusion + at;
+}
+
+struct rueda_pack rueda_batch_pack(struct rueda_lane *lane, void *slab,
+                                   bool is_out)
+{
+    return (struct rueda_pack){
+        .device = lane->track.place.device,
+        .work = &lane->batch.work,
+        .slab = slab,
+        .is_out = is_out,
+        .parts = lane->batch.parts,
+        .room = RUEDA_BATCH_PARTS,
+    };
 }
 
 bool rueda_batch_must_wait(struct rueda_lane *lane)
@@ -198,8 +211,9 @@ static void *map_neutral(struct rueda_lane *lane, int item, size_t bytes)
         arith_of(rueda_batch_request(&lane->batch, item));
     void *at = spare_map(&lane->batch.neutral, bytes);
 
-    if (at != NULL && !rueda_host_neutral_is_zero(&arith))
-        rueda_host_neutral(&arith, at, bytes / rueda_dtype_size(arith.dtype));
+    if (at != NULL && !rueda_arith_has_zero(&arith))
+        rueda_device_neutral(lane->track.place.device, &lane->batch.work,
+                             &arith, at, bytes / rueda_dtype_size(arith.dtype));
     return at;
 }
 
@@ -268,7 +282,7 @@ static void choose_round(struct rueda_lane *lane)
     batch->after = batch->item + (count > 0 ? count : 1);
     batch->bytes = layout.end;
     if (count > 0)
-        batch->slab = rueda_batch_place(lane, layout.end);
+        batch->slab = rueda_batch_room(lane, layout.end);
 }
 
 /* The largest of the round that I do not have, as I have joined; -1: none. */
@@ -299,7 +313,7 @@ static rueda_batch_next stand_in(struct rueda_lane *lane)
     int absent;
 
     if (batch->decision->live == lane->set->size ||
-        rueda_host_neutral_is_zero(&arith))
+        rueda_arith_has_zero(&arith))
         return RUEDA_BATCH_TASK;
     absent = find_absent(batch);
     if (absent < 0)
@@ -310,16 +324,6 @@ static rueda_batch_next stand_in(struct rueda_lane *lane)
         if (rueda_batch_named(batch, i) == NULL)
             batch->parts[i - batch->item].send = neutral;
     return next;
-}
-
-static void pack(struct rueda_lane *lane)
-{
-    const struct rueda_batch *batch = &lane->batch;
-    struct rueda_layout layout = {0};
-
-    for (int i = 0; i < batch->after - batch->item; i++)
-        rueda_pack(batch->slab, lane->fusion_bytes, &layout,
-                   batch->parts[i].send, batch->parts[i].bytes);
 }
 
 /* What is told of several tensors that share the slab. */
@@ -356,8 +360,9 @@ static rueda_batch_next start_packed(struct rueda_lane *lane)
     coll->count = batch->bytes / coll->elem_bytes;
     coll->parts = batch->parts;
     coll->part_count = batch->after - batch->item;
-    if (!rueda_track_takes_parts(&lane->track))
-        pack(lane);
+    if (coll->count > 0 && !rueda_track_takes_parts(&lane->track))
+        rueda_device_gather(lane->track.place.device, &batch->work, batch->slab,
+                            batch->parts, coll->part_count);
     note_start(lane);
     return coll->count > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;
 }
@@ -391,13 +396,11 @@ static rueda_batch_next start_single(struct rueda_lane *lane)
 /* Results to their owners, as far as they are not there yet. */
 static void unpack(struct rueda_lane *lane)
 {
-    const struct rueda_batch *batch = &lane->batch;
-    struct rueda_layout layout = {0};
+    struct rueda_batch *batch = &lane->batch;
 
     note(lane, RUEDA_TIMELINE_MEMCPY_OUT_FUSION_BUFFER);
-    for (int i = 0; i < lane->track.task.coll.part_count; i++)
-        rueda_unpack(batch->slab, lane->fusion_bytes, &layout,
-                     batch->parts[i].recv, batch->parts[i].bytes);
+    rueda_device_scatter(lane->track.place.device, &batch->work, batch->slab,
+                         batch->parts, lane->track.task.coll.part_count);
 }
 
 static rueda_batch_next allreduce(struct rueda_lane *lane)
@@ -539,7 +542,9 @@ void rueda_batch_begin(struct rueda_lane *lane,
     batch->decision = decision;
     batch->item = 0;
     batch->after = 0;
-    batch->stage = 0;
+    batch->step = 0;
+    batch->stage = RUEDA_STAGE_WAIT_FOR_DATA;
+    batch->work = (struct rueda_work){.status = RUEDA_OK};
     batch->asked = 0;
     batch->asked_after = 0;
     batch->is_packed = false;
@@ -552,30 +557,72 @@ void rueda_batch_begin(struct rueda_lane *lane,
                              kind, decision->items[0].request->reduction));
 }
 
-rueda_status rueda_batch_turn(struct rueda_lane *lane, struct rueda_text *error)
+/* Let the kind choose what comes next: unpack the last round, pack the next. */
+static rueda_status choose_next(struct rueda_lane *lane)
+{
+    struct rueda_batch *batch = &lane->batch;
+
+    switch (batch->next(lane)) {
+    case RUEDA_BATCH_TASK:
+        batch->stage = RUEDA_STAGE_PACK;
+        return RUEDA_OK;
+    case RUEDA_BATCH_END:
+        batch->stage = RUEDA_STAGE_DELIVER;
+        return RUEDA_OK;
+    case RUEDA_BATCH_WAIT:
+        batch->stage = RUEDA_STAGE_WAIT_FOR_DATA;
+        return RUEDA_IN_PROGRESS;
+    case RUEDA_BATCH_FAIL:
+        break;
+    }
+    return batch->status;
+}
+
+static rueda_status run(struct rueda_lane *lane)
 {
     struct rueda_track *track = &lane->track;
+    rueda_status status;
+
+    if (track->is_running) {
+        status = rueda_track_progress(track);
+    } else {
+        lane->moves++;
+        lane->batch.stage = RUEDA_STAGE_RUN;
+        status = rueda_track_start(track);
+    }
+    if (status == RUEDA_OK) {
+        rueda_track_finish(track, RUEDA_OK);
+        lane->moves++;
+        lane->batch.stage = RUEDA_STAGE_UNPACK;
+    }
+    return status;
+}
+
+rueda_status rueda_batch_turn(struct rueda_lane *lane, struct rueda_text *error)
+{
+    struct rueda_batch *batch = &lane->batch;
     rueda_status status = RUEDA_OK;
 
-    lane->batch.error = error;
+    batch->error = error;
     while (status == RUEDA_OK) {
-        if (track->is_running) {
-            status = rueda_track_progress(track);
-        } else {
-            rueda_batch_next next = lane->batch.next(lane);
-
-            if (next == RUEDA_BATCH_END)
-                return RUEDA_OK;
-            if (next == RUEDA_BATCH_WAIT)
-                return RUEDA_IN_PROGRESS;
-            if (next == RUEDA_BATCH_FAIL)
-                return lane->batch.status;
-            lane->moves++;
-            status = rueda_track_start(track);
-        }
-        if (status == RUEDA_OK) {
-            rueda_track_finish(track, RUEDA_OK);
-            lane->moves++;
+        /* The calls of a row take effect in order, so that a round can be
+         * packed before the last one is unpacked; what is packed must be there
+         * before it runs, and what is unpacked before it is delivered. */
+        switch (batch->stage) {
+        case RUEDA_STAGE_PACK:
+            status = rueda_device_poll(lane->track.place.device, &batch->work);
+            if (status == RUEDA_OK)
+                status = run(lane);
+            break;
+        case RUEDA_STAGE_RUN:
+            status = run(lane);
+            break;
+        case RUEDA_STAGE_WAIT_FOR_DATA:
+        case RUEDA_STAGE_UNPACK:
+            status = choose_next(lane);
+            break;
+        case RUEDA_STAGE_DELIVER:
+            return rueda_device_poll(lane->track.place.device, &batch->work);
         }
     }
     return status;

@@ -15,6 +15,7 @@
 #define RUEDA_ENGINE_BATCH_H
 
 #include "algo/algo.h"
+#include "fuse/pack.h"
 #include "job/set.h"
 #include "negotiate/negotiator.h"
 #include "op/named.h"
@@ -34,6 +35,20 @@ typedef enum rueda_batch_next {
 /* Tensors in the slab at a time, at most. */
 #define RUEDA_BATCH_PARTS 4096
 
+/*
+ * Where a batch is. The stages from WAIT_FOR_DATA to UNPACK repeat for each
+ * round of tensors that run together. The
+ * timeline has them as WAIT_FOR_DATA, MEMCPY_IN_FUSION_BUFFER, the name of the
+ * collective, and MEMCPY_OUT_FUSION_BUFFER.
+ */
+typedef enum rueda_batch_stage {
+    RUEDA_STAGE_WAIT_FOR_DATA, /* the next round is to be chosen */
+    RUEDA_STAGE_PACK,          /* the device packs; the task is filled in */
+    RUEDA_STAGE_RUN,           /* the task runs on the track */
+    RUEDA_STAGE_UNPACK,        /* the kind unpacks, and goes on or ends */
+    RUEDA_STAGE_DELIVER,       /* nothing but the device's work is left */
+} rueda_batch_stage;
+
 /* Private zeroed memory for one task. */
 struct rueda_spare {
     void *at;
@@ -45,7 +60,9 @@ struct rueda_batch {
     rueda_batch_next (*next)(struct rueda_lane *lane);
     int item;  /* of the decision's: the first of those at work */
     int after; /* the first behind them */
-    int stage; /* the kind's own */
+    int step;  /* the kind's own */
+    rueda_batch_stage stage;
+    struct rueda_work work; /* packing and unpacking by the device */
     bool is_packed;
     bool is_waiting;          /* until others have let go of the fusion slab */
     struct rueda_part *parts; /* [RUEDA_BATCH_PARTS] of what is packed */
@@ -126,12 +143,16 @@ void *rueda_batch_own(struct rueda_lane *lane, int item, size_t rows,
 rueda_batch_next rueda_batch_input(struct rueda_lane *lane, int item,
                                    size_t bytes, const void **out);
 
-/* A place in the fusion slab for so many bytes, which fit. */
-char *rueda_batch_place(struct rueda_lane *lane, size_t bytes);
+/* Room in the fusion slab for this many bytes, which fit. */
+char *rueda_batch_room(struct rueda_lane *lane, size_t bytes);
 
 /* Do others still read in the fusion slab? Then nothing is written there, and
  * the next turn asks again. */
 bool rueda_batch_must_wait(struct rueda_lane *lane);
+
+/* Begin to pack tensors into batch.slab, or to take them out of it. */
+struct rueda_pack rueda_batch_pack(struct rueda_lane *lane, void *slab,
+                                   bool is_out);
 
 /* Fail with these words. */
 rueda_batch_next rueda_batch_fail(struct rueda_lane *lane, rueda_status status,

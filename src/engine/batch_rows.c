@@ -9,7 +9,6 @@
 #include "engine/lanes.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- What members bring ------------------------------------------------ */
 
@@ -181,19 +180,20 @@ static size_t count_of(const struct rueda_batch *batch, int member)
     return count;
 }
 
-/* Mine, where they belong. */
-static void pack(const struct rueda_lane *lane, char *at)
+/* What this member gives, where it belongs. */
+static void pack(struct rueda_lane *lane, char *at)
 {
     const struct rueda_batch *batch = &lane->batch;
+    struct rueda_pack pack = rueda_batch_pack(lane, at, false);
 
     for (int i = batch->item; i < batch->after; i++) {
         const struct rueda_named *named = rueda_batch_named(batch, i);
-        const size_t bytes = own_rows(batch, i) * row_bytes_of(batch, i);
 
-        if (bytes > 0)
-            memcpy(at, named->send, bytes);
-        at += bytes;
+        if (named != NULL)
+            rueda_pack_in(&pack, named->send,
+                          own_rows(batch, i) * row_bytes_of(batch, i));
     }
+    rueda_pack_flush(&pack);
 }
 
 static rueda_batch_next start_packed(struct rueda_lane *lane)
@@ -217,7 +217,7 @@ static rueda_batch_next start_packed(struct rueda_lane *lane)
     rueda_notes_step(lane, batch->item, batch->after,
                      RUEDA_TIMELINE_MEMCPY_IN_FUSION_BUFFER);
     coll = rueda_batch_coll(lane, RUEDA_ALLGATHER, batch->item);
-    batch->slab = rueda_batch_place(lane, total * coll->elem_bytes);
+    batch->slab = rueda_batch_room(lane, total * coll->elem_bytes);
     coll->send = batch->slab + before * coll->elem_bytes;
     coll->recv = batch->slab;
     coll->count = batch->counts[lane->set->me];
@@ -234,7 +234,7 @@ static void unpack(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
     size_t done[RUEDA_BATCH_ASKED] = {0};
-    const char *at = batch->slab;
+    struct rueda_pack pack = rueda_batch_pack(lane, batch->slab, true);
 
     if (!batch->is_packed)
         return;
@@ -246,12 +246,14 @@ static void unpack(struct rueda_lane *lane)
             const struct rueda_named *named = rueda_batch_named(batch, i);
             const size_t bytes =
                 (size_t)told(batch, i, member) * row_bytes_of(batch, i);
+            char *data = named != NULL ? named->data : NULL;
 
-            if (bytes > 0 && named != NULL && named->data != NULL)
-                memcpy((char *)named->data + done[i - batch->item], at, bytes);
+            if (data != NULL)
+                data += done[i - batch->item];
+            rueda_pack_out(&pack, data, bytes);
             done[i - batch->item] += bytes;
-            at += bytes;
         }
+    rueda_pack_flush(&pack);
 }
 
 rueda_batch_next rueda_batch_allgather(struct rueda_lane *lane)

@@ -11,8 +11,6 @@
 #include "engine/lanes.h"
 #include "fuse/layout.h"
 
-#include <string.h>
-
 /* A tensor, and what of it goes to a member: from `at` on, in rows. */
 struct share {
     size_t row_bytes;
@@ -123,25 +121,22 @@ static rueda_batch_next start_single(struct rueda_lane *lane)
 
 /* ---- Several, in the slab ---------------------------------------------- */
 
-static void pack(const struct rueda_lane *lane)
+static void pack(struct rueda_lane *lane)
 {
     const struct rueda_batch *batch = &lane->batch;
-    char *at = batch->slab;
+    struct rueda_pack pack = rueda_batch_pack(lane, batch->slab, false);
 
     for (int member = 0; member < lane->set->size; member++)
         for (int i = batch->item; i < batch->after; i++) {
             const struct rueda_named *named = rueda_batch_named(batch, i);
             const struct share share = share_of(lane, i, member);
-            const size_t bytes = share.rows * share.row_bytes;
+            const char *send = named != NULL ? named->send : NULL;
 
-            if (named == NULL)
-                memset(at, 0, bytes);
-            else if (bytes > 0)
-                memcpy(at,
-                       (const char *)named->send + share.at * share.row_bytes,
-                       bytes);
-            at += bytes;
+            if (send != NULL)
+                send += share.at * share.row_bytes;
+            rueda_pack_in(&pack, send, share.rows * share.row_bytes);
         }
+    rueda_pack_flush(&pack);
 }
 
 static rueda_batch_next start_packed(struct rueda_lane *lane)
@@ -157,10 +152,9 @@ static rueda_batch_next start_packed(struct rueda_lane *lane)
     rueda_notes_step(lane, batch->item, batch->after,
                      RUEDA_TIMELINE_MEMCPY_IN_FUSION_BUFFER);
     coll = rueda_batch_coll(lane, RUEDA_REDUCE_SCATTER, batch->item);
-    bytes = total * coll->elem_bytes + RUEDA_LAYOUT_ALIGN - 1;
-    bytes -= bytes % RUEDA_LAYOUT_ALIGN;
-    batch->slab = rueda_batch_place(lane, bytes + batch->counts[lane->set->me] *
-                                                      coll->elem_bytes);
+    bytes = rueda_layout_span(total * coll->elem_bytes);
+    batch->slab = rueda_batch_room(lane, bytes + batch->counts[lane->set->me] *
+                                                     coll->elem_bytes);
     coll->send = batch->slab;
     coll->recv = batch->slab + bytes;
     coll->recv_counts = batch->counts;
@@ -173,7 +167,8 @@ static rueda_batch_next start_packed(struct rueda_lane *lane)
 static void unpack(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
-    const char *at = lane->track.task.coll.recv;
+    struct rueda_pack pack =
+        rueda_batch_pack(lane, lane->track.task.coll.recv, true);
 
     if (!batch->is_packed)
         return;
@@ -182,12 +177,11 @@ static void unpack(struct rueda_lane *lane)
                      RUEDA_TIMELINE_MEMCPY_OUT_FUSION_BUFFER);
     for (int i = batch->item; i < batch->after; i++) {
         const struct rueda_named *named = rueda_batch_named(batch, i);
-        const size_t bytes = share_bytes(lane, i, lane->set->me);
 
-        if (bytes > 0 && named != NULL && named->data != NULL)
-            memcpy(named->data, at, bytes);
-        at += bytes;
+        rueda_pack_out(&pack, named != NULL ? named->data : NULL,
+                       share_bytes(lane, i, lane->set->me));
     }
+    rueda_pack_flush(&pack);
 }
 
 rueda_batch_next rueda_batch_reduce_scatter(struct rueda_lane *lane)

@@ -23,6 +23,7 @@
 
 #include "base/text.h"
 #include "engine/lanes.h"
+#include "engine/policy.h"
 #include "engine/track.h"
 #include "job/job.h"
 #include "op/numbers.h"
@@ -41,17 +42,8 @@ struct rueda_engine {
     void *keep; /* where results wait until they are delivered, if asked for */
     struct rueda_lanes lanes;   /* of named operations */
     struct rueda_then_list due; /* callbacks, once the token is free */
-    int64_t spin_ns;
-    int64_t yield_ns;
-    bool has_room; /* a core for each rank and one for its background thread */
-    int64_t busy_until_ns; /* other work is on my core: do not yield to it */
-    pthread_t yielder;     /* who waited last for its core to come back, ... */
-    int64_t delay_ns;      /* ... and how long it had by then in its life */
-
-    /* When somebody is to look whether others wait for this rank. */
-    _Atomic int64_t look_ns;
-    int64_t look_period_ns; /* at least so often */
-    int64_t last_look_ns;
+    pthread_t yielder; /* who waited last for its core to come back, ... */
+    int64_t delay_ns;  /* ... and how long it had by then in its life */
 
     atomic_bool is_failing; /* somebody is writing: */
     struct rueda_text error;
@@ -71,18 +63,8 @@ struct rueda_engine {
     bool is_stopping;       /* under lock */
     atomic_bool is_told;    /* the background thread, that there is work */
     bool is_hurried;        /* and it is not to wait; under lock */
-    int64_t grace_ns;       /* how long it leaves that to others; its own */
-    int64_t grace_least_ns;
-    atomic_bool is_used; /* something was submitted since it looked ... */
-    int64_t used_ns;     /* ... and when it last found that; its own */
 
-    /* Those who submit make progress, too, where cores are few and all is light
-     * that is under way. */
-    size_t light_bytes;
-    atomic_bool is_heavy;
-    _Atomic uint64_t came_ticks; /* when one came that was not in a rush, */
-    atomic_bool is_rush;         /* whether the last one was, */
-    _Atomic int64_t helped_ns;   /* and when one last did, or wished to */
+    struct rueda_policy policy; /* its threads: policy.h */
 };
 
 rueda_status rueda_engine_init(struct rueda_engine *engine,

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A lane's life and its turns. A turn progresses messages, gives the order
+ * source a turn, and carries out the decisions which that one has: begin_next()
+ * starts a batch, conclude() hands its operations on to be delivered.
+ */
 #include "engine/lane.h"
 
 #include <stdlib.h>
@@ -61,7 +66,7 @@ static rueda_status open_track(struct rueda_lane *lane)
     const struct rueda_track_args args = {
         .job = lane->lanes->job,
         .select = lane->lanes->select,
-        .kernels = lane->lanes->kernels,
+        .device = lane->lanes->device,
         .mesh = lane->mesh,
         .slab = lane->has_slab ? &lane->slab : NULL,
         .hosts = job->topology != NULL ? lane->hosts : NULL,
@@ -101,9 +106,11 @@ static rueda_status open_negotiator(struct rueda_lane *lane)
     };
     rueda_status status = rueda_negotiator_new(&args, &lane->negotiator);
 
-    if (status == RUEDA_OK)
-        rueda_negotiator_trace(lane->negotiator, lane->lanes->timeline);
-    return status;
+    if (status != RUEDA_OK)
+        return status;
+    rueda_negotiator_trace(lane->negotiator, lane->lanes->timeline);
+    lane->order = rueda_order_log(lane->negotiator);
+    return RUEDA_OK;
 }
 
 /* In the segment, so that others read where I pack. */
@@ -252,7 +259,7 @@ void rueda_lane_submit(struct rueda_lane *lane, struct rueda_named *named)
         rueda_message_begin(lane, named);
         return;
     }
-    status = rueda_negotiator_submit(lane->negotiator, &named->request, named);
+    status = rueda_order_submit(&lane->order, &named->request, named);
     if (status == RUEDA_ERR_INVALID)
         rueda_batch_refuse(named, status,
                            "this rank has joined already; wait for that to end "
@@ -280,15 +287,14 @@ void rueda_lane_end(struct rueda_lane *lane, rueda_status status)
 void rueda_lane_close(struct rueda_lane *lane)
 {
     rueda_lane_end(lane, RUEDA_ERR_CANCELLED);
-    rueda_negotiator_end(lane->negotiator);
+    rueda_order_end(&lane->order);
     lane->is_closed = true;
 }
 
 bool rueda_lane_is_over(struct rueda_lane *lane)
 {
     return lane->is_closed && lane->count == 0 &&
-           rueda_negotiator_is_over(lane->negotiator) &&
-           !rueda_lane_has_lent(lane);
+           rueda_order_is_over(&lane->order) && !rueda_lane_has_lent(lane);
 }
 
 bool rueda_lane_has_lent(struct rueda_lane *lane)
@@ -328,8 +334,8 @@ static void fetch(const struct rueda_named *named)
     __builtin_prefetch(&named->previous, 1);
 }
 
-/* Each operation of the decision has its outcome. The negotiator lets go of
- * them first, for their owner may free them as soon as they are delivered. */
+/* Each operation of the decision has its outcome. They are delivered after the
+ * order source has let go of them: their owner may free them then. */
 static void conclude(struct rueda_lane *lane)
 {
     const struct rueda_decision *decision = lane->batch.decision;
@@ -345,15 +351,14 @@ static void conclude(struct rueda_lane *lane)
     }
     lane->ended = decision->index + 1;
     rueda_batch_drop(lane);
-    rueda_negotiator_done(lane->negotiator);
+    rueda_order_done(&lane->order);
     lane->moves++;
 }
 
 /* Begin the next decision; false: there is none. */
 static bool begin_next(struct rueda_lane *lane)
 {
-    const struct rueda_decision *decision =
-        rueda_negotiator_next(lane->negotiator);
+    const struct rueda_decision *decision = rueda_order_next(&lane->order);
 
     if (decision == NULL || decision->index >= lane->limit)
         return false;
@@ -397,17 +402,17 @@ static bool has_moved(const struct rueda_lane *lane, struct progress since)
     return lane->moves != since.lane || lane->track.task.moves != since.task;
 }
 
-/* Operations that only the negotiator can get on with. */
+/* Does the lane hold operations whose turn the order source has yet to say? */
 static bool is_waiting(const struct rueda_lane *lane)
 {
     return lane->batch.decision == NULL && lane->count > lane->messages.count;
 }
 
-/* Who is lost takes part in nothing that is left to do. */
+/* A lost peer is no error here: it takes no part in what remains. */
 static rueda_status talk_in_the_end(struct rueda_lane *lane, rueda_status moved,
                                     struct rueda_text *error)
 {
-    rueda_status talk = rueda_negotiator_turn(lane->negotiator, error);
+    rueda_status talk = rueda_order_turn(&lane->order, error);
 
     return talk == RUEDA_ERR_PEER_LOST || talk == RUEDA_IN_PROGRESS ? moved
                                                                     : talk;
@@ -423,11 +428,11 @@ rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
         return status;
     if (lane->is_closed)
         return talk_in_the_end(lane, status, error);
-    talk = rueda_negotiator_turn(lane->negotiator, error);
+    talk = rueda_order_turn(&lane->order, error);
     if (talk < 0 && talk != RUEDA_ERR_PEER_LOST)
         return talk;
     status = carry_out(lane, error);
-    /* Who is lost may have done its part before. */
+    /* The lost peer may have done its part before. */
     if (status >= 0 && talk == RUEDA_ERR_PEER_LOST && is_waiting(lane))
         return talk;
     if (status < 0)
@@ -438,9 +443,9 @@ rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
 
 /* ---- Questions -------------------------------------------------------- */
 
-/* Who left in good order may have done its part before; if not, then its
- * neighbours in the negotiation miss it. A task in shared memory waits for
- * everybody. */
+/* A rank that shut down cleanly may already have done its part; if not, its
+ * neighbours in the negotiation miss it. A task in shared memory waits for all
+ * ranks of the host. */
 bool rueda_lane_is_spoilt(const struct rueda_lane *lane)
 {
     const struct rueda_segment *segment = lane->lanes->job->segment;

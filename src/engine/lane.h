@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A lane: where the named operations of one process set run, as one of its
- * members sees it. Its negotiator says what is ready everywhere and in which
- * order; each decision becomes a batch (batch.h), one at a time. Lanes do not
- * wait for one another.
+ * members sees it. Its order source (negotiate/order.h) says what runs next;
+ * each decision becomes a batch (batch.h), one at a time. Lanes do not wait for
+ * one another.
  *
- * Used by whoever holds the engine's token. Nothing blocks.
+ * Used by the thread that holds the engine's token. Nothing blocks.
  */
 #ifndef RUEDA_ENGINE_LANE_H
 #define RUEDA_ENGINE_LANE_H
@@ -35,8 +35,11 @@ struct rueda_lane {
     struct rueda_slab slab;
     bool has_slab;
     struct rueda_track track;
-    struct rueda_negotiator *negotiator;
-    char *fusion; /* in the segment, or NULL */
+    struct rueda_order order;            /* what runs next */
+    struct rueda_negotiator *negotiator; /* the log, which is `order` unless
+                                            another source was set; it also
+                                            carries timeline records */
+    char *fusion;                        /* in the segment, or NULL */
     size_t fusion_bytes;
 
     /* Operations that are not delivered, in the order in which they came. */

@@ -13,14 +13,14 @@
 
 rueda_status rueda_lanes_init(struct rueda_lanes *lanes, struct rueda_job *job,
                               const struct rueda_select *select,
-                              const struct rueda_kernels *kernels)
+                              const struct rueda_device *device)
 {
     const struct rueda_set *all;
 
     memset(lanes, 0, sizeof(*lanes));
     lanes->job = job;
     lanes->select = select;
-    lanes->kernels = kernels;
+    lanes->device = device;
     lanes->table = rueda_set_table_new(job->rank, job->size);
     if (lanes->table == NULL)
         return RUEDA_ERR_NOMEM;
@@ -220,10 +220,10 @@ rueda_status rueda_lanes_turn(struct rueda_lanes *lanes,
 bool rueda_lanes_are_sending(const struct rueda_lanes *lanes)
 {
     for (int i = 0; i < lanes->count && !lanes->has_ended; i++)
-        if (rueda_negotiator_is_sending(lanes->all[i]->negotiator))
+        if (rueda_order_is_sending(&lanes->all[i]->order))
             return true;
     for (int i = 0; i < lanes->dropped_count && !lanes->has_ended; i++)
-        if (rueda_negotiator_is_sending(lanes->dropped[i]->negotiator))
+        if (rueda_order_is_sending(&lanes->dropped[i]->order))
             return true;
     return false;
 }
@@ -241,8 +241,7 @@ int64_t rueda_lanes_next_look_ns(const struct rueda_lanes *lanes)
     int64_t next = lanes->has_ended ? INT64_MAX : rueda_notes_due_ns(lanes);
 
     for (int i = 0; i < lanes->count && !lanes->has_ended; i++) {
-        int64_t wanted =
-            rueda_negotiator_next_look_ns(lanes->all[i]->negotiator);
+        int64_t wanted = rueda_order_due_ns(&lanes->all[i]->order);
 
         if (wanted < next)
             next = wanted;

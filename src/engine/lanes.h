@@ -36,7 +36,7 @@ struct rueda_notes {
 struct rueda_lanes {
     struct rueda_job *job; /* borrowed, like the next two */
     const struct rueda_select *select;
-    const struct rueda_kernels *kernels;
+    const struct rueda_device *device;
     struct rueda_numbers *numbers; /* of operations without a name; borrowed */
 
     struct rueda_op_queue arrived; /* any thread pushes */
@@ -65,7 +65,7 @@ struct rueda_lanes {
  * (RUEDA_ERR_NOMEM) nothing is left. */
 rueda_status rueda_lanes_init(struct rueda_lanes *lanes, struct rueda_job *job,
                               const struct rueda_select *select,
-                              const struct rueda_kernels *kernels);
+                              const struct rueda_device *device);
 
 /* All operations have ended, and nothing is in flight. */
 void rueda_lanes_fini(struct rueda_lanes *lanes);

@@ -180,7 +180,7 @@ static bool is_at_work(const struct rueda_lanes *lanes)
 {
     for (int i = 0; i < lanes->count; i++) {
         const struct rueda_decision *next =
-            rueda_negotiator_next(lanes->all[i]->negotiator);
+            rueda_order_next(&lanes->all[i]->order);
 
         if (next != NULL && next->index <= lanes->all[i]->noted_to)
             return true;
@@ -213,8 +213,7 @@ static void finish(struct rueda_lanes *lanes)
 static void begin_end(struct rueda_lanes *lanes)
 {
     for (int i = 0; i < lanes->count; i++)
-        lanes->all[i]->noted_to =
-            rueda_negotiator_latest(lanes->all[i]->negotiator);
+        lanes->all[i]->noted_to = rueda_order_latest(&lanes->all[i]->order);
     lanes->notes.is_ending = true;
     if (!is_at_work(lanes))
         finish(lanes);

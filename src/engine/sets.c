@@ -233,8 +233,8 @@ rueda_batch_next rueda_batch_set_add(struct rueda_lane *lane)
 
     if (named == NULL)
         return rueda_batch_fail(lane, RUEDA_ERR_MISMATCH, joined_words);
-    return lane->batch.stage++ == 0 ? begin_set(lane, named)
-                                    : finish_set(lane, named);
+    return lane->batch.step++ == 0 ? begin_set(lane, named)
+                                   : finish_set(lane, named);
 }
 
 /* ---- Dropping a set --------------------------------------------------- */
@@ -278,7 +278,7 @@ static rueda_batch_next close_lane(struct rueda_lane *lane)
     struct rueda_lane *closed = lane->batch.closed;
 
     if (closed != NULL && closed->ended < closed->limit) {
-        lane->batch.stage--;
+        lane->batch.step--;
         return RUEDA_BATCH_WAIT;
     }
     if (closed != NULL)
@@ -314,12 +314,12 @@ rueda_batch_next rueda_batch_set_drop(struct rueda_lane *lane)
 
     if (named == NULL)
         return rueda_batch_fail(lane, RUEDA_ERR_MISMATCH, joined_words);
-    switch (lane->batch.stage++) {
+    switch (lane->batch.step++) {
     case 0:
         return begin_drop(lane, named);
     case 1:
         hear_limit(lane);
-        lane->batch.stage++;
+        lane->batch.step++;
         return close_lane(lane);
     case 2:
         return close_lane(lane);

@@ -43,7 +43,7 @@ rueda_status rueda_track_open(struct rueda_track *track,
     track->tag.set = args->set;
     track->place.mesh = args->mesh;
     track->place.slab = is_here ? args->slab : NULL;
-    track->place.kernels = args->kernels;
+    track->place.device = args->device;
     track->place.scratch_bytes = RUEDA_SCRATCH_BYTES;
     track->place.scratch = rueda_memory_map_private(RUEDA_SCRATCH_BYTES);
     track->task.place = &track->place;
@@ -77,32 +77,43 @@ static void note(const struct rueda_track *track, rueda_flight_step step)
     rueda_flight_note(track->job->segment, &event);
 }
 
-bool rueda_track_takes_parts(const struct rueda_track *track)
+static void choose(struct rueda_track *track)
 {
-    const struct rueda_coll *coll = &track->task.coll;
-    const struct rueda_algo *algo =
-        rueda_select_choose(track->select, &track->place, coll);
+    track->task.algo =
+        rueda_select_choose(track->select, &track->place, &track->task.coll);
+    track->is_chosen = true;
+}
 
-    return algo->takes_parts != NULL && algo->takes_parts(&track->place, coll);
+bool rueda_track_takes_parts(struct rueda_track *track)
+{
+    const struct rueda_algo *algo;
+
+    choose(track);
+    algo = track->task.algo;
+    return algo->takes_parts != NULL &&
+           algo->takes_parts(&track->place, &track->task.coll);
 }
 
 rueda_status rueda_track_start(struct rueda_track *track)
 {
     struct rueda_task *task = &track->task;
+    struct rueda_hub *hub = track->job->network;
 
-    if (track->job->tcp != NULL)
-        rueda_tcp_hub_glance(track->job->tcp);
+    if (hub != NULL)
+        hub->ops->tend_seldom(hub);
     task->moves = 0;
     task->tag = track->tag;
     track->tag.sequence++;
-    task->algo = rueda_select_choose(track->select, &track->place, &task->coll);
+    if (!track->is_chosen)
+        choose(track);
+    track->is_chosen = false;
     track->is_running = true;
     note(track, RUEDA_FLIGHT_STARTED);
     log_trace("%s number %llu of set %u, %zu bytes, runs as %s",
               rueda_kind_str(task->coll.kind),
               (unsigned long long)task->tag.sequence, task->tag.set,
               task->coll.count * task->coll.elem_bytes, task->algo->name);
-    return task->algo->post(task);
+    return rueda_task_post(task);
 }
 
 void rueda_track_finish(struct rueda_track *track, rueda_status status)

@@ -18,6 +18,7 @@ struct rueda_track {
     const struct rueda_select *select;
     struct rueda_place place;
     struct rueda_tag tag; /* of the next task */
+    bool is_chosen;       /* task.algo is that of the next task */
     bool is_running;
     struct rueda_task task;
 };
@@ -25,7 +26,7 @@ struct rueda_track {
 struct rueda_track_args {
     struct rueda_job *job;
     const struct rueda_select *select;
-    const struct rueda_kernels *kernels;
+    const struct rueda_device *device;
     struct rueda_mesh *mesh;
     struct rueda_slab *slab; /* of the members of this host, or NULL; may be
                                 filled in later, before the first task */
@@ -47,12 +48,13 @@ void rueda_track_close(struct rueda_track *track);
  * Returns as the algorithm's post() does; no task runs yet. */
 rueda_status rueda_track_start(struct rueda_track *track);
 
-/* Will what has been written there be taken in parts? */
-bool rueda_track_takes_parts(const struct rueda_track *track);
+/* Will what has been written there be taken in parts? Chooses the algorithm;
+ * the coll is started next, with nothing changed that the choice depends on. */
+bool rueda_track_takes_parts(struct rueda_track *track);
 
 static inline rueda_status rueda_track_progress(struct rueda_track *track)
 {
-    return track->task.algo->progress(&track->task);
+    return rueda_task_progress(&track->task);
 }
 
 /* The task has ended with this status. If that is a failure, what it had in

@@ -12,6 +12,12 @@
 
 #define RUEDA_LAYOUT_ALIGN ((size_t)64)
 
+/* What a tensor takes of the slab, up to where the next may begin. */
+static inline size_t rueda_layout_span(size_t bytes)
+{
+    return (bytes + RUEDA_LAYOUT_ALIGN - 1) & ~(RUEDA_LAYOUT_ALIGN - 1);
+}
+
 /* Zero is an empty one. */
 struct rueda_layout {
     size_t end; /* of the last tensor */
@@ -22,8 +28,7 @@ struct rueda_layout {
 static inline bool rueda_layout_add(struct rueda_layout *layout, size_t room,
                                     size_t bytes, size_t *out_offset)
 {
-    size_t begin =
-        (layout->end + RUEDA_LAYOUT_ALIGN - 1) & ~(RUEDA_LAYOUT_ALIGN - 1);
+    size_t begin = rueda_layout_span(layout->end);
 
     if (begin > room || room - begin < bytes)
         return false;

@@ -1,30 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fuse/pack.h"
 
-#include <string.h>
-
-size_t rueda_pack(char *slab, size_t room, struct rueda_layout *layout,
-                  const void *tensor, size_t bytes)
+void rueda_pack_flush(struct rueda_pack *pack)
 {
-    size_t end = layout->end;
-    size_t offset = end;
-
-    rueda_layout_add(layout, room, bytes, &offset);
-    memset(slab + end, 0, offset - end);
-    if (tensor == NULL)
-        memset(slab + offset, 0, bytes);
-    else if (bytes > 0)
-        memcpy(slab + offset, tensor, bytes);
-    return offset;
-}
-
-size_t rueda_unpack(const char *slab, size_t room, struct rueda_layout *layout,
-                    void *tensor, size_t bytes)
-{
-    size_t offset = layout->end;
-
-    rueda_layout_add(layout, room, bytes, &offset);
-    if (tensor != NULL && bytes > 0)
-        memcpy(tensor, slab + offset, bytes);
-    return offset;
+    if (pack->count == 0)
+        return;
+    if (pack->is_out)
+        rueda_device_scatter(pack->device, pack->work, pack->slab, pack->parts,
+                             pack->count);
+    else
+        rueda_device_gather(pack->device, pack->work, pack->slab, pack->parts,
+                            pack->count);
+    pack->count = 0;
 }

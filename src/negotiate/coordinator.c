@@ -10,14 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuse/layout.h"
 #include "negotiate/state.h"
 
 /* Batches that are decided and have not ended here: one runs, and the next is
  * known to all members before it ends. */
 #define AHEAD 2
-
-/* Tensors of a batch begin at multiples of this in the slab (fuse/layout.h). */
-#define ALIGN 64
 
 void rueda_coordinator_fini(struct rueda_negotiator *self)
 {
@@ -300,7 +298,7 @@ static size_t bytes_of(const struct rueda_negotiator *self,
 
     if (request->kind == RUEDA_ALLGATHER)
         bytes *= (size_t)self->size;
-    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return rueda_layout_span(bytes);
 }
 
 static bool may_share(const struct rueda_request *request)

@@ -14,8 +14,7 @@
 #ifndef RUEDA_NEGOTIATE_NEGOTIATOR_H
 #define RUEDA_NEGOTIATE_NEGOTIATOR_H
 
-#include "base/text.h"
-#include "op/request.h"
+#include "negotiate/order.h"
 #include "transport/transport.h"
 
 struct rueda_negotiator;
@@ -69,29 +68,6 @@ rueda_status rueda_negotiator_submit(struct rueda_negotiator *self,
 rueda_status rueda_negotiator_turn(struct rueda_negotiator *self,
                                    struct rueda_text *error);
 
-typedef enum rueda_decision_kind {
-    RUEDA_DECIDED_RUN,    /* run these as one */
-    RUEDA_DECIDED_ERROR,  /* the only item ends with RUEDA_ERR_MISMATCH */
-    RUEDA_DECIDED_JOINED, /* all have joined; the only item is my join */
-} rueda_decision_kind;
-
-struct rueda_decision_item {
-    void *mine; /* NULL: I have joined, and give what changes nothing */
-    const struct rueda_request *request; /* where mine is NULL, another's */
-};
-
-struct rueda_decision {
-    rueda_decision_kind kind;
-    uint64_t index;    /* in the log: the same on all members, ascending */
-    int live;          /* members that have not joined */
-    int last_rank;     /* JOINED: who was last, as a rank of the job */
-    uint64_t number;   /* JOINED: of the next operation without a name; all
-                          that ran or failed have numbers below this */
-    const char *words; /* ERROR: who differs */
-    int count;
-    struct rueda_decision_item *items;
-};
-
 /* The next decision, in the order of the log, or NULL. Valid until
  * rueda_negotiator_done(), to be called when it has been carried out. */
 const struct rueda_decision *
@@ -115,6 +91,9 @@ bool rueda_negotiator_is_sending(const struct rueda_negotiator *self);
 /* When stalled operations want a look (a turn is that), in the time of
  * now_ns(); INT64_MAX: never. */
 int64_t rueda_negotiator_next_look_ns(const struct rueda_negotiator *self);
+
+/* This negotiator as a lane's order source: the log. Borrows it. */
+struct rueda_order rueda_order_log(struct rueda_negotiator *self);
 
 /* Does what other members say come by way of this one? */
 bool rueda_negotiator_has_children(const struct rueda_negotiator *self);

@@ -123,6 +123,74 @@ static inline void rueda_ep_close(struct rueda_ep *ep)
     ep->ops->close(ep);
 }
 
+/* ---- Hub ------------------------------------------------------------- */
+
+/*
+ * A hub is a rank's share of one transport: it makes the endpoints with all
+ * peers and does the work that belongs to no single endpoint. Every call comes
+ * from the holder of the engine's token, and none blocks. A transport fills in
+ * every entry.
+ */
+struct rueda_hub;
+
+struct rueda_hub_ops {
+    const char *name; /* as in rueda_transport_ops */
+
+    /* Make the endpoint with a peer, which connects while it makes progress.
+     * The caller closes it before it closes the hub. */
+    rueda_status (*connect)(struct rueda_hub *hub, int peer,
+                            struct rueda_ep **out_ep);
+
+    /* Call watch with every descriptor that the hub has now or opens later;
+     * the caller wakes its sleeping threads when one becomes readable. */
+    void (*watch)(struct rueda_hub *hub, void (*watch)(void *arg, int fd),
+                  void *arg);
+
+    /* The duties outside of endpoints: new connections, silent hosts, bytes
+     * that do not get through. Endpoints may fail by it. */
+    void (*tend)(struct rueda_hub *hub);
+
+    /* The same for a caller that never sleeps: does nothing if the hub was
+     * tended a short while ago. */
+    void (*tend_seldom)(struct rueda_hub *hub);
+
+    /* The caller is about to sleep: the next progress checks every connection,
+     * so that bytes which arrive later wake the caller. */
+    void (*before_sleep)(struct rueda_hub *hub);
+
+    /* How long the caller may sleep at most until a deadline of the hub. */
+    int64_t (*patience_ns)(const struct rueda_hub *hub);
+
+    /* Why the endpoint with a peer failed, if this rank knows, else NULL. The
+     * hub owns the text. */
+    const char *(*why)(const struct rueda_hub *hub, int peer);
+
+    /* Is the host of this peer silent? */
+    bool (*is_silent)(const struct rueda_hub *hub, int peer);
+
+    /* The lowest peer that is lost because its host is silent; -1: none. */
+    int (*first_silent)(const struct rueda_hub *hub);
+
+    /* The first words that a peer sent when it hung up; NULL: none. The hub
+     * owns the text. */
+    const char *(*last_words)(const struct rueda_hub *hub);
+
+    /* This rank has failed: fail all endpoints and send words to the peers,
+     * unless words are empty. */
+    void (*hang_up)(struct rueda_hub *hub, const char *words);
+
+    /* In the child of a fork: close descriptors and touch nothing else. */
+    void (*after_fork)(struct rueda_hub *hub);
+
+    /* Release the hub, after all its endpoints are closed. */
+    void (*close)(struct rueda_hub *hub);
+};
+
+/* Every transport's hub begins with this. */
+struct rueda_hub {
+    const struct rueda_hub_ops *ops;
+};
+
 /* ---- Mesh ------------------------------------------------------------ */
 
 struct rueda_mesh;

@@ -70,7 +70,7 @@ def test_allowed_include(tmp_path: Path, file: str, header: str) -> None:
         ("src/os/clock.c", "transport/transport.h"),
         ("src/op/op.c", "os/clock.h"),
         ("src/fuse/plan.c", "algo/algo.h"),
-        ("src/negotiate/log.c", "fuse/plan.h"),
+        ("src/negotiate/log.c", "algo/algo.h"),
         ("src/trace/ring.c", "engine/engine.h"),
         ("src/tool/main.c", "engine/engine.h"),
         ("src/algo/ring.c", "../base/log.h"),
@@ -80,6 +80,24 @@ def test_allowed_include(tmp_path: Path, file: str, header: str) -> None:
 )
 def test_forbidden_include(tmp_path: Path, file: str, header: str) -> None:
     assert rules(tmp_path, {file: f'#include "{header}"\n'}) == ["include"]
+
+
+def test_a_device_brings_its_own_algorithms(tmp_path: Path) -> None:
+    assert rules(tmp_path, {"src/device/cuda/nccl.c": '#include "algo/algo.h"\n'}) == []
+    assert rules(tmp_path, {"src/device/host.c": '#include "algo/algo.h"\n'}) == ["include"]
+
+
+@pytest.mark.parametrize("file", ["src/algo/ring.c", "src/fuse/pack.c", "src/engine/batch.c"])
+@pytest.mark.parametrize("code", ["memcpy(a, b, 1);", "memmove(a, b, 1);", "rueda_host_move(a);"])
+def test_only_devices_move_tensors(tmp_path: Path, file: str, code: str) -> None:
+    source = f"void f(void)\n{{\n    {code}\n}}\n"
+    assert rules(tmp_path, {file: source}) == ["device"]
+
+
+@pytest.mark.parametrize("file", ["src/algo/direct_copy.c", "src/device/host_device.c"])
+def test_the_host_moves_its_own(tmp_path: Path, file: str) -> None:
+    source = "void f(void)\n{\n    memcpy(a, b, 1);\n    rueda_host_move(a);\n}\n"
+    assert rules(tmp_path, {file: source}) == []
 
 
 @pytest.mark.parametrize(
@@ -191,6 +209,116 @@ def test_needed_libraries() -> None:
     assert needed("libsodium.so.23") == []
     assert needed("libmpi.so.40") == ["needed"]
     assert needed("libcudart.so.12") == ["needed"]
+
+
+@pytest.mark.parametrize(
+    ("file", "header", "wanted"),
+    [
+        ("src/negotiate/log.c", "negotiate/state.h", []),
+        ("src/launch/agent.c", "launch/agent_state.h", []),
+        ("src/engine/lane.c", "negotiate/state.h", ["private"]),
+        ("src/tool/main.c", "launch/agent_state.h", ["private"]),
+        ("src/job/job.c", "job/store/state.h", ["private"]),
+        ("src/engine/lane.c", "negotiate/estate.h", []),
+        ("tests/unit/negotiate/test_log.c", "negotiate/state.h", []),
+    ],
+)
+def test_private_headers(tmp_path: Path, file: str, header: str, wanted: list[str]) -> None:
+    assert rules(tmp_path, {file: f'#include "{header}"\n'}) == wanted
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("struct span {\n    int a;\n};\n", "struct span {\n    int b;\n};\n"),
+        ("struct span {\n    int a;\n};\n", "enum span { A };\n"),
+        ("union span {\n    int a;\n};\n", "typedef unsigned int span;\n"),
+        ("struct span {\n    int a;\n};\n", "typedef void (*span)(int);\n"),
+        ("struct span {\n    int a;\n};\n", "typedef int span(struct a *x, int y);\n"),
+        ("struct span {\n    int a;\n};\n", "typedef int span[4];\n"),
+        ("struct span {\n    int a;\n};\n", "typedef struct other {\n    int b;\n} span;\n"),
+        ("enum span { A };\n", "typedef struct span span;\n"),
+        ("#define RUEDA_SPAN 1\n", "#define RUEDA_SPAN(x) (x)\n"),
+        ("#define RUEDA_SPAN 1\n", "#ifndef A\n#    define RUEDA_SPAN 2\n#endif\n"),
+    ],
+)
+def test_names_defined_twice(tmp_path: Path, first: str, second: str) -> None:
+    assert rules(tmp_path, {"src/algo/a.c": first, "src/algo/b.h": second}) == ["twice"]
+    (tmp_path / "src/algo/b.h").unlink()
+    assert rules(tmp_path, {"include/rueda/rueda.h": f'extern "C" {{\n{second}}}\n'}) == ["twice"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "struct span;\nstruct span *f(struct span *x);\nstatic struct span one = {1};\n",
+        "typedef struct span span;\n",
+        "/* struct span { int a; }; */\n",
+        "#define SPAN 2\n#define RUEDA_LOG_TAG \"b\"\n",
+    ],
+)
+def test_names_defined_once(tmp_path: Path, text: str) -> None:
+    first = '#define RUEDA_LOG_TAG "a"\nstruct span {\n    int a;\n};\n#define SPAN 1\n'
+    assert rules(tmp_path, {"src/algo/a.c": first, "src/base/b.c": text}) == []
+    assert rules(tmp_path, {"tests/unit/a.c": first, "src/base/b.c": "int b;\n"}) == []
+
+
+def test_a_type_with_a_typedef_is_one_name(tmp_path: Path) -> None:
+    text = "typedef enum stage {\n    SEND,\n    DONE\n} stage;\n"
+    assert rules(tmp_path, {"src/algo/a.c": text}) == []
+
+
+def test_a_word_belongs_to_one_folder(tmp_path: Path) -> None:
+    first = "rueda_status rueda_tree_init(struct rueda_tree *tree);\n"
+    inline = "static inline int use(void)\n{\n    return rueda_tree_at(1);\n}\n"
+    free = (
+        "#define USE(x) \\\n    rueda_tree_use(x)\n"
+        "typedef void rueda_tree_fn(int x);\nint rueda_tree(int x);\n"
+    )
+    same = {"src/launch/a.h": first, "src/launch/deep/b.h": first}
+    assert rules(tmp_path, {**same, "src/tool/c.h": inline, "src/tool/d.h": free}) == []
+    assert rules(tmp_path, {"src/tool/c.c": first}) == []
+    assert rules(tmp_path, {"src/tool/e.h": "int\nrueda_tree_below(int x);\n"}) == ["twice"]
+    finding = [*house.check_tree(tmp_path)][0]
+    assert str(finding) == (
+        "src/tool/e.h:2: twice: word tree is defined in src/launch, src/tool"
+    )
+
+
+def test_exceptions_only_shrink(tmp_path: Path) -> None:
+    text = "struct span {\n    int a;\n};\n"
+
+    def texts(known: dict[str, int]) -> list[str]:
+        return [finding.text for finding in house.check_tree(tmp_path, known)]
+
+    rules(tmp_path, {"src/algo/a.c": text, "src/base/b.c": text})
+    assert texts({"tag span": 2}) == []
+    (more,) = texts({})
+    assert more == "tag span is defined in src/algo/a.c, src/base/b.c"
+    (fewer,) = texts({"tag span": 3})
+    assert fewer == 'KNOWN_TWICE: "tag span" has 3, and it is 2 now: make it 2'
+    rules(tmp_path, {"src/base/b.c": "int b;\n"})
+    (none,) = texts({"tag span": 2})
+    assert none.endswith("it is 1 now: take it out")
+    assert len(texts({"word span": 2})) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "wanted"),
+    [
+        ("src/engine/drive.c", '#include "transport/tcp/tcp.h"\n', ["transport"]),
+        ("src/engine/drive.c", '#include "transport/loop/loop.h"\n', ["transport"]),
+        ("src/engine/drive.c", '#include "transport/shm/shm.h"\n', ["transport"]),
+        ("src/engine/drive.c", '#include "transport/transport.h"\n', []),
+        ("src/engine/track.h", "struct rueda_tcp_hub *hub;\n", ["transport"]),
+        ("src/engine/track.c", "int x = rueda_shm_pair_bytes();\n", ["transport"]),
+        ("src/engine/track.c", "/* as rueda_tcp_hub_tend() does */\n", []),
+        ("src/engine/track.c", "struct rueda_hub *hub;\n", []),
+        ("src/job/network.c", '#include "transport/tcp/tcp.h"\n', []),
+    ],
+)
+def test_transports_in_engine(tmp_path: Path, file: str, text: str, wanted: list[str]) -> None:
+    assert rules(tmp_path, {file: text}) == wanted
 
 
 def test_real_library(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ struct collective *collective_open(const struct rueda_sim_settings *settings)
                          RUEDA_OK);
         all->is_open[i] = true;
         all->place[i].mesh = &all->mesh[i];
-        all->place[i].kernels = rueda_sim_kernels(all->sim, (int)i);
+        all->place[i].device = rueda_sim_device(all->sim, (int)i);
         all->place[i].scratch = all->scratch + i * RUEDA_SCRATCH_BYTES;
         all->place[i].scratch_bytes = RUEDA_SCRATCH_BYTES;
     }
@@ -113,7 +113,7 @@ static rueda_status start(void *arg, int rank)
     task->coll = all->coll[rank];
     task->tag = (struct rueda_tag){1, 0, all->sequence};
     task->moves = 0;
-    return all->algo->post(task);
+    return rueda_task_post(task);
 }
 
 /* Who has left may have done its part: only a task that waits on is failed by
@@ -121,7 +121,7 @@ static rueda_status start(void *arg, int rank)
 static rueda_status turn(void *arg, int rank)
 {
     struct collective *all = arg;
-    rueda_status status = all->algo->progress(&all->task[rank]);
+    rueda_status status = rueda_task_progress(&all->task[rank]);
 
     if (status == RUEDA_IN_PROGRESS && rueda_sim_lost_peer(all->sim, rank) >= 0)
         status = RUEDA_ERR_PEER_LOST;

@@ -471,12 +471,12 @@ void program_rank_open(struct scene *scene, int index)
                                      rueda_sim_connect, scene->sim),
                      RUEDA_OK);
     assert_int_equal(rueda_lanes_init(&engine->lanes, job, &scene->select,
-                                      rueda_sim_kernels(scene->sim, index)),
+                                      rueda_sim_device(scene->sim, index)),
                      RUEDA_OK);
     engine->job = job;
     engine->lanes.numbers = &engine->numbers;
     rank->ctx.job = job;
-    engine->has_room = true; /* turns are taken here, not by who polls */
+    engine->policy.has_room = true; /* turns are taken here, not by who polls */
     rueda_op_pool_init(&rank->ctx.ops);
     rueda_names_init(&rank->ctx.names);
     rank->is_open = true;

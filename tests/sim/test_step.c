@@ -92,7 +92,7 @@ static rueda_status start_batch(struct job *job, int rank,
         rueda_select_choose(&job->all->select, task->place, &task->coll);
     job->members[rank].is_running = true;
     job->batches += rank == 0;
-    return task->algo->post(task);
+    return rueda_task_post(task);
 }
 
 /* The batch at the head of the queue has ended. */
@@ -119,7 +119,7 @@ static rueda_status step_on(struct job *job, int rank)
     rueda_status status = RUEDA_IN_PROGRESS;
 
     if (member->is_running) {
-        status = job->all->task[rank].algo->progress(&job->all->task[rank]);
+        status = rueda_task_progress(&job->all->task[rank]);
     } else {
         decision = rueda_negotiator_next(member->negotiator);
         if (decision != NULL)

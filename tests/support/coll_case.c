@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "algo/chunk.h"
+#include "device/host.h"
 
 #define MAX_RANKS 32
 

@@ -40,7 +40,7 @@ struct ranks *ranks_open(int size)
                                          rueda_loop_connect, ranks->hub),
                          RUEDA_OK);
         ranks->place[i].mesh = &ranks->mesh[i];
-        ranks->place[i].kernels = rueda_host_kernels(NULL);
+        ranks->place[i].device = rueda_device_default("auto");
         ranks->place[i].scratch = malloc(RUEDA_SCRATCH_BYTES);
         assert_non_null(ranks->place[i].scratch);
         ranks->place[i].scratch_bytes = RUEDA_SCRATCH_BYTES;
@@ -114,7 +114,7 @@ static void turn(struct ranks *ranks, int rank)
     if (ranks->status[rank] != RUEDA_IN_PROGRESS)
         return;
     moved = rueda_mesh_progress(&ranks->mesh[rank], &lost_peer);
-    status = task->algo->progress(task);
+    status = rueda_task_progress(task);
     if (status == RUEDA_IN_PROGRESS && moved < 0)
         status = moved;
     if (status != RUEDA_IN_PROGRESS)
@@ -141,7 +141,7 @@ static void start(struct ranks *ranks, const struct rueda_algo *algo,
     task->tag = (struct rueda_tag){1, 0, ranks->sequence};
     task->moves = 0;
     ranks->status[rank] = RUEDA_IN_PROGRESS;
-    status = algo->post(task);
+    status = rueda_task_post(task);
     if (status != RUEDA_IN_PROGRESS)
         end(ranks, rank, status);
 }

@@ -175,9 +175,9 @@ uint64_t rueda_sim_took(const struct rueda_sim *sim)
     return sim->ended_ns - sim->began_ns;
 }
 
-const struct rueda_kernels *rueda_sim_kernels(struct rueda_sim *sim, int rank)
+const struct rueda_device *rueda_sim_device(struct rueda_sim *sim, int rank)
 {
-    return &sim->ranks[rank].kernels;
+    return &sim->ranks[rank].kernels.super;
 }
 
 /* ---- Events ----------------------------------------------------------- */

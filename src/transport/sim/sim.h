@@ -30,8 +30,8 @@ struct rueda_sim_settings {
     uint64_t seed;
 
     /* Lengths travel, bytes do not, but for those of control messages: buffers
-     * are never touched, nor does arithmetic happen in the kernels of
-     * rueda_sim_kernels(). */
+     * are never touched, nor does arithmetic happen in the device of
+     * rueda_sim_device(). */
     bool is_phantom;
 
     /* What a rank spends on each message that it sends or receives, and how
@@ -79,8 +79,8 @@ uint64_t rueda_sim_digest(const struct rueda_sim *sim);
 rueda_status rueda_sim_connect(struct rueda_mesh *mesh, int peer,
                                struct rueda_ep **out_ep);
 
-/* This rank's kernels, for struct rueda_place. Their work costs it time. */
-const struct rueda_kernels *rueda_sim_kernels(struct rueda_sim *sim, int rank);
+/* This rank's device, for struct rueda_place. Its work costs it time. */
+const struct rueda_device *rueda_sim_device(struct rueda_sim *sim, int rank);
 
 /* This rank has failed and closed its endpoints: who still asks for it, or
  * made an end that it never asked for, finds it lost. */

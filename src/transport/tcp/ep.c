@@ -162,19 +162,25 @@ static void tcp_cancel(struct rueda_ep *super, rueda_status status)
     hang_up(ep);
 }
 
-/* What was sent should arrive: a socket that is closed while the peer still
- * sends takes with it what the peer's system has not got. */
+/*
+ * What was sent should arrive: a socket that is closed while the peer still
+ * sends takes with it what the peer's system has not got. Endpoints close with
+ * the mesh, one after the other; the first of them sets the deadline of all, so
+ * that many stopped peers cost no more time than one.
+ */
 static void take_leave(struct rueda_tcp_ep *ep)
 {
-    int64_t until = rueda_clock_ns() + LEAVE_NS;
+    struct rueda_tcp_hub *hub = ep->hub;
 
+    if (hub->leave_ns == 0)
+        hub->leave_ns = rueda_clock_ns() + LEAVE_NS;
     for (int i = 0; i < ep->stream_count; i++)
         if (ep->streams[i].fd >= 0)
             rueda_stream_end(ep->streams[i].fd);
     for (int i = 0; i < ep->stream_count; i++)
         while (ep->streams[i].fd >= 0 && !ep->streams[i].has_ended &&
                !rueda_stream_is_sent(ep->streams[i].fd) &&
-               rueda_clock_ns() < until)
+               rueda_clock_ns() < hub->leave_ns)
             rueda_sleep_ns(GLANCE_NS);
 }
 

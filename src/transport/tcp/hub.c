@@ -225,6 +225,7 @@ static struct rueda_tcp_hub *hub_new(const struct rueda_tcp_args *args)
 
     if (hub == NULL)
         return NULL;
+    hub->super.ops = &rueda_tcp_hub_ops;
     hub->rank = args->rank;
     hub->streams = args->streams;
     hub->encrypt = args->encrypt;

@@ -37,6 +37,7 @@ struct rueda_tcp_peer {
 };
 
 struct rueda_tcp_hub {
+    struct rueda_hub super;
     int rank;
     int size;
     int streams;
@@ -60,6 +61,8 @@ struct rueda_tcp_hub {
     struct rueda_text words; /* the last ones of a rank that hung up */
     int64_t tend_ns;         /* when all this was last seen to */
     int64_t stall_ns;        /* when streams were last looked at */
+    int64_t leave_ns;        /* until when all endpoints that close may wait;
+                                0: none has closed yet */
 };
 
 /* ---- hub.c -------------------------------------------------------------- */

@@ -44,6 +44,13 @@ struct rueda_tcp_args {
 
 struct rueda_tcp_hub;
 
+/* TCP's table; a struct rueda_tcp_hub begins with a struct rueda_hub. */
+extern const struct rueda_hub_ops rueda_tcp_hub_ops;
+
+/* The hub as others see it, and back. NULL stays NULL. */
+struct rueda_hub *rueda_tcp_hub_super(struct rueda_tcp_hub *hub);
+struct rueda_tcp_hub *rueda_tcp_hub_of(struct rueda_hub *hub);
+
 /* Listen. On failure error has the words and nothing is left. */
 rueda_status rueda_tcp_hub_open(const struct rueda_tcp_args *args,
                                 struct rueda_tcp_hub **out,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "trace/flight.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -92,6 +93,38 @@ static void the_last_event_is_told_in_words(void **state)
         words.chars, "rank 1 died; it was in allgather number 4 of 40 bytes");
 }
 
+#define NOTED 300000
+
+static void *note_many(void *arg)
+{
+    for (uint64_t i = 0; i < NOTED; i++)
+        note(arg, i);
+    return NULL;
+}
+
+/* The oldest events, since those are overwritten next. */
+static void an_event_is_whole_while_others_are_written(void **state)
+{
+    struct views *views = *state;
+    struct rueda_flight_event event;
+    pthread_t writer;
+    uint64_t count;
+
+    assert_int_equal(pthread_create(&writer, NULL, note_many, views->of[0]), 0);
+    do {
+        count = rueda_flight_count(views->of[1], 0);
+        for (uint64_t i = count > 130 ? count - 130 : 0; i < count; i++) {
+            if (!rueda_flight_read(views->of[1], 0, i, &event))
+                continue;
+            assert_int_equal(event.number, i);
+            assert_int_equal(event.bytes, 10 * i);
+            assert_int_equal(event.step, i % 2 == 0 ? RUEDA_FLIGHT_STARTED
+                                                    : RUEDA_FLIGHT_ENDED);
+        }
+    } while (count < NOTED);
+    pthread_join(writer, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -99,6 +132,9 @@ int main(void)
                                         open_views, close_views),
         cmocka_unit_test_setup_teardown(old_events_give_way_to_new_ones,
                                         open_views, close_views),
+        cmocka_unit_test_setup_teardown(
+            an_event_is_whole_while_others_are_written, open_views,
+            close_views),
         cmocka_unit_test_setup_teardown(the_last_event_is_told_in_words,
                                         open_views, close_views),
     };

@@ -17,7 +17,7 @@
 /* Where ranks are: evenly, unevenly, one a host, and all mixed up. */
 struct shape {
     int size;
-    int lanes;
+    int carriers;
     int hosts[9];
 };
 
@@ -38,14 +38,15 @@ static struct ranks *arranged(const struct shape *shape)
 
 /* ---- The hierarchy ---------------------------------------------------- */
 
-static void lanes_are_what_the_smallest_host_has(void **state)
+static void carriers_are_what_the_smallest_host_has(void **state)
 {
     (void)state;
     for (size_t s = 0; s < SHAPES; s++) {
         struct ranks *ranks = arranged(&shapes[s]);
 
         for (int i = 0; i < ranks->size; i++)
-            assert_int_equal(ranks->place[i].hier->lanes, shapes[s].lanes);
+            assert_int_equal(ranks->place[i].hier->carriers,
+                             shapes[s].carriers);
         ranks_close(ranks);
     }
 }
@@ -209,7 +210,7 @@ static void a_rank_that_leaves_ends_a_gathering(void **state)
     coll_case_check_leaving_hosts(&c, 4, shapes[1].hosts);
 }
 
-/* More blocks than slots, of which each is as long as may be. */
+/* More blocks than buffers, of which each is as long as may be. */
 static void long_vectors_go_through_in_blocks(void **state)
 {
     struct coll_case c = {.algo = &rueda_algo_hier,
@@ -367,7 +368,7 @@ static void averages_that_fit_do_not_overflow_on_their_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes_are_what_the_smallest_host_has),
+        cmocka_unit_test(carriers_are_what_the_smallest_host_has),
         cmocka_unit_test(one_host_has_no_hierarchy),
         cmocka_unit_test(members_of_a_slice_have_one_place_on_their_hosts),
         cmocka_unit_test(allreduce_is_right_for_all_shapes),

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "os/clock.h"
 #include "os/event.h"
@@ -96,16 +99,77 @@ static void without_callers_accept_finds_nobody(void **state)
     assert_int_equal(rueda_stream_accept(line->a, &fd), RUEDA_ERR_IO);
 }
 
-static void the_kernel_names_the_peers_user(void **state)
+static bool leave_the_namespace(void)
+{
+    return unshare(CLONE_NEWUSER) == 0;
+}
+
+static bool become_another_user(void)
+{
+    return setresuid(1001, 1001, 1001) == 0;
+}
+
+static bool stay(void)
+{
+    return true;
+}
+
+/* A child changes itself and connects: is it of our user? */
+static bool is_child_us(const struct line *line, bool (*change)(void))
+{
+    pid_t child = fork();
+    bool is_us;
+    int fd = -1;
+    int how;
+
+    if (child == 0) {
+        if (!change() || rueda_unix_connect(line->name, &fd) != RUEDA_OK)
+            _exit(1);
+        pause();
+    }
+    rueda_fd_wait(line->listener, false, 10000 * MS);
+    assert_int_equal(rueda_stream_accept(line->listener, &fd), RUEDA_OK);
+    is_us = rueda_unix_peer_is_us(fd);
+    rueda_fd_close(fd);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    return is_us;
+}
+
+static void only_our_own_user_is_us(void **state)
 {
     struct line *line = *state;
-    unsigned user = 12345;
 
-    assert_int_equal(rueda_unix_peer_user(line->a, &user), RUEDA_OK);
-    assert_int_equal(user, geteuid());
-    assert_int_equal(rueda_unix_peer_user(line->b, &user), RUEDA_OK);
-    assert_int_equal(user, geteuid());
-    assert_int_equal(rueda_unix_peer_user(-1, &user), RUEDA_ERR_IO);
+    assert_true(rueda_unix_peer_is_us(line->a));
+    assert_true(rueda_unix_peer_is_us(line->b));
+    assert_false(rueda_unix_peer_is_us(-1));
+    assert_true(is_child_us(line, stay));
+    if (geteuid() != 0)
+        skip();
+    assert_false(is_child_us(line, become_another_user));
+    assert_false(is_child_us(line, leave_the_namespace));
+}
+
+/* Any user that a namespace does not map is shown as this one. */
+static void the_overflow_user_is_not_us(void **state)
+{
+    pid_t child;
+    int pair[2];
+    int how;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    child = fork();
+    if (child == 0) {
+        if (setresuid(65534, 65534, 0) != 0 ||
+            socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
+            _exit(2);
+        _exit(rueda_unix_peer_is_us(pair[0]) ? 1 : 0);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), 0);
 }
 
 static void without_news_a_receive_is_in_progress(void **state)
@@ -281,7 +345,8 @@ int main(void)
         LINE(where_nobody_listens_a_caller_may_come_again),
         LINE(a_name_is_taken_once_and_free_after_the_close),
         LINE(without_callers_accept_finds_nobody),
-        LINE(the_kernel_names_the_peers_user),
+        LINE(only_our_own_user_is_us),
+        LINE(the_overflow_user_is_not_us),
         LINE(without_news_a_receive_is_in_progress),
         LINE(a_full_socket_takes_no_more),
         LINE(the_end_of_the_stream_is_a_lost_peer),

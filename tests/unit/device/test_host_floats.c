@@ -3,7 +3,7 @@
  * The host's kernels for floats alone: conversions of halves, checked for all
  * of them, and the sums of Adasum.
  */
-#include "host_numbers.h"
+#include "unit/host_numbers.h"
 
 static void check_widening(const struct rueda_kernels *kernels,
                            rueda_dtype dtype)

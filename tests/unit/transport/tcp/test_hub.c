@@ -175,6 +175,55 @@ static void an_endpoint_brings_a_pulse_with_the_host(void **state)
     close_net(&net);
 }
 
+/* Send more to b than the system takes while b reads nothing. */
+static void fill_stream(struct net *net, int a, int b, const char *bytes,
+                        size_t len, struct rueda_req *out)
+{
+    const struct rueda_tag tag = {.sequence = 1};
+    const int64_t until = rueda_clock_ns() + WAIT_NS;
+    size_t last = 0;
+    int still = 0;
+
+    join(net, a, b);
+    rueda_ep_send(net->eps[a][b], tag, bytes, len, out);
+    while (out->done == 0) {
+        assert_true(rueda_clock_ns() < until);
+        turn(net);
+    }
+    while (still < 1000) {
+        rueda_ep_progress(net->eps[a][b]);
+        still = out->done == last ? still + 1 : 0;
+        last = out->done;
+    }
+    assert_int_equal(out->status, RUEDA_IN_PROGRESS);
+}
+
+static void many_stopped_peers_delay_a_close_no_longer_than_one(void **state)
+{
+    static const int hosts[RANKS] = {0, 1, 2};
+    struct net net = {.hubs = {NULL}};
+    const size_t len = (size_t)64 << 20;
+    struct rueda_req sent[2];
+    char *bytes = calloc(len, 1);
+    int64_t began;
+
+    (void)state;
+    assert_non_null(bytes);
+    open_net(&net, hosts);
+    for (int b = 1; b < RANKS; b++)
+        fill_stream(&net, 0, b, bytes, len, &sent[b - 1]);
+    rueda_ep_close(net.eps[0][1]);
+    assert_true(net.hubs[0]->leave_ns > 0);
+    net.hubs[0]->leave_ns = 1; /* as if the first had used up all the time */
+    began = rueda_clock_ns();
+    rueda_ep_close(net.eps[0][2]);
+    assert_true(rueda_clock_ns() - began < (int64_t)1500000000);
+    net.eps[0][1] = NULL;
+    net.eps[0][2] = NULL;
+    close_net(&net);
+    free(bytes);
+}
+
 /* Only that process has ended. */
 static void another_rank_of_the_host_holds_the_next_pulse(void **state)
 {
@@ -488,6 +537,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_endpoint_brings_a_pulse_with_the_host),
         cmocka_unit_test(another_rank_of_the_host_holds_the_next_pulse),
+        cmocka_unit_test(many_stopped_peers_delay_a_close_no_longer_than_one),
         cmocka_unit_test(last_words_come_with_the_end_of_a_pulse),
         cmocka_unit_test(streams_inside_a_host_are_not_paced),
         cmocka_unit_test(nor_are_streams_between_namespaces_of_one_system),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/tcp/frame.h"
 #include "transport/tcp/speed.h"
-#include "unit.h"
+#include "unit/unit.h"
 
 #define MS ((int64_t)1000000)
 

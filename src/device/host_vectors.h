@@ -16,8 +16,8 @@
  *                            wherever this is inlined
  *      <lane>_times(v, x)    x * v, for floats
  */
-#ifndef RUEDA_DEVICE_HOST_LANES_H
-#define RUEDA_DEVICE_HOST_LANES_H
+#ifndef RUEDA_DEVICE_HOST_VECTORS_H
+#define RUEDA_DEVICE_HOST_VECTORS_H
 
 #include <stdint.h>
 #include <string.h>
@@ -194,4 +194,4 @@ INLINED struct vbf16 bf16_times(struct vbf16 v, float factor)
     return (struct vbf16){v.even * factor, v.odd * factor};
 }
 
-#endif /* RUEDA_DEVICE_HOST_LANES_H */
+#endif /* RUEDA_DEVICE_HOST_VECTORS_H */

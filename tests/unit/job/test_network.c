@@ -80,7 +80,7 @@ static void who_is_of_the_same_machine_is_inside(void **state)
 
     (void)state;
     assert_int_equal(rueda_tcp_hub_open(&args, &hub, &error), RUEDA_OK);
-    rueda_network_mark_inside(hub, &topology, 2);
+    rueda_network_mark_inside(rueda_tcp_hub_super(hub), &topology, 2);
     assert_false(hub->peers[0].is_inside);
     assert_true(hub->peers[1].is_inside);
     assert_true(hub->peers[3].is_inside);

@@ -3,7 +3,7 @@
  * The kernels of one lane, a template: host_template.h includes it for each,
  * with these names defined, which it takes away again.
  *
- *      LANE         the lane's name, prefix of its functions in host_lanes.h
+ *      LANE         the lane's name, prefix of its functions in host_vectors.h
  *      LANE_KEPT    the lane that loads and stores a register unchanged
  *      LANE_VECTOR  the type of its registers
  *      LANE_NUMBER  the type of a number in a register

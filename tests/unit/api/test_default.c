@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The default context: one for all, and gone only when nobody is inside. */
-#include "unit.h"
+#include "unit/unit.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -100,6 +100,56 @@ static void a_child_has_none(void **state)
     rueda_default_close();
 }
 
+/* ---- A fork while another thread closes the context ----------------------
+ */
+
+static void *close_it(void *arg)
+{
+    (void)arg;
+    rueda_default_close();
+    return NULL;
+}
+
+static int have_ones_own(void)
+{
+    rueda_ctx *ctx;
+
+    alarm(20); /* a lock that nobody holds any more would be waited for */
+    rueda_default_close();
+    if (rueda_default_open(NULL, NULL, NULL) != RUEDA_OK)
+        return 1;
+    ctx = rueda_default_enter();
+    if (ctx == NULL || rueda_barrier(ctx) != RUEDA_OK)
+        return 2;
+    rueda_default_leave();
+    rueda_default_close();
+    return 0;
+}
+
+static void a_child_forked_during_a_close_does_not_wait_for_it(void **state)
+{
+    int how = -1;
+    pthread_t thread;
+    rueda_ctx *ctx;
+    pid_t child;
+
+    (void)state;
+    skip_where_forks_are_not_followed();
+    assert_int_equal(rueda_default_open(NULL, NULL, NULL), RUEDA_OK);
+    ctx = rueda_default_enter();
+    assert_int_equal(pthread_create(&thread, NULL, close_it, NULL), 0);
+    while (rueda_default_is(ctx))
+        rueda_sleep_ns(MS);
+    child = fork();
+    if (child == 0)
+        _exit(have_ones_own());
+    assert_int_equal(waitpid(child, &how, 0), child);
+    rueda_default_leave();
+    pthread_join(thread, NULL);
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), 0);
+}
+
 /* ---- Starts that take their time ------------------------------------------
  */
 
@@ -184,6 +234,7 @@ int main(void)
         cmocka_unit_test(there_is_one_for_all),
         cmocka_unit_test(close_waits_for_those_inside),
         cmocka_unit_test(a_child_has_none),
+        cmocka_unit_test(a_child_forked_during_a_close_does_not_wait_for_it),
         cmocka_unit_test(a_start_can_be_left_and_waited_for_again),
         cmocka_unit_test(a_start_that_is_closed_ends_in_nothing),
         cmocka_unit_test(an_exchange_is_asked_on_the_callers_thread),

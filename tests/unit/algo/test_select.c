@@ -9,19 +9,25 @@
 #include "algo/hier.h"
 
 static struct rueda_mesh mesh = {.size = 4};
-static struct rueda_place net = {.mesh = &mesh};
+static const struct rueda_device_ops near_ops = {.memory = RUEDA_MEMORY_HOST};
+static const struct rueda_device near = {.ops = &near_ops};
+static struct rueda_place net = {.mesh = &mesh, .device = &near};
 /* Only whether there is one matters; it is never looked into. */
-static struct rueda_place host = {.mesh = &mesh, .slab = (void *)&mesh};
+static struct rueda_place host = {
+    .mesh = &mesh, .device = &near, .slab = (void *)&mesh};
 
 /* Two hosts of two ranks, and four of one. */
 static int firsts[] = {0, 2, 4};
 static struct rueda_hier pairs = {
-    .hosts = 2, .lanes = 2, .most = 2, .firsts = firsts};
-static struct rueda_place hosts = {.mesh = &mesh, .hier = &pairs};
-static struct rueda_hier shuffled = {.hosts = 2, .lanes = 2, .most = 2};
-static struct rueda_place mixed = {.mesh = &mesh, .hier = &shuffled};
-static struct rueda_hier singles = {.hosts = 4, .lanes = 1, .most = 1};
-static struct rueda_place apart = {.mesh = &mesh, .hier = &singles};
+    .hosts = 2, .carriers = 2, .most = 2, .firsts = firsts};
+static struct rueda_place hosts = {
+    .mesh = &mesh, .device = &near, .hier = &pairs};
+static struct rueda_hier shuffled = {.hosts = 2, .carriers = 2, .most = 2};
+static struct rueda_place mixed = {
+    .mesh = &mesh, .device = &near, .hier = &shuffled};
+static struct rueda_hier singles = {.hosts = 4, .carriers = 1, .most = 1};
+static struct rueda_place apart = {
+    .mesh = &mesh, .device = &near, .hier = &singles};
 
 static struct rueda_coll coll_of(rueda_kind kind, size_t bytes)
 {

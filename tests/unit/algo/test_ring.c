@@ -36,7 +36,7 @@ static void allreduce_applies_both_scales(void **state)
     coll_case_check_scales(&c);
 }
 
-/* Every chunk takes several turns of the lanes. */
+/* Every chunk takes several turns of the columns. */
 static void allreduce_of_a_long_vector_is_right(void **state)
 {
     struct coll_case c = {.algo = &rueda_algo_ring,

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -242,6 +243,41 @@ static void a_process_killed_while_writing_leaves_the_cap(void **state)
     }
 }
 
+static size_t size_of(const char *path)
+{
+    struct stat file;
+
+    return stat(path, &file) == 0 ? (size_t)file.st_size : 0;
+}
+
+static void a_link_of_another_user_is_not_followed(void **state)
+{
+    struct fixture *fixture = *state;
+    struct rueda_capped other;
+    char folder[] = "/tmp/rueda_capped_folder_XXXXXX";
+    char link[80];
+
+    if (geteuid() != 0)
+        skip(); /* only root can make a link of another user */
+    /* Linux itself refuses such links in /tmp, but not in other folders. */
+    assert_non_null(mkdtemp(folder));
+    snprintf(link, sizeof(link), "%s/link", folder);
+    assert_int_equal(symlink(fixture->path, link), 0);
+    assert_int_equal(rueda_capped_add(&fixture->file, "abcdef", 6), RUEDA_OK);
+    assert_int_equal(rueda_capped_flush(&fixture->file), RUEDA_OK);
+    assert_int_equal(lchown(link, 1, 1), 0);
+    assert_int_equal(rueda_capped_open(&other, link, "[", ']'), RUEDA_ERR_IO);
+    assert_int_equal(errno, ELOOP);
+    assert_true(size_of(fixture->path) >= 8);
+
+    assert_int_equal(lchown(link, 0, 0), 0);
+    assert_int_equal(rueda_capped_open(&other, link, "[", ']'), RUEDA_OK);
+    assert_int_equal(size_of(fixture->path), 2);
+    rueda_capped_close(&other);
+    unlink(link);
+    rmdir(folder);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -251,6 +287,7 @@ int main(void)
         TEST(an_item_longer_than_a_page_is_refused),
         TEST(a_write_that_fails_leaves_what_was_there_and_the_cap),
         cmocka_unit_test(a_missing_folder_is_the_cause),
+        TEST(a_link_of_another_user_is_not_followed),
         TEST(a_process_killed_while_writing_leaves_the_cap),
     };
 

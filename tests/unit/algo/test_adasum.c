@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "algo/registry.h"
+#include "device/host.h"
 #include "support/adasum.h"
 #include "support/coll_case.h"
 

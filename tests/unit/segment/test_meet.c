@@ -3,6 +3,8 @@
  * Meetings whose ranks are threads of this process: each maps the segment for
  * itself, as a process would.
  */
+#include <stdatomic.h>
+
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
@@ -319,6 +321,40 @@ static void strangers_do_not_keep_the_ranks_from_meeting(void **state)
     check_all_met(party);
 }
 
+static void count_line(void *arg, rueda_log_level level, const char *line)
+{
+    (void)level;
+    (void)line;
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+/* Rank 0 holds some, drops the oldest, and does not log each of them. */
+static void a_crowd_does_not_keep_the_ranks_from_meeting(void **state)
+{
+    struct party *party = *state;
+    struct guest *host = invite(party, 0, 2, 20000);
+    struct guest *guest = invite(party, 1, 2, 20000);
+    struct intruder crowd[300];
+    atomic_int lines = 0;
+
+    rueda_log_set_sink(count_line, &lines);
+    assert_int_equal(rueda_thread_start(&host->thread, come, host), RUEDA_OK);
+    for (int i = 0; i < 300; i++) {
+        crowd[i] =
+            (struct intruder){.job = party->job, .fd = -1, .is_silent = true};
+        intrude(&crowd[i]);
+    }
+    assert_int_equal(rueda_thread_start(&guest->thread, come, guest), RUEDA_OK);
+    assert_int_equal(pthread_join(host->thread, NULL), 0);
+    assert_int_equal(pthread_join(guest->thread, NULL), 0);
+    rueda_log_set_sink(NULL, NULL);
+    for (int i = 0; i < 300; i++)
+        rueda_fd_close(crowd[i].fd);
+    check_all_met(party);
+    /* The first one, and how many more there were. */
+    assert_int_equal(lines, 2);
+}
+
 static void a_name_that_is_taken_is_told_with_the_remedy(void **state)
 {
     struct party *party = *state;
@@ -349,6 +385,7 @@ int main(void)
         PARTY(a_guest_that_cannot_start_fails_the_host),
         PARTY(a_host_that_cannot_start_is_missed),
         PARTY(strangers_do_not_keep_the_ranks_from_meeting),
+        PARTY(a_crowd_does_not_keep_the_ranks_from_meeting),
         PARTY(a_name_that_is_taken_is_told_with_the_remedy),
     };
 

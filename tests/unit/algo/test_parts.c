@@ -66,7 +66,7 @@ static void begin(struct pair *pair, int rank)
     *place = (struct rueda_place){
         .mesh = &pair->meshes[rank],
         .slab = &pair->slabs[rank],
-        .kernels = rueda_host_kernels(NULL),
+        .device = rueda_device_default("auto"),
     };
     memset(task, 0, sizeof(*task));
     task->algo = &rueda_algo_direct;

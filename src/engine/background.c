@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The background thread: it drives the engine while no caller does, and checks
+ * now and then whether other ranks wait for this one. It sleeps on `work` until
+ * it is told of work or a check is due. It first leaves the work for a while to
+ * the threads that submitted it, for those mostly wait soon.
+ */
+#define RUEDA_LOG_TAG "engine"
+
+#include "base/fence.h"
+#include "base/log.h"
+#include "engine/drive.h"
+#include "os/thread.h"
+
+/* Is there something to do, or is it time to check? Under the lock. */
+static bool has_duty(struct rueda_engine *engine)
+{
+    if (atomic_load(&engine->is_told) ||
+        rueda_policy_is_check_due(&engine->policy, rueda_clock_ns()))
+        return true;
+    rueda_condition_wait(&engine->work, &engine->lock,
+                         rueda_policy_check_ns(&engine->policy));
+    return atomic_load(&engine->is_told);
+}
+
+/* If another thread holds the token, that thread tells us on release, and
+ * checks while it waits. */
+static void do_duty(struct rueda_engine *engine, bool is_check)
+{
+    /* Our store of false in is_told comes before our load of the token. A
+     * submitter pushes, then loads is_told: if it still found true there, what
+     * it pushed is seen by us where the token is free, and where it is not by
+     * the holder, which frees the token and then reads the queues. */
+    rueda_fence();
+    if (!rueda_drive_take(engine)) {
+        if (is_check)
+            rueda_policy_put_off_check(&engine->policy, rueda_clock_ns());
+        else
+            rueda_policy_be_patient(&engine->policy, true);
+        return;
+    }
+    if (is_check)
+        rueda_drive_check(engine);
+    else
+        rueda_policy_be_patient(&engine->policy, rueda_drive_is_idle(engine));
+    rueda_drive(engine, NULL, -1);
+    rueda_drive_release(engine);
+}
+
+/* Leave the work to threads that submit, as long as they help. Under the
+ * lock. */
+static void leave_to_others(struct rueda_engine *engine)
+{
+    int64_t until = rueda_clock_ns() + engine->policy.grace_ns;
+
+    while (!engine->is_stopping && !engine->is_hurried &&
+           rueda_clock_ns() < until) {
+        rueda_condition_wait(&engine->work, &engine->lock, until);
+        if (rueda_clock_ns() >= until)
+            until = rueda_policy_help_until_ns(&engine->policy);
+    }
+    engine->is_hurried = false;
+}
+
+static void *background(void *arg)
+{
+    struct rueda_engine *engine = arg;
+
+    rueda_log_set_rank(engine->job->rank);
+    pthread_mutex_lock(&engine->lock);
+    while (!engine->is_stopping) {
+        bool is_check;
+
+        if (!has_duty(engine))
+            continue;
+        is_check = !atomic_load(&engine->is_told);
+        if (!is_check)
+            leave_to_others(engine);
+        is_check = is_check ||
+                   rueda_policy_is_check_due(&engine->policy, rueda_clock_ns());
+        /* Else what is submitted from now on is told again. */
+        if (!rueda_policy_stays_awake(&engine->policy, rueda_clock_ns()))
+            atomic_store(&engine->is_told, false);
+        pthread_mutex_unlock(&engine->lock);
+        do_duty(engine, is_check);
+        pthread_mutex_lock(&engine->lock);
+    }
+    pthread_mutex_unlock(&engine->lock);
+    return NULL;
+}
+
+void rueda_drive_start_thread(struct rueda_engine *engine)
+{
+    if (engine->has_thread || engine->is_stopping)
+        return;
+    engine->has_thread =
+        rueda_thread_start(&engine->thread, background, engine) == RUEDA_OK;
+    if (!engine->has_thread)
+        log_warn("no background thread: operations make progress only while "
+                 "a thread waits for one");
+}

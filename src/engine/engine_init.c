@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine begins and ends: its memory, its track for ordered operations, its
+ * lanes, its thread, and how patient it is on this machine.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/drive.h"
+#include "os/machine.h"
+#include "os/memory.h"
+#include "os/thread.h"
+
+/* A rank may take this long from one tensor to the next that other ranks have
+ * in one group, and still be told that its group differs from theirs. */
+#define CALL_AFTER_NS RUEDA_MS(100)
+
+static void set_patience(struct rueda_engine *engine)
+{
+    const struct rueda_job *job = engine->job;
+    const struct rueda_policy_host host = {
+        .cpus = rueda_segment_cpus(job->segment),
+        .ranks = job->segment->size,
+        .quota = rueda_machine_cpu_quota(),
+        .has_network = job->network != NULL,
+        .spin_us = job->config.spin_us,
+        .yield_us = job->config.yield_us,
+    };
+
+    rueda_policy_set_patience(&engine->policy, &host);
+}
+
+/* Other ranks may stall because of this rank also while no thread calls us. */
+static void set_checks(struct rueda_engine *engine)
+{
+    const struct rueda_config *config = &engine->job->config;
+    const int64_t stall_ns =
+        RUEDA_MS(config->stall_warn_ms > 0 ? config->stall_warn_ms
+                                           : config->stall_end_ms);
+
+    rueda_policy_set_checks(&engine->policy, stall_ns, rueda_clock_ns());
+    if (stall_ns == 0 || engine->job->size == 1)
+        return;
+    pthread_mutex_lock(&engine->lock);
+    rueda_drive_start_thread(engine);
+    pthread_mutex_unlock(&engine->lock);
+}
+
+static void unmap(struct rueda_engine *engine)
+{
+    rueda_track_close(&engine->track);
+    rueda_numbers_fini(&engine->numbers);
+    if (engine->keep != NULL)
+        rueda_memory_unmap(engine->keep, engine->job->config.keep_bytes);
+}
+
+/* Where ordered operations run. */
+static rueda_status open_track(struct rueda_engine *engine,
+                               const struct rueda_device *device)
+{
+    struct rueda_job *job = engine->job;
+    struct rueda_track_args args = {
+        .job = job,
+        .select = &engine->select,
+        .device = device,
+        .mesh = &job->mesh,
+        .slab = job->has_slab ? &job->slab : NULL,
+    };
+    rueda_status status;
+    int *hosts = NULL;
+
+    if (job->topology != NULL) {
+        hosts = calloc((size_t)job->size, sizeof(int));
+        if (hosts == NULL)
+            return RUEDA_ERR_NOMEM;
+        for (int rank = 0; rank < job->size; rank++)
+            hosts[rank] = job->topology->places[rank].host;
+        args.hosts = hosts;
+        args.host_limit = job->topology->host_count;
+    }
+    status = rueda_track_open(&engine->track, &args);
+    free(hosts);
+    return status;
+}
+
+rueda_status rueda_engine_init(struct rueda_engine *engine,
+                               struct rueda_job *job, struct rueda_text *error)
+{
+    const char *wanted = job->config.kernels;
+    const struct rueda_device *device;
+    rueda_status status;
+
+    memset(engine, 0, sizeof(*engine));
+    engine->job = job;
+    rueda_select_init(&engine->select);
+    status = rueda_select_parse(&engine->select, job->segment->agreement->algo,
+                                error);
+    if (status != RUEDA_OK)
+        return status;
+    device = rueda_device_default(wanted);
+    if (device == NULL) {
+        rueda_text_set(error,
+                       "RUEDA_KERNELS is \"%s\", which is not auto, c, avx2 or "
+                       "avx512, or this CPU cannot run it",
+                       wanted);
+        return RUEDA_ERR_INVALID;
+    }
+    engine->keep = rueda_memory_map_private(job->config.keep_bytes);
+    if (engine->keep == NULL || open_track(engine, device) != RUEDA_OK ||
+        rueda_lanes_init(&engine->lanes, job, &engine->select, device) !=
+            RUEDA_OK) {
+        rueda_text_set(error, "no memory for the engine");
+        unmap(engine);
+        return RUEDA_ERR_NOMEM;
+    }
+    engine->lanes.numbers = &engine->numbers;
+    engine->lanes.call_after_ns = CALL_AFTER_NS;
+    pthread_mutex_init(&engine->lock, NULL);
+    rueda_condition_init(&engine->changed);
+    rueda_condition_init(&engine->work);
+    set_patience(engine);
+    set_checks(engine);
+    return RUEDA_OK;
+}
+
+void rueda_engine_fini(struct rueda_engine *engine)
+{
+    bool has_thread;
+
+    pthread_mutex_lock(&engine->lock);
+    engine->is_stopping = true;
+    has_thread = engine->has_thread;
+    pthread_cond_broadcast(&engine->work);
+    pthread_mutex_unlock(&engine->lock);
+    if (has_thread) {
+        /* It lets go of the token for a caller, and we are one. */
+        atomic_fetch_add(&engine->callers, 1);
+        rueda_drive_wake_holder(engine);
+        rueda_thread_join(engine->thread);
+    }
+    rueda_engine_leave(engine);
+    rueda_engine_end(engine, RUEDA_ERR_CLOSED, "the context was shut down");
+    rueda_then_run(&engine->due);
+    rueda_lanes_fini(&engine->lanes);
+    pthread_cond_destroy(&engine->changed);
+    pthread_cond_destroy(&engine->work);
+    pthread_mutex_destroy(&engine->lock);
+    unmap(engine);
+}
