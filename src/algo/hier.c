@@ -129,7 +129,7 @@ static char *buffer_of(const struct rueda_task *task, size_t i)
     const struct rueda_range block = block_of(task, i);
 
     if (!self->is_in_place)
-        return hier->buffers[i % RUEDA_HIER_SLOTS];
+        return hier->buffers[i % RUEDA_HIER_BUFFERS];
     if (!rueda_hier_has_slice(hier))
         return rueda_local_at(task->coll.recv, task, block.at);
     return rueda_local_at(
@@ -384,7 +384,7 @@ static bool may_scatter(const struct rueda_task *task)
 
     return self->scattered < self->blocks &&
            (self->is_in_place ||
-            self->scattered < self->gathered + RUEDA_HIER_SLOTS);
+            self->scattered < self->gathered + RUEDA_HIER_BUFFERS);
 }
 
 /* Who has no slice learns from the others when a block may be gathered. */

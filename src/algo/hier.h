@@ -20,7 +20,7 @@ enum {
 };
 
 /* Blocks that are between their first stage and their last. */
-#define RUEDA_HIER_SLOTS 2
+#define RUEDA_HIER_BUFFERS 2
 
 struct rueda_hier_level {
     struct rueda_mesh mesh; /* a view of the place's */
@@ -57,7 +57,7 @@ struct rueda_hier {
     char *memory;
     size_t memory_bytes;
     size_t slice_bytes; /* the most of one */
-    char *buffers[RUEDA_HIER_SLOTS];
+    char *buffers[RUEDA_HIER_BUFFERS];
     char *wire;
 
     /* Parts of a result, by who of my host has them. */

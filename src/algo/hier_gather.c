@@ -92,7 +92,7 @@ static char *place_of(const struct rueda_task *task, struct rueda_range range)
 
 static char *buffer_of(const struct rueda_task *task, size_t i)
 {
-    return task->place->hier->buffers[i % RUEDA_HIER_SLOTS];
+    return task->place->hier->buffers[i % RUEDA_HIER_BUFFERS];
 }
 
 /* ---- Stages ------------------------------------------------------------ */
@@ -208,7 +208,7 @@ static rueda_status progress_cross(struct rueda_task *task)
         status = rueda_hier_go_on(task, RUEDA_HIER_CROSS);
     else if (!self->is_begun || !rueda_hier_has_slice(hier) ||
              self->crossed == self->blocks ||
-             self->crossed == self->shared + RUEDA_HIER_SLOTS)
+             self->crossed == self->shared + RUEDA_HIER_BUFFERS)
         return RUEDA_IN_PROGRESS;
     else if (cross_of(task, self->crossed, &coll) > 0)
         status = rueda_hier_start(task, RUEDA_HIER_CROSS, &coll);

@@ -154,7 +154,7 @@ static rueda_status open_levels(struct rueda_hier *hier,
 /* Compressed, a number takes half of its bytes or less. */
 static rueda_status map_memory(struct rueda_hier *hier)
 {
-    const size_t slices = RUEDA_HIER_SLOTS * hier->slice_bytes;
+    const size_t slices = RUEDA_HIER_BUFFERS * hier->slice_bytes;
     const size_t wire = hier->slice_bytes / 2;
     struct rueda_place *cross = &hier->level[RUEDA_HIER_CROSS].place;
 
@@ -162,7 +162,7 @@ static rueda_status map_memory(struct rueda_hier *hier)
     hier->memory = rueda_memory_map_private(hier->memory_bytes);
     if (hier->memory == NULL)
         return RUEDA_ERR_NOMEM;
-    for (size_t i = 0; i < RUEDA_HIER_SLOTS; i++)
+    for (size_t i = 0; i < RUEDA_HIER_BUFFERS; i++)
         hier->buffers[i] = hier->memory + i * hier->slice_bytes;
     hier->wire = hier->memory + slices;
     cross->scratch = hier->wire + wire;

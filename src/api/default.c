@@ -13,7 +13,7 @@
 #include "os/clock.h"
 #include "os/thread.h"
 
-#define LOOK_NS     100000 /* how often to see whether all have left */
+#define CHECK_NS    100000 /* how often to see whether all have left */
 #define PATIENCE_NS 500000000
 #define SLICE_NS    100000000 /* how often to ask whether a start is wanted */
 #define WORDS_BYTES 2048
@@ -263,7 +263,7 @@ static void wait_until_all_left(rueda_ctx *ctx)
     bool is_patient = true;
 
     while (atomic_load(&inside) > 0) {
-        rueda_sleep_ns(LOOK_NS);
+        rueda_sleep_ns(CHECK_NS);
         if (is_patient && rueda_clock_ns() > patience_ns) {
             is_patient = false;
             rueda_fail(ctx, "it was shut down");

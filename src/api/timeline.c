@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starting and stopping the timeline: rank 0 does, and the others hear of it
- * (engine/notes.c). */
+ * (engine/timeline_relay.c). */
 #define RUEDA_LOG_TAG "api"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static rueda_status call(rueda_ctx *ctx, int kind,
 /* The file is whole then. If this fails the timeline stays until the end. */
 static rueda_status stop(rueda_ctx *ctx)
 {
-    rueda_status status = call(ctx, RUEDA_NOTES_STOP, NULL, false);
+    rueda_status status = call(ctx, RUEDA_TIMELINE_STOP, NULL, false);
 
     if (status != RUEDA_OK)
         return status;
@@ -68,7 +68,7 @@ static rueda_status start(rueda_ctx *ctx, const char *path, bool marks_cycles)
     if (ctx->timeline != NULL)
         status = stop(ctx);
     if (status == RUEDA_OK)
-        status = call(ctx, RUEDA_NOTES_START, timeline, marks_cycles);
+        status = call(ctx, RUEDA_TIMELINE_START, timeline, marks_cycles);
     if (status != RUEDA_OK) {
         rueda_timeline_close(timeline);
         free(kept_path);
@@ -131,7 +131,7 @@ rueda_status rueda_timeline_stop(rueda_ctx *ctx)
         return status;
     pthread_mutex_lock(&ctx->timeline_lock);
     if (ctx->job->rank != 0)
-        status = call(ctx, RUEDA_NOTES_STOP, NULL, false);
+        status = call(ctx, RUEDA_TIMELINE_STOP, NULL, false);
     else if (ctx->timeline != NULL)
         status = stop(ctx);
     pthread_mutex_unlock(&ctx->timeline_lock);

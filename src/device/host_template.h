@@ -38,19 +38,19 @@ enum scales {
 
 enum {
     BLOCK_VECTORS = 4, /* registers filled from one source before the next */
-    DOT_LANES = 16,    /* partial sums, the same for all implementations */
-    DOT_VECTORS = DOT_LANES * sizeof(double) / VECTOR_BYTES,
+    DOT_SUMS = 16,     /* partial sums, the same for all implementations */
+    DOT_VECTORS = DOT_SUMS * sizeof(double) / VECTOR_BYTES,
 };
 
-INLINED double sum_of_lanes(const vf64 sums[DOT_VECTORS])
+INLINED double sum_of_sums(const vf64 sums[DOT_VECTORS])
 {
-    double lanes[DOT_LANES];
+    double elements[DOT_SUMS];
 
-    memcpy(lanes, sums, sizeof(lanes));
-    for (int half = DOT_LANES / 2; half > 0; half /= 2)
+    memcpy(elements, sums, sizeof(elements));
+    for (int half = DOT_SUMS / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++)
-            lanes[i] += lanes[i + half];
-    return lanes[0];
+            elements[i] += elements[i + half];
+    return elements[0];
 }
 
 /* Halves are fp32 once loaded. */
@@ -85,92 +85,92 @@ INLINED void f64_spread(const unsigned char *p, vf64 out[2])
     out[0] = f64_load(p);
 }
 
-#define LANE        u8
-#define LANE_KEPT   u8
-#define LANE_VECTOR vu8
-#define LANE_NUMBER uint8_t
-#define LANE_BYTES  1
-#define LANE_FLOAT  0
+#define VEC        u8
+#define VEC_KEPT   u8
+#define VEC_VECTOR vu8
+#define VEC_NUMBER uint8_t
+#define VEC_BYTES  1
+#define VEC_FLOAT  0
 #include "device/host_vector.inc.h"
 
-#define LANE        i8
-#define LANE_KEPT   i8
-#define LANE_VECTOR vu8
-#define LANE_NUMBER int8_t
-#define LANE_BYTES  1
-#define LANE_FLOAT  0
+#define VEC        i8
+#define VEC_KEPT   i8
+#define VEC_VECTOR vu8
+#define VEC_NUMBER int8_t
+#define VEC_BYTES  1
+#define VEC_FLOAT  0
 #include "device/host_vector.inc.h"
 
-#define LANE        u16
-#define LANE_KEPT   u16
-#define LANE_VECTOR vu16
-#define LANE_NUMBER uint16_t
-#define LANE_BYTES  2
-#define LANE_FLOAT  0
+#define VEC        u16
+#define VEC_KEPT   u16
+#define VEC_VECTOR vu16
+#define VEC_NUMBER uint16_t
+#define VEC_BYTES  2
+#define VEC_FLOAT  0
 #include "device/host_vector.inc.h"
 
-#define LANE        i16
-#define LANE_KEPT   i16
-#define LANE_VECTOR vu16
-#define LANE_NUMBER int16_t
-#define LANE_BYTES  2
-#define LANE_FLOAT  0
+#define VEC        i16
+#define VEC_KEPT   i16
+#define VEC_VECTOR vu16
+#define VEC_NUMBER int16_t
+#define VEC_BYTES  2
+#define VEC_FLOAT  0
 #include "device/host_vector.inc.h"
 
-#define LANE        i32
-#define LANE_KEPT   i32
-#define LANE_VECTOR vu32
-#define LANE_NUMBER int32_t
-#define LANE_BYTES  4
-#define LANE_FLOAT  0
+#define VEC        i32
+#define VEC_KEPT   i32
+#define VEC_VECTOR vu32
+#define VEC_NUMBER int32_t
+#define VEC_BYTES  4
+#define VEC_FLOAT  0
 #include "device/host_vector.inc.h"
 
-#define LANE        i64
-#define LANE_KEPT   i64
-#define LANE_VECTOR vu64
-#define LANE_NUMBER int64_t
-#define LANE_BYTES  8
-#define LANE_FLOAT  0
+#define VEC        i64
+#define VEC_KEPT   i64
+#define VEC_VECTOR vu64
+#define VEC_NUMBER int64_t
+#define VEC_BYTES  8
+#define VEC_FLOAT  0
 #include "device/host_vector.inc.h"
 
-#define LANE        flag
-#define LANE_KEPT   u8
-#define LANE_VECTOR vu8
-#define LANE_NUMBER uint8_t
-#define LANE_BYTES  1
-#define LANE_FLOAT  0
+#define VEC        flag
+#define VEC_KEPT   u8
+#define VEC_VECTOR vu8
+#define VEC_NUMBER uint8_t
+#define VEC_BYTES  1
+#define VEC_FLOAT  0
 #include "device/host_vector.inc.h"
 
-#define LANE        f16
-#define LANE_KEPT   f32
-#define LANE_VECTOR vf32
-#define LANE_NUMBER float
-#define LANE_BYTES  2
-#define LANE_FLOAT  1
+#define VEC        f16
+#define VEC_KEPT   f32
+#define VEC_VECTOR vf32
+#define VEC_NUMBER float
+#define VEC_BYTES  2
+#define VEC_FLOAT  1
 #include "device/host_vector.inc.h"
 
-#define LANE        bf16
-#define LANE_KEPT   vbf16
-#define LANE_VECTOR struct vbf16
-#define LANE_NUMBER float
-#define LANE_BYTES  2
-#define LANE_FLOAT  1
+#define VEC        bf16
+#define VEC_KEPT   vbf16
+#define VEC_VECTOR struct vbf16
+#define VEC_NUMBER float
+#define VEC_BYTES  2
+#define VEC_FLOAT  1
 #include "device/host_vector.inc.h"
 
-#define LANE        f32
-#define LANE_KEPT   f32
-#define LANE_VECTOR vf32
-#define LANE_NUMBER float
-#define LANE_BYTES  4
-#define LANE_FLOAT  1
+#define VEC        f32
+#define VEC_KEPT   f32
+#define VEC_VECTOR vf32
+#define VEC_NUMBER float
+#define VEC_BYTES  4
+#define VEC_FLOAT  1
 #include "device/host_vector.inc.h"
 
-#define LANE        f64
-#define LANE_KEPT   f64
-#define LANE_VECTOR vf64
-#define LANE_NUMBER double
-#define LANE_BYTES  8
-#define LANE_FLOAT  1
+#define VEC        f64
+#define VEC_KEPT   f64
+#define VEC_VECTOR vf64
+#define VEC_NUMBER double
+#define VEC_BYTES  8
+#define VEC_FLOAT  1
 #include "device/host_vector.inc.h"
 
 /*
@@ -178,9 +178,9 @@ INLINED void f64_spread(const unsigned char *p, vf64 out[2])
  * to 32 bits, both ends of the range are exact in fp64 and a number can be held
  * between them before it is cut.
  */
-#define SCALE_INTEGERS(lane, type, lowest, highest)                            \
-    static void lane##_scale(void *dst, const void *src, size_t count,         \
-                             double factor)                                    \
+#define SCALE_INTEGERS(element, type, lowest, highest)                         \
+    static void element##_scale(void *dst, const void *src, size_t count,      \
+                                double factor)                                 \
     {                                                                          \
         typedef type any __attribute__((aligned(1), may_alias));               \
         const any *in = src;                                                   \
@@ -225,8 +225,8 @@ static void i64_scale(void *dst, const void *src, size_t count, double factor)
 
 /* A half and its fp32, either way. Widening bf16 is a shift, which does not
  * make a NaN quiet by itself. */
-#define CONVERT_HALVES(lane, load, store)                                      \
-    static void lane##_widen(void *dst, const void *src, size_t count)         \
+#define CONVERT_HALVES(element, load, store)                                   \
+    static void element##_widen(void *dst, const void *src, size_t count)      \
     {                                                                          \
         const unsigned char *in = src;                                         \
         unsigned char *out = dst;                                              \
@@ -245,7 +245,7 @@ static void i64_scale(void *dst, const void *src, size_t count, double factor)
         }                                                                      \
     }                                                                          \
                                                                                \
-    static void lane##_narrow(void *dst, const void *src, size_t count)        \
+    static void element##_narrow(void *dst, const void *src, size_t count)     \
     {                                                                          \
         const unsigned char *in = src;                                         \
         unsigned char *out = dst;                                              \

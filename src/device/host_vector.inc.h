@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernels of one lane, a template: host_template.h includes it for each,
+ * The kernels of one element, a template: host_template.h includes it for each,
  * with these names defined, which it takes away again.
  *
- *      LANE         the lane's name, prefix of its functions in host_vectors.h
- *      LANE_KEPT    the lane that loads and stores a register unchanged
- *      LANE_VECTOR  the type of its registers
- *      LANE_NUMBER  the type of a number in a register
- *      LANE_BYTES   the size of a number in memory; halves are 2 bytes there
- *                   and fp32 in the register
- *      LANE_FLOAT   1 for floats: they have scales, dots and combine
+ *      VEC         the element's name, prefix of its functions in
+ * host_vectors.h VEC_KEPT    the element that loads and stores a register
+ * unchanged VEC_VECTOR  the type of its registers VEC_NUMBER  the type of a
+ * number in a register VEC_BYTES   the size of a number in memory; halves are 2
+ * bytes there and fp32 in the register VEC_FLOAT   1 for floats: they have
+ * scales, dots and combine
  *
  * All numbers of a block are read before the first is written, which is why
  * dst may be one of the sources.
  */
 #define PASTE_NAMES(a, b) a##b
 #define PASTE(a, b)       PASTE_NAMES(a, b)
-#define FN(suffix)        PASTE(LANE, suffix)
-#define KEPT(suffix)      PASTE(LANE_KEPT, suffix)
-#define LANES             (sizeof(LANE_VECTOR) / sizeof(LANE_NUMBER))
-#define STEP              (LANES * LANE_BYTES) /* bytes of a vector in memory */
+#define FN(suffix)        PASTE(VEC, suffix)
+#define KEPT(suffix)      PASTE(VEC_KEPT, suffix)
+#define VECS              (sizeof(VEC_VECTOR) / sizeof(VEC_NUMBER))
+#define STEP              (VECS * VEC_BYTES) /* bytes of a vector in memory */
 
-INLINED LANE_VECTOR FN(_scaled)(LANE_VECTOR v, bool is_scaled, double factor)
+INLINED VEC_VECTOR FN(_scaled)(VEC_VECTOR v, bool is_scaled, double factor)
 {
-#if LANE_FLOAT
+#if VEC_FLOAT
     if (is_scaled)
-        return FN(_times)(v, (LANE_NUMBER)factor);
+        return FN(_times)(v, (VEC_NUMBER)factor);
 #else
     (void)is_scaled;
     (void)factor;
@@ -34,7 +33,7 @@ INLINED LANE_VECTOR FN(_scaled)(LANE_VECTOR v, bool is_scaled, double factor)
 }
 
 /* Fill v with a block of a source, at p. */
-INLINED void FN(_take)(LANE_VECTOR v[BLOCK_VECTORS], const unsigned char *p,
+INLINED void FN(_take)(VEC_VECTOR v[BLOCK_VECTORS], const unsigned char *p,
                        const struct rueda_pass *pass, enum scales scales)
 {
     for (int j = 0; j < BLOCK_VECTORS; j++)
@@ -46,17 +45,17 @@ INLINED void FN(_take)(LANE_VECTOR v[BLOCK_VECTORS], const unsigned char *p,
 INLINED void FN(_block)(const struct rueda_pass *pass, rueda_reduction r,
                         enum scales scales, size_t i)
 {
-    const size_t at = pass->offset + i * LANE_BYTES;
-    const size_t acc_at = i * sizeof(LANE_NUMBER);
-    LANE_VECTOR v[BLOCK_VECTORS];
-    LANE_VECTOR next[BLOCK_VECTORS];
+    const size_t at = pass->offset + i * VEC_BYTES;
+    const size_t acc_at = i * sizeof(VEC_NUMBER);
+    VEC_VECTOR v[BLOCK_VECTORS];
+    VEC_VECTOR next[BLOCK_VECTORS];
     int k = 0;
 
     if (pass->acc_in != NULL) {
         const unsigned char *acc = pass->acc_in + acc_at;
 
         for (int j = 0; j < BLOCK_VECTORS; j++)
-            v[j] = KEPT(_load)(acc + j * sizeof(LANE_VECTOR));
+            v[j] = KEPT(_load)(acc + j * sizeof(VEC_VECTOR));
     } else {
         FN(_take)(v, pass->src[0] + at, pass, scales);
         k = 1;
@@ -70,7 +69,7 @@ INLINED void FN(_block)(const struct rueda_pass *pass, rueda_reduction r,
         unsigned char *acc = pass->acc_out + acc_at;
 
         for (int j = 0; j < BLOCK_VECTORS; j++)
-            KEPT(_store)(acc + j * sizeof(LANE_VECTOR), v[j]);
+            KEPT(_store)(acc + j * sizeof(VEC_VECTOR), v[j]);
         return;
     }
     for (int j = 0; j < BLOCK_VECTORS; j++) {
@@ -84,7 +83,7 @@ INLINED void FN(_reduce_by)(const struct rueda_pass *given, rueda_reduction r,
 {
     const struct rueda_pass pass = *given; /* nothing written can change it */
 
-    for (size_t i = 0; i < pass.count; i += BLOCK_VECTORS * LANES)
+    for (size_t i = 0; i < pass.count; i += BLOCK_VECTORS * VECS)
         FN(_block)(&pass, r, scales, i);
 }
 
@@ -108,7 +107,7 @@ INLINED void FN(_reduce_with)(const struct rueda_pass *pass, enum scales scales)
 
 static void FN(_reduce)(const struct rueda_pass *pass)
 {
-#if LANE_FLOAT
+#if VEC_FLOAT
     if (pass->prescale != 1.0) {
         FN(_reduce_with)(pass, SCALE_ALL);
         return;
@@ -121,13 +120,13 @@ static void FN(_reduce)(const struct rueda_pass *pass)
     FN(_reduce_with)(pass, SCALE_NONE);
 }
 
-#if LANE_FLOAT
-/* Add the products of DOT_LANES numbers to their partial sums. */
+#if VEC_FLOAT
+/* Add the products of DOT_SUMS numbers to their partial sums. */
 INLINED void FN(_dots_step)(const unsigned char *a, const unsigned char *b,
                             vf64 sums[3][DOT_VECTORS])
 {
-    const int wide = 8 / sizeof(LANE_NUMBER); /* vectors of fp64 */
-    const size_t step = VECTOR_BYTES / sizeof(LANE_NUMBER) * LANE_BYTES;
+    const int wide = 8 / sizeof(VEC_NUMBER); /* vectors of fp64 */
+    const size_t step = VECTOR_BYTES / sizeof(VEC_NUMBER) * VEC_BYTES;
 
     for (int j = 0; j < DOT_VECTORS; j += wide) {
         vf64 x[2];
@@ -147,26 +146,26 @@ static void FN(_dots)(const unsigned char *a, const unsigned char *b,
                       size_t count, double out_dots[3])
 {
     vf64 sums[3][DOT_VECTORS] = {{{0}}};
-    unsigned char rest[2][DOT_LANES * LANE_BYTES] = {{0}};
+    unsigned char rest[2][DOT_SUMS * VEC_BYTES] = {{0}};
     size_t i = 0;
 
-    for (; i + DOT_LANES <= count; i += DOT_LANES)
-        FN(_dots_step)(a + i * LANE_BYTES, b + i * LANE_BYTES, sums);
+    for (; i + DOT_SUMS <= count; i += DOT_SUMS)
+        FN(_dots_step)(a + i * VEC_BYTES, b + i * VEC_BYTES, sums);
     if (i < count) {
-        memcpy(rest[0], a + i * LANE_BYTES, (count - i) * LANE_BYTES);
-        memcpy(rest[1], b + i * LANE_BYTES, (count - i) * LANE_BYTES);
+        memcpy(rest[0], a + i * VEC_BYTES, (count - i) * VEC_BYTES);
+        memcpy(rest[1], b + i * VEC_BYTES, (count - i) * VEC_BYTES);
         FN(_dots_step)(rest[0], rest[1], sums);
     }
     for (int s = 0; s < 3; s++)
-        out_dots[s] = sum_of_lanes(sums[s]);
+        out_dots[s] = sum_of_sums(sums[s]);
 }
 
 INLINED void FN(_combine_step)(unsigned char *dst, const unsigned char *a,
-                               const unsigned char *b, LANE_NUMBER by_a,
-                               LANE_NUMBER by_b)
+                               const unsigned char *b, VEC_NUMBER by_a,
+                               VEC_NUMBER by_b)
 {
-    const LANE_VECTOR x = FN(_times)(FN(_load)(a), by_a);
-    const LANE_VECTOR y = FN(_times)(FN(_load)(b), by_b);
+    const VEC_VECTOR x = FN(_times)(FN(_load)(a), by_a);
+    const VEC_VECTOR y = FN(_times)(FN(_load)(b), by_b);
 
     FN(_store)(dst, FN(_join)(RUEDA_SUM, x, y));
 }
@@ -175,9 +174,9 @@ static void FN(_combine)(unsigned char *dst, const unsigned char *a,
                          const unsigned char *b, const double by[2],
                          size_t count)
 {
-    const LANE_NUMBER by_a = (LANE_NUMBER)by[0];
-    const LANE_NUMBER by_b = (LANE_NUMBER)by[1];
-    const size_t bytes = count * LANE_BYTES;
+    const VEC_NUMBER by_a = (VEC_NUMBER)by[0];
+    const VEC_NUMBER by_b = (VEC_NUMBER)by[1];
+    const size_t bytes = count * VEC_BYTES;
     unsigned char rest[2][STEP] = {{0}};
     size_t at = 0;
 
@@ -190,17 +189,17 @@ static void FN(_combine)(unsigned char *dst, const unsigned char *a,
         memcpy(dst + at, rest[0], bytes - at);
     }
 }
-#endif /* LANE_FLOAT */
+#endif /* VEC_FLOAT */
 
 #undef PASTE_NAMES
 #undef PASTE
 #undef FN
 #undef KEPT
-#undef LANES
+#undef VECS
 #undef STEP
-#undef LANE
-#undef LANE_KEPT
-#undef LANE_VECTOR
-#undef LANE_NUMBER
-#undef LANE_BYTES
-#undef LANE_FLOAT
+#undef VEC
+#undef VEC_KEPT
+#undef VEC_VECTOR
+#undef VEC_NUMBER
+#undef VEC_BYTES
+#undef VEC_FLOAT

@@ -8,13 +8,13 @@
  * widen and narrow floats, and the implementation adds those. Where a vector
  * has to be looked at as another type of the same size, it is cast.
  *
- * For each lane, a way to hold one dtype in registers, there are
+ * For each element, a way to hold one dtype in registers, there are
  *
- *      <lane>_load(p)        a vector from unaligned memory
- *      <lane>_store(p, v)    and back
- *      <lane>_join(r, a, b)  a (+) b under reduction r, which is a constant
+ *      <element>_load(p)        a vector from unaligned memory
+ *      <element>_store(p, v)    and back
+ *      <element>_join(r, a, b)  a (+) b under reduction r, which is a constant
  *                            wherever this is inlined
- *      <lane>_times(v, x)    x * v, for floats
+ *      <element>_times(v, x)    x * v, for floats
  */
 #ifndef RUEDA_DEVICE_HOST_VECTORS_H
 #define RUEDA_DEVICE_HOST_VECTORS_H
@@ -39,23 +39,23 @@ typedef VECTOR(float) vf32;
 typedef VECTOR(double) vf64;
 
 /* Loads and stores of a dtype that is held as it lies in memory. */
-#define PLAIN_LANE(lane, vec)                                                  \
-    INLINED vec lane##_load(const unsigned char *p)                            \
+#define PLAIN_VEC(element, vec)                                                \
+    INLINED vec element##_load(const unsigned char *p)                         \
     {                                                                          \
         vec v;                                                                 \
         memcpy(&v, p, sizeof(v));                                              \
         return v;                                                              \
     }                                                                          \
-    INLINED void lane##_store(unsigned char *p, vec v)                         \
+    INLINED void element##_store(unsigned char *p, vec v)                      \
     {                                                                          \
         memcpy(p, &v, sizeof(v));                                              \
     }
 
 /* Integers are held unsigned, so that they wrap, and compared as what they
  * are. A comparison of vectors gives all ones or all zeros in each element. */
-#define INTEGER_LANE(lane, vec, compared)                                      \
-    PLAIN_LANE(lane, vec)                                                      \
-    INLINED vec lane##_join(rueda_reduction r, vec a, vec b)                   \
+#define INTEGER_VEC(element, vec, compared)                                    \
+    PLAIN_VEC(element, vec)                                                    \
+    INLINED vec element##_join(rueda_reduction r, vec a, vec b)                \
     {                                                                          \
         const vec less = (vec)((compared)a < (compared)b);                     \
         switch (r) {                                                           \
@@ -70,35 +70,35 @@ typedef VECTOR(double) vf64;
         }                                                                      \
     }
 
-INTEGER_LANE(u8, vu8, vu8)
-INTEGER_LANE(i8, vu8, vi8)
-INTEGER_LANE(u16, vu16, vu16)
-INTEGER_LANE(i16, vu16, vi16)
-INTEGER_LANE(i32, vu32, vi32)
-INTEGER_LANE(i64, vu64, vi64)
+INTEGER_VEC(u8, vu8, vu8)
+INTEGER_VEC(i8, vu8, vi8)
+INTEGER_VEC(u16, vu16, vu16)
+INTEGER_VEC(i16, vu16, vi16)
+INTEGER_VEC(i32, vu32, vi32)
+INTEGER_VEC(i64, vu64, vi64)
 
 /* For a minimum or maximum, a is kept if it is the smaller or greater one or
  * NaN; else b is taken, which may be NaN as well. bits is the type of a
  * comparison's result. */
-#define FLOAT_LANE(lane, vec, bits, number)                                    \
-    PLAIN_LANE(lane, vec)                                                      \
-    INLINED bits lane##_is_nan(vec v)                                          \
+#define FLOAT_VEC(element, vec, bits, number)                                  \
+    PLAIN_VEC(element, vec)                                                    \
+    INLINED bits element##_is_nan(vec v)                                       \
     {                                                                          \
         return v != v;                                                         \
     }                                                                          \
-    INLINED vec lane##_times(vec v, number factor)                             \
+    INLINED vec element##_times(vec v, number factor)                          \
     {                                                                          \
         return v * factor;                                                     \
     }                                                                          \
-    INLINED vec lane##_join(rueda_reduction r, vec a, vec b)                   \
+    INLINED vec element##_join(rueda_reduction r, vec a, vec b)                \
     {                                                                          \
         bits keep;                                                             \
         switch (r) {                                                           \
         case RUEDA_MIN:                                                        \
-            keep = (a < b) | lane##_is_nan(a);                                 \
+            keep = (a < b) | element##_is_nan(a);                              \
             break;                                                             \
         case RUEDA_MAX:                                                        \
-            keep = (a > b) | lane##_is_nan(a);                                 \
+            keep = (a > b) | element##_is_nan(a);                              \
             break;                                                             \
         case RUEDA_PRODUCT:                                                    \
             return a * b;                                                      \
@@ -108,8 +108,8 @@ INTEGER_LANE(i64, vu64, vi64)
         return (vec)(((bits)a & keep) | ((bits)b & ~keep));                    \
     }
 
-FLOAT_LANE(f32, vf32, vi32, float)
-FLOAT_LANE(f64, vf64, vi64, double)
+FLOAT_VEC(f32, vf32, vi32, float)
+FLOAT_VEC(f64, vf64, vi64, double)
 
 INLINED vu8 flag_load(const unsigned char *p)
 {
@@ -147,8 +147,8 @@ INLINED vu32 f32_round_to_bf16(vf32 v)
 /*
  * A register full of bf16 is two registers of fp32, and it is cheapest to take
  * the numbers at even places from the lower halves of 32-bit words and those at
- * odd places from the upper halves: no number changes its lane. The words are
- * little endian.
+ * odd places from the upper halves: no number changes its element. The words
+ * are little endian.
  */
 struct vbf16 {
     vf32 even;

@@ -177,7 +177,7 @@ void *rueda_batch_own(struct rueda_lane *lane, int item, size_t rows,
     if (named == NULL)
         return NULL;
     if (named->recv == NULL && named->alloc != NULL)
-        rueda_notes_step(lane, item, item + 1, RUEDA_TIMELINE_ALLOCATE_OUTPUT);
+        rueda_relay_step(lane, item, item + 1, RUEDA_TIMELINE_ALLOCATE_OUTPUT);
     return own_memory(named, rows, bytes);
 }
 
@@ -332,14 +332,14 @@ static void note(struct rueda_lane *lane, rueda_timeline_activity activity)
     const struct rueda_batch *batch = &lane->batch;
 
     if (batch->after > batch->item + 1)
-        rueda_notes_step(lane, batch->item, batch->after, activity);
+        rueda_relay_step(lane, batch->item, batch->after, activity);
 }
 
 static void note_start(struct rueda_lane *lane)
 {
     const struct rueda_batch *batch = &lane->batch;
 
-    rueda_notes_step(lane, batch->item, batch->after,
+    rueda_relay_step(lane, batch->item, batch->after,
                      rueda_timeline_collective(
                          RUEDA_ALLREDUCE,
                          rueda_batch_request(batch, batch->item)->reduction));
@@ -447,7 +447,7 @@ static rueda_batch_next start_broadcast(struct rueda_lane *lane)
         next = rueda_batch_input(lane, batch->item, bytes, &send);
     if (next != RUEDA_BATCH_TASK)
         return next;
-    rueda_notes_step(lane, batch->item, batch->after,
+    rueda_relay_step(lane, batch->item, batch->after,
                      RUEDA_TIMELINE_RUEDA_BCAST);
     coll = rueda_batch_coll(lane, RUEDA_BROADCAST, batch->item);
     coll->root = root;
@@ -552,7 +552,7 @@ void rueda_batch_begin(struct rueda_lane *lane,
     if (kind >= 0 && decision->items[0].request->device != RUEDA_DEVICE_HOST)
         batch->next = refuse_all;
     if (kind > RUEDA_REDUCE_SCATTER) /* the others have more to tell */
-        rueda_notes_step(lane, 0, decision->count,
+        rueda_relay_step(lane, 0, decision->count,
                          rueda_timeline_collective(
                              kind, decision->items[0].request->reduction));
 }

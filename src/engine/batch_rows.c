@@ -69,7 +69,7 @@ static void ask(struct rueda_lane *lane, int item, int after)
 
     batch->asked = item;
     batch->asked_after = after;
-    rueda_notes_step(lane, item, after, RUEDA_TIMELINE_RUEDA_EXCHANGE_ROWS);
+    rueda_relay_step(lane, item, after, RUEDA_TIMELINE_RUEDA_EXCHANGE_ROWS);
 }
 
 /* ---- One tensor at a time ---------------------------------------------- */
@@ -117,7 +117,7 @@ static rueda_batch_next move_rows(struct rueda_lane *lane, rueda_kind kind)
         return next;
     for (int i = 0; i < lane->set->size; i++)
         recv_counts[i] = (size_t)told(batch, item, i) * row;
-    rueda_notes_step(lane, item, item + 1,
+    rueda_relay_step(lane, item, item + 1,
                      rueda_timeline_collective((int)kind, RUEDA_SUM));
     coll = rueda_batch_coll(lane, kind, item);
     coll->send = named != NULL ? named->send : NULL;
@@ -165,7 +165,7 @@ static void choose_round(struct rueda_lane *lane)
     if (batch->after == batch->item)
         batch->after++;
     if (batch->asked == batch->item)
-        rueda_notes_step(lane, batch->after, batch->asked_after,
+        rueda_relay_step(lane, batch->after, batch->asked_after,
                          RUEDA_TIMELINE_QUEUE);
 }
 
@@ -214,7 +214,7 @@ static rueda_batch_next start_packed(struct rueda_lane *lane)
         before += i < lane->set->me ? batch->counts[i] : 0;
         total += batch->counts[i];
     }
-    rueda_notes_step(lane, batch->item, batch->after,
+    rueda_relay_step(lane, batch->item, batch->after,
                      RUEDA_TIMELINE_MEMCPY_IN_FUSION_BUFFER);
     coll = rueda_batch_coll(lane, RUEDA_ALLGATHER, batch->item);
     batch->slab = rueda_batch_room(lane, total * coll->elem_bytes);
@@ -224,7 +224,7 @@ static rueda_batch_next start_packed(struct rueda_lane *lane)
     coll->recv_counts = batch->counts;
     pack(lane, batch->slab + before * coll->elem_bytes);
     batch->is_packed = true;
-    rueda_notes_step(lane, batch->item, batch->after,
+    rueda_relay_step(lane, batch->item, batch->after,
                      RUEDA_TIMELINE_RUEDA_ALLGATHER);
     return total > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;
 }
@@ -239,7 +239,7 @@ static void unpack(struct rueda_lane *lane)
     if (!batch->is_packed)
         return;
     batch->is_packed = false;
-    rueda_notes_step(lane, batch->item, batch->after,
+    rueda_relay_step(lane, batch->item, batch->after,
                      RUEDA_TIMELINE_MEMCPY_OUT_FUSION_BUFFER);
     for (int member = 0; member < lane->set->size; member++)
         for (int i = batch->item; i < batch->after; i++) {

@@ -89,7 +89,7 @@ static size_t count_shares(struct rueda_lane *lane)
 
 static void note_start(struct rueda_lane *lane)
 {
-    rueda_notes_step(lane, lane->batch.item, lane->batch.after,
+    rueda_relay_step(lane, lane->batch.item, lane->batch.after,
                      RUEDA_TIMELINE_RUEDA_REDUCESCATTER);
 }
 
@@ -149,7 +149,7 @@ static rueda_batch_next start_packed(struct rueda_lane *lane)
     for (int i = batch->item; i < batch->after; i++)
         rueda_batch_own(lane, i, share_of(lane, i, lane->set->me).rows,
                         share_bytes(lane, i, lane->set->me));
-    rueda_notes_step(lane, batch->item, batch->after,
+    rueda_relay_step(lane, batch->item, batch->after,
                      RUEDA_TIMELINE_MEMCPY_IN_FUSION_BUFFER);
     coll = rueda_batch_coll(lane, RUEDA_REDUCE_SCATTER, batch->item);
     bytes = rueda_layout_span(total * coll->elem_bytes);
@@ -173,7 +173,7 @@ static void unpack(struct rueda_lane *lane)
     if (!batch->is_packed)
         return;
     batch->is_packed = false;
-    rueda_notes_step(lane, batch->item, batch->after,
+    rueda_relay_step(lane, batch->item, batch->after,
                      RUEDA_TIMELINE_MEMCPY_OUT_FUSION_BUFFER);
     for (int i = batch->item; i < batch->after; i++) {
         const struct rueda_named *named = rueda_batch_named(batch, i);

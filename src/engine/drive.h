@@ -45,8 +45,8 @@ static inline bool rueda_drive_is_idle(struct rueda_engine *engine)
 /* Has anything been pushed that no turn has taken in yet? */
 static inline bool rueda_drive_has_arrivals(const struct rueda_engine *engine)
 {
-    return rueda_op_queue_has_news(&engine->queue) ||
-           rueda_op_queue_has_news(&engine->lanes.arrived);
+    return rueda_op_queue_has_arrivals(&engine->queue) ||
+           rueda_op_queue_has_arrivals(&engine->lanes.arrived);
 }
 
 /* Plan the next check for when a lane wants it, if that is sooner than it is
@@ -54,7 +54,7 @@ static inline bool rueda_drive_has_arrivals(const struct rueda_engine *engine)
 static inline bool rueda_drive_plan_check(struct rueda_engine *engine)
 {
     return rueda_policy_plan_check(&engine->policy,
-                                   rueda_lanes_next_look_ns(&engine->lanes));
+                                   rueda_lanes_due_ns(&engine->lanes));
 }
 
 /* Free the token, and wake a thread that goes on. Only by its holder, which may

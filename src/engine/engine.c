@@ -9,7 +9,7 @@
 #include "base/fence.h"
 #include "base/log.h"
 #include "engine/sets.h"
-#include "job/news.h"
+#include "job/failure_report.h"
 #include "os/clock.h"
 #include "trace/flight.h"
 
@@ -127,7 +127,7 @@ void rueda_engine_blame(struct rueda_engine *engine, rueda_status status,
     /* Who lost a peer has nothing to tell that others do not see. The others of
      * this host come second, because they hang up when they see it. */
     if (status != RUEDA_ERR_PEER_LOST)
-        rueda_news_tell(engine->job, why);
+        rueda_failure_tell(engine->job, why);
     rueda_segment_fail(engine->job->segment, why);
 }
 
@@ -185,13 +185,13 @@ void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer)
     /* What a failing rank tells itself says more than who went because of it.
      * Of a host that is silent nobody knows more than we do. */
     if (!rueda_job_is_certain(engine->job, peer) ||
-        rueda_news_has_come(engine->job))
-        rueda_news_hear(engine->job, &peer, &why);
+        rueda_failure_has_come(engine->job))
+        rueda_failure_hear(engine->job, &peer, &why);
     if (rueda_text_is_empty(&why))
         first = rueda_segment_first_gone(segment, &why);
     if (rueda_text_is_empty(&why)) {
         rueda_job_why_lost(engine->job, peer, &why);
-        rueda_news_spread(engine->job, peer, why.chars);
+        rueda_failure_spread(engine->job, peer, why.chars);
     }
     engine->cause = why;
     tell_work(engine, &why);
@@ -253,7 +253,8 @@ static bool has_failed(const struct rueda_engine *engine)
 
 /* Lanes without work of their own get a turn when messages have come, or when
  * somebody looks after them. */
-static bool turn(struct rueda_engine *engine, struct rueda_op *op, bool is_look)
+static bool turn(struct rueda_engine *engine, struct rueda_op *op,
+                 bool is_check)
 {
     bool has_moved = false;
     rueda_status messages;
@@ -268,7 +269,7 @@ static bool turn(struct rueda_engine *engine, struct rueda_op *op, bool is_look)
     messages = rueda_mesh_progress(&engine->job->mesh, &peer);
     if (op != NULL)
         has_moved = turn_ordered(engine, op, peer);
-    if ((is_look || messages == RUEDA_OK ||
+    if ((is_check || messages == RUEDA_OK ||
          rueda_lanes_have_work(&engine->lanes)) &&
         !has_failed(engine))
         has_moved = turn_named(engine, peer) || has_moved;
@@ -289,7 +290,7 @@ bool engine_turn(struct rueda_engine *engine)
     return turn(engine, op, op == NULL);
 }
 
-bool rueda_engine_look(struct rueda_engine *engine)
+bool rueda_engine_check(struct rueda_engine *engine)
 {
     rueda_lanes_wake(&engine->lanes);
     return turn(engine, rueda_op_peek(&engine->queue), true);

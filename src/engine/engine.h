@@ -112,7 +112,7 @@ bool engine_turn(struct rueda_engine *engine);
 
 /* One turn also if there is nothing to do here, for others may wait for this
  * rank. Only by the holder of the token. */
-bool rueda_engine_look(struct rueda_engine *engine);
+bool rueda_engine_check(struct rueda_engine *engine);
 
 /*
  * Fail for good, if nothing has failed before: keep why, log it, and tell the
@@ -131,7 +131,7 @@ void rueda_engine_end(struct rueda_engine *engine, rueda_status status,
 
 /* Do what others may wait for, for a second or so at most: the end is near.
  * Nobody else drives any more. */
-void rueda_engine_leave(struct rueda_engine *engine);
+void rueda_engine_flush(struct rueda_engine *engine);
 
 /* Fail with RUEDA_ERR_PEER_LOST and words that say who is gone; peer is
  * whose connection was lost, if nobody is found. An operation is under way. */

@@ -138,7 +138,7 @@ void rueda_engine_fini(struct rueda_engine *engine)
         rueda_drive_wake_holder(engine);
         rueda_thread_join(engine->thread);
     }
-    rueda_engine_leave(engine);
+    rueda_engine_flush(engine);
     rueda_engine_end(engine, RUEDA_ERR_CLOSED, "the context was shut down");
     rueda_then_run(&engine->due);
     rueda_lanes_fini(&engine->lanes);

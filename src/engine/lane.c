@@ -99,10 +99,10 @@ static rueda_status open_negotiator(struct rueda_lane *lane)
         .stall_end_ns = config->stall_end_ms * 1000000,
         .call_after_ns = lane->lanes->call_after_ns,
         .now_ns = now_ns,
-        .heard_notes = rueda_notes_heard,
+        .heard_cargo = rueda_relay_heard,
         .heard_word =
-            lane->set->id == RUEDA_SET_GLOBAL ? rueda_notes_follow : NULL,
-        .notes_arg = lane->lanes,
+            lane->set->id == RUEDA_SET_GLOBAL ? rueda_relay_follow : NULL,
+        .cargo_arg = lane->lanes,
     };
     rueda_status status = rueda_negotiator_new(&args, &lane->negotiator);
 
@@ -340,7 +340,7 @@ static void conclude(struct rueda_lane *lane)
 {
     const struct rueda_decision *decision = lane->batch.decision;
 
-    rueda_notes_end(lane, decision);
+    rueda_relay_end(lane, decision);
     for (int i = 0; i < decision->count; i++) {
         struct rueda_named *named = decision->items[i].mine;
 

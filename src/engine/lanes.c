@@ -33,7 +33,7 @@ rueda_status rueda_lanes_init(struct rueda_lanes *lanes, struct rueda_job *job,
 
 void rueda_lanes_fini(struct rueda_lanes *lanes)
 {
-    rueda_notes_fini(lanes);
+    rueda_relay_fini(lanes);
     for (int i = 0; i < lanes->count; i++)
         rueda_lane_free(lanes->all[i]);
     for (int i = 0; i < lanes->dropped_count; i++)
@@ -153,7 +153,7 @@ static void hand_on(struct rueda_lanes *lanes, struct rueda_named *named)
     struct rueda_lane *lane = rueda_lanes_find(lanes, named->set);
 
     if (rueda_request_is_local(&named->request))
-        rueda_notes_call(lanes, named);
+        rueda_relay_call(lanes, named);
     else if (lane != NULL && lane->limit == UINT64_MAX)
         rueda_lane_submit(lane, named);
     else
@@ -213,7 +213,7 @@ rueda_status rueda_lanes_turn(struct rueda_lanes *lanes,
     }
     if (moved >= 0 && lanes->dropped_count > 0)
         moved = turn_dropped(lanes, moved, error);
-    rueda_notes_carry(lanes);
+    rueda_relay_carry(lanes);
     return moved;
 }
 
@@ -236,9 +236,9 @@ bool rueda_lanes_have_lent(const struct rueda_lanes *lanes)
     return false;
 }
 
-int64_t rueda_lanes_next_look_ns(const struct rueda_lanes *lanes)
+int64_t rueda_lanes_due_ns(const struct rueda_lanes *lanes)
 {
-    int64_t next = lanes->has_ended ? INT64_MAX : rueda_notes_due_ns(lanes);
+    int64_t next = lanes->has_ended ? INT64_MAX : rueda_relay_due_ns(lanes);
 
     for (int i = 0; i < lanes->count && !lanes->has_ended; i++) {
         int64_t wanted = rueda_order_due_ns(&lanes->all[i]->order);
@@ -254,7 +254,7 @@ void rueda_lanes_end(struct rueda_lanes *lanes, rueda_status status)
     struct rueda_op *op;
 
     lanes->has_ended = true;
-    rueda_notes_fail(lanes, status);
+    rueda_relay_fail(lanes, status);
     for (int i = 0; i < lanes->count; i++) {
         rueda_messages_end(lanes->all[i], status);
         rueda_lane_end(lanes->all[i], status);
@@ -288,7 +288,7 @@ bool rueda_lanes_tell(const struct rueda_lanes *lanes, struct rueda_text *words)
             return true;
         }
     }
-    if (lanes->notes.stop != NULL)
+    if (lanes->relay.stop != NULL)
         rueda_text_add(words, "the end of its timeline");
-    return lanes->notes.stop != NULL;
+    return lanes->relay.stop != NULL;
 }

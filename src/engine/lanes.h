@@ -16,8 +16,8 @@
 struct rueda_set_list;
 struct rueda_set_copy;
 
-/* The timeline (notes.c). */
-struct rueda_notes {
+/* The timeline (timeline_relay.c). */
+struct rueda_relay {
     uint32_t number;  /* of the one that is kept, or was last */
     bool is_ending;   /* when what is decided so far has been carried out */
     int64_t held_ns;  /* not rank 0's: nothing is sent until then; 0: it is */
@@ -49,7 +49,7 @@ struct rueda_lanes {
     int64_t call_after_ns; /* of negotiators (negotiator.h) */
 
     struct rueda_timeline *timeline; /* or NULL: nothing is noted */
-    struct rueda_notes notes;
+    struct rueda_relay relay;
 
     struct rueda_named *ended; /* linked by op.next: to be delivered */
     struct rueda_named *last_ended;
@@ -80,7 +80,8 @@ static inline void rueda_lanes_push(struct rueda_lanes *lanes,
 /* Has anything been submitted that is not delivered? Cheap. */
 static inline bool rueda_lanes_have_work(const struct rueda_lanes *lanes)
 {
-    return lanes->undelivered > 0 || rueda_op_queue_has_news(&lanes->arrived);
+    return lanes->undelivered > 0 ||
+           rueda_op_queue_has_arrivals(&lanes->arrived);
 }
 
 /* Is there anything that others wait for and that is not sent yet? Not where a
@@ -110,7 +111,7 @@ void rueda_lanes_wake(struct rueda_lanes *lanes);
 
 /* When a negotiator wants a turn though nothing moves, or notes for the
  * timeline do, in the time of the clock; INT64_MAX: never. */
-int64_t rueda_lanes_next_look_ns(const struct rueda_lanes *lanes);
+int64_t rueda_lanes_due_ns(const struct rueda_lanes *lanes);
 
 /* The next operation to be delivered, its outcome being its status, or NULL. */
 struct rueda_named *rueda_lanes_pop_ended(struct rueda_lanes *lanes);
@@ -124,50 +125,51 @@ bool rueda_lanes_are_spoilt(const struct rueda_lanes *lanes);
 bool rueda_lanes_tell(const struct rueda_lanes *lanes,
                       struct rueda_text *words);
 
-/* ---- The timeline (notes.c) ---------------------------------------------- */
+/* ---- The timeline (timeline_relay.c)
+ * ---------------------------------------------- */
 
 /*
  * One of these calls, submitted like an operation and ended like one.
- * RUEDA_NOTES_START, on rank 0 only: recv is a timeline, which is borrowed
+ * RUEDA_TIMELINE_START, on rank 0 only: recv is a timeline, which is borrowed
  * until the other one has ended, or the lanes are gone; its flags are not 0
- * where cycles are marked. RUEDA_NOTES_STOP: on rank 0 it ends when all ranks
- * have sent their notes, or too long after; on others at once, and what they
- * have is sent.
+ * where cycles are marked. RUEDA_TIMELINE_STOP: on rank 0 it ends when all
+ * ranks have sent their notes, or too long after; on others at once, and what
+ * they have is sent.
  */
-void rueda_notes_call(struct rueda_lanes *lanes, struct rueda_named *named);
+void rueda_relay_call(struct rueda_lanes *lanes, struct rueda_named *named);
 
 /* All operations end with this status. */
-void rueda_notes_fail(struct rueda_lanes *lanes, rueda_status status);
+void rueda_relay_fail(struct rueda_lanes *lanes, rueda_status status);
 
-void rueda_notes_fini(struct rueda_lanes *lanes);
+void rueda_relay_fini(struct rueda_lanes *lanes);
 
 /* At the end of every turn: send on what this rank has noted, if it is time,
  * and see whether the timeline has ended. */
-void rueda_notes_carry(struct rueda_lanes *lanes);
+void rueda_relay_carry(struct rueda_lanes *lanes);
 
 /* When that is to be done though nothing else happens; INT64_MAX: there is
  * nothing to do, or nobody to send it by yet. */
-int64_t rueda_notes_due_ns(const struct rueda_lanes *lanes);
+int64_t rueda_relay_due_ns(const struct rueda_lanes *lanes);
 
 /* All of it, in the end. */
-void rueda_notes_flush(struct rueda_lanes *lanes);
+void rueda_relay_flush(struct rueda_lanes *lanes);
 
 /* Do others send theirs by way of this rank? */
-bool rueda_notes_may_come(const struct rueda_lanes *lanes);
+bool rueda_relay_may_come(const struct rueda_lanes *lanes);
 
 /* Of operations that run, from item up to after: one activity ends, the next
  * begins. */
-void rueda_notes_step(struct rueda_lane *lane, int item, int after,
+void rueda_relay_step(struct rueda_lane *lane, int item, int after,
                       rueda_timeline_activity activity);
 
 /* They have ended. */
-void rueda_notes_end(struct rueda_lane *lane,
+void rueda_relay_end(struct rueda_lane *lane,
                      const struct rueda_decision *decision);
 
 /* Another rank's notes have come to rank 0, and the word of rank 0 to this one.
  */
-void rueda_notes_heard(void *arg, int rank, const void *bytes, size_t len);
-void rueda_notes_follow(void *arg, uint64_t word);
+void rueda_relay_heard(void *arg, int rank, const void *bytes, size_t len);
+void rueda_relay_follow(void *arg, uint64_t word);
 
 /* ---- For lanes and sets -------------------------------------------------- */
 

@@ -118,7 +118,8 @@ static int host_of(const struct rueda_job *job, int rank)
 }
 
 /* The lowest member of my host, who has the slab of its members. */
-static int keeper_of(const struct rueda_job *job, const struct rueda_set *set)
+static int slab_owner_of(const struct rueda_job *job,
+                         const struct rueda_set *set)
 {
     int i = 0;
 
@@ -145,7 +146,7 @@ static bool prepare(struct rueda_lanes *lanes, struct rueda_batch *batch)
     if (rueda_lane_new(lanes, batch->set, &batch->made, &ignored) != RUEDA_OK)
         return false;
     bytes = rueda_lane_slab_bytes(batch->made);
-    if (bytes == 0 || keeper_of(lanes->job, batch->set) != lanes->job->rank)
+    if (bytes == 0 || slab_owner_of(lanes->job, batch->set) != lanes->job->rank)
         return true;
     if (rueda_segment_alloc(segment, bytes, &slab, &ignored) != RUEDA_OK)
         return false;
@@ -208,9 +209,9 @@ static rueda_batch_next finish_set(struct rueda_lane *lane,
         if (batch->answer[rank * TOLD + IS_READY] == 0)
             return give_up(lane, named, rank);
     if (batch->made != NULL) {
-        int keeper = keeper_of(lanes->job, batch->set);
+        int owner = slab_owner_of(lanes->job, batch->set);
 
-        rueda_lane_open(batch->made, batch->answer[keeper * TOLD + OFFSET]);
+        rueda_lane_open(batch->made, batch->answer[owner * TOLD + OFFSET]);
         status = rueda_lanes_add(lanes, batch->made);
         if (status != RUEDA_OK)
             return rueda_batch_fail(lane, status,

@@ -7,7 +7,7 @@
 #include "base/backoff.h"
 #include "base/fence.h"
 #include "engine/drive.h"
-#include "job/news.h"
+#include "job/failure_report.h"
 #include "os/thread.h"
 
 /* How many turns one check takes at most. */
@@ -38,7 +38,7 @@ static bool is_spoilt(const struct rueda_engine *engine)
             rueda_segment_has_gone(engine->job->segment,
                                    rueda_track_shares(track))) ||
            rueda_lanes_are_spoilt(&engine->lanes) ||
-           (is_at_work && rueda_news_has_come(engine->job));
+           (is_at_work && rueda_failure_has_come(engine->job));
 }
 
 /* How long to sleep at most. */
@@ -61,10 +61,10 @@ static bool is_time_to_check(struct rueda_engine *engine)
 
 bool rueda_drive_check(struct rueda_engine *engine)
 {
-    bool has_moved = rueda_engine_look(engine);
+    bool has_moved = rueda_engine_check(engine);
 
     for (int i = 1; i < CHECK_TURNS && has_moved; i++)
-        if (!rueda_engine_look(engine))
+        if (!rueda_engine_check(engine))
             break;
     rueda_policy_has_checked(&engine->policy, rueda_clock_ns());
     return has_moved;

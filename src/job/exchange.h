@@ -26,9 +26,9 @@
 #include "base/text.h"
 
 /* The largest card. */
-#define RUEDA_CARD_BYTES 512
+#define RUEDA_BUSINESS_CARD_BYTES 512
 
-struct rueda_card_exchange {
+struct rueda_business_card_exchange {
     int rank;
     int size;
     /* The value of a variable of the environment, or NULL. What the launcher
@@ -43,10 +43,10 @@ void rueda_exchange_late(int rank, int size, struct rueda_text *error);
 
 /*
  * In rank 0 the card is handed out, in the others it is filled in; bytes is
- * the same everywhere, 1 to RUEDA_CARD_BYTES. On failure error says what to
- * do, the card is as it was, and nothing of ours stays open. (A PMIx that could
- * not reach its launcher keeps a thread of its own; if the launcher is stopped,
- * one of ours stays with it.) A job of one rank needs no launcher.
+ * the same everywhere, 1 to RUEDA_BUSINESS_CARD_BYTES. On failure error says
+ * what to do, the card is as it was, and nothing of ours stays open. (A PMIx
+ * that could not reach its launcher keeps a thread of its own; if the launcher
+ * is stopped, one of ours stays with it.) A job of one rank needs no launcher.
  *
  * RUEDA_ERR_TIMEOUT: some rank has not come, or the launcher does not answer.
  * RUEDA_ERR_UNSUPPORTED: this launcher offers no such exchange, or it speaks a
@@ -55,14 +55,14 @@ void rueda_exchange_late(int rank, int size, struct rueda_text *error);
  * RUEDA_ERR_PEER_LOST: the launcher has gone.
  * RUEDA_ERR_INVALID: what it said makes no sense, or it refused.
  */
-rueda_status rueda_exchange_pmix(const struct rueda_card_exchange *exchange,
-                                 void *card, size_t bytes,
-                                 struct rueda_text *error);
-rueda_status rueda_exchange_pmi1(const struct rueda_card_exchange *exchange,
-                                 void *card, size_t bytes,
-                                 struct rueda_text *error);
-rueda_status rueda_exchange_pmi2(const struct rueda_card_exchange *exchange,
-                                 void *card, size_t bytes,
-                                 struct rueda_text *error);
+rueda_status
+rueda_exchange_pmix(const struct rueda_business_card_exchange *exchange,
+                    void *card, size_t bytes, struct rueda_text *error);
+rueda_status
+rueda_exchange_pmi1(const struct rueda_business_card_exchange *exchange,
+                    void *card, size_t bytes, struct rueda_text *error);
+rueda_status
+rueda_exchange_pmi2(const struct rueda_business_card_exchange *exchange,
+                    void *card, size_t bytes, struct rueda_text *error);
 
 #endif /* RUEDA_JOB_EXCHANGE_H */

@@ -17,7 +17,7 @@
 
 static rueda_status check_place(struct rueda_pmi *pmi)
 {
-    const struct rueda_card_exchange *exchange = pmi->exchange;
+    const struct rueda_business_card_exchange *exchange = pmi->exchange;
     int rank;
     int size;
 
@@ -41,7 +41,7 @@ static rueda_status check_place(struct rueda_pmi *pmi)
 /* The job's identity names the space of keys. */
 static rueda_status join(struct rueda_pmi *pmi)
 {
-    const struct rueda_card_exchange *exchange = pmi->exchange;
+    const struct rueda_business_card_exchange *exchange = pmi->exchange;
     struct rueda_pmi_wire *wire = &pmi->wire;
     const char *job = exchange->environment(exchange->arg, "PMI_JOBID");
     rueda_status status;
@@ -102,9 +102,9 @@ static rueda_status leave(struct rueda_pmi *pmi)
     return rueda_pmi_ask(&pmi->wire, "finalize-response", "cmd=finalize;");
 }
 
-rueda_status rueda_exchange_pmi2(const struct rueda_card_exchange *exchange,
-                                 void *card, size_t bytes,
-                                 struct rueda_text *error)
+rueda_status
+rueda_exchange_pmi2(const struct rueda_business_card_exchange *exchange,
+                    void *card, size_t bytes, struct rueda_text *error)
 {
     static const struct rueda_pmi_dialect pmi2 = {
         .name = "PMI-2",

@@ -52,13 +52,13 @@ struct session {
     bool is_lent;
     int answer;
     size_t value_bytes; /* more than fit: the rest is missing */
-    char value[RUEDA_CARD_BYTES];
+    char value[RUEDA_BUSINESS_CARD_BYTES];
 
     /* Our thread's until is_over, guarded by lock; then the caller's. */
     bool is_over;
     rueda_status result;
     struct rueda_text error;
-    char card[RUEDA_CARD_BYTES];
+    char card[RUEDA_BUSINESS_CARD_BYTES];
 };
 
 /* ---- Calls that answer later --------------------------------------------- */
@@ -247,8 +247,9 @@ static void *run(void *arg)
 /* ---- The caller ------------------------------------------------------------
  */
 
-static struct session *session_new(const struct rueda_card_exchange *exchange,
-                                   const void *card, size_t bytes)
+static struct session *
+session_new(const struct rueda_business_card_exchange *exchange,
+            const void *card, size_t bytes)
 {
     struct session *session = calloc(1, sizeof(*session));
     int64_t left = exchange->deadline_ns - rueda_clock_ns();
@@ -288,16 +289,16 @@ static bool await_end(struct session *session, int64_t deadline_ns)
     return is_over;
 }
 
-rueda_status rueda_exchange_pmix(const struct rueda_card_exchange *exchange,
-                                 void *card, size_t bytes,
-                                 struct rueda_text *error)
+rueda_status
+rueda_exchange_pmix(const struct rueda_business_card_exchange *exchange,
+                    void *card, size_t bytes, struct rueda_text *error)
 {
     struct session *session;
     rueda_status status;
     pthread_t thread;
     bool is_lent;
 
-    assert(bytes > 0 && bytes <= RUEDA_CARD_BYTES);
+    assert(bytes > 0 && bytes <= RUEDA_BUSINESS_CARD_BYTES);
     if (exchange->size == 1)
         return RUEDA_OK;
     session = session_new(exchange, card, bytes);

@@ -10,27 +10,29 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "job/card.h"
+#include "job/business_card.h"
 #include "job/exchange.h"
 #include "job/network.h"
 #include "os/interface.h"
 #include "os/process.h"
 #include "os/random.h"
 
-_Static_assert(RUEDA_CARD_PACKED <= RUEDA_CARD_BYTES, "the card is too large");
+_Static_assert(RUEDA_BUSINESS_CARD_PACKED <= RUEDA_BUSINESS_CARD_BYTES,
+               "the card is too large");
 
 /* ---- What the launcher said --------------------------------------------- */
 
 /* Only one thread at a time speaks with the launcher, and what it says is
  * remembered before the next asks. */
 static struct rueda_fork_lock memory_lock = RUEDA_FORK_LOCK_INIT;
-static struct rueda_card memory; /* under memory_lock */
+static struct rueda_business_card memory; /* under memory_lock */
 static bool has_memory;
 
 static atomic_uint lives; /* at a store that the launcher keeps */
 
 /* A caller's own exchange works every time, and may have moved since. */
-static bool recall(const struct rueda_seat *seat, struct rueda_card *out)
+static bool recall(const struct rueda_seat *seat,
+                   struct rueda_business_card *out)
 {
     if (!has_memory || seat->introduction == RUEDA_INTRODUCE_CALLER)
         return false;
@@ -39,7 +41,7 @@ static bool recall(const struct rueda_seat *seat, struct rueda_card *out)
 }
 
 static void remember(const struct rueda_seat *seat,
-                     const struct rueda_card *card)
+                     const struct rueda_business_card *card)
 {
     if (seat->introduction == RUEDA_INTRODUCE_CALLER)
         return;
@@ -53,7 +55,7 @@ static void remember(const struct rueda_seat *seat,
 static rueda_status pass_on(const struct rueda_introduce_args *args,
                             unsigned char *bytes, struct rueda_text *error)
 {
-    const struct rueda_card_exchange exchange = {
+    const struct rueda_business_card_exchange exchange = {
         .rank = args->seat->rank,
         .size = args->seat->size,
         .environment = rueda_seat_environment,
@@ -62,15 +64,19 @@ static rueda_status pass_on(const struct rueda_introduce_args *args,
 
     switch (args->seat->introduction) {
     case RUEDA_INTRODUCE_PMIX:
-        return rueda_exchange_pmix(&exchange, bytes, RUEDA_CARD_PACKED, error);
+        return rueda_exchange_pmix(&exchange, bytes, RUEDA_BUSINESS_CARD_PACKED,
+                                   error);
     case RUEDA_INTRODUCE_PMI1:
-        return rueda_exchange_pmi1(&exchange, bytes, RUEDA_CARD_PACKED, error);
+        return rueda_exchange_pmi1(&exchange, bytes, RUEDA_BUSINESS_CARD_PACKED,
+                                   error);
     case RUEDA_INTRODUCE_PMI2:
-        return rueda_exchange_pmi2(&exchange, bytes, RUEDA_CARD_PACKED, error);
+        return rueda_exchange_pmi2(&exchange, bytes, RUEDA_BUSINESS_CARD_PACKED,
+                                   error);
     default:
         break;
     }
-    if (args->exchange(args->exchange_arg, bytes, RUEDA_CARD_PACKED) == 0)
+    if (args->exchange(args->exchange_arg, bytes, RUEDA_BUSINESS_CARD_PACKED) ==
+        0)
         return RUEDA_OK;
     rueda_text_set(error, "the exchange that the caller of rueda_init() gave "
                           "has failed");
@@ -78,16 +84,16 @@ static rueda_status pass_on(const struct rueda_introduce_args *args,
 }
 
 static rueda_status exchange_card(const struct rueda_introduce_args *args,
-                                  struct rueda_card *card,
+                                  struct rueda_business_card *card,
                                   struct rueda_text *error)
 {
-    unsigned char bytes[RUEDA_CARD_PACKED] = {0};
+    unsigned char bytes[RUEDA_BUSINESS_CARD_PACKED] = {0};
     rueda_status status;
 
     if (args->seat->rank == 0)
-        rueda_card_pack(card, bytes);
+        rueda_business_card_pack(card, bytes);
     status = pass_on(args, bytes, error);
-    if (status == RUEDA_OK && !rueda_card_unpack(bytes, card)) {
+    if (status == RUEDA_OK && !rueda_business_card_unpack(bytes, card)) {
         rueda_text_set(error, "what rank 0 sent through the launcher is not "
                               "from a Rueda of this version");
         status = RUEDA_ERR_VERSION;
@@ -98,7 +104,8 @@ static rueda_status exchange_card(const struct rueda_introduce_args *args,
 
 /* Rank 0 fills in what nobody else knows. */
 static rueda_status make_card(const struct rueda_introduce_args *args,
-                              struct rueda_card *card, struct rueda_text *error)
+                              struct rueda_business_card *card,
+                              struct rueda_text *error)
 {
     rueda_status status = rueda_random_fill(card->nonce, RUEDA_NONCE_BYTES);
 
@@ -136,7 +143,7 @@ static rueda_status open_store(const struct rueda_introduce_args *args,
     return RUEDA_OK;
 }
 
-static void name_socket(const struct rueda_card *card,
+static void name_socket(const struct rueda_business_card *card,
                         struct rueda_contact *contact)
 {
     char nonce[RUEDA_NONCE_TEXT];
@@ -149,7 +156,7 @@ static void name_socket(const struct rueda_card *card,
 /* Rank 0 of a launcher with an exchange. TCP only where the launcher does not
  * say that all are here. */
 static rueda_status receive_all(const struct rueda_introduce_args *args,
-                                struct rueda_card *card,
+                                struct rueda_business_card *card,
                                 struct rueda_contact *contact,
                                 struct rueda_text *error)
 {
@@ -181,7 +188,7 @@ static rueda_status introduce_by_card(const struct rueda_introduce_args *args,
                                       struct rueda_contact *contact,
                                       struct rueda_text *error)
 {
-    struct rueda_card card = {.key = {.present = false}};
+    struct rueda_business_card card = {.key = {.present = false}};
     rueda_status status = RUEDA_OK;
 
     rueda_fork_lock_take(&memory_lock);
@@ -198,7 +205,7 @@ static rueda_status introduce_by_card(const struct rueda_introduce_args *args,
         contact->address_count = rueda_network_read(
             card.addresses, contact->addresses, RUEDA_KEEPER_MOST_ADDRESSES);
     }
-    rueda_card_wipe(&card);
+    rueda_business_card_wipe(&card);
     return status;
 }
 

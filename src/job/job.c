@@ -12,8 +12,8 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "job/agreement.h"
+#include "job/failure_report.h"
 #include "job/network.h"
-#include "job/news.h"
 #include "job/rollcall.h"
 #include "os/clock.h"
 #include "segment/meet.h"
@@ -151,7 +151,7 @@ static rueda_status open_client(struct rueda_job *job,
         .address_count = contact->address_count,
         .key = &contact->key,
         .questions = rueda_network_questions(&job->config),
-        .on_event = rueda_news_event,
+        .on_event = rueda_failure_event,
         .on_socket = wake_by,
         .arg = job,
     };
@@ -246,7 +246,7 @@ static rueda_status call_together(struct rueda_job *job,
     job->config.fusion_bytes = call->settings.fusion_bytes;
     job->config.cache_capacity = (int)call->settings.cache_capacity;
     if (call->topology->host_count > 1 && job->network != NULL) {
-        status = rueda_news_open(job, args->deadline_ns, error);
+        status = rueda_failure_open(job, args->deadline_ns, error);
         if (status != RUEDA_OK)
             return status;
         rueda_network_set_job(job->network, rueda_get_u64(call->nonce));
@@ -319,7 +319,7 @@ static struct rueda_job *job_new(const struct rueda_config *config)
     if (job == NULL)
         return NULL;
     job->config = *config;
-    pthread_mutex_init(&job->news_lock, NULL);
+    pthread_mutex_init(&job->failure_lock, NULL);
     return job;
 }
 
@@ -329,7 +329,7 @@ static void job_free(struct rueda_job *job)
     close_network(job);
     rueda_topology_free(job->topology);
     free(job->ranks);
-    pthread_mutex_destroy(&job->news_lock);
+    pthread_mutex_destroy(&job->failure_lock);
     free(job);
 }
 
@@ -492,7 +492,7 @@ rueda_status rueda_job_open(const struct rueda_config *config,
             status = assemble(job, &introduction, error);
         /* Other hosts may have begun to count on us. */
         if (status != RUEDA_OK && job->network != NULL)
-            rueda_news_tell(job, error->chars);
+            rueda_failure_tell(job, error->chars);
     }
     rueda_key_wipe(&key);
     if (status != RUEDA_OK) {

@@ -38,9 +38,10 @@ struct rueda_job {
     struct rueda_topology *topology; /* NULL: all ranks are here */
     int *ranks;                      /* of this host, if there is a topology */
     struct rueda_contact contact;
-    struct rueda_client *client; /* with news, under news_lock once we run */
-    struct rueda_text news;      /* of a failure on another host (news.h) */
-    pthread_mutex_t news_lock;
+    struct rueda_client
+        *client; /* with `failure`, under failure_lock once we run */
+    struct rueda_text failure; /* of another host (failure_report.h) */
+    pthread_mutex_t failure_lock;
 
     struct rueda_segment *segment; /* of the ranks of this host */
     struct rueda_slab slab;

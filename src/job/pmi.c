@@ -11,9 +11,9 @@
 #include "os/clock.h"
 
 /* Find the launcher's socket. */
-static rueda_status find_socket(const struct rueda_card_exchange *exchange,
-                                const char *name, int *out_fd,
-                                struct rueda_text *error)
+static rueda_status
+find_socket(const struct rueda_business_card_exchange *exchange,
+            const char *name, int *out_fd, struct rueda_text *error)
 {
     const char *text = exchange->environment(exchange->arg, "PMI_FD");
 
@@ -135,12 +135,12 @@ static void take_leave(const struct rueda_pmi_dialect *dialect,
     dialect->leave(pmi);
 }
 
-rueda_status rueda_pmi_exchange(const struct rueda_pmi_dialect *dialect,
-                                const struct rueda_card_exchange *exchange,
-                                void *card, size_t bytes,
-                                struct rueda_text *error)
+rueda_status
+rueda_pmi_exchange(const struct rueda_pmi_dialect *dialect,
+                   const struct rueda_business_card_exchange *exchange,
+                   void *card, size_t bytes, struct rueda_text *error)
 {
-    char copy[RUEDA_CARD_BYTES];
+    char copy[RUEDA_BUSINESS_CARD_BYTES];
     struct rueda_pmi *pmi;
     rueda_status status;
     int fd;

@@ -18,7 +18,7 @@
 
 struct rueda_pmi {
     struct rueda_pmi_wire wire;
-    const struct rueda_card_exchange *exchange;
+    const struct rueda_business_card_exchange *exchange;
     char space[RUEDA_PMI_SPACE]; /* where keys live; set by join */
     size_t value_most;           /* digits in a value; join may lower it */
 };
@@ -39,9 +39,9 @@ struct rueda_pmi_dialect {
 };
 
 /* As in exchange.h. */
-rueda_status rueda_pmi_exchange(const struct rueda_pmi_dialect *dialect,
-                                const struct rueda_card_exchange *exchange,
-                                void *card, size_t bytes,
-                                struct rueda_text *error);
+rueda_status
+rueda_pmi_exchange(const struct rueda_pmi_dialect *dialect,
+                   const struct rueda_business_card_exchange *exchange,
+                   void *card, size_t bytes, struct rueda_text *error);
 
 #endif /* RUEDA_JOB_PMI_H */

@@ -45,7 +45,7 @@ static void *open_below(const char *prefix)
  * a process would not know of one another. Then one beside the launcher, where
  * it has left a hint, because the two must fit; then what the system has.
  */
-static void *open_library(const struct rueda_card_exchange *exchange)
+static void *open_library(const struct rueda_business_card_exchange *exchange)
 {
     static const char *const hints[] = {"PMIX_PREFIX", "PMIX_INSTALL_PREFIX",
                                         "OPAL_PREFIX"};
@@ -92,9 +92,9 @@ static rueda_status find_calls(void *library, struct rueda_pmix_calls *out,
     return RUEDA_OK;
 }
 
-rueda_status rueda_pmix_load(const struct rueda_card_exchange *exchange,
-                             struct rueda_pmix_calls *out,
-                             struct rueda_text *error)
+rueda_status
+rueda_pmix_load(const struct rueda_business_card_exchange *exchange,
+                struct rueda_pmix_calls *out, struct rueda_text *error)
 {
     rueda_status status;
     void *library;

@@ -88,8 +88,8 @@ struct rueda_pmix_calls {
  * After success it stays loaded for good: its thread has had values of its
  * own, whose destructors the C library may call at any later time.
  */
-rueda_status rueda_pmix_load(const struct rueda_card_exchange *exchange,
-                             struct rueda_pmix_calls *out,
-                             struct rueda_text *error);
+rueda_status
+rueda_pmix_load(const struct rueda_business_card_exchange *exchange,
+                struct rueda_pmix_calls *out, struct rueda_text *error);
 
 #endif /* RUEDA_JOB_PMIX_H */

@@ -23,7 +23,7 @@
 #include <rueda/rueda.h>
 
 #include "base/text.h"
-#include "job/card.h"
+#include "job/business_card.h"
 #include "job/seat.h"
 #include "job/set_text.h"
 #include "job/store/client.h"

@@ -53,7 +53,7 @@ static void add_present(const struct rueda_seat_query *query,
             name = rueda_launcher_name(query, row, i);
             value = rueda_launcher_value(query, row, i, buf);
         } else if (name != NULL) {
-            value = rueda_seat_look(query, name);
+            value = rueda_seat_variable(query, name);
         }
         if (value == NULL)
             continue;
@@ -204,7 +204,7 @@ static const char *chosen(const struct rueda_seat_query *query,
 {
     if (word != NULL && word[0] != '\0')
         return word;
-    return rueda_seat_look(query, name);
+    return rueda_seat_variable(query, name);
 }
 
 /* FNV-1a: names that were cut stay apart. */
@@ -227,7 +227,7 @@ static void derive_job(const struct rueda_seat_query *query,
     int length;
 
     for (int i = 0; i < 2 && row->parts[i] != NULL; i++) {
-        const char *value = rueda_seat_look(query, row->parts[i]);
+        const char *value = rueda_seat_variable(query, row->parts[i]);
 
         if (value == NULL)
             continue;
@@ -238,7 +238,7 @@ static void derive_job(const struct rueda_seat_query *query,
     if (row->has_parent)
         other = parent;
     else if (row->other_part != NULL)
-        other = rueda_seat_look(query, row->other_part);
+        other = rueda_seat_variable(query, row->other_part);
     if (other != NULL && words[2][0] == '\0' && words[4][0] == '\0') {
         words[1] = "-";
         words[2] = other;

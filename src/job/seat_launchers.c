@@ -8,8 +8,8 @@
 
 /* ---- Looking things up -------------------------------------------------- */
 
-const char *rueda_seat_look(const struct rueda_seat_query *query,
-                            const char *name)
+const char *rueda_seat_variable(const struct rueda_seat_query *query,
+                                const char *name)
 {
     const char *value = query->environment(query->arg, name);
 
@@ -18,15 +18,16 @@ const char *rueda_seat_look(const struct rueda_seat_query *query,
 
 static bool is_set(const struct rueda_seat_query *query, const char *name)
 {
-    return rueda_seat_look(query, name) != NULL;
+    return rueda_seat_variable(query, name) != NULL;
 }
 
 /* The number that a variable holds, or -1. */
-static int look_whole(const struct rueda_seat_query *query, const char *name)
+static int check_whole(const struct rueda_seat_query *query, const char *name)
 {
     int number;
 
-    return rueda_parse_int(rueda_seat_look(query, name), &number) ? number : -1;
+    return rueda_parse_int(rueda_seat_variable(query, name), &number) ? number
+                                                                      : -1;
 }
 
 const char *rueda_launcher_name(const struct rueda_seat_query *query,
@@ -51,7 +52,7 @@ const char *rueda_launcher_value(const struct rueda_seat_query *query,
     const char *name = rueda_launcher_name(query, row, number);
 
     if (row->launcher != RUEDA_LAUNCHER_OPTIONS)
-        return name != NULL ? rueda_seat_look(query, name) : NULL;
+        return name != NULL ? rueda_seat_variable(query, name) : NULL;
     if (options[number] == -1)
         return NULL;
     snprintf(buf, RUEDA_SEAT_TEXT, "%d", options[number]);
@@ -105,7 +106,7 @@ static bool is_hydra(const struct rueda_seat_query *query)
  */
 static bool is_srun(const struct rueda_seat_query *query)
 {
-    const char *step = rueda_seat_look(query, "SLURM_STEP_ID");
+    const char *step = rueda_seat_variable(query, "SLURM_STEP_ID");
     uint64_t number;
 
     return step != NULL && !(rueda_parse_whole(step, UINT32_MAX, &number) &&
@@ -114,11 +115,11 @@ static bool is_srun(const struct rueda_seat_query *query)
 
 static int slurm_local_size(const struct rueda_seat_query *query)
 {
-    const char *tasks = rueda_seat_look(query, "SLURM_STEP_TASKS_PER_NODE");
+    const char *tasks = rueda_seat_variable(query, "SLURM_STEP_TASKS_PER_NODE");
 
     if (tasks == NULL)
         return -1;
-    return rueda_hostlist_tasks(tasks, look_whole(query, "SLURM_NODEID"));
+    return rueda_hostlist_tasks(tasks, check_whole(query, "SLURM_NODEID"));
 }
 
 bool rueda_launcher_is_one_host(const struct rueda_seat_query *query,
@@ -127,7 +128,7 @@ bool rueda_launcher_is_one_host(const struct rueda_seat_query *query,
     int hosts = -1;
 
     if (seat->launcher == RUEDA_LAUNCHER_SLURM)
-        hosts = look_whole(query, "SLURM_STEP_NUM_NODES");
+        hosts = check_whole(query, "SLURM_STEP_NUM_NODES");
     return hosts == 1 || (hosts < 0 && seat->local_size == seat->size);
 }
 
@@ -188,7 +189,7 @@ static rueda_status by_pmi1(const struct rueda_seat_query *query,
                             const struct rueda_launcher_row *row,
                             struct rueda_seat *seat, struct rueda_text *error)
 {
-    const char *port = rueda_seat_look(query, "PMI_PORT");
+    const char *port = rueda_seat_variable(query, "PMI_PORT");
 
     if (is_set(query, "PMI_FD")) {
         seat->introduction = RUEDA_INTRODUCE_PMI1;
@@ -220,15 +221,15 @@ static rueda_status by_slurm_store(const struct rueda_seat_query *query,
                                    struct rueda_seat *seat,
                                    struct rueda_text *error)
 {
-    const char *list = rueda_seat_look(query, "SLURM_STEP_NODELIST");
+    const char *list = rueda_seat_variable(query, "SLURM_STEP_NODELIST");
     char host[RUEDA_STORE_BYTES - sizeof(":65535") + 1];
     uint64_t job;
     uint64_t step;
 
-    if (!rueda_parse_whole(rueda_seat_look(query, "SLURM_JOB_ID"), UINT32_MAX,
-                           &job) ||
-        !rueda_parse_whole(rueda_seat_look(query, "SLURM_STEP_ID"), UINT32_MAX,
-                           &step) ||
+    if (!rueda_parse_whole(rueda_seat_variable(query, "SLURM_JOB_ID"),
+                           UINT32_MAX, &job) ||
+        !rueda_parse_whole(rueda_seat_variable(query, "SLURM_STEP_ID"),
+                           UINT32_MAX, &step) ||
         list == NULL || !rueda_hostlist_first(list, host, sizeof(host))) {
         rueda_text_set(error,
                        "the step has several hosts, or SLURM_STEP_NUM_NODES is "

@@ -61,8 +61,8 @@ struct rueda_launcher_row {
 const struct rueda_launcher_row *rueda_launcher_rows(int *out_count);
 
 /* The value of a variable, NULL where it is unset or empty. */
-const char *rueda_seat_look(const struct rueda_seat_query *query,
-                            const char *name);
+const char *rueda_seat_variable(const struct rueda_seat_query *query,
+                                const char *name);
 
 /* The name that a number goes by here. NULL: there is none. */
 const char *rueda_launcher_name(const struct rueda_seat_query *query,

@@ -16,7 +16,7 @@
 /* For processes that hang in the kernel. */
 #define END_NS ((int64_t)3000000000)
 
-#define LOOK_MS 1000
+#define CHECK_MS 1000
 
 /* ---- Telling the launcher ----------------------------------------------- */
 
@@ -357,11 +357,11 @@ static void on_drained(struct rueda_link *link)
     stop_if_sent(agent);
 }
 
-static void on_look(uv_timer_t *timer)
+static void on_check(uv_timer_t *timer)
 {
     struct rueda_agent *agent = timer->data;
 
-    rueda_link_look(&agent->link);
+    rueda_link_check(&agent->link);
 }
 
 /* ---- Life --------------------------------------------------------------- */
@@ -405,7 +405,7 @@ int rueda_agent_run(const struct rueda_agent_args *args)
     uv_timer_init(&agent->loop, &agent->looking);
     agent->looking.data = agent;
     if (args->session != NULL)
-        uv_timer_start(&agent->looking, on_look, LOOK_MS, LOOK_MS);
+        uv_timer_start(&agent->looking, on_check, CHECK_MS, CHECK_MS);
     catch_signal(agent, &agent->on_child, on_child, SIGCHLD);
     catch_signal(agent, &agent->on_term, on_term, SIGTERM);
     catch_signal(agent, &agent->on_hangup, on_term, SIGHUP);

@@ -17,7 +17,7 @@
 #define LAST_NS ((int64_t)1000000000)
 
 /* How often to look for a reader that is stuck. */
-#define LOOK_NS ((int64_t)200000000)
+#define CHECK_NS ((int64_t)200000000)
 
 struct rueda_console {
     int fd;
@@ -162,7 +162,7 @@ static bool is_stuck(const struct rueda_console *console)
            rueda_clock_ns() - console->moved_ns > RUEDA_CONSOLE_PATIENCE_NS;
 }
 
-uint64_t rueda_console_look(struct rueda_console *console)
+uint64_t rueda_console_check(struct rueda_console *console)
 {
     uint64_t left_out = 0;
 
@@ -179,7 +179,7 @@ uint64_t rueda_console_look(struct rueda_console *console)
     return left_out;
 }
 
-uint64_t rueda_console_last_look(struct rueda_console *console)
+uint64_t rueda_console_last_check(struct rueda_console *console)
 {
     uint64_t left_out;
 
@@ -242,7 +242,7 @@ int rueda_console_close(struct rueda_console *console)
     pthread_cond_signal(&console->news);
     while (waiting(console) > 0 && !is_stuck(console))
         rueda_condition_wait(&console->done, &console->lock,
-                             rueda_clock_ns() + LOOK_NS);
+                             rueda_clock_ns() + CHECK_NS);
     is_left = waiting(console) > 0;
     if (is_left)
         console->changed = NULL;

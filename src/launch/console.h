@@ -37,11 +37,11 @@ bool rueda_console_is_full(struct rueda_console *console);
 /* Give the reader up if it has read nothing for a while, take it on again if it
  * has. Returns what was left out since it was given up, once it reads again;
  * else 0. */
-uint64_t rueda_console_look(struct rueda_console *console);
+uint64_t rueda_console_check(struct rueda_console *console);
 
 /* The same at the end: what was left out, though the reader may not read. What
  * is put next is queued in any case. */
-uint64_t rueda_console_last_look(struct rueda_console *console);
+uint64_t rueda_console_last_check(struct rueda_console *console);
 
 /* Has writing failed? Then errno's number, else 0. */
 int rueda_console_error(struct rueda_console *console);

@@ -19,7 +19,7 @@
 /* For what is left on this host. */
 #define END_NS ((int64_t)3000000000)
 
-#define LOOK_MS     250
+#define CHECK_MS    250
 #define LOCALITY_MS 5000
 
 /* ---- The user ----------------------------------------------------------- */
@@ -49,14 +49,14 @@ static void pause_links(struct rueda_launch *launch, bool is_paused)
             rueda_link_pause(&launch->nodes[i].link, is_paused);
 }
 
-static void on_look(uv_timer_t *timer)
+static void on_check(uv_timer_t *timer)
 {
     struct rueda_launch *launch = timer->data;
 
-    rueda_output_look(launch->output);
+    rueda_output_check(launch->output);
     for (int i = 0; i < launch->node_count; i++)
         if (launch->nodes[i].is_linked)
-            rueda_link_look(&launch->nodes[i].link);
+            rueda_link_check(&launch->nodes[i].link);
     pause_links(launch, rueda_output_is_full(launch->output));
 }
 
@@ -91,7 +91,7 @@ static void open_loop(struct rueda_launch *launch)
     launch->starting.data = launch;
     launch->ending.data = launch;
     launch->looking.data = launch;
-    uv_timer_start(&launch->looking, on_look, LOOK_MS, LOOK_MS);
+    uv_timer_start(&launch->looking, on_check, CHECK_MS, CHECK_MS);
     uv_timer_start(&launch->starting, rueda_launch_on_start_timeout,
                    1000 * (uint64_t)launch->start_timeout_s, 0);
     for (int i = 0; i < 4; i++) {

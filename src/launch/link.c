@@ -236,7 +236,7 @@ void rueda_link_pause(struct rueda_link *link, bool is_paused)
     watch(link);
 }
 
-void rueda_link_look(struct rueda_link *link)
+void rueda_link_check(struct rueda_link *link)
 {
     uint64_t taken;
     bool is_waiting;

@@ -73,7 +73,7 @@ void rueda_link_pause(struct rueda_link *link, bool is_paused);
  * system has long confirmed nothing of what it was sent. (While nothing is
  * under way, TCP's own questions do that.) One that does not read is not
  * silent. */
-void rueda_link_look(struct rueda_link *link);
+void rueda_link_check(struct rueda_link *link);
 
 /* What came before the mark, for words; not ended by a zero. */
 const char *rueda_link_noise(const struct rueda_link *link, size_t *out_len);

@@ -256,10 +256,10 @@ static void say_left_out(struct rueda_output *output,
     }
 }
 
-void rueda_output_look(struct rueda_output *output)
+void rueda_output_check(struct rueda_output *output)
 {
     say_stdout_error(output, rueda_output_error(output));
-    say_left_out(output, rueda_console_look);
+    say_left_out(output, rueda_console_check);
 }
 
 int rueda_output_error(struct rueda_output *output)
@@ -420,7 +420,7 @@ void rueda_output_close(struct rueda_output *output)
         rueda_fd_close(source->file);
     }
     if (output->places[0].console != NULL)
-        say_left_out(output, rueda_console_last_look);
+        say_left_out(output, rueda_console_last_check);
     error = rueda_console_close(output->places[0].console);
     if (output->places[1].console != NULL)
         say_stdout_error(output, error);

@@ -55,7 +55,7 @@ bool rueda_output_is_full(struct rueda_output *output);
 
 /* To be called now and then while it is full: gives up readers who do not read,
  * and says what was left out, and that standard output cannot be written. */
-void rueda_output_look(struct rueda_output *output);
+void rueda_output_check(struct rueda_output *output);
 
 /* errno's number once standard output cannot be written any more, else 0. */
 int rueda_output_error(struct rueda_output *output);

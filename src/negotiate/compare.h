@@ -36,8 +36,8 @@ void rueda_compare_explain(const struct rueda_said *a,
 
 /* Equal bit by bit, but for the label. In words, as a call of memcmp() takes
  * longer than what it does here. */
-static inline bool rueda_request_looks_same(const struct rueda_request *a,
-                                            const struct rueda_request *b)
+static inline bool rueda_request_is_alike(const struct rueda_request *a,
+                                          const struct rueda_request *b)
 {
     uint64_t x[RUEDA_REQUEST_WORDS];
     uint64_t y[RUEDA_REQUEST_WORDS];
@@ -59,7 +59,7 @@ static inline bool rueda_request_looks_same(const struct rueda_request *a,
 static inline bool rueda_request_is_same(const struct rueda_request *a,
                                          const struct rueda_request *b)
 {
-    return rueda_request_looks_same(a, b) ||
+    return rueda_request_is_alike(a, b) ||
            (a->priority == b->priority && rueda_compare(a, b) == 0);
 }
 

@@ -5,7 +5,7 @@
  *
  * There is no clock in what runs. A batch is decided as soon as something is
  * ready and few are under way; what becomes ready meanwhile is joined to the
- * next. Only what waits in vain is given some time (vain.c).
+ * next. Only mismatched operations are given some time (mismatch.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,7 @@ rueda_status rueda_coordinator_refuse(struct rueda_negotiator *self,
     rueda_out_text(log, words);
     status = rueda_coordinator_append(self);
     if (status == RUEDA_OK)
-        status = rueda_vain_note_refusal(self, hash);
+        status = rueda_mismatch_note_refusal(self, hash);
     return status;
 }
 
@@ -247,8 +247,8 @@ static rueda_status settle(struct rueda_negotiator *self,
 {
     struct rueda_text why;
 
-    if (entry->vain != NULL && entry->vain->why != NULL)
-        return rueda_coordinator_refuse(self, entry, entry->vain->why);
+    if (entry->mismatch != NULL && entry->mismatch->why != NULL)
+        return rueda_coordinator_refuse(self, entry, entry->mismatch->why);
     why.chars[0] = '\0';
     judge(self, entry, &why);
     if (!rueda_text_is_empty(&why))
@@ -265,7 +265,7 @@ static bool is_plain(const struct rueda_negotiator *self,
 {
     const struct rueda_request *request = entry->first.said.request;
 
-    return entry->vain == NULL && entry->difference == 0 &&
+    return entry->mismatch == NULL && entry->difference == 0 &&
            entry->count == self->size && request->group_count == 0 &&
            !lacks_rows(request);
 }
@@ -372,14 +372,14 @@ static rueda_status run(struct rueda_negotiator *self)
 {
     struct rueda_out *log = &self->root.log;
     struct rueda_out items = {0};
-    struct rueda_slot_run slots = {0};
+    struct rueda_id_run ids = {0};
     rueda_status status = RUEDA_OK;
     int count;
     struct rueda_entry *entry = take_batch(self, &count);
     uint32_t live = (uint32_t)entry->count;
 
     for (; entry != NULL && status == RUEDA_OK; entry = entry->next_ready)
-        status = rueda_slots_write(self, entry, &items, &slots);
+        status = rueda_ids_write(self, entry, &items, &ids);
     if (status == RUEDA_OK && items.has_failed)
         status = RUEDA_ERR_NOMEM;
     if (status == RUEDA_OK) {
@@ -414,7 +414,8 @@ static rueda_status refuse_held(struct rueda_negotiator *self,
     return status;
 }
 
-/* Everybody has joined: what waits for the rest of a group waits in vain. */
+/* Everybody has joined: what waits for the rest of a group can never run.
+ */
 static rueda_status end_round(struct rueda_negotiator *self)
 {
     struct rueda_coordinator *root = &self->root;
@@ -436,7 +437,7 @@ static rueda_status end_round(struct rueda_negotiator *self)
         free(group);
     }
     if (status == RUEDA_OK)
-        status = rueda_vain_end_round(self);
+        status = rueda_mismatch_end_round(self);
     if (status != RUEDA_OK)
         return status;
     rueda_out_u8(&root->log, RUEDA_DOWN_JOINED);
@@ -450,12 +451,12 @@ rueda_status rueda_coordinator_decide(struct rueda_negotiator *self)
     rueda_status status = RUEDA_IN_PROGRESS;
 
     if (self->now_ns >= root->call_ns)
-        root->has_vain = true;
-    while (root->complete != NULL || root->has_vain) {
+        root->has_mismatch = true;
+    while (root->complete != NULL || root->has_mismatch) {
         struct rueda_entry *entry = root->complete;
 
-        if (root->has_vain) {
-            status = rueda_vain_decide(self);
+        if (root->has_mismatch) {
+            status = rueda_mismatch_decide(self);
         } else {
             root->complete = entry->next_ready;
             status = settle(self, entry);

@@ -30,9 +30,9 @@ static void clear(struct rueda_entry *entry)
     if (entry->difference != 0)
         release(&entry->other);
     rueda_absent_free(entry);
-    if (entry->vain != NULL) {
-        rueda_vain_free(entry->vain);
-        entry->vain = NULL;
+    if (entry->mismatch != NULL) {
+        rueda_mismatch_free(entry->mismatch);
+        entry->mismatch = NULL;
     }
     entry->is_pending = false;
     entry->is_told = false;
@@ -103,7 +103,7 @@ static struct rueda_entry *make(struct rueda_entries *entries,
     memset(entry, 0, sizeof(*entry));
     entry->label = *label;
     entry->label.name = name;
-    entry->slot = -1;
+    entry->id = -1;
     if (rueda_labels_add(&entries->labels, &entry->label) != RUEDA_OK) {
         put_aside(entries, entry);
         return NULL;
@@ -149,24 +149,24 @@ void rueda_entry_end(struct rueda_entries *entries, struct rueda_entry *entry)
             entries->last = entry->prev;
         clear(entry);
     }
-    if (entry->slot < 0)
+    if (entry->id < 0)
         dispose(entries, entry);
 }
 
-void rueda_entry_drop_slot(struct rueda_entries *entries,
-                           struct rueda_entry *entry)
+void rueda_entry_drop_id(struct rueda_entries *entries,
+                         struct rueda_entry *entry)
 {
-    entry->slot = -1;
+    entry->id = -1;
     entry->is_live = false;
     if (!entry->is_pending)
         dispose(entries, entry);
 }
 
 void rueda_entry_agree(struct rueda_entry *entry,
-                       const struct rueda_request *request, int slot)
+                       const struct rueda_request *request, int id)
 {
     entry->agreed = *request;
     entry->agreed.name = entry->label.name;
-    entry->slot = slot;
+    entry->id = id;
     entry->is_live = true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a member knows of one operation: who of the members below it has it, and
- * whether they say the same. An entry whose operation has a slot outlives it,
+ * whether they say the same. An entry whose operation has a id outlives it,
  * and is there when its name comes again.
  */
 #ifndef RUEDA_NEGOTIATE_ENTRY_H
@@ -27,8 +27,8 @@ struct rueda_absent {
     int ranks[];
 };
 
-/* Of one that waits in vain (vain.c). */
-struct rueda_vain {
+/* Of one that can never become ready (mismatch.c). */
+struct rueda_mismatch {
     bool is_told;     /* mine, and I have said so of all of its group */
     bool is_called;   /* all members say something of it, that it may fail */
     char *why;        /* the coordinator's: with these words, or NULL, */
@@ -44,7 +44,7 @@ struct rueda_entry {
     _Alignas(RUEDA_CACHE_LINE) struct rueda_label label;
     struct rueda_entry *prev; /* among those under way, by arrival */
     struct rueda_entry *next;
-    int slot; /* -1: none */
+    int id; /* -1: none */
     bool is_live;
 
     /* While it is under way: */
@@ -58,14 +58,14 @@ struct rueda_entry {
     struct rueda_voice first;
     struct rueda_entry *next_ready; /* in a list of the coordinator's */
     struct rueda_absent *absent;
-    struct rueda_vain *vain; /* or NULL */
-    int64_t since_ns;        /* when it was first looked at, or -1 (stall.c) */
+    struct rueda_mismatch *mismatch; /* or NULL */
+    int64_t since_ns; /* when it was first looked at, or -1 (stall.c) */
 
     struct rueda_entry *after; /* came after it the last time, or NULL; perhaps
                                   it is spare by now, but never freed */
 
     /* What all agreed upon when it ran last, and for which the number of the
-     * slot stands, as long as that is live. */
+     * id stands, as long as that is live. */
     struct rueda_request agreed;
 
     struct rueda_voice other; /* differs from the first */
@@ -128,18 +128,18 @@ static inline void rueda_entry_hear(struct rueda_entry *entry,
         rueda_entry_weigh(entry, said, copy);
 }
 
-/* No longer under way; freed if it has no slot. */
+/* No longer under way; freed if it has no id. */
 void rueda_entry_end(struct rueda_entries *entries, struct rueda_entry *entry);
 
-/* All that follows its slot: freed if it is not under way. */
-void rueda_entry_drop_slot(struct rueda_entries *entries,
-                           struct rueda_entry *entry);
+/* All that follows its id: freed if it is not under way. */
+void rueda_entry_drop_id(struct rueda_entries *entries,
+                         struct rueda_entry *entry);
 
 /* Remember what all have agreed upon. RUEDA_ERR_NOMEM. */
 void rueda_entry_agree(struct rueda_entry *entry,
-                       const struct rueda_request *request, int slot);
+                       const struct rueda_request *request, int id);
 
 void rueda_absent_free(struct rueda_entry *entry);
-void rueda_vain_free(struct rueda_vain *vain);
+void rueda_mismatch_free(struct rueda_mismatch *mismatch);
 
 #endif /* RUEDA_NEGOTIATE_ENTRY_H */

@@ -134,20 +134,20 @@ static rueda_status add_item(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
-static rueda_status follow_slots(struct rueda_negotiator *self,
-                                 struct rueda_in *in,
-                                 struct rueda_decided *decided, int count)
+static rueda_status follow_ids(struct rueda_negotiator *self,
+                               struct rueda_in *in,
+                               struct rueda_decided *decided, int count)
 {
     const uint32_t first = rueda_in_u32(in);
-    const uint32_t slots = rueda_in_u32(in);
+    const uint32_t ids = rueda_in_u32(in);
     rueda_status status = RUEDA_OK;
 
-    if (slots == 0 || slots > (uint32_t)(count - decided->decision.count))
+    if (ids == 0 || ids > (uint32_t)(count - decided->decision.count))
         return RUEDA_ERR_IO;
-    for (uint32_t i = 0; i < slots && status == RUEDA_OK; i++) {
-        const uint32_t slot = first + i;
+    for (uint32_t i = 0; i < ids && status == RUEDA_OK; i++) {
+        const uint32_t id = first + i;
         struct rueda_entry *entry =
-            slot < (uint32_t)self->slot_count ? self->slots[slot] : NULL;
+            id < (uint32_t)self->id_count ? self->ids[id] : NULL;
 
         status = entry != NULL
                      ? add_item(self, decided, count, entry, &entry->agreed)
@@ -156,43 +156,43 @@ static rueda_status follow_slots(struct rueda_negotiator *self,
     return status;
 }
 
-/* From now on the slot stands for this. */
-static rueda_status give_slot(struct rueda_negotiator *self,
-                              struct rueda_entry *entry, uint32_t slot,
-                              const struct rueda_request *request)
+/* From now on the id stands for this. */
+static rueda_status give_id(struct rueda_negotiator *self,
+                            struct rueda_entry *entry, uint32_t id,
+                            const struct rueda_request *request)
 {
-    struct rueda_entry *before = self->slots[slot];
+    struct rueda_entry *before = self->ids[id];
 
     if (before != NULL && before->is_live)
         return RUEDA_ERR_IO;
-    if (entry->slot >= 0)
-        self->slots[entry->slot] = NULL;
+    if (entry->id >= 0)
+        self->ids[entry->id] = NULL;
     if (before != NULL && before != entry)
-        rueda_entry_drop_slot(&self->entries, before);
-    self->slots[slot] = entry;
-    rueda_entry_agree(entry, request, (int)slot);
+        rueda_entry_drop_id(&self->entries, before);
+    self->ids[id] = entry;
+    rueda_entry_agree(entry, request, (int)id);
     return RUEDA_OK;
 }
 
-/* An item with its request in full, and perhaps a slot for it. */
+/* An item with its request in full, and perhaps a id for it. */
 static rueda_status follow_request(struct rueda_negotiator *self,
-                                   struct rueda_in *in, bool has_slot,
+                                   struct rueda_in *in, bool has_id,
                                    struct rueda_decided *decided, int count)
 {
-    uint32_t slot = has_slot ? rueda_in_u32(in) : 0;
+    uint32_t id = has_id ? rueda_in_u32(in) : 0;
     rueda_status status = RUEDA_OK;
     struct rueda_request request;
     struct rueda_entry *entry;
 
-    if (has_slot && slot >= (uint32_t)self->slot_count)
+    if (has_id && id >= (uint32_t)self->id_count)
         return RUEDA_ERR_IO;
     rueda_in_request(in, &request);
     if (in->has_failed)
         return RUEDA_ERR_IO;
-    entry = has_slot ? rueda_entry_get(&self->entries, &request)
-                     : rueda_entry_find(&self->entries, &request);
-    if (has_slot)
-        status = entry != NULL ? give_slot(self, entry, slot, &request)
+    entry = has_id ? rueda_entry_get(&self->entries, &request)
+                   : rueda_entry_find(&self->entries, &request);
+    if (has_id)
+        status = entry != NULL ? give_id(self, entry, id, &request)
                                : RUEDA_ERR_NOMEM;
     if (status == RUEDA_OK)
         status = add_item(self, decided, count, entry, &request);
@@ -205,8 +205,8 @@ static rueda_status follow_item(struct rueda_negotiator *self,
                                 struct rueda_decided *decided, int count)
 {
     switch (rueda_in_u8(in)) {
-    case RUEDA_ITEM_SLOT:
-        return follow_slots(self, in, decided, count);
+    case RUEDA_ITEM_ID:
+        return follow_ids(self, in, decided, count);
     case RUEDA_ITEM_NEW:
         return follow_request(self, in, true, decided, count);
     case RUEDA_ITEM_PLAIN:
@@ -268,7 +268,7 @@ rueda_status rueda_log_fail(struct rueda_negotiator *self, void *mine,
 static rueda_status end_by_error(struct rueda_negotiator *self,
                                  struct rueda_entry *entry, const char *words)
 {
-    struct rueda_vain *vain = entry->vain;
+    struct rueda_mismatch *mismatch = entry->mismatch;
     uint32_t group_count = 0;
     uint64_t group = 0;
     rueda_status status = RUEDA_OK;
@@ -279,19 +279,19 @@ static rueda_status end_by_error(struct rueda_negotiator *self,
         rueda_timeline_end(self->timeline, entry->label.name);
     } else if (entry->label.name == NULL &&
                (entry->from & RUEDA_FROM_SELF) != 0) {
-        status = rueda_vain_note_number(self, entry->label.number);
+        status = rueda_mismatch_note_number(self, entry->label.number);
     }
     if (status == RUEDA_OK)
         status = rueda_log_fail(self, entry->mine, entry->my_request, words);
-    entry->vain = NULL;
+    entry->mismatch = NULL;
     rueda_entry_end(&self->entries, entry);
     /* If I said so of this one, I have said it of all. */
     if (status == RUEDA_OK && group_count > 0 &&
-        (vain == NULL || !vain->is_told))
-        status = rueda_vain_group(self, group, words);
-    if (status == RUEDA_OK && vain != NULL && vain->late != NULL)
-        status = rueda_vain_submit_late(self, vain, words);
-    rueda_vain_free(vain);
+        (mismatch == NULL || !mismatch->is_told))
+        status = rueda_mismatch_group(self, group, words);
+    if (status == RUEDA_OK && mismatch != NULL && mismatch->late != NULL)
+        status = rueda_mismatch_submit_late(self, mismatch, words);
+    rueda_mismatch_free(mismatch);
     return status;
 }
 
@@ -349,11 +349,11 @@ static rueda_status follow_joined(struct rueda_negotiator *self,
 static rueda_status follow_retire(struct rueda_negotiator *self,
                                   struct rueda_in *in)
 {
-    uint32_t slot = rueda_in_u32(in);
+    uint32_t id = rueda_in_u32(in);
 
-    if (slot >= (uint32_t)self->slot_count || self->slots[slot] == NULL)
+    if (id >= (uint32_t)self->id_count || self->ids[id] == NULL)
         return RUEDA_ERR_IO;
-    self->slots[slot]->is_live = false;
+    self->ids[id]->is_live = false;
     return RUEDA_OK;
 }
 
@@ -378,7 +378,7 @@ rueda_status rueda_log_follow(struct rueda_negotiator *self,
             status = follow_retire(self, in);
             break;
         case RUEDA_DOWN_CALL:
-            status = rueda_vain_follow(self, in);
+            status = rueda_mismatch_follow(self, in);
             break;
         case RUEDA_DOWN_WORD:
             status = rueda_word_follow(self, in);

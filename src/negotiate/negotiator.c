@@ -18,7 +18,7 @@ rueda_status rueda_negotiator_new(const struct rueda_negotiator_args *args,
     self->args = *args;
     self->me = args->mesh->rank;
     self->size = args->mesh->size;
-    self->next_look_ns = INT64_MAX;
+    self->next_check_ns = INT64_MAX;
     self->root.call_ns = INT64_MAX;
     status = rueda_tree_init(&self->tree, self->me, self->size, args->hosts);
     if (status != RUEDA_OK)
@@ -34,7 +34,7 @@ rueda_status rueda_negotiator_new(const struct rueda_negotiator_args *args,
                         i < self->tree.child_count ? self->tree.children[i]
                                                    : self->tree.parent,
                         args->tag);
-    status = rueda_slots_init(self);
+    status = rueda_ids_init(self);
     if (status != RUEDA_OK)
         goto err;
     rueda_stall_begin(self);
@@ -62,7 +62,7 @@ void rueda_negotiator_free(struct rueda_negotiator *self)
         return;
     rueda_coordinator_fini(self);
     free(self->past);
-    rueda_slots_fini(self);
+    rueda_ids_fini(self);
     rueda_entries_fini(&self->entries);
     if (self->talks != NULL)
         for (int i = 0; i <= self->tree.child_count; i++)
@@ -101,28 +101,28 @@ static struct rueda_entry *entry_of(struct rueda_negotiator *self,
     struct rueda_entry *likely =
         self->latest != NULL ? self->latest->after : NULL;
 
-    if (likely != NULL && likely->slot >= 0 &&
+    if (likely != NULL && likely->id >= 0 &&
         rueda_label_is_of(&likely->label, request))
         return likely;
     return rueda_entry_get(&self->entries, request);
 }
 
-/* How many slots ahead of the one at work; for names it is less, as who has
+/* How many ids ahead of the one at work; for names it is less, as who has
  * them must have come before. */
 #define AHEAD      8
 #define NAME_AHEAD 4
 
-/* Steps repeat in the order in which slots were given out: fetch what is likely
+/* Steps repeat in the order in which ids were given out: fetch what is likely
  * to come, so early that it is there by then. */
 static void expect_next(struct rueda_negotiator *self,
                         struct rueda_entry *entry)
 {
     const size_t hot = offsetof(struct rueda_entry, agreed.shape[1]);
-    const int slot = entry->slot;
+    const int id = entry->id;
 
-    if (slot >= 0 && slot + AHEAD < self->slot_count) {
-        const struct rueda_entry *far = self->slots[slot + AHEAD];
-        const struct rueda_entry *near = self->slots[slot + NAME_AHEAD];
+    if (id >= 0 && id + AHEAD < self->id_count) {
+        const struct rueda_entry *far = self->ids[id + AHEAD];
+        const struct rueda_entry *near = self->ids[id + NAME_AHEAD];
 
         for (size_t i = 0; i < hot && far != NULL; i += RUEDA_CACHE_LINE)
             __builtin_prefetch((const char *)far + i, 1);
@@ -175,13 +175,13 @@ rueda_status rueda_negotiator_submit(struct rueda_negotiator *self,
         return RUEDA_ERR_NOMEM;
     if (entry->mine != NULL)
         return RUEDA_ERR_INVALID;
-    if (entry->vain != NULL && rueda_vain_is_called(entry))
-        return rueda_vain_submit(self, entry, request, mine);
+    if (entry->mismatch != NULL && rueda_mismatch_is_called(entry))
+        return rueda_mismatch_submit(self, entry, request, mine);
     expect_next(self, entry);
     self->undecided++;
     enter(self, entry, request, mine);
-    if (request->name == NULL && rueda_vain_is_past(self, request->number))
-        return rueda_vain_submit_past(self, entry);
+    if (request->name == NULL && rueda_mismatch_is_past(self, request->number))
+        return rueda_mismatch_submit_past(self, entry);
     return RUEDA_OK;
 }
 
@@ -227,7 +227,7 @@ static int talks_of(const struct rueda_negotiator *self)
 void rueda_negotiator_end(struct rueda_negotiator *self)
 {
     self->is_ending = true;
-    self->next_look_ns = INT64_MAX;
+    self->next_check_ns = INT64_MAX;
     self->root.call_ns = INT64_MAX;
     for (int i = 0; i < talks_of(self); i++)
         rueda_talk_end(&self->talks[i]);
@@ -272,10 +272,10 @@ bool rueda_negotiator_has_children(const struct rueda_negotiator *self)
     return self->tree.child_count > 0;
 }
 
-int64_t rueda_negotiator_next_look_ns(const struct rueda_negotiator *self)
+int64_t rueda_negotiator_due_ns(const struct rueda_negotiator *self)
 {
-    return self->root.call_ns < self->next_look_ns ? self->root.call_ns
-                                                   : self->next_look_ns;
+    return self->root.call_ns < self->next_check_ns ? self->root.call_ns
+                                                    : self->next_check_ns;
 }
 
 /* ---- Turns --------------------------------------------------------------- */
@@ -432,7 +432,7 @@ rueda_status rueda_negotiator_turn(struct rueda_negotiator *self,
         status = rueda_coordinator_decide(self);
     if (status >= 0 && !self->is_ending) {
         moved = either(moved, status);
-        status = rueda_stall_look(self, error);
+        status = rueda_stall_check(self, error);
     }
     if (status >= 0) {
         moved = either(moved, status);

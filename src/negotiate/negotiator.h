@@ -32,16 +32,17 @@ struct rueda_negotiator_args {
 
     int64_t stall_warn_ns; /* 0: never */
     int64_t stall_end_ns;  /* 0: never */
-    int64_t call_after_ns; /* so long members may bring what waits in vain */
+    int64_t call_after_ns; /* how long members may take to submit the rest
+                              of a mismatched group */
     int64_t (*now_ns)(void *arg);
     void *now_arg;
 
     /* The coordinator's: a member has sent notes. May be NULL. */
-    void (*heard_notes)(void *arg, int rank, const void *bytes, size_t len);
+    void (*heard_cargo)(void *arg, int rank, const void *bytes, size_t len);
     /* The coordinator's caller has said this, at this place of the log. NULL:
      * none of this set does. */
     void (*heard_word)(void *arg, uint64_t word);
-    void *notes_arg;
+    void *cargo_arg;
 };
 
 rueda_status rueda_negotiator_new(const struct rueda_negotiator_args *args,
@@ -90,7 +91,7 @@ bool rueda_negotiator_is_sending(const struct rueda_negotiator *self);
 
 /* When stalled operations want a look (a turn is that), in the time of
  * now_ns(); INT64_MAX: never. */
-int64_t rueda_negotiator_next_look_ns(const struct rueda_negotiator *self);
+int64_t rueda_negotiator_due_ns(const struct rueda_negotiator *self);
 
 /* This negotiator as a lane's order source: the log. Borrows it. */
 struct rueda_order rueda_order_log(struct rueda_negotiator *self);
@@ -98,9 +99,9 @@ struct rueda_order rueda_order_log(struct rueda_negotiator *self);
 /* Does what other members say come by way of this one? */
 bool rueda_negotiator_has_children(const struct rueda_negotiator *self);
 
-/* Notes for the coordinator's heard_notes(); they come there before anything
+/* Notes for the coordinator's heard_cargo(); they come there before anything
  * that I submit from now on is decided. */
-void rueda_negotiator_send_notes(struct rueda_negotiator *self,
+void rueda_negotiator_send_cargo(struct rueda_negotiator *self,
                                  const void *bytes, size_t len);
 
 /* The coordinator's: say this to all members, myself included, after what is

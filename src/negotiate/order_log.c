@@ -45,7 +45,7 @@ static bool is_sending(const void *self)
 
 static int64_t due_ns(const void *self)
 {
-    return rueda_negotiator_next_look_ns(self);
+    return rueda_negotiator_due_ns(self);
 }
 
 struct rueda_order rueda_order_log(struct rueda_negotiator *self)

@@ -9,7 +9,7 @@
 
 #include "negotiate/state.h"
 
-/* May the number of its slot stand for what is said of it? */
+/* May the number of its id stand for what is said of it? */
 static bool is_known(const struct rueda_entry *entry)
 {
     const struct rueda_request *first = entry->first.said.request;
@@ -41,13 +41,12 @@ static void tell_parent(struct rueda_negotiator *self,
     for (int i = 0; i < self->tree.child_count; i++)
         below += self->tree.sizes[i];
     if (is_known(entry) && entry->count == below) {
-        rueda_out_slot(out, &talk->ready, RUEDA_UP_READY,
-                       (uint32_t)entry->slot);
+        rueda_out_id(out, &talk->ready, RUEDA_UP_READY, (uint32_t)entry->id);
         return;
     }
     if (is_known(entry)) {
         rueda_out_u8(out, RUEDA_UP_READY_SOME);
-        rueda_out_u32(out, (uint32_t)entry->slot);
+        rueda_out_u32(out, (uint32_t)entry->id);
         rueda_out_u32(out, (uint32_t)entry->count);
         return;
     }
@@ -128,15 +127,15 @@ static rueda_status note(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
-static rueda_status hear_slot(struct rueda_negotiator *self, int index,
-                              uint32_t slot, uint32_t count)
+static rueda_status hear_id(struct rueda_negotiator *self, int index,
+                            uint32_t id, uint32_t count)
 {
     struct rueda_entry *entry;
     struct rueda_said said;
 
-    if (slot >= (uint32_t)self->slot_count || self->slots[slot] == NULL)
+    if (id >= (uint32_t)self->id_count || self->ids[id] == NULL)
         return RUEDA_ERR_IO;
-    entry = self->slots[slot];
+    entry = self->ids[id];
     said.rank = self->args.ranks[self->tree.children[index]];
     said.request = &entry->agreed;
     rueda_entry_begin(&self->entries, entry);
@@ -145,18 +144,18 @@ static rueda_status hear_slot(struct rueda_negotiator *self, int index,
 }
 
 /* All below the child have these. */
-static rueda_status hear_slots(struct rueda_negotiator *self, int index,
-                               struct rueda_in *in)
+static rueda_status hear_ids(struct rueda_negotiator *self, int index,
+                             struct rueda_in *in)
 {
     const uint32_t first = rueda_in_u32(in);
     const uint32_t count = rueda_in_u32(in);
     rueda_status status = RUEDA_OK;
 
-    if (count == 0 || count > (uint32_t)self->slot_count)
+    if (count == 0 || count > (uint32_t)self->id_count)
         return RUEDA_ERR_IO;
     for (uint32_t i = 0; i < count && status == RUEDA_OK; i++)
-        status = hear_slot(self, index, first + i,
-                           (uint32_t)self->tree.sizes[index]);
+        status =
+            hear_id(self, index, first + i, (uint32_t)self->tree.sizes[index]);
     return status;
 }
 
@@ -216,7 +215,7 @@ static rueda_status hear_blank(struct rueda_negotiator *self, int index,
     count = rueda_in_u32(in);
     entry = in->has_failed ? NULL : rueda_entry_find(&self->entries, &label);
     free((char *)label.name);
-    if (entry == NULL || !rueda_vain_is_called(entry))
+    if (entry == NULL || !rueda_mismatch_is_called(entry))
         return RUEDA_ERR_IO;
     return note(self, entry, index, count);
 }
@@ -235,16 +234,16 @@ rueda_status rueda_ready_hear(struct rueda_negotiator *self, int index,
                               struct rueda_in *in)
 {
     rueda_status status = RUEDA_OK;
-    uint32_t slot;
+    uint32_t id;
 
     while (in->at < in->end && status == RUEDA_OK) {
         switch (rueda_in_u8(in)) {
         case RUEDA_UP_READY:
-            status = hear_slots(self, index, in);
+            status = hear_ids(self, index, in);
             break;
         case RUEDA_UP_READY_SOME:
-            slot = rueda_in_u32(in);
-            status = hear_slot(self, index, slot, rueda_in_u32(in));
+            id = rueda_in_u32(in);
+            status = hear_id(self, index, id, rueda_in_u32(in));
             break;
         case RUEDA_UP_FULL:
             status = hear_full(self, index, in);
@@ -252,14 +251,14 @@ rueda_status rueda_ready_hear(struct rueda_negotiator *self, int index,
         case RUEDA_UP_JOINED:
             status = hear_joined(self, index, in);
             break;
-        case RUEDA_UP_NOTES:
-            status = rueda_notes_hear(self, index, in);
+        case RUEDA_UP_CARGO:
+            status = rueda_cargo_hear(self, index, in);
             break;
         case RUEDA_UP_STALLED:
             status = rueda_stall_hear(self, index, in);
             break;
-        case RUEDA_UP_VAIN:
-            status = rueda_vain_hear(self, in);
+        case RUEDA_UP_MISMATCH:
+            status = rueda_mismatch_hear(self, in);
             break;
         case RUEDA_UP_BLANK:
             status = hear_blank(self, index, in);

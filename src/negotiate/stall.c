@@ -40,7 +40,7 @@ static int64_t patience_ns(const struct rueda_negotiator *self)
 void rueda_stall_begin(struct rueda_negotiator *self)
 {
     if (patience_ns(self) > 0 && self->tree.child_count > 0)
-        self->next_look_ns =
+        self->next_check_ns =
             rueda_negotiator_now(self) + patience_ns(self) / LOOKS;
 }
 
@@ -349,19 +349,19 @@ static rueda_status warn(struct rueda_negotiator *self, struct missing *missing,
     return status;
 }
 
-rueda_status rueda_stall_look(struct rueda_negotiator *self,
-                              struct rueda_text *error)
+rueda_status rueda_stall_check(struct rueda_negotiator *self,
+                               struct rueda_text *error)
 {
     struct missing missing;
     rueda_status status;
     int64_t now_ns;
 
-    if (self->next_look_ns == INT64_MAX)
+    if (self->next_check_ns == INT64_MAX)
         return RUEDA_IN_PROGRESS;
     now_ns = self->now_ns;
-    if (now_ns < self->next_look_ns)
+    if (now_ns < self->next_check_ns)
         return RUEDA_IN_PROGRESS;
-    self->next_look_ns = now_ns + patience_ns(self) / LOOKS;
+    self->next_check_ns = now_ns + patience_ns(self) / LOOKS;
     missing.members = malloc((size_t)self->size * 2 * sizeof(int));
     if (missing.members == NULL)
         return RUEDA_ERR_NOMEM;

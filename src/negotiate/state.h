@@ -11,13 +11,13 @@
 
 /* What goes up the tree. */
 enum rueda_up {
-    RUEDA_UP_READY = 1,  /* slot, how many: all members below have these */
-    RUEDA_UP_READY_SOME, /* slot, members: those that have not joined have it */
+    RUEDA_UP_READY = 1,  /* id, how many: all members below have these */
+    RUEDA_UP_READY_SOME, /* id, members: those that have not joined have it */
     RUEDA_UP_FULL,       /* members, voices (1 or 2), each: rank, request */
     RUEDA_UP_JOINED,     /* rank */
-    RUEDA_UP_NOTES,      /* rank, bytes for the coordinator */
+    RUEDA_UP_CARGO,      /* rank, bytes for the coordinator */
     RUEDA_UP_STALLED,    /* label, age, ranks that have not got it */
-    RUEDA_UP_VAIN,       /* label, applied, words: it waits in vain */
+    RUEDA_UP_MISMATCH,   /* label, applied, words: it mismatches */
     RUEDA_UP_BLANK,      /* label, members: they have not got what was called */
 };
 
@@ -26,7 +26,7 @@ enum rueda_down {
     RUEDA_DOWN_RUN = 1, /* live, items */
     RUEDA_DOWN_ERROR,   /* label, words */
     RUEDA_DOWN_JOINED,  /* the last rank */
-    RUEDA_DOWN_RETIRE,  /* slot: is not to be used any more */
+    RUEDA_DOWN_RETIRE,  /* id: is not to be used any more */
     RUEDA_DOWN_CALL,    /* label: who has not got it says so */
     RUEDA_DOWN_WORD,    /* a number for those who call the members */
 };
@@ -36,9 +36,9 @@ enum rueda_down {
 
 /* The items of RUEDA_DOWN_RUN. */
 enum rueda_item {
-    RUEDA_ITEM_SLOT = 1, /* slot, how many */
-    RUEDA_ITEM_NEW,      /* slot, request: is the slot's from now on */
-    RUEDA_ITEM_PLAIN,    /* request */
+    RUEDA_ITEM_ID = 1, /* id, how many */
+    RUEDA_ITEM_NEW,    /* id, request: is the id's from now on */
+    RUEDA_ITEM_PLAIN,  /* request */
 };
 
 /* A decision in the queue, and the requests of what is not mine. */
@@ -73,19 +73,19 @@ struct rueda_coordinator {
     struct rueda_entry *ready; /* to run, by priority, then by arrival */
     struct rueda_entry *last_ready;
     struct rueda_labels groups;
-    bool has_vain;   /* some are to be called, or refused */
-    int64_t call_ns; /* when more are to be called; INT64_MAX: never */
+    bool has_mismatch; /* some are to be called, or refused */
+    int64_t call_ns;   /* when more are to be called; INT64_MAX: never */
     struct rueda_refusal *refusals;
     int refusal_count;
     int running; /* decided and not done */
 
-    /* Slots. */
+    /* Ids. */
     int live_count;
     struct rueda_entry *oldest; /* live ones by last use */
     struct rueda_entry *newest;
-    int used;       /* slots below this have been given out */
-    int *retired;   /* a ring of slots that wait to be used again */
-    uint64_t *when; /* [slot] the index of the log at which it was retired */
+    int used;       /* ids below this have been given out */
+    int *retired;   /* a ring of ids that wait to be used again */
+    uint64_t *when; /* [id] the index of the log at which it was retired */
     int retired_first;
     int retired_count;
     int last_joined;
@@ -102,8 +102,8 @@ struct rueda_negotiator {
     struct rueda_entries entries;
     struct rueda_entry *latest; /* that I submitted, or NULL; perhaps it is
                                    spare by now, but never freed */
-    struct rueda_entry **slots; /* [slot_count] or NULL */
-    int slot_count;
+    struct rueda_entry **ids;   /* [id_count] or NULL */
+    int id_count;
     uint64_t applied; /* entries of the log that I know */
     uint64_t child_applied[RUEDA_TREE_CHILDREN]; /* and all below each child */
 
@@ -125,7 +125,7 @@ struct rueda_negotiator {
 
     struct rueda_timeline *timeline; /* or NULL */
     int64_t now_ns;                  /* of this turn */
-    int64_t next_look_ns; /* INT64_MAX: nobody is below me, or it is off */
+    int64_t next_check_ns; /* INT64_MAX: nobody is below me, or it is off */
     int64_t warned_ns;
     struct rueda_coordinator root; /* if I am it */
 };
@@ -172,10 +172,10 @@ rueda_status rueda_ready_join(struct rueda_negotiator *self, int child,
 void rueda_ready_check(struct rueda_negotiator *self,
                        struct rueda_entry *entry);
 
-/* ---- notes.c: bytes for the coordinator's caller, its word, and clocks ----
+/* ---- cargo.c: bytes for the coordinator's caller, its word, and clocks ----
  */
 
-rueda_status rueda_notes_hear(struct rueda_negotiator *self, int index,
+rueda_status rueda_cargo_hear(struct rueda_negotiator *self, int index,
                               struct rueda_in *in);
 
 /* RUEDA_DOWN_WORD. */
@@ -215,63 +215,63 @@ rueda_status rueda_coordinator_refuse(struct rueda_negotiator *self,
 bool rueda_coordinator_release(struct rueda_negotiator *self,
                                struct rueda_entry *entry);
 
-/* ---- vain.c: what waits in vain ------------------------------------------ */
+/* ---- mismatch.c -------------------------------------------------------- */
 
 /* One of a group of mine has failed with these words, and so do the others. */
-rueda_status rueda_vain_group(struct rueda_negotiator *self, uint64_t group,
-                              const char *words);
+rueda_status rueda_mismatch_group(struct rueda_negotiator *self, uint64_t group,
+                                  const char *words);
 
-/* RUEDA_UP_VAIN, from below. */
-rueda_status rueda_vain_hear(struct rueda_negotiator *self,
-                             struct rueda_in *in);
+/* RUEDA_UP_MISMATCH, from below. */
+rueda_status rueda_mismatch_hear(struct rueda_negotiator *self,
+                                 struct rueda_in *in);
 
 /* The coordinator: call or refuse what it has heard of. */
-rueda_status rueda_vain_decide(struct rueda_negotiator *self);
+rueda_status rueda_mismatch_decide(struct rueda_negotiator *self);
 
 /* The coordinator: everybody has joined, so nobody answers any more. */
-rueda_status rueda_vain_end_round(struct rueda_negotiator *self);
+rueda_status rueda_mismatch_end_round(struct rueda_negotiator *self);
 
 /* The coordinator has written an error of what has this hash. */
-rueda_status rueda_vain_note_refusal(struct rueda_negotiator *self,
-                                     uint64_t hash);
+rueda_status rueda_mismatch_note_refusal(struct rueda_negotiator *self,
+                                         uint64_t hash);
 
 /* RUEDA_DOWN_CALL. */
-rueda_status rueda_vain_follow(struct rueda_negotiator *self,
-                               struct rueda_in *in);
+rueda_status rueda_mismatch_follow(struct rueda_negotiator *self,
+                                   struct rueda_in *in);
 
-bool rueda_vain_is_called(const struct rueda_entry *entry);
+bool rueda_mismatch_is_called(const struct rueda_entry *entry);
 
 /* An operation without a name has failed that I have not come to. */
-rueda_status rueda_vain_note_number(struct rueda_negotiator *self,
-                                    uint64_t number);
+rueda_status rueda_mismatch_note_number(struct rueda_negotiator *self,
+                                        uint64_t number);
 
 /* Is it one of those? Then it is forgotten. */
-bool rueda_vain_is_past(struct rueda_negotiator *self, uint64_t number);
+bool rueda_mismatch_is_past(struct rueda_negotiator *self, uint64_t number);
 
 /* It is, and the entry is of mine now. */
-rueda_status rueda_vain_submit_past(struct rueda_negotiator *self,
-                                    struct rueda_entry *entry);
+rueda_status rueda_mismatch_submit_past(struct rueda_negotiator *self,
+                                        struct rueda_entry *entry);
 
 /* Something of mine that has been called before I had it. */
-rueda_status rueda_vain_submit(struct rueda_negotiator *self,
-                               struct rueda_entry *entry,
-                               const struct rueda_request *request, void *mine);
+rueda_status rueda_mismatch_submit(struct rueda_negotiator *self,
+                                   struct rueda_entry *entry,
+                                   const struct rueda_request *request,
+                                   void *mine);
 
 /* What was called has failed with these words: what I got since begins. */
-rueda_status rueda_vain_submit_late(struct rueda_negotiator *self,
-                                    const struct rueda_vain *vain,
-                                    const char *words);
+rueda_status rueda_mismatch_submit_late(struct rueda_negotiator *self,
+                                        const struct rueda_mismatch *mismatch,
+                                        const char *words);
 
-/* ---- slots.c: numbers for names, given out by the coordinator ------------ */
+/* ---- ids.c: numbers for names, given out by the coordinator ------------ */
 
-rueda_status rueda_slots_init(struct rueda_negotiator *self);
-void rueda_slots_fini(struct rueda_negotiator *self);
+rueda_status rueda_ids_init(struct rueda_negotiator *self);
+void rueda_ids_fini(struct rueda_negotiator *self);
 
 /* Write an item of a RUN for this entry, whose first voice is what runs. */
-rueda_status rueda_slots_write(struct rueda_negotiator *self,
-                               struct rueda_entry *entry,
-                               struct rueda_out *items,
-                               struct rueda_slot_run *run);
+rueda_status rueda_ids_write(struct rueda_negotiator *self,
+                             struct rueda_entry *entry, struct rueda_out *items,
+                             struct rueda_id_run *run);
 
 /* Finish the entry of the log that is written: send and follow it. */
 rueda_status rueda_coordinator_append(struct rueda_negotiator *self);
@@ -287,7 +287,7 @@ rueda_status rueda_stall_hear(struct rueda_negotiator *self, int index,
 
 /* Look, if it is time: tell my parent, or warn; RUEDA_ERR_STALLED with words
  * if it was too long. RUEDA_IN_PROGRESS: nothing to tell. */
-rueda_status rueda_stall_look(struct rueda_negotiator *self,
-                              struct rueda_text *error);
+rueda_status rueda_stall_check(struct rueda_negotiator *self,
+                               struct rueda_text *error);
 
 #endif /* RUEDA_NEGOTIATE_STATE_H */

@@ -30,8 +30,8 @@ struct rueda_talk {
     int peer;
     struct rueda_tag tag;
 
-    struct rueda_out out;        /* what comes next */
-    struct rueda_slot_run ready; /* in that: slots of what I have */
+    struct rueda_out out;      /* what comes next */
+    struct rueda_id_run ready; /* in that: ids of what I have */
     struct rueda_out flying;
     bool is_flying;
     unsigned char out_head[RUEDA_TALK_HEAD];

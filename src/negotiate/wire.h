@@ -57,32 +57,31 @@ static inline void rueda_out_u64(struct rueda_out *out, uint64_t value)
         rueda_put_u64(at, value);
 }
 
-/* The last record of slots that was written, if it is the last of all: one more
- * slot may make it longer. */
-struct rueda_slot_run {
+/* The last record of ids that was written, if it is the last of all: one more
+ * id may make it longer. */
+struct rueda_id_run {
     size_t end; /* where it ends in the buffer; 0: there is none */
     uint32_t next;
 };
 
-/* A kind, a slot, and how many from there on are meant: steps that repeat use
- * slots in the order in which they were given out. All of a run are of one
+/* A kind, a id, and how many from there on are meant: steps that repeat use
+ * ids in the order in which they were given out. All of a run are of one
  * kind. */
-static inline void rueda_out_slot(struct rueda_out *out,
-                                  struct rueda_slot_run *run, uint8_t kind,
-                                  uint32_t slot)
+static inline void rueda_out_id(struct rueda_out *out, struct rueda_id_run *run,
+                                uint8_t kind, uint32_t id)
 {
-    if (run->end == out->len && run->end > 0 && run->next == slot &&
+    if (run->end == out->len && run->end > 0 && run->next == id &&
         !out->has_failed) {
         unsigned char *count = out->bytes + out->len - 4;
 
         rueda_put_u32(count, rueda_get_u32(count) + 1);
     } else {
         rueda_out_u8(out, kind);
-        rueda_out_u32(out, slot);
+        rueda_out_u32(out, id);
         rueda_out_u32(out, 1);
         run->end = out->len;
     }
-    run->next = slot + 1;
+    run->next = id + 1;
 }
 
 void rueda_out_bytes(struct rueda_out *out, const void *bytes, size_t len);

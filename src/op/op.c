@@ -439,7 +439,7 @@ void rueda_op_pop(struct rueda_op_queue *queue)
     queue->first = queue->first->next;
 }
 
-bool rueda_op_queue_has_news(const struct rueda_op_queue *queue)
+bool rueda_op_queue_has_arrivals(const struct rueda_op_queue *queue)
 {
     return atomic_load_explicit(&queue->arrived, memory_order_relaxed) != NULL;
 }

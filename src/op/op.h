@@ -150,6 +150,6 @@ struct rueda_op *rueda_op_peek(struct rueda_op_queue *queue);
 void rueda_op_pop(struct rueda_op_queue *queue);
 
 /* Has any arrived since the last peek? Any thread, as a hint. */
-bool rueda_op_queue_has_news(const struct rueda_op_queue *queue);
+bool rueda_op_queue_has_arrivals(const struct rueda_op_queue *queue);
 
 #endif /* RUEDA_OP_OP_H */

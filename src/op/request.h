@@ -19,8 +19,8 @@ enum {
     RUEDA_SET_DROP,
 
     /* And calls of one rank, of which the others hear in another way. */
-    RUEDA_NOTES_START,
-    RUEDA_NOTES_STOP,
+    RUEDA_TIMELINE_START,
+    RUEDA_TIMELINE_STOP,
 };
 
 struct rueda_request {
@@ -82,7 +82,7 @@ static inline void rueda_request_init(struct rueda_request *self, int kind)
 
 static inline bool rueda_request_is_local(const struct rueda_request *self)
 {
-    return self->kind >= RUEDA_NOTES_START;
+    return self->kind >= RUEDA_TIMELINE_START;
 }
 
 /* Do rows, the first dimension, differ between ranks? */

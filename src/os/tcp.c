@@ -190,7 +190,7 @@ void rueda_tcp_limit_silence(int fd, int limit_ms)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof(limit));
 }
 
-static bool look_into(int fd, struct tcp_info *out)
+static bool inspect(int fd, struct tcp_info *out)
 {
     socklen_t len = sizeof(*out);
 
@@ -202,7 +202,7 @@ int64_t rueda_tcp_heard_ms(int fd)
 {
     struct tcp_info info;
 
-    if (!look_into(fd, &info))
+    if (!inspect(fd, &info))
         return -1;
     return info.tcpi_last_ack_recv < info.tcpi_last_data_recv
                ? info.tcpi_last_ack_recv
@@ -213,7 +213,7 @@ bool rueda_tcp_flow(int fd, uint64_t *out_taken, bool *out_is_waiting)
 {
     struct tcp_info info;
 
-    if (!look_into(fd, &info))
+    if (!inspect(fd, &info))
         return false;
     *out_taken = info.tcpi_bytes_acked;
     /* On its way, or held back although the peer has room. */

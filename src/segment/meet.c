@@ -197,8 +197,8 @@ static rueda_status enter_as_guest(const struct rueda_meeting *meeting, int fd,
             rueda_fd_close(fds[i]);
         return lost_host(meeting, status, error);
     }
-    status = rueda_segment_look(meeting->rank, size, fds[count - 1], &segment,
-                                error);
+    status = rueda_segment_attach(meeting->rank, size, fds[count - 1], &segment,
+                                  error);
     if (status != RUEDA_OK) {
         for (int i = 0; i < count - 1; i++)
             rueda_fd_close(fds[i]);

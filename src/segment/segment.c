@@ -269,9 +269,9 @@ rueda_status rueda_segment_make(int size, int inherited,
     return RUEDA_OK;
 }
 
-rueda_status rueda_segment_look(int rank, int size, int memfd,
-                                struct rueda_segment **out,
-                                struct rueda_text *error)
+rueda_status rueda_segment_attach(int rank, int size, int memfd,
+                                  struct rueda_segment **out,
+                                  struct rueda_text *error)
 {
     struct rueda_mapping *mapping;
     struct rueda_segment *segment;
@@ -497,7 +497,7 @@ void rueda_segment_disarm(struct rueda_segment *segment)
                           memory_order_relaxed);
 }
 
-static void look(struct rueda_segment *segment, int64_t timeout_ns)
+static void poll_now(struct rueda_segment *segment, int64_t timeout_ns)
 {
     uint32_t numbers[32];
     int found = rueda_poller_wait(segment->poller, timeout_ns, numbers, 32);
@@ -518,7 +518,7 @@ static void look(struct rueda_segment *segment, int64_t timeout_ns)
 
 void rueda_segment_wait(struct rueda_segment *segment, int64_t timeout_ns)
 {
-    look(segment, timeout_ns);
+    poll_now(segment, timeout_ns);
     rueda_segment_disarm(segment);
 }
 
@@ -529,7 +529,7 @@ rueda_status rueda_segment_watch_fd(struct rueda_segment *segment, int fd)
 
 void rueda_segment_watch(struct rueda_segment *segment)
 {
-    look(segment, 0);
+    poll_now(segment, 0);
 }
 
 /* Acquire: what it has written before it went is there. */

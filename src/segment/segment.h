@@ -116,9 +116,9 @@ rueda_status rueda_segment_make(int size, int inherited,
 
 /* Look at a segment whose memfd came from rank 0; memfd is taken in any case.
  */
-rueda_status rueda_segment_look(int rank, int size, int memfd,
-                                struct rueda_segment **out,
-                                struct rueda_text *error);
+rueda_status rueda_segment_attach(int rank, int size, int memfd,
+                                  struct rueda_segment **out,
+                                  struct rueda_text *error);
 
 /* The memfd, to be passed on; stays the segment's. */
 int rueda_segment_fd(const struct rueda_segment *segment);

@@ -6,12 +6,12 @@
 
 #include "base/log.h"
 #include "conformance/conformance.h"
-#include "transport/shm/lane.h"
+#include "transport/shm/pipe.h"
 #include "transport/shm/shm.h"
 
 struct host {
     struct rueda_segment *members[2];
-    struct rueda_shm_lane *lanes; /* [2], of side 0 and of side 1 */
+    struct rueda_shm_pipe *pipes; /* [2], of side 0 and of side 1 */
 };
 
 static void open_shm(struct pair *pair)
@@ -25,7 +25,7 @@ static void open_shm(struct pair *pair)
     assert_int_equal(rueda_segment_alloc(host->members[0],
                                          rueda_shm_pair_bytes(), &area, &error),
                      RUEDA_OK);
-    host->lanes = area;
+    host->pipes = area;
     assert_int_equal(
         rueda_shm_ep_open(host->members[0], area, 0, 1, 1, &pair->a), RUEDA_OK);
     assert_int_equal(
@@ -104,31 +104,31 @@ static void a_slot_that_makes_no_sense_fails_the_endpoint(void **state)
 
     for (int damage = 0; damage < 6; damage++) {
         struct pair own = {.fixture = pair->fixture};
-        struct rueda_shm_slot *slot;
+        struct rueda_shm_notice *notice;
         struct rueda_req sent;
         struct rueda_req received;
 
         open_shm(&own);
-        slot = &((struct host *)own.owner)->lanes[0].slots[1];
+        notice = &((struct host *)own.owner)->pipes[0].notices[1];
         send_to_b(&own, 100000, &sent);
         switch (damage) {
         case 0:
-            atomic_store(&slot->number, 77);
+            atomic_store(&notice->number, 77);
             break;
         case 1:
-            slot->channel = RUEDA_SHM_CHANNELS;
+            notice->channel = RUEDA_SHM_CHANNELS;
             break;
         case 2:
-            slot->ready = UINT32_MAX;
+            notice->ready = UINT32_MAX;
             break;
         case 3:
-            slot->ready = 0;
+            notice->ready = 0;
             break;
         case 4:
-            slot->len = 5;
+            notice->len = 5;
             break;
         case 5:
-            slot->ready = (uint32_t)RUEDA_SHM_PIECE + 1;
+            notice->ready = (uint32_t)RUEDA_SHM_PIECE + 1;
             break;
         }
         rueda_ep_recv(own.b, tag_of(1), in, 100000, &received);
@@ -156,7 +156,7 @@ static void a_count_out_of_range_fails_the_reader(void **state)
 
         open_shm(&own);
         send_to_b(&own, 200000, &sent);
-        atomic_store(&((struct host *)own.owner)->lanes[0].flows[0].written,
+        atomic_store(&((struct host *)own.owner)->pipes[0].flows[0].written,
                      counts[i]);
         rueda_ep_recv(own.b, tag_of(1), in, 200000, &received);
 
@@ -175,7 +175,7 @@ static void an_ack_of_what_was_not_sent_fails_the_writer(void **state)
     for (int i = 0; i <= RUEDA_SHM_CHANNELS; i++)
         send_to_b(pair, 10, &sent[i]);
     assert_int_equal(sent[RUEDA_SHM_CHANNELS].status, RUEDA_IN_PROGRESS);
-    atomic_store(&host->lanes[0].acks[3], 1000);
+    atomic_store(&host->pipes[0].acks[3], 1000);
 
     assert_int_equal(drive_to_end(pair->a), RUEDA_ERR_PEER_LOST);
     assert_int_equal(sent[RUEDA_SHM_CHANNELS].status, RUEDA_ERR_PEER_LOST);
@@ -188,7 +188,7 @@ static void more_read_than_written_fails_the_writer(void **state)
     struct rueda_req sent;
 
     send_to_b(pair, 200000, &sent);
-    atomic_store(&host->lanes[0].flows[0].read, RUEDA_SHM_RING + 1);
+    atomic_store(&host->pipes[0].flows[0].read, RUEDA_SHM_RING + 1);
 
     assert_int_equal(drive_to_end(pair->a), RUEDA_ERR_PEER_LOST);
     assert_int_equal(sent.status, RUEDA_ERR_PEER_LOST);
@@ -206,12 +206,12 @@ static void random_bytes_crash_nobody(void **state)
     for (int round = 0; round < 100; round++) {
         struct pair own = {.fixture = pair->fixture};
         struct rueda_ep *ends[2];
-        struct rueda_shm_lane *lanes;
+        struct rueda_shm_pipe *pipes;
 
         open_shm(&own);
         ends[0] = own.a;
         ends[1] = own.b;
-        lanes = ((struct host *)own.owner)->lanes;
+        pipes = ((struct host *)own.owner)->pipes;
         for (int i = 0; i < 4; i++) {
             size_t len = i % 2 == 0 ? sizeof(out[0]) : 20;
 
@@ -219,11 +219,11 @@ static void random_bytes_crash_nobody(void **state)
             rueda_ep_recv(ends[i % 2], tag_of(0), in[i % 2], len, &reqs[4 + i]);
         }
         for (int i = 0; i < 40; i++) {
-            unsigned char *head = (unsigned char *)&lanes[i % 2];
+            unsigned char *head = (unsigned char *)&pipes[i % 2];
             size_t at;
 
             seed = seed * 1103515245 + 12345;
-            at = seed / 65536 % offsetof(struct rueda_shm_lane, rings);
+            at = seed / 65536 % offsetof(struct rueda_shm_pipe, rings);
             head[at] = (unsigned char)(seed >> 8);
             rueda_ep_progress(ends[0]);
             rueda_ep_progress(ends[1]);

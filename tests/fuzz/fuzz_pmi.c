@@ -2,7 +2,7 @@
 /* The whole exchange of a card by PMI-1 or PMI-2, with a launcher that answers
  * anything. */
 #include "fuzz/fuzz.h"
-#include "job/card.h"
+#include "job/business_card.h"
 #include "job/exchange.h"
 #include "os/clock.h"
 
@@ -19,11 +19,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fuzz_input input = {data, size};
     const unsigned choice = fuzz_choice(&input);
     const unsigned bytes = 1 + fuzz_choice(&input);
-    unsigned char before[RUEDA_CARD_PACKED];
-    unsigned char card[RUEDA_CARD_PACKED];
+    unsigned char before[RUEDA_BUSINESS_CARD_PACKED];
+    unsigned char card[RUEDA_BUSINESS_CARD_PACKED];
     struct rueda_text error = {{0}};
     struct fuzz_stream stream;
-    struct rueda_card_exchange exchange;
+    struct rueda_business_card_exchange exchange;
     rueda_status status;
     char fd[16];
 
@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(card, before, sizeof(card));
     fuzz_stream_open(&stream, input.data, input.size);
     snprintf(fd, sizeof(fd), "%d", stream.ours);
-    exchange = (struct rueda_card_exchange){
+    exchange = (struct rueda_business_card_exchange){
         .rank = choice & 2 ? 3 : 0,
         .size = 4,
         .environment = look,

@@ -8,12 +8,12 @@
 
 static void check_way(const struct rueda_sim_net *net, int from, int to)
 {
-    int lanes = rueda_sim_net_lanes(net);
+    int lanes = rueda_sim_net_ways(net);
     int hop = 0;
     int lane;
 
     while ((lane = rueda_sim_net_hop(net, from, to, hop)) >= 0) {
-        struct rueda_sim_wire wire = rueda_sim_net_lane(net, lane);
+        struct rueda_sim_wire wire = rueda_sim_net_way(net, lane);
 
         must(lane < lanes);
         must(wire.bytes_per_s > 0.0);

@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_stream_open(&stream, data, size);
     rueda_tcp_pulse_take(hub, 0, stream.ours);
     must(hub->pulses[0].theirs == 1);
-    rueda_tcp_pulses_look(hub, 1);
+    rueda_tcp_pulses_check(hub, 1);
     must(hub->peers[0].pulse < 0 && hub->pulses[0].theirs == 0);
     must((size == 0) == (rueda_tcp_hub_last_words(hub) == NULL));
     for (const char *at = rueda_tcp_hub_last_words(hub);

@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "base/config.h"
 #include "fuzz/fuzz.h"
-#include "job/card.h"
+#include "job/business_card.h"
 #include "job/rollcall.h"
 #include "job/store/wire.h"
 #include "job/topology.h"
@@ -518,12 +518,13 @@ static void save_table(const char *name, int size, int hosts, bool is_said)
 
 static void save_card(const char *name, bool has_key)
 {
-    struct rueda_card card = {.nonce = "nonce", .key = {{9, 8, 7}, has_key}};
-    unsigned char seed[RUEDA_CARD_PACKED];
+    struct rueda_business_card card = {.nonce = "nonce",
+                                       .key = {{9, 8, 7}, has_key}};
+    unsigned char seed[RUEDA_BUSINESS_CARD_PACKED];
 
     snprintf(card.addresses, sizeof(card.addresses),
              "10.1.2.3:4000 [2001:db8::1]:4001");
-    rueda_card_pack(&card, seed);
+    rueda_business_card_pack(&card, seed);
     save("card", name, seed, sizeof(seed));
 }
 
@@ -639,7 +640,7 @@ static void save_negotiation_down(void)
 
 static void out_vain(struct rueda_out *message)
 {
-    rueda_out_u8(message, RUEDA_UP_VAIN);
+    rueda_out_u8(message, RUEDA_UP_MISMATCH);
     rueda_out_label(message, "v", 0);
     rueda_out_u64(message, 0);
     rueda_out_text(message, "why");

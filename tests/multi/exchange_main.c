@@ -20,9 +20,9 @@
 
 #define MS ((int64_t)1000000)
 
-typedef rueda_status exchange_fn(const struct rueda_card_exchange *exchange,
-                                 void *card, size_t bytes,
-                                 struct rueda_text *error);
+typedef rueda_status
+exchange_fn(const struct rueda_business_card_exchange *exchange, void *card,
+            size_t bytes, struct rueda_text *error);
 
 static const struct {
     const char *name;
@@ -127,17 +127,17 @@ static int code_of_child(void)
 struct outcome {
     rueda_status status;
     struct rueda_text error;
-    unsigned char card[RUEDA_CARD_BYTES];
+    unsigned char card[RUEDA_BUSINESS_CARD_BYTES];
     int64_t took_ns;
     struct belongings before;
     struct belongings after;
 };
 
 /* One write, so that lines of several ranks do not mix. */
-static int report(const struct rueda_card_exchange *exchange,
+static int report(const struct rueda_business_card_exchange *exchange,
                   const struct outcome *outcome, size_t bytes)
 {
-    char hex[2 * RUEDA_CARD_BYTES + 1] = "";
+    char hex[2 * RUEDA_BUSINESS_CARD_BYTES + 1] = "";
     char line[4096];
     int len;
 
@@ -162,16 +162,16 @@ int main(int argc, char **argv)
                                         "SLURM_PROCID", NULL};
     static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
                                         "SLURM_NTASKS", NULL};
-    struct rueda_card_exchange exchange = {.rank = number_of(ranks),
-                                           .size = number_of(sizes),
-                                           .environment = environment};
+    struct rueda_business_card_exchange exchange = {.rank = number_of(ranks),
+                                                    .size = number_of(sizes),
+                                                    .environment = environment};
     exchange_fn *way = argc > 3 ? find_way(argv[1]) : NULL;
     size_t bytes = argc > 3 ? strtoul(argv[2], NULL, 10) : 0;
     int64_t time_ns = argc > 3 ? strtol(argv[3], NULL, 10) * MS : 0;
     struct outcome outcome = {.before = look()};
     int64_t start = rueda_clock_ns();
 
-    if (way == NULL || bytes == 0 || bytes > RUEDA_CARD_BYTES) {
+    if (way == NULL || bytes == 0 || bytes > RUEDA_BUSINESS_CARD_BYTES) {
         fprintf(stderr, "see the head of exchange_main.c\n");
         return 2;
     }

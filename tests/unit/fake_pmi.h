@@ -40,13 +40,13 @@ struct fake {
     char wrong[1200]; /* the first thing that the script does not have */
     pthread_t thread;
     int time_ms; /* for the exchange; LONG_MS unless the test says otherwise */
-    struct rueda_card_exchange exchange;
+    struct rueda_business_card_exchange exchange;
     struct rueda_text error;
 };
 
-typedef rueda_status fake_exchange(const struct rueda_card_exchange *exchange,
-                                   void *card, size_t bytes,
-                                   struct rueda_text *error);
+typedef rueda_status
+fake_exchange(const struct rueda_business_card_exchange *exchange, void *card,
+              size_t bytes, struct rueda_text *error);
 
 static inline bool fake_read(struct fake *fake, char *to, size_t bytes)
 {
@@ -146,7 +146,7 @@ static inline int fake_open(void **state)
     fake.theirs = ends[1];
     fake.time_ms = LONG_MS;
     snprintf(fake.theirs_text, sizeof(fake.theirs_text), "%d", ends[1]);
-    fake.exchange = (struct rueda_card_exchange){
+    fake.exchange = (struct rueda_business_card_exchange){
         .size = 4, .environment = fake_environment, .arg = &fake};
     return 0;
 }

@@ -627,7 +627,7 @@ static rueda_status come_back(struct rueda_client *client)
     }
 }
 
-rueda_status rueda_client_look(struct rueda_client *client)
+rueda_status rueda_client_reconnect(struct rueda_client *client)
 {
     rueda_status status = RUEDA_OK;
     struct rueda_store_reply reply;
@@ -692,7 +692,7 @@ static rueda_status be_there(struct rueda_client *client, int64_t deadline_ns)
     rueda_status status = RUEDA_ERR_PEER_LOST;
 
     if (client->stage != AWAY || client->give_up_ns != 0)
-        status = rueda_client_look(client);
+        status = rueda_client_reconnect(client);
     return status == RUEDA_IN_PROGRESS
                ? connect_by(client, deadline_ns, &ignored)
                : status;

@@ -79,7 +79,7 @@ rueda_status rueda_client_ask(struct rueda_client *client,
  * there was no way for as many seconds as it is given questions; asked again,
  * the answer stays
  */
-rueda_status rueda_client_look(struct rueda_client *client);
+rueda_status rueda_client_reconnect(struct rueda_client *client);
 
 /* Take the events that have come; waits only where the connection is broken
  * and has to be made again. As rueda_client_ask(). */

@@ -18,7 +18,7 @@
 #include "tool/doctor/finding.h"
 
 /* How often to look who has ended without closing his streams. */
-#define LOOK_SECONDS 0.05
+#define CHECK_SECONDS 0.05
 
 /* ---- Starting ----------------------------------------------------------- */
 
@@ -187,8 +187,8 @@ void rueda_errands_run(struct rueda_errand *errands, int count, double seconds)
         if (left <= 0)
             break;
         poll(polls, 2 * (nfds_t)count,
-             left < LOOK_SECONDS ? (int)(left * 1000) + 1
-                                 : (int)(LOOK_SECONDS * 1000));
+             left < CHECK_SECONDS ? (int)(left * 1000) + 1
+                                  : (int)(CHECK_SECONDS * 1000));
         look_at_all(errands, count, began);
     }
     for (int i = 0; i < count; i++) {

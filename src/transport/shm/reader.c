@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reading side of a lane. A channel's message is waiting (accepted, without
+ * The reading side of a pipe. A channel's message is waiting (accepted, without
  * a receive), or busy (being read, or dropped), or there is none.
  */
 #define RUEDA_LOG_TAG "shm"
@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "transport/shm/lane.h"
+#include "transport/shm/pipe.h"
 
 void rueda_shm_reader_init(struct rueda_shm_reader *reader,
-                           struct rueda_shm_lane *lane)
+                           struct rueda_shm_pipe *pipe)
 {
     *reader = (struct rueda_shm_reader){
-        .lane = lane,
+        .pipe = pipe,
         .next = 1,
     };
 }
@@ -30,15 +30,15 @@ static rueda_status broken(const char *what, uint64_t value)
 static void finish(struct rueda_shm_reader *reader, unsigned channel)
 {
     struct rueda_shm_incoming *in = &reader->channels[channel];
-    struct rueda_shm_lane *lane = reader->lane;
+    struct rueda_shm_pipe *pipe = reader->pipe;
 
     /* Relaxed: the ack publishes it. */
     if (in->len > RUEDA_SHM_RING)
-        atomic_store_explicit(&lane->flows[channel].read, 0,
+        atomic_store_explicit(&pipe->flows[channel].read, 0,
                               memory_order_relaxed);
-    /* Release: ring and slot have been read. Sequentially consistent for
+    /* Release: ring and notice have been read. Sequentially consistent for
      * is_stuck, see rueda_shm_writer_turn(). */
-    atomic_store_explicit(&lane->acks[channel], in->number,
+    atomic_store_explicit(&pipe->acks[channel], in->number,
                           memory_order_seq_cst);
     reader->has_acked = true;
     reader->busy &= ~(1u << channel);
@@ -58,7 +58,7 @@ static rueda_status refresh(struct rueda_shm_reader *reader, unsigned channel)
     if (in->written == in->len)
         return RUEDA_OK;
     /* Acquire: the bytes that are counted are there. */
-    written = atomic_load_explicit(&reader->lane->flows[channel].written,
+    written = atomic_load_explicit(&reader->pipe->flows[channel].written,
                                    memory_order_acquire);
     if (written < in->written || written > in->len ||
         written - in->read > RUEDA_SHM_RING)
@@ -79,14 +79,14 @@ static void read_piece(struct rueda_shm_reader *reader, unsigned channel)
     if (len > RUEDA_SHM_PIECE)
         len = RUEDA_SHM_PIECE;
     if (in->req != NULL) {
-        memcpy(in->req->buf + in->read, reader->lane->rings[channel] + offset,
+        memcpy(in->req->buf + in->read, reader->pipe->rings[channel] + offset,
                len);
         in->req->done = in->read + len;
     }
     in->read += len;
     if (in->len > RUEDA_SHM_RING && in->read < in->len) {
         /* As the ack in finish(). */
-        atomic_store_explicit(&reader->lane->flows[channel].read, in->read,
+        atomic_store_explicit(&reader->pipe->flows[channel].read, in->read,
                               memory_order_seq_cst);
         reader->has_acked = true;
     }
@@ -118,7 +118,7 @@ static rueda_status read_more(struct rueda_shm_reader *reader, unsigned channel)
 }
 
 /* Joins a receive with the message on this channel; text is where the bytes
- * are if they came with the slot. */
+ * are if they came with the notice. */
 static rueda_status match(struct rueda_shm_reader *reader, unsigned channel,
                           struct rueda_req *req, const char *text)
 {
@@ -158,34 +158,35 @@ static rueda_status check(const struct rueda_shm_reader *reader, uint64_t len,
 static rueda_status accept(struct rueda_shm_reader *reader)
 {
     /* Volatile: what was checked is what is used, each is read once. */
-    volatile struct rueda_shm_slot *slot =
-        rueda_shm_slot(reader->lane, reader->next);
-    const char *text = (const char *)slot->text;
+    volatile struct rueda_shm_notice *notice =
+        rueda_shm_notice(reader->pipe, reader->next);
+    const char *text = (const char *)notice->text;
     struct rueda_shm_incoming *in;
     struct rueda_req *req;
     rueda_status status;
     /* Acquire: what the writer stored before is there. */
-    uint64_t number = atomic_load_explicit(&slot->number, memory_order_acquire);
+    uint64_t number =
+        atomic_load_explicit(&notice->number, memory_order_acquire);
     uint64_t len;
     uint32_t channel;
     uint32_t ready;
 
-    if (number == rueda_shm_slot_before(reader->next))
+    if (number == rueda_shm_notice_before(reader->next))
         return RUEDA_IN_PROGRESS;
     if (number != reader->next)
         return broken("message number", number);
-    len = slot->len;
-    channel = slot->channel;
-    ready = slot->ready;
+    len = notice->len;
+    channel = notice->channel;
+    ready = notice->ready;
     status = check(reader, len, channel, ready);
     if (status != RUEDA_OK)
         return status;
 
     in = &reader->channels[channel];
     in->number = reader->next++;
-    in->tag.term = slot->tag.term;
-    in->tag.set = slot->tag.set;
-    in->tag.sequence = slot->tag.sequence;
+    in->tag.term = notice->tag.term;
+    in->tag.set = notice->tag.set;
+    in->tag.sequence = notice->tag.sequence;
     in->len = (size_t)len;
     in->written = ready;
     in->read = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An endpoint is the writer of one lane and the reader of another. What they do
+ * An endpoint is the writer of one pipe and the reader of another. What they do
  * not know is here: who is woken, and when a peer counts as lost.
  */
 #define RUEDA_LOG_TAG "shm"
@@ -11,11 +11,11 @@
 
 #include "base/log.h"
 #include "transport/reqs.h"
-#include "transport/shm/lane.h"
+#include "transport/shm/pipe.h"
 
-/* Lane s is written by side s. */
+/* Pipe s is written by side s. */
 struct area {
-    struct rueda_shm_lane lanes[2];
+    struct rueda_shm_pipe pipes[2];
 };
 
 struct shm_ep {
@@ -36,7 +36,7 @@ size_t rueda_shm_pair_bytes(void)
 static void shut(struct shm_ep *ep)
 {
     /* Release: who sees it sees all that was sent before. */
-    atomic_store_explicit(&ep->writer.lane->is_closed, 1, memory_order_release);
+    atomic_store_explicit(&ep->writer.pipe->is_closed, 1, memory_order_release);
     rueda_segment_notify(ep->segment, ep->member);
 }
 
@@ -49,8 +49,8 @@ static rueda_status fail(struct shm_ep *ep)
     return RUEDA_ERR_PEER_LOST;
 }
 
-/* After the lanes were worked on: wakes the peer if it has a reason to look,
- * fails if a lane is broken. */
+/* After the pipes were worked on: wakes the peer if it has a reason to look,
+ * fails if a pipe is broken. */
 static rueda_status settle(struct shm_ep *ep, rueda_status written,
                            rueda_status read)
 {
@@ -61,7 +61,7 @@ static rueda_status settle(struct shm_ep *ep, rueda_status written,
     if (ep->reader.has_acked) {
         ep->reader.has_acked = false;
         /* Sequentially consistent, see rueda_shm_writer_turn(). */
-        if (atomic_load_explicit(&ep->reader.lane->is_stuck,
+        if (atomic_load_explicit(&ep->reader.pipe->is_stuck,
                                  memory_order_seq_cst) != 0)
             has_news = true;
     }
@@ -98,7 +98,7 @@ static void shm_recv(struct rueda_ep *super, struct rueda_tag tag, void *buf,
 static bool is_peer_gone(const struct shm_ep *ep)
 {
     /* Acquire: see shut(). */
-    return atomic_load_explicit(&ep->reader.lane->is_closed,
+    return atomic_load_explicit(&ep->reader.pipe->is_closed,
                                 memory_order_acquire) != 0 ||
            rueda_segment_is_gone(ep->segment, ep->member);
 }
@@ -164,7 +164,7 @@ rueda_status rueda_shm_ep_open(struct rueda_segment *segment, void *area,
                                int side, int peer, int peer_member,
                                struct rueda_ep **out_ep)
 {
-    struct rueda_shm_lane *lanes = ((struct area *)area)->lanes;
+    struct rueda_shm_pipe *pipes = ((struct area *)area)->pipes;
     struct shm_ep *ep;
 
     if ((uintptr_t)area % _Alignof(struct area) != 0) {
@@ -180,8 +180,8 @@ rueda_status rueda_shm_ep_open(struct rueda_segment *segment, void *area,
     ep->super.peer = peer;
     ep->segment = segment;
     ep->member = peer_member;
-    rueda_shm_writer_init(&ep->writer, &lanes[side]);
-    rueda_shm_reader_init(&ep->reader, &lanes[!side]);
+    rueda_shm_writer_init(&ep->writer, &pipes[side]);
+    rueda_shm_reader_init(&ep->reader, &pipes[!side]);
     *out_ep = &ep->super;
     return RUEDA_OK;
 }

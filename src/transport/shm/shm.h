@@ -3,7 +3,7 @@
  * The transport between two processes of a host, through memory that both have
  * mapped. A message is copied twice, piece by piece, so that the receiver reads
  * a piece out of the cache while the sender writes the next; small ones travel
- * inside their announcement. lane.h has the protocol.
+ * inside their announcement. pipe.h has the protocol.
  *
  * Uses base and segment. An endpoint belongs to one thread at a time.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The writing side of a lane. A channel is free, or busy (its message is not
+ * The writing side of a pipe. A channel is free, or busy (its message is not
  * all written, and a request belongs to it), or neither: written and not yet
  * acknowledged.
  */
@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "transport/shm/lane.h"
+#include "transport/shm/pipe.h"
 
 void rueda_shm_writer_init(struct rueda_shm_writer *writer,
-                           struct rueda_shm_lane *lane)
+                           struct rueda_shm_pipe *pipe)
 {
     *writer = (struct rueda_shm_writer){
-        .lane = lane,
+        .pipe = pipe,
         .next = 1,
         .free = RUEDA_SHM_ALL_CHANNELS,
     };
@@ -41,11 +41,11 @@ static void collect_acks(struct rueda_shm_writer *writer)
         uint64_t ack;
 
         open &= open - 1;
-        /* Acquire: the reader has read the ring and the slot before it
+        /* Acquire: the reader has read the ring and the notice before it
          * acknowledged, so they may be written again. Sequentially consistent
          * for the sake of is_stuck, see rueda_shm_writer_turn(). */
         ack =
-            atomic_load_explicit(&writer->lane->acks[i], memory_order_seq_cst);
+            atomic_load_explicit(&writer->pipe->acks[i], memory_order_seq_cst);
         if (ack == channel->number)
             writer->free |= 1u << i;
         else if (ack != channel->before)
@@ -71,19 +71,19 @@ static int choose_channel(struct rueda_shm_writer *writer, size_t len)
 }
 
 /* Puts the first piece in its place; returns its length. */
-static size_t write_first(struct rueda_shm_lane *lane, unsigned channel,
-                          struct rueda_shm_slot *slot,
+static size_t write_first(struct rueda_shm_pipe *pipe, unsigned channel,
+                          struct rueda_shm_notice *notice,
                           const struct rueda_req *req)
 {
     size_t first = req->len < RUEDA_SHM_PIECE ? req->len : RUEDA_SHM_PIECE;
 
     if (req->len > RUEDA_SHM_INLINE)
-        memcpy(lane->rings[channel], req->buf, first);
+        memcpy(pipe->rings[channel], req->buf, first);
     else if (req->len > 0)
-        memcpy(slot->text, req->buf, req->len);
-    /* Relaxed: the number of the slot, stored later, publishes it. */
+        memcpy(notice->text, req->buf, req->len);
+    /* Relaxed: the number of the notice, stored later, publishes it. */
     if (first < req->len)
-        atomic_store_explicit(&lane->flows[channel].written, first,
+        atomic_store_explicit(&pipe->flows[channel].written, first,
                               memory_order_relaxed);
     return first;
 }
@@ -93,15 +93,16 @@ static void announce(struct rueda_shm_writer *writer, unsigned channel,
                      struct rueda_req *req)
 {
     struct rueda_shm_outgoing *out = &writer->channels[channel];
-    struct rueda_shm_slot *slot = rueda_shm_slot(writer->lane, writer->next);
-    size_t first = write_first(writer->lane, channel, slot, req);
+    struct rueda_shm_notice *notice =
+        rueda_shm_notice(writer->pipe, writer->next);
+    size_t first = write_first(writer->pipe, channel, notice, req);
 
-    slot->tag = req->tag;
-    slot->len = req->len;
-    slot->channel = channel;
-    slot->ready = (uint32_t)first;
-    /* Release: slot, ring and `written` are complete for who sees it. */
-    atomic_store_explicit(&slot->number, writer->next, memory_order_release);
+    notice->tag = req->tag;
+    notice->len = req->len;
+    notice->channel = channel;
+    notice->ready = (uint32_t)first;
+    /* Release: notice, ring and `written` are complete for who sees it. */
+    atomic_store_explicit(&notice->number, writer->next, memory_order_release);
 
     out->before = out->number;
     out->number = writer->next++;
@@ -131,7 +132,7 @@ static size_t room_for(struct rueda_shm_writer *writer, unsigned channel)
     if (room == 0 && rest > 0) {
         /* Acquire: the reader is done with those bytes. Sequentially
          * consistent for is_stuck, as in collect_acks(). */
-        read = atomic_load_explicit(&writer->lane->flows[channel].read,
+        read = atomic_load_explicit(&writer->pipe->flows[channel].read,
                                     memory_order_seq_cst);
         if (read < out->read || read > out->written) {
             break_lane(writer, "bytes read", read);
@@ -153,7 +154,7 @@ static bool write_more(struct rueda_shm_writer *writer, unsigned channel)
 {
     struct rueda_shm_outgoing *out = &writer->channels[channel];
     struct rueda_req *req = out->req;
-    char *ring = writer->lane->rings[channel];
+    char *ring = writer->pipe->rings[channel];
     size_t limit = out->written + RUEDA_SHM_RING;
     size_t room = room_for(writer, channel);
     bool has_moved = room > 0;
@@ -163,7 +164,7 @@ static bool write_more(struct rueda_shm_writer *writer, unsigned channel)
                room);
         out->written += room;
         /* Release: the piece is there for who sees the count. */
-        atomic_store_explicit(&writer->lane->flows[channel].written,
+        atomic_store_explicit(&writer->pipe->flows[channel].written,
                               out->written, memory_order_release);
         req->done = out->written;
         room = out->written < limit ? room_for(writer, channel) : 0;
@@ -208,7 +209,7 @@ static bool has_work(const struct rueda_shm_writer *writer)
 static void set_stuck(struct rueda_shm_writer *writer, bool is_stuck)
 {
     writer->is_stuck = is_stuck;
-    atomic_store_explicit(&writer->lane->is_stuck, is_stuck,
+    atomic_store_explicit(&writer->pipe->is_stuck, is_stuck,
                           memory_order_seq_cst);
 }
 

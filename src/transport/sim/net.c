@@ -91,8 +91,8 @@ bool rueda_sim_net_uses(const struct rueda_sim_net *net, rueda_sim_link link,
  * In this order: into the network by the port of each rank, out of it by the
  * port of each rank; the same for uplinks, then for spines.
  */
-static int lane_of(const struct rueda_sim_net *net, rueda_sim_link link,
-                   bool is_out, int rank)
+static int way_of(const struct rueda_sim_net *net, rueda_sim_link link,
+                  bool is_out, int rank)
 {
     int first = 0;
 
@@ -103,7 +103,7 @@ static int lane_of(const struct rueda_sim_net *net, rueda_sim_link link,
     return first + link_of(net, link, rank);
 }
 
-int rueda_sim_net_lanes(const struct rueda_sim_net *net)
+int rueda_sim_net_ways(const struct rueda_sim_net *net)
 {
     return 2 * (rueda_sim_net_links(net, RUEDA_SIM_PORT) +
                 rueda_sim_net_links(net, RUEDA_SIM_UPLINK) +
@@ -125,20 +125,20 @@ static struct rueda_sim_wire wire_of(const struct rueda_sim_net *net,
     return wire;
 }
 
-struct rueda_sim_wire rueda_sim_net_lane(const struct rueda_sim_net *net,
-                                         int lane)
+struct rueda_sim_wire rueda_sim_net_way(const struct rueda_sim_net *net,
+                                        int way)
 {
     struct rueda_sim_wire wire;
     int link = RUEDA_SIM_PORT;
     int count = rueda_sim_net_links(net, RUEDA_SIM_PORT);
 
-    while (link < RUEDA_SIM_SPINE && lane >= 2 * count) {
-        lane -= 2 * count;
+    while (link < RUEDA_SIM_SPINE && way >= 2 * count) {
+        way -= 2 * count;
         link++;
         count = rueda_sim_net_links(net, (rueda_sim_link)link);
     }
     wire = wire_of(net, (rueda_sim_link)link);
-    if (lane >= count) {
+    if (way >= count) {
         wire.latency_ns = 0;
         wire.jitter_ns = 0;
     }
@@ -158,11 +158,11 @@ int rueda_sim_net_hop(const struct rueda_sim_net *net, int from, int to,
     if (hop > last)
         return -1;
     if (hop == 0)
-        return lane_of(net, edge, false, from);
+        return way_of(net, edge, false, from);
     if (hop == last)
-        return lane_of(net, edge, true, to);
-    return hop == 1 ? lane_of(net, RUEDA_SIM_SPINE, false, from)
-                    : lane_of(net, RUEDA_SIM_SPINE, true, to);
+        return way_of(net, edge, true, to);
+    return hop == 1 ? way_of(net, RUEDA_SIM_SPINE, false, from)
+                    : way_of(net, RUEDA_SIM_SPINE, true, to);
 }
 
 uint64_t rueda_sim_net_latency(const struct rueda_sim_net *net, int from,

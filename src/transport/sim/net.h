@@ -89,14 +89,14 @@ bool rueda_sim_net_uses(const struct rueda_sim_net *net, rueda_sim_link link,
 /* ---- One-way links, numbered ------------------------------------------ */
 
 /* Their number: two for each port, uplink and spine. */
-int rueda_sim_net_lanes(const struct rueda_sim_net *net);
+int rueda_sim_net_ways(const struct rueda_sim_net *net);
 
-/* What lane i costs. The latency is that of the way in; the way out has none.
+/* What way i costs. The latency is that of the way in; the way out has none.
  */
-struct rueda_sim_wire rueda_sim_net_lane(const struct rueda_sim_net *net,
-                                         int lane);
+struct rueda_sim_wire rueda_sim_net_way(const struct rueda_sim_net *net,
+                                        int way);
 
-/* The lane that a message takes as its hop 0, 1, ...; -1: it is there. */
+/* The way that a message takes as its hop 0, 1, ...; -1: it is there. */
 int rueda_sim_net_hop(const struct rueda_sim_net *net, int from, int to,
                       int hop);
 

@@ -37,16 +37,16 @@ static void init_ranks(struct rueda_sim *sim)
     }
 }
 
-static void init_lanes(struct rueda_sim *sim)
+static void init_ways(struct rueda_sim *sim)
 {
     const struct rueda_sim_net *net = &sim->settings.net;
 
-    for (int i = 0; i < rueda_sim_net_lanes(net); i++) {
-        const struct rueda_sim_wire wire = rueda_sim_net_lane(net, i);
+    for (int i = 0; i < rueda_sim_net_ways(net); i++) {
+        const struct rueda_sim_wire wire = rueda_sim_net_way(net, i);
 
-        sim->lanes[i].latency_ns = wire.latency_ns;
-        sim->lanes[i].jitter_ns = wire.jitter_ns;
-        sim->lanes[i].ns_per_byte = 1e9 / wire.bytes_per_s;
+        sim->ways[i].latency_ns = wire.latency_ns;
+        sim->ways[i].jitter_ns = wire.jitter_ns;
+        sim->ways[i].ns_per_byte = 1e9 / wire.bytes_per_s;
     }
 }
 
@@ -65,7 +65,7 @@ static void release(struct rueda_sim *sim)
     rueda_sim_queue_fini(&sim->queue);
     free(sim->ready);
     free(sim->buckets);
-    free(sim->lanes);
+    free(sim->ways);
     free(sim->ranks);
     pthread_mutex_destroy(&sim->lock);
     free(sim);
@@ -90,17 +90,17 @@ rueda_status rueda_sim_open(const struct rueda_sim_settings *settings,
     sim->dice.state = settings->seed;
     pthread_mutex_init(&sim->lock, NULL);
     sim->ranks = calloc(size, sizeof(*sim->ranks));
-    sim->lanes = calloc((size_t)rueda_sim_net_lanes(&settings->net),
-                        sizeof(*sim->lanes));
+    sim->ways =
+        calloc((size_t)rueda_sim_net_ways(&settings->net), sizeof(*sim->ways));
     sim->bucket_mask = bucket_count(size) - 1;
     sim->buckets =
         calloc(sim->bucket_mask + 1, sizeof(struct rueda_sim_pair *));
     sim->ready = calloc(2 * size, sizeof(int));
-    if (sim->ranks == NULL || sim->lanes == NULL || sim->buckets == NULL ||
+    if (sim->ranks == NULL || sim->ways == NULL || sim->buckets == NULL ||
         sim->ready == NULL)
         goto err_release;
     init_ranks(sim);
-    init_lanes(sim);
+    init_ways(sim);
     *out_sim = sim;
     return RUEDA_OK;
 

@@ -22,7 +22,7 @@
 #include "transport/sim/sim.h"
 
 enum event_kind {
-    EVENT_HOP,  /* a message's first byte reaches its next lane */
+    EVENT_HOP,  /* a message's first byte reaches its next way */
     EVENT_SENT, /* its last byte has left the sender */
     EVENT_HERE, /* its last byte has arrived */
     EVENT_GO,   /* a held message may go */
@@ -51,7 +51,7 @@ struct rueda_sim_message {
     struct rueda_tag tag;
     size_t len;
     char *bytes; /* owned; NULL: a phantom, or none, or not yet under way */
-    uint64_t tail_ns; /* when the last byte reaches the next lane */
+    uint64_t tail_ns; /* when the last byte reaches the next way */
     enum message_state state;
     int hop;
     int events;   /* in the queue that name it */
@@ -89,7 +89,7 @@ struct rueda_sim_pair {
     struct rueda_sim_end ends[2];
 };
 
-struct rueda_sim_lane {
+struct rueda_sim_way {
     uint64_t free_ns;
     uint64_t latency_ns;
     uint64_t jitter_ns;
@@ -141,7 +141,7 @@ struct rueda_sim {
     bool is_short_of_memory; /* an event could not be kept */
 
     struct rueda_sim_rank *ranks;    /* [size] */
-    struct rueda_sim_lane *lanes;    /* as net.h numbers them */
+    struct rueda_sim_way *ways;      /* as net.h numbers them */
     struct rueda_sim_pair **buckets; /* [bucket_mask + 1], by both ranks; of
                                         equal ones the newest comes first */
     uint64_t bucket_mask;

@@ -2,21 +2,21 @@
 /*
  * Messages on their way.
  *
- * A message takes its lanes one after another. A lane works off the messages
+ * A message takes its ways one after another. A way works off the messages
  * that reach it in the order in which they do, so that each waits until the
- * lane has had time for those before it. Bytes are passed on as they come, so
- * an empty network costs the latencies and the time of the slowest lane, once:
+ * way has had time for those before it. Bytes are passed on as they come, so
+ * an empty network costs the latencies and the time of the slowest way, once:
  *
- *      start = when the first byte comes, or the lane is free
+ *      start = when the first byte comes, or the way is free
  *      end   = start + length * time of a byte, or when the last byte comes
  *
- *      lane 0   |====== m ======|
- *      lane 1     latency |= others =|====== m ======|
+ *      way 0   |====== m ======|
+ *      way 1     latency |= others =|====== m ======|
  *      receiver                                      here
  *
- * What comes slower than a lane could take it leaves it as slowly, and does
+ * What comes slower than a way could take it leaves it as slowly, and does
  * not hold up others meanwhile: the first byte leaves as long before the last
- * as it came, or as the lane needs for all of them.
+ * as it came, or as the way needs for all of them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -192,7 +192,7 @@ void rueda_sim_message_grant(struct rueda_sim_message *message)
     push(message, from->sim->now_ns + latency_ns, EVENT_GO);
 }
 
-/* Its first byte stands before its next lane. */
+/* Its first byte stands before its next way. */
 static void hop(struct rueda_sim_message *message)
 {
     struct rueda_sim_end *from = message->from;
@@ -200,7 +200,7 @@ static void hop(struct rueda_sim_message *message)
     const struct rueda_sim_net *net = &sim->settings.net;
     const int to = from->super.peer;
     const uint64_t until = rueda_sim_trouble_until(sim, from->rank, to);
-    struct rueda_sim_lane *lane;
+    struct rueda_sim_way *way;
     uint64_t start = sim->now_ns;
     uint64_t end;
     uint64_t latency;
@@ -213,20 +213,20 @@ static void hop(struct rueda_sim_message *message)
             push(message, until, EVENT_HOP);
         return;
     }
-    lane = &sim->lanes[rueda_sim_net_hop(net, from->rank, to, message->hop)];
-    if (start < lane->free_ns)
-        start = lane->free_ns;
-    work = (uint64_t)((double)message->len * lane->ns_per_byte + 0.5);
+    way = &sim->ways[rueda_sim_net_hop(net, from->rank, to, message->hop)];
+    if (start < way->free_ns)
+        start = way->free_ns;
+    work = (uint64_t)((double)message->len * way->ns_per_byte + 0.5);
     end = start + work;
-    lane->free_ns = end;
+    way->free_ns = end;
     if (end < message->tail_ns)
         end = message->tail_ns;
     spread = work;
     if (message->tail_ns > sim->now_ns + work)
         spread = message->tail_ns - sim->now_ns;
-    latency = lane->latency_ns;
-    if (lane->jitter_ns > 0)
-        latency += rueda_dice_below(&sim->dice, lane->jitter_ns + 1);
+    latency = way->latency_ns;
+    if (way->jitter_ns > 0)
+        latency += rueda_dice_below(&sim->dice, way->jitter_ns + 1);
     message->tail_ns = end + latency;
     if (message->hop == 0)
         push(message, end, EVENT_SENT);

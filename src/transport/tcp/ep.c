@@ -115,7 +115,7 @@ static bool read_stream(struct rueda_tcp_ep *ep, int i)
 
 static void wake_streams(struct rueda_tcp_ep *ep)
 {
-    unsigned looks = rueda_tcp_hub_looks(ep->hub);
+    unsigned looks = rueda_tcp_hub_checks(ep->hub);
 
     for (int i = 0; i < ep->stream_count && ep->looks != looks; i++)
         ep->streams[i].rest = 0;

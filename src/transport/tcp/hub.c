@@ -110,8 +110,8 @@ void rueda_tcp_hub_tend(struct rueda_tcp_hub *hub)
 
     hub->tend_ns = now;
     rueda_tcp_calls_progress(hub, now);
-    rueda_tcp_pulses_look(hub, now);
-    rueda_tcp_stalls_look(hub, now);
+    rueda_tcp_pulses_check(hub, now);
+    rueda_tcp_stalls_check(hub, now);
     snprintf(who, sizeof(who), "rank %d", hub->rank);
     rueda_refusals_sum(&hub->refusals, who, now);
 }
@@ -134,12 +134,12 @@ int64_t rueda_tcp_hub_patience_ns(const struct rueda_tcp_hub *hub)
     return next > now ? next - now : 0;
 }
 
-void rueda_tcp_hub_look_at_all(struct rueda_tcp_hub *hub)
+void rueda_tcp_hub_check_all(struct rueda_tcp_hub *hub)
 {
     hub->looks++;
 }
 
-unsigned rueda_tcp_hub_looks(const struct rueda_tcp_hub *hub)
+unsigned rueda_tcp_hub_checks(const struct rueda_tcp_hub *hub)
 {
     return hub->looks;
 }

@@ -78,7 +78,7 @@ void rueda_tcp_hub_progress(struct rueda_tcp_hub *hub);
 void rueda_tcp_hub_leave(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep);
 
 /* How often all streams were to be looked at so far. */
-unsigned rueda_tcp_hub_looks(const struct rueda_tcp_hub *hub);
+unsigned rueda_tcp_hub_checks(const struct rueda_tcp_hub *hub);
 
 /* How many streams an endpoint should have. */
 int rueda_tcp_hub_streams(const struct rueda_tcp_hub *hub);
@@ -152,6 +152,6 @@ bool rueda_tcp_calls_who(const struct rueda_tcp_hub *hub,
 bool rueda_tcp_stalls_are_told(const struct rueda_tcp_peer *peer);
 
 /* Look after the streams of all endpoints, about once a second. */
-void rueda_tcp_stalls_look(struct rueda_tcp_hub *hub, int64_t now_ns);
+void rueda_tcp_stalls_check(struct rueda_tcp_hub *hub, int64_t now_ns);
 
 #endif /* RUEDA_TRANSPORT_TCP_HUB_H */

@@ -37,7 +37,7 @@ static void tcp_tend_seldom(struct rueda_hub *hub)
 
 static void tcp_before_sleep(struct rueda_hub *hub)
 {
-    rueda_tcp_hub_look_at_all((struct rueda_tcp_hub *)hub);
+    rueda_tcp_hub_check_all((struct rueda_tcp_hub *)hub);
 }
 
 static int64_t tcp_patience_ns(const struct rueda_hub *hub)

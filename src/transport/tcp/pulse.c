@@ -336,7 +336,7 @@ static void feel_theirs(struct rueda_tcp_hub *hub, int64_t now)
     }
 }
 
-void rueda_tcp_pulses_look(struct rueda_tcp_hub *hub, int64_t now_ns)
+void rueda_tcp_pulses_check(struct rueda_tcp_hub *hub, int64_t now_ns)
 {
     feel_theirs(hub, now_ns);
     for (int host = 0; host < hub->host_count; host++) {

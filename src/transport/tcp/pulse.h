@@ -64,7 +64,7 @@ void rueda_tcp_pulse_want(struct rueda_tcp_hub *hub, int host);
 void rueda_tcp_pulse_take(struct rueda_tcp_hub *hub, int peer, int fd);
 
 /* See how all hosts are. */
-void rueda_tcp_pulses_look(struct rueda_tcp_hub *hub, int64_t now_ns);
+void rueda_tcp_pulses_check(struct rueda_tcp_hub *hub, int64_t now_ns);
 
 /* When that has something to do that no socket tells; INT64_MAX: never. */
 int64_t rueda_tcp_pulses_next_ns(const struct rueda_tcp_hub *hub);

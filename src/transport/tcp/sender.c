@@ -73,8 +73,8 @@ static bool has_room(struct rueda_tcp_stream *stream)
 {
     size_t unsent = rueda_stream_unsent(stream->fd);
 
-    rueda_tcp_speed_look(&stream->speed, stream->written, unsent,
-                         rueda_clock_ns());
+    rueda_tcp_speed_sample(&stream->speed, stream->written, unsent,
+                           rueda_clock_ns());
     return rueda_tcp_speed_has_room(&stream->speed, unsent);
 }
 

@@ -8,7 +8,7 @@
 
 /* A shorter time shows bursts, not speed. After so long without a look that
  * shows anything the stream may have become faster. */
-#define LOOK_NS   (4 * MOMENT_NS)
+#define CHECK_NS  (4 * MOMENT_NS)
 #define FORGET_NS (50 * MOMENT_NS)
 #define FASTEST   ((size_t)1 << 30)
 
@@ -46,8 +46,8 @@ static void note(struct rueda_tcp_speed *speed, size_t seen)
     speed->moment = seen > SHORTEST_BYTES ? seen : SHORTEST_BYTES;
 }
 
-void rueda_tcp_speed_look(struct rueda_tcp_speed *speed, uint64_t written,
-                          size_t unsent, int64_t now_ns)
+void rueda_tcp_speed_sample(struct rueda_tcp_speed *speed, uint64_t written,
+                            size_t unsent, int64_t now_ns)
 {
     uint64_t left = written - unsent;
     int64_t took = now_ns - speed->busy_ns;
@@ -57,7 +57,7 @@ void rueda_tcp_speed_look(struct rueda_tcp_speed *speed, uint64_t written,
         speed->busy_ns = 0;
         return;
     }
-    if (speed->busy_ns != 0 && took < LOOK_NS)
+    if (speed->busy_ns != 0 && took < CHECK_NS)
         return;
     if (speed->busy_ns != 0) {
         note(speed,

@@ -24,8 +24,8 @@ struct rueda_tcp_speed {
 
 /* The stream was given `written` bytes so far, of which `unsent` wait in its
  * socket. */
-void rueda_tcp_speed_look(struct rueda_tcp_speed *speed, uint64_t written,
-                          size_t unsent, int64_t now_ns);
+void rueda_tcp_speed_sample(struct rueda_tcp_speed *speed, uint64_t written,
+                            size_t unsent, int64_t now_ns);
 
 /* May it take another piece, if so much waits? */
 bool rueda_tcp_speed_has_room(const struct rueda_tcp_speed *speed,

@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "transport/tcp/hub.h"
 
-#define LOOK_NS ((int64_t)1000000000)
-#define TELL_NS ((int64_t)5000000000)
+#define CHECK_NS ((int64_t)1000000000)
+#define TELL_NS  ((int64_t)5000000000)
 
 /* A system that has waited in vain waits twice as long the next time, so after
  * a silence bytes move again within about as long as it lasted. */
@@ -81,11 +81,11 @@ static void begin_anew(struct rueda_tcp_peer *peer, int64_t now)
         peer->stalls[i].since_ns = now;
 }
 
-void rueda_tcp_stalls_look(struct rueda_tcp_hub *hub, int64_t now_ns)
+void rueda_tcp_stalls_check(struct rueda_tcp_hub *hub, int64_t now_ns)
 {
-    bool was_away = now_ns - hub->stall_ns > 3 * LOOK_NS;
+    bool was_away = now_ns - hub->stall_ns > 3 * CHECK_NS;
 
-    if (now_ns - hub->stall_ns < LOOK_NS)
+    if (now_ns - hub->stall_ns < CHECK_NS)
         return;
     hub->stall_ns = now_ns;
     for (int rank = 0; rank < hub->size; rank++) {

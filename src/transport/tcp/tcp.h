@@ -101,7 +101,7 @@ void rueda_tcp_hub_glance(struct rueda_tcp_hub *hub);
 
 /* To be called before who drives the endpoints goes to sleep: the next progress
  * leaves out no stream, so that what comes later wakes. */
-void rueda_tcp_hub_look_at_all(struct rueda_tcp_hub *hub);
+void rueda_tcp_hub_check_all(struct rueda_tcp_hub *hub);
 
 /* How long to sleep at most: there are deadlines, and slow streams become
  * ready, without that a socket tells. */

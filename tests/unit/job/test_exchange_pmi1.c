@@ -119,8 +119,8 @@ static void a_large_card_fits_short_lines(void **state)
 {
     static char get[2][64];
     static char value[2][600];
-    char card[RUEDA_CARD_BYTES] = {0};
-    char expected[RUEDA_CARD_BYTES];
+    char card[RUEDA_BUSINESS_CARD_BYTES] = {0};
+    char expected[RUEDA_BUSINESS_CARD_BYTES];
 
     for (size_t i = 0; i < sizeof(expected); i++)
         expected[i] = (char)(i * 11);
@@ -363,10 +363,11 @@ static void without_a_socket_the_words_say_what_to_do(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct rueda_card_exchange exchange = {.size = 2,
-                                               .environment = only,
-                                               .arg = (void *)cases[i].value,
-                                               .deadline_ns = INT64_MAX};
+        struct rueda_business_card_exchange exchange = {
+            .size = 2,
+            .environment = only,
+            .arg = (void *)cases[i].value,
+            .deadline_ns = INT64_MAX};
         struct rueda_text error = {{0}};
         char card[] = "card";
 

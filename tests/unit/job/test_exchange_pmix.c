@@ -32,12 +32,12 @@ static const struct place fake = {FAKE_PMIX_PREFIX, true};
 static rueda_status meet(const char *how, int rank, int time_ms, char *card,
                          struct rueda_text *error)
 {
-    struct rueda_card_exchange exchange = {.rank = rank,
-                                           .size = 4,
-                                           .environment = environment,
-                                           .arg = (void *)&fake,
-                                           .deadline_ns =
-                                               rueda_clock_ns() + time_ms * MS};
+    struct rueda_business_card_exchange exchange = {
+        .rank = rank,
+        .size = 4,
+        .environment = environment,
+        .arg = (void *)&fake,
+        .deadline_ns = rueda_clock_ns() + time_ms * MS};
 
     error->chars[0] = '\0';
     setenv("FAKE_PMIX", how, 1);
@@ -147,7 +147,7 @@ static void without_other_ranks_we_leave_in_time_and_good_order(void **state)
 static void a_job_of_one_and_no_launcher_need_no_library(void **state)
 {
     struct place none = {"/nowhere", false};
-    struct rueda_card_exchange exchange = {
+    struct rueda_business_card_exchange exchange = {
         .size = 1, .environment = environment, .arg = &none};
     struct rueda_text error = {{0}};
     char card[] = "card";

@@ -59,7 +59,7 @@ static int open_scene(void **state)
             .cache_capacity = 4,
             .now_ns = no_time,
             .heard_word = hear,
-            .notes_arg = &scene->hearers[i],
+            .cargo_arg = &scene->hearers[i],
         };
 
         scene->hearers[i] = (struct hearer){scene, i};

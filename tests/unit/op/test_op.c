@@ -414,13 +414,13 @@ static void operations_leave_in_the_order_in_which_they_came(void **state)
 
     (void)state;
     assert_null(rueda_op_peek(&queue));
-    assert_false(rueda_op_queue_has_news(&queue));
+    assert_false(rueda_op_queue_has_arrivals(&queue));
     rueda_op_push(&queue, &ops[0]);
     rueda_op_push(&queue, &ops[1]);
-    assert_true(rueda_op_queue_has_news(&queue));
+    assert_true(rueda_op_queue_has_arrivals(&queue));
     assert_ptr_equal(rueda_op_peek(&queue), &ops[0]);
     assert_ptr_equal(rueda_op_peek(&queue), &ops[0]);
-    assert_false(rueda_op_queue_has_news(&queue));
+    assert_false(rueda_op_queue_has_arrivals(&queue));
     rueda_op_push(&queue, &ops[2]);
     rueda_op_push(&queue, &ops[3]);
     rueda_op_pop(&queue);

@@ -508,7 +508,7 @@ static void who_looks_sees_what_rank_0_made(void **state)
     assert_int_equal(rueda_segment_make(2, -1, &made, &error), RUEDA_OK);
     made->agreement->slab_offset = 12345;
     assert_int_equal(
-        rueda_segment_look(1, 2, dup(rueda_segment_fd(made)), &seen, &error),
+        rueda_segment_attach(1, 2, dup(rueda_segment_fd(made)), &seen, &error),
         RUEDA_OK);
     assert_ptr_not_equal(seen->base, made->base);
     assert_int_equal(seen->agreement->slab_offset, 12345);
@@ -539,16 +539,16 @@ static void what_is_not_the_segment_is_refused(void **state)
 
     (void)state;
     assert_int_equal(rueda_segment_make(2, -1, &made, &error), RUEDA_OK);
-    assert_int_equal(
-        rueda_segment_look(1, 3, dup(rueda_segment_fd(made)), &seen, &mismatch),
-        RUEDA_ERR_MISMATCH);
+    assert_int_equal(rueda_segment_attach(1, 3, dup(rueda_segment_fd(made)),
+                                          &seen, &mismatch),
+                     RUEDA_ERR_MISMATCH);
     assert_non_null(strstr(mismatch.chars, "of a job of 3 ranks"));
     assert_int_equal(rueda_memfd_create("other", made->bytes, &fd), RUEDA_OK);
-    assert_int_equal(rueda_segment_look(1, 2, fd, &seen, &version),
+    assert_int_equal(rueda_segment_attach(1, 2, fd, &seen, &version),
                      RUEDA_ERR_VERSION);
     assert_non_null(strstr(version.chars, "of another version"));
-    assert_int_equal(rueda_segment_look(1, 2, memfd_create("x", MFD_CLOEXEC),
-                                        &seen, &mismatch),
+    assert_int_equal(rueda_segment_attach(1, 2, memfd_create("x", MFD_CLOEXEC),
+                                          &seen, &mismatch),
                      RUEDA_ERR_MISMATCH);
     assert_null(seen);
     rueda_segment_close(made);

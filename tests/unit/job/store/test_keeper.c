@@ -316,11 +316,11 @@ static void a_store_that_closes_says_so(void **state)
     struct place *place = *state;
     struct rueda_client *client = client_for(place, 1);
 
-    assert_int_equal(rueda_client_look(client), RUEDA_OK);
+    assert_int_equal(rueda_client_reconnect(client), RUEDA_OK);
     rueda_keeper_close(place->keeper);
     place->keeper = NULL;
-    assert_int_equal(rueda_client_look(client), RUEDA_ERR_CLOSED);
-    assert_int_equal(rueda_client_look(client), RUEDA_ERR_CLOSED);
+    assert_int_equal(rueda_client_reconnect(client), RUEDA_ERR_CLOSED);
+    assert_int_equal(rueda_client_reconnect(client), RUEDA_ERR_CLOSED);
     rueda_client_close(client);
 }
 
@@ -328,11 +328,11 @@ static void a_store_that_closes_says_so(void **state)
 static rueda_status look_for(struct rueda_client *client, int64_t limit_ms)
 {
     int64_t until = rueda_clock_ns() + limit_ms * MS;
-    rueda_status status = rueda_client_look(client);
+    rueda_status status = rueda_client_reconnect(client);
 
     while (status == RUEDA_IN_PROGRESS && rueda_clock_ns() < until) {
         rueda_sleep_ns(MS);
-        status = rueda_client_look(client);
+        status = rueda_client_reconnect(client);
     }
     return status;
 }
@@ -406,7 +406,7 @@ static void a_stopped_store_is_waited_for_and_a_dead_one_is_not(void **state)
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_int_equal(look_for(client, 2000), RUEDA_ERR_PEER_LOST);
-    assert_int_equal(rueda_client_look(client), RUEDA_ERR_PEER_LOST);
+    assert_int_equal(rueda_client_reconnect(client), RUEDA_ERR_PEER_LOST);
     rueda_client_close(client);
 }
 

@@ -139,7 +139,7 @@ static void lanes_are_shared_by_the_right_ranks(void **state)
     const int size = rueda_sim_net_ranks(&net);
 
     (void)state;
-    assert_int_equal(rueda_sim_net_lanes(&net), 2 * (24 + 6 + 2));
+    assert_int_equal(rueda_sim_net_ways(&net), 2 * (24 + 6 + 2));
     for (int from = 0; from < size; from++)
         for (int to = 0; to < size; to++) {
             uint64_t latency = 0;
@@ -149,8 +149,8 @@ static void lanes_are_shared_by_the_right_ranks(void **state)
             for (int i = 0; i < hops(&net, from, to); i++) {
                 const int lane = rueda_sim_net_hop(&net, from, to, i);
 
-                assert_in_range(lane, 0, rueda_sim_net_lanes(&net) - 1);
-                latency += rueda_sim_net_lane(&net, lane).latency_ns;
+                assert_in_range(lane, 0, rueda_sim_net_ways(&net) - 1);
+                latency += rueda_sim_net_way(&net, lane).latency_ns;
             }
             assert_true(latency == rueda_sim_net_latency(&net, from, to));
         }
@@ -161,7 +161,7 @@ static void lanes_are_shared_by_the_right_ranks(void **state)
                          rueda_sim_net_hop(&net, 4, 0, 1));
     assert_int_equal(rueda_sim_net_hop(&net, 0, 12, 1),
                      rueda_sim_net_hop(&net, 8, 23, 1));
-    assert_true(rueda_sim_net_lane(&net, rueda_sim_net_hop(&net, 0, 12, 1))
+    assert_true(rueda_sim_net_way(&net, rueda_sim_net_hop(&net, 0, 12, 1))
                     .bytes_per_s == 3 * 12.5e9 / 1.5);
 }
 

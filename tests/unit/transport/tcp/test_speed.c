@@ -20,8 +20,8 @@ static void run(struct socket *socket, size_t rate, int64_t ms)
     for (int64_t until = socket->now + ms * MS; socket->now < until;
          socket->now += MS / 2) {
         socket->unsent -= socket->unsent < rate / 2 ? socket->unsent : rate / 2;
-        rueda_tcp_speed_look(&socket->speed, socket->written, socket->unsent,
-                             socket->now);
+        rueda_tcp_speed_sample(&socket->speed, socket->written, socket->unsent,
+                               socket->now);
         while (rueda_tcp_speed_has_room(&socket->speed, socket->unsent)) {
             size_t piece = rueda_tcp_speed_piece(&socket->speed);
 
@@ -39,7 +39,7 @@ static void test_nothing_is_known_of_a_stream_that_is_never_full(void **state)
 
     (void)state;
     for (int i = 0; i < 100; i++)
-        rueda_tcp_speed_look(&speed, (uint64_t)i << 20, 0, i * MS);
+        rueda_tcp_speed_sample(&speed, (uint64_t)i << 20, 0, i * MS);
     assert_int_equal(speed.moment, 0);
     assert_int_equal(rueda_tcp_speed_piece(&speed), RUEDA_TCP_PIECE_BYTES);
 }

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations that wait in vain.
+ * Operations that can never become ready because another tensor of their group
+ * failed.
  *
- * Of a group {a, b} here and {a, c} there only a is ever ready, and differs.
- * With it b and c have failed, of which the coordinator may not even have
- * heard. Who follows the error of a says that its b waits in vain, and after a
- * while the coordinator calls b: every member that has not got it says so, as
- * others say that they have. So b is ready, and fails as everything else does;
- * and as all have said something of it, nothing about it is on its way any more
- * then.
+ * If one rank submits the group {a, b} and another {a, c}, only a becomes
+ * ready, and it mismatches. b and c have to fail with it, and the coordinator
+ * may not even have heard of them. A member that reads the error of a in the
+ * log reports its b as mismatched. After a while the coordinator calls b: every
+ * member that lacks b says so, as the others say that they have it. So b
+ * becomes ready and fails like any other operation. All members have then said
+ * something about b, so no message about it is in flight any more.
  *
- * Who has said that it has no b, and gets one before the error comes, keeps it
- * until then. Operations without a name are counted by each rank for itself, so
- * who has not come to a number that has failed will, and says then that this
- * one waits in vain.
+ * A member that has said it lacks b, and is given one before the error comes,
+ * keeps it until then. Each rank counts operations without a name for itself: a
+ * rank that has not reached a number that failed will reach it, and reports it
+ * as mismatched then.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,23 +22,23 @@
 #include "negotiate/state.h"
 
 /* What is remembered of an entry in such a case, NULL without memory. */
-static struct rueda_vain *vain_of(struct rueda_entry *entry)
+static struct rueda_mismatch *mismatch_of(struct rueda_entry *entry)
 {
-    if (entry->vain == NULL)
-        entry->vain = calloc(1, sizeof(*entry->vain));
-    return entry->vain;
+    if (entry->mismatch == NULL)
+        entry->mismatch = calloc(1, sizeof(*entry->mismatch));
+    return entry->mismatch;
 }
 
 /* ---- Giving up ------------------------------------------------------------
  */
 
-static void tell_vain(struct rueda_negotiator *self,
-                      const struct rueda_request *label, uint64_t applied,
-                      const char *words)
+static void tell_mismatch(struct rueda_negotiator *self,
+                          const struct rueda_request *label, uint64_t applied,
+                          const char *words)
 {
     struct rueda_out *out = &rueda_up_talk(self)->out;
 
-    rueda_out_u8(out, RUEDA_UP_VAIN);
+    rueda_out_u8(out, RUEDA_UP_MISMATCH);
     rueda_out_label(out, label->name, label->number);
     rueda_out_u64(out, applied);
     rueda_out_text(out, words);
@@ -47,18 +48,18 @@ static void tell_vain(struct rueda_negotiator *self,
 static rueda_status give_up(struct rueda_negotiator *self,
                             struct rueda_entry *entry, const char *words)
 {
-    struct rueda_vain *vain = vain_of(entry);
+    struct rueda_mismatch *mismatch = mismatch_of(entry);
 
-    if (vain == NULL)
+    if (mismatch == NULL)
         return RUEDA_ERR_NOMEM;
-    if (vain->why != NULL)
+    if (mismatch->why != NULL)
         return RUEDA_OK;
-    vain->why = strdup(words);
-    if (vain->why == NULL)
+    mismatch->why = strdup(words);
+    if (mismatch->why == NULL)
         return RUEDA_ERR_NOMEM;
-    vain->since_ns = self->now_ns;
+    mismatch->since_ns = self->now_ns;
     rueda_entry_begin(&self->entries, entry);
-    self->root.has_vain = true;
+    self->root.has_mismatch = true;
     return RUEDA_OK;
 }
 
@@ -74,7 +75,7 @@ static rueda_status give_mine_up(struct rueda_negotiator *self,
 {
     if (rueda_is_coordinator(self))
         return give_up(self, entry, words);
-    tell_vain(self, entry->my_request, self->applied, words);
+    tell_mismatch(self, entry->my_request, self->applied, words);
     return RUEDA_OK;
 }
 
@@ -82,34 +83,36 @@ static rueda_status give_mine_up(struct rueda_negotiator *self,
 static rueda_status give_member_up(struct rueda_negotiator *self,
                                    struct rueda_entry *entry, const char *words)
 {
-    struct rueda_vain *vain = vain_of(entry);
+    struct rueda_mismatch *mismatch = mismatch_of(entry);
 
-    if (vain == NULL)
+    if (mismatch == NULL)
         return RUEDA_ERR_NOMEM;
-    if (vain->is_told)
+    if (mismatch->is_told)
         return RUEDA_OK;
-    vain->is_told = true;
+    mismatch->is_told = true;
     return give_mine_up(self, entry, words);
 }
 
 /* The same of one that I keep, which nobody knows of. */
-static rueda_status give_late_up(struct rueda_vain *vain, const char *words)
+static rueda_status give_late_up(struct rueda_mismatch *mismatch,
+                                 const char *words)
 {
-    vain->late_why = strdup(words);
-    return vain->late_why != NULL ? RUEDA_OK : RUEDA_ERR_NOMEM;
+    mismatch->late_why = strdup(words);
+    return mismatch->late_why != NULL ? RUEDA_OK : RUEDA_ERR_NOMEM;
 }
 
-static bool is_late_in(const struct rueda_vain *vain, uint64_t group)
+static bool is_late_in(const struct rueda_mismatch *mismatch, uint64_t group)
 {
-    return vain != NULL && vain->late != NULL && vain->late_why == NULL &&
-           vain->late_request->group_count > 0 &&
-           vain->late_request->group == group;
+    return mismatch != NULL && mismatch->late != NULL &&
+           mismatch->late_why == NULL &&
+           mismatch->late_request->group_count > 0 &&
+           mismatch->late_request->group == group;
 }
 
 /* All of a group are submitted before anything is followed, so those that have
  * not ended are under way. */
-rueda_status rueda_vain_group(struct rueda_negotiator *self, uint64_t group,
-                              const char *words)
+rueda_status rueda_mismatch_group(struct rueda_negotiator *self, uint64_t group,
+                                  const char *words)
 {
     static const char begin[] = "another tensor of its group failed: ";
     struct rueda_text why = {{0}};
@@ -122,13 +125,13 @@ rueda_status rueda_vain_group(struct rueda_negotiator *self, uint64_t group,
          at != NULL && status == RUEDA_OK; at = at->next)
         if (is_mine_in(at, group))
             status = give_member_up(self, at, why.chars);
-        else if (is_late_in(at->vain, group))
-            status = give_late_up(at->vain, why.chars);
+        else if (is_late_in(at->mismatch, group))
+            status = give_late_up(at->mismatch, why.chars);
     return status;
 }
 
-rueda_status rueda_vain_submit_past(struct rueda_negotiator *self,
-                                    struct rueda_entry *entry)
+rueda_status rueda_mismatch_submit_past(struct rueda_negotiator *self,
+                                        struct rueda_entry *entry)
 {
     struct rueda_text words = {{0}};
 
@@ -158,10 +161,11 @@ static bool is_told(const struct rueda_negotiator *self,
 {
     const struct rueda_entry *entry = rueda_entry_find(&self->entries, label);
 
-    return entry != NULL && entry->vain != NULL && entry->vain->is_told;
+    return entry != NULL && entry->mismatch != NULL && entry->mismatch->is_told;
 }
 
-rueda_status rueda_vain_hear(struct rueda_negotiator *self, struct rueda_in *in)
+rueda_status rueda_mismatch_hear(struct rueda_negotiator *self,
+                                 struct rueda_in *in)
 {
     rueda_status status = RUEDA_OK;
     struct rueda_entry *entry;
@@ -176,7 +180,7 @@ rueda_status rueda_vain_hear(struct rueda_negotiator *self, struct rueda_in *in)
         status = RUEDA_ERR_IO;
     } else if (!rueda_is_coordinator(self)) {
         if (!is_told(self, &label))
-            tell_vain(self, &label, applied, words);
+            tell_mismatch(self, &label, applied, words);
     } else if (!is_over(&self->root, &label, applied)) {
         entry = rueda_entry_get(&self->entries, &label);
         status = entry != NULL ? give_up(self, entry, words) : RUEDA_ERR_NOMEM;
@@ -194,7 +198,7 @@ rueda_status rueda_vain_hear(struct rueda_negotiator *self, struct rueda_in *in)
 static rueda_status call(struct rueda_negotiator *self,
                          const struct rueda_entry *entry)
 {
-    const int64_t due_ns = entry->vain->since_ns + self->args.call_after_ns;
+    const int64_t due_ns = entry->mismatch->since_ns + self->args.call_after_ns;
     struct rueda_coordinator *root = &self->root;
     struct rueda_out *log = &root->log;
 
@@ -208,25 +212,26 @@ static rueda_status call(struct rueda_negotiator *self,
     return rueda_coordinator_append(self);
 }
 
-rueda_status rueda_vain_decide(struct rueda_negotiator *self)
+rueda_status rueda_mismatch_decide(struct rueda_negotiator *self)
 {
     struct rueda_entry *entry = self->entries.first;
     rueda_status status = RUEDA_OK;
 
-    self->root.has_vain = false;
+    self->root.has_mismatch = false;
     self->root.call_ns = INT64_MAX;
     while (entry != NULL && status == RUEDA_OK) {
         struct rueda_entry *next = entry->next;
 
-        if (entry->vain == NULL || entry->vain->why == NULL ||
-            entry->vain->is_called) {
+        if (entry->mismatch == NULL || entry->mismatch->why == NULL ||
+            entry->mismatch->is_called) {
             entry = next;
             continue;
         }
         if (!entry->is_told)
             status = call(self, entry);
         else if (rueda_coordinator_release(self, entry))
-            status = rueda_coordinator_refuse(self, entry, entry->vain->why);
+            status =
+                rueda_coordinator_refuse(self, entry, entry->mismatch->why);
         entry = next;
     }
     return status;
@@ -234,7 +239,7 @@ rueda_status rueda_vain_decide(struct rueda_negotiator *self)
 
 /* A joined member's group may run without it, with others of the same name, so
  * that what it gave up is over when the coordinator hears of it. */
-rueda_status rueda_vain_end_round(struct rueda_negotiator *self)
+rueda_status rueda_mismatch_end_round(struct rueda_negotiator *self)
 {
     struct rueda_entry *entry = self->entries.first;
     rueda_status status = RUEDA_OK;
@@ -242,8 +247,9 @@ rueda_status rueda_vain_end_round(struct rueda_negotiator *self)
     while (entry != NULL && status == RUEDA_OK) {
         struct rueda_entry *next = entry->next;
 
-        if (entry->vain != NULL && entry->vain->why != NULL)
-            status = rueda_coordinator_refuse(self, entry, entry->vain->why);
+        if (entry->mismatch != NULL && entry->mismatch->why != NULL)
+            status =
+                rueda_coordinator_refuse(self, entry, entry->mismatch->why);
         entry = next;
     }
     return status;
@@ -251,8 +257,8 @@ rueda_status rueda_vain_end_round(struct rueda_negotiator *self)
 
 /* It must not be taken for one that came later. Those whose error all know are
  * forgotten: nobody says of them any more that they wait. */
-rueda_status rueda_vain_note_refusal(struct rueda_negotiator *self,
-                                     uint64_t hash)
+rueda_status rueda_mismatch_note_refusal(struct rueda_negotiator *self,
+                                         uint64_t hash)
 {
     const uint64_t known_to_all = rueda_negotiator_applied(self);
     struct rueda_coordinator *root = &self->root;
@@ -279,13 +285,13 @@ rueda_status rueda_vain_note_refusal(struct rueda_negotiator *self,
 /* ---- The others -------------------------------------------------------------
  */
 
-bool rueda_vain_is_called(const struct rueda_entry *entry)
+bool rueda_mismatch_is_called(const struct rueda_entry *entry)
 {
-    return entry->vain != NULL && entry->vain->is_called;
+    return entry->mismatch != NULL && entry->mismatch->is_called;
 }
 
-rueda_status rueda_vain_follow(struct rueda_negotiator *self,
-                               struct rueda_in *in)
+rueda_status rueda_mismatch_follow(struct rueda_negotiator *self,
+                                   struct rueda_in *in)
 {
     struct rueda_request label;
     struct rueda_entry *entry;
@@ -295,10 +301,10 @@ rueda_status rueda_vain_follow(struct rueda_negotiator *self,
         return RUEDA_ERR_IO;
     entry = rueda_entry_get(&self->entries, &label);
     free((char *)label.name);
-    if (entry == NULL || vain_of(entry) == NULL)
+    if (entry == NULL || mismatch_of(entry) == NULL)
         return RUEDA_ERR_NOMEM;
     rueda_entry_begin(&self->entries, entry);
-    entry->vain->is_called = true;
+    entry->mismatch->is_called = true;
     if (entry->mine == NULL && self->my_join == NULL &&
         (entry->from & RUEDA_FROM_SELF) == 0) {
         entry->from |= RUEDA_FROM_SELF;
@@ -309,39 +315,41 @@ rueda_status rueda_vain_follow(struct rueda_negotiator *self,
 }
 
 /* I have said that I have not got it. */
-rueda_status rueda_vain_submit(struct rueda_negotiator *self,
-                               struct rueda_entry *entry,
-                               const struct rueda_request *request, void *mine)
+rueda_status rueda_mismatch_submit(struct rueda_negotiator *self,
+                                   struct rueda_entry *entry,
+                                   const struct rueda_request *request,
+                                   void *mine)
 {
-    if (entry->vain->late != NULL)
+    if (entry->mismatch->late != NULL)
         return RUEDA_ERR_INVALID;
     self->undecided++;
     if (request->name == NULL) {
         entry->mine = mine;
         entry->my_request = request;
     } else {
-        entry->vain->late = mine;
-        entry->vain->late_request = request;
+        entry->mismatch->late = mine;
+        entry->mismatch->late_request = request;
     }
     return RUEDA_OK;
 }
 
 /* Not if I have joined since, for the others do not wait for me then. */
-rueda_status rueda_vain_submit_late(struct rueda_negotiator *self,
-                                    const struct rueda_vain *vain,
-                                    const char *words)
+rueda_status rueda_mismatch_submit_late(struct rueda_negotiator *self,
+                                        const struct rueda_mismatch *mismatch,
+                                        const char *words)
 {
-    const struct rueda_request *request = vain->late_request;
+    const struct rueda_request *request = mismatch->late_request;
     struct rueda_entry *entry;
 
     if (self->my_join != NULL)
-        return rueda_log_fail(self, vain->late, request, words);
+        return rueda_log_fail(self, mismatch->late, request, words);
     entry = rueda_entry_get(&self->entries, request);
     if (entry == NULL)
         return RUEDA_ERR_NOMEM;
-    rueda_negotiator_enter(self, entry, request, vain->late);
-    return vain->late_why != NULL ? give_member_up(self, entry, vain->late_why)
-                                  : RUEDA_OK;
+    rueda_negotiator_enter(self, entry, request, mismatch->late);
+    return mismatch->late_why != NULL
+               ? give_member_up(self, entry, mismatch->late_why)
+               : RUEDA_OK;
 }
 
 /* Where it is among those that have failed before I came to them, or -1. */
@@ -355,8 +363,8 @@ static int find_past(const struct rueda_negotiator *self, uint64_t number)
 }
 
 /* Each rank that comes to it has it called, so it may be known. */
-rueda_status rueda_vain_note_number(struct rueda_negotiator *self,
-                                    uint64_t number)
+rueda_status rueda_mismatch_note_number(struct rueda_negotiator *self,
+                                        uint64_t number)
 {
     const size_t bytes = (size_t)(self->past_count + 1) * sizeof(uint64_t);
     uint64_t *larger;
@@ -371,7 +379,7 @@ rueda_status rueda_vain_note_number(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
-bool rueda_vain_is_past(struct rueda_negotiator *self, uint64_t number)
+bool rueda_mismatch_is_past(struct rueda_negotiator *self, uint64_t number)
 {
     const int i = find_past(self, number);
 
@@ -381,11 +389,11 @@ bool rueda_vain_is_past(struct rueda_negotiator *self, uint64_t number)
     return true;
 }
 
-void rueda_vain_free(struct rueda_vain *vain)
+void rueda_mismatch_free(struct rueda_mismatch *mismatch)
 {
-    if (vain == NULL)
+    if (mismatch == NULL)
         return;
-    free(vain->why);
-    free(vain->late_why);
-    free(vain);
+    free(mismatch->why);
+    free(mismatch->late_why);
+    free(mismatch);
 }

@@ -14,29 +14,28 @@
 #include "base/log.h"
 #include "negotiate/state.h"
 
-rueda_status rueda_slots_init(struct rueda_negotiator *self)
+rueda_status rueda_ids_init(struct rueda_negotiator *self)
 {
     struct rueda_coordinator *root = &self->root;
 
     /* Half of them may wait for their retirement to be known. */
-    self->slot_count = self->args.cache_capacity * 2;
-    if (self->slot_count == 0)
+    self->id_count = self->args.cache_capacity * 2;
+    if (self->id_count == 0)
         return RUEDA_OK;
-    self->slots =
-        calloc((size_t)self->slot_count, sizeof(struct rueda_entry *));
-    if (self->slots == NULL)
+    self->ids = calloc((size_t)self->id_count, sizeof(struct rueda_entry *));
+    if (self->ids == NULL)
         return RUEDA_ERR_NOMEM;
     if (!rueda_is_coordinator(self))
         return RUEDA_OK;
-    root->retired = calloc((size_t)self->slot_count, sizeof(int));
-    root->when = calloc((size_t)self->slot_count, sizeof(uint64_t));
+    root->retired = calloc((size_t)self->id_count, sizeof(int));
+    root->when = calloc((size_t)self->id_count, sizeof(uint64_t));
     return root->retired != NULL && root->when != NULL ? RUEDA_OK
                                                        : RUEDA_ERR_NOMEM;
 }
 
-void rueda_slots_fini(struct rueda_negotiator *self)
+void rueda_ids_fini(struct rueda_negotiator *self)
 {
-    free(self->slots);
+    free(self->ids);
     free(self->root.retired);
     free(self->root.when);
 }
@@ -84,33 +83,33 @@ static rueda_status retire(struct rueda_negotiator *self,
                            struct rueda_entry *entry)
 {
     struct rueda_coordinator *root = &self->root;
-    int end = (root->retired_first + root->retired_count) % self->slot_count;
+    int end = (root->retired_first + root->retired_count) % self->id_count;
 
     unlink_use(root, entry);
-    root->retired[end] = entry->slot;
+    root->retired[end] = entry->id;
     root->retired_count++;
-    root->when[entry->slot] = self->applied + 1;
+    root->when[entry->id] = self->applied + 1;
     rueda_out_u8(&root->log, RUEDA_DOWN_RETIRE);
-    rueda_out_u32(&root->log, (uint32_t)entry->slot);
+    rueda_out_u32(&root->log, (uint32_t)entry->id);
     return rueda_coordinator_append(self);
 }
 
 /* A number that stands for nothing, or -1. */
-static int take_slot(struct rueda_negotiator *self)
+static int take_id(struct rueda_negotiator *self)
 {
     struct rueda_coordinator *root = &self->root;
-    int slot;
+    int id;
 
-    if (root->used < self->slot_count)
+    if (root->used < self->id_count)
         return root->used++;
     if (root->retired_count == 0)
         return -1;
-    slot = root->retired[root->retired_first];
-    if (root->when[slot] > rueda_negotiator_applied(self))
+    id = root->retired[root->retired_first];
+    if (root->when[id] > rueda_negotiator_applied(self))
         return -1;
-    root->retired_first = (root->retired_first + 1) % self->slot_count;
+    root->retired_first = (root->retired_first + 1) % self->id_count;
     root->retired_count--;
-    return slot;
+    return id;
 }
 
 /* Once a process: it would be said of every tensor of every step. */
@@ -128,12 +127,12 @@ static void warn_of_many(const struct rueda_negotiator *self)
 
 /* A number for an entry that has none, or -1 if it does without. */
 static rueda_status give(struct rueda_negotiator *self,
-                         struct rueda_entry *entry, int *out_slot)
+                         struct rueda_entry *entry, int *out_id)
 {
     struct rueda_coordinator *root = &self->root;
     rueda_status status = RUEDA_OK;
 
-    *out_slot = -1;
+    *out_id = -1;
     if (self->args.cache_capacity == 0 || entry->label.name == NULL)
         return RUEDA_OK;
     if (entry->is_live) /* it says something else now */
@@ -145,31 +144,30 @@ static rueda_status give(struct rueda_negotiator *self,
         status = retire(self, root->oldest);
     }
     if (status == RUEDA_OK)
-        *out_slot = take_slot(self);
+        *out_id = take_id(self);
     return status;
 }
 
-rueda_status rueda_slots_write(struct rueda_negotiator *self,
-                               struct rueda_entry *entry,
-                               struct rueda_out *items,
-                               struct rueda_slot_run *run)
+rueda_status rueda_ids_write(struct rueda_negotiator *self,
+                             struct rueda_entry *entry, struct rueda_out *items,
+                             struct rueda_id_run *run)
 {
     const struct rueda_request *request = entry->first.said.request;
     rueda_status status;
-    int slot;
+    int id;
 
     if (entry->is_live && (request == &entry->agreed ||
                            rueda_request_is_same(request, &entry->agreed))) {
         note_use(self, entry);
-        rueda_out_slot(items, run, RUEDA_ITEM_SLOT, (uint32_t)entry->slot);
+        rueda_out_id(items, run, RUEDA_ITEM_ID, (uint32_t)entry->id);
         return RUEDA_OK;
     }
-    status = give(self, entry, &slot);
+    status = give(self, entry, &id);
     if (status != RUEDA_OK)
         return status;
-    rueda_out_u8(items, slot >= 0 ? RUEDA_ITEM_NEW : RUEDA_ITEM_PLAIN);
-    if (slot >= 0) {
-        rueda_out_u32(items, (uint32_t)slot);
+    rueda_out_u8(items, id >= 0 ? RUEDA_ITEM_NEW : RUEDA_ITEM_PLAIN);
+    if (id >= 0) {
+        rueda_out_u32(items, (uint32_t)id);
         link_use(&self->root, entry);
     }
     rueda_out_request(items, request);

@@ -17,12 +17,12 @@ static void flush(struct rueda_engine *engine)
 {
     int64_t until = rueda_clock_ns() + FLUSH_NS;
 
-    rueda_notes_flush(&engine->lanes);
+    rueda_relay_flush(&engine->lanes);
     while (atomic_load(&engine->failed) == RUEDA_OK &&
            (rueda_lanes_are_sending(&engine->lanes) ||
             rueda_lanes_have_lent(&engine->lanes)) &&
            rueda_clock_ns() < until)
-        if (!rueda_engine_look(engine))
+        if (!rueda_engine_check(engine))
             rueda_yield();
 }
 
@@ -44,14 +44,14 @@ static void hear_notes(struct rueda_engine *engine)
     int64_t now = rueda_clock_ns();
     const int64_t until = now + FLUSH_NS;
     int64_t quiet_ns = now + NOTES_QUIET_NS;
-    bool is_over = !rueda_notes_may_come(&engine->lanes);
+    bool is_over = !rueda_relay_may_come(&engine->lanes);
 
     while (atomic_load(&engine->failed) == RUEDA_OK && !is_over &&
            now < until && now < quiet_ns) {
         /* What those sent who are gone by now is there. */
         is_over = have_all_gone(engine);
         now = rueda_clock_ns();
-        if (rueda_engine_look(engine)) {
+        if (rueda_engine_check(engine)) {
             quiet_ns = now + NOTES_QUIET_NS;
             is_over = false;
         } else if (!is_over) {
@@ -60,7 +60,7 @@ static void hear_notes(struct rueda_engine *engine)
     }
 }
 
-void rueda_engine_leave(struct rueda_engine *engine)
+void rueda_engine_flush(struct rueda_engine *engine)
 {
     flush(engine);
     hear_notes(engine);

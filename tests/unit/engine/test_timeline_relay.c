@@ -20,11 +20,11 @@ static struct rueda_lanes open_lanes(void)
     const struct rueda_timeline_args args = {.ranks = RANKS,
                                              .path = "/dev/null"};
     struct rueda_lanes lanes = {.job = &job,
-                                .notes = {.number = NUMBER, .told = told}};
+                                .relay = {.number = NUMBER, .told = told}};
     struct rueda_text error = {{0}};
 
     memset(told, 0, sizeof(told));
-    assert_int_equal(rueda_timeline_open(&args, &lanes.notes.file, &error),
+    assert_int_equal(rueda_timeline_open(&args, &lanes.relay.file, &error),
                      RUEDA_OK);
     return lanes;
 }
@@ -37,7 +37,7 @@ static void hear(struct rueda_lanes *lanes, int rank, uint32_t number,
     memset(message, 0xff, sizeof(message));
     rueda_put_u32(message, number);
     message[4] = is_last;
-    rueda_notes_heard(lanes, rank, message, len);
+    rueda_relay_heard(lanes, rank, message, len);
 }
 
 static void who_has_told_all_is_counted(void **state)
@@ -47,28 +47,28 @@ static void who_has_told_all_is_counted(void **state)
     (void)state;
     hear(&lanes, 1, NUMBER, true, HEAD);
     hear(&lanes, 1, NUMBER, true, HEAD);
-    assert_int_equal(lanes.notes.told_count, 1);
+    assert_int_equal(lanes.relay.told_count, 1);
     hear(&lanes, 2, NUMBER, true, HEAD);
-    assert_int_equal(lanes.notes.told_count, 2);
+    assert_int_equal(lanes.relay.told_count, 2);
     /* It goes on. */
     hear(&lanes, 1, NUMBER, false, HEAD);
-    assert_int_equal(lanes.notes.told_count, 1);
+    assert_int_equal(lanes.relay.told_count, 1);
     assert_true(told[2] && !told[1]);
-    rueda_timeline_close(lanes.notes.file);
+    rueda_timeline_close(lanes.relay.file);
 }
 
 static void notes_of_another_timeline_are_left_out(void **state)
 {
     struct rueda_lanes lanes = open_lanes();
-    struct rueda_timeline *file = lanes.notes.file;
+    struct rueda_timeline *file = lanes.relay.file;
 
     (void)state;
     hear(&lanes, 1, NUMBER - 1, true, HEAD);
     hear(&lanes, 1, NUMBER + 1, true, HEAD + 32);
-    assert_int_equal(lanes.notes.told_count, 0);
-    lanes.notes.file = NULL;
+    assert_int_equal(lanes.relay.told_count, 0);
+    lanes.relay.file = NULL;
     hear(&lanes, 1, NUMBER, true, HEAD);
-    assert_int_equal(lanes.notes.told_count, 0);
+    assert_int_equal(lanes.relay.told_count, 0);
     rueda_timeline_close(file);
 }
 
@@ -84,8 +84,8 @@ static void what_makes_no_sense_counts_for_nothing(void **state)
         hear(&lanes, 1, NUMBER, true, len);
     for (size_t len = HEAD + 1; len <= HEAD + 32; len++)
         hear(&lanes, 1, NUMBER, true, len);
-    assert_int_equal(lanes.notes.told_count, 0);
-    rueda_timeline_close(lanes.notes.file);
+    assert_int_equal(lanes.relay.told_count, 0);
+    rueda_timeline_close(lanes.relay.file);
 }
 
 int main(void)

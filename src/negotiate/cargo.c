@@ -9,7 +9,7 @@ static void pass_up(struct rueda_negotiator *self, int rank, const void *bytes,
 {
     struct rueda_out *out = &rueda_up_talk(self)->out;
 
-    rueda_out_u8(out, RUEDA_UP_NOTES);
+    rueda_out_u8(out, RUEDA_UP_CARGO);
     rueda_out_u32(out, (uint32_t)rank);
     rueda_out_u32(out, (uint32_t)len);
     rueda_out_bytes(out, bytes, len);
@@ -20,11 +20,11 @@ static void take_in(struct rueda_negotiator *self, int rank, const void *bytes,
 {
     if (!rueda_is_coordinator(self))
         pass_up(self, rank, bytes, len);
-    else if (self->args.heard_notes != NULL)
-        self->args.heard_notes(self->args.notes_arg, rank, bytes, len);
+    else if (self->args.heard_cargo != NULL)
+        self->args.heard_cargo(self->args.cargo_arg, rank, bytes, len);
 }
 
-rueda_status rueda_notes_hear(struct rueda_negotiator *self, int index,
+rueda_status rueda_cargo_hear(struct rueda_negotiator *self, int index,
                               struct rueda_in *in)
 {
     const int rank = (int)rueda_in_u32(in);
@@ -38,7 +38,7 @@ rueda_status rueda_notes_hear(struct rueda_negotiator *self, int index,
     return RUEDA_OK;
 }
 
-void rueda_negotiator_send_notes(struct rueda_negotiator *self,
+void rueda_negotiator_send_cargo(struct rueda_negotiator *self,
                                  const void *bytes, size_t len)
 {
     take_in(self, self->args.ranks[self->me], bytes, len);
@@ -62,7 +62,7 @@ rueda_status rueda_word_follow(struct rueda_negotiator *self,
 
     if (in->has_failed || self->args.heard_word == NULL)
         return RUEDA_ERR_IO;
-    self->args.heard_word(self->args.notes_arg, word);
+    self->args.heard_word(self->args.cargo_arg, word);
     return RUEDA_OK;
 }
 

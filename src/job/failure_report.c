@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "job/news.h"
+#include "job/failure_report.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -54,8 +54,8 @@ static rueda_status leave_will(struct rueda_job *job, int64_t deadline_ns,
     return rueda_client_ask(job->client, &will, deadline_ns, &reply, error);
 }
 
-rueda_status rueda_news_open(struct rueda_job *job, int64_t deadline_ns,
-                             struct rueda_text *error)
+rueda_status rueda_failure_open(struct rueda_job *job, int64_t deadline_ns,
+                                struct rueda_text *error)
 {
     struct rueda_store_request watch = {.kind = RUEDA_STORE_WATCH};
     struct rueda_store_reply reply;
@@ -68,12 +68,12 @@ rueda_status rueda_news_open(struct rueda_job *job, int64_t deadline_ns,
     return status == RUEDA_OK ? leave_will(job, deadline_ns, error) : status;
 }
 
-void rueda_news_event(void *arg, const struct rueda_store_reply *event)
+void rueda_failure_event(void *arg, const struct rueda_store_reply *event)
 {
     struct rueda_job *job = arg;
 
     if (event->kind == RUEDA_STORE_EVENT_SET)
-        rueda_text_set(&job->news, "%.*s",
+        rueda_text_set(&job->failure, "%.*s",
                        (int)(event->value_bytes < RUEDA_TEXT_BYTES
                                  ? event->value_bytes
                                  : RUEDA_TEXT_BYTES - 1),
@@ -91,13 +91,13 @@ static void say(struct rueda_job *job, const char *words)
     tell.key = key;
     tell.value = words;
     tell.value_bytes = strlen(words);
-    pthread_mutex_lock(&job->news_lock);
+    pthread_mutex_lock(&job->failure_lock);
     rueda_client_ask(job->client, &tell, rueda_clock_ns() + TELL_NS, &reply,
                      &ignored);
-    pthread_mutex_unlock(&job->news_lock);
+    pthread_mutex_unlock(&job->failure_lock);
 }
 
-void rueda_news_tell(struct rueda_job *job, const char *why)
+void rueda_failure_tell(struct rueda_job *job, const char *why)
 {
     struct rueda_text words = {{0}};
     char host[64];
@@ -119,7 +119,7 @@ static bool has_store(const struct rueda_job *job, int rank)
            topology->places[rank].host == topology->places[0].host;
 }
 
-void rueda_news_spread(struct rueda_job *job, int lost, const char *words)
+void rueda_failure_spread(struct rueda_job *job, int lost, const char *words)
 {
     if (job->client != NULL &&
         !(has_store(job, lost) && rueda_job_is_certain(job, lost)))
@@ -130,46 +130,47 @@ void rueda_news_spread(struct rueda_job *job, int lost, const char *words)
 static void miss_store(struct rueda_job *job)
 {
     if (job->config.store_keeper == RUEDA_STORE_BY_LAUNCHER)
-        rueda_text_set(&job->news, "the launcher, which keeps the store of the "
-                                   "job, is gone or cannot be reached");
+        rueda_text_set(&job->failure,
+                       "the launcher, which keeps the store of the "
+                       "job, is gone or cannot be reached");
     else
-        rueda_text_set(&job->news,
+        rueda_text_set(&job->failure,
                        "rank 0 (on host %s) is gone or cannot be reached: the "
                        "connection with the store, which it keeps, ended",
                        rueda_job_host(job, 0));
 }
 
 /* Events, or the end of them. */
-static void look(struct rueda_job *job)
+static void poll_now(struct rueda_job *job)
 {
-    if (rueda_client_look(job->client) == RUEDA_ERR_PEER_LOST)
+    if (rueda_client_reconnect(job->client) == RUEDA_ERR_PEER_LOST)
         miss_store(job);
 }
 
-bool rueda_news_has_come(struct rueda_job *job)
+bool rueda_failure_has_come(struct rueda_job *job)
 {
     const char *words = NULL;
     bool has_come;
 
     if (job->client == NULL)
         return false;
-    pthread_mutex_lock(&job->news_lock);
-    look(job);
+    pthread_mutex_lock(&job->failure_lock);
+    poll_now(job);
     if (job->network != NULL)
         words = job->network->ops->last_words(job->network);
     if (words != NULL)
-        rueda_text_set(&job->news, "%s", words);
-    has_come = !rueda_text_is_empty(&job->news);
-    pthread_mutex_unlock(&job->news_lock);
+        rueda_text_set(&job->failure, "%s", words);
+    has_come = !rueda_text_is_empty(&job->failure);
+    pthread_mutex_unlock(&job->failure_lock);
     return has_come;
 }
 
 /* Words and the end of a connection come by different ways. */
-static bool await_news(struct rueda_job *job, int64_t until_ns, int *peer)
+static bool await_failure(struct rueda_job *job, int64_t until_ns, int *peer)
 {
     int silent = -1;
 
-    while (!rueda_news_has_come(job)) {
+    while (!rueda_failure_has_come(job)) {
         if (job->network != NULL) {
             job->network->ops->tend(job->network);
             silent = job->network->ops->first_silent(job->network);
@@ -193,26 +194,27 @@ static bool is_answering(struct rueda_job *job)
 
     get.key_bytes = key_of(job, key);
     get.key = key;
-    pthread_mutex_lock(&job->news_lock);
+    pthread_mutex_lock(&job->failure_lock);
     status = rueda_client_ask(job->client, &get, rueda_clock_ns() + ANSWER_NS,
                               &reply, &ignored);
-    pthread_mutex_unlock(&job->news_lock);
+    pthread_mutex_unlock(&job->failure_lock);
     return status == RUEDA_OK;
 }
 
-bool rueda_news_hear(struct rueda_job *job, int *peer, struct rueda_text *words)
+bool rueda_failure_hear(struct rueda_job *job, int *peer,
+                        struct rueda_text *words)
 {
     int64_t begin = rueda_clock_ns();
     bool has_come;
 
     if (job->client == NULL)
         return false;
-    has_come = await_news(job, begin + HEAR_NS, peer);
+    has_come = await_failure(job, begin + HEAR_NS, peer);
     if (!has_come && !rueda_job_is_certain(job, *peer) && !is_answering(job))
-        has_come = await_news(job, begin + DOUBT_NS, peer);
+        has_come = await_failure(job, begin + DOUBT_NS, peer);
     if (!has_come)
         return false;
     /* The first words stay as they are. */
-    rueda_text_add(words, "%s", job->news.chars);
+    rueda_text_add(words, "%s", job->failure.chars);
     return true;
 }

@@ -43,7 +43,7 @@
  */
 #define HOLD_NS ((int64_t)2000000000)
 
-static bool is_keeper(const struct rueda_lanes *lanes)
+static bool is_rank_0(const struct rueda_lanes *lanes)
 {
     return lanes->job->rank == 0;
 }
@@ -71,7 +71,7 @@ static void pass(const struct rueda_lanes *lanes, uint32_t number,
 {
     rueda_put_u32(message, number);
     message[4] = is_last;
-    rueda_negotiator_send_notes(courier(lanes), message, HEAD_BYTES + len);
+    rueda_negotiator_send_cargo(courier(lanes), message, HEAD_BYTES + len);
 }
 
 static void say_last(const struct rueda_lanes *lanes, uint32_t number)
@@ -100,75 +100,75 @@ static bool send(struct rueda_lanes *lanes, bool all)
         len = rueda_timeline_take(lanes->timeline, message + HEAD_BYTES,
                                   BLOCK_BYTES);
         if (len > 0)
-            pass(lanes, lanes->notes.number, message, len, false);
+            pass(lanes, lanes->relay.number, message, len, false);
     } while (all && len > 0);
     return true;
 }
 
-void rueda_notes_flush(struct rueda_lanes *lanes)
+void rueda_relay_flush(struct rueda_lanes *lanes)
 {
-    if (lanes->timeline != NULL && !is_keeper(lanes) && send(lanes, true))
-        say_last(lanes, lanes->notes.number);
+    if (lanes->timeline != NULL && !is_rank_0(lanes) && send(lanes, true))
+        say_last(lanes, lanes->relay.number);
 }
 
 /* ---- On rank 0 ----------------------------------------------------------- */
 
-static void set_told(struct rueda_notes *notes, int rank, bool is_told)
+static void set_told(struct rueda_relay *relay, int rank, bool is_told)
 {
-    notes->told_count += is_told - notes->told[rank];
-    notes->told[rank] = is_told;
+    relay->told_count += is_told - relay->told[rank];
+    relay->told[rank] = is_told;
 }
 
-void rueda_notes_heard(void *arg, int rank, const void *bytes, size_t len)
+void rueda_relay_heard(void *arg, int rank, const void *bytes, size_t len)
 {
     struct rueda_lanes *lanes = arg;
-    struct rueda_notes *notes = &lanes->notes;
+    struct rueda_relay *relay = &lanes->relay;
     const unsigned char *message = bytes;
     rueda_status status = RUEDA_OK;
 
     if (len < HEAD_BYTES || rank < 1 || rank >= lanes->job->size)
         status = RUEDA_ERR_INVALID;
-    else if (notes->file == NULL || rueda_get_u32(message) != notes->number)
+    else if (relay->file == NULL || rueda_get_u32(message) != relay->number)
         return;
     else if (len > HEAD_BYTES)
-        status = rueda_timeline_add(notes->file, rank, message + HEAD_BYTES,
+        status = rueda_timeline_add(relay->file, rank, message + HEAD_BYTES,
                                     len - HEAD_BYTES);
     if (status != RUEDA_OK) {
         log_warn("rank %d sent notes for the timeline that make no sense",
                  rank);
         return;
     }
-    set_told(notes, rank, message[4] != 0);
-    if (notes->stop != NULL)
-        notes->quiet_ns = rueda_clock_ns() + QUIET_NS;
+    set_told(relay, rank, message[4] != 0);
+    if (relay->stop != NULL)
+        relay->quiet_ns = rueda_clock_ns() + QUIET_NS;
 }
 
 static rueda_status tell_all(struct rueda_lanes *lanes, unsigned flags)
 {
     return rueda_negotiator_tell(
-        courier(lanes), (uint64_t)lanes->notes.number << WORD_BITS | flags);
+        courier(lanes), (uint64_t)lanes->relay.number << WORD_BITS | flags);
 }
 
 static rueda_status start(struct rueda_lanes *lanes,
                           const struct rueda_named *named)
 {
     const unsigned marks = named->request.flags != 0 ? WORD_MARKS : 0;
-    struct rueda_notes *notes = &lanes->notes;
+    struct rueda_relay *relay = &lanes->relay;
     bool *told = calloc((size_t)lanes->job->size, sizeof(*told));
     rueda_status status;
 
     if (told == NULL)
         return RUEDA_ERR_NOMEM;
-    free(notes->told);
-    notes->told = told;
-    notes->told_count = 0;
-    notes->number++;
-    notes->file = named->recv;
-    note_in(lanes, notes->file);
+    free(relay->told);
+    relay->told = told;
+    relay->told_count = 0;
+    relay->number++;
+    relay->file = named->recv;
+    note_in(lanes, relay->file);
     status = tell_all(lanes, WORD_ON | marks);
     if (status != RUEDA_OK) {
         note_in(lanes, NULL);
-        notes->file = NULL;
+        relay->file = NULL;
     }
     return status;
 }
@@ -191,22 +191,22 @@ static bool is_at_work(const struct rueda_lanes *lanes)
 /* Nothing more is noted here. Others than rank 0 say so, if they have not. */
 static void finish(struct rueda_lanes *lanes)
 {
-    struct rueda_notes *notes = &lanes->notes;
+    struct rueda_relay *relay = &lanes->relay;
     struct rueda_timeline *timeline = lanes->timeline;
 
-    notes->is_ending = false;
-    if (is_keeper(lanes)) {
+    relay->is_ending = false;
+    if (is_rank_0(lanes)) {
         note_in(lanes, NULL);
-        set_told(notes, 0, true);
+        set_told(relay, 0, true);
         return;
     }
-    if (notes->held_ns == 0) {
+    if (relay->held_ns == 0) {
         send(lanes, true);
-        say_last(lanes, notes->number);
+        say_last(lanes, relay->number);
     }
     note_in(lanes, NULL);
     rueda_timeline_close(timeline);
-    notes->ended_ns = rueda_clock_ns();
+    relay->ended_ns = rueda_clock_ns();
 }
 
 /* What is decided so far still belongs to it. */
@@ -214,7 +214,7 @@ static void begin_end(struct rueda_lanes *lanes)
 {
     for (int i = 0; i < lanes->count; i++)
         lanes->all[i]->noted_to = rueda_order_latest(&lanes->all[i]->order);
-    lanes->notes.is_ending = true;
+    lanes->relay.is_ending = true;
     if (!is_at_work(lanes))
         finish(lanes);
 }
@@ -222,10 +222,10 @@ static void begin_end(struct rueda_lanes *lanes)
 /* The call that stops has ended; rank 0 waits for nobody any more. */
 static void end_stop(struct rueda_lanes *lanes, rueda_status status)
 {
-    struct rueda_notes *notes = &lanes->notes;
-    struct rueda_named *stop = notes->stop;
+    struct rueda_relay *relay = &lanes->relay;
+    struct rueda_named *stop = relay->stop;
 
-    notes->stop = NULL;
+    relay->stop = NULL;
     lanes->undelivered--;
     stop->op.outcome = status;
     rueda_lanes_append_ended(lanes, stop);
@@ -233,29 +233,29 @@ static void end_stop(struct rueda_lanes *lanes, rueda_status status)
 
 static void look_at_stop(struct rueda_lanes *lanes)
 {
-    struct rueda_notes *notes = &lanes->notes;
+    struct rueda_relay *relay = &lanes->relay;
     const int64_t now = rueda_clock_ns();
 
-    if (notes->told_count < lanes->job->size && now < notes->quiet_ns &&
-        now < notes->until_ns)
+    if (relay->told_count < lanes->job->size && now < relay->quiet_ns &&
+        now < relay->until_ns)
         return;
-    if (notes->told_count < lanes->job->size)
+    if (relay->told_count < lanes->job->size)
         log_info("the timeline ends without the last notes of %d ranks",
-                 lanes->job->size - notes->told_count);
+                 lanes->job->size - relay->told_count);
     if (lanes->timeline != NULL)
         finish(lanes);
-    notes->file = NULL;
+    relay->file = NULL;
     end_stop(lanes, RUEDA_OK);
 }
 
 static rueda_status stop(struct rueda_lanes *lanes, struct rueda_named *named)
 {
-    struct rueda_notes *notes = &lanes->notes;
+    struct rueda_relay *relay = &lanes->relay;
 
-    notes->stop = named;
+    relay->stop = named;
     lanes->undelivered++;
-    notes->quiet_ns = rueda_clock_ns() + QUIET_NS;
-    notes->until_ns = rueda_clock_ns() + STOP_NS;
+    relay->quiet_ns = rueda_clock_ns() + QUIET_NS;
+    relay->until_ns = rueda_clock_ns() + STOP_NS;
     begin_end(lanes);
     return tell_all(lanes, 0);
 }
@@ -263,28 +263,28 @@ static rueda_status stop(struct rueda_lanes *lanes, struct rueda_named *named)
 /* The program has stopped here, and rank 0 may not have yet. */
 static void stop_here(struct rueda_lanes *lanes)
 {
-    struct rueda_notes *notes = &lanes->notes;
+    struct rueda_relay *relay = &lanes->relay;
 
-    if (lanes->timeline == NULL || notes->is_ending || !send(lanes, true))
+    if (lanes->timeline == NULL || relay->is_ending || !send(lanes, true))
         return;
-    say_last(lanes, notes->number);
-    notes->held_ns = rueda_clock_ns() + HOLD_NS;
+    say_last(lanes, relay->number);
+    relay->held_ns = rueda_clock_ns() + HOLD_NS;
 }
 
-void rueda_notes_call(struct rueda_lanes *lanes, struct rueda_named *named)
+void rueda_relay_call(struct rueda_lanes *lanes, struct rueda_named *named)
 {
-    const bool is_start = named->request.kind == RUEDA_NOTES_START;
+    const bool is_start = named->request.kind == RUEDA_TIMELINE_START;
     rueda_status status = RUEDA_OK;
 
-    if (!is_keeper(lanes))
+    if (!is_rank_0(lanes))
         stop_here(lanes);
     else if (is_start)
         status = start(lanes, named);
-    else if (lanes->notes.file != NULL)
+    else if (lanes->relay.file != NULL)
         status = stop(lanes, named);
-    if (status == RUEDA_OK && lanes->notes.stop == named)
+    if (status == RUEDA_OK && lanes->relay.stop == named)
         return;
-    if (lanes->notes.stop == named) {
+    if (lanes->relay.stop == named) {
         end_stop(lanes, status);
         return;
     }
@@ -311,23 +311,23 @@ static void follow_on(struct rueda_lanes *lanes, uint32_t number,
         log_warn("this rank is not in the timeline: %s", error.chars);
         return;
     }
-    lanes->notes.number = number;
-    lanes->notes.held_ns = 0;
+    lanes->relay.number = number;
+    lanes->relay.held_ns = 0;
     note_in(lanes, timeline);
 }
 
-void rueda_notes_follow(void *arg, uint64_t word)
+void rueda_relay_follow(void *arg, uint64_t word)
 {
     const uint32_t number = (uint32_t)(word >> WORD_BITS);
     struct rueda_lanes *lanes = arg;
 
-    if (is_keeper(lanes))
+    if (is_rank_0(lanes))
         return; /* it was me */
     if ((word & WORD_ON) != 0)
         follow_on(lanes, number, (word & WORD_MARKS) != 0);
-    else if (lanes->timeline == NULL || lanes->notes.number != number)
+    else if (lanes->timeline == NULL || lanes->relay.number != number)
         say_last(lanes, number);
-    else if (!lanes->notes.is_ending)
+    else if (!lanes->relay.is_ending)
         begin_end(lanes);
 }
 
@@ -336,22 +336,22 @@ void rueda_notes_follow(void *arg, uint64_t word)
 /* Another rank's. */
 static void carry(struct rueda_lanes *lanes)
 {
-    struct rueda_notes *notes = &lanes->notes;
+    struct rueda_relay *relay = &lanes->relay;
 
-    notes->heard_ns = rueda_clock_ns();
-    if (notes->heard_ns >= notes->held_ns)
-        notes->held_ns = 0;
-    if (notes->held_ns == 0 && rueda_timeline_is_due(lanes->timeline))
+    relay->heard_ns = rueda_clock_ns();
+    if (relay->heard_ns >= relay->held_ns)
+        relay->held_ns = 0;
+    if (relay->held_ns == 0 && rueda_timeline_is_due(lanes->timeline))
         send(lanes, false);
 }
 
-void rueda_notes_carry(struct rueda_lanes *lanes)
+void rueda_relay_carry(struct rueda_lanes *lanes)
 {
-    if (lanes->notes.is_ending && !is_at_work(lanes))
+    if (lanes->relay.is_ending && !is_at_work(lanes))
         finish(lanes);
-    if (lanes->timeline != NULL && !is_keeper(lanes))
+    if (lanes->timeline != NULL && !is_rank_0(lanes))
         carry(lanes);
-    if (lanes->notes.stop != NULL)
+    if (lanes->relay.stop != NULL)
         look_at_stop(lanes);
 }
 
@@ -360,56 +360,56 @@ static int64_t sooner(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-int64_t rueda_notes_due_ns(const struct rueda_lanes *lanes)
+int64_t rueda_relay_due_ns(const struct rueda_lanes *lanes)
 {
     const struct rueda_negotiator *negotiator = courier(lanes);
-    const struct rueda_notes *notes = &lanes->notes;
+    const struct rueda_relay *relay = &lanes->relay;
     int64_t shift_ns;
     int64_t due;
 
-    if (notes->stop != NULL)
-        return sooner(notes->quiet_ns, notes->until_ns);
-    if (lanes->timeline == NULL || is_keeper(lanes) || negotiator == NULL)
+    if (relay->stop != NULL)
+        return sooner(relay->quiet_ns, relay->until_ns);
+    if (lanes->timeline == NULL || is_rank_0(lanes) || negotiator == NULL)
         return INT64_MAX;
-    due = notes->held_ns != 0 ||
+    due = relay->held_ns != 0 ||
                   !rueda_negotiator_find_shift(negotiator, &shift_ns)
               ? INT64_MAX
               : rueda_timeline_due_ns(lanes->timeline);
-    return sooner(due, notes->heard_ns + LISTEN_NS);
+    return sooner(due, relay->heard_ns + LISTEN_NS);
 }
 
 /* Rank 0 may still wait for those who are slower than this one. */
-static bool is_just_over(const struct rueda_notes *notes)
+static bool is_just_over(const struct rueda_relay *relay)
 {
-    return notes->ended_ns != 0 &&
-           rueda_clock_ns() - notes->ended_ns < QUIET_NS;
+    return relay->ended_ns != 0 &&
+           rueda_clock_ns() - relay->ended_ns < QUIET_NS;
 }
 
-bool rueda_notes_may_come(const struct rueda_lanes *lanes)
+bool rueda_relay_may_come(const struct rueda_lanes *lanes)
 {
     const struct rueda_negotiator *negotiator = courier(lanes);
 
-    return (lanes->timeline != NULL || lanes->notes.file != NULL ||
-            is_just_over(&lanes->notes)) &&
+    return (lanes->timeline != NULL || lanes->relay.file != NULL ||
+            is_just_over(&lanes->relay)) &&
            negotiator != NULL && rueda_negotiator_has_children(negotiator);
 }
 
-void rueda_notes_fail(struct rueda_lanes *lanes, rueda_status status)
+void rueda_relay_fail(struct rueda_lanes *lanes, rueda_status status)
 {
-    if (lanes->notes.stop != NULL)
+    if (lanes->relay.stop != NULL)
         end_stop(lanes, status);
 }
 
-void rueda_notes_fini(struct rueda_lanes *lanes)
+void rueda_relay_fini(struct rueda_lanes *lanes)
 {
-    if (!is_keeper(lanes))
+    if (!is_rank_0(lanes))
         rueda_timeline_close(lanes->timeline);
-    free(lanes->notes.told);
+    free(lanes->relay.told);
 }
 
 /* ---- What is noted ------------------------------------------------------- */
 
-void rueda_notes_step(struct rueda_lane *lane, int item, int after,
+void rueda_relay_step(struct rueda_lane *lane, int item, int after,
                       rueda_timeline_activity activity)
 {
     struct rueda_timeline *timeline = lane->lanes->timeline;
@@ -425,7 +425,7 @@ void rueda_notes_step(struct rueda_lane *lane, int item, int after,
     }
 }
 
-void rueda_notes_end(struct rueda_lane *lane,
+void rueda_relay_end(struct rueda_lane *lane,
                      const struct rueda_decision *decision)
 {
     struct rueda_timeline *timeline = lane->lanes->timeline;
