@@ -277,10 +277,8 @@ RUEDA_API void rueda_free(rueda_ctx *ctx, void *ptr);
  * for an allgather send is this rank's own piece of recv. Both are borrowed
  * until the operation ends. A broadcast looks at send in its root only.
  *
- * After a failure recv is undefined, and so is send in place. With
- * RUEDA_KEEP_INPUT the input of an allreduce or broadcast in place is whole
- * after a failure; it has to fit RUEDA_KEEP_BYTES, or else it is refused with
- * RUEDA_ERR_LIMIT.
+ * After a failure recv is undefined, and so is send in place: give the result
+ * memory of its own where the input is needed then.
  */
 typedef enum rueda_kind {
     RUEDA_ALLREDUCE, /* recv[count] = reduction over ranks of send[count] */
@@ -298,8 +296,6 @@ typedef enum rueda_kind {
 #define RUEDA_KIND_COUNT 6 /* of ordered collectives */
 
 RUEDA_API const char *rueda_kind_str(rueda_kind kind);
-
-#define RUEDA_KEEP_INPUT 1u
 
 /*
  * How the numbers of an allreduce travel between hosts: as they are, or rounded
@@ -328,7 +324,7 @@ struct rueda_coll_args {
     rueda_dtype dtype;
     rueda_reduction reduction;
     int root;
-    unsigned flags;
+    unsigned flags; /* 0 */
     const void *send;
     void *recv;
 

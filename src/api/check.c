@@ -143,24 +143,6 @@ rueda_status rueda_check_numbers(const struct rueda_coll_args *args,
     return status == RUEDA_OK ? check_compression(args, error) : status;
 }
 
-static rueda_status check_keep(const struct rueda_limits *limits,
-                               const struct rueda_coll_args *args,
-                               struct rueda_text *error)
-{
-    size_t bytes = args->count * rueda_dtype_size(args->dtype);
-
-    if ((args->flags & RUEDA_KEEP_INPUT) == 0 || args->send != args->recv ||
-        (args->kind != RUEDA_ALLREDUCE && args->kind != RUEDA_BROADCAST) ||
-        bytes <= limits->keep_bytes)
-        return RUEDA_OK;
-    rueda_text_set(error,
-                   "%s of %zu MiB in place with RUEDA_KEEP_INPUT does not fit "
-                   "the %zu MiB kept for that; raise RUEDA_KEEP_BYTES",
-                   rueda_kind_str(args->kind), bytes >> 20,
-                   limits->keep_bytes >> 20);
-    return RUEDA_ERR_LIMIT;
-}
-
 rueda_status rueda_check_coll(const struct rueda_limits *limits,
                               const struct rueda_coll_args *args,
                               struct rueda_text *error)
@@ -176,6 +158,8 @@ rueda_status rueda_check_coll(const struct rueda_limits *limits,
                        args->struct_size);
     else if ((unsigned)args->kind >= RUEDA_KIND_COUNT)
         rueda_text_set(error, "kind %d is unknown", (int)args->kind);
+    else if (args->flags != 0)
+        rueda_text_set(error, "flags %#x are unknown", args->flags);
     else if (rueda_check_numbers(args, error) != RUEDA_OK)
         return RUEDA_ERR_INVALID;
     else if (args->kind == RUEDA_BROADCAST &&
@@ -206,6 +190,6 @@ rueda_status rueda_check_coll(const struct rueda_limits *limits,
                            : "they must be the same for an allreduce or "
                              "broadcast in place, or apart");
     else
-        return check_keep(limits, args, error);
+        return RUEDA_OK;
     return RUEDA_ERR_INVALID;
 }

@@ -12,7 +12,6 @@
 struct rueda_limits {
     int rank;
     int size;
-    size_t keep_bytes;
 };
 
 /* The size of the arguments in the first release, which never changes. */

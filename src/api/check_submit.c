@@ -286,12 +286,6 @@ static rueda_status check_rest(const struct query *query)
     }
     if ((args->flags & ~known) == 0)
         return RUEDA_OK;
-    if ((args->flags & RUEDA_KEEP_INPUT) != 0) {
-        rueda_text_add(query->why,
-                       "RUEDA_KEEP_INPUT is for ordered collectives; give the "
-                       "result memory of its own instead");
-        return RUEDA_ERR_UNSUPPORTED;
-    }
     rueda_text_add(query->why, "flags %#x are unknown", args->flags & ~known);
     return RUEDA_ERR_INVALID;
 }

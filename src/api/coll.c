@@ -27,7 +27,6 @@ static rueda_status admit(rueda_ctx *ctx, const struct rueda_coll_args *args)
     struct rueda_limits limits = {
         .rank = ctx->job->rank,
         .size = ctx->job->size,
-        .keep_bytes = ctx->job->config.keep_bytes,
     };
     struct rueda_text error;
     rueda_status status;

@@ -96,13 +96,6 @@ bool rueda_parse_size(const char *value, void *out_size)
     return true;
 }
 
-static bool parse_keep(const char *value, void *out)
-{
-    return rueda_parse_size(value, out) &&
-           *(size_t *)out >= ((size_t)1 << 20) &&
-           *(size_t *)out <= ((size_t)1 << 32);
-}
-
 /* A power of two, so that it can be cut. */
 static bool parse_ring(const char *value, void *out)
 {
@@ -294,9 +287,6 @@ static const struct rueda_setting settings[] = {
      parse_stages},
     {"RUEDA_KERNELS", "auto", "vector kernels: auto, c, avx2 or avx512",
      AT(kernels), parse_name},
-    {"RUEDA_KEEP_BYTES", "16m",
-     "largest operation whose input can be kept whole until it is delivered",
-     AT(keep_bytes), parse_keep},
     {"RUEDA_RING_BYTES", "auto",
      "shared memory that a rank's data pass through, 1m, 2m, 4m, ...",
      AT(ring_bytes), parse_ring},

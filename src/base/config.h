@@ -74,7 +74,6 @@ struct rueda_config {
     rueda_stages_choice staged_allreduce;
     rueda_stages_choice staged_allgather;
     char kernels[RUEDA_NAME_BYTES];
-    size_t keep_bytes;
     size_t ring_bytes; /* 0: from the caches */
     int64_t spin_us;   /* -1: from the machine */
     int64_t yield_us;

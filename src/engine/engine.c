@@ -13,13 +13,6 @@
 #include "os/clock.h"
 #include "trace/flight.h"
 
-/* The other kinds do not write their input, not even in place. */
-static bool must_keep(const struct rueda_coll_args *args)
-{
-    return (args->flags & RUEDA_KEEP_INPUT) != 0 && args->send == args->recv &&
-           (args->kind == RUEDA_ALLREDUCE || args->kind == RUEDA_BROADCAST);
-}
-
 /* What the algorithms see of an operation. A broadcast looks at send only in
  * its root. */
 static void fill_in(struct rueda_engine *engine,
@@ -39,7 +32,7 @@ static void fill_in(struct rueda_engine *engine,
                   .postscale = args->postscale / divisor},
         .elem_bytes = rueda_dtype_size(args->dtype),
         .send = is_sent ? args->send : args->recv,
-        .recv = must_keep(args) ? engine->keep : args->recv,
+        .recv = args->recv,
         .count = args->kind == RUEDA_BARRIER ? 0 : args->count,
         .send_counts = args->send_counts,
         .recv_counts = args->recv_counts,
@@ -74,9 +67,6 @@ static void deliver(struct rueda_engine *engine, struct rueda_op *op,
                     rueda_status status)
 {
     rueda_op_pop(&engine->queue);
-    if (status == RUEDA_OK && must_keep(&op->args))
-        memcpy(op->args.recv, engine->keep,
-               op->args.count * rueda_dtype_size(op->args.dtype));
     tell(engine, op, status);
     wake_waiters(engine);
 }

@@ -39,7 +39,6 @@ struct rueda_engine {
 
     /* The holder's own: */
     struct rueda_track track;
-    void *keep; /* where results wait until they are delivered, if asked for */
     struct rueda_lanes lanes;   /* of named operations */
     struct rueda_then_list due; /* callbacks, once the token is free */
     pthread_t yielder; /* who waited last for its core to come back, ... */

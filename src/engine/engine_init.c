@@ -50,8 +50,6 @@ static void unmap(struct rueda_engine *engine)
 {
     rueda_track_close(&engine->track);
     rueda_numbers_fini(&engine->numbers);
-    if (engine->keep != NULL)
-        rueda_memory_unmap(engine->keep, engine->job->config.keep_bytes);
 }
 
 /* Where ordered operations run. */
@@ -105,8 +103,7 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
                        wanted);
         return RUEDA_ERR_INVALID;
     }
-    engine->keep = rueda_memory_map_private(job->config.keep_bytes);
-    if (engine->keep == NULL || open_track(engine, device) != RUEDA_OK ||
+    if (open_track(engine, device) != RUEDA_OK ||
         rueda_lanes_init(&engine->lanes, job, &engine->select, device) !=
             RUEDA_OK) {
         rueda_text_set(error, "no memory for the engine");

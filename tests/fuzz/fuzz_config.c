@@ -40,7 +40,6 @@ static void check_ranges(const struct rueda_config *config)
     must(config->spin_us >= -1 && config->yield_us >= -1);
     must(config->log_level <= RUEDA_LOG_TRACE);
     must((config->ring_bytes & (config->ring_bytes - 1)) == 0);
-    must(config->keep_bytes > 0);
 }
 
 /* The choice is which setting. */

@@ -181,7 +181,6 @@ static void save_settings(void)
     save_setting("log", "RUEDA_LOG_LEVEL", "debug");
     save_setting("transport", "RUEDA_TRANSPORT", "shm");
     save_setting("encrypt", "RUEDA_ENCRYPT", "always");
-    save_setting("keep", "RUEDA_KEEP_BYTES", "64m");
     save_setting("ring", "RUEDA_RING_BYTES", "2M");
     save_setting("spin", "RUEDA_SPIN_US", "250");
 }

@@ -292,115 +292,6 @@ static void a_pointer_that_was_not_allocated_here_is_left_alone(void **state)
     party_run(*state, 2, foreign, NULL);
 }
 
-/* ---- Kept inputs ----------------------------------------------------- */
-
-static int kept(struct party *me)
-{
-    static const size_t counts[] = {0, 3, 14, 15, 5000, 100003};
-    static const rueda_kind kinds[] = {RUEDA_ALLREDUCE, RUEDA_BROADCAST,
-                                       RUEDA_ALLGATHER, RUEDA_BARRIER};
-
-    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
-        for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-            for (int in_place = 0; in_place < 2; in_place++) {
-                const struct coll_what what = {
-                    .kind = kinds[k],
-                    .dtype = RUEDA_FLOAT32,
-                    .count = counts[i],
-                    .is_in_place = in_place != 0,
-                    .flags = RUEDA_KEEP_INPUT,
-                    .root = me->size - 1,
-                };
-
-                if (coll_check(me, &what) != 0)
-                    return 1;
-            }
-    return 0;
-}
-
-static void a_result_is_right_when_the_input_is_kept(void **state)
-{
-    party_run(*state, 1, kept, NULL);
-    party_run(*state, 3, kept, NULL);
-}
-
-/* 16 MiB is the default slab. Every rank is refused alike, or one that is not
- * would wait for the others. */
-static int too_large(struct party *me)
-{
-    static const rueda_kind kinds[] = {RUEDA_ALLREDUCE, RUEDA_BROADCAST};
-    const size_t count = 17 * MIB / 4;
-    float *buf = calloc(count * (size_t)me->size, sizeof(*buf));
-    struct rueda_coll_args args = RUEDA_COLL_ARGS_INIT;
-    int failed = 0;
-
-    args.flags = RUEDA_KEEP_INPUT;
-    args.send = buf;
-    args.recv = buf;
-    args.count = count;
-    for (size_t i = 0; i < 2 && failed == 0; i++) {
-        args.kind = kinds[i];
-        failed = party_expect(me, rueda_run(me->ctx, &args), RUEDA_ERR_LIMIT,
-                              "17 MiB in place");
-    }
-    /* An allgather does not write its input. */
-    args.kind = RUEDA_ALLGATHER;
-    args.send = buf + count * (size_t)me->rank;
-    if (failed == 0)
-        failed = party_expect(me, rueda_run(me->ctx, &args), RUEDA_OK,
-                              "allgather of 17 MiB in place");
-    free(buf);
-    if (failed == 0)
-        failed = party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier");
-    return failed;
-}
-
-static void what_cannot_be_kept_is_refused(void **state)
-{
-    party_run(*state, 2, too_large, NULL);
-}
-
-/* Rank 2 dies without taking part; the others are in the middle. */
-static int kept_in_death(struct party *me)
-{
-    const struct coll_what what = {
-        .kind = RUEDA_ALLREDUCE,
-        .dtype = RUEDA_FLOAT32,
-        .count = 3 * MIB,
-        .is_in_place = true,
-        .flags = RUEDA_KEEP_INPUT,
-    };
-    struct coll_run run;
-
-    if (coll_prepare(me, &what, &run) != 0 ||
-        party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
-        return 1;
-    if (me->rank == 2) {
-        party_sleep_ms(100);
-        raise(SIGKILL);
-    }
-    if (party_expect(me, rueda_run(me->ctx, &run.args), RUEDA_ERR_PEER_LOST,
-                     "allreduce") != 0)
-        return 1;
-    if (!coll_is_input_whole(me, &run))
-        return party_says(me, "the input was not kept");
-    coll_release(me, &run);
-    return 0;
-}
-
-static void a_kept_input_is_whole_after_a_peer_died(void **state)
-{
-    const struct party_place *place = *state;
-    struct processes processes;
-
-    setenv("RUEDA_TRANSPORT", place->transport, 1);
-    processes_start(&processes, 3, processes_join, kept_in_death, NULL);
-    unsetenv("RUEDA_TRANSPORT");
-    processes.expected[2] = PROCESS_SIGNAL - SIGKILL;
-
-    assert_int_equal(processes_end(&processes, 10000), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -413,9 +304,6 @@ int main(void)
         PARTY_TEST(freed_memory_goes_back_to_the_machine, processes),
         PARTY_TEST(an_absurd_size_is_refused_and_nothing_is_touched, processes),
         PARTY_EVERYWHERE(a_pointer_that_was_not_allocated_here_is_left_alone),
-        PARTY_EVERYWHERE(a_result_is_right_when_the_input_is_kept),
-        PARTY_EVERYWHERE(what_cannot_be_kept_is_refused),
-        PARTY_IN_PROCESSES(a_kept_input_is_whole_after_a_peer_died),
     };
 
     party_hush();

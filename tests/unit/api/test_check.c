@@ -3,8 +3,7 @@
 #include "api/check.h"
 #include "unit/unit.h"
 
-static const struct rueda_limits limits = {
-    .rank = 1, .size = 4, .keep_bytes = (size_t)1 << 20};
+static const struct rueda_limits limits = {.rank = 1, .size = 4};
 
 static float room[4096];
 
@@ -45,8 +44,6 @@ static void every_kind_passes_with_good_arguments(void **state)
     for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++) {
         struct rueda_coll_args args = args_of((rueda_kind)kind);
 
-        check_passes(&args);
-        args.flags = RUEDA_KEEP_INPUT;
         check_passes(&args);
         args.recv_counts = counts;
         if (kind == RUEDA_ALLTOALL)
@@ -341,24 +338,13 @@ static void an_allgather_in_place_sends_its_own_part(void **state)
     check_refused(&args, words);
 }
 
-static void an_input_is_kept_only_if_it_fits_the_slab(void **state)
+static void flags_that_are_unknown_are_refused(void **state)
 {
     struct rueda_coll_args args = args_of(RUEDA_ALLREDUCE);
-    struct rueda_text error = {{0}};
 
     (void)state;
-    args.recv = room; /* never touched */
-    args.flags = RUEDA_KEEP_INPUT;
-    args.count = (1 << 20) / sizeof(float);
-    check_passes(&args);
-    args.count = (5 << 20) / sizeof(float);
-    assert_int_equal(rueda_check_coll(&limits, &args, &error), RUEDA_ERR_LIMIT);
-    assert_string_equal(error.chars,
-                        "allreduce of 5 MiB in place with RUEDA_KEEP_INPUT "
-                        "does not fit the 1 MiB kept for that; raise "
-                        "RUEDA_KEEP_BYTES");
-    args.flags = 0;
-    check_passes(&args);
+    args.flags = 8;
+    check_refused(&args, "flags 0x8 are unknown");
 }
 
 int main(void)
@@ -381,7 +367,7 @@ int main(void)
         cmocka_unit_test(buffers_that_overlap_otherwise_are_refused),
         cmocka_unit_test(buffers_that_touch_are_apart),
         cmocka_unit_test(an_allgather_in_place_sends_its_own_part),
-        cmocka_unit_test(an_input_is_kept_only_if_it_fits_the_slab),
+        cmocka_unit_test(flags_that_are_unknown_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,9 +169,6 @@ static void numbers_and_kinds_are_known_ones(void **state)
     args.compression = RUEDA_COMPRESS_FP16;
     invalid(&args, "compression fp16 is for float32 and float64");
     args.compression = RUEDA_COMPRESS_NONE;
-    args.flags = RUEDA_KEEP_INPUT;
-    refused(&all, &args, RUEDA_ERR_UNSUPPORTED,
-            "RUEDA_KEEP_INPUT is for ordered");
     args.flags = 8;
     invalid(&args, "flags 0x8 are unknown");
     args.flags = 0;

@@ -90,7 +90,6 @@ static void without_variables_every_setting_has_its_default(void **state)
     assert_string_equal(config.algo, "");
     assert_string_equal(config.tune_file, "");
     assert_string_equal(config.kernels, "auto");
-    assert_int_equal(config.keep_bytes, (size_t)16 << 20);
     assert_int_equal(config.ring_bytes, 0);
     assert_int_equal(config.spin_us, -1);
     assert_int_equal(config.yield_us, -1);
@@ -124,7 +123,6 @@ static void an_empty_variable_counts_as_unset(void **state)
 {
     (void)state;
     assert_string_equal(good("RUEDA_JOB", "").job, "rueda");
-    assert_int_equal(good("RUEDA_KEEP_BYTES", "").keep_bytes, 16 << 20);
 }
 
 static void ranks_are_whole_numbers_from_0(void **state)
@@ -237,17 +235,6 @@ static void encryption_goes_by_its_words(void **state)
     assert_int_equal(good("RUEDA_ENCRYPT", "never").encrypt,
                      RUEDA_ENCRYPT_NEVER);
     check_refused("RUEDA_ENCRYPT", bad);
-}
-
-static void a_slab_holds_1_mib_to_4_gib(void **state)
-{
-    static const char *const bad[] = {"1023k", "5g", "many", "-1m", NULL};
-
-    (void)state;
-    assert_int_equal(good("RUEDA_KEEP_BYTES", "1m").keep_bytes, 1 << 20);
-    assert_int_equal(good("RUEDA_KEEP_BYTES", "4g").keep_bytes,
-                     (size_t)4 << 30);
-    check_refused("RUEDA_KEEP_BYTES", bad);
 }
 
 static void a_ring_is_a_power_of_two_from_1_mib_or_found_out(void **state)
@@ -625,7 +612,6 @@ int main(void)
         CLEARED(log_levels_go_by_their_names),
         CLEARED(transports_go_by_their_names),
         CLEARED(encryption_goes_by_its_words),
-        CLEARED(a_slab_holds_1_mib_to_4_gib),
         CLEARED(a_ring_is_a_power_of_two_from_1_mib_or_found_out),
         CLEARED(patience_is_microseconds_or_found_out),
         CLEARED(texts_are_taken_whole_or_refused),

@@ -334,48 +334,6 @@ static void run_both(struct pair *pair, const struct rueda_coll_args args[2])
         assert_int_equal(rueda_wait(pair->ctx[i], handles[i], 20000), RUEDA_OK);
 }
 
-static void an_input_that_is_kept_gives_the_same_result(void **state)
-{
-    static float bufs[2][3000];
-    struct rueda_coll_args args[2];
-
-    for (int rank = 0; rank < 2; rank++) {
-        args[rank] = allreduce_of(bufs[rank], bufs[rank], 3000);
-        args[rank].reduction = RUEDA_AVERAGE;
-        args[rank].flags = RUEDA_KEEP_INPUT;
-        for (int i = 0; i < 3000; i++)
-            bufs[rank][i] = (float)(i + 10 * rank);
-    }
-    run_both(*state, args);
-    for (int rank = 0; rank < 2; rank++)
-        for (int i = 0; i < 3000; i++)
-            assert_true(bufs[rank][i] == (float)(i + 5));
-}
-
-/* Rank 0's own part begins where recv does. */
-static void an_allgather_in_place_may_keep_its_input(void **state)
-{
-    static float bufs[2][2][100]; /* of a rank, from a rank */
-    struct rueda_coll_args args[2];
-
-    for (int rank = 0; rank < 2; rank++) {
-        args[rank] = (struct rueda_coll_args)RUEDA_COLL_ARGS_INIT;
-        args[rank].kind = RUEDA_ALLGATHER;
-        args[rank].flags = RUEDA_KEEP_INPUT;
-        args[rank].count = 100;
-        args[rank].send = bufs[rank][rank];
-        args[rank].recv = bufs[rank];
-        for (int i = 0; i < 100; i++)
-            bufs[rank][rank][i] = (float)(1 + i + 1000 * rank);
-    }
-    run_both(*state, args);
-    for (int rank = 0; rank < 2; rank++)
-        for (int from = 0; from < 2; from++)
-            for (int i = 0; i < 100; i++)
-                assert_true(bufs[rank][from][i] ==
-                            (float)(1 + i + 1000 * from));
-}
-
 static void who_shuts_down_fails_the_others_in_words(void **state)
 {
     struct pair *pair = *state;
@@ -615,8 +573,6 @@ int main(void)
         CLEAR(tools_can_ask_what_a_context_uses),
         PAIR(an_operation_outlives_a_wait_that_is_too_short),
         PAIR(operations_end_in_the_order_in_which_they_started),
-        PAIR(an_input_that_is_kept_gives_the_same_result),
-        PAIR(an_allgather_in_place_may_keep_its_input),
         PAIR(who_shuts_down_fails_the_others_in_words),
         PAIR(a_shutdown_does_not_wait_for_what_still_runs),
         CLEAR(messages_serve_where_settings_ask_for_them),
