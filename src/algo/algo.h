@@ -6,7 +6,7 @@
  * takes it further as far as it goes without waiting, finish() lets go of what
  * it holds. None of them blocks; the engine (or a test) calls progress() in
  * turn with rueda_mesh_progress() until the task has ended. All three are
- * called by whoever holds the engine's token.
+ * called by the thread that holds the engine's token.
  */
 #ifndef RUEDA_ALGO_ALGO_H
 #define RUEDA_ALGO_ALGO_H
@@ -68,7 +68,7 @@ struct rueda_coll {
      * allgather by `direct`, of buffers that lie in the segment in all members:
      * all that I want of these. There is no recv then.
      *
-     * reduce-scatter by `direct`: the input is of such parts, from so many
+     * reduce-scatter by `direct`: the input is of such parts, from this many
      * bytes of theirs on. There is no send then.
      */
     const struct rueda_part *parts;

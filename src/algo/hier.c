@@ -540,7 +540,7 @@ static rueda_status hier_post(struct rueda_task *task)
     return hier_progress(task);
 }
 
-/* After a failure tasks of both levels may be under way. */
+/* After a failure tasks of both levels may be in flight. */
 static void hier_finish(struct rueda_task *task)
 {
     for (int i = 0; i < RUEDA_HIER_LEVELS; i++) {

@@ -4,8 +4,8 @@
  * host, who carries the same slice as I do on the other ones, and what the
  * algorithm `hier` keeps between operations.
  *
- * It belongs to its place: made with it, on any thread, and used by whoever
- * holds the engine's token.
+ * It belongs to its place: made with it, on any thread, and used by the thread
+ * that holds the engine's token.
  */
 #ifndef RUEDA_ALGO_HIER_H
 #define RUEDA_ALGO_HIER_H

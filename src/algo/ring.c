@@ -49,7 +49,7 @@
 #define MAX_COLUMNS (RUEDA_WINDOW_REQS / 2)
 #define LEAST_BYTES ((size_t)128 << 10) /* shorter pieces gain nothing */
 
-/* Longer ones leave the caches. What is under way on a link is one piece a
+/* Longer ones leave the caches. What is in flight on a link is one piece a
  * column, and where ranks share cores that are far from one another half as
  * much was slower by a fifth: docs/benchmarks.md. */
 #define MOST_BYTES ((size_t)512 << 10)

@@ -66,7 +66,7 @@ extern const struct rueda_select_row rueda_select_defaults[];
 void rueda_select_init(struct rueda_select *select);
 
 /* Add the rows of text; empty rows are skipped. On failure, RUEDA_ERR_INVALID
- * with words in error, and nothing is added. */
+ * with a message in error, and nothing is added. */
 rueda_status rueda_select_parse(struct rueda_select *select, const char *text,
                                 struct rueda_text *error);
 

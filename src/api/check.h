@@ -18,7 +18,7 @@ struct rueda_limits {
 /* The size of the arguments in the first release, which never changes. */
 #define RUEDA_FIRST_COLL_ARGS_BYTES 88
 
-/* RUEDA_OK, or a failure with words in error. */
+/* RUEDA_OK, or a failure with a message in error. */
 rueda_status rueda_check_coll(const struct rueda_limits *limits,
                               const struct rueda_coll_args *args,
                               struct rueda_text *error);

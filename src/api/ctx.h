@@ -15,7 +15,7 @@ struct rueda_ctx {
     struct rueda_job *job;
     struct rueda_engine engine;
     struct rueda_op_pool ops;
-    struct rueda_names names; /* of operations that are under way */
+    struct rueda_names names; /* of operations that are in flight */
     struct rueda_fork_hook fork_hook;
     struct rueda_timeline *timeline; /* rank 0's, or NULL; under timeline_lock,
                                         with this: */

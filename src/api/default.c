@@ -43,7 +43,7 @@ static bool is_inherited(rueda_ctx *ctx)
  */
 
 /*
- * A start that is under way, on a thread of its own, so that whoever waits for
+ * A start that is in flight, on a thread of its own, so that whoever waits for
  * it can leave. All but the arguments is under `change`. The thread and each
  * one who waits hold it, and the last of them frees it.
  */

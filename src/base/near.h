@@ -22,8 +22,8 @@ const char *rueda_near_match(const char *word, const char *const *known);
 void rueda_near_suggest(const char *word, const char *const *known,
                         struct rueda_text *words);
 
-/* The place of word in a list, or -1 with words that say what is unknown, and
- * what was meant or what there is. */
+/* The place of word in a list, or -1 with a message that say what is unknown,
+ * and what was meant or what there is. */
 int rueda_near_find(const char *what, const char *word,
                     const char *const *known, struct rueda_text *words);
 

@@ -194,8 +194,8 @@ static void become(const struct rueda_spawn *spawn, pid_t parent)
     _exit(127);
 }
 
-/* A signal that comes to the child before it is ordinary has to wait: our own
- * handlers would take it there, and it would be lost. */
+/* Block signals until the child has reset its handlers: ours would catch a
+ * signal there, and it would be lost. */
 pid_t rueda_spawn(const struct rueda_spawn *spawn)
 {
     const pid_t parent = getpid();
@@ -209,7 +209,7 @@ pid_t rueda_spawn(const struct rueda_spawn *spawn)
     if (child == 0)
         become(spawn, parent);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    /* Both sides, so that it holds whoever is first. */
+    /* Parent and child both call it, so that it holds whichever runs first. */
     if (child > 0)
         setpgid(child, child);
     return child;

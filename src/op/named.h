@@ -25,7 +25,7 @@ struct rueda_named {
     int member_count; /* of the set, when it was submitted */
     const void *send;
     void *recv;
-    struct rueda_names *names; /* where its name is under way, or NULL */
+    struct rueda_names *names; /* where its name is in flight, or NULL */
     uint64_t name_key;
     struct rueda_named *previous; /* its lane's: the one that came before it in
                                      the list of those not delivered (op.next
@@ -67,7 +67,7 @@ static inline struct rueda_named *rueda_named_of(struct rueda_op *op)
     return (struct rueda_named *)op;
 }
 
-/* Its name is no longer under way: its owner knows that it has ended, by a
+/* Its name is no longer in flight: its owner knows that it has ended, by a
  * callback or at the end of its handle. Not sooner, or whether a name can be
  * used again would depend on how fast the others are. */
 static inline void rueda_named_release(struct rueda_named *named)

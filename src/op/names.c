@@ -7,7 +7,7 @@
 #include "base/hash.h"
 
 /*
- * A place is 0, or the key with this bit set while it is under way. Keys have
+ * A place is 0, or the key with this bit set while it is in flight. Keys have
  * the bit clear and are never 0. All threads look for a key at the same places
  * in the same order and stop at the first that is empty, so two of them that
  * bring the same new key meet there.

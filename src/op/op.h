@@ -34,7 +34,7 @@ struct rueda_op {
     atomic_int holds; /* the handle, and a callback that is due */
     _Atomic uint32_t next_free;
 
-    /* Who is to be called, written by whoever has set has_then. */
+    /* Who is to be called, written by the thread that has set has_then. */
     rueda_then_fn then;
     void *then_arg;
 

@@ -120,7 +120,7 @@ bool rueda_stream_is_cut(int fd)
            info.tcpi_state == TCP_CLOSE;
 }
 
-/* A connection that the peer has reset counts what was under way for ever. */
+/* A connection that the peer has reset counts what was in flight for ever. */
 bool rueda_stream_is_sent(int fd)
 {
     int waiting = 0;

@@ -23,12 +23,12 @@ void rueda_address_set_port(struct rueda_address *address, int port);
 /*
  * The addresses of "host:port", "[::1]:port" or a numeric address, `room` at
  * most. Asks the system's resolver, and blocks as long as that does. Returns
- * how many; 0 with words in error.
+ * how many; 0 with a message in error.
  */
 int rueda_address_find(const char *text, struct rueda_address *out, int room,
                        struct rueda_text *error);
 
-/* Is it of such a form? Nobody is asked. False with words in error. */
+/* Is it of such a form? Nobody is asked. False with a message in error. */
 bool rueda_address_is_wellformed(const char *text, struct rueda_text *error);
 
 /* The address if it is a numeric one: nobody is asked, nothing blocks. */

@@ -30,7 +30,7 @@ bool rueda_unix_peer_is_us(int fd);
  * One byte that carries count descriptors. The receiver gets exactly count, or
  * RUEDA_ERR_INVALID and none; RUEDA_IN_PROGRESS if the byte is not there yet.
  * The receiver owns what it gets. The sender's RUEDA_IN_PROGRESS means that
- * the socket is full, or that the user has as many descriptors under way as a
+ * the socket is full, or that the user has as many descriptors in flight as a
  * process may hold.
  */
 rueda_status rueda_unix_send_fds(int fd, const int *fds, int count);

@@ -99,7 +99,7 @@ void rueda_side_work(const struct rueda_side *side,
                      struct rueda_case *out_work);
 
 /* Do the ranks of the first side use the transport that was asked for? False
- * with words. used: what they say. */
+ * with a message. used: what they say. */
 bool rueda_bench_is_way_right(struct rueda_bench *bench, const char *used);
 
 /* RUEDA_CREW_THREADS for the transport "loop". */

@@ -251,7 +251,7 @@ bool rueda_crew_start(struct rueda_crew *crew,
     return true;
 }
 
-/* The state of one command under way. */
+/* The state of one command in flight. */
 struct wait {
     bool has_replied[RUEDA_NP_MAX];
     int missing;

@@ -135,9 +135,9 @@ struct rueda_timeline_args {
 
 /*
  * Rank 0 makes the file, which is a whole JSON text from then on, and starts
- * the thread. RUEDA_ERR_IO if the file cannot be made, with words that say why.
- * A file that cannot be written to later is logged, once, and is the end of the
- * timeline but of nothing else: notes are taken and forgotten.
+ * the thread. RUEDA_ERR_IO if the file cannot be made, with a message that say
+ * why. A file that cannot be written to later is logged, once, and is the end
+ * of the timeline but of nothing else: notes are taken and forgotten.
  */
 rueda_status rueda_timeline_open(const struct rueda_timeline_args *args,
                                  struct rueda_timeline **out,
