@@ -140,7 +140,7 @@ static char *result_at(struct rueda_task *task, size_t at)
 
 /* ---- In whose hands ---------------------------------------------------- */
 
-/* Has it come here whole? */
+/* Has it arrived here complete? */
 static bool comes_whole(const struct rueda_task *task, const struct spot *spot)
 {
     return spot->step >= (size_t)task->place->mesh->size;
@@ -173,7 +173,7 @@ static const char *bring_piece(struct rueda_task *task, const struct spot *spot)
     return place;
 }
 
-/* Add our own numbers to what has come. Returns where the sum is. */
+/* Add our own numbers to what has arrived. Returns where the sum is. */
 static const char *add_piece(struct rueda_task *task, const struct spot *spot)
 {
     const struct rueda_arith *arith = &task->coll.arith;
@@ -201,7 +201,7 @@ static const char *add_piece(struct rueda_task *task, const struct spot *spot)
     return sum;
 }
 
-/* Do our part to what has come, for it to be sent on or kept. */
+/* Process what has arrived, so that it can be sent on or kept. */
 static void pass_piece(struct rueda_task *task, size_t position)
 {
     struct ring *ring = (struct ring *)task->state;

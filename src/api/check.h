@@ -23,7 +23,7 @@ rueda_status rueda_check_coll(const struct rueda_limits *limits,
                               const struct rueda_coll_args *args,
                               struct rueda_text *error);
 
-/* Is nothing to be said against these, whatever the kind? */
+/* Are these valid, whatever the kind? */
 static inline bool rueda_numbers_are_plain(rueda_dtype dtype,
                                            rueda_reduction reduction,
                                            rueda_compression compression)

@@ -18,7 +18,7 @@ rueda_status rueda_named_set_name(struct rueda_named *named, const char *name);
 rueda_status rueda_named_claim(rueda_ctx *ctx, struct rueda_named *named,
                                const char *name);
 
-/* What was never handed over goes back. */
+/* Release an operation that was never submitted. */
 void rueda_named_drop(rueda_ctx *ctx, struct rueda_named *named);
 
 #endif /* RUEDA_API_SUBMIT_H */

@@ -13,7 +13,7 @@
 #define MOST_MS ((int64_t)1000000000000)
 /* A day. */
 #define MOST_SILENCE_MS ((int64_t)86400000)
-/* Deaths are seen by who sleeps, so nobody may wait awake for long. */
+/* Only sleeping ranks notice deaths, so no rank may wait awake for long. */
 #define MOST_MICROS 250000
 
 static bool parse_rank(const char *value, void *out)

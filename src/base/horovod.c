@@ -124,7 +124,7 @@ const struct rueda_horovod_variable *rueda_horovod_variables(size_t *out_count)
     return variables;
 }
 
-/* Would nobody notice? */
+/* Does the value make no difference? */
 static bool is_usual(const struct rueda_horovod_variable *variable,
                      const char *value)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Words that were nearly right: which known word did the user mean? Pure; any
- * thread.
+ * Mistyped words: which known word did the user mean? Pure; any thread.
  */
 #ifndef RUEDA_BASE_NEAR_H
 #define RUEDA_BASE_NEAR_H

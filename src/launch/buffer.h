@@ -27,8 +27,8 @@ static inline unsigned char *rueda_buffer_front(struct rueda_buffer *buffer)
     return buffer->bytes + buffer->at;
 }
 
-/* Where this many bytes can be added, which rueda_buffer_added() then does;
- * NULL for want of memory. */
+/* Room for this many bytes, which rueda_buffer_added() then adds; NULL without
+ * memory. */
 unsigned char *rueda_buffer_reserve(struct rueda_buffer *buffer, size_t len);
 void rueda_buffer_added(struct rueda_buffer *buffer, size_t len);
 

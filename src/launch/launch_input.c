@@ -19,7 +19,7 @@
 
 /* ---- The process -------------------------------------------------------- */
 
-/* Close our output in this process, so that its reader sees the end. */
+/* Does not keep our output open, so that its reader sees the end. */
 static void pump(int to)
 {
     static char bytes[READ_BYTES];

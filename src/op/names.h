@@ -11,9 +11,9 @@
  *
  * Entering and leaving take no lock: the places of a table are filled and never
  * emptied again, a name that left keeps its place and finds it when it comes
- * again. Where most places are used up, by names that do not come again or by
- * many at once, whoever enters next makes a new table of those that are in
- * flight. Others wait for that moment.
+ * again. When most places are used up, by names that are not used again or by
+ * many at once, the next thread that enters makes a new table of the names in
+ * flight. Other threads wait meanwhile.
  */
 #ifndef RUEDA_OP_NAMES_H
 #define RUEDA_OP_NAMES_H
@@ -26,13 +26,13 @@
 struct rueda_names_table;
 
 struct rueda_names {
-    struct rueda_names_table *table; /* NULL: none yet. Changed only while
-                                        nobody is inside */
-    atomic_int inside;               /* threads that look at the table */
-    atomic_bool is_closed;           /* one of them wants to change it */
-    pthread_mutex_t change;          /* held by that one, to its end */
-    pthread_mutex_t lock;            /* of the condition alone */
-    pthread_cond_t is_empty;         /* nobody is inside */
+    struct rueda_names_table
+        *table; /* NULL: none yet. Changed only while no thread is inside */
+    atomic_int inside;       /* threads that use the table */
+    atomic_bool is_closed;   /* one of them wants to change it */
+    pthread_mutex_t change;  /* held by that one, to its end */
+    pthread_mutex_t lock;    /* of the condition alone */
+    pthread_cond_t is_empty; /* nobody is inside */
 };
 
 void rueda_names_init(struct rueda_names *names);

@@ -8,8 +8,8 @@
 
 #include "base/number.h"
 
-/* The address alone, without port: 16 bytes, or 4, also where they come in the
- * clothes of IPv6. */
+/* The address alone, without port: 16 bytes, or 4, also if they are mapped into
+ * IPv6. */
 struct number {
     unsigned char bytes[16];
     int count; /* 0: it is of another kind */

@@ -18,7 +18,7 @@ rueda_status rueda_stream_status(void)
     case EAGAIN:
     case EINTR:
     case ECONNABORTED:
-    case ETOOMANYREFS: /* descriptors that nobody has received yet */
+    case ETOOMANYREFS: /* descriptors that the caller has not received yet */
         return RUEDA_IN_PROGRESS;
     case EPIPE:
     case ECONNRESET:

@@ -15,7 +15,7 @@
 /* Listen under a name of at most 100 characters. */
 rueda_status rueda_unix_listen(const char *name, int *out_fd);
 
-/* RUEDA_IN_PROGRESS: nobody listens there (yet), or the queue is full. */
+/* RUEDA_IN_PROGRESS: there is no listener (yet), or its queue is full. */
 rueda_status rueda_unix_connect(const char *name, int *out_fd);
 
 /*

@@ -38,7 +38,7 @@ static void print_algos(void)
     }
 }
 
-/* Those that somebody has set, by the name that was used. */
+/* The settings that are set, by the name of the variable that was used. */
 static void print_set(void)
 {
     size_t count;

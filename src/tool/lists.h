@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lists on the command line of `rueda bench`, parted by commas: peers, and
- * hosts. Pure, as all of the options are.
+ * The lists on the command line of `rueda bench`, separated by commas: peers,
+ * and hosts. Pure, as all of the options are.
  */
 #ifndef RUEDA_TOOL_LISTS_H
 #define RUEDA_TOOL_LISTS_H

@@ -326,7 +326,7 @@ static void check_hosts(const struct rueda_bench_options *options,
                               "--hosts");
 }
 
-/* What other words say of the number of ranks. */
+/* What other options imply for the number of ranks. */
 static void set_ranks(struct rueda_bench_options *options)
 {
     if (options->np != 0)

@@ -109,7 +109,7 @@ static bool ask(struct line *line, double *out_seconds)
             atomic_store_explicit(&line->turn, turn, memory_order_release);
             is_well = await(line, turn + 1, start + PATIENCE_S);
         }
-        /* The first look is the one in which the other side wakes up. */
+        /* The first one is that in which the other side wakes up. */
         if (look > 0)
             rueda_series_add(&trips,
                              (rueda_tool_clock() - before) / (2.0 * TRIPS));

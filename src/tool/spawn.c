@@ -194,7 +194,7 @@ static _Noreturn void become(const struct line *line,
     _exit(127);
 }
 
-/* -1 with errno. A pipe that exec closes tells whether exec came about. */
+/* -1 with errno. A pipe that exec closes shows whether exec succeeded. */
 static pid_t start(struct line *line, const struct rueda_crew *crew)
 {
     const pid_t parent = getpid();
@@ -205,7 +205,7 @@ static pid_t start(struct line *line, const struct rueda_crew *crew)
 
     if (pipe2(report, O_CLOEXEC) != 0)
         return -1;
-    /* What stands in the buffers would be printed by the child as well. */
+    /* Otherwise the child would print the content of the buffers as well. */
     fflush(NULL);
     child = fork();
     if (child == 0)

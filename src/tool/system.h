@@ -4,8 +4,8 @@
  * rank. Each has the same table of functions, so that one worker measures them
  * all alike.
  *
- * A system belongs to the thread that made it. What fails returns false and
- * leaves words in the system.
+ * A system belongs to the thread that made it. A function that fails returns
+ * false and leaves a message in the system.
  */
 #ifndef RUEDA_TOOL_SYSTEM_H
 #define RUEDA_TOOL_SYSTEM_H
@@ -54,7 +54,7 @@ struct rueda_system *rueda_system_rueda(int rank, int size, const char *job,
 struct rueda_system *rueda_system_adopt(rueda_ctx *ctx,
                                         struct rueda_text *words);
 
-/* Its context, for those who started it; borrowed. */
+/* Its context, for the caller that started it; borrowed. */
 rueda_ctx *rueda_system_ctx(struct rueda_system *system);
 
 /* MPI as mpirun has started it; flavour is "openmpi" or "mpich". The library is

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nobody nests deeper; a rank that says so is not followed. */
+/* No rank nests deeper; records that do are ignored. */
 #define DEPTH_MAX 32
 
 /* ---- The text of one event ---------------------------------------------- */

@@ -17,7 +17,7 @@
 #include "tool/clock.h"
 #include "tool/doctor/finding.h"
 
-/* How often to look who has ended without closing his streams. */
+/* How often to check for processes that ended without closing their streams. */
 #define CHECK_SECONDS 0.05
 
 /* ---- Starting ----------------------------------------------------------- */
