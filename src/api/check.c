@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Are the arguments of an ordered collective valid on this rank? */
 #include "api/check.h"
 
 #include <stddef.h>

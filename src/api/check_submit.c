@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Are the arguments of a named operation valid on this rank? */
 #include "api/check_submit.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A context from rueda_init() to rueda_shutdown(), and what it tells about
+ * itself.
+ */
 #define RUEDA_LOG_TAG "api"
 
 #include "api/ctx.h"

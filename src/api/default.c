@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The default context that bindings share: opening it on a thread, entering and
+ * leaving it, and shutting it down.
+ */
 #include "api/default.h"
 
 #include <pthread.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rueda_submit() and rueda_submit_group(): from the caller's arguments to
+ * operations that the engine gets.
+ */
 #include "api/submit.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of settings, and parsing their values. The only file that reads the
+ * environment.
+ */
 #include "base/config.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Horovod's variables: those that stand for a setting of ours, and those
+ * without effect, which rank 0 logs once.
+ */
 #define RUEDA_LOG_TAG "base"
 
 #include "base/horovod.h"

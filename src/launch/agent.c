@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's life: it receives the assignment, starts the ranks, forwards
+ * output and signals, and ends everything when a rank fails or the launcher is
+ * gone. agent_start.c, agent_input.c and agent_output.c have the parts.
+ */
 #include "launch/agent.h"
 
 #include <signal.h>

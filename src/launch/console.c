@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing the job's output from a thread of its own, and giving up a reader
+ * that takes nothing for long.
+ */
 #include "launch/console.h"
 
 #include <errno.h>

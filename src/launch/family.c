@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finding and ending all descendants of this process by walking /proc. */
 #include "launch/family.h"
 
 #include <dirent.h>

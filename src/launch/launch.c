@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The launcher from its first step to its exit code: store, listener, agents
+ * and libuv's loop. launch_assignment.c, launch_events.c, launch_course.c and
+ * launch_input.c have the parts.
+ */
 #include "launch/launch.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of ruedarun's options: one row each, in the order of the help. */
 #include "launch/option_table.h"
 
 #include <stddef.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading ruedarun's command line by the table of option_table.c, with
+ * suggestions for mistyped words. options_check.c checks how options go
+ * together.
+ */
 #include "launch/options.h"
 
 #include <stdio.h>

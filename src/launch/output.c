@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ranks' output: lines get their prefix and go to the consoles and files;
+ * our own messages go between them. Remembers the last lines of each rank for
+ * the verdict.
+ */
 #include "launch/output.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting one rank: find the program on the PATH, fork, reset signals,
+ * execute.
+ */
 #include "launch/spawn.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A growing list of strings, and how a text is split into words as a shell
+ * does.
+ */
 #include "launch/strings.h"
 
 #include <stdio.h>

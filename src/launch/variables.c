@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The environment of ranks: which of our variables go to another host, and the
+ * RUEDA_*, HOROVOD_* and torchrun variables of each rank.
+ */
 #include "launch/variables.h"
 
 #include <fnmatch.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading the YAML subset of configuration files: sections with name: value
+ * lines.
+ */
 #include "launch/yaml.h"
 
 #include <stdio.h>

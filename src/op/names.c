@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of names in flight: a hash table that threads enter without a lock
+ * and that is replaced when it is full.
+ */
 #include "op/names.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pool of operations, their handles and reference counts, delivery,
+ * callbacks, and the lock-free list of submitted operations.
+ */
 #include "op/op.h"
 
 #include <stdlib.h>

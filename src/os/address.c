@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Texts and properties of IPv4 and IPv6 addresses: private, link-local, in a
+ * network.
+ */
 #include "os/address.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The addresses of this host's interfaces, and which of them others can reach.
+ */
 #include "os/interface.h"
 
 #include <ifaddrs.h>

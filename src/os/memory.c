@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memfds, mappings, and how much memory the machine and the cgroups have left.
+ */
 #include "os/memory.h"
 
 #include <errno.h>

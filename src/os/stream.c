@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes and descriptors over non-blocking sockets, Unix or TCP. */
 #include "os/stream.h"
 
 #include <errno.h>

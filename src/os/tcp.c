@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opening, connecting and accepting TCP sockets, and their options. */
 #include "os/tcp.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `rueda bench` from its options to its table: makes the sides, runs rounds,
+ * computes ratios and writes results.
+ */
 #include "tool/bench.h"
 
 #include <errno.h>

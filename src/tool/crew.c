@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starting, commanding and ending the workers of one system under test. */
 #define _GNU_SOURCE
 #include "tool/crew.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The help texts of the program `rueda`. */
 #include "tool/help.h"
 
 static const char general[] =

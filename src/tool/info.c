@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `rueda info`: the machine, the library, the settings and the seat in the job.
+ */
 #include "tool/info.h"
 
 #include <rueda/rueda.h>

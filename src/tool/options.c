@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading the command line of `rueda bench`, with suggestions for mistyped
+ * words.
+ */
 #include "tool/options.h"
 
 #include <errno.h>

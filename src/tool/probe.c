@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The latency of a cache line between two cores, measured by two processes in
+ * shared memory.
+ */
 #define _GNU_SOURCE
 #include "tool/probe.h"
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting the workers of a crew: by fork and exec on this host, through --rsh
+ * on others, or by an mpirun.
+ */
 #define _GNU_SOURCE
 #include "tool/spawn.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Printing the results of a benchmark as a table. */
 #include "tool/table.h"
 
 #include <math.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program of a worker: it connects to the coordinator, opens its system and
+ * carries out commands.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recording events in the rank's buffer, and exchanging blocks of them with
+ * rank 0.
+ */
 #include "trace/timeline.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Turning the records of all ranks into events of a Chrome trace. */
 #include "trace/timeline_json.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rank 0's thread that writes the timeline's file ten times a second. */
 #define RUEDA_LOG_TAG "trace"
 #include "trace/timeline_writer.h"
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Running commands on all hosts at the same time, with a deadline, and
+ * collecting what they print.
+ */
 #include "tool/doctor/errand.h"
 
 #include <errno.h>

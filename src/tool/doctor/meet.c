@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The doctor's ranks: they meet in pairs, measure latency, bandwidth and clock
+ * offsets, and print lines for the doctor.
+ */
 #include "tool/doctor/meet.h"
 
 #include <rueda/rueda.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reading the command line of `rueda doctor`; most options are ruedarun's. */
 #include "tool/doctor/options.h"
 
 #include <stdlib.h>

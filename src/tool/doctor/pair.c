@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The order in which hosts meet, and the judgement of the pairs' figures. */
 #include "tool/doctor/pair.h"
 
 #include <math.h>
