@@ -3,10 +3,10 @@
  * Collective algorithms: one file each, all of the same shape.
  *
  * A task is one run of one algorithm on one rank. post() starts it, progress()
- * takes it further as far as it goes without waiting, finish() lets go of what
- * it holds. None of them blocks; the engine (or a test) calls progress() in
- * turn with rueda_mesh_progress() until the task has ended. All three are
- * called by whoever holds the engine's token.
+ * takes it further as far as it goes without waiting, finish() releases what it
+ * holds. None of them blocks; the engine (or a test) calls progress() in turn
+ * with rueda_mesh_progress() until the task has ended. All three are called by
+ * the thread that holds the engine's token.
  */
 #ifndef RUEDA_ALGO_ALGO_H
 #define RUEDA_ALGO_ALGO_H
@@ -53,22 +53,23 @@ struct rueda_coll {
     const size_t
         *recv_counts; /* allgather, reduce-scatter, alltoall, or NULL */
 
-    /* Between hosts; who asks for it where there are several gets `hier`, and
-     * no other algorithm looks at it. */
+    /* Between hosts. With several hosts a compressed operation runs as `hier`;
+     * no other algorithm uses this field. */
     rueda_compression compression;
 
     /*
      * allreduce, or NULL: the vector is in parts, each from a multiple of a
      * cache line on, one behind another, as many on all members; send and recv
-     * are the same, a place for all of them. They have been put there, unless
-     * the algorithm takes parts. It may write them to where they go, but what
-     * is to be whole after a failure (recv is send) is so then; and leaves a
-     * part_count of 0. Else they are in recv for whoever started it.
+     * are the same, a place for all of them. They are packed there, unless the
+     * algorithm takes parts. An algorithm may write the results to where the
+     * parts go, if it restores inputs (recv is send) after a failure; it then
+     * sets part_count to 0. Otherwise the results are in recv, and the caller
+     * unpacks them.
      *
      * allgather by `direct`, of buffers that lie in the segment in all members:
      * all that I want of these. There is no recv then.
      *
-     * reduce-scatter by `direct`: the input is of such parts, from so many
+     * reduce-scatter by `direct`: the input is of such parts, from this many
      * bytes of theirs on. There is no send then.
      */
     const struct rueda_part *parts;

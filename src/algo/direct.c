@@ -61,9 +61,9 @@ _Static_assert(sizeof(struct rueda_direct) <= RUEDA_TASK_STATE_BYTES,
 /* Two blocks overlap better than one, unless they become too short. */
 #define SPLIT_BYTES ((size_t)64 << 10)
 
-/* So many ranks take slices as they come: what that costs, a slice more to
- * publish and to fetch, is less than what the slowest one costs else. Slices
- * must be longer than it takes to take one. */
+/* From this many ranks on, ranks take slices as they come: the extra slice to
+ * publish and fetch costs less than waiting for the slowest rank. Slices must
+ * be long compared with the cost of taking one. */
 #define MANY_RANKS       8
 #define MANY_SLICE_BYTES ((size_t)4 << 10)
 
@@ -124,8 +124,8 @@ static rueda_status start_tiny(struct rueda_direct *direct)
 
 /*
  * Do one step with block i, and see how long it takes if it is a trial of ways
- * to write. Where only root writes, nobody sees both sides of it; in an
- * alltoall nobody knows how much is in a block.
+ * to write. If only the root writes, no rank sees both sides; in an alltoall no
+ * rank knows how much is in a block.
  */
 static void act(struct rueda_direct *direct, uint64_t i,
                 void (*step)(const struct rueda_direct *direct, uint64_t i))
@@ -151,8 +151,8 @@ static void act(struct rueda_direct *direct, uint64_t i,
         rueda_trial_end(trial, block);
 }
 
-/* Has everybody fetched what was in these cells the last time round? My trays
- * are mine once I have. */
+/* Have all ranks fetched what was in these cells the last time round? My trays
+ * are mine once I have fetched. */
 static bool may_write(struct rueda_direct *direct, uint64_t block)
 {
     const uint64_t behind = RUEDA_CELLS - 2 * RUEDA_BLOCK_CELLS;
@@ -314,7 +314,8 @@ static rueda_status progress_last(struct rueda_direct *direct)
                : RUEDA_IN_PROGRESS;
 }
 
-/* Nobody touches its buffers, or shows its next notice, before all are done. */
+/* No rank touches its buffers, or shows its next notice, before all are done.
+ * */
 static rueda_status end_shared(struct rueda_direct *direct)
 {
     direct->slab->next = direct->first + 1;
@@ -325,8 +326,8 @@ static rueda_status end_shared(struct rueda_direct *direct)
 
 /* ---- Parts ------------------------------------------------------------- */
 
-/* What is certain is delivered, whoever dies now: others may still read in my
- * buffer, which is a matter of who writes there next. */
+/* The result is complete and will be delivered even if a peer dies now. Others
+ * may still read my buffer; the next writer waits for that. */
 static rueda_status end_parts(struct rueda_task *task)
 {
     struct rueda_direct *direct = direct_of(task);
@@ -363,7 +364,7 @@ static rueda_status start_parts(struct rueda_task *task)
     return progress_slices(task);
 }
 
-/* ---- Who shares, and what then ----------------------------------------- */
+/* ---- Shared buffers ---------------------------------------------------- */
 
 static rueda_status start_notice(struct rueda_task *task)
 {
@@ -372,12 +373,13 @@ static rueda_status start_notice(struct rueda_task *task)
 
     direct->mode = RUEDA_DIRECT_LENT;
     if (!rueda_slab_is_back(direct->slab))
-        return RUEDA_IN_PROGRESS; /* somebody may still read my last notice */
+        return RUEDA_IN_PROGRESS; /* another rank may still read my last notice
+                                   */
     task->moves++;
     if (must_share(direct) && !may_share)
         return RUEDA_ERR_INVALID;
     if (direct->is_lent) {
-        /* Who has posted a block has shown its notice before. */
+        /* A rank that has posted a block has shown its notice before. */
         show_notice(direct, true);
         return start_blocks(task, direct->blocks);
     }
@@ -393,7 +395,7 @@ static rueda_status start_notice(struct rueda_task *task)
         return end_shared(direct);
     }
     show_notice(direct, may_share);
-    /* Who brings private memory knows already how it will go. */
+    /* A rank with private memory already knows that buffers are not shared. */
     if (!may_share && !direct->shape->needs_notice)
         return start_blocks(task, direct->blocks);
     return RUEDA_IN_PROGRESS;

@@ -25,8 +25,8 @@ struct rueda_shape {
      * for all of them, or no less than a block. */
     size_t (*bytes)(const struct rueda_direct *direct);
 
-    /* How many blocks I need. With notice, the most that anybody needs counts;
-     * without, all members must come to the same number by themselves. */
+    /* How many blocks I need. With notice, the largest number of any member
+     * counts; without, all members must compute the same number. */
     uint64_t (*blocks)(const struct rueda_direct *direct);
     bool needs_notice;
 
@@ -56,9 +56,9 @@ struct rueda_shape {
      * after a failure; they may stay in the members' buffers. */
     bool has_parts;
 
-    /* Block 0 is the last part of the vector. Whoever has filled it, most
-     * likely from front to back, has left its end in the cache, and finds the
-     * front of the result there. */
+    /* Block 0 is the last part of the vector. The thread that filled it,
+     * probably from front to back, has left its end in the cache, and will find
+     * the front of the result there. */
     bool is_backward;
 };
 
@@ -102,8 +102,8 @@ extern const struct rueda_shape rueda_shape_alltoall;
 
 /*
  * An allreduce in shared buffers of which parts go elsewhere: my slice of it
- * into my own buffer, and then, when all have done so, parts from everybody's
- * slices.
+ * into my own buffer, and then, when all have done so, parts from the slices of
+ * all ranks.
  */
 void rueda_direct_add_slice(const struct rueda_direct *direct);
 void rueda_direct_fetch_parts(const struct rueda_direct *direct);
@@ -119,7 +119,7 @@ uint64_t rueda_scatter_blocks(const struct rueda_direct *direct);
 void rueda_direct_gather_parts(const struct rueda_direct *direct);
 
 /* Of an allreduce by rueda_shape_allreduce_parts the first blocks have been
- * written: what was there before comes back. */
+ * written: restore what was there before. */
 void rueda_direct_restore_parts(const struct rueda_direct *direct,
                                 uint64_t blocks);
 

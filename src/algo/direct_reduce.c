@@ -8,7 +8,7 @@
  * until the sum is written over them. */
 #define TRAY_PIECES_BYTES ((size_t)32 << 10)
 
-/* Slices are fetched side by side, so many bytes of each at a time: they come
+/* Slices are fetched side by side, this many bytes of each at a time: they come
  * from as many cores, and one does not wait for the other. */
 #define FETCH_BYTES ((size_t)512)
 

@@ -52,10 +52,9 @@
 
 /*
  * Even a vector that fits one block is cut in a few, so that the levels
- * overlap; but not into slices for which it takes longer to come together than
- * to pass them on, nor into ones whose chunks, one a host, are so short that
- * latency rules. Longer slices than these fall out of the cache between two
- * stages.
+ * overlap; but not into slices that take longer to synchronize than to
+ * transfer, nor into ones whose chunks, one a host, are so short that latency
+ * rules. Longer slices than these fall out of the cache between two stages.
  */
 #define PARTS       8
 #define SLICE_LEAST ((size_t)256 << 10)
@@ -64,7 +63,7 @@
 
 struct hier {
     size_t blocks;
-    size_t scattered;  /* so many blocks have passed stage 1, */
+    size_t scattered;  /* blocks that have passed stage 1, */
     size_t crossed;    /* 2 */
     size_t gathered;   /* and 3 */
     bool is_gathering; /* what the local level is running */
@@ -247,9 +246,9 @@ static struct rueda_coll cross_of(const struct rueda_task *task, size_t i)
 /*
  * Where there is a place for a vector in parts in memory that the ranks of my
  * host share, the first stage takes parts from where they are, a slice stays in
- * that place from then on, and the third stage is one for all blocks: everybody
- * takes parts to where they belong. Those are two copies less than from the
- * place to buffers and back. Hosts need not do it alike.
+ * that place from then on, and the third stage is one for all blocks: each rank
+ * takes parts to their final places. That saves two copies, from the place to
+ * buffers and back. Hosts need not do it alike.
  */
 static bool may_stay_in_place(const struct rueda_task *task)
 {
@@ -282,8 +281,8 @@ static struct rueda_part cut_off(const struct rueda_part *part, size_t done,
     };
 }
 
-/* The parts, cut where slices end: who has what. As many as there are, which
- * are no more than parts and slices together. */
+/* The parts, cut where slices end: which rank has which. As many as there are,
+ * which are no more than parts and slices together. */
 static int list_parts(const struct rueda_task *task, struct rueda_part *out)
 {
     const struct hier *self = (const struct hier *)task->state;
@@ -387,7 +386,8 @@ static bool may_scatter(const struct rueda_task *task)
             self->scattered < self->gathered + RUEDA_HIER_BUFFERS);
 }
 
-/* Who has no slice learns from the others when a block may be gathered. */
+/* A rank without a slice learns from the others when a block may be gathered.
+ * */
 static bool may_gather(const struct rueda_task *task)
 {
     const struct hier *self = (const struct hier *)task->state;
@@ -540,7 +540,7 @@ static rueda_status hier_post(struct rueda_task *task)
     return hier_progress(task);
 }
 
-/* After a failure tasks of both levels may be under way. */
+/* After a failure tasks of both levels may be in flight. */
 static void hier_finish(struct rueda_task *task)
 {
     for (int i = 0; i < RUEDA_HIER_LEVELS; i++) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hierarchy of a place whose members are on several hosts: who is on my
- * host, who carries the same slice as I do on the other ones, and what the
- * algorithm `hier` keeps between operations.
+ * The hierarchy of a place whose members are on several hosts: the members on
+ * my host, the members on other hosts that carry the same slice as I do, and
+ * what the algorithm `hier` keeps between operations.
  *
- * It belongs to its place: made with it, on any thread, and used by whoever
- * holds the engine's token.
+ * It belongs to its place: made with it, on any thread, and used by the thread
+ * that holds the engine's token.
  */
 #ifndef RUEDA_ALGO_HIER_H
 #define RUEDA_ALGO_HIER_H
@@ -60,7 +60,7 @@ struct rueda_hier {
     char *buffers[RUEDA_HIER_BUFFERS];
     char *wire;
 
-    /* Parts of a result, by who of my host has them. */
+    /* Parts of a result, by the rank of my host that has them. */
     struct rueda_part *parts;
     size_t part_room;
 };

@@ -29,7 +29,7 @@
 struct gather {
     size_t blocks;
     bool is_begun;    /* stage 1 has ended */
-    size_t crossed;   /* so many blocks have passed stage 2, */
+    size_t crossed;   /* blocks that have passed stage 2, */
     size_t shared;    /* and 3 */
     int host;         /* whose part of the next block is to be shared */
     size_t buffer_at; /* where that is in the buffer, in elements */
@@ -164,8 +164,8 @@ static void step(struct rueda_task *task)
 
 /* ---- Levels ------------------------------------------------------------ */
 
-/* RUEDA_OK: a stage has ended, there may be more to do. What is empty is so for
- * everybody, and left out; and so is what my host has itself. */
+/* RUEDA_OK: a stage has ended, there may be more to do. Empty stages are empty
+ * on all ranks, and are skipped; so is what my own host has. */
 static rueda_status progress_local(struct rueda_task *task)
 {
     struct gather *self = (struct gather *)task->state;

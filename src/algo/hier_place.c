@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a hierarchy: who is where, and memory for what is between stages. */
+/* Making a hierarchy: the members of each level, and memory for the data
+ * between stages. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +9,10 @@
 #include "os/memory.h"
 
 /*
- * A slice is passed on in as many chunks as there are hosts. So long, a chunk
- * takes several times as long as the latency of a network, and what is lost by
- * starting and ending each block's allreduce is small; but no shorter than what
- * fills the buffers of a connection, and no longer than memory is worth.
+ * A slice is passed on in as many chunks as there are hosts. A chunk of this
+ * length takes several times the latency of a network, so that starting and
+ * ending each block's allreduce costs little; it is at least what fills the
+ * buffers of a connection, and not so long that it wastes memory.
  */
 #define CHUNK_BYTES ((size_t)128 << 10)
 #define SLICE_LEAST ((size_t)2 << 20)
@@ -26,7 +27,7 @@ static size_t slice_bytes(int hosts)
     return wanted < SLICE_MOST ? wanted : SLICE_MOST;
 }
 
-/* ---- Who is where ------------------------------------------------------ */
+/* ---- Members ----------------------------------------------------------- */
 
 /* What is found out of the members and their hosts. */
 struct census {

@@ -49,7 +49,7 @@
 #define MAX_COLUMNS (RUEDA_WINDOW_REQS / 2)
 #define LEAST_BYTES ((size_t)128 << 10) /* shorter pieces gain nothing */
 
-/* Longer ones leave the caches. What is under way on a link is one piece a
+/* Longer ones leave the caches. What is in flight on a link is one piece a
  * column, and where ranks share cores that are far from one another half as
  * much was slower by a fifth: docs/benchmarks.md. */
 #define MOST_BYTES ((size_t)512 << 10)
@@ -140,7 +140,7 @@ static char *result_at(struct rueda_task *task, size_t at)
 
 /* ---- In whose hands ---------------------------------------------------- */
 
-/* Has it come here whole? */
+/* Has it arrived here complete? */
 static bool comes_whole(const struct rueda_task *task, const struct spot *spot)
 {
     return spot->step >= (size_t)task->place->mesh->size;
@@ -173,7 +173,7 @@ static const char *bring_piece(struct rueda_task *task, const struct spot *spot)
     return place;
 }
 
-/* Add our own numbers to what has come. Returns where the sum is. */
+/* Add our own numbers to what has arrived. Returns where the sum is. */
 static const char *add_piece(struct rueda_task *task, const struct spot *spot)
 {
     const struct rueda_arith *arith = &task->coll.arith;
@@ -201,7 +201,7 @@ static const char *add_piece(struct rueda_task *task, const struct spot *spot)
     return sum;
 }
 
-/* Do our part to what has come, for it to be sent on or kept. */
+/* Process what has arrived, so that it can be sent on or kept. */
 static void pass_piece(struct rueda_task *task, size_t position)
 {
     struct ring *ring = (struct ring *)task->state;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The built-in rows of the table of algorithms, and the choice. */
 #include "algo/select.h"
 
 #include <limits.h>

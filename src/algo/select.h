@@ -15,15 +15,15 @@
  *
  *      allreduce:0-4k:tree;allreduce:4k-inf@2-8:ring;broadcast:tree
  *
- * that is, rows of kind:sizes@ranks:algorithm parted by semicolons. Sizes are
- * bytes, with k, m or g for powers of 1024, from the first up to but without
- * the second, `inf` for no end; ranks are from-to, both counted in, or one
- * number. Both may be left out. Where several rows fit, the last one wins; a
- * row whose algorithm cannot run (no shared memory, one host, Adasum) does not
- * fit. `kind:flat` is no algorithm but says that `hier` is none for this kind.
+ * that is, rows of kind:sizes@ranks:algorithm separated by semicolons. Sizes
+ * are bytes, with k, m or g for powers of 1024, from the first up to but
+ * without the second, `inf` for no end; ranks are from-to, both counted in, or
+ * one number. Both may be left out. Where several rows fit, the last one wins;
+ * a row whose algorithm cannot run (no shared memory, one host, Adasum) does
+ * not fit. `kind:flat` is not an algorithm: it excludes `hier` for this kind.
  * An algorithm serves some kinds of memory; that of the place counts. One that
- * the device brings is taken before all rows.
- * A compressed allreduce between hosts goes to `hier`, whatever rows say.
+ * the device brings is taken before all rows. A compressed allreduce between
+ * hosts goes to `hier`, whatever rows say.
  *
  * Any thread, as long as none changes the table.
  */
@@ -66,7 +66,7 @@ extern const struct rueda_select_row rueda_select_defaults[];
 void rueda_select_init(struct rueda_select *select);
 
 /* Add the rows of text; empty rows are skipped. On failure, RUEDA_ERR_INVALID
- * with words in error, and nothing is added. */
+ * with a message in error, and nothing is added. */
 rueda_status rueda_select_parse(struct rueda_select *select, const char *text,
                                 struct rueda_text *error);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Are the arguments of an ordered collective valid on this rank? */
 #include "api/check.h"
 
 #include <stddef.h>
@@ -67,7 +68,7 @@ static bool extent_of(const struct rueda_limits *limits,
     return true;
 }
 
-/* May send and recv lie where they do? */
+/* Is this placement of send and recv allowed? */
 static bool buffers_fit(const struct rueda_coll_args *args,
                         const struct extent *extent)
 {
@@ -105,7 +106,7 @@ static rueda_status check_reduction(const struct rueda_coll_args *args,
     return RUEDA_ERR_INVALID;
 }
 
-/* Callers who were compiled before it was there do not ask for any. */
+/* Programs compiled before the field existed ask for no compression. */
 static rueda_status check_compression(const struct rueda_coll_args *args,
                                       struct rueda_text *error)
 {

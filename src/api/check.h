@@ -17,12 +17,12 @@ struct rueda_limits {
 /* The size of the arguments in the first release, which never changes. */
 #define RUEDA_FIRST_COLL_ARGS_BYTES 88
 
-/* RUEDA_OK, or a failure with words in error. */
+/* RUEDA_OK, or a failure with a message in error. */
 rueda_status rueda_check_coll(const struct rueda_limits *limits,
                               const struct rueda_coll_args *args,
                               struct rueda_text *error);
 
-/* Is nothing to be said against these, whatever the kind? */
+/* Are these valid, whatever the kind? */
 static inline bool rueda_numbers_are_plain(rueda_dtype dtype,
                                            rueda_reduction reduction,
                                            rueda_compression compression)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Are the arguments of a named operation valid on this rank? */
 #include "api/check_submit.h"
 
 #include <string.h>
@@ -32,8 +33,7 @@ static bool is_message(const struct query *query)
     return is_of(query, RUEDA_SEND) || is_of(query, RUEDA_RECV);
 }
 
-/* ---- Who ------------------------------------------------------------------
- */
+/* ---- The rank and the operation ------------------------------------------ */
 
 static rueda_status check_set(const struct query *query)
 {
@@ -200,7 +200,7 @@ static rueda_status check_splits(const struct query *query)
 /* ---- Where ----------------------------------------------------------------
  */
 
-/* Elements that are written here; SIZE_MAX: nobody knows yet. */
+/* Elements that are written here; SIZE_MAX: not known yet. */
 static size_t result_count(const struct query *query)
 {
     int members = query->set->size;
@@ -224,7 +224,7 @@ static size_t result_count(const struct query *query)
     return 0;
 }
 
-/* Do send and recv lie apart, or at the same place where that may be? */
+/* Are send and recv apart, or the same memory where that is allowed? */
 static bool are_apart(const struct query *query, size_t sent, size_t got)
 {
     const struct rueda_submit_args *args = query->args;

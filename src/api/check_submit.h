@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Is an operation by name possible, as far as one rank can tell? Whether the
- * others want the same is for src/negotiate. Any thread.
+ * Is a named operation possible, as far as one rank can tell? src/negotiate
+ * compares it with the other ranks. Any thread.
  */
 #ifndef RUEDA_API_CHECK_SUBMIT_H
 #define RUEDA_API_CHECK_SUBMIT_H
@@ -19,8 +19,8 @@
 
 /*
  * By `rank`, with the set that args->set says, NULL if there is none. args is
- * complete, of the size that we know. On failure error says who, what, and the
- * remedy:
+ * complete, of the size that we know. On failure error names the rank, the
+ * problem and the remedy:
  *
  *      RUEDA_ERR_INVALID      it cannot be
  *      RUEDA_ERR_UNSUPPORTED  it could be, and is not done here
@@ -29,8 +29,8 @@ rueda_status rueda_check_submit(int rank, const struct rueda_set *set,
                                 const struct rueda_submit_args *args,
                                 struct rueda_text *error);
 
-/* Who speaks of what, to begin the words of a failure: `rank 1: allreduce "x"
- * in process set 2: `. */
+/* The rank and the operation, at the beginning of an error message: `rank 1:
+ * allreduce "x" in process set 2: `. */
 void rueda_check_begin(int rank, const struct rueda_submit_args *args,
                        struct rueda_text *error);
 

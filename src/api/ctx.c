@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A context from rueda_init() to rueda_shutdown(), and what it tells about
+ * itself.
+ */
 #define RUEDA_LOG_TAG "api"
 
 #include "api/ctx.h"
@@ -15,7 +19,8 @@ static const char forked_words[] =
     "this context belongs to the parent of a fork(); call rueda_init() again "
     "in the child, or start workers before rueda_init()";
 
-/* In the child nobody else is running: flags and descriptors only. */
+/* In the child no other thread is running: only flags and descriptors matter.
+ * */
 static void in_child(struct rueda_fork_hook *hook)
 {
     rueda_ctx *ctx =
@@ -135,7 +140,7 @@ static rueda_status complete(const struct rueda_init_args *args,
     return RUEDA_OK;
 }
 
-/* Log the words and hand them to the caller. */
+/* Log the message and copy it to the caller. */
 static void report(const struct rueda_init_args *args, rueda_status status,
                    struct rueda_text *error)
 {
@@ -309,7 +314,7 @@ const char *rueda_error(const rueda_ctx *ctx)
 {
     if (atomic_load(&ctx->is_forked))
         return forked_words;
-    /* Acquire: the words are written before the status. */
+    /* Acquire: the message is written before the status. */
     if (atomic_load_explicit(&ctx->engine.failed, memory_order_acquire) == 0)
         return "";
     return ctx->engine.error.chars;

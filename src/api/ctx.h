@@ -15,7 +15,7 @@ struct rueda_ctx {
     struct rueda_job *job;
     struct rueda_engine engine;
     struct rueda_op_pool ops;
-    struct rueda_names names; /* of operations that are under way */
+    struct rueda_names names; /* of operations that are in flight */
     struct rueda_fork_hook fork_hook;
     struct rueda_timeline *timeline; /* rank 0's, or NULL; under timeline_lock,
                                         with this: */
@@ -24,14 +24,14 @@ struct rueda_ctx {
     atomic_bool is_forked; /* this is a child's copy: dead */
 };
 
-/* RUEDA_OK, or why nothing can start any more, as status and as words. */
+/* RUEDA_OK, or why nothing can start any more, as status and message. */
 rueda_status rueda_ctx_check(const rueda_ctx *ctx);
 
-/* RUEDA_OK, or, in a callback, that this thread must not wait, as status and as
- * words. Before anything is handed over that would be waited for. */
+/* RUEDA_OK, or, in a callback, that this thread must not wait, as status and
+ * message. Call it before submitting anything that would be waited for. */
 rueda_status rueda_ctx_check_wait(void);
 
-/* Keep words for rueda_last_error(); returns status. */
+/* Keep the message for rueda_last_error(); returns status. */
 rueda_status rueda_fault(rueda_status status, const char *words);
 
 /* Make the process sets of a text (job/set_text.h), with all other ranks. */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The default context that bindings share: opening it on a thread, entering and
+ * leaving it, and shutting it down.
+ */
 #include "api/default.h"
 
 #include <pthread.h>
@@ -19,7 +23,7 @@
 #define WORDS_BYTES 2048
 
 static _Atomic(rueda_ctx *) current;
-static atomic_int inside; /* calls that use it, or are about to look for it */
+static atomic_int inside; /* calls that use it, or are about to search for it */
 
 /* The parent was closing its context: the calls that it waited for are those
  * of threads that the child does not have. */
@@ -43,9 +47,9 @@ static bool is_inherited(rueda_ctx *ctx)
  */
 
 /*
- * A start that is under way, on a thread of its own, so that whoever waits for
- * it can leave. All but the arguments is under `change`. The thread and each
- * one who waits hold it, and the last of them frees it.
+ * A start that is in flight, on a thread of its own, so that callers that wait
+ * for it can leave. All but the arguments is under `change`. The thread and
+ * each waiting caller hold it, and the last of them frees it.
  */
 struct opening {
     struct rueda_init_args args;
@@ -85,7 +89,7 @@ static void let_go(struct opening *self)
     free(self);
 }
 
-/* On the opening's thread: whoever waits is asked to do it. */
+/* On the opening's thread: asks a waiting caller to do it. */
 static int pass_on(void *arg, void *bytes, size_t len)
 {
     struct opening *self = arg;
@@ -255,8 +259,8 @@ rueda_status rueda_default_open(const struct rueda_init_args *args,
 /* ---- Closing --------------------------------------------------------------
  */
 
-/* Those who wait in slices leave by themselves, the others when their operation
- * has ended, if need be by force. */
+/* Calls that wait in slices leave by themselves, the others when their
+ * operation has ended, if need be by force. */
 static void wait_until_all_left(rueda_ctx *ctx)
 {
     const int64_t patience_ns = rueda_clock_ns() + PATIENCE_NS;
@@ -290,8 +294,8 @@ void rueda_default_close(void)
 /* ---- Inside --------------------------------------------------------------
  */
 
-/* Both orders of the two accesses matter, here and in close(): who is counted
- * too late has not seen the context. */
+/* Both orders of the two accesses matter, here and in close(): a call that is
+ * counted too late has not seen the context. */
 rueda_ctx *rueda_default_enter(void)
 {
     rueda_ctx *ctx;

@@ -28,8 +28,8 @@ RUEDA_API rueda_status rueda_default_open(const struct rueda_init_args *args,
                                           void *arg);
 
 /*
- * Shut it down, once all who have entered have left: those who wait for an
- * operation look at rueda_default_is() every now and then; after half a second
+ * Shut it down once all calls that have entered have left: calls that wait for
+ * an operation check rueda_default_is() now and then; after half a second
  * operations are ended. Nothing if there is none.
  */
 RUEDA_API void rueda_default_close(void);
@@ -39,7 +39,8 @@ RUEDA_API void rueda_default_close(void);
 RUEDA_API rueda_ctx *rueda_default_enter(void);
 RUEDA_API void rueda_default_leave(void);
 
-/* Is this still the one? If not, whoever has entered should leave. */
+/* Is this still the default context? If not, calls that have entered should
+ * leave. */
 RUEDA_API bool rueda_default_is(const rueda_ctx *ctx);
 
 #endif /* RUEDA_API_DEFAULT_H */

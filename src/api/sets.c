@@ -53,7 +53,7 @@ static uint64_t hash_of(const int *ranks, int count)
     return hash;
 }
 
-/* Words of a change that was not handed over. */
+/* The message of a change that was not submitted. */
 static rueda_status refuse(const rueda_ctx *ctx, rueda_status status)
 {
     struct rueda_text error = {{0}};

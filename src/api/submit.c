@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rueda_submit() and rueda_submit_group(): from the caller's arguments to
+ * operations that the engine gets.
+ */
 #include "api/submit.h"
 
 #include <stdlib.h>
@@ -105,8 +109,8 @@ static bool is_matched(int kind)
     return kind != RUEDA_SEND && kind != RUEDA_RECV && kind != RUEDA_JOIN;
 }
 
-/* What others compare. Fields that mean nothing for the kind stay as they are,
- * so that nobody differs in them. */
+/* What others compare. Fields that mean nothing for the kind keep their
+ * defaults, so that ranks cannot differ in them. */
 static void describe(const struct rueda_submit_args *args,
                      struct rueda_request *out)
 {
@@ -174,7 +178,7 @@ static rueda_status fill_in(const struct rueda_submit_args *args, int members,
     return status;
 }
 
-/* Why an operation that is possible cannot be handed over. */
+/* Why a valid operation cannot be submitted. */
 static rueda_status refuse(const rueda_ctx *ctx,
                            const struct rueda_submit_args *args,
                            rueda_status status)
@@ -302,7 +306,7 @@ static rueda_status check_group(const rueda_ctx *ctx,
     return rueda_fault(RUEDA_ERR_INVALID, error.chars);
 }
 
-/* A chain of operations that are not handed over yet, by op.next. */
+/* A chain of operations that are not submitted yet, by op.next. */
 static void drop_all(rueda_ctx *ctx, struct rueda_op *op)
 {
     while (op != NULL) {
@@ -345,8 +349,8 @@ static rueda_status chain(rueda_ctx *ctx, const struct rueda_submit_args *args,
     return RUEDA_OK;
 }
 
-/* What one makes of the number of its group, which is that of all who are in
- * it, in whatever order they come. */
+/* One member's share of its group's number, which depends on all members in any
+ * order. */
 static uint64_t share_of(const struct rueda_named *named)
 {
     return rueda_hash_mix(named->request.name != NULL
@@ -354,7 +358,7 @@ static uint64_t share_of(const struct rueda_named *named)
                               : named->request.number + 1);
 }
 
-/* Hand over a chain as a group. */
+/* Submit a chain as a group. */
 static void push_all(rueda_ctx *ctx, struct rueda_op *first, uint64_t group,
                      int count, rueda_handle *out_handles)
 {

@@ -13,12 +13,12 @@ rueda_status rueda_named_take(rueda_ctx *ctx, int kind,
 /* Copy its name, NULL for none. */
 rueda_status rueda_named_set_name(struct rueda_named *named, const char *name);
 
-/* Its name is under way from here on, until its handle ends or it is dropped.
+/* Its name is in flight from here on, until its handle ends or it is dropped.
  * RUEDA_ERR_INVALID: it is already, by another. */
 rueda_status rueda_named_claim(rueda_ctx *ctx, struct rueda_named *named,
                                const char *name);
 
-/* What was never handed over goes back. */
+/* Release an operation that was never submitted. */
 void rueda_named_drop(rueda_ctx *ctx, struct rueda_named *named);
 
 #endif /* RUEDA_API_SUBMIT_H */

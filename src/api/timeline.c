@@ -44,8 +44,8 @@ static rueda_status stop(rueda_ctx *ctx)
     return RUEDA_OK;
 }
 
-/* In place of another one, if there is one, which goes on if the file of this
- * one cannot be made. */
+/* Replaces a running timeline, if there is one; that continues if the new file
+ * cannot be made. */
 static rueda_status start(rueda_ctx *ctx, const char *path, bool marks_cycles)
 {
     const struct rueda_timeline_args args = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How to wait: spin briefly, then give up the core again and again, then
- * sleep. Pure arithmetic; the caller does what next() says and tells the time.
+ * How to wait: spin briefly, then give up the core again and again, then sleep.
+ * Pure arithmetic; the caller does what next() says and passes the time in.
  */
 #ifndef RUEDA_BASE_BACKOFF_H
 #define RUEDA_BASE_BACKOFF_H
@@ -27,7 +27,7 @@ static inline void rueda_backoff_init(struct rueda_backoff *backoff,
     *backoff = (struct rueda_backoff){.spin_ns = spin_ns, .yield_ns = yield_ns};
 }
 
-/* Something moved: the next wait begins anew. */
+/* Something moved: the next wait starts from the beginning. */
 static inline void rueda_backoff_reset(struct rueda_backoff *backoff)
 {
     backoff->turns = 0;
@@ -44,7 +44,7 @@ static inline int rueda_backoff_wants_time(const struct rueda_backoff *backoff)
     return backoff->spin_ns == 0 || backoff->turns % RUEDA_SPIN_TURNS == 0;
 }
 
-/* What to do now. now_ns is looked at only if it was wanted. */
+/* What to do now. now_ns is used only if it was requested. */
 rueda_backoff_step rueda_backoff_next(struct rueda_backoff *backoff,
                                       int64_t now_ns);
 

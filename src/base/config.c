@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of settings, and parsing their values. The only file that reads the
+ * environment.
+ */
 #include "base/config.h"
 
 #include <errno.h>
@@ -13,7 +17,7 @@
 #define MOST_MS ((int64_t)1000000000000)
 /* A day. */
 #define MOST_SILENCE_MS ((int64_t)86400000)
-/* Deaths are seen by who sleeps, so nobody may wait awake for long. */
+/* Only sleeping ranks notice deaths, so no rank may wait awake for long. */
 #define MOST_MICROS 250000
 
 static bool parse_rank(const char *value, void *out)
@@ -223,33 +227,33 @@ static bool parse_stages(const char *value, void *out)
 #define AT(field) offsetof(struct rueda_config, field)
 
 static const struct rueda_setting settings[] = {
-    {"RUEDA_RANK", "", "my place among the ranks, from 0", AT(rank),
-     parse_rank},
+    {"RUEDA_RANK", "", "number of this rank, from 0", AT(rank), parse_rank},
     {"RUEDA_SIZE", "", "the number of ranks", AT(size), parse_rank},
-    {"RUEDA_LOCAL_RANK", "", "my place among the ranks of this host",
+    {"RUEDA_LOCAL_RANK", "", "number of this rank on its host, from 0",
      AT(local_rank), parse_rank},
-    {"RUEDA_LOCAL_SIZE", "", "the number of ranks of this host", AT(local_size),
+    {"RUEDA_LOCAL_SIZE", "", "the number of ranks on this host", AT(local_size),
      parse_rank},
     {"RUEDA_CROSS_RANK", "",
-     "my host's place among those with a rank of my local rank", AT(cross_rank),
+     "number of this host among the hosts with this local rank", AT(cross_rank),
      parse_rank},
-    {"RUEDA_CROSS_SIZE", "", "how many such hosts there are", AT(cross_size),
+    {"RUEDA_CROSS_SIZE", "", "the number of such hosts", AT(cross_size),
      parse_rank},
     {"RUEDA_STORE", "", "host:port where ranks of several hosts meet",
      AT(store), parse_store},
-    {"RUEDA_STORE_KEEPER", "rank0", "who listens there: rank0, or the launcher",
-     AT(store_keeper), parse_keeper},
-    {"RUEDA_JOB", "rueda", "ranks of one user that say the same name meet",
-     AT(job), parse_name},
+    {"RUEDA_STORE_KEEPER", "rank0",
+     "the process that listens there: rank0 or launcher", AT(store_keeper),
+     parse_keeper},
+    {"RUEDA_JOB", "rueda",
+     "name of the job: ranks of one user with the same name meet", AT(job),
+     parse_name},
     {"RUEDA_KEY_FILE", "",
      "file with the job's key (64 hex digits, readable by its owner only)",
      AT(key_file), parse_path},
     {"RUEDA_KEY_FD", "",
-     "descriptor of a file that holds the job's key, as a launcher leaves it "
-     "open",
+     "open descriptor of a file with the job's key, inherited from a launcher",
      AT(key_fd), parse_rank},
     {"RUEDA_SEGMENT_FD", "",
-     "descriptor of a sealed memfd that rank 0 is to share, as it inherited it",
+     "descriptor of an inherited, sealed memfd that rank 0 shares",
      AT(segment_fd), parse_rank},
     {"RUEDA_START_TIMEOUT", "30s", "how long to wait for the other ranks",
      AT(start_timeout_ms), parse_duration},
@@ -270,21 +274,20 @@ static const struct rueda_setting settings[] = {
      "is not loopback, private or link-local",
      AT(encrypt), parse_encrypt},
     {"RUEDA_HOST_TIMEOUT", "2.5s",
-     "how long a host may be silent until its ranks count as lost; 2.3s at "
-     "least",
+     "how long a host may be silent before its ranks are lost; at least 2.3s",
      AT(host_timeout_ms), parse_host_timeout},
     {"RUEDA_ALGO", "",
      "algorithms by size, e.g. allreduce:0-4k:tree;allreduce:4k-inf:ring",
      AT(algo), parse_path},
-    {"RUEDA_TUNE_FILE", "",
-     "the same, from a file that rueda bench --tune made", AT(tune_file),
-     parse_path},
+    {"RUEDA_TUNE_FILE", "", "the same, from a file made by rueda bench --tune",
+     AT(tune_file), parse_path},
     {"RUEDA_STAGED_ALLREDUCE", "auto",
-     "in stages, inside hosts and between them: always, never, or auto: where "
-     "that is faster",
+     "allreduce in stages, inside and between hosts: always, never, or auto: "
+     "where that is faster",
      AT(staged_allreduce), parse_stages},
-    {"RUEDA_STAGED_ALLGATHER", "auto", "likewise", AT(staged_allgather),
-     parse_stages},
+    {"RUEDA_STAGED_ALLGATHER", "auto",
+     "allgather in stages: always, never, or auto: where that is faster",
+     AT(staged_allgather), parse_stages},
     {"RUEDA_KERNELS", "auto", "vector kernels: auto, c, avx2 or avx512",
      AT(kernels), parse_name},
     {"RUEDA_RING_BYTES", "auto",
@@ -294,10 +297,11 @@ static const struct rueda_setting settings[] = {
      "how long a waiting rank spins, microseconds, at most 250000", AT(spin_us),
      parse_micros},
     {"RUEDA_YIELD_US", "auto",
-     "how long it then yields its core before it sleeps, likewise",
+     "how long it then yields its core before it sleeps, microseconds, at "
+     "most 250000",
      AT(yield_us), parse_micros},
     {"RUEDA_FUSION_BYTES", "16m",
-     "tensors that are ready run together up to this size; 0: one by one",
+     "tensors that are ready run together up to this size; 0: each alone",
      AT(fusion_bytes), parse_fusion},
     {"RUEDA_GROUPS_ALONE", "0",
      "1: a group of tensors runs with no other tensors", AT(groups_alone),
@@ -306,17 +310,18 @@ static const struct rueda_setting settings[] = {
      "names of a process set that ranks know by number; 0: none",
      AT(cache_capacity), parse_capacity},
     {"RUEDA_STALL_CHECK", "1",
-     "0: no word about tensors that some ranks never bring", AT(stall_check),
-     parse_flag},
+     "0: no warning about tensors that some ranks never submit",
+     AT(stall_check), parse_flag},
     {"RUEDA_STALL_WARN", "60s",
-     "warn of a tensor that some ranks have not brought for so long; 0: never",
+     "warn about a tensor that some ranks have not submitted after this time; "
+     "0: never",
      AT(stall_warn_ms), parse_duration},
     {"RUEDA_STALL_SHUTDOWN", "0",
-     "end the job after so long, if that is not sooner than the warning; "
-     "0: never",
+     "end the job after this time, if it is not shorter than that of the "
+     "warning; 0: never",
      AT(stall_end_ms), parse_duration},
     {"RUEDA_TIMELINE", "",
-     "file for a trace of all tensors, or DYNAMIC: as the program says",
+     "file for a trace of all tensors, or DYNAMIC: the program starts it",
      AT(timeline), parse_path},
     {"RUEDA_MARK_CYCLES", "0", "1: the trace shows rounds of negotiation",
      AT(mark_cycles), parse_flag},
@@ -324,8 +329,7 @@ static const struct rueda_setting settings[] = {
      "1: programs may make and remove process sets while they run",
      AT(dynamic_sets), parse_flag},
     {"RUEDA_PROCESS_SETS", "",
-     "process sets that are there from the start, e.g. 0,2;1,3-5: ids 1, 2, "
-     "...",
+     "process sets made at the start, e.g. 0,2;1,3-5: ids 1, 2, ...",
      AT(process_sets), parse_path},
 };
 
@@ -342,7 +346,7 @@ const char *rueda_environment(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* Whose words count for this setting. */
+/* Horovod's variable, if it decides this setting, else NULL. */
 static const struct rueda_horovod_alias *
 alias_in_use(const struct rueda_setting *setting)
 {

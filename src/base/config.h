@@ -115,8 +115,8 @@ rueda_status rueda_config_load(struct rueda_config *config,
                                struct rueda_text *error);
 
 /*
- * A variable that is no setting of ours, such as a launcher's; NULL where it is
- * unset or empty. Valid until the environment changes.
+ * A variable that is not one of our settings, such as a launcher's; NULL where
+ * it is unset or empty. Valid until the environment changes.
  */
 const char *rueda_environment(const char *name);
 

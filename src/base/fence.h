@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A full fence: what was stored before it is seen by everybody before what is
- * loaded after it. It costs about ten nanoseconds where nothing is waiting to
- * be stored. (C11's own is not understood by the thread sanitizer.)
+ * A full fence: all threads see what was stored before it, before this thread
+ * loads what comes after it. It costs about ten nanoseconds where nothing is
+ * waiting to be stored. (C11's own is not understood by the thread sanitizer.)
  */
 #ifndef RUEDA_BASE_FENCE_H
 #define RUEDA_BASE_FENCE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A number that stands for some bytes; the same on every machine. Not for
- * bytes that somebody chooses in order to do harm. */
+/* A number that stands for some bytes; the same on every machine. Not for bytes
+ * that an attacker chooses. */
 #ifndef RUEDA_BASE_HASH_H
 #define RUEDA_BASE_HASH_H
 

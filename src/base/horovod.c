@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Horovod's variables: those that stand for a setting of ours, and those
+ * without effect, which rank 0 logs once.
+ */
 #define RUEDA_LOG_TAG "base"
 
 #include "base/horovod.h"
@@ -107,13 +111,13 @@ static const struct rueda_horovod_variable variables[] = {
     {"HOROVOD_CPU_OPERATIONS", BY_NETWORK, "gloo mpi"},
     {"HOROVOD_CONTROLLER", BY_NETWORK, "gloo mpi"},
     {"HOROVOD_CCL_CACHE", "there is no oneCCL inside", "0"},
-    {"HOROVOD_HOSTNAME", "hosts are told apart by themselves", ANY},
+    {"HOROVOD_HOSTNAME", "ranks identify their hosts themselves", ANY},
     {"HOROVOD_ADASUM_MPI_CHUNK_SIZE", NO_MPI, "0"},
     {"HOROVOD_MPI_THREADS_DISABLE", NO_MPI, "0"},
     {"HOROVOD_THREAD_AFFINITY",
-     "whoever waits makes the progress; bind the process instead", ""},
+     "threads that wait make the progress; bind the process instead", ""},
     {"HOROVOD_DISABLE_NVTX_RANGES", "there are no NVTX ranges", ANY},
-    {"HOROVOD_ENABLE_XLA_OPS", "the library knows of no framework", "0"},
+    {"HOROVOD_ENABLE_XLA_OPS", "the library knows no framework", "0"},
     {"HOROVOD_ELASTIC", "a context keeps its ranks as long as it lives", ANY},
     {"HOROVOD_LOG_HIDE_TIME", "lines of the log have no time", ANY},
 };
@@ -124,7 +128,7 @@ const struct rueda_horovod_variable *rueda_horovod_variables(size_t *out_count)
     return variables;
 }
 
-/* Would nobody notice? */
+/* Does the value make no difference? */
 static bool is_usual(const struct rueda_horovod_variable *variable,
                      const char *value)
 {

@@ -32,8 +32,8 @@ struct rueda_horovod_variable {
 /* The table, for tools. */
 const struct rueda_horovod_variable *rueda_horovod_variables(size_t *out_count);
 
-/* Is there one with a value that nobody knows? RUEDA_ERR_INVALID with words:
- * who mistypes it would not get what is wanted elsewhere. */
+/* Does one of them have an unknown value? RUEDA_ERR_INVALID with a message:
+ * with Horovod a mistyped value would not have the wanted effect. */
 rueda_status rueda_horovod_check(struct rueda_text *error);
 
 /*

@@ -5,7 +5,8 @@
  *     rueda[rank 3] segment: warn: only 12 MiB of memory left
  *
  * error: we cannot go on; warn: we can; info: once a job; debug: once an
- * object; trace: once a message. Who decides an error logs it, once.
+ * object; trace: once a message. The function that handles an error logs it,
+ * once.
  *
  * A file says `#define RUEDA_LOG_TAG "segment"` (its folder) before including
  * this. The level and the sink belong to the process, as standard error does,

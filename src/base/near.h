@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Words that were nearly right: which known word did the user mean? Pure; any
- * thread.
+ * Mistyped words: which known word did the user mean? Pure; any thread.
  */
 #ifndef RUEDA_BASE_NEAR_H
 #define RUEDA_BASE_NEAR_H
@@ -22,8 +21,8 @@ const char *rueda_near_match(const char *word, const char *const *known);
 void rueda_near_suggest(const char *word, const char *const *known,
                         struct rueda_text *words);
 
-/* The place of word in a list, or -1 with words that say what is unknown, and
- * what was meant or what there is. */
+/* The place of word in a list, or -1 with a message that say what is unknown,
+ * and what was meant or what there is. */
 int rueda_near_find(const char *what, const char *word,
                     const char *const *known, struct rueda_text *words);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A place for the words of a failure, passed down to whoever decides the
- * error, so that what a caller reads and what the log shows are the same.
- * Keeps the first words it is given. Not for several threads at once.
+ * A buffer for the message of a failure, passed down to the function that finds
+ * the error, so that the caller and the log get the same text. It keeps the
+ * first message it is given. Not for several threads at once.
  */
 #ifndef RUEDA_BASE_TEXT_H
 #define RUEDA_BASE_TEXT_H
@@ -21,11 +21,11 @@ static inline bool rueda_text_is_empty(const struct rueda_text *text)
     return text->chars[0] == '\0';
 }
 
-/* Keep these words unless there are some already. Cut, never overrun. */
+/* Keep this message unless there is one already. Cut, never overrun. */
 void rueda_text_set(struct rueda_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Add to the words that are there. */
+/* Add to the message. */
 void rueda_text_add(struct rueda_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

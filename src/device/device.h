@@ -137,7 +137,7 @@ struct rueda_device_ops {
     rueda_status (*record)(const struct rueda_device *device, void *stream,
                            struct rueda_event *event);
 
-    /* Has the stream come to the event? RUEDA_OK, RUEDA_IN_PROGRESS, or how it
+    /* Has the stream reached the event? RUEDA_OK, RUEDA_IN_PROGRESS, or how it
      * failed. */
     rueda_status (*is_done)(const struct rueda_device *device,
                             struct rueda_event *event);

@@ -86,8 +86,8 @@ const char *rueda_kernels_name(const struct rueda_kernels *kernels)
     return kernels->name;
 }
 
-/* Counts the work, where somebody wants to know; true: that is all there is to
- * do, as the numbers are phantoms. */
+/* Counts the work, if the caller wants that; true: there is nothing more to do,
+ * since the numbers are phantoms. */
 static bool is_phantom(const struct rueda_kernels *kernels, size_t bytes)
 {
     struct rueda_meter *meter = kernels->meter;

@@ -96,9 +96,9 @@ void rueda_host_combine(const struct rueda_kernels *kernels, rueda_dtype dtype,
                         const double by[2], size_t count);
 
 /*
- * Copy past the caches, into memory; the two do not overlap. Done, also for
- * whoever sees a later release of the caller's, when it returns. A plain copy
- * where the CPU has no such stores.
+ * Copy past the caches, into memory; the two do not overlap. When it returns
+ * the copy is complete, also for threads that see a later release store of the
+ * caller. A plain copy where the CPU has no such stores.
  */
 void rueda_host_stream(void *dst, const void *src, size_t bytes);
 

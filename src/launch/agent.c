@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's life: it receives the assignment, starts the ranks, forwards
+ * output and signals, and ends everything when a rank fails or the launcher is
+ * gone. agent_start.c, agent_input.c and agent_output.c have the parts.
+ */
 #include "launch/agent.h"
 
 #include <signal.h>
@@ -29,8 +34,8 @@ void rueda_agent_note(struct rueda_agent *agent, const char *words)
     rueda_link_send(&agent->link, &packer);
 }
 
-/* The launcher's address as it is seen from here, "10.1.2.3:4000"; empty where
- * nobody knows. sshd says it in the first word. */
+/* The launcher's address as it is seen from here, "10.1.2.3:4000"; empty if it
+ * is not known. sshd puts it into the first word. */
 static void find_launcher(const struct rueda_agent_args *args, char *out,
                           size_t bytes)
 {
@@ -86,7 +91,7 @@ static void say_refused(struct rueda_agent *agent, int code, const char *words)
     rueda_link_send(&agent->link, &packer);
 }
 
-/* Why a SIGKILL came that we did not send: 0 nobody knows, 1 the cgroup was out
+/* The reason of a SIGKILL that we did not send: 0 unknown, 1 the cgroup was out
  * of memory, 2 the machine was. */
 static unsigned look_for_oom(const struct rueda_worker *worker)
 {
@@ -124,8 +129,8 @@ static void stop_if_sent(struct rueda_agent *agent)
         uv_stop(&agent->loop);
 }
 
-/* All ranks have ended. What they left behind ends too, and what that has
- * printed goes along. */
+/* All ranks have ended. The processes that they left behind end too, and their
+ * output is sent on. */
 static void finish(struct rueda_agent *agent)
 {
     if (agent->is_finishing)
@@ -171,7 +176,7 @@ static void signal_all(struct rueda_agent *agent, int signal)
         if (agent->workers[i].has_ended)
             continue;
         kill(-agent->workers[i].process, signal);
-        /* Who is stopped does not hear it. */
+        /* A stopped process does not receive it. */
         if (signal == SIGTERM)
             kill(-agent->workers[i].process, SIGCONT);
     }
@@ -182,7 +187,7 @@ static void on_killer(uv_timer_t *timer)
     signal_all(timer->data, SIGKILL);
 }
 
-/* The launcher is gone, or somebody wants us gone. */
+/* The launcher is gone, or a signal asks us to end. */
 static void end_all(struct rueda_agent *agent)
 {
     agent->is_killing = true;
@@ -206,8 +211,8 @@ void rueda_agent_worker_ended(struct rueda_worker *worker, int how)
     rueda_agent_check(worker);
 }
 
-/* Of ranks, where their own descriptors do not tell first, and of orphans that
- * have come to us. */
+/* Ends of ranks, if their own descriptors do not report them first, and of
+ * orphans that we have adopted. */
 static void on_child(uv_signal_t *handle, int number)
 {
     struct rueda_agent *agent = handle->data;
@@ -225,7 +230,7 @@ static void on_child(uv_signal_t *handle, int number)
     }
 }
 
-/* From whoever wants this host to itself, or because the guardian is gone. */
+/* A user or another program ends us, or the guardian is gone. */
 static void on_term(uv_signal_t *handle, int number)
 {
     (void)number;
@@ -307,7 +312,7 @@ static void on_frame(struct rueda_link *link, const struct rueda_frame *frame)
         number = rueda_frame_unpack_number(&unpacker);
         if (number > 0 && number < NSIG)
             signal_all(agent, (int)number);
-        if (agent->ground != NULL) /* it will not come to that */
+        if (agent->ground != NULL) /* not expected to happen */
             finish(agent);
         break;
     case RUEDA_FRAME_INPUT:
@@ -329,7 +334,7 @@ static void resume(struct rueda_agent *agent)
     agent->is_full = false;
     for (int i = 0; i < agent->worker_count; i++)
         rueda_outlets_watch(&agent->workers[i], true);
-    /* Those who have nothing more to say will not call. */
+    /* Pipes that have ended will not call. */
     for (int i = 0; i < agent->worker_count && !agent->is_full; i++)
         rueda_agent_check(&agent->workers[i]);
 }

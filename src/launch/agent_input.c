@@ -50,8 +50,8 @@ static void say_taken(struct rueda_agent *agent, size_t count)
     rueda_link_send(&agent->link, &packer);
 }
 
-/* Write what the pipe takes. Who has closed its end gets no more, and nothing
- * more is asked for. */
+/* Write what the pipe takes. A rank that has closed its end gets no more, and
+ * the launcher is asked for no more. */
 static void flush(struct rueda_agent *agent)
 {
     struct rueda_feed *feed = &agent->feed;

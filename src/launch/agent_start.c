@@ -100,9 +100,9 @@ static const char *choose_store(const struct rueda_agent *agent)
     return NULL;
 }
 
-/* What Horovod and NCCL are to use: those of the network that the user has
- * named, else the one that leads to the launcher. The library goes on with all
- * of them: it would take the name for the user's. */
+/* The interfaces for Horovod and NCCL: those of the network that the user has
+ * named, else the one that leads to the launcher. The library keeps using all
+ * of them: it would mistake the name for the user's choice. */
 static void name_interfaces(struct rueda_ground *ground, const char *store)
 {
     const char *network =
@@ -143,7 +143,7 @@ static bool find_store(struct rueda_ground *ground, struct rueda_text *words)
 
 /* ---- Variables ---------------------------------------------------------- */
 
-/* Numerical libraries take all cores for each process unless they are told. */
+/* Numerical libraries use all cores in each process unless this is set. */
 static void share_threads(struct rueda_ground *ground)
 {
     const int cores = rueda_cpus_count(&ground->cpus);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the agent share; for nobody else. */
+/* What the files of the agent share; not for other files. */
 #ifndef RUEDA_LAUNCH_AGENT_STATE_H
 #define RUEDA_LAUNCH_AGENT_STATE_H
 
@@ -26,7 +26,7 @@ struct rueda_worker {
     struct rueda_agent *agent;
     int rank;
     pid_t process;
-    int death; /* a descriptor that tells of its end (pidfd); -1: none */
+    int death; /* a descriptor that reports its end (pidfd); -1: none */
     uv_poll_t death_poll;
     bool has_ended;
     bool is_told; /* the launcher knows that it has ended */
@@ -39,7 +39,7 @@ struct rueda_feed {
     int fd; /* our end of a pipe; -1: none, or closed */
     uv_poll_t poll;
     struct rueda_buffer bytes; /* not written yet */
-    bool is_ended;             /* no more will come */
+    bool is_ended;             /* the input has ended */
 };
 
 struct rueda_agent {
@@ -65,14 +65,14 @@ struct rueda_agent {
     struct rueda_oom_count oom;   /* when the ranks were started */
 };
 
-/* Find what the ranks of the assignment take: folder, command, a way to the
- * store.
- * False with words: nothing is there, and *out_code is what the launcher is to
- * exit with. */
+/* Find what the ranks of the assignment need: folder, command, a way to the
+ * store. False with a message: nothing is there, and *out_code is what the
+ * launcher is to exit with. */
 bool rueda_agent_prepare(struct rueda_agent *agent, struct rueda_text *words,
                          int *out_code);
 
-/* Start all ranks, once they are prepared. False with words: nothing runs. */
+/* Start all ranks, once they are prepared. False with a message: nothing runs.
+ */
 bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words);
 
 /* Forget what was prepared, if anything. */
@@ -88,14 +88,14 @@ void rueda_outlets_close(struct rueda_worker *worker);
 
 /* Make a pipe for the launcher's input; false with errno. */
 bool rueda_feed_open(struct rueda_agent *agent, int *out_theirs);
-/* Some of it has come; none at all is its end. */
+/* Input has arrived; no bytes mean its end. */
 void rueda_feed_add(struct rueda_agent *agent, const void *bytes, size_t len);
 void rueda_feed_close(struct rueda_agent *agent);
 
 /* The process of a worker has ended. */
 void rueda_agent_worker_ended(struct rueda_worker *worker, int how);
 
-/* Words for the user. */
+/* A message for the user. */
 void rueda_agent_note(struct rueda_agent *agent, const char *words);
 
 /* A pipe has been read to its end, or to where it is now. */

@@ -15,7 +15,7 @@ typedef enum rueda_bind {
 
 struct rueda_assignment {
     int size;       /* ranks of the job */
-    int first_rank; /* those of this host: so many, one after the other */
+    int first_rank; /* the ranks of this host are consecutive: their number */
     int count;
     bool has_input; /* the first of them has the launcher's standard input */
     rueda_bind bind;

@@ -27,16 +27,16 @@ static inline unsigned char *rueda_buffer_front(struct rueda_buffer *buffer)
     return buffer->bytes + buffer->at;
 }
 
-/* Where so many bytes can be added, which rueda_buffer_added() then does; NULL
- * for want of memory. */
+/* Room for this many bytes, which rueda_buffer_added() then adds; NULL without
+ * memory. */
 unsigned char *rueda_buffer_reserve(struct rueda_buffer *buffer, size_t len);
 void rueda_buffer_added(struct rueda_buffer *buffer, size_t len);
 
-/* Both, for bytes that are somewhere. False for want of memory. */
+/* Both, for bytes that exist elsewhere. False without memory. */
 bool rueda_buffer_add(struct rueda_buffer *buffer, const void *bytes,
                       size_t len);
 
-/* Take so many from the beginning. */
+/* Remove this many from the front. */
 void rueda_buffer_drop(struct rueda_buffer *buffer, size_t len);
 
 void rueda_buffer_fini(struct rueda_buffer *buffer);

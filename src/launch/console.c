@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing the job's output from a thread of its own, and giving up a reader
+ * that takes nothing for long.
+ */
 #include "launch/console.h"
 
 #include <errno.h>
@@ -13,20 +17,20 @@
 /* Small, so that also a slow reader is seen to read. */
 #define WRITE_BYTES ((size_t)4096)
 
-/* A reader that was stuck has so long to come back in the end. */
+/* At the end, how long to wait for a reader that was stuck. */
 #define LAST_NS ((int64_t)1000000000)
 
-/* How often to look for a reader that is stuck. */
+/* How often to check for a reader that is stuck. */
 #define CHECK_NS ((int64_t)200000000)
 
 struct rueda_console {
     int fd;
     pthread_t thread;
     pthread_mutex_t lock;       /* of all below */
-    void (*changed)(void *arg); /* NULL: nobody listens any more */
+    void (*changed)(void *arg); /* NULL: there is no reader any more */
     void *arg;
     pthread_cond_t news; /* for the thread */
-    pthread_cond_t done; /* for who waits for it */
+    pthread_cond_t done; /* for the thread that waits for it */
     char *queue;         /* from at on */
     size_t at;
     size_t len;
@@ -63,7 +67,7 @@ static void write_some(struct rueda_console *console, char *piece)
         console->at += (size_t)written;
         console->moved_ns = rueda_clock_ns();
     } else if (error == EAGAIN) {
-        /* Somebody who shares it has made it non-blocking. */
+        /* Another process that shares it has made it non-blocking. */
         pthread_mutex_unlock(&console->lock);
         rueda_sleep_ns(1000000);
         pthread_mutex_lock(&console->lock);
@@ -224,8 +228,8 @@ rueda_status rueda_console_open(int fd, void (*changed)(void *arg), void *arg,
     return RUEDA_OK;
 }
 
-/* A thread that is stuck in write() cannot be waited for: it is left where it
- * is, with what it looks at. */
+/* Do not wait for a thread that is stuck in write(): it is abandoned together
+ * with the memory that it uses. */
 int rueda_console_close(struct rueda_console *console)
 {
     const int64_t least_ns =

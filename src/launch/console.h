@@ -4,10 +4,11 @@
  * or a file. A thread writes, so that the launcher's loop never waits for a
  * reader, and the descriptor, which others share, keeps its flags.
  *
- * Who reads slowly slows the job down: the caller stops to take output from the
- * ranks while rueda_console_is_full(). Who does not read at all for
+ * A slow reader slows the job down: the caller takes no output from the ranks
+ * while rueda_console_is_full(). A reader that takes nothing for
  * RUEDA_CONSOLE_PATIENCE_NS, such as a terminal that was stopped by Ctrl-S,
- * does not stop it: then lines are left out, and counted, until it reads again.
+ * does not stop the job: lines are then dropped, and counted, until it reads
+ * again.
  */
 #ifndef RUEDA_LAUNCH_CONSOLE_H
 #define RUEDA_LAUNCH_CONSOLE_H
@@ -30,8 +31,8 @@ rueda_status rueda_console_open(int fd, void (*changed)(void *arg), void *arg,
 bool rueda_console_put(struct rueda_console *console, const char *bytes,
                        size_t len);
 
-/* Is there so much to write that no more should come? Not while the reader is
- * given up. */
+/* Is so much waiting to be written that the caller should add no more? False
+ * while the reader is given up. */
 bool rueda_console_is_full(struct rueda_console *console);
 
 /* Give the reader up if it has read nothing for a while, take it on again if it

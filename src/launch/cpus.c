@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The CPUs of each rank for --bind, by libhwloc if it is installed. */
 #include "launch/cpus.h"
 
 #include <string.h>

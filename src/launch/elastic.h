@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The options of elastic jobs, whose number of ranks changes while they run.
- * They are checked in full; a job that needs none of it is an ordinary one, all
- * others are refused.
+ * They are checked in full. A job of fixed size is an ordinary job; all others
+ * are rejected.
  */
 #ifndef RUEDA_LAUNCH_ELASTIC_H
 #define RUEDA_LAUNCH_ELASTIC_H
@@ -10,9 +10,9 @@
 #include "launch/options.h"
 
 /*
- * May these options be run, as a job of a fixed number of ranks? So it is where
- * neither --min-np nor --host-discovery-script is given, or where the least and
- * the greatest number are both that of -np. False with words otherwise, about a
+ * Do these options describe a job with a fixed number of ranks? That is so if
+ * neither --min-np nor --host-discovery-script is given, or if the least and
+ * the greatest number both equal -np. False with a message otherwise, about a
  * mistake if there is one. Options without an effect are noted. Reads the
  * hostfile, if one is given.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jsrun's explicit resource file: a line for each rank that says its host and
- * its CPUs. The cores of a host are split among its ranks; graphics cards and
- * memory are everybody's. Pure; any thread.
+ * its CPUs. The cores of a host are split among its ranks; all ranks share
+ * graphics cards and memory. Pure; any thread.
  */
 #ifndef RUEDA_LAUNCH_ERF_H
 #define RUEDA_LAUNCH_ERF_H
@@ -11,8 +11,8 @@
 
 /*
  * The text, to be freed. hosts: those of the placement; cores: those of the LSF
- * job, whose slots are cores. NULL with words: a host of the placement is none
- * of the job, or there is no memory.
+ * job, whose slots are cores. NULL with a message: a host of the placement is
+ * not in the job, or there is no memory.
  */
 char *rueda_erf_text(const struct rueda_placement *placement,
                      const struct rueda_hosts *hosts,

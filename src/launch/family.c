@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finding and ending all descendants of this process by walking /proc. */
 #include "launch/family.h"
 
 #include <dirent.h>
@@ -14,12 +15,13 @@
 #include "os/clock.h"
 #include "os/file.h"
 
-/* Pauses between two looks at what is left. */
+/* Pauses between two checks of what is left. */
 #define LEAST_PAUSE_NS ((int64_t)50000)
 #define MOST_PAUSE_NS  ((int64_t)2000000)
 
-/* Until the pauses are so long, who is about to end is left alone: a walk
- * through all processes of the machine takes longer than an exit. */
+/* Until the pauses are this long, processes that are about to end are left
+ * alone: a walk through all processes of the machine takes longer than an exit.
+ * */
 #define PATIENT_NS ((int64_t)1000000)
 
 struct process {
@@ -88,7 +90,7 @@ static int by_parent(const void *a, const void *b)
     return (one->parent > other->parent) - (one->parent < other->parent);
 }
 
-/* The first child of this parent, or who would come next. */
+/* The first child of this parent, or the process after it in order. */
 static int first_child(const struct process *list, int count, int parent)
 {
     int low = 0;
@@ -105,8 +107,8 @@ static int first_child(const struct process *list, int count, int parent)
 }
 
 /* Put our children, theirs and so on at the head of `out`, which has room for
- * all; returns how many. Each is looked for once: a machine may have very many
- * processes that are not ours. */
+ * all; returns how many. Each is searched for once: a machine may have very
+ * many processes that are not ours. */
 static int find_ours(struct process *list, int count, int *out)
 {
     int parent = getpid();
@@ -144,7 +146,7 @@ int rueda_family_signal(int signal)
     return found;
 }
 
-/* Take note of all who have ended. False: there is no child at all. */
+/* Reap all children that have ended. False: there is no child at all. */
 static bool reap(void)
 {
     for (;;) {

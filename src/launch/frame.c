@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Encoding and decoding frames. Every length from outside is checked against
+ * the bytes that are there.
+ */
 #include "launch/frame.h"
 
 #include <stdio.h>

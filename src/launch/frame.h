@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the launcher and its agents say to one another. A frame is
+ * The messages between the launcher and its agents. A frame is
  *
  *      at   bytes
  *       0       4   length of what follows the head, little-endian
@@ -22,8 +22,8 @@
  *                                           <--   STARTED, or REFUSED
  *                                           <--   OUTPUT, NOTE, EXIT
  *         INPUT     for rank 0; none: end   -->
- *                                           <--   TAKEN     so many bytes of it
- *         SIGNAL    to all ranks            -->
+ *                                           <--   TAKEN     this many bytes of
+ * it SIGNAL    to all ranks            -->
  *                                           <--   end of the stream: all gone
  *
  * A host that has all ranks of the job needs no GO. A launcher that is gone,
@@ -69,7 +69,7 @@ typedef enum rueda_frame_kind {
     RUEDA_FRAME_PREPARED,
 } rueda_frame_kind;
 
-/* A frame as it lies in a buffer; borrowed from it. */
+/* A frame in a buffer, which owns it. */
 struct rueda_frame {
     rueda_frame_kind kind;
     const unsigned char *bytes;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Printing ruedarun's help from the table of options, by groups. */
 #include "launch/help.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 
 #include "launch/options.h"
 
-/* The options of every day; or those of one group; or "all". False with words:
+/* The common options; or those of one group; or "all". False with a message:
  * there is no such group. */
 bool rueda_launch_help(const struct rueda_options *options, FILE *out,
                        struct rueda_text *words);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of hosts with their slots: the text of -H, hostfiles, and this host. */
 #include "launch/hosts.h"
 
 #include <stdint.h>

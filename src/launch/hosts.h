@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The hosts of a job and how many ranks each has room for, as -H and hostfiles
- * say it. Texts of the user: anything may be in them. Pure but for the reading
- * of the file; any thread.
+ * give them. The texts come from the user and may contain anything. Pure except
+ * for reading the file; any thread.
  */
 #ifndef RUEDA_LAUNCH_HOSTS_H
 #define RUEDA_LAUNCH_HOSTS_H
@@ -25,11 +25,11 @@ struct rueda_hosts {
     int count;
 };
 
-/* "a:4,[fd00::1]:2". On a mistake false with words, and out is empty. */
+/* "a:4,[fd00::1]:2". On a mistake false with a message, and out is empty. */
 bool rueda_hosts_parse(const char *text, struct rueda_hosts *out,
                        struct rueda_text *words);
 
-/* Lines "a slots=4" or "a:4"; "#" begins a remark. path is for words. */
+/* Lines "a slots=4" or "a:4"; "#" begins a remark. path is for messages. */
 bool rueda_hosts_parse_file(const char *path, const char *text,
                             struct rueda_hosts *out, struct rueda_text *words);
 
@@ -38,15 +38,15 @@ bool rueda_hosts_read(const char *path, struct rueda_hosts *out,
                       struct rueda_text *words);
 
 /* Add a host, or slots to one that is there, to a list that may be empty (all
- * zero). On a mistake false with words; the list is then good for nothing but
- * rueda_hosts_fini(). */
+ * zero). On a mistake false with a message; the list is then good for nothing
+ * but rueda_hosts_fini(). */
 bool rueda_hosts_add(struct rueda_hosts *hosts, const char *name,
                      const char *slots, struct rueda_text *words);
 
 /* "a:4,b:4", or without slots "a,b"; to be freed. NULL: no memory. */
 char *rueda_hosts_text(const struct rueda_hosts *hosts, bool has_slots);
 
-/* So many slots on this host. */
+/* This host with a number of slots. */
 bool rueda_hosts_local(int slots, struct rueda_hosts *out);
 
 /* Those of a list, or of a file, or else this one; list or file may be NULL. */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handing the job over to IBM's jsrun: its command line, and the resource file
+ * that places the ranks.
+ */
 #include "launch/jsrun.h"
 
 #include <errno.h>

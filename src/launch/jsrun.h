@@ -17,7 +17,8 @@ bool rueda_jsrun_is_installed(void);
 void rueda_jsrun_words(const struct rueda_options *options, const char *erf,
                        struct rueda_strings *out);
 
-/* Become jsrun. Returns only on failure, with the exit code and words. */
+/* Replace this process by jsrun. Returns only on failure, with the exit code
+ * and a message. */
 int rueda_jsrun_run(const struct rueda_options *options,
                     struct rueda_text *words);
 

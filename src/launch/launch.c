@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The launcher from its first step to its exit code: store, listener, agents
+ * and libuv's loop. launch_assignment.c, launch_events.c, launch_course.c and
+ * launch_input.c have the parts.
+ */
 #include "launch/launch.h"
 
 #include <errno.h>
@@ -144,9 +149,9 @@ static bool make_nodes(struct rueda_launch *launch)
     return true;
 }
 
-/* The standard input goes to rank 0 unless it is a terminal, whose signals
- * and rights are those of the process group in front, which is ours. Here it
- * is handed over as it is. */
+/* The standard input goes to rank 0 unless it is a terminal, whose signals and
+ * rights are those of the process group in front, which is ours. On this host
+ * rank 0 gets the descriptor itself. */
 static rueda_status start_local_agents(struct rueda_launch *launch)
 {
     int input = -1;
@@ -204,7 +209,7 @@ static rueda_status open_output(struct rueda_launch *launch,
     return rueda_output_open(&args, &launch->output, words);
 }
 
-/* Agents who come by the door have the key. */
+/* Agents that connect by themselves have the key. */
 static void reach_all(struct rueda_launch *launch)
 {
     for (int i = 0; i < launch->node_count; i++) {
@@ -224,8 +229,9 @@ static void reach_all(struct rueda_launch *launch)
     rueda_launch_start_if_ready(launch);
 }
 
-/* All that may fail before anybody is started. The order matters: the agent of
- * this host is forked while we have one thread. Returns the exit code. */
+/* Everything that may fail before a rank is started. The order matters: the
+ * agent of this host is forked while we have one thread. Returns the exit code.
+ * */
 static int prepare(struct rueda_launch *launch, struct rueda_text *words)
 {
     const char *listen = launch->options->values[RUEDA_OPTION_LISTEN];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the launcher tells its agents to run, and where the store is. */
+/* The assignments: what each agent runs, and where the store is. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,8 +63,8 @@ rueda_status rueda_launch_open_store(struct rueda_launch *launch,
     return rueda_keeper_open(&args, &launch->keeper, words);
 }
 
-/* Our address as the host sees it. Where it does not, as on this one, that of
- * the first who does. */
+/* Our address as the host sees it. A host that does not see one, such as this
+ * one, gets that of the first host that does. */
 static bool find_way(const struct rueda_node *node, struct rueda_address *out)
 {
     const struct rueda_launch *launch = node->launch;
@@ -77,7 +77,7 @@ static bool find_way(const struct rueda_node *node, struct rueda_address *out)
     return false;
 }
 
-/* Those that are likely to be reached come first. */
+/* Addresses that can probably be reached come first. */
 static void list_stores(const struct rueda_node *node,
                         struct rueda_strings *out)
 {

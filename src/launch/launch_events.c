@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What agents tell the launcher, and what it makes of that. */
+/* What agents report to the launcher, and how it reacts. */
 #include <signal.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static void say_of(struct rueda_node *node, const char *words)
         rueda_output_say(node->launch->output, "%s", words);
 }
 
-/* Many hosts notice the same things: each is told once. */
+/* Many hosts notice the same things: each is printed once. */
 static void on_note(struct rueda_node *node, struct rueda_unpacker *unpacker)
 {
     char words[RUEDA_TEXT_BYTES];
@@ -200,8 +200,9 @@ void rueda_launch_frame(struct rueda_node *node,
         uv_async_send(&node->launch->changed);
 }
 
-/* A host that could not be reached: in ssh's own words, if it has some. ssh
- * decides who is unknown, since it may know names that nobody else does. */
+/* A host that could not be reached: with ssh's own message, if there is one.
+ * ssh decides which hosts are unknown, since it may know names that nothing
+ * else resolves. */
 static void lose_early(struct rueda_node *node, const char *why)
 {
     static const char unknown[] = "Could not resolve hostname";

@@ -2,7 +2,7 @@
 /*
  * The standard input for a rank 0 that is on another host. It may be anything,
  * and reading it may block, so a process of its own reads it and writes it to a
- * socket. What is under way to the rank never exceeds a window, so that a rank
+ * socket. What is in flight to the rank never exceeds a window, so that a rank
  * that does not read holds up nothing but its input.
  */
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 /* ---- The process -------------------------------------------------------- */
 
-/* Who reads our output does not wait for it. */
+/* Does not keep our output open, so that its reader sees the end. */
 static void pump(int to)
 {
     static char bytes[READ_BYTES];

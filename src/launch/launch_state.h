@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the launcher's main part share; for nobody else. */
+/* What the files of the launcher's main part share; not for other files. */
 #ifndef RUEDA_LAUNCH_LAUNCH_STATE_H
 #define RUEDA_LAUNCH_LAUNCH_STATE_H
 
@@ -39,8 +39,8 @@ struct rueda_node {
     int ended;                    /* ranks that have */
     char way[RUEDA_ADDRESS_TEXT]; /* our address as its agent sees it, or "" */
 
-    /* What ssh says on its standard error, before the agent is there its last
-     * words, later shown as it comes. */
+    /* What ssh says on its standard error, before the agent answers only its
+     * last lines, later all of it as it arrives. */
     int errors; /* -1: none */
     uv_poll_t errors_poll;
     struct rueda_lines error_lines;
@@ -55,7 +55,7 @@ struct rueda_launch {
     int node_count;
     struct rueda_key key;
     struct rueda_keeper *keeper;
-    struct rueda_door *door; /* for agents who come by themselves */
+    struct rueda_door *door; /* for agents that connect by themselves */
     struct rueda_output *output;
     bool has_input; /* there is a standard input for rank 0 */
     char job[64];
@@ -93,7 +93,7 @@ struct rueda_launch {
 /* Fork the agent of this host. Before any thread is started. */
 rueda_status rueda_node_start_here(struct rueda_node *node, int input);
 
-/* Start ssh, whose agent will be ours. */
+/* Start ssh, which starts the agent. */
 rueda_status rueda_node_start_there(struct rueda_node *node);
 
 /* Take an agent's stream. mark: as rueda_link_open(). */
@@ -102,7 +102,7 @@ rueda_status rueda_node_link(struct rueda_node *node, int fd, const char *mark);
 /* Send the key to an agent that we started ourselves. */
 void rueda_node_hello(struct rueda_node *node);
 
-/* ssh's last words, read to the end. */
+/* ssh's last lines, read to the end. */
 const char *rueda_node_words(struct rueda_node *node);
 
 void rueda_node_fini(struct rueda_node *node);
@@ -135,8 +135,8 @@ void rueda_launch_kill(struct rueda_launch *launch);
 /* Leave the loop if no agent is left. */
 void rueda_launch_stop_if_over(struct rueda_launch *launch);
 
-/* How long hosts may take to come, which the option or a variable says. False
- * with words: the variable is no such number. */
+/* How long hosts may take to connect, by the option or a variable. False with a
+ * message: the variable is no such number. */
 bool rueda_launch_find_timeout(struct rueda_launch *launch,
                                struct rueda_text *words);
 void rueda_launch_on_start_timeout(uv_timer_t *timer);
@@ -158,7 +158,7 @@ void rueda_launch_master_address(const struct rueda_launch *launch,
 /* ---- Assignments: launch_assignment.c ---------------------------------------
  */
 
-/* Where the ranks are to run: the folder in which we are. False with words. */
+/* The folder in which the ranks run: ours. False with a message. */
 bool rueda_launch_find_folder(struct rueda_launch *launch,
                               struct rueda_text *words);
 

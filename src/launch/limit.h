@@ -3,8 +3,8 @@
 #ifndef RUEDA_LAUNCH_LIMIT_H
 #define RUEDA_LAUNCH_LIMIT_H
 
-/* Raise the limit of this process, which its children inherit, if so many more
- * descriptors might not fit, and as far as it may be raised. */
+/* Raise the limit of this process, which its children inherit, if this many
+ * more descriptors might not fit, as far as it may be raised. */
 void rueda_limit_need(int descriptors);
 
 #endif /* RUEDA_LAUNCH_LIMIT_H */

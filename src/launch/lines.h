@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bytes cut into lines. A line ends with "\n", "\r" (progress bars) or "\r\n",
- * and is delivered with its end as soon as that has come. Any byte may be in
- * it. Pure; one thread at a time.
+ * and is delivered with its end as soon as that has arrived. It may contain any
+ * byte. Pure; one thread at a time.
  */
 #ifndef RUEDA_LAUNCH_LINES_H
 #define RUEDA_LAUNCH_LINES_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A line is kept until its end comes, up to so many bytes. */
+/* A line is kept until its end arrives, up to this many bytes. */
 #define RUEDA_LINE_MOST ((size_t)64 << 20)
 
 struct rueda_lines {
@@ -29,7 +29,7 @@ typedef void (*rueda_line_call)(void *arg, const char *bytes, size_t len,
 void rueda_lines_feed(struct rueda_lines *lines, const char *bytes, size_t len,
                       rueda_line_call call, void *arg);
 
-/* No more will come: deliver the rest, which has no end, and free. */
+/* The input has ended: deliver the rest, which has no end, and free. */
 void rueda_lines_end(struct rueda_lines *lines, rueda_line_call call,
                      void *arg);
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames between launcher and agent over libuv streams: read, check, decrypt
+ * and deliver them one by one, and write with a queue.
+ */
 #include "launch/link.h"
 
 #include <errno.h>

@@ -54,8 +54,8 @@ rueda_status rueda_link_open(struct rueda_link *link, uv_loop_t *loop, int in,
                              int out, const char *mark,
                              const struct rueda_link_calls *calls, void *owner);
 
-/* From now on, in both directions, nobody on the way can read or change what
- * passes: under the session key of a handshake in which we had this role. */
+/* From now on both directions are encrypted and authenticated, under the
+ * session key of a handshake in which we had this role. */
 rueda_status rueda_link_seal(struct rueda_link *link,
                              const struct rueda_key *session,
                              rueda_handshake_role role);
@@ -69,13 +69,12 @@ size_t rueda_link_queued(const struct rueda_link *link);
 /* Do not read for a while, or go on. */
 void rueda_link_pause(struct rueda_link *link, bool is_paused);
 
-/* To be called now and then where the stream is TCP's: ends a link whose peer's
- * system has long confirmed nothing of what it was sent. (While nothing is
- * under way, TCP's own questions do that.) One that does not read is not
- * silent. */
+/* Call this now and then if the stream is TCP's: it ends a link if the peer's
+ * system has not acknowledged data for long. (While nothing is in flight, TCP's
+ * own questions do that.) One that does not read is not silent. */
 void rueda_link_check(struct rueda_link *link);
 
-/* What came before the mark, for words; not ended by a zero. */
+/* What came before the mark, for messages; not ended by a zero. */
 const char *rueda_link_noise(const struct rueda_link *link, size_t *out_len);
 
 /* Close, without a word; what is queued is lost. May be repeated. */

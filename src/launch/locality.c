@@ -93,8 +93,8 @@ static void on_timeout(uv_timer_t *timer)
         uv_cancel((uv_req_t *)&query->request);
 }
 
-/* Queries that are under way at the end cannot be cancelled: they are waited
- * for, as long as the resolver takes. */
+/* Queries that are in flight at the end cannot be cancelled: we wait for them
+ * as long as the resolver takes. */
 static void ask_all(const struct rueda_hosts *hosts, struct query *queries,
                     const int *asked, int count, int timeout_ms)
 {

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hosts and the number of ranks of an LSF job, from its variables and
+ * files.
+ */
 #include "launch/lsf.h"
 
 #include <stdio.h>

@@ -13,7 +13,8 @@
 /* Are we in one? */
 bool rueda_lsf_is_job(void);
 
-/* Names and numbers in turn. False with words: this is something else. Pure. */
+/* Names and numbers in turn. False with a message: this is something else.
+ * Pure. */
 bool rueda_lsf_parse_counted(const char *text, struct rueda_hosts *out,
                              struct rueda_text *words);
 
@@ -29,9 +30,9 @@ void rueda_lsf_drop_launch_node(struct rueda_hosts *hosts);
 bool rueda_lsf_hosts(bool is_jsrun, struct rueda_hosts *out,
                      struct rueda_text *words);
 
-/* In a job of LSF: choose jsrun if it is installed and no option speaks against
- * it, and let the job say the number of ranks and the hosts where the user
- * does not. False with words on failure. */
+/* In an LSF job: choose jsrun if it is installed and no option forbids it, and
+ * take the number of ranks and the hosts from the job if the user gives none.
+ * False with a message on failure. */
 bool rueda_lsf_fill_in(struct rueda_options *options, struct rueda_text *words);
 
 #endif /* RUEDA_LAUNCH_LSF_H */

@@ -36,7 +36,8 @@ static void show_notes(struct rueda_options *options)
     }
 }
 
-/* All that is wanted of this job, from wherever it is said. */
+/* All options of this job, from the command line, the file and the variables.
+ * */
 static bool complete(struct rueda_options *options, struct rueda_text *words)
 {
     const char *file = options->values[RUEDA_OPTION_CONFIG_FILE];
@@ -74,8 +75,8 @@ static int launch(struct rueda_options *options, struct rueda_text *words)
     return rueda_launch_run(options);
 }
 
-/* Who starts us may have closed them, and other files must not take their
- * numbers. */
+/* The process that starts us may have closed them, and other files must not
+ * take their numbers. */
 static void keep_standard_descriptors(void)
 {
     int fd;

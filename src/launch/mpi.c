@@ -18,7 +18,7 @@
 
 /* ---- Whose mpirun it is ------------------------------------------------- */
 
-/* What comes through a pipe until its end, or the deadline; cut to fit. */
+/* Read a pipe until its end, or the deadline; cut to fit. */
 static void read_all(int fd, char *out, size_t bytes)
 {
     const int64_t deadline = rueda_clock_ns() + VERSION_NS;

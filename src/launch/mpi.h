@@ -18,21 +18,22 @@ typedef enum rueda_mpi {
     RUEDA_MPI_INTEL,
 } rueda_mpi;
 
-/* Whose is it, by what `mpirun --version` prints? Pure. */
+/* Which MPI is it, by the output of `mpirun --version`? Pure. */
 rueda_mpi rueda_mpi_whose(const char *version);
 
 /*
- * The words of the command. Variables go along by their names only, so that no
- * value shows on a command line: `variables` is the environment that mpirun is
- * going to have. False with words: this mpirun cannot do what the options ask
- * for. Pure.
+ * The words of the command. Variables are passed by name only, so that no value
+ * is visible on a command line: `variables` is the environment that mpirun is
+ * going to have. False with a message: this mpirun cannot do what the options
+ * ask for. Pure.
  */
 bool rueda_mpi_words(const struct rueda_options *options, rueda_mpi mpi,
                      const struct rueda_hosts *hosts,
                      const struct rueda_strings *variables,
                      struct rueda_strings *out, struct rueda_text *words);
 
-/* Become mpirun. Returns only on failure, with the exit code and words. */
+/* Replace this process by mpirun. Returns only on failure, with the exit code
+ * and a message. */
 int rueda_mpi_run(const struct rueda_options *options,
                   struct rueda_text *words);
 

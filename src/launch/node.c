@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an agent comes to be on a host. */
+/* Starting the agent of a host: by fork on this one, by ssh on others. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -39,8 +39,8 @@ rueda_status rueda_node_link(struct rueda_node *node, int fd, const char *mark)
 /* ---- On this host ------------------------------------------------------- */
 
 /* The agent of this host is a copy of us, in a session of its own, so that the
- * terminal's signals do not reach it. It says nothing by itself; and who reads
- * our output does not wait for it. */
+ * terminal's signals do not reach it. It prints nothing itself, so it closes
+ * our output: a reader of that must not wait for the agent. */
 static void be_agent(int fd, int input)
 {
     struct rueda_agent_args args = {.in = fd, .out = fd, .input = input};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's own count of processes that it killed for want of memory. */
+/* The kernel's own count of processes that it killed because memory ran out. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of ruedarun's options: one row each, in the order of the help. */
 #include "launch/option_table.h"
 
 #include <stddef.h>
@@ -40,27 +41,26 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                                   .kind = RUEDA_TAKES_TEXT,
                                   .group = RUEDA_GROUP_START,
                                   .value = "FILE",
-                                  .help = "options in YAML; those of the "
-                                          "command line win"},
+                                  .help = "options in YAML; the "
+                                          "command line wins"},
     [RUEDA_OPTION_BIND] = {.name = "--bind",
                            .kind = RUEDA_TAKES_CHOICE,
                            .choices = bindings,
                            .group = RUEDA_GROUP_START,
                            .value = "HOW",
-                           .help =
-                               "auto: cores are shared out; core: one each; "
-                               "none"},
+                           .help = "auto: divide the cores; core: one each; "
+                                   "none"},
     [RUEDA_OPTION_GRACE] = {.name = "--grace",
                             .kind = RUEDA_TAKES_DECIMAL,
                             .high = 3600,
                             .group = RUEDA_GROUP_START,
                             .value = "S",
                             .help =
-                                "seconds from SIGTERM to SIGKILL in the end "
+                                "seconds from SIGTERM to SIGKILL at the end "
                                 "(5)"},
     [RUEDA_OPTION_TF_CONFIG] = {.name = "--tf-config",
                                 .group = RUEDA_GROUP_START,
-                                .help = "set TF_CONFIG too, every rank being "
+                                .help = "set TF_CONFIG too, with every rank as "
                                         "a worker"},
 
     /* ---- Several hosts -------------------------------------------------- */
@@ -91,14 +91,16 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                              .kind = RUEDA_TAKES_TEXT,
                              .group = RUEDA_GROUP_HOSTS,
                              .value = "[ADDR:]PORT",
-                             .help = "no ssh: wait there for \"ruedarun agent "
-                                     "--join\" of the hosts"},
+                             .help =
+                                 "no ssh: listen there for \"ruedarun agent "
+                                 "--join\" of the hosts"},
     [RUEDA_OPTION_KEY_FILE] = {.name = "--key-file",
                                .kind = RUEDA_TAKES_TEXT,
                                .group = RUEDA_GROUP_HOSTS,
                                .value = "FILE",
-                               .help = "the key that those agents prove, made "
-                                       "by \"rueda key\""},
+                               .help =
+                                   "the key that those agents must prove, made "
+                                   "by \"rueda key\""},
     [RUEDA_OPTION_START_TIMEOUT] = {.name = "--start-timeout",
                                     .kind = RUEDA_TAKES_WHOLE,
                                     .low = 1,
@@ -106,8 +108,8 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                                     .variable = "RUEDA_START_TIMEOUT",
                                     .group = RUEDA_GROUP_HOSTS,
                                     .value = "S",
-                                    .help = "seconds until all hosts have to "
-                                            "be there (30)"},
+                                    .help = "seconds to wait for all "
+                                            "hosts (30)"},
 
     /* ---- Output --------------------------------------------------------- */
     [RUEDA_OPTION_OUTPUT] = {.name = "--output-filename",
@@ -120,11 +122,11 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                                 .others = {"-prefix-timestamp"},
                                 .rivals = RUEDA_RIVALS_TIMESTAMP,
                                 .group = RUEDA_GROUP_OUTPUT,
-                                .help = "the time before each line"},
+                                .help = "put the time before each line"},
     [RUEDA_OPTION_VERBOSE] =
         {.name = "--verbose",
          .group = RUEDA_GROUP_OUTPUT,
-         .help = "tell what is started where, and by which command"},
+         .help = "print what is started where, and by which command"},
 
     [RUEDA_OPTION_HELP] = {.name = "--help",
                            .others = {"-h"},
@@ -235,12 +237,13 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                                     .rivals = RUEDA_RIVALS_TIMESTAMP,
                                     .group = RUEDA_GROUP_TUNING},
 
-    [RUEDA_OPTION_AUTOTUNE] = {.name = "--autotune",
-                               .negation = {"--no-autotune"},
-                               .key = "autotune.enabled",
-                               .variable = "HOROVOD_AUTOTUNE",
-                               .group = RUEDA_GROUP_AUTOTUNE,
-                               .help = "the others count only with this one"},
+    [RUEDA_OPTION_AUTOTUNE] =
+        {.name = "--autotune",
+         .negation = {"--no-autotune"},
+         .key = "autotune.enabled",
+         .variable = "HOROVOD_AUTOTUNE",
+         .group = RUEDA_GROUP_AUTOTUNE,
+         .help = "the others have no effect without this one"},
     [RUEDA_OPTION_AUTOTUNE_LOG] = {.name = "--autotune-log-file",
                                    .kind = RUEDA_TAKES_TEXT,
                                    .key = "autotune.log_file",
@@ -316,7 +319,7 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                            .others = {"--use-gloo"},
                            .rivals = RUEDA_RIVALS_CONTROLLER,
                            .group = RUEDA_GROUP_MPI,
-                           .help = "by neither of them: the ordinary way"},
+                           .help = "use neither of them (default)"},
     [RUEDA_OPTION_MPI] = {.name = "--mpi",
                           .others = {"--use-mpi"},
                           .rivals = RUEDA_RIVALS_CONTROLLER,
@@ -327,30 +330,32 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                             .others = {"--use-jsrun"},
                             .rivals = RUEDA_RIVALS_CONTROLLER,
                             .group = RUEDA_GROUP_MPI,
-                            .help = "with jsrun, in a job of LSF; done there "
-                                    "by default where it is installed"},
+                            .help =
+                                "with jsrun, in an LSF job; the default there "
+                                "if jsrun is installed"},
     [RUEDA_OPTION_MPI_ARGS] = {.name = "--mpi-args",
                                .kind = RUEDA_TAKES_TEXT,
                                .group = RUEDA_GROUP_MPI,
                                .value = "WORDS",
-                               .help = "more options for mpirun, parted by "
+                               .help = "more options for mpirun, separated by "
                                        "blanks; for jsrun its --smpiargs"},
     [RUEDA_OPTION_BINDING_ARGS] = {.name = "--binding-args",
                                    .kind = RUEDA_TAKES_TEXT,
                                    .group = RUEDA_GROUP_MPI,
                                    .value = "WORDS",
-                                   .help = "its options for binding, in place "
+                                   .help = "its options for binding, instead "
                                            "of ours"},
 
     /* ---- Elastic jobs: elastic.h ---------------------------------------- */
-    [RUEDA_OPTION_MIN_NP] = {.name = "--min-np",
-                             .others = {"--min-num-proc"},
-                             .kind = RUEDA_TAKES_WHOLE,
-                             .low = 1,
-                             .high = 65536,
-                             .group = RUEDA_GROUP_ELASTIC,
-                             .value = "N",
-                             .help = "go on with so many ranks (-np)"},
+    [RUEDA_OPTION_MIN_NP] =
+        {.name = "--min-np",
+         .others = {"--min-num-proc"},
+         .kind = RUEDA_TAKES_WHOLE,
+         .low = 1,
+         .high = 65536,
+         .group = RUEDA_GROUP_ELASTIC,
+         .value = "N",
+         .help = "continue with at least this many ranks (-np)"},
     [RUEDA_OPTION_MAX_NP] = {.name = "--max-np",
                              .others = {"--max-num-proc"},
                              .kind = RUEDA_TAKES_WHOLE,
@@ -358,13 +363,13 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                              .high = 65536,
                              .group = RUEDA_GROUP_ELASTIC,
                              .value = "N",
-                             .help = "never have more ranks"},
+                             .help = "the greatest number of ranks"},
     [RUEDA_OPTION_DISCOVERY] = {.name = "--host-discovery-script",
                                 .kind = RUEDA_TAKES_TEXT,
                                 .rivals = RUEDA_RIVALS_HOSTS,
                                 .group = RUEDA_GROUP_ELASTIC,
                                 .value = "FILE",
-                                .help = "prints the hosts that there are, "
+                                .help = "prints the available hosts, "
                                         "\"A:4\" or \"A\" a line"},
     [RUEDA_OPTION_SLOTS] = {.name = "--slots-per-host",
                             .kind = RUEDA_TAKES_WHOLE,
@@ -372,7 +377,7 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                             .high = 65536,
                             .group = RUEDA_GROUP_ELASTIC,
                             .value = "N",
-                            .help = "of hosts that it prints without a "
+                            .help = "slots of hosts that it prints without a "
                                     "number"},
     [RUEDA_OPTION_ELASTIC_TIMEOUT] = {.name = "--elastic-timeout",
                                       .kind = RUEDA_TAKES_WHOLE,
@@ -386,7 +391,8 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                                   .high = MANY,
                                   .group = RUEDA_GROUP_ELASTIC,
                                   .value = "N",
-                                  .help = "how often ranks may change"},
+                                  .help =
+                                      "how often the set of ranks may change"},
     [RUEDA_OPTION_COOLDOWN] = {.name = "--blacklist-cooldown-range",
                                .kind = RUEDA_TAKES_WHOLE,
                                .low = 1,
@@ -400,7 +406,7 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
     /* ---- For old command lines, and files ------------------------------- */
     [RUEDA_OPTION_DISABLE_CACHE] = {.name = "--disable-cache",
                                     .group = RUEDA_GROUP_HOSTS,
-                                    .help = "no effect: hosts are looked at "
+                                    .help = "no effect: hosts are checked "
                                             "for every job"},
     [RUEDA_OPTION_MPI_THREADS] = {.name = "--mpi-threads-disable",
                                   .negation = {"--no-mpi-threads-disable"},

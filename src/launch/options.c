@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading ruedarun's command line by the table of option_table.c, with
+ * suggestions for mistyped words. options_check.c checks how options go
+ * together.
+ */
 #include "launch/options.h"
 
 #include <stdio.h>
@@ -264,8 +269,8 @@ static void say_unknown(const struct rueda_options *options, const char *word,
 
 /* ---- The command line --------------------------------------------------- */
 
-/* A word that begins with a dash: what it means and, if the same word brings
- * it, its value. False: a mistake. */
+/* A word that begins with a dash: its option and, if it is in the same word,
+ * its value. False: an error. */
 static bool understand(const struct rueda_options *options, const char *word,
                        struct meaning *out, const char **out_value,
                        struct rueda_text *words)
@@ -288,8 +293,8 @@ static bool understand(const struct rueda_options *options, const char *word,
     return found.id >= 0;
 }
 
-/* The last word counts, but for those who exclude others: Horovod has them
- * exclude their own opposite, too. */
+/* The last one wins, except among options that exclude each other: with Horovod
+ * such an option also excludes its own opposite. */
 static bool set_switch(struct rueda_options *options, struct meaning meaning,
                        const char *value, struct rueda_text *words)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the user asked for: the command line of ruedarun, and the values of the
- * options (option_table.h). Pure: nothing is printed, opened or looked up; a
- * mistake becomes one line of words.
+ * options (option_table.h). Pure: nothing is printed, opened or looked up; an
+ * error becomes one line of text.
  *
  * Options come before the command; from the first word that is none, or from
  * after "--", everything belongs to the command.
@@ -14,7 +14,7 @@
 #include "launch/option_table.h"
 
 struct rueda_options {
-    /* As written, several of them parted by blanks; a switch is "1" or "0";
+    /* As written, several of them separated by blanks; a switch is "1" or "0";
      * NULL: not given. */
     const char *values[RUEDA_OPTION_COUNT];
     bool is_from_file[RUEDA_OPTION_COUNT];
@@ -22,13 +22,13 @@ struct rueda_options {
     const char *program;     /* the name it was called by, without folders */
     char **command;          /* ended by NULL; borrowed from argv */
     const char *help_group;  /* of --help; NULL: none was named */
-    struct rueda_text notes; /* lines to tell that are no mistakes */
+    struct rueda_text notes; /* remarks to print that are not errors */
 
     char *owned[RUEDA_OPTION_COUNT]; /* values that are not of argv */
 };
 
 /*
- * Read a whole command line, argv[0] included, which is borrowed. On a mistake
+ * Read a whole command line, argv[0] included, which is borrowed. On an error
  * false, and words says which, with what was probably meant. Undo with
  * rueda_options_fini() in both cases.
  */
@@ -39,7 +39,7 @@ void rueda_options_fini(struct rueda_options *options);
 /*
  * Give an option a value, which is copied, as a configuration file does: one
  * that the command line has given stays. `name` is how the user called it, for
- * words. A switch takes true, yes, on, 1 and their opposites.
+ * messages. A switch takes true, yes, on, 1 and their opposites.
  */
 bool rueda_options_give(struct rueda_options *options, rueda_option_id id,
                         const char *name, const char *value,
@@ -49,7 +49,7 @@ bool rueda_options_give(struct rueda_options *options, rueda_option_id id,
 bool rueda_options_check(struct rueda_options *options,
                          struct rueda_text *words);
 
-/* Who is to start the ranks. */
+/* The program that starts the ranks. */
 typedef enum rueda_controller {
     RUEDA_CONTROLLER_OURS,
     RUEDA_CONTROLLER_MPIRUN,

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ranks' output: lines get their prefix and go to the consoles and files;
+ * our own messages go between them. Remembers the last lines of each rank for
+ * the verdict.
+ */
 #include "launch/output.h"
 
 #include <errno.h>
@@ -21,7 +26,7 @@ struct place {
     bool is_terminal;
     bool has_colours;
     int owner;        /* whose line was not ended: 2 * rank + stream - 1 */
-    bool is_mid_line; /* the last byte was no end of a line */
+    bool is_mid_line; /* the last byte did not end a line */
     bool has_progress;
 };
 
@@ -228,7 +233,7 @@ bool rueda_output_is_full(struct rueda_output *output)
            rueda_console_is_full(output->by_stream[1]->console);
 }
 
-/* A disk that is full, for example. Readers who go are another matter. */
+/* For example, the disk is full. A reader that exits is handled elsewhere. */
 static void say_stdout_error(struct rueda_output *output, int error)
 {
     if (error == 0 || error == EPIPE || output->has_stdout_error)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the ranks print, line by line, each with its rank before it, to our own
- * standard output and error and, if wanted, to files; and our own words among
- * it. On the loop's thread only.
+ * standard output and error and, if wanted, to files; and our own messages. On
+ * the loop's thread only.
  */
 #ifndef RUEDA_LAUNCH_OUTPUT_H
 #define RUEDA_LAUNCH_OUTPUT_H
@@ -15,7 +15,7 @@ struct rueda_output;
 
 struct rueda_output_args {
     int size;            /* ranks */
-    const char *program; /* who speaks, for our own words */
+    const char *program; /* the program's name, for our own messages */
     const char *folder;  /* of files, or NULL */
     bool has_timestamps;
 
@@ -25,7 +25,7 @@ struct rueda_output_args {
     void *arg;
 };
 
-/* Makes the folders and files. On failure words, and nothing is left but
+/* Makes the folders and files. On failure a message, and nothing is left except
  * perhaps folders. */
 rueda_status rueda_output_open(const struct rueda_output_args *args,
                                struct rueda_output **out,
@@ -53,22 +53,22 @@ void rueda_output_progress(struct rueda_output *output, const char *words);
 /* Should no more be fed for now? */
 bool rueda_output_is_full(struct rueda_output *output);
 
-/* To be called now and then while it is full: gives up readers who do not read,
- * and says what was left out, and that standard output cannot be written. */
+/* Call this now and then while it is full: gives up readers that do not read,
+ * and prints what was dropped, and that standard output cannot be written. */
 void rueda_output_check(struct rueda_output *output);
 
 /* errno's number once standard output cannot be written any more, else 0. */
 int rueda_output_error(struct rueda_output *output);
 
-/* What a rank said last on standard error. */
+/* The last lines of a rank on standard error. */
 const struct rueda_tail *rueda_output_tail(const struct rueda_output *output,
                                            int rank);
 
 /* The rank whose Python exception came first, or -1. */
 int rueda_output_first_exception(const struct rueda_output *output);
 
-/* Shows what is unfinished, waits until all is written or nobody reads, and
- * frees. NULL is allowed. */
+/* Shows what is unfinished, waits until all is written or no process reads it,
+ * and frees. NULL is allowed. */
 void rueda_output_close(struct rueda_output *output);
 
 #endif /* RUEDA_LAUNCH_OUTPUT_H */

@@ -10,7 +10,7 @@ static int count_on(const struct rueda_hosts *hosts, int host, int left)
     return slots < left ? slots : left;
 }
 
-/* used[i]: how many hosts have come so far that have a local rank i. */
+/* used[i]: how many of the hosts so far have a local rank i. */
 static void fill_in(const struct rueda_hosts *hosts,
                     struct rueda_placement *placement, int *used)
 {

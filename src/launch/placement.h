@@ -32,7 +32,7 @@ struct rueda_placement {
     int host_count; /* the first hosts of the list, those that have a rank */
 };
 
-/* False with words where there are not enough slots. Undo with
+/* False with a message where there are not enough slots. Undo with
  * rueda_placement_fini(). */
 bool rueda_placement_make(const struct rueda_hosts *hosts, int size,
                           struct rueda_placement *out,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stream of bytes as sealed records (auth/seal.h), so that nobody on the way
- * reads or changes what launcher and agents say:
+ * A stream of bytes as sealed records (auth/seal.h), so that an attacker on the
+ * network can neither read nor change the messages between launcher and agents:
  *
  *      | length, sealed | tag | piece, sealed | tag | length, sealed | ...
  *

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting one rank: find the program on the PATH, fork, reset signals,
+ * execute.
+ */
 #include "launch/spawn.h"
 
 #include <errno.h>
@@ -194,8 +198,8 @@ static void become(const struct rueda_spawn *spawn, pid_t parent)
     _exit(127);
 }
 
-/* A signal that comes to the child before it is ordinary has to wait: our own
- * handlers would take it there, and it would be lost. */
+/* Block signals until the child has reset its handlers: ours would catch a
+ * signal there, and it would be lost. */
 pid_t rueda_spawn(const struct rueda_spawn *spawn)
 {
     const pid_t parent = getpid();
@@ -209,7 +213,7 @@ pid_t rueda_spawn(const struct rueda_spawn *spawn)
     if (child == 0)
         become(spawn, parent);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    /* Both sides, so that it holds whoever is first. */
+    /* Parent and child both call it, so that it holds whichever runs first. */
     if (child > 0)
         setpgid(child, child);
     return child;

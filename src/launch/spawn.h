@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One rank's process: found, started, and what can be said of its death. */
+/* One rank's process: find the program, start it, and explain its death. */
 #ifndef RUEDA_LAUNCH_SPAWN_H
 #define RUEDA_LAUNCH_SPAWN_H
 
@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "os/machine.h"
 
-/* The file that a command means, by PATH as the rank will have it. False with
- * words: there is none, or it cannot be run. */
+/* The file that a command means, by PATH as the rank will have it. False with a
+ * message: there is none, or it cannot be run. */
 bool rueda_spawn_find(const char *command, const char *path, char *out,
                       size_t bytes, struct rueda_text *words);
 
@@ -26,13 +26,13 @@ struct rueda_spawn {
 };
 
 /* Fork and execute, in a process group of its own that dies if we do. Returns
- * the process, or -1 with errno. What fails in the child is said on its
- * standard error; it then exits with 127. */
+ * the process, or -1 with errno. The child prints failures on its standard
+ * error and exits with 127. */
 pid_t rueda_spawn(const struct rueda_spawn *spawn);
 
 /*
- * How often the kernel has killed somebody here for want of memory: in our
- * cgroup, or -1 where it does not tell; on the whole machine.
+ * How often the kernel has killed a process because memory ran out: in our
+ * cgroup, or -1 if it does not tell; on the whole machine.
  */
 struct rueda_oom_count {
     long cgroup;

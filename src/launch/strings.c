@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A growing list of strings, and how a text is split into words as a shell
+ * does.
+ */
 #include "launch/strings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Takes text, which may be NULL for want of memory. */
+/* Takes text, which is NULL if memory ran out. */
 static void take(struct rueda_strings *strings, char *text)
 {
     char **list = NULL;
@@ -36,7 +40,7 @@ void rueda_strings_add_bytes(struct rueda_strings *strings, const char *bytes,
 
 #define BLANKS " \t\n"
 
-/* Does the backslash here stand for what comes after it? */
+/* Does the backslash here quote the next character? */
 static bool is_escape(const char *at, char quote)
 {
     if (at[0] != '\\' || at[1] == '\0')

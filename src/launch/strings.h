@@ -15,12 +15,12 @@ struct rueda_strings {
     bool is_short; /* there was no memory for something */
 };
 
-/* Add a copy. Without memory the list is marked, so that one look at is_short
- * after many additions will do. */
+/* Add a copy. Without memory the list is marked, so that one check of is_short
+ * after many additions is enough. */
 void rueda_strings_add(struct rueda_strings *strings, const char *text);
 void rueda_strings_add_bytes(struct rueda_strings *strings, const char *bytes,
                              size_t len);
-/* The words of a text as a shell would part them, by blanks, quotes and
+/* The words of a text as a shell would split them, by blanks, quotes and
  * backslashes; it expands nothing. */
 void rueda_strings_add_split(struct rueda_strings *strings, const char *text);
 void rueda_strings_add_all(struct rueda_strings *strings, char *const *list);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What it takes for another launcher, mpirun or jsrun, to take our place. */
+/* Handing the job over to another launcher, mpirun or jsrun. */
 #ifndef RUEDA_LAUNCH_TAKEOVER_H
 #define RUEDA_LAUNCH_TAKEOVER_H
 
@@ -10,8 +10,8 @@
 void rueda_takeover_variables(const struct rueda_options *options,
                               struct rueda_strings *out);
 
-/* Become the program. Returns only on failure, with the exit code and words;
- * --verbose shows the command. */
+/* Replace this process by the program. Returns only on failure, with the exit
+ * code and a message; --verbose shows the command. */
 int rueda_takeover(const struct rueda_options *options, const char *program,
                    const struct rueda_strings *command,
                    const struct rueda_strings *variables,

@@ -9,9 +9,9 @@
 #include "base/text.h"
 
 /*
- * The whole file, to be freed, ended by a zero. NULL: it cannot be read, or has
- * so many MiB or more; words then name it as what it is, "the hostfile" for
- * example.
+ * The whole file, to be freed, ended by a zero. NULL: it cannot be read, or is
+ * larger than the limit in MiB; the message then calls it by `what`, for
+ * example "the hostfile".
  */
 char *rueda_user_file_read(const char *what, const char *path, size_t most_mib,
                            struct rueda_text *words);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The environment of ranks: which of our variables go to another host, and the
+ * RUEDA_*, HOROVOD_* and torchrun variables of each rank.
+ */
 #include "launch/variables.h"
 
 #include <fnmatch.h>
@@ -103,8 +107,8 @@ bool rueda_variables_is_network(const char *network)
     return network != NULL && network[0] != '\0' && strcmp(network, "all") != 0;
 }
 
-/* Between hosts loopback is nobody's wish: a job of one host has left it to a
- * launcher that one of its ranks has started. */
+/* Between hosts loopback is never wanted: it comes from a job of one host, one
+ * of whose ranks has started this launcher. */
 static bool is_wish(const struct rueda_strings *variables, const char *name,
                     bool is_between_hosts)
 {

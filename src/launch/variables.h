@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The environment of ranks: what of ours goes along to another host, what all
- * ranks of a job are told, and what each of them is told. Pure; any thread.
+ * The environment of ranks: the variables of ours that go to another host,
+ * those of all ranks of a job, and those of each rank. Pure; any thread.
  */
 #ifndef RUEDA_LAUNCH_VARIABLES_H
 #define RUEDA_LAUNCH_VARIABLES_H
@@ -15,7 +15,7 @@
 void rueda_variables_forward(char *const *environment,
                              struct rueda_strings *out);
 
-/* What the options say, and what all ranks are told alike. */
+/* The variables of the options, and those that are the same for all ranks. */
 void rueda_variables_common(const struct rueda_options *options,
                             struct rueda_strings *out);
 
@@ -31,7 +31,7 @@ bool rueda_variables_is_network(const char *network);
 void rueda_variables_interfaces(const char *names, bool is_between_hosts,
                                 struct rueda_strings *out);
 
-/* Who and where a rank is: RUEDA_* and HOROVOD_*. */
+/* The numbers and the host of a rank: RUEDA_* and HOROVOD_*. */
 void rueda_variables_rank(const struct rueda_placed_rank *placed, int size,
                           const char *host, struct rueda_strings *out);
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading the YAML subset of configuration files: sections with name: value
+ * lines.
+ */
 #include "launch/yaml.h"
 
 #include <stdio.h>
@@ -154,7 +158,7 @@ static bool read_mapping(struct reading *reading, const yaml_node_t *mapping,
     return true;
 }
 
-/* Those after the first would be left out, and nobody would know. */
+/* Those after the first would be left out silently. */
 static bool is_last(const char *path, yaml_parser_t *parser,
                     struct rueda_text *words)
 {

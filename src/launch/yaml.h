@@ -17,9 +17,9 @@
 #include "launch/options.h"
 
 /*
- * Give the options what the text says, but for those that the command line has
- * given. A name that nobody knows is noted and left out. On a mistake false,
- * and words begins with path and line; some options may then be set.
+ * Set the options from the text, except those that the command line has given.
+ * An unknown name is ignored with a remark. On an error false, and words begins
+ * with path and line; some options may then be set.
  */
 bool rueda_yaml_parse(const char *path, const char *text, size_t bytes,
                       struct rueda_options *options, struct rueda_text *words);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An operation by name: what was asked for, and what came of it.
+ * A named operation: what was requested, and its result.
  *
- * It belongs to who submits it until it is pushed, then to the holder of the
- * engine's token until its status leaves RUEDA_IN_PROGRESS, then to the owner
- * of its handle.
+ * It belongs to the submitting thread until it is pushed, then to the holder of
+ * the engine's token until its status leaves RUEDA_IN_PROGRESS, then to the
+ * owner of its handle.
  */
 #ifndef RUEDA_OP_NAMED_H
 #define RUEDA_OP_NAMED_H
@@ -16,8 +16,8 @@
 /* Shorter names need no memory of their own. */
 #define RUEDA_SHORT_NAME_BYTES 64
 
-/* What a step that repeats looks at fills whole cache lines, and as few as can
- * be. */
+/* The fields that a repeated step uses fill whole cache lines, and as few as
+ * possible. */
 struct rueda_named {
     struct rueda_op op; /* first, so that a queue can carry both kinds */
 
@@ -25,7 +25,7 @@ struct rueda_named {
     int member_count; /* of the set, when it was submitted */
     const void *send;
     void *recv;
-    struct rueda_names *names; /* where its name is under way, or NULL */
+    struct rueda_names *names; /* where its name is in flight, or NULL */
     uint64_t name_key;
     struct rueda_named *previous; /* its lane's: the one that came before it in
                                      the list of those not delivered (op.next
@@ -67,7 +67,7 @@ static inline struct rueda_named *rueda_named_of(struct rueda_op *op)
     return (struct rueda_named *)op;
 }
 
-/* Its name is no longer under way: its owner knows that it has ended, by a
+/* Its name is no longer in flight: its owner knows that it has ended, by a
  * callback or at the end of its handle. Not sooner, or whether a name can be
  * used again would depend on how fast the others are. */
 static inline void rueda_named_release(struct rueda_named *named)
@@ -77,8 +77,8 @@ static inline void rueda_named_release(struct rueda_named *named)
     named->names = NULL;
 }
 
-/* One that nobody has filled in, of this kind. Written field by field: most of
- * it means nothing yet, and lies in cache lines that need not be fetched. */
+/* A fresh one of this kind. Written field by field: most of it means nothing
+ * yet, and is in cache lines that need not be fetched. */
 static inline void rueda_named_init(struct rueda_named *named, int kind)
 {
     named->set = 0;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of names in flight: a hash table that threads enter without a lock
+ * and that is replaced when it is full.
+ */
 #include "op/names.h"
 
 #include <stdlib.h>
@@ -7,10 +11,10 @@
 #include "base/hash.h"
 
 /*
- * A place is 0, or the key with this bit set while it is under way. Keys have
+ * A place is 0, or the key with this bit set while it is in flight. Keys have
  * the bit clear and are never 0. All threads look for a key at the same places
- * in the same order and stop at the first that is empty, so two of them that
- * bring the same new key meet there.
+ * in the same order and stop at the first that is empty, so two threads with
+ * the same new key meet there.
  */
 #define LIVE ((uint64_t)1)
 
@@ -49,7 +53,7 @@ void rueda_names_fini(struct rueda_names *names)
     free(names->table);
 }
 
-/* ---- Who is inside --------------------------------------------------------
+/* ---- Threads inside the table --------------------------------------------
  */
 
 static void go_out(struct rueda_names *names)
@@ -62,8 +66,8 @@ static void go_out(struct rueda_names *names)
     }
 }
 
-/* Who counts itself and then finds the table open is seen by whoever closes it
- * and then looks at the count. */
+/* A thread counts itself and then finds the table open; another closes the
+ * table and then reads the count: one of them sees the other. */
 static void go_in(struct rueda_names *names)
 {
     for (;;) {
@@ -116,7 +120,7 @@ static void copy_live(const struct rueda_names_table *from,
     }
 }
 
-/* Nobody is inside. A quarter of the places is used afterwards, at most. */
+/* No thread is inside. Afterwards at most a quarter of the places is used. */
 static rueda_status rebuild(struct rueda_names *names)
 {
     size_t live = count_live(names->table);
@@ -136,7 +140,7 @@ static rueda_status rebuild(struct rueda_names *names)
     return RUEDA_OK;
 }
 
-/* By a thread that is not inside. Whoever comes second finds room. */
+/* By a thread that is not inside. A second thread finds room. */
 static rueda_status make_room(struct rueda_names *names)
 {
     rueda_status status = RUEDA_OK;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names that are under way in this rank, so that a second operation of a
- * name is refused where it is submitted, by whichever thread. They are under
- * way until their owners know that the operations have ended.
+ * The names that are in flight in this rank, so that a second operation of a
+ * name is refused where it is submitted, by whichever thread. They are in
+ * flight until their owners know that the operations have ended.
  *
  * A name is known by 63 bits that are made of it and of its process set. Two
- * names that have the same ones cannot be under way at once: the second is
+ * names that have the same ones cannot be in flight at once: the second is
  * refused as if it were the first. With a million names the odds of that are
  * one to ten million in a whole job, and nothing worse comes of it.
  *
  * Entering and leaving take no lock: the places of a table are filled and never
  * emptied again, a name that left keeps its place and finds it when it comes
- * again. Where most places are used up, by names that do not come again or by
- * many at once, whoever enters next makes a new table of those that are under
- * way. Others wait for that moment.
+ * again. When most places are used up, by names that are not used again or by
+ * many at once, the next thread that enters makes a new table of the names in
+ * flight. Other threads wait meanwhile.
  */
 #ifndef RUEDA_OP_NAMES_H
 #define RUEDA_OP_NAMES_H
@@ -26,13 +26,13 @@
 struct rueda_names_table;
 
 struct rueda_names {
-    struct rueda_names_table *table; /* NULL: none yet. Changed only while
-                                        nobody is inside */
-    atomic_int inside;               /* threads that look at the table */
-    atomic_bool is_closed;           /* one of them wants to change it */
-    pthread_mutex_t change;          /* held by that one, to its end */
-    pthread_mutex_t lock;            /* of the condition alone */
-    pthread_cond_t is_empty;         /* nobody is inside */
+    struct rueda_names_table
+        *table; /* NULL: none yet. Changed only while no thread is inside */
+    atomic_int inside;       /* threads that use the table */
+    atomic_bool is_closed;   /* one of them wants to change it */
+    pthread_mutex_t change;  /* held by that one, to its end */
+    pthread_mutex_t lock;    /* of the condition alone */
+    pthread_cond_t is_empty; /* nobody is inside */
 };
 
 void rueda_names_init(struct rueda_names *names);
@@ -43,8 +43,8 @@ uint64_t rueda_names_key(int set, uint64_t hash);
 
 /*
  * Of several threads that enter a name, one gets RUEDA_OK and is to leave; the
- * others get RUEDA_ERR_INVALID until it has. RUEDA_ERR_NOMEM: too many are
- * under way for the memory there is.
+ * others get RUEDA_ERR_INVALID until it has. RUEDA_ERR_NOMEM: too many are in
+ * flight for the memory there is.
  */
 rueda_status rueda_names_enter(struct rueda_names *names, uint64_t key);
 

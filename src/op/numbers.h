@@ -10,7 +10,7 @@
 
 #include <stdatomic.h>
 
-/* Sets are counted up and never come again, so there is an end to them. */
+/* Ids of sets grow and are never reused, so their number is limited. */
 #define RUEDA_NUMBERS_PAGE  1024
 #define RUEDA_NUMBERS_PAGES 1024
 
@@ -28,9 +28,9 @@ rueda_status rueda_numbers_next(struct rueda_numbers *numbers, int set,
 
 /*
  * This rank joins the set: there are no numbers until it may go on, from one
- * that is the same on all ranks. (What is handed over meanwhile is refused, and
- * must not use up a number that the others have.) RUEDA_ERR_INVALID: it has
- * joined already.
+ * that is the same on all ranks. (An operation submitted meanwhile is rejected,
+ * and must not use up a number that the other ranks use.) RUEDA_ERR_INVALID: it
+ * has joined already.
  */
 rueda_status rueda_numbers_join(struct rueda_numbers *numbers, int set);
 void rueda_numbers_go_on(struct rueda_numbers *numbers, int set,

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pool of operations, their handles and reference counts, delivery,
+ * callbacks, and the lock-free list of submitted operations.
+ */
 #include "op/op.h"
 
 #include <stdlib.h>
@@ -79,7 +83,7 @@ static void put(struct rueda_op_pool *pool, struct rueda_op *first,
     uint64_t head = atomic_load_explicit(&pool->free, memory_order_relaxed);
     uint64_t wanted;
 
-    /* Release: who takes them sees what was written into them. */
+    /* Release: a thread that takes them sees what was written into them. */
     do {
         atomic_store_explicit(&last->next_free, (uint32_t)(head & HEAD_MASK),
                               memory_order_relaxed);
@@ -90,7 +94,7 @@ static void put(struct rueda_op_pool *pool, struct rueda_op *first,
                                                     memory_order_relaxed));
 }
 
-/* The next one to be taken, by the head of the list, has mostly left the cache
+/* The next one to be taken, by the head of the list, has usually left the cache
  * since it was used: fetch it while the caller fills in this one. */
 static void expect(struct rueda_op_pool *pool, uint64_t head)
 {
@@ -106,8 +110,8 @@ static void expect(struct rueda_op_pool *pool, uint64_t head)
         __builtin_prefetch(next + i, 1);
 }
 
-/* NULL: it is empty. What lies there may be taken by others while its link is
- * read; the count of changes then refuses what was read. */
+/* NULL: it is empty. Another thread may take it while its link is read; the
+ * count of changes then differs, and the result is discarded. */
 static struct rueda_op *get(struct rueda_op_pool *pool)
 {
     uint64_t head = atomic_load_explicit(&pool->free, memory_order_acquire);
@@ -167,7 +171,7 @@ void rueda_op_pool_init(struct rueda_op_pool *pool)
     pthread_mutex_init(&pool->lock, NULL);
 }
 
-/* What a named operation owns, which mostly is nothing. */
+/* What a named operation owns, usually nothing. */
 static void strip(struct rueda_named *named)
 {
     if (!named->op.has_own)
@@ -249,10 +253,11 @@ struct rueda_op *rueda_op_find(struct rueda_op_pool *pool, rueda_handle handle)
                : NULL;
 }
 
-/* The last of those who hold it puts it back. */
+/* The last holder puts it back. */
 static void let_go(struct rueda_op *op)
 {
-    /* Who holds it alone stays alone: others hold it before they let go. */
+    /* A thread that is the only holder stays so: only a holder can add another.
+     * */
     if (atomic_load_explicit(&op->holds, memory_order_acquire) == 1 ||
         atomic_fetch_sub_explicit(&op->holds, 1, memory_order_acq_rel) == 1)
         put(op->pool, op, op);
@@ -300,8 +305,8 @@ void rueda_op_deliver(struct rueda_op *op, rueda_status status,
 {
     int expected = RUEDA_IN_PROGRESS;
 
-    /* Release: who reads the status sees the result. Acquire: we see the
-     * callback that was set before. */
+    /* Release: a thread that reads the status sees the result. Acquire: we see
+     * the callback that was set before. */
     if (atomic_compare_exchange_strong_explicit(&op->status, &expected, status,
                                                 memory_order_acq_rel,
                                                 memory_order_acquire))
@@ -372,9 +377,10 @@ static void push(struct rueda_op_queue *queue, struct rueda_op *newest,
     struct rueda_op *before =
         atomic_load_explicit(&queue->arrived, memory_order_relaxed);
 
-    /* Who takes the list sees what was written into them. And in one order with
-     * all else: who pushes and then looks whether anybody sleeps sees that, or
-     * is seen by whoever looks at the list before it sleeps. */
+    /* The thread that takes the list sees what was written into them.
+     * Sequentially consistent: a thread pushes and then checks for a sleeper,
+     * the sleeper says that it sleeps and then checks the list, so one of them
+     * sees the other. */
     do
         oldest->next = before;
     while (!atomic_compare_exchange_weak_explicit(&queue->arrived, &before,

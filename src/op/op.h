@@ -34,7 +34,7 @@ struct rueda_op {
     atomic_int holds; /* the handle, and a callback that is due */
     _Atomic uint32_t next_free;
 
-    /* Who is to be called, written by whoever has set has_then. */
+    /* The callback, written by the thread that has set has_then. */
     rueda_then_fn then;
     void *then_arg;
 
@@ -45,7 +45,7 @@ struct rueda_op {
     struct rueda_coll_args args; /* last: all before it is one cache line */
 };
 
-/* In progress, and somebody is to be called when that is over. */
+/* In progress, with a callback for its end. */
 #define RUEDA_OP_AWAITED 2
 
 static inline rueda_status rueda_op_status(const struct rueda_op *op)
@@ -76,7 +76,7 @@ struct rueda_op_pool {
     _Atomic uint64_t free; /* the first place + 1, or 0; and how often changed,
                               so that an old value is never taken for it */
     _Atomic(struct rueda_named *) chunks[RUEDA_OP_CHUNKS];
-    pthread_mutex_t lock;          /* of who fetches memory; guards: */
+    pthread_mutex_t lock;          /* of the thread that allocates; guards: */
     uint32_t place_count;          /* places that have been in the list */
     void *memory[RUEDA_OP_CHUNKS]; /* in which the chunks lie */
 };
@@ -140,7 +140,7 @@ struct rueda_op_queue {
 /* Any thread; lock-free. */
 void rueda_op_push(struct rueda_op_queue *queue, struct rueda_op *op);
 
-/* All of a chain by `next`, oldest first: who takes one takes all. */
+/* A whole chain by `next`, oldest first: they are taken together. */
 void rueda_op_push_chain(struct rueda_op_queue *queue, struct rueda_op *oldest);
 
 /* The oldest operation, or NULL; it stays in the queue. */

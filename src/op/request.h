@@ -24,8 +24,8 @@ enum {
 };
 
 struct rueda_request {
-    /* What two ranks compare, but for the shape; without holes, so that what is
-     * equal can be seen at a glance (compare.h). */
+    /* What two ranks compare, except the shape; without padding, so that one
+     * memcmp() finds equal ones (compare.h). */
     int kind; /* rueda_kind, or one of the above */
     rueda_dtype dtype;
     rueda_reduction reduction;
@@ -46,7 +46,7 @@ struct rueda_request {
     /* Operations are matched by name, or by number among those without. */
     const char *name; /* NULL: none */
     uint64_t number;
-    uint64_t hash; /* rueda_name_hash() of the name; 0: nobody has made it */
+    uint64_t hash; /* rueda_name_hash() of the name; 0: not computed yet */
 
     uint64_t shape[RUEDA_MAX_DIMS]; /* what is behind dims means nothing */
 };

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Texts and properties of IPv4 and IPv6 addresses: private, link-local, in a
+ * network.
+ */
 #include "os/address.h"
 
 #include <arpa/inet.h>
@@ -8,8 +12,8 @@
 
 #include "base/number.h"
 
-/* The address alone, without port: 16 bytes, or 4, also where they come in the
- * clothes of IPv6. */
+/* The address alone, without port: 16 bytes, or 4, also if they are mapped into
+ * IPv6. */
 struct number {
     unsigned char bytes[16];
     int count; /* 0: it is of another kind */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Appending to a file so that it ends with its cap at every moment. */
 #include "os/capped.h"
 
 #include <errno.h>

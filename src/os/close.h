@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* errno goes on to tell why we are leaving. */
+/* errno keeps the reason of the failure. */
 static inline void rueda_close_keeping_errno(int fd)
 {
     int cause = errno;

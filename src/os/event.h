@@ -17,8 +17,8 @@ void rueda_doorbell_ring(int fd);
 /* Forget the rings so far. */
 void rueda_doorbell_clear(int fd);
 
-/* A descriptor that becomes readable when the calling process ends, whoever
- * holds it and whatever children live on. */
+/* A descriptor that becomes readable when the calling process ends, whichever
+ * process holds it and whatever children live on. */
 rueda_status rueda_death_open_self(int *out_fd);
 
 rueda_status rueda_poller_open(int *out_poller);
@@ -31,7 +31,7 @@ void rueda_poller_remove(int poller, int fd);
  * One that is watched already stays as it is. Forgotten when fd is closed. */
 rueda_status rueda_poller_add_edges(int poller, int fd, uint32_t number);
 
-/* Tell also when fd, which is watched, can be written; or no longer. */
+/* Also report when fd, which is watched, can be written; or stop doing so. */
 void rueda_poller_write(int poller, int fd, uint32_t number, bool is_wanted);
 
 /*

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The addresses of this host's interfaces, and which of them others can reach.
+ */
 #include "os/interface.h"
 
 #include <ifaddrs.h>
@@ -22,7 +25,7 @@ static void address_set(struct rueda_address *address,
     address->len = (unsigned)len;
 }
 
-/* Can others reach it, as far as one can tell from here? */
+/* Can other hosts reach it, as far as this host can tell? */
 static bool is_usable(const struct ifaddrs *interface,
                       const struct rueda_address *address, const char *allowed)
 {
@@ -119,8 +122,8 @@ bool rueda_interfaces_own(const char *allowed, char *out, size_t bytes)
     return used > 0;
 }
 
-/* The address that we would have for them: what a socket gets that is told whom
- * it is to send to, long before it does. */
+/* The source address for this destination: connecting a UDP socket assigns it
+ * without sending anything. */
 static bool address_towards(const struct rueda_address *to,
                             struct rueda_address *out)
 {

@@ -8,7 +8,7 @@
 #include "os/address.h"
 
 /*
- * The addresses of this host's interfaces that are up, but for loopback and
+ * The addresses of this host's interfaces that are up, except loopback and
  * link-local ones, with port 0, those of IPv4 first; returns how many. allowed:
  * names of interfaces or networks, such as "eth0,10.1.0.0/16"; loopback ones
  * count if they are named (os/address.h). NULL or "": all.

@@ -14,8 +14,8 @@
 
 #include <rueda/rueda.h>
 
-/* What was found. All of it is about the one file that was opened, so nobody
- * can put another in its place between the check and the read. */
+/* What was found. All of it is about the one file that was opened, so no
+ * process can replace it between the check and the read. */
 struct rueda_keyfile {
     bool is_regular;       /* a memfd is, too */
     bool has_name;         /* in a folder, where others may find it */

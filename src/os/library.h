@@ -19,8 +19,8 @@ void *rueda_library_open(const char *name);
  * symbol to all others? */
 bool rueda_library_has_symbol(const char *name);
 
-/* Has the process loaded a library whose file name, without folders, begins
- * so? Finds also those that offer nothing to others. */
+/* Has the process loaded a library whose file name, without folders, begins so?
+ * Also finds libraries that export nothing to others. */
 bool rueda_library_is_mapped(const char *beginning);
 
 /* Undo one find or open. */

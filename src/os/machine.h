@@ -19,7 +19,7 @@ struct rueda_caches {
     size_t l2_bytes;
     size_t l3_bytes;
 };
-/* Of the first CPU; likely figures where the machine does not tell. */
+/* Of the first CPU; typical figures if the machine does not tell. */
 void rueda_machine_caches(struct rueda_caches *out);
 
 /* CPUs' worth of time that the cgroup allows, or 0 where it sets no limit. */

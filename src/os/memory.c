@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memfds, mappings, and how much memory the machine and the cgroups have left.
+ */
 #include "os/memory.h"
 
 #include <errno.h>
@@ -111,8 +114,8 @@ static bool read_number(const char *folder, const char *name, size_t *out)
 }
 
 /* Bytes of files that the cgroup's memory holds and can drop, as the system
- * counts them into what a machine has available. Who has read much data would
- * seem to have no memory left without them. */
+ * counts them into what a machine has available. Without them a process that
+ * has read many files would seem to have no memory left. */
 static size_t droppable(const char *folder, const char *prefix)
 {
     size_t sum = 0;

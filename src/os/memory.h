@@ -10,12 +10,12 @@
 
 #define RUEDA_PAGE_BYTES ((size_t)4096)
 
-/* A sparse memfd of this size, sealed so that nobody can change its size under
- * a reader. */
+/* A sparse memfd of this size, sealed so that no process can change its size
+ * under a reader. */
 rueda_status rueda_memfd_create(const char *name, size_t bytes, int *out_fd);
 
-/* Is this a memfd of exactly that size that nobody can shrink or grow? Ask it
- * of a descriptor that came from another process. */
+/* Is this a memfd of exactly that size that cannot shrink or grow? Check this
+ * for a descriptor from another process. */
 bool rueda_memfd_is_sealed(int fd, size_t bytes);
 
 rueda_status rueda_memory_map_shared(int fd, size_t bytes, void **out);

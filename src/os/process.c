@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The identity of this process and its host, fork hooks, and parents. */
 #include "os/process.h"
 
 #include <pthread.h>

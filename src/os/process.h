@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who and where this process is. Any thread. */
+/* The identity of this process and its host. Any thread. */
 #ifndef RUEDA_OS_PROCESS_H
 #define RUEDA_OS_PROCESS_H
 
@@ -17,10 +17,10 @@ unsigned rueda_process_user(void);
 void rueda_process_host(char *out, size_t bytes);
 
 /*
- * What tells this host from others: the same for processes that can meet at an
- * abstract Unix socket, that is, in one boot of one machine and one network
- * namespace. The host's name stands in for a boot id that cannot be read. The
- * first bytes tell the boot.
+ * What distinguishes this host from others: the same for processes that can
+ * meet at an abstract Unix socket, that is, in one boot of one machine and one
+ * network namespace. The host's name stands in for a boot id that cannot be
+ * read. The first bytes tell the boot.
  */
 #define RUEDA_PROCESS_HOST_ID 32
 #define RUEDA_PROCESS_BOOT_ID 16
@@ -38,7 +38,7 @@ struct rueda_fork_hook {
 };
 void rueda_fork_hook_add(struct rueda_fork_hook *hook);
 
-/* False: it is not in the list; only its address is looked at then. */
+/* False: it is not in the list. Only the address is compared. */
 bool rueda_fork_hook_remove(struct rueda_fork_hook *hook);
 
 /*

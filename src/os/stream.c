@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes and descriptors over non-blocking sockets, Unix or TCP. */
 #include "os/stream.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ rueda_status rueda_stream_status(void)
     case EAGAIN:
     case EINTR:
     case ECONNABORTED:
-    case ETOOMANYREFS: /* descriptors that nobody has received yet */
+    case ETOOMANYREFS: /* descriptors that the caller has not received yet */
         return RUEDA_IN_PROGRESS;
     case EPIPE:
     case ECONNRESET:
@@ -120,7 +121,7 @@ bool rueda_stream_is_cut(int fd)
            info.tcpi_state == TCP_CLOSE;
 }
 
-/* A connection that the peer has reset counts what was under way for ever. */
+/* A connection that the peer has reset counts what was in flight for ever. */
 bool rueda_stream_is_sent(int fd)
 {
     int waiting = 0;

@@ -8,7 +8,7 @@
 
 #include <rueda/rueda.h>
 
-/* RUEDA_IN_PROGRESS: nobody waits. */
+/* RUEDA_IN_PROGRESS: no connection is waiting. */
 rueda_status rueda_stream_accept(int listener, int *out_fd);
 
 /*
@@ -37,9 +37,9 @@ size_t rueda_stream_unsent(int fd);
  * what it has not, if fd is closed while it still sends. */
 bool rueda_stream_is_sent(int fd);
 
-/* Has TCP ended without a word of the peer's system that its end was closed:
- * was it reset, or given up for want of answers? A process that dies leaves the
- * word, but for one that has not read all that had come. */
+/* Has TCP ended without the peer's system closing its end: was the connection
+ * reset, or given up because no answers came? When a process dies its system
+ * closes the end, unless the process had not read all that had arrived. */
 bool rueda_stream_is_cut(int fd);
 
 /* Say that nothing more will be sent; what was sent still arrives. */

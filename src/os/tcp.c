@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opening, connecting and accepting TCP sockets, and their options. */
 #include "os/tcp.h"
 
 #include <errno.h>
@@ -266,8 +267,8 @@ rueda_status rueda_tcp_connect(const struct rueda_address *to, int *out_fd)
     return RUEDA_OK;
 }
 
-/* A socket that calls a port of its own host where nobody listens may be given
- * that very port, and then meets itself. */
+/* A socket that connects to a port of its own host without a listener may get
+ * that very port, and then connects to itself. */
 static bool has_met_itself(int fd, const struct rueda_address *peer)
 {
     struct rueda_address own = {.len = sizeof(own.bytes)};

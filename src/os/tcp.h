@@ -23,15 +23,16 @@ void rueda_address_set_port(struct rueda_address *address, int port);
 /*
  * The addresses of "host:port", "[::1]:port" or a numeric address, `room` at
  * most. Asks the system's resolver, and blocks as long as that does. Returns
- * how many; 0 with words in error.
+ * how many; 0 with a message in error.
  */
 int rueda_address_find(const char *text, struct rueda_address *out, int room,
                        struct rueda_text *error);
 
-/* Is it of such a form? Nobody is asked. False with words in error. */
+/* Does it have such a form? No name is resolved. False with a message in error.
+ * */
 bool rueda_address_is_wellformed(const char *text, struct rueda_text *error);
 
-/* The address if it is a numeric one: nobody is asked, nothing blocks. */
+/* The address if it is numeric: no name is resolved, nothing blocks. */
 bool rueda_address_read(const char *text, struct rueda_address *out);
 
 /* Listen there; port 0 takes one that is free. Writes the address with its
@@ -44,7 +45,7 @@ rueda_status rueda_tcp_listen(const struct rueda_address *at, int *out_fd,
 rueda_status rueda_tcp_connect(const struct rueda_address *to, int *out_fd);
 rueda_status rueda_tcp_connected(int fd);
 
-/* Who is at the other end. */
+/* The address of the other end. */
 rueda_status rueda_tcp_peer(int fd, struct rueda_address *out);
 
 /* Small messages leave at once. For accepted sockets; others are so. */
@@ -52,9 +53,10 @@ void rueda_tcp_hurry(int fd);
 
 /*
  * Ask the peer's system each second, while nothing passes, whether it is there;
- * after so many questions without an answer, the first a second after the last
- * sign of life, fd fails a second later with ETIMEDOUT or why there is no way.
- * A stopped process is no silence: its system answers.
+ * after this many probes without an answer, the first a second after the last
+ * sign of life, fd fails a second later with ETIMEDOUT or with the reason why
+ * there is no route. A stopped process does not cause silence: its system
+ * answers.
  */
 void rueda_tcp_keep_alive(int fd, int questions);
 
@@ -74,10 +76,9 @@ bool rueda_tcp_flow(int fd, uint64_t *out_taken, bool *out_is_waiting);
 /* Is it between two sockets of one network namespace? */
 bool rueda_tcp_is_inside(int fd);
 
-/* A connection that stays inside this system, be it between two namespaces,
- * loses nothing, so nothing need be held back for fear of that, as by bbr,
- * which cannot tell how fast memory is. For any other the system's choice
- * stands. */
+/* A connection inside this system, even between two namespaces, loses nothing,
+ * so it needs no congestion control such as bbr, which underestimates the speed
+ * of memory. Other connections keep the system's choice. */
 void rueda_tcp_hurry_inside(int fd);
 
 #endif /* RUEDA_OS_TCP_H */

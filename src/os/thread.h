@@ -18,7 +18,7 @@ int64_t rueda_thread_delay_ns(void);
 /* Wait until it has ended. */
 void rueda_thread_join(pthread_t thread);
 
-/* Nobody will: it ends by itself. */
+/* No thread will join it: it ends by itself. */
 void rueda_thread_leave(pthread_t thread);
 
 /* As pthread_cond_timedwait() on a condition made by rueda_condition_init(),

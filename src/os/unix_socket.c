@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Abstract Unix sockets: listen, connect, and the user of the peer. */
 #include "os/unix_socket.h"
 
 #include <errno.h>

@@ -15,7 +15,7 @@
 /* Listen under a name of at most 100 characters. */
 rueda_status rueda_unix_listen(const char *name, int *out_fd);
 
-/* RUEDA_IN_PROGRESS: nobody listens there (yet), or the queue is full. */
+/* RUEDA_IN_PROGRESS: there is no listener (yet), or its queue is full. */
 rueda_status rueda_unix_connect(const char *name, int *out_fd);
 
 /*
@@ -30,7 +30,7 @@ bool rueda_unix_peer_is_us(int fd);
  * One byte that carries count descriptors. The receiver gets exactly count, or
  * RUEDA_ERR_INVALID and none; RUEDA_IN_PROGRESS if the byte is not there yet.
  * The receiver owns what it gets. The sender's RUEDA_IN_PROGRESS means that
- * the socket is full, or that the user has as many descriptors under way as a
+ * the socket is full, or that the user has as many descriptors in flight as a
  * process may hold.
  */
 rueda_status rueda_unix_send_fds(int fd, const int *fds, int count);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `rueda bench` from its options to its table: makes the sides, runs rounds,
+ * computes ratios and writes results.
+ */
 #include "tool/bench.h"
 
 #include <errno.h>
@@ -89,7 +93,7 @@ bool rueda_bench_fits(struct rueda_bench *bench, const struct rueda_case *work)
                     (size_t)bench->np;
     }
     rueda_tool_machine_read(&bench->machine);
-    /* A tenth stays for everybody else. */
+    /* A tenth is left to other processes. */
     if (need < bench->machine.memory_free / 10 * 9)
         return true;
     printf("# %zu bytes left out: all sides together need %s, %s are free\n",
@@ -177,7 +181,7 @@ static bool start_peer(struct rueda_bench *bench, rueda_peer peer,
     return true;
 }
 
-/* A peer that cannot be had is named, and the run goes on without it. */
+/* A peer that cannot run is reported, and the run continues without it. */
 static bool add_peer(struct rueda_bench *bench, rueda_peer peer,
                      const char *name)
 {

@@ -3,7 +3,7 @@
  * A benchmark: several sides that do the same work in turn, and what comes of
  * it. The first side is Rueda; the others are peers (Rueda once more among
  * them, with other buffers), or algorithms to choose from. The coordinator runs
- * it and is itself no rank.
+ * it and is not a rank itself.
  *
  * Every side is measured for a moment (under 100 ms), then the next, while all
  * others are blocked in recv(); that is a round. The ratio of two sides is
@@ -29,7 +29,7 @@ struct rueda_side {
     bool is_private;         /* its buffers are, whatever the others' are */
     bool is_algo;            /* its name is its algorithm's */
     bool is_raw;             /* it exchanges the bytes, and that is all */
-    bool is_out;             /* it failed; its words have been printed */
+    bool is_out;             /* it failed; its message has been printed */
 
     /* Of the size that is being measured. */
     uint32_t iterations;
@@ -86,7 +86,7 @@ struct rueda_row {
 int rueda_bench_main(int argc, char **argv);
 
 /* Make the crew, start it, add it as a side. False if it did not start; the
- * words are in bench. */
+ * message is in bench. */
 bool rueda_bench_add(struct rueda_bench *bench, const char *name,
                      rueda_crew_kind kind, const char *algo);
 
@@ -99,7 +99,7 @@ void rueda_side_work(const struct rueda_side *side,
                      struct rueda_case *out_work);
 
 /* Do the ranks of the first side use the transport that was asked for? False
- * with words. used: what they say. */
+ * with a message. used: what they say. */
 bool rueda_bench_is_way_right(struct rueda_bench *bench, const char *used);
 
 /* RUEDA_CREW_THREADS for the transport "loop". */

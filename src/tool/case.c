@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The sizes, inputs and expected results of one measured collective. */
 #include "tool/case.h"
 
 #include <math.h>

@@ -55,7 +55,7 @@ size_t rueda_case_recv_bytes(const struct rueda_case *work);
 /* busbw is algbw times this, after nccl-tests. */
 double rueda_case_bus_factor(const struct rueda_case *work);
 
-/* Repeated sums in place grow by the number of ranks each time: so many
+/* Repeated sums in place grow by the number of ranks each time: this many
  * repetitions keep the numbers finite and checkable. At least 1. */
 unsigned rueda_case_max_iterations(const struct rueda_case *work);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the coordinator of a benchmark and its workers say to each other: one
- * command to every worker of a crew, one reply from each. A worker blocks in
+ * Messages between the coordinator of a benchmark and its workers: one command
+ * to every worker of a crew, one reply from each. A worker blocks in
  * rueda_control_recv() between commands, so that an idle crew costs nothing.
  *
  * They meet at a Unix socket whose name is on the worker's command line, since
@@ -63,8 +63,8 @@ struct rueda_reply {
  * remove. */
 int rueda_control_listen(bool is_file, char out_name[RUEDA_CONTROL_NAME]);
 
-/* Let in one worker; its process id comes from the kernel. Returns -1 if
- * nobody of the same user is waiting. Does not block. */
+/* Accept one worker; its process id comes from the kernel. Returns -1 if no
+ * process of the same user is waiting. Does not block. */
 int rueda_control_accept(int listener, pid_t *out_pid);
 
 /* Reach the coordinator; -1 with errno. */
@@ -73,8 +73,8 @@ int rueda_control_connect(const char *name);
 /* One packet. False if the other end is gone. */
 bool rueda_control_send(int fd, const void *packet, size_t bytes);
 
-/* Blocks until a packet of exactly this size comes; false if the other end is
- * gone or speaks otherwise. */
+/* Blocks until a packet of exactly this size arrives; false if the other end is
+ * gone or sends another size. */
 bool rueda_control_recv(int fd, void *packet, size_t bytes);
 
 #endif /* RUEDA_TOOL_CONTROL_H */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starting, commanding and ending the workers of one system under test. */
 #define _GNU_SOURCE
 #include "tool/crew.h"
 
@@ -16,7 +17,7 @@
 #include "tool/spawn.h"
 
 #define TICK_MS 50
-/* After a first failure, others may tell more about it. */
+/* After a first failure, other ranks may tell more about it. */
 #define GRACE_S 0.3
 /* To leave when told to, and when an mpirun is asked to end. */
 #define LEAVE_S 3.0
@@ -56,7 +57,7 @@ void rueda_crew_listener_close(struct rueda_crew_listener *listener)
     close(listener->signal_fd);
 }
 
-/* Has somebody pressed Ctrl-C? */
+/* Has the user pressed Ctrl-C? */
 static bool is_signalled(struct rueda_crew_listener *listener)
 {
     struct signalfd_siginfo info;
@@ -67,7 +68,8 @@ static bool is_signalled(struct rueda_crew_listener *listener)
     return listener->signal != 0;
 }
 
-/* Reap what has ended. The words of the first that ended badly are kept. */
+/* Reap children that have ended. The message of the first that failed is kept.
+ * */
 static bool any_child_ended(struct rueda_crew *crew)
 {
     bool has_ended = false;
@@ -159,7 +161,7 @@ static void drop(struct rueda_crew *crew)
     crew->is_up = false;
 }
 
-/* A worker has come to the listener. */
+/* A worker has connected to the listener. */
 static void admit(struct rueda_crew *crew, struct rueda_crew_listener *listener,
                   int *in_out_missing)
 {
@@ -170,7 +172,7 @@ static void admit(struct rueda_crew *crew, struct rueda_crew_listener *listener,
 
     if (fd < 0)
         return;
-    /* It speaks at once, or it is no worker of ours. */
+    /* A worker of ours sends its first message at once. */
     ready = (struct pollfd){.fd = fd, .events = POLLIN};
     if (poll(&ready, 1, 1000) != 1 ||
         !rueda_control_recv(fd, &hello, sizeof(hello)) ||
@@ -251,7 +253,7 @@ bool rueda_crew_start(struct rueda_crew *crew,
     return true;
 }
 
-/* The state of one command under way. */
+/* The state of one command in flight. */
 struct wait {
     bool has_replied[RUEDA_NP_MAX];
     int missing;

@@ -45,7 +45,7 @@ typedef bool (*rueda_crew_exchange)(struct rueda_crew *crew,
                                     struct rueda_reply *out_replies);
 
 struct rueda_crew {
-    /* Said by the caller before the start. */
+    /* Set by the caller before the start. */
     const char *name; /* in the table; borrowed */
     int number;       /* differs between crews */
     int size;         /* ranks */

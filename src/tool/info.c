@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `rueda info`: the machine, the library, the settings and the seat in the job.
+ */
 #include "tool/info.h"
 
 #include <rueda/rueda.h>
@@ -38,7 +41,7 @@ static void print_algos(void)
     }
 }
 
-/* Those that somebody has set, by the name that was used. */
+/* The settings that are set, by the name of the variable that was used. */
 static void print_set(void)
 {
     size_t count;
@@ -143,11 +146,11 @@ static void print_markdown_variables(void)
         rueda_horovod_variables(&count);
 
     printf("\n## Horovod's variables without effect\n\n"
-           "Where one of them is set, rank 0 says so once in the log: at level "
-           "`warn`, or `info` if\nthe value is the usual one or makes no "
-           "difference. Of `HOROVOD_CONTROLLER` (mpi, gloo)\nand "
-           "`HOROVOD_CPU_OPERATIONS` (mpi, gloo, ccl) a value that Horovod "
-           "does not know is an error.\n\n"
+           "If one of them is set, rank 0 logs it once: at level `warn`, or "
+           "`info` if the value is\nthe default or makes no difference. "
+           "A value of `HOROVOD_CONTROLLER` (mpi, gloo) or\n"
+           "`HOROVOD_CPU_OPERATIONS` (mpi, gloo, ccl) that Horovod does not "
+           "know is an error.\n\n"
            "| variable | because |\n|---|---|\n");
     for (size_t i = 0; i < count; i++) {
         printf("| ");

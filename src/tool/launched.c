@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `rueda bench` as one rank of a job that another launcher has started: rank 0
+ * commands the others by broadcasts.
+ */
 #include "tool/launched.h"
 
 #include <stdio.h>

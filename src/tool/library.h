@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tool asks of the library beyond its public interface; the only file
- * of the tool that looks inside.
+ * What the tool uses of the library beyond its public interface; the only file
+ * of the tool that does.
  */
 #ifndef RUEDA_TOOL_LIBRARY_H
 #define RUEDA_TOOL_LIBRARY_H

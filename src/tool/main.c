@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program `rueda`: commands to look at the library and to measure it.
+ * The program `rueda`: commands that inspect the library and measure it.
  *
- * Exit codes: 0 all is well; 1 something failed, or an answer was wrong; 2 a
- * mistake on the command line; 128 + n ended by signal n.
+ * Exit codes: 0 all is well; 1 something failed, or an answer was wrong; 2 an
+ * error on the command line; 128 + n ended by signal n.
  */
 #include <rueda/rueda.h>
 #include <stdio.h>

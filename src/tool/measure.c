@@ -104,7 +104,7 @@ void rueda_bench_drop(struct rueda_bench *bench, struct rueda_side *side)
     if (side->is_out)
         return;
     side->is_out = true;
-    /* After Ctrl-C nobody is to blame. */
+    /* After Ctrl-C no side has failed. */
     if (bench->listener.signal == 0)
         fprintf(stderr, "rueda: %s is out: %s\n", side->name,
                 side->crew->words.chars);
@@ -190,8 +190,8 @@ static bool take_turn(struct rueda_bench *bench, struct rueda_side *side)
     return true;
 }
 
-/* One round, every other one backwards, so that nobody always comes after the
- * same neighbour. */
+/* One round, every other one backwards, so that no side always follows the same
+ * one. */
 static bool play_round(struct rueda_bench *bench, int number)
 {
     const int count = bench->side_count;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading the command line of `rueda bench`, with suggestions for mistyped
+ * words.
+ */
 #include "tool/options.h"
 
 #include <errno.h>
@@ -326,7 +330,7 @@ static void check_hosts(const struct rueda_bench_options *options,
                               "--hosts");
 }
 
-/* What other words say of the number of ranks. */
+/* What other options imply for the number of ranks. */
 static void set_ranks(struct rueda_bench_options *options)
 {
     if (options->np != 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words of `rueda bench` on the command line. Pure: nothing is printed and
- * nothing is looked up; a mistake becomes one line of words.
+ * The command line of `rueda bench`. Pure: nothing is printed and nothing is
+ * looked up; an error becomes one line of text.
  */
 #ifndef RUEDA_TOOL_OPTIONS_H
 #define RUEDA_TOOL_OPTIONS_H
@@ -41,13 +41,13 @@ struct rueda_bench_options {
     int factor; /* from a size to the next */
     bool is_shared;
     rueda_placing placing; /* of the ranks of every side */
-    int rounds;            /* alternations a size; 0: not said */
+    int rounds;            /* rounds for each size; 0: not given */
     rueda_peer peers[RUEDA_PEERS_MAX];
     char peer_names[RUEDA_PEERS_MAX][RUEDA_PEER_NAME]; /* in the table */
     int peer_count;
     struct rueda_bench_host hosts[RUEDA_HOSTS_MAX]; /* ranks in their order */
     int host_count;         /* 0: all ranks are on this host */
-    const char *hosts_text; /* the list as it was said */
+    const char *hosts_text; /* the list as it was given */
     const char *rsh;        /* what starts commands on hosts, or NULL */
     const char *json;       /* NULL: none */
     bool is_tune;
@@ -58,7 +58,7 @@ struct rueda_bench_options {
 #define RUEDA_NP_MAX 256
 
 /*
- * Read argv[0 .. argc-1], which are the words after "bench". On a mistake
+ * Read argv[0 .. argc-1], which are the words after "bench". On an error
  * returns false, and words says which, with what was probably meant.
  */
 bool rueda_bench_options_parse(int argc, char **argv,

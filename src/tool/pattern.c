@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The numbers that a benchmark puts into buffers and expects in results, for
+ * every type, independent of the library's arithmetic.
+ */
 #include "tool/pattern.h"
 
 #include <math.h>

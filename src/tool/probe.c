@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The latency of a cache line between two cores, measured by two processes in
+ * shared memory.
+ */
 #define _GNU_SOURCE
 #include "tool/probe.h"
 
@@ -109,7 +113,7 @@ static bool ask(struct line *line, double *out_seconds)
             atomic_store_explicit(&line->turn, turn, memory_order_release);
             is_well = await(line, turn + 1, start + PATIENCE_S);
         }
-        /* The first look is the one in which the other side wakes up. */
+        /* The first one is that in which the other side wakes up. */
         if (look > 0)
             rueda_series_add(&trips,
                              (rueda_tool_clock() - before) / (2.0 * TRIPS));

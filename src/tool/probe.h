@@ -29,8 +29,8 @@ void rueda_probe_close(struct rueda_probe *probe);
 /* Make it ready for a run. Before each. */
 void rueda_probe_reset(struct rueda_probe *probe);
 
-/* One of the two sides, 0 or 1. Takes some milliseconds, and fails with words
- * if the other side does not come within two seconds. */
+/* One of the two sides, 0 or 1. Takes some milliseconds, and fails with a
+ * message if the other side does not start within two seconds. */
 bool rueda_probe_run(const char *path, int side,
                      struct rueda_probe_result *out_result,
                      struct rueda_text *words);

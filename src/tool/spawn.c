@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting the workers of a crew: by fork and exec on this host, through --rsh
+ * on others, or by an mpirun.
+ */
 #define _GNU_SOURCE
 #include "tool/spawn.h"
 
@@ -194,7 +198,7 @@ static _Noreturn void become(const struct line *line,
     _exit(127);
 }
 
-/* -1 with errno. A pipe that exec closes tells whether exec came about. */
+/* -1 with errno. A pipe that exec closes shows whether exec succeeded. */
 static pid_t start(struct line *line, const struct rueda_crew *crew)
 {
     const pid_t parent = getpid();
@@ -205,7 +209,7 @@ static pid_t start(struct line *line, const struct rueda_crew *crew)
 
     if (pipe2(report, O_CLOEXEC) != 0)
         return -1;
-    /* What stands in the buffers would be printed by the child as well. */
+    /* Otherwise the child would print the content of the buffers as well. */
     fflush(NULL);
     child = fork();
     if (child == 0)

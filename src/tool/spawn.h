@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the processes of a crew come about: ranks by fork and exec of this
- * program, or an mpirun that starts them.
+ * Starting the processes of a crew: ranks by fork and exec of this program, or
+ * an mpirun that starts them.
  */
 #ifndef RUEDA_TOOL_SPAWN_H
 #define RUEDA_TOOL_SPAWN_H

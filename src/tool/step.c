@@ -4,8 +4,8 @@
  * allreduce; then one small and one large tensor, and ranks that do nothing.
  * Ways are measured in turn, every answer is checked, and a time is that of the
  * slowest rank. Cores of a virtual machine move apart and together, for seconds
- * at a time: so ways are compared within a round, and what is told of several
- * rounds is the median.
+ * at a time: so ways are compared within a round, and the median of the rounds
+ * is reported.
  */
 #include "tool/step.h"
 

@@ -212,7 +212,8 @@ err:
     return NULL;
 }
 
-/* The one who came must be the one who called: it is nobody else's port. */
+/* The accepted end must be the one that we dialled: no other process uses this
+ * port. */
 static bool is_other_end(int accepted, int called)
 {
     struct sockaddr_in came = {0};

@@ -4,8 +4,8 @@
  * rank. Each has the same table of functions, so that one worker measures them
  * all alike.
  *
- * A system belongs to the thread that made it. What fails returns false and
- * leaves words in the system.
+ * A system belongs to the thread that made it. A function that fails returns
+ * false and leaves a message in the system.
  */
 #ifndef RUEDA_TOOL_SYSTEM_H
 #define RUEDA_TOOL_SYSTEM_H
@@ -17,7 +17,7 @@ struct rueda_system;
 
 struct rueda_system_ops {
     /* Memory for buffers, aligned to a page; shared means reachable for the
-     * other ranks, where the system knows such a thing. NULL with words. */
+     * other ranks, where the system knows such a thing. NULL with a message. */
     void *(*alloc)(struct rueda_system *system, size_t bytes, bool is_shared);
     void (*release)(struct rueda_system *system, void *memory, bool is_shared);
 
@@ -46,7 +46,7 @@ struct rueda_system {
 };
 
 /* Join a job as one of its ranks; rank and size -1: from the environment. Waits
- * for the others. NULL with words. */
+ * for the others. NULL with a message. */
 struct rueda_system *rueda_system_rueda(int rank, int size, const char *job,
                                         struct rueda_text *words);
 
@@ -54,17 +54,17 @@ struct rueda_system *rueda_system_rueda(int rank, int size, const char *job,
 struct rueda_system *rueda_system_adopt(rueda_ctx *ctx,
                                         struct rueda_text *words);
 
-/* Its context, for those who started it; borrowed. */
+/* Its context, for the caller that started it; borrowed. */
 rueda_ctx *rueda_system_ctx(struct rueda_system *system);
 
 /* MPI as mpirun has started it; flavour is "openmpi" or "mpich". The library is
- * opened now, so that the program is built without it. NULL with words. */
+ * opened now, so that the program is built without it. NULL with a message. */
 struct rueda_system *rueda_system_mpi(const char *flavour,
                                       struct rueda_text *words);
 
 /* Plain blocking sockets between ranks 0 and 1: fd is this rank's end of a TCP
  * connection, and is taken. The only work it can do is RUEDA_BENCH_EXCHANGE.
- * NULL with words. */
+ * NULL with a message. */
 struct rueda_system *rueda_system_raw(int rank, int fd,
                                       struct rueda_text *words);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Printing the results of a benchmark as a table. */
 #include "tool/table.h"
 
 #include <math.h>
@@ -58,7 +59,7 @@ static const char *words_of(const struct rueda_side *side)
     return side->crew->version;
 }
 
-/* What it was told beside the number of ranks. */
+/* Its options except the number of ranks. */
 static void print_openmpi(const struct rueda_crew *crew)
 {
     const bool is_tcp =

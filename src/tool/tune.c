@@ -9,7 +9,7 @@
 
 #include "tool/library.h"
 
-#define EQUAL 1.03 /* as good as the best, so near as that can be told */
+#define EQUAL 1.03 /* equal to the best within what can be measured */
 
 bool rueda_tune_start(struct rueda_bench *bench)
 {

@@ -18,7 +18,7 @@ bool rueda_tune_start(struct rueda_bench *bench);
 /* Print the line of one size and keep what was best. */
 void rueda_tune_row(struct rueda_bench *bench, const struct rueda_row *row);
 
-/* Write the rows to where the options say. False with words in bench. */
+/* Write the rows to where the options say. False with a message in bench. */
 bool rueda_tune_finish(struct rueda_bench *bench);
 
 /*

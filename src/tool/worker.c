@@ -56,7 +56,8 @@ static void prepare(struct rueda_bench_worker *worker,
 }
 
 /* The time of one iteration of a batch. False where the system fails; a wrong
- * answer is noted in the reply, and the run goes on, for the others' sake. */
+ * answer is recorded in the reply, and the run continues, because the other
+ * ranks need this one. */
 static bool run_batch(struct rueda_bench_worker *worker, unsigned iterations,
                       struct rueda_reply *reply, double *out_seconds)
 {

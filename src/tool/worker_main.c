@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program of a worker: it connects to the coordinator, opens its system and
+ * carries out commands.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -22,7 +26,7 @@ struct place {
     rueda_placing placing;
 };
 
-/* Tell the coordinator who is there, or why not. */
+/* Tell the coordinator which rank is there, or why it is not. */
 static bool greet(int fd, const struct place *place,
                   const struct rueda_system *system,
                   const struct rueda_text *words)
@@ -76,7 +80,7 @@ static int be_rank(const struct place *place, struct rueda_system *system,
                 strerror(errno));
     else if (greet(fd, place, system, words) && system != NULL)
         code = serve(fd, place, system);
-    /* Without a coordinator there is nobody to wait for in close(). */
+    /* Without a coordinator close() waits for no one. */
     if (system != NULL && code == EXIT_SUCCESS)
         system->ops->close(system);
     if (fd >= 0)

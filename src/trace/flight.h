@@ -41,7 +41,7 @@ uint64_t rueda_flight_count(const struct rueda_segment *segment, int member);
 bool rueda_flight_read(const struct rueda_segment *segment, int member,
                        uint64_t i, struct rueda_flight_event *out);
 
-/* Add in words what a rank did last: "it had ended allreduce number 16". */
+/* Add to the text what a rank did last: "it had ended allreduce number 16". */
 void rueda_flight_tell(const struct rueda_segment *segment, int member,
                        struct rueda_text *words);
 

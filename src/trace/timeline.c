@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recording events in the rank's buffer, and exchanging blocks of them with
+ * rank 0.
+ */
 #include "trace/timeline.h"
 
 #include <stdio.h>
@@ -151,8 +155,8 @@ static bool note(struct rueda_timeline *self,
 
 /* ---- Tensors ------------------------------------------------------------ */
 
-/* A text for the file: a name that is too long is cut, and told from others
- * that begin in the same way. Returns its bytes. */
+/* A text for the file: a name that is too long is cut, and gets a number to
+ * distinguish it from others with the same beginning. Returns its bytes. */
 static size_t shorten(const char *name, size_t len,
                       char out[RUEDA_TIMELINE_NAME_MAX + 1])
 {
@@ -328,7 +332,8 @@ void rueda_timeline_note_cycle(struct rueda_timeline *self)
 
 /* ---- On the way to rank 0 ----------------------------------------------- */
 
-/* What is lost is told with what comes next, as soon as there is room. */
+/* The number of lost events is sent with the next ones, as soon as there is
+ * room. */
 static void tell_lost(struct rueda_timeline *self)
 {
     const struct rueda_timeline_record record = {.what = RUEDA_TIMELINE_LOST,

@@ -122,11 +122,12 @@ struct rueda_timeline;
 struct rueda_timeline_args {
     int rank;
     int ranks;        /* of the job */
-    const char *path; /* of the file; looked at by rank 0 only */
+    const char *path; /* of the file; used by rank 0 only */
     bool marks_cycles;
     size_t buffer_bytes; /* 0: RUEDA_TIMELINE_BUFFER; at least 64 KiB */
 
-    /* The time; NULL: that of os/clock.h. Called by who notes, only. */
+    /* The time; NULL: that of os/clock.h. Called only by the thread that
+     * records events. */
     int64_t (*now_ns)(void *arg);
     void *now_arg;
 };
@@ -135,9 +136,9 @@ struct rueda_timeline_args {
 
 /*
  * Rank 0 makes the file, which is a whole JSON text from then on, and starts
- * the thread. RUEDA_ERR_IO if the file cannot be made, with words that say why.
- * A file that cannot be written to later is logged, once, and is the end of the
- * timeline but of nothing else: notes are taken and forgotten.
+ * the thread. RUEDA_ERR_IO if the file cannot be made, with a message that say
+ * why. A file that cannot be written to later is logged, once, and is the end
+ * of the timeline but of nothing else: notes are taken and forgotten.
  */
 rueda_status rueda_timeline_open(const struct rueda_timeline_args *args,
                                  struct rueda_timeline **out,
@@ -145,13 +146,13 @@ rueda_status rueda_timeline_open(const struct rueda_timeline_args *args,
 
 /*
  * Write what has been noted and added, and close the file. Rank 0 waits for the
- * disk; not to be called in a turn of the engine. What other ranks have noted
- * and not yet handed over by take() is gone. NULL is allowed.
+ * disk; not to be called in a turn of the engine. Events of other ranks that
+ * take() has not returned yet are lost. NULL is allowed.
  */
 void rueda_timeline_close(struct rueda_timeline *self);
 
-/* In the child after a fork(): let go of the file. The child calls nothing else
- * with this timeline, whose thread it has not. */
+/* In the child after a fork(): close the file. The child calls nothing else
+ * with this timeline, since it does not have its thread. */
 void rueda_timeline_leave(struct rueda_timeline *self);
 
 /* ---- Noting ------------------------------------------------------------- */
@@ -245,8 +246,8 @@ rueda_status rueda_timeline_add(struct rueda_timeline *self, int rank,
 
 /* ---- One clock ---------------------------------------------------------- */
 
-/* What is to be added to my clock to have rank 0's, as far as is known: for
- * notes that are taken from now on. 0 to begin with, which is right for ranks
+/* The difference between rank 0's clock and mine, as far as it is known: for
+ * events that are taken from now on. 0 to begin with, which is right for ranks
  * of one host. Times of a rank never go back. Not for rank 0. */
 void rueda_timeline_set_offset(struct rueda_timeline *self, int64_t offset_ns);
 

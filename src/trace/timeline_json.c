@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Turning the records of all ranks into events of a Chrome trace. */
 #include "trace/timeline_json.h"
 
 #include <inttypes.h>
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nobody nests deeper; a rank that says so is not followed. */
+/* No rank nests deeper; records that do are ignored. */
 #define DEPTH_MAX 32
 
 /* ---- The text of one event ---------------------------------------------- */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From records to the events of a Chrome trace. Pure but for memory: each event
- * is handed on as text, with the comma before it. One thread at a time.
+ * From records to the events of a Chrome trace. Pure except for memory: each
+ * event is passed on as text, with the comma before it. One thread at a time.
  *
  * A tensor is a "process", whose number is found by its name, whichever ranks
- * speak of it; a rank is a "thread" in it. As in Horovod's files, events of
- * rank 0 have no tid.
+ * use it; a rank is a "thread" in it. As in Horovod's files, events of rank 0
+ * have no tid.
  */
 #ifndef RUEDA_TRACE_TIMELINE_JSON_H
 #define RUEDA_TRACE_TIMELINE_JSON_H
@@ -20,7 +20,7 @@ typedef void (*rueda_timeline_emit)(void *arg, const char *text, size_t len);
 
 /* What a rank means by one of its numbers. */
 struct rueda_timeline_line {
-    uint32_t pid;  /* 0: it has not said the name */
+    uint32_t pid;  /* 0: it has not sent the name */
     uint8_t depth; /* of what has begun and not ended */
 };
 

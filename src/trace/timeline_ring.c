@@ -66,7 +66,7 @@ void rueda_timeline_ring_put(struct rueda_timeline_ring *self, int rank,
 
     copy_in(self, head, words, sizeof(words));
     copy_in(self, head + sizeof(words), bytes, len);
-    /* Release: who sees the head sees the entry. */
+    /* Release: a reader that sees the head sees the entry. */
     atomic_store_explicit(&self->head, head + sizeof(words) + len,
                           memory_order_release);
 }

@@ -25,7 +25,7 @@ struct rueda_timeline_ring {
 bool rueda_timeline_ring_init(struct rueda_timeline_ring *self, size_t bytes);
 void rueda_timeline_ring_fini(struct rueda_timeline_ring *self);
 
-/* Bytes that are free, for who puts, and that are there, for anybody. */
+/* Free bytes, for the thread that puts, and used bytes, for any thread. */
 size_t rueda_timeline_ring_free(struct rueda_timeline_ring *self);
 size_t rueda_timeline_ring_used(struct rueda_timeline_ring *self);
 
@@ -33,7 +33,7 @@ size_t rueda_timeline_ring_used(struct rueda_timeline_ring *self);
 void rueda_timeline_ring_put(struct rueda_timeline_ring *self, int rank,
                              const void *bytes, size_t len);
 
-/* The length of the oldest entry and whose it is; false: there is none. */
+/* The length of the oldest entry and its rank; false: there is none. */
 bool rueda_timeline_ring_peek(struct rueda_timeline_ring *self, int *out_rank,
                               size_t *out_len);
 

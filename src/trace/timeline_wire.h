@@ -56,7 +56,7 @@ struct rueda_timeline_record {
     int rank;      /* ARRIVAL */
     uint64_t lost; /* LOST */
 
-    /* END; dims is -1 where nothing is said of the tensor. */
+    /* END; dims is -1 if the record does not describe the tensor. */
     rueda_dtype dtype;
     int dims;
     uint64_t shape[RUEDA_MAX_DIMS];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rank 0's thread that writes the timeline's file ten times a second. */
 #define RUEDA_LOG_TAG "trace"
 #include "trace/timeline_writer.h"
 
@@ -12,8 +13,8 @@
 #include "os/thread.h"
 #include "trace/timeline_json.h"
 
-/* Who looks at the file a tenth of a second later finds it there. Where nothing
- * is noted it is looked for less often, as that takes time, too. */
+/* An event is in the file a tenth of a second later. While there are no events
+ * the thread checks less often, since checking costs time, too. */
 #define INTERVAL_NS      ((int64_t)25000000)
 #define IDLE_INTERVAL_NS ((int64_t)90000000)
 
@@ -67,7 +68,7 @@ static bool drain(struct rueda_timeline_writer *self)
     return has_come;
 }
 
-/* Until the time has come, or somebody wants something; true: to end. */
+/* Sleep until the time has come or another thread calls; true: to end. */
 static bool wait_for_work(struct rueda_timeline_writer *self,
                           int64_t interval_ns)
 {
@@ -182,7 +183,7 @@ void rueda_timeline_writer_hurry(struct rueda_timeline_writer *self)
     if (atomic_load_explicit(&self->is_hurried, memory_order_relaxed))
         return;
     atomic_store_explicit(&self->is_hurried, true, memory_order_relaxed);
-    /* Without the lock, which the writer may hold: it looks again soon. */
+    /* Without the lock, which the writer may hold: it checks again soon. */
     pthread_cond_signal(&self->changed);
 }
 

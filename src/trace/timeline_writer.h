@@ -21,11 +21,11 @@ rueda_status rueda_timeline_writer_open(struct rueda_timeline_ring *ring,
 void rueda_timeline_writer_close(struct rueda_timeline_writer *self,
                                  uint64_t lost);
 
-/* There is much in the buffer: do not wait for the time to come. Never waits;
- * if it is missed nothing but some time is lost. */
+/* There is much in the buffer: wake the thread early. Never waits; if the call
+ * is missed only some time is lost. */
 void rueda_timeline_writer_hurry(struct rueda_timeline_writer *self);
 
-/* In the child after a fork(): let go of the file. */
+/* In the child after a fork(): close the file. */
 void rueda_timeline_writer_leave(struct rueda_timeline_writer *self);
 
 #endif /* RUEDA_TRACE_TIMELINE_WRITER_H */

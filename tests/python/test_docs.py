@@ -12,7 +12,7 @@ from typing import Callable
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 LIMIT_S = 60
 
 # Fragments stand in a function of these arguments.
@@ -83,14 +83,15 @@ def test_page_of_settings_is_up_to_date(need_tool: Callable[[str], str]) -> None
         check=True,
     )
     page = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
-    assert page == done.stdout, "make it anew: rueda info --config --markdown >docs/config.md"
+    assert page == done.stdout, "make it again: rueda info --config --markdown >docs/config.md"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_functions_that_are_named_exist(page: Path) -> None:
-    """Functions of ours anywhere; in ARCHITECTURE.md every function at all."""
+    """Functions of ours anywhere; on pages about the source every function of C."""
     text = page.read_text(encoding="utf-8")
-    ours = r"\w+" if page.name == "ARCHITECTURE.md" else r"rueda_\w+"
+    is_of_source = page.name == "ARCHITECTURE.md" or page.parent.name == "internals"
+    ours = r"[a-z]\w*" if is_of_source and page.name != "python.md" else r"rueda_\w+"
     named = sorted(set(re.findall(rf"`({ours})\(\)`", text)))
     assert [name for name in named if not re.search(rf"\b{name}\s*\(", sources())] == []
 
@@ -112,6 +113,14 @@ def test_constants_and_settings_that_are_named_exist(page: Path) -> None:
 def test_links_lead_to_files(page: Path) -> None:
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[\w-]+)?\)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_source_files_that_are_named_exist(page: Path) -> None:
+    """Files by their path from the root of the tree."""
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(r"`((?:src|include|python|tests|tools)/[\w./-]+\.\w+)`", text)
+    assert [name for name in sorted(set(named)) if not (ROOT / name).exists()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

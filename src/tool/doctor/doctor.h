@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `rueda doctor`: looks at the hosts of a job before it runs. First each host
- * alone, by ssh and all at a time; then those that answered together, as ranks
- * that ruedarun starts.
+ * `rueda doctor`: checks the hosts of a job before it runs. First each host
+ * alone, over ssh and all at once; then the hosts that answered together, as
+ * ranks that ruedarun starts.
  */
 #ifndef RUEDA_TOOL_DOCTOR_DOCTOR_H
 #define RUEDA_TOOL_DOCTOR_DOCTOR_H
@@ -15,7 +15,7 @@ struct rueda_doctor_host {
     const char *name;
     int slots;
     bool is_local;
-    bool is_reached; /* it has said all about itself */
+    bool is_reached; /* it has reported everything about itself */
     struct rueda_facts facts;
 };
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Running commands on all hosts at the same time, with a deadline, and
+ * collecting what they print.
+ */
 #include "tool/doctor/errand.h"
 
 #include <errno.h>
@@ -17,7 +21,7 @@
 #include "tool/clock.h"
 #include "tool/doctor/finding.h"
 
-/* How often to look who has ended without closing his streams. */
+/* How often to check for processes that ended without closing their streams. */
 #define CHECK_SECONDS 0.05
 
 /* ---- Starting ----------------------------------------------------------- */

@@ -31,7 +31,7 @@ struct rueda_errand {
     double seconds; /* that it took */
 };
 
-/* Run them all, until the last has ended or so many seconds have passed. */
+/* Run them all, until the last has ended or this many seconds have passed. */
 void rueda_errands_run(struct rueda_errand *errands, int count, double seconds);
 
 /* The text of a stream; never NULL. */

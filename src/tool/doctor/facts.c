@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Collecting the facts of this host: system, CPUs, memory, limits and networks.
+ */
 #include "tool/doctor/facts.h"
 
 #include <dirent.h>

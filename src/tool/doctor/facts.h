@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What there is to know of this host without asking anybody else. Reads files
- * of the system, opens the driver's library of GPUs, and changes nothing.
+ * What a host knows about itself without asking other hosts. Reads files of the
+ * system, opens the driver's library of GPUs, and changes nothing.
  */
 #ifndef RUEDA_TOOL_DOCTOR_FACTS_H
 #define RUEDA_TOOL_DOCTOR_FACTS_H
@@ -27,7 +27,7 @@ struct rueda_facts {
 void rueda_facts_find(const struct rueda_doctor_job *job,
                       struct rueda_facts *out);
 
-/* Networks of the interfaces that are up and have an address, but for loopback
+/* Networks of the interfaces that are up and have an address, except loopback
  * and link-local ones; returns how many. */
 int rueda_facts_nets(struct rueda_net *out, int room);
 

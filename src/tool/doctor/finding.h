@@ -41,7 +41,7 @@ void rueda_finding_judge(struct rueda_finding *finding,
                          rueda_finding_verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Copy a text of anybody's, made harmless. */
+/* Copy a text from outside, made harmless. */
 void rueda_finding_copy(char *out, size_t room, const char *text);
 
 struct rueda_findings {

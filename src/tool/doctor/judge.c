@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the doctor thinks of each fact of a host: fine, a warning or a problem,
+ * and the fix.
+ */
 #include "tool/doctor/judge.h"
 
 #include <math.h>

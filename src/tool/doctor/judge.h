@@ -19,8 +19,8 @@ struct rueda_limit {
     uint64_t hard;
 };
 
-/* Descriptors that a rank may hold, with so many ranks beside it and on other
- * hosts; an upper estimate. */
+/* Descriptors that a rank may hold, with these numbers of ranks on its host and
+ * on other hosts; an upper estimate. */
 uint64_t rueda_files_needed(int local_ranks, int ranks, int streams);
 
 void rueda_judge_files(struct rueda_finding *finding, struct rueda_limit limit,
@@ -30,8 +30,8 @@ void rueda_judge_files(struct rueda_finding *finding, struct rueda_limit limit,
 void rueda_judge_memlock(struct rueda_finding *finding,
                          struct rueda_limit limit, bool has_pins);
 
-/* Bytes of the machine, and what may still be touched; RUEDA_UNLIMITED: nobody
- * tells. */
+/* Bytes of the machine, and what may still be touched; RUEDA_UNLIMITED: not
+ * known. */
 void rueda_judge_memory(struct rueda_finding *finding, uint64_t total,
                         uint64_t left);
 
@@ -43,7 +43,7 @@ void rueda_judge_quota(struct rueda_finding *finding, bool is_visible,
 void rueda_judge_version(struct rueda_finding *finding, const char *theirs,
                          const char *ours);
 
-/* How ssh, or the program there, ended; words are its last ones on stderr. */
+/* How ssh, or the program there, ended; words is its last line on stderr. */
 struct rueda_reach {
     bool is_late; /* it did not end in time, and was killed */
     int code;     /* exit code */
@@ -63,7 +63,7 @@ void rueda_judge_mtu(struct rueda_finding *finding,
                      const struct rueda_net *mine, const char *other,
                      const struct rueda_net *theirs);
 
-/* Words of the library about a job that failed. */
+/* The library's message about a job that failed. */
 void rueda_judge_failure(struct rueda_finding *finding, const char *words);
 
 /* What NVIDIA's driver tells in /proc, and what its library says. */

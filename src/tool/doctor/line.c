@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing and reading the doctor's lines of text. Lines come from other
+ * machines, so every field is checked.
+ */
 #include "tool/doctor/line.h"
 
 #include <inttypes.h>

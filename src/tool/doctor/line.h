@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the doctor's helpers on the hosts say to the doctor: lines of text with
- * tabs between their fields, so that they pass through ssh and ruedarun, with
- * whatever a shell says before and after. They come from another machine:
- * anything may be in them. Pure.
+ * What the doctor's helpers on the hosts report to the doctor: lines of text
+ * with tabs between their fields, so that they pass through ssh and ruedarun,
+ * with any output of a shell before and after. They come from another machine
+ * and may contain anything. Pure.
  */
 #ifndef RUEDA_TOOL_DOCTOR_LINE_H
 #define RUEDA_TOOL_DOCTOR_LINE_H
@@ -37,7 +37,7 @@ typedef enum rueda_line_kind {
     RUEDA_LINE_HALF,
     RUEDA_LINE_JOINED, /* rank is in the job */
     RUEDA_LINE_FAILED, /* rank is not, or no longer: words */
-    RUEDA_LINE_END,    /* all was said */
+    RUEDA_LINE_END,    /* the report is complete */
 } rueda_line_kind;
 
 struct rueda_line {

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The doctor's ranks: they meet in pairs, measure latency, bandwidth and clock
+ * offsets, and print lines for the doctor.
+ */
 #include "tool/doctor/meet.h"
 
 #include <rueda/rueda.h>
@@ -150,7 +154,7 @@ static rueda_status meet(struct rank *rank, int peer, const char *way)
 
 /* ---- A job -------------------------------------------------------------- */
 
-/* Of each host the first rank goes round. */
+/* The first rank of each host meets those of all others. */
 static rueda_status go_round(struct rank *rank)
 {
     const int hosts = rank->size / RUEDA_DOCTOR_RANKS;
@@ -192,8 +196,8 @@ static bool join(struct rank *rank, const char *way, bool is_round)
         status = meet(rank, rank->rank ^ 1, way);
     if (status == RUEDA_OK && is_round)
         status = go_round(rank);
-    /* Who has nobody left to meet waits: to leave would be held against it by
-     * those who have. */
+    /* A rank that has met all others waits: if it left, ranks that still meet
+     * would report it as lost. */
     if (status == RUEDA_OK)
         status = rueda_barrier(rank->ctx);
     if (status != RUEDA_OK)

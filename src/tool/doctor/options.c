@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reading the command line of `rueda doctor`; most options are ruedarun's. */
 #include "tool/doctor/options.h"
 
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static const char *const names[][2] = {
 };
 
 /* How many of these words are an option and its value; 0: it is none of them,
- * or a mistake with words. */
+ * or a mistake with a message. */
 static int read_option(int argc, char **argv, const char **values,
                        struct rueda_text *words)
 {

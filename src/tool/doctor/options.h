@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words of `rueda doctor` on the command line. Pure but for the reading of
- * a hostfile; a mistake becomes one line of words.
+ * The command line of `rueda doctor`. Pure except for reading a hostfile; an
+ * error becomes one line of text.
  */
 #ifndef RUEDA_TOOL_DOCTOR_OPTIONS_H
 #define RUEDA_TOOL_DOCTOR_OPTIONS_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The order in which hosts meet, and the judgement of the pairs' figures. */
 #include "tool/doctor/pair.h"
 
 #include <math.h>
@@ -15,8 +16,8 @@ int rueda_pair_rounds(int hosts)
     return hosts < 2 ? 0 : hosts - 1 + hosts % 2;
 }
 
-/* One host stays where it is, the others go round it; with an odd number
- * nobody stays there. */
+/* One host keeps its place, the others rotate around it; with an odd number of
+ * hosts that place is empty. */
 int rueda_pair_partner(int hosts, int round, int host)
 {
     const int circle = rueda_pair_rounds(hosts);
@@ -142,7 +143,7 @@ void rueda_pairs_fail(struct rueda_pairs *pairs, int a, int b,
 /* Differences below this are the scheduler's. */
 #define LATENCY_FLOOR 100e-6
 
-/* What is usual among fewer nobody can tell. */
+/* Fewer pairs do not show what is usual. */
 #define FEW 3
 
 /* The median of all pairs of one kind: of a way, and in a host or between. NaN
@@ -171,7 +172,7 @@ static double usual(const struct rueda_pairs *pairs,
 static void judge_bandwidth(struct rueda_pair *pair, double median)
 {
     if (pair->finding.verdict == RUEDA_FINDING_BAD)
-        return; /* it has been told why */
+        return; /* the reason has been reported */
     if (pair->bandwidth <= 0)
         rueda_finding_judge(
             &pair->finding, RUEDA_FINDING_BAD,

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pairs of hosts: who meets whom when, and what to think of how they got on.
- * Pure.
+ * Pairs of hosts: which hosts meet in which round, and how to judge the
+ * results. Pure.
  */
 #ifndef RUEDA_TOOL_DOCTOR_PAIR_H
 #define RUEDA_TOOL_DOCTOR_PAIR_H
 
 #include "tool/doctor/line.h"
 
-/* The doctor starts so many ranks on each host: host h has 2h and 2h + 1. */
+/* The doctor starts this many ranks on each host: host h has 2h and 2h + 1. */
 #define RUEDA_DOCTOR_RANKS 2
 
-/* As in the dance, all meet all: how many rounds that takes, and with whom
- * `host` is in one of them; -1: with nobody. */
+/* Every host meets every other: the number of rounds, and the partner of `host`
+ * in one of them; -1: none. */
 int rueda_pair_rounds(int hosts);
 int rueda_pair_partner(int hosts, int round, int host);
 
@@ -34,13 +34,13 @@ struct rueda_pairs {
     int count;
 };
 
-/* Take in what a rank of the doctor's has said; hosts: how many. False: there
- * are no such ranks, or there is no memory. */
+/* Take in a report of one of the doctor's ranks; hosts: how many there are.
+ * False: there are no such ranks, or there is no memory. */
 bool rueda_pairs_take(struct rueda_pairs *pairs, const struct rueda_half *half,
                       int hosts);
 
-/* These hosts could not meet by TCP, or not to the end: words of the library
- * or the launcher. Without memory it is left out. */
+/* These hosts could not meet by TCP, or not completely: the message of the
+ * library or the launcher. Without memory it is left out. */
 void rueda_pairs_fail(struct rueda_pairs *pairs, int a, int b,
                       const char *words);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the doctor tells people, and programs. */
+/* The doctor's report, for people and for programs. */
 #include <errno.h>
 #include <math.h>
 #include <rueda/rueda.h>
@@ -9,8 +9,8 @@
 #include "tool/doctor/doctor.h"
 #include "tool/json.h"
 
-/* So many pairs, and hosts with all of their checks, are shown; beyond that
- * only where something is wrong. */
+/* This many pairs, and hosts with all their checks, are shown; of more only
+ * problems. */
 #define PAIRS_SHOWN 36
 #define HOSTS_SHOWN 8
 

@@ -18,7 +18,7 @@
 /* Of more hosts, pairs are not tried apart. */
 #define APART_MOST 16
 
-/* A job on some of the hosts, and what its ranks have said. */
+/* A job on some of the hosts, and what its ranks have reported. */
 struct job {
     struct rueda_doctor *doctor;
     const int *places; /* of its hosts, in doctor->met */
@@ -100,7 +100,8 @@ static void compose(const struct job *job, struct rueda_strings *out)
 
 /* ---- What they say ------------------------------------------------------ */
 
-/* Who finds the cause says more than who sees the others leave. */
+/* A rank that found the cause reports more than one that only lost its peers.
+ * */
 static bool is_telling(const char *words)
 {
     return strstr(words, "MTU") != NULL || strstr(words, "reach") != NULL;
