@@ -200,11 +200,11 @@ static void save_handshake(const char *name, unsigned choice)
 
     fuzz_random_restart();
     rueda_handshake_init(&ends[0],
-                         is_acceptor ? RUEDA_ACCEPTOR : RUEDA_INITIATOR, &key,
-                         "rank 0", 6);
+                         is_acceptor ? RUEDA_ACCEPTOR : RUEDA_INITIATOR,
+                         RUEDA_FOR_STORE, &key, "rank 0", 6);
     rueda_handshake_init(&ends[1],
-                         is_acceptor ? RUEDA_INITIATOR : RUEDA_ACCEPTOR, &key,
-                         "rank 1", 6);
+                         is_acceptor ? RUEDA_INITIATOR : RUEDA_ACCEPTOR,
+                         RUEDA_FOR_STORE, &key, "rank 1", 6);
     for (int turn = 0; turn < 4; turn++) {
         const int from = turn % 2;
         const void *bytes;

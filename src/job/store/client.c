@@ -101,8 +101,9 @@ static rueda_status begin_proof(struct rueda_client *client)
 
     client->stage = PROVING;
     rueda_meet_about_write(about, client->args.rank, client->args.size);
-    return rueda_handshake_init(&client->shake, RUEDA_INITIATOR, &client->key,
-                                about, sizeof(about));
+    return rueda_handshake_init(&client->shake, RUEDA_INITIATOR,
+                                RUEDA_FOR_STORE, &client->key, about,
+                                sizeof(about));
 }
 
 /* Way 0 is the Unix socket, the others are addresses. RUEDA_ERR_IO, with errno:

@@ -322,6 +322,7 @@ static rueda_status listen_all(struct rueda_keeper *keeper,
     static const struct rueda_admission_calls calls = {.proven = admit};
     const struct rueda_admission_args admission = {
         .who = "the store",
+        .purpose = RUEDA_FOR_STORE,
         .key = &keeper->key,
         .keep_alive = args->questions > 0 ? args->questions : QUESTIONS,
         .calls = &calls,

@@ -519,7 +519,8 @@ static void *be_deaf(void *arg)
     rueda_fd_wait(place->deaf, false, 5000 * MS);
     if (rueda_stream_accept(place->deaf, &fd) != RUEDA_OK)
         return NULL;
-    rueda_handshake_init(&shake, RUEDA_ACCEPTOR, &place->key, NULL, 0);
+    rueda_handshake_init(&shake, RUEDA_ACCEPTOR, RUEDA_FOR_STORE, &place->key,
+                         NULL, 0);
     while (rueda_shake_step(fd, &shake) == RUEDA_IN_PROGRESS)
         rueda_fd_wait(fd, false, 1000 * MS);
     rueda_handshake_fini(&shake);
@@ -642,8 +643,8 @@ static int prove(const struct place *place)
 
     assert_int_equal(rueda_unix_connect(place->socket, &fd), RUEDA_OK);
     rueda_meet_about_write(about, 2, SIZE);
-    rueda_handshake_init(&shake, RUEDA_INITIATOR, &place->key, about,
-                         sizeof(about));
+    rueda_handshake_init(&shake, RUEDA_INITIATOR, RUEDA_FOR_STORE, &place->key,
+                         about, sizeof(about));
     while (rueda_shake_step(fd, &shake) == RUEDA_IN_PROGRESS)
         rueda_fd_wait(fd, false, 1000 * MS);
     assert_true(rueda_handshake_done(&shake));
