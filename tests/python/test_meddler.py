@@ -107,3 +107,42 @@ def test_an_object_that_was_changed_is_not_unpickled(
     assert "rank 1 refuses the object of rank 0" in second[1]
     assert "MEDDLING" not in words_of(done)
     assert said  # it was on the way, in the clear
+
+
+# Adds up numbers, which takes ranks that have found each other.
+ADD = r"""
+from rueda import _core as core
+from rueda.common.basics import basics as hvd
+from rueda.common.objects import allgather_object
+hvd.init()
+print(sum(allgather_object(core.rank() + 1)), flush=True)
+hvd.shutdown()
+"""
+
+
+def test_where_ranks_are_cannot_be_read_or_changed_on_the_way(
+    make_hosts: MakeHosts, key_file: str
+) -> None:
+    """Whoever could change it could have a rank believe that its peer is near."""
+    hosts = make_hosts(2)
+    address = hosts.ipv4(1)
+    with meddler(hosts, hexed(f"{address}:", f"{address.replace('77', '99')}:")) as said:
+        done = run(hosts, key_file, ADD, RUEDA_ENCRYPT="never")
+    assert [one.returncode for one in done] == [0, 0], words_of(done)
+    assert [one.stdout for one in done] == ["3\n", "3\n"]
+    assert said == []
+
+
+def test_a_bit_that_is_changed_in_what_the_store_hears_ends_that_connection_only(
+    make_hosts: MakeHosts, key_file: str
+) -> None:
+    hosts = make_hosts(2)
+    with meddler(hosts, f"flip:{PORT}:150=") as said:
+        done = run(hosts, key_file, ADD)
+    assert said == ["changed\n"]
+    assert [one.returncode for one in done] == [0, 0], words_of(done)
+    assert [one.stdout for one in done] == ["3\n", "3\n"]
+    refusals = [line for line in done[0].stderr.splitlines() if "the store refused" in line]
+    assert len(refusals) == 1, words_of(done)
+    assert f"from {hosts.ipv4(1)}:" in refusals[0]
+    assert "it was changed on the way" in refusals[0]
