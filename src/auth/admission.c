@@ -187,8 +187,8 @@ static void begin(struct rueda_admission *admission, int fd, bool is_local,
     if (args->calls->about != NULL)
         bytes = args->calls->about(args->arg, fd, about);
     /* A failure shows at the first step. */
-    rueda_handshake_init(&stranger->shake, RUEDA_ACCEPTOR, args->key, about,
-                         bytes);
+    rueda_handshake_init(&stranger->shake, RUEDA_ACCEPTOR, args->purpose,
+                         args->key, about, bytes);
     step(admission, stranger);
 }
 

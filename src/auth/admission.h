@@ -56,7 +56,8 @@ struct rueda_admission_calls {
 };
 
 struct rueda_admission_args {
-    const char *who; /* accepts, in log lines: "the store"; copied */
+    const char *who;  /* accepts, in log lines: "the store"; copied */
+    unsigned purpose; /* of connections that are let in: one or a sum */
     const struct rueda_key *key; /* borrowed until fini */
     int most;                    /* strangers at a time; 0: the usual number */
     int keep_alive;              /* questions of TCP's keep-alive; 0: none */

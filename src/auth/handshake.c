@@ -13,13 +13,14 @@
 #define AT_VERSION   8
 #define AT_OLDEST    12
 #define AT_FLAGS     16
-#define AT_ZERO      17
+#define AT_PURPOSE   17
+#define AT_ZERO      18
 #define AT_NONCE     20
 #define AT_ABOUT_LEN 52
 #define AT_ABOUT     54
 
 #define MAGIC_BYTES 8
-#define ZERO_BYTES  3
+#define ZERO_BYTES  2
 #define NONCE_BYTES 32
 
 #define FLAG_KEY       1u
@@ -36,11 +37,11 @@ static const unsigned char magic[MAGIC_BYTES] = {'R', 'U', 'E', 'D',
 
 /* One label for each use of the key, the closing zero included, so that no
  * output for one use is ever an output for another. */
-static const char proof_labels[2][sizeof("rueda handshake 1: initiator")] = {
-    [RUEDA_INITIATOR] = "rueda handshake 1: initiator",
-    [RUEDA_ACCEPTOR] = "rueda handshake 1: acceptor",
+static const char proof_labels[2][sizeof("rueda handshake 2: initiator")] = {
+    [RUEDA_INITIATOR] = "rueda handshake 2: initiator",
+    [RUEDA_ACCEPTOR] = "rueda handshake 2: acceptor",
 };
-static const char session_label[] = "rueda handshake 1: session";
+static const char session_label[] = "rueda handshake 2: session";
 
 static size_t least(size_t a, size_t b)
 {
@@ -95,8 +96,8 @@ static rueda_handshake_role role_of_peer(const struct rueda_handshake *hs)
 }
 
 /* Write our HELLO, but for the nonce, which is there. */
-static void write_hello(struct rueda_handshake *hs, const void *about,
-                        size_t about_bytes)
+static void write_hello(struct rueda_handshake *hs, unsigned purpose,
+                        const void *about, size_t about_bytes)
 {
     unsigned flags = 0;
 
@@ -108,6 +109,7 @@ static void write_hello(struct rueda_handshake *hs, const void *about,
     rueda_put_u32(hs->out + AT_VERSION, RUEDA_PROTOCOL_VERSION);
     rueda_put_u32(hs->out + AT_OLDEST, RUEDA_PROTOCOL_OLDEST);
     hs->out[AT_FLAGS] = (unsigned char)flags;
+    hs->out[AT_PURPOSE] = (unsigned char)purpose;
     rueda_put_u16(hs->out + AT_ABOUT_LEN, (uint16_t)about_bytes);
     if (about_bytes > 0)
         memcpy(hs->out + AT_ABOUT, about, about_bytes);
@@ -115,7 +117,7 @@ static void write_hello(struct rueda_handshake *hs, const void *about,
 }
 
 rueda_status rueda_handshake_init(struct rueda_handshake *hs,
-                                  rueda_handshake_role role,
+                                  rueda_handshake_role role, unsigned purpose,
                                   const struct rueda_key *key,
                                   const void *about, size_t about_bytes)
 {
@@ -141,7 +143,7 @@ rueda_status rueda_handshake_init(struct rueda_handshake *hs,
     }
     if (key != NULL && key->present)
         hs->key = *key;
-    write_hello(hs, about, about_bytes);
+    write_hello(hs, purpose, about, about_bytes);
     return RUEDA_OK;
 }
 
@@ -207,6 +209,7 @@ static rueda_status check_form(struct rueda_handshake *hs)
     unsigned flags = hs->in[AT_FLAGS];
 
     if ((flags & ~(FLAG_KEY | FLAG_INITIATOR)) == 0 &&
+        (hs->in[AT_PURPOSE] & ~RUEDA_ALL_PURPOSES) == 0 &&
         sodium_is_zero(hs->in + AT_ZERO, ZERO_BYTES) &&
         about_bytes <= RUEDA_HANDSHAKE_ABOUT_MAX &&
         sodium_is_zero(hs->in + AT_ABOUT + about_bytes,
@@ -244,6 +247,44 @@ static rueda_status check_flags(struct rueda_handshake *hs)
     return RUEDA_OK;
 }
 
+/* In words; of several the first, which is enough to find a crossed address. */
+static const char *purpose_text(unsigned purpose)
+{
+    static const struct {
+        unsigned purpose;
+        const char *text;
+    } rows[] = {
+        {RUEDA_FOR_STORE, "the store"},
+        {RUEDA_FOR_SEGMENT, "the meeting of the ranks of a host"},
+        {RUEDA_FOR_STREAM, "messages between ranks"},
+        {RUEDA_FOR_PULSE, "signs of life between ranks"},
+        {RUEDA_FOR_LAUNCHER, "the launcher and its agents"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if ((purpose & rows[i].purpose) != 0)
+            return rows[i].text;
+    return "something else";
+}
+
+/* The initiator's must be one of the acceptor's. */
+static rueda_status check_purpose(struct rueda_handshake *hs)
+{
+    const unsigned ours = hs->out[AT_PURPOSE];
+    const unsigned theirs = hs->in[AT_PURPOSE];
+    const bool is_initiator = hs->role == RUEDA_INITIATOR;
+    const unsigned wanted = is_initiator ? ours : theirs;
+    const unsigned served = is_initiator ? theirs : ours;
+
+    if (wanted != 0 && (wanted & (wanted - 1)) == 0 && (wanted & served) != 0)
+        return RUEDA_OK;
+    rueda_text_set(&hs->why,
+                   "the peer's end of the connection is for %s, this side's "
+                   "is for %s; check that address and port are the right ones",
+                   purpose_text(theirs), purpose_text(ours));
+    return fail(hs, RUEDA_ERR_AUTH);
+}
+
 static rueda_status take_hello(struct rueda_handshake *hs)
 {
     rueda_status status;
@@ -253,6 +294,8 @@ static rueda_status take_hello(struct rueda_handshake *hs)
         status = check_form(hs);
     if (status == RUEDA_OK)
         status = check_flags(hs);
+    if (status == RUEDA_OK)
+        status = check_purpose(hs);
     if (status != RUEDA_OK)
         return status;
     if (hs->role == RUEDA_INITIATOR)
@@ -349,6 +392,14 @@ const void *rueda_handshake_peer_about(const struct rueda_handshake *hs,
         return NULL;
     *out_bytes = rueda_get_u16(hs->in + AT_ABOUT_LEN);
     return hs->in + AT_ABOUT;
+}
+
+unsigned rueda_handshake_purpose(const struct rueda_handshake *hs)
+{
+    if (status_of(hs) != RUEDA_OK)
+        return 0;
+    return hs->role == RUEDA_INITIATOR ? hs->out[AT_PURPOSE]
+                                       : hs->in[AT_PURPOSE];
 }
 
 uint32_t rueda_handshake_version(const struct rueda_handshake *hs)

@@ -17,7 +17,8 @@
  *       8       4   version of the protocol
  *      12       4   oldest version that this end still speaks
  *      16       1   flags: 1 has a key, 2 is the initiator
- *      17       3   zero
+ *      17       1   what the connection is for (rueda_purpose)
+ *      18       2   zero
  *      20      32   nonce, fresh for each connection
  *      52       2   length of what this end says about itself
  *      54      64   that, then zeros
@@ -63,8 +64,8 @@
 
 /* The version of the protocol that we speak, and the oldest that we still
  * understand. Two ends use the lower of their versions. */
-#define RUEDA_PROTOCOL_VERSION 1u
-#define RUEDA_PROTOCOL_OLDEST  1u
+#define RUEDA_PROTOCOL_VERSION 2u
+#define RUEDA_PROTOCOL_OLDEST  2u
 
 #define RUEDA_HANDSHAKE_ABOUT_MAX   64
 #define RUEDA_HANDSHAKE_HELLO_BYTES 118
@@ -78,6 +79,19 @@ typedef enum rueda_handshake_role {
     RUEDA_INITIATOR, /* the end that called connect() */
     RUEDA_ACCEPTOR,
 } rueda_handshake_role;
+
+/* What a connection is for. Both HELLOs say it, so that what was made for one
+ * purpose is refused at another, and has other keys. An initiator has one of
+ * these; an acceptor may have several, where one listener serves them. */
+typedef enum rueda_purpose {
+    RUEDA_FOR_STORE = 1,
+    RUEDA_FOR_SEGMENT = 2, /* the meeting of the ranks of a host */
+    RUEDA_FOR_STREAM = 4,  /* frames between two ranks */
+    RUEDA_FOR_PULSE = 8,   /* idle: tells whether a host is there */
+    RUEDA_FOR_LAUNCHER = 16,
+} rueda_purpose;
+
+#define RUEDA_ALL_PURPOSES 31u
 
 /* Memory is the caller's; the fields are private. in and out begin with the
  * HELLOs, whole or as far as they came, and keep them for the proofs. */
@@ -96,7 +110,8 @@ struct rueda_handshake {
 };
 
 /*
- * Begin. key (NULL or not present: none) and about are copied; about is at
+ * Begin. purpose: one, or for an acceptor the sum of those that it takes. key
+ * (NULL or not present: none) and about are copied; about is at
  * most RUEDA_HANDSHAKE_ABOUT_MAX bytes, goes in the clear, and reaches the
  * peer authenticated. RUEDA_ERR_INVALID if about is longer, RUEDA_ERR_IO if
  * the system has no random bytes; hs has then failed, and says so in every
@@ -104,7 +119,7 @@ struct rueda_handshake {
  * rueda_handshake_fini() in each case.
  */
 rueda_status rueda_handshake_init(struct rueda_handshake *hs,
-                                  rueda_handshake_role role,
+                                  rueda_handshake_role role, unsigned purpose,
                                   const struct rueda_key *key,
                                   const void *about, size_t about_bytes);
 
@@ -151,6 +166,9 @@ const char *rueda_handshake_error(const struct rueda_handshake *hs);
 /* What the peer says about itself; not NULL even if it is nothing. */
 const void *rueda_handshake_peer_about(const struct rueda_handshake *hs,
                                        size_t *out_bytes);
+
+/* What the connection is for: the initiator's purpose, at both ends. */
+unsigned rueda_handshake_purpose(const struct rueda_handshake *hs);
 
 /* The version that both ends use. */
 uint32_t rueda_handshake_version(const struct rueda_handshake *hs);

@@ -119,8 +119,7 @@ static rueda_status agree(const struct rueda_config *config,
     if (status != RUEDA_OK)
         return status;
     agreement->transport = config->transport;
-    if (config->transport == RUEDA_TRANSPORT_TCP &&
-        rueda_key_create(&agreement->key) != RUEDA_OK) {
+    if (rueda_key_create(&agreement->key) != RUEDA_OK) {
         rueda_text_set(error, "no random numbers: %s", strerror(errno));
         return RUEDA_ERR_IO;
     }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "auth/key.h"
+#include "auth/object.h"
 #include "base/bytes.h"
 #include "base/log.h"
 #include "job/agreement.h"
@@ -84,6 +85,10 @@ static rueda_status open_messages(struct rueda_job *job)
     const struct rueda_agreement *agreement = job->segment->agreement;
     bool is_loop =
         job->hub != NULL && agreement->transport != RUEDA_TRANSPORT_SHM;
+
+    /* All ranks are here, and nobody else can read the segment. */
+    if (!job->object_key.present)
+        rueda_object_key(&agreement->key, "", 0, &job->object_key);
 
     job->has_slab = agreement->transport == RUEDA_TRANSPORT_AUTO;
     rueda_slab_init(&job->slab, job->segment,
@@ -290,6 +295,10 @@ static rueda_status find_all(struct rueda_job *job,
         return status;
     job->place = job->topology->places[seat->rank];
     status = list_ranks(job);
+    /* Keys may serve several jobs, nonces do not. */
+    if (job->topology->host_count > 1)
+        rueda_object_key(&job->contact.key, call.nonce, sizeof(call.nonce),
+                         &job->object_key);
     rueda_nonce_text(call.nonce, nonce);
     snprintf(name, RUEDA_NAME_BYTES, "%s-%d", nonce, job->place.host);
     meeting->job = name;
@@ -329,6 +338,7 @@ static void job_free(struct rueda_job *job)
     close_network(job);
     rueda_topology_free(job->topology);
     free(job->ranks);
+    rueda_key_wipe(&job->object_key);
     pthread_mutex_destroy(&job->failure_lock);
     free(job);
 }

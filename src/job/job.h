@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 
+#include "auth/key.h"
 #include "base/config.h"
 #include "base/text.h"
 #include "job/introduce.h"
@@ -50,6 +51,8 @@ struct rueda_job {
     struct rueda_mesh mesh;
     struct rueda_loop_hub *hub; /* ranks are threads: how messages go */
     struct rueda_hub *network;  /* messages to other hosts, or NULL */
+
+    struct rueda_key object_key; /* of objects that are unpickled */
 };
 
 /* What the caller of rueda_init() says. */

@@ -231,8 +231,8 @@ static void welcome(struct rueda_door *door, struct caller *caller, int fd)
     caller->timer.data = caller;
     uv_timer_start(&caller->timer, on_late, HANDSHAKE_MS, 0);
     /* A failure shows at the first step. */
-    rueda_handshake_init(&caller->shake, RUEDA_ACCEPTOR, &door->launch->key,
-                         NULL, 0);
+    rueda_handshake_init(&caller->shake, RUEDA_ACCEPTOR, RUEDA_FOR_LAUNCHER,
+                         &door->launch->key, NULL, 0);
     uv_poll_start(&caller->poll, UV_READABLE, on_caller);
     on_caller(&caller->poll, 0, UV_READABLE);
 }

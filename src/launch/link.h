@@ -9,9 +9,9 @@
 
 #include <uv.h>
 
-#include "launch/buffer.h"
+#include "auth/sealed_stream.h"
+#include "base/buffer.h"
 #include "launch/frame.h"
-#include "launch/sealed_stream.h"
 
 struct rueda_link;
 

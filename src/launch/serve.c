@@ -170,8 +170,9 @@ static rueda_status shake_hands(int fd, struct secrets *secrets,
                                 struct rueda_text *words)
 {
     struct rueda_handshake shake;
-    rueda_status status = rueda_handshake_init(
-        &shake, RUEDA_INITIATOR, &secrets->key, host, strlen(host));
+    rueda_status status =
+        rueda_handshake_init(&shake, RUEDA_INITIATOR, RUEDA_FOR_LAUNCHER,
+                             &secrets->key, host, strlen(host));
 
     while (status == RUEDA_OK) {
         status = rueda_shake_step(fd, &shake);

@@ -31,6 +31,21 @@ static void say_command(const struct rueda_options *options,
     fputc('\n', stderr);
 }
 
+/* Mpirun and jsrun send the environment over connections of their own, which
+ * nobody has sealed. What rueda.run() says to its ranks holds a key, unless it
+ * names a file. */
+static bool is_key_shown(const struct rueda_strings *variables)
+{
+    static const char name[] = "RUEDA_RUN=";
+    static const char in_file[] = "RUEDA_RUN=file:";
+
+    for (int i = 0; i < variables->count; i++)
+        if (strncmp(variables->list[i], name, strlen(name)) == 0 &&
+            strncmp(variables->list[i], in_file, strlen(in_file)) != 0)
+            return true;
+    return false;
+}
+
 int rueda_takeover(const struct rueda_options *options, const char *program,
                    const struct rueda_strings *command,
                    const struct rueda_strings *variables,
@@ -39,6 +54,13 @@ int rueda_takeover(const struct rueda_options *options, const char *program,
     if (variables->is_short || command->is_short) {
         rueda_text_set(words, "no memory");
         return 1;
+    }
+    if (is_key_shown(variables)) {
+        rueda_text_set(words,
+                       "RUEDA_RUN holds a key, which mpirun and jsrun would "
+                       "send over the network in the clear; unset it, or let "
+                       "rueda.run() start the job, which keeps it in a file");
+        return 2;
     }
     if (rueda_options_is_on(options, RUEDA_OPTION_VERBOSE))
         say_command(options, command);

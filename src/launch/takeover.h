@@ -11,7 +11,8 @@ void rueda_takeover_variables(const struct rueda_options *options,
                               struct rueda_strings *out);
 
 /* Replace this process by the program. Returns only on failure, with the exit
- * code and a message; --verbose shows the command. */
+ * code and a message; --verbose shows the command. Refuses to hand over a key
+ * in the environment. */
 int rueda_takeover(const struct rueda_options *options, const char *program,
                    const struct rueda_strings *command,
                    const struct rueda_strings *variables,

@@ -93,8 +93,8 @@ static rueda_status prove_to_host(const struct rueda_meeting *meeting, int fd,
         return RUEDA_ERR_AUTH;
     }
     rueda_meet_about_write(about, meeting->rank, meeting->size);
-    status = rueda_handshake_init(&shake, RUEDA_INITIATOR, meeting->key, about,
-                                  sizeof(about));
+    status = rueda_handshake_init(&shake, RUEDA_INITIATOR, RUEDA_FOR_SEGMENT,
+                                  meeting->key, about, sizeof(about));
     while (status == RUEDA_OK) {
         status = rueda_shake_step(fd, &shake);
         if (status != RUEDA_IN_PROGRESS)

@@ -199,6 +199,7 @@ static rueda_status begin_listening(struct reception *reception,
     static const struct rueda_admission_calls calls = {.proven = admit};
     const struct rueda_admission_args args = {
         .who = "the first rank of this host",
+        .purpose = RUEDA_FOR_SEGMENT,
         .key = reception->meeting->key,
         .most = reception->meeting->size + RUEDA_ADMISSION_MOST,
         .calls = &calls,

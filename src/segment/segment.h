@@ -73,7 +73,7 @@ struct rueda_agreement {
     uint64_t fusion_bytes;   /* of small tensors that run as one */
     uint32_t cache_capacity; /* names that are known by number */
     uint32_t transport;      /* rueda_transport_choice */
-    struct rueda_key key;    /* for TCP in this host */
+    struct rueda_key key;    /* the ranks of this host, and nobody else */
     char algo[RUEDA_PATH_BYTES];
 };
 

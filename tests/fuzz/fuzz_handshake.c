@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_random_restart();
     must(rueda_handshake_init(&hs,
                               choice & 1 ? RUEDA_ACCEPTOR : RUEDA_INITIATOR,
-                              &key, "rank 0", 6) == RUEDA_OK);
+                              RUEDA_FOR_STORE, &key, "rank 0", 6) == RUEDA_OK);
     while (status == RUEDA_IN_PROGRESS && input.size > 0) {
         const unsigned most = 1 + fuzz_choice(&input);
         const uint8_t *piece;

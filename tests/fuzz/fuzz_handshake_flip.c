@@ -81,8 +81,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (fuzz_take(&input, 3, &flip) == 3)
         ways[flip[0] & 1].flips[flip[1] % ALL] ^= flip[2];
     fuzz_random_restart();
-    must(rueda_handshake_init(&left, RUEDA_INITIATOR, &key, "left", 4) == 0);
-    must(rueda_handshake_init(&right, RUEDA_ACCEPTOR, &key, "right", 5) == 0);
+    must(rueda_handshake_init(&left, RUEDA_INITIATOR, RUEDA_FOR_STORE, &key,
+                              "left", 4) == 0);
+    must(rueda_handshake_init(&right, RUEDA_ACCEPTOR, RUEDA_FOR_STORE, &key,
+                              "right", 5) == 0);
     for (unsigned turn = 0; moved; turn += 2) {
         moved = carry(&ways[0], sizes[turn % 8]);
         moved = carry(&ways[1], sizes[(turn + 1) % 8]) || moved;

@@ -124,9 +124,9 @@ static const struct {
     TEXT("set_text", "two", "0,2;4-7\7"),
     TEXT("set_text", "wrong", "0-3,1;9\3"),
     TEXT("tcp_pulse", "words", "rank 3 failed: \33[1mno\n"),
-    TEXT("launch_sealed_stream", "right", "a line, and another\0\0\0\24"),
-    TEXT("launch_sealed_stream", "flip", "a line, and another\0\7\1\24"),
-    TEXT("launch_sealed_stream", "peer",
+    TEXT("sealed_stream", "right", "a line, and another\0\0\0\24"),
+    TEXT("sealed_stream", "flip", "a line, and another\0\7\1\24"),
+    TEXT("sealed_stream", "peer",
          "\3\0\0\0abc\0\0\0\0\377\377\377\377x\25"),
     TEXT("rollcall", "words", "w\3three did not come\2"),
     TEXT("meet_wire", "kinds", "rrrr\0\1"),
@@ -199,11 +199,11 @@ static void save_handshake(const char *name, unsigned choice)
 
     fuzz_random_restart();
     rueda_handshake_init(&ends[0],
-                         is_acceptor ? RUEDA_ACCEPTOR : RUEDA_INITIATOR, &key,
-                         "rank 0", 6);
+                         is_acceptor ? RUEDA_ACCEPTOR : RUEDA_INITIATOR,
+                         RUEDA_FOR_STORE, &key, "rank 0", 6);
     rueda_handshake_init(&ends[1],
-                         is_acceptor ? RUEDA_INITIATOR : RUEDA_ACCEPTOR, &key,
-                         "rank 1", 6);
+                         is_acceptor ? RUEDA_INITIATOR : RUEDA_ACCEPTOR,
+                         RUEDA_FOR_STORE, &key, "rank 1", 6);
     for (int turn = 0; turn < 4; turn++) {
         const int from = turn % 2;
         const void *bytes;

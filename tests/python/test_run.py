@@ -251,6 +251,51 @@ def test_horovod_through_mpi(need_tool, monkeypatch, tmp_path: Path) -> None:
     assert "rank 1 failed first, by OSError: no more" in str(caught.value)
 
 
+def test_the_key_is_in_no_environment_that_mpirun_forwards(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An mpirun that writes down what it is given, and what the file was like."""
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text(
+        f"""#!{sys.executable}
+import os, sys
+if "--version" in sys.argv:
+    print("mpirun (Open MPI) 4.1.4")
+    sys.exit()
+said = os.environ["RUEDA_RUN"]
+key = open(said[len("file:"):]).read().split(",")[0]
+mode = oct(os.stat(said[len("file:"):]).st_mode & 0o777)
+shown = [word for word in [*sys.argv, *os.environ.values()] if key in word]
+open({str(tmp_path / "seen")!r}, "w").write(f"{{said}} {{len(key)}} {{mode}} {{shown}}")
+sys.exit(3)
+"""
+    )
+    mpirun.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(RankError):
+        rueda.run(place, np=2, mpi=True)
+    said, key_digits, mode, shown = (tmp_path / "seen").read_text().split(" ", 3)
+    assert (key_digits, mode, shown) == ("64", "0o600", "[]")
+    assert not Path(said[len("file:") :]).exists()  # nothing is left behind
+
+
+def test_a_key_in_the_environment_is_not_handed_to_mpirun(
+    need_tool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text("#!/bin/sh\necho 'mpirun (Open MPI) 4.1.4'\n")
+    mpirun.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("RUEDA_RUN", f"{'ab' * 32},1,localhost")
+    done = subprocess.run(
+        [need_tool("ruedarun"), "-np", "1", "--mpi", "true"],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "RUEDA_RUN holds a key" in done.stderr
+    assert "abab" not in done.stderr
+
+
 # ---- Ends ----------------------------------------------------------------------
 
 DRIVER = """

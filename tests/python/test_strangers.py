@@ -20,7 +20,9 @@ MakeHosts = Callable[[int], Hosts]
 STRANGER = r"""
 import socket, struct, sys, time
 kind, host, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
-hello = b"RUEDA\0\0\1" + struct.pack("<II", 1, 1) + b"\3\0\0\0" + b"n" * 32 + bytes(66)
+purpose = b"\1" if port == 4000 else b"\4"  # the store's, a stream's
+hello = b"RUEDA\0\0\1" + struct.pack("<II", 2, 2) + b"\3" + purpose + bytes(2)
+hello += b"n" * 32 + bytes(66)
 
 def call():
     return socket.create_connection((host, port), timeout=5)
@@ -72,7 +74,7 @@ KINDS = ["wrong key", "http", "version", "scanner", "silent", "one byte a second
 WORDS = {
     "wrong key": "the peer's proof is wrong: its key is not ours",
     "http": "the peer does not speak the protocol of rueda",
-    "version": "the peer speaks versions 7 to 9 of the protocol, this side speaks 1 to 1",
+    "version": "the peer speaks versions 7 to 9 of the protocol, this side speaks 2 to 2",
     "scanner": "closed the connection 0 bytes into its hello",
     "silent": "it did not say in time who it is",
     "one byte a second": "it did not say in time who it is",

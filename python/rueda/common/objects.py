@@ -4,6 +4,10 @@
 Objects travel as pickles in plain memory, so no framework is needed and every
 binding offers these functions as they are. ``_pack`` and ``_unpack`` are the only
 places that pickle and unpickle what ranks send each other.
+
+A pickle runs code, and tensors may travel unprotected. So before each object goes a
+head that its sender has sealed under a key of the job (``src/auth/object.h``), for
+this call and no other, and only what fits its head is unpickled.
 """
 
 from __future__ import annotations
@@ -34,14 +38,18 @@ def broadcast_object(
     """
     name = name or "broadcast_object"
     number = set_of(process_set)
+    call = _Call(_BROADCAST, name, number)
     is_root = _core.rank() == root_rank
     data = _pack(obj) if is_root else bytearray()
-    size = (ctypes.c_int64 * 1)(len(data))
-    _broadcast(size, _core.DTYPE_INT64, 1, root_rank, f"{name}.sz", number)
+    head = bytearray(call.seal(data) if is_root else _HEAD_BYTES)
+    _broadcast(_memory_of(head), _core.DTYPE_UINT8, len(head), root_rank, f"{name}.sz", number)
     if not is_root:
-        data = bytearray(size[0])
+        data = bytearray(call.length(root_rank, bytes(head)))
     _broadcast(_memory_of(data), _core.DTYPE_UINT8, len(data), root_rank, f"{name}.t", number)
-    return obj if is_root else _unpack(data)
+    if is_root:
+        return obj
+    call.check(root_rank, bytes(head), data)
+    return _unpack(data)
 
 
 def allgather_object(
@@ -50,20 +58,57 @@ def allgather_object(
     """Return the objects of all ranks of the set, in the order of the ranks."""
     name = name or "allgather_object"
     number = set_of(process_set)
+    call = _Call(_ALLGATHER, name, number)
     members = process_set.ranks or [0]
     data = _pack(obj)
-    size = (ctypes.c_int64 * 1)(len(data))
-    sizes = (ctypes.c_int64 * len(members))()
-    _allgather(size, sizes, _core.DTYPE_INT64, 1, f"{name}.sz", number)
-    gathered = bytearray(sum(sizes))
+    head = bytearray(call.seal(data))
+    gathered = bytearray(len(head) * len(members))
+    _allgather(
+        _memory_of(head), _memory_of(gathered), _core.DTYPE_UINT8, len(head), f"{name}.sz", number
+    )
+    heads = [bytes(gathered[at : at + _HEAD_BYTES]) for at in range(0, len(gathered), _HEAD_BYTES)]
+    lengths = [call.length(rank, of_rank) for rank, of_rank in zip(members, heads)]
+    gathered = bytearray(sum(lengths))
     memory = _memory_of(gathered)
     _allgather(_memory_of(data), memory, _core.DTYPE_UINT8, len(data), f"{name}.t", number)
     del memory  # so that the bytes can be cut
     objects, start = [], 0
-    for length in sizes:
-        objects.append(_unpack(memoryview(gathered)[start : start + length]))
+    for rank, of_rank, length in zip(members, heads, lengths):
+        piece = memoryview(gathered)[start : start + length]
+        call.check(rank, of_rank, piece)
+        objects.append(_unpack(piece))
         start += length
     return objects
+
+
+# ---- Seals ------------------------------------------------------------------
+
+#: What a call is for. No object of one kind of call passes for one of another.
+_BROADCAST = 1
+_ALLGATHER = 2
+
+_HEAD_BYTES = 72
+
+
+class _Call:
+    """One call of one of the functions above, which all ranks of a set make."""
+
+    def __init__(self, purpose: int, name: str, number: int) -> None:
+        self._place = (purpose, name, number, _core.object_count(purpose, name, number))
+
+    def seal(self, data: bytearray) -> bytes:
+        """Return the head for an object of this rank."""
+        memory = _memory_of(data)
+        return _core.seal_object(*self._place, ctypes.addressof(memory), len(data))
+
+    def length(self, sender: int, head: bytes) -> int:
+        """Read how long the sender's object is, or raise if the head is not the sender's."""
+        return _core.object_length(*self._place, sender, head)
+
+    def check(self, sender: int, head: bytes, data: bytearray | memoryview) -> None:
+        """Raise if these bytes are not what the sender has sealed."""
+        memory = _memory_of(data)
+        _core.open_object(*self._place, sender, head, ctypes.addressof(memory), len(data))
 
 
 # ---- Bytes ------------------------------------------------------------------
@@ -84,7 +129,7 @@ def _unpack(data: bytearray | memoryview) -> Any:
     return pickle.loads(data)
 
 
-def _memory_of(data: bytearray) -> Any:
+def _memory_of(data: bytearray | memoryview) -> Any:
     return (ctypes.c_char * len(data)).from_buffer(data)
 
 

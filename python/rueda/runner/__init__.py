@@ -6,6 +6,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from typing import Any, Callable
 
 __all__ = ["RankError", "run"]
@@ -114,12 +115,15 @@ def run_words(
     task = carry.pack_task(func, args, kwargs)
     command = [executable or sys.executable, "-m", "rueda.runner.task"]
     counter = job.Counter(task, size, job.is_local(words))
-    try:
+    with ExitStack() as stack:
+        stack.callback(counter.close)
         environment = job.environment_for_ranks(env)
-        environment[carry.VARIABLE] = counter.offer()
+        offer = counter.offer()
+        # The key must not be in an environment that others send in the clear.
+        if job.is_taken_over(words):
+            offer = stack.enter_context(job.offer_in_file(offer, job.is_local(words)))
+        environment[carry.VARIABLE] = offer
         ended = job.launch([*words, "--", *command], environment)
-    finally:
-        counter.close()
     if counter.first_failed is not None:
         rank = counter.first_failed
         raise _error_of(rank, counter.outcomes[rank])

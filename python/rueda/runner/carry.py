@@ -15,8 +15,10 @@ import sys
 import traceback
 from typing import Any, Callable, NamedTuple
 
-#: How the ranks learn where the driver is and what its key is.
+#: How the ranks learn where the driver is and what its key is: an :class:`Offer`, or
+#: after ``IN_FILE`` the path of a file that holds one.
 VARIABLE = "RUEDA_RUN"
+IN_FILE = "file:"
 
 
 class Offer(NamedTuple):
@@ -31,6 +33,10 @@ class Offer(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Offer:
+        """Read what the variable says; OSError where its file cannot be read."""
+        if text.startswith(IN_FILE):
+            with open(text[len(IN_FILE) :], encoding="ascii") as file:
+                text = file.read()
         key, port, *addresses = text.split(",")
         return cls(bytes.fromhex(key), int(port), tuple(addresses))
 

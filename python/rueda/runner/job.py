@@ -16,9 +16,11 @@ import socket
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import metadata
 from typing import IO, Any, NamedTuple
 
@@ -70,6 +72,36 @@ def is_local(words: Sequence[str]) -> bool:
     lists = [words[i + 1] for i, word in enumerate(words[:-1]) if word in ("--hosts", "-H")]
     names = [item.rpartition(":")[0] or item for one in lists for item in one.split(",")]
     return all(_is_this_host(name.strip("[]")) for name in names)
+
+
+def is_taken_over(words: Sequence[str]) -> bool:
+    """May mpirun or jsrun start the ranks? They send the environment in the clear."""
+    mine = words[: words.index("--")] if "--" in words else words
+    return "LSB_JOBID" in os.environ or any(
+        word.startswith(("--mpi", "--use-mpi", "--jsrun", "--use-jsrun", "--config-file"))
+        for word in mine
+    )
+
+
+@contextmanager
+def offer_in_file(text: str, is_one_host: bool) -> Iterator[str]:
+    """Keep the offer in a file that this user alone may read; yields what names it.
+
+    Ranks of other hosts have to find it too, so then it is in the home folder.
+    """
+    parent = None
+    if not is_one_host:
+        parent = os.path.join(os.path.expanduser("~"), ".rueda")
+        os.makedirs(parent, mode=0o700, exist_ok=True)
+    folder = tempfile.mkdtemp(prefix="rueda-run-", dir=parent)  # open to nobody else
+    path = os.path.join(folder, "offer")
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(file, "w", encoding="ascii") as out:
+            out.write(text)
+        yield carry.IN_FILE + path
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _listen(is_one_host: bool) -> tuple[socket.socket, tuple[str, ...]]:

@@ -124,7 +124,14 @@ def main() -> None:
     text = os.environ.pop(carry.VARIABLE, None)
     if text is None:
         sys.exit("rueda.runner.task: this is started by rueda.run(), and by nobody else")
-    channel = connect(carry.Offer.parse(text), rank_of(os.environ))
+    try:
+        offer = carry.Offer.parse(text)
+    except OSError as error:
+        sys.exit(
+            f"rueda.runner.task: rank {rank_of(os.environ)} cannot read the key of the run, which"
+            f" mpirun and jsrun must not carry: {error}; is the home folder the same on all hosts?"
+        )
+    channel = connect(offer, rank_of(os.environ))
     task = channel.receive()
     driver = Driver(channel)
     driver.watch()

@@ -138,6 +138,16 @@ PyObject *rueda_core_submit(PyObject *module, PyObject *tuple, PyObject *dict);
     X(learn, METH_O,                                                           \
       "learn(type of tensors) -> can C read them without Python?\n\n"          \
       "Several frameworks may each teach their type.")                         \
+    X(object_count, METH_VARARGS,                                              \
+      "object_count(purpose, name, set) -> sequence of this call")             \
+    X(seal_object, METH_VARARGS,                                               \
+      "seal_object(purpose, name, set, sequence, memory, length) -> head\n\n"  \
+      "Of an object that other ranks will unpickle, by this rank.")            \
+    X(object_length, METH_VARARGS,                                             \
+      "object_length(purpose, name, set, sequence, sender, head) -> length")   \
+    X(open_object, METH_VARARGS,                                               \
+      "open_object(purpose, name, set, sequence, sender, head, memory, "       \
+      "length)\n\nRaises if that is not what the sender has sealed.")          \
     X(room, METH_NOARGS, "room() -> where a result of any size can be made")   \
     X(take, METH_VARARGS,                                                      \
       "take(room, dtype, shape) -> a DLPack capsule, or None if it is empty\n" \

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define RUEDA_LOG_TAG "job"
+
 #include "job/store/client.h"
 
 #include <errno.h>
@@ -7,6 +9,7 @@
 #include <string.h>
 
 #include "auth/shake.h"
+#include "base/log.h"
 #include "job/store/inbox.h"
 #include "job/store/wire.h"
 #include "os/clock.h"
@@ -69,7 +72,10 @@ struct rueda_client {
     int64_t give_up_ns; /* when it does; 0: it does not look for the store */
     int cause;          /* errno of the last address that led nowhere */
     struct rueda_fork_hook fork_hook;
-    uint64_t number; /* of the last request */
+    uint64_t number;                 /* of the last request */
+    struct rueda_sealed_stream seal; /* of a connection by TCP */
+    bool is_sealed;                  /* this connection has to be */
+    struct rueda_buffer sealed;      /* a request on its way */
     struct rueda_inbox inbox;
     size_t wanted;   /* bytes of the frame that is coming */
     size_t consumed; /* of the inbox, by the reply that is lent out */
@@ -89,6 +95,10 @@ static void hang_up(struct rueda_client *client)
     rueda_handshake_fini(&client->shake);
     client->fd = -1;
     client->stage = AWAY;
+    rueda_sealed_stream_fini(&client->seal);
+    rueda_buffer_fini(&client->sealed);
+    rueda_buffer_fini(&client->inbox.sealed);
+    client->inbox.seal = NULL;
     client->inbox.len = 0;
     client->consumed = 0;
     client->wanted = RUEDA_STORE_HEAD_BYTES;
@@ -101,8 +111,9 @@ static rueda_status begin_proof(struct rueda_client *client)
 
     client->stage = PROVING;
     rueda_meet_about_write(about, client->args.rank, client->args.size);
-    return rueda_handshake_init(&client->shake, RUEDA_INITIATOR, &client->key,
-                                about, sizeof(about));
+    return rueda_handshake_init(&client->shake, RUEDA_INITIATOR,
+                                RUEDA_FOR_STORE, &client->key, about,
+                                sizeof(about));
 }
 
 /* Way 0 is the Unix socket, the others are addresses. RUEDA_ERR_IO, with errno:
@@ -124,10 +135,28 @@ static rueda_status set_out(struct rueda_client *client, int way)
     if (client->args.on_socket != NULL)
         client->args.on_socket(client->args.arg, client->fd);
     client->stage = DIALLING;
+    client->is_sealed = way > 0;
     return way > 0 ? RUEDA_OK : begin_proof(client);
 }
 
 /* ---- Frames ------------------------------------------------------------- */
+
+/* Send all of it, sealed where the connection is. */
+static rueda_status send_bytes(struct rueda_client *client, const void *bytes,
+                               size_t len, int64_t deadline_ns)
+{
+    struct rueda_buffer *sealed = &client->sealed;
+    rueda_status status;
+
+    if (!client->is_sealed)
+        return rueda_stream_send_all(client->fd, bytes, len, deadline_ns);
+    if (!rueda_sealed_stream_close(&client->seal, bytes, len, sealed))
+        return RUEDA_ERR_NOMEM;
+    status = rueda_stream_send_all(client->fd, rueda_buffer_front(sealed),
+                                   rueda_buffer_len(sealed), deadline_ns);
+    rueda_buffer_drop(sealed, rueda_buffer_len(sealed));
+    return status;
+}
 
 static rueda_status send_request(struct rueda_client *client,
                                  const struct rueda_store_request *request,
@@ -135,12 +164,11 @@ static rueda_status send_request(struct rueda_client *client,
 {
     unsigned char start[RUEDA_STORE_START_BYTES];
     size_t bytes = rueda_store_request_encode(request, start);
-    rueda_status status =
-        rueda_stream_send_all(client->fd, start, bytes, deadline_ns);
+    rueda_status status = send_bytes(client, start, bytes, deadline_ns);
 
     if (status == RUEDA_OK && request->value_bytes > 0)
-        status = rueda_stream_send_all(client->fd, request->value,
-                                       request->value_bytes, deadline_ns);
+        status = send_bytes(client, request->value, request->value_bytes,
+                            deadline_ns);
     return status;
 }
 
@@ -165,8 +193,14 @@ static rueda_status next_reply(struct rueda_client *client,
         if (status != RUEDA_OK)
             break;
     }
-    /* What is no reply is no store. */
-    return status == RUEDA_ERR_INVALID ? RUEDA_ERR_PEER_LOST : status;
+    if (status == RUEDA_ERR_AUTH)
+        log_warn("what came from the store is not what it has sealed: it was "
+                 "changed on the way; rank %d connects again",
+                 client->args.rank);
+    /* What is no reply is no store, nor is what the store has not sealed. */
+    return status == RUEDA_ERR_INVALID || status == RUEDA_ERR_AUTH
+               ? RUEDA_ERR_PEER_LOST
+               : status;
 }
 
 static struct watch *watch_of(struct rueda_client *client, uint64_t number)
@@ -285,6 +319,26 @@ static rueda_status hear_attached(struct rueda_client *client,
     return status;
 }
 
+/* What follows the handshake over TCP is sealed, whatever the settings: the
+ * store says where the ranks are and what they agree on. */
+static rueda_status begin_sealing(struct rueda_client *client,
+                                  struct rueda_text *error)
+{
+    rueda_status status = rueda_sealed_stream_init(
+        &client->seal, rueda_handshake_session_key(&client->shake),
+        RUEDA_INITIATOR);
+
+    if (status != RUEDA_OK) {
+        rueda_text_set(error,
+                       "rank %d has no key, and a store that is reached by TCP "
+                       "needs one; set RUEDA_KEY_FILE",
+                       client->args.rank);
+        return status;
+    }
+    client->inbox.seal = &client->seal;
+    return RUEDA_OK;
+}
+
 /* Go as far as we can without waiting. RUEDA_OK: we are there.
  * RUEDA_IN_PROGRESS: fd has to be waited for. Else this way leads nowhere. */
 static rueda_status go_on(struct rueda_client *client, struct rueda_text *error)
@@ -305,6 +359,8 @@ static rueda_status go_on(struct rueda_client *client, struct rueda_text *error)
             rueda_text_set(error, "rank %d and the store do not agree: %s",
                            client->args.rank,
                            rueda_handshake_error(&client->shake));
+        if (status == RUEDA_OK && client->is_sealed)
+            status = begin_sealing(client, error);
         if (status == RUEDA_OK)
             status = ask_to_attach(client);
     }

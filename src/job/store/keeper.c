@@ -57,6 +57,7 @@ struct guest {
     struct rueda_inbox inbox;
     size_t wanted; /* bytes of the frame that is coming */
     struct rueda_outbox outbox;
+    struct rueda_sealed_stream seal; /* by TCP; else all zero */
 };
 
 struct rueda_keeper {
@@ -127,22 +128,42 @@ static void dismiss(struct rueda_keeper *keeper, struct guest *guest)
     rueda_poller_remove(keeper->poller, guest->fd);
     rueda_fd_close(guest->fd);
     rueda_inbox_fini(&guest->inbox);
+    rueda_sealed_stream_fini(&guest->seal);
     guest->fd = -1;
 }
 
+/* What passes over TCP is sealed, from the handshake on. */
+static struct rueda_sealed_stream *
+make_seal(const struct rueda_handshake *shake, const struct rueda_address *from,
+          struct rueda_sealed_stream *out)
+{
+    *out = (struct rueda_sealed_stream){.piece = 0};
+    if (from->len == 0)
+        return NULL;
+    /* There is a key wherever there is TCP; without one all that follows
+     * fails. */
+    rueda_sealed_stream_init(out, rueda_handshake_session_key(shake),
+                             RUEDA_ACCEPTOR);
+    return out;
+}
+
 /* Tell it why, as the answer to its first request; best effort. */
-static void refuse(int fd, const struct rueda_text *why)
+static void refuse(int fd, const struct rueda_handshake *shake,
+                   const struct rueda_address *from,
+                   const struct rueda_text *why)
 {
     const struct rueda_store_reply reply = {.kind = RUEDA_STORE_ATTACH,
                                             .number = 1,
                                             .status = RUEDA_ERR_MISMATCH,
                                             .value = why->chars,
                                             .value_bytes = strlen(why->chars)};
-    unsigned char start[RUEDA_STORE_START_BYTES];
-    size_t bytes = rueda_store_reply_encode(&reply, start);
+    struct rueda_sealed_stream seal;
+    struct rueda_outbox outbox = {.seal = make_seal(shake, from, &seal)};
 
-    if (rueda_stream_send(fd, start, bytes, &bytes) == RUEDA_OK)
-        rueda_stream_send(fd, reply.value, reply.value_bytes, &bytes);
+    if (rueda_outbox_add(&outbox, &reply) == RUEDA_OK)
+        rueda_outbox_send(&outbox, fd);
+    rueda_outbox_fini(&outbox);
+    rueda_sealed_stream_fini(&seal);
 }
 
 /* A connection has proven that it is of the job; is it of the right one? */
@@ -183,7 +204,7 @@ static rueda_status admit(void *arg, int fd,
     struct guest *guest = find_vacant(keeper);
 
     if (!fits(keeper, shake, why)) {
-        refuse(fd, why);
+        refuse(fd, shake, from, why);
         return RUEDA_ERR_MISMATCH;
     }
     if (guest == NULL ||
@@ -199,6 +220,8 @@ static rueda_status admit(void *arg, int fd,
         .from = *from,
         .wanted = RUEDA_STORE_HEAD_BYTES,
     };
+    guest->inbox.seal = make_seal(shake, from, &guest->seal);
+    guest->outbox.seal = guest->inbox.seal;
     return RUEDA_OK;
 }
 
@@ -211,6 +234,11 @@ static void hear(struct rueda_keeper *keeper, struct guest *guest)
     status = rueda_inbox_fill(&guest->inbox, guest->fd, guest->wanted);
     if (status < 0)
         guest->is_lost = true;
+    if (status == RUEDA_ERR_AUTH)
+        rueda_admission_refuse(&keeper->admission, RUEDA_REFUSED_MISFIT,
+                               &guest->from,
+                               "what came is not what it has sealed: it was "
+                               "changed on the way");
     while (!guest->is_lost) {
         status = rueda_store_request_decode(guest->inbox.bytes,
                                             guest->inbox.len, &request, &bytes);
@@ -322,6 +350,7 @@ static rueda_status listen_all(struct rueda_keeper *keeper,
     static const struct rueda_admission_calls calls = {.proven = admit};
     const struct rueda_admission_args admission = {
         .who = "the store",
+        .purpose = RUEDA_FOR_STORE,
         .key = &keeper->key,
         .keep_alive = args->questions > 0 ? args->questions : QUESTIONS,
         .calls = &calls,
@@ -368,14 +397,13 @@ static void close_in_child(struct rueda_fork_hook *hook)
 
 /* The store ends in good order, so nobody is to believe that it is lost. Best
  * effort: who has not read what was sent before gets half a word. */
-static void say_goodbye(const struct guest *guest)
+static void say_goodbye(struct guest *guest)
 {
     const struct rueda_store_reply bye = {.kind = RUEDA_STORE_BYE};
-    unsigned char start[RUEDA_STORE_START_BYTES];
-    size_t bytes = rueda_store_reply_encode(&bye, start);
 
-    if (rueda_outbox_is_empty(&guest->outbox))
-        rueda_stream_send(guest->fd, start, bytes, &bytes);
+    if (rueda_outbox_is_empty(&guest->outbox) &&
+        rueda_outbox_add(&guest->outbox, &bye) == RUEDA_OK)
+        rueda_outbox_send(&guest->outbox, guest->fd);
 }
 
 static void keeper_free(struct rueda_keeper *keeper)

@@ -12,6 +12,14 @@
 #define AT_WISH    17
 #define AT_ZERO    18
 
+unsigned rueda_tcp_purpose_of(rueda_handshake_role role,
+                              rueda_tcp_purpose purpose)
+{
+    if (role == RUEDA_ACCEPTOR)
+        return (unsigned)RUEDA_FOR_STREAM | (unsigned)RUEDA_FOR_PULSE;
+    return purpose == RUEDA_TCP_FOR_PULSE ? RUEDA_FOR_PULSE : RUEDA_FOR_STREAM;
+}
+
 rueda_tcp_wish rueda_tcp_wish_of(rueda_encrypt_choice setting, bool is_near)
 {
     switch (setting) {

@@ -32,6 +32,7 @@
 
 #include <rueda/rueda.h>
 
+#include "auth/handshake.h"
 #include "base/config.h"
 #include "base/text.h"
 
@@ -56,6 +57,11 @@ struct rueda_tcp_about {
     rueda_tcp_purpose purpose;
     rueda_tcp_wish wish;
 };
+
+/* What a connection is for, in the words of the handshake: ranks listen for
+ * both purposes at once. */
+unsigned rueda_tcp_purpose_of(rueda_handshake_role role,
+                              rueda_tcp_purpose purpose);
 
 /* What an end with this setting wishes of a peer that is near (os/address.h),
  * or not. */

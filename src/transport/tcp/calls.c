@@ -129,7 +129,8 @@ void rueda_tcp_calls_begin_proof(const struct rueda_tcp_hub *hub, int fd,
     unsigned char bytes[RUEDA_TCP_ABOUT_BYTES];
 
     rueda_tcp_about_encode(&about, bytes);
-    rueda_handshake_init(shake, role, &hub->key, bytes, sizeof(bytes));
+    rueda_handshake_init(shake, role, rueda_tcp_purpose_of(role, purpose),
+                         &hub->key, bytes, sizeof(bytes));
 }
 
 bool rueda_tcp_calls_who(const struct rueda_tcp_hub *hub,
@@ -143,7 +144,10 @@ bool rueda_tcp_calls_who(const struct rueda_tcp_hub *hub,
 
     bytes = rueda_handshake_peer_about(shake, &len);
     return rueda_tcp_about_decode(bytes, len, out) &&
-           rueda_tcp_about_fits(&ours, out);
+           rueda_tcp_about_fits(&ours, out) &&
+           (shake->role == RUEDA_INITIATOR ||
+            rueda_handshake_purpose(shake) ==
+                rueda_tcp_purpose_of(RUEDA_INITIATOR, out->purpose));
 }
 
 /* ---- Streams ------------------------------------------------------------ */

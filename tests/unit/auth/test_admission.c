@@ -60,8 +60,11 @@ static int open_desk(void **state)
 {
     static const struct rueda_admission_calls calls = {.proven = on_proven};
     struct desk *desk = calloc(1, sizeof(*desk));
-    const struct rueda_admission_args args = {
-        .who = "the desk", .key = &desk->key, .calls = &calls, .arg = desk};
+    const struct rueda_admission_args args = {.who = "the desk",
+                                              .purpose = RUEDA_FOR_STORE,
+                                              .key = &desk->key,
+                                              .calls = &calls,
+                                              .arg = desk};
 
     *state = desk;
     desk->taken = -1;
@@ -119,7 +122,8 @@ static rueda_status prove(struct desk *desk, int fd)
     struct rueda_handshake shake;
     rueda_status status = RUEDA_IN_PROGRESS;
 
-    rueda_handshake_init(&shake, RUEDA_INITIATOR, &desk->key, "me", 2);
+    rueda_handshake_init(&shake, RUEDA_INITIATOR, RUEDA_FOR_STORE, &desk->key,
+                         "me", 2);
     for (int i = 0; i < 8 && status == RUEDA_IN_PROGRESS; i++) {
         status = rueda_shake_step(fd, &shake);
         progress(desk);

@@ -33,10 +33,11 @@ static void begin(struct pair *pair, bool has_key)
     const struct rueda_key *key = has_key ? &pair->key : NULL;
 
     assert_int_equal(rueda_handshake_init(&pair->initiator, RUEDA_INITIATOR,
-                                          key, "rank 0", 6),
+                                          RUEDA_FOR_STORE, key, "rank 0", 6),
                      RUEDA_OK);
-    assert_int_equal(rueda_handshake_init(&pair->acceptor, RUEDA_ACCEPTOR, key,
-                                          "rank 1 of 2", 11),
+    assert_int_equal(rueda_handshake_init(&pair->acceptor, RUEDA_ACCEPTOR,
+                                          RUEDA_FOR_STORE, key, "rank 1 of 2",
+                                          11),
                      RUEDA_OK);
 }
 
@@ -170,8 +171,8 @@ static void two_ends_without_a_key_succeed_and_have_no_session_key(void **state)
 
     absent.present = false;
     begin(pair, false);
-    rueda_handshake_init(&pair->initiator, RUEDA_INITIATOR, &absent, "rank 0",
-                         6);
+    rueda_handshake_init(&pair->initiator, RUEDA_INITIATOR, RUEDA_FOR_STORE,
+                         &absent, "rank 0", 6);
     shake(pair, ALL);
 
     check_both_done(pair);
@@ -215,9 +216,10 @@ static void the_longest_and_the_empty_about_arrive(void **state)
 
     memset(about, 'x', sizeof(about));
     about[RUEDA_HANDSHAKE_ABOUT_MAX] = '\0';
-    rueda_handshake_init(&pair->initiator, RUEDA_INITIATOR, NULL, about,
-                         RUEDA_HANDSHAKE_ABOUT_MAX);
-    rueda_handshake_init(&pair->acceptor, RUEDA_ACCEPTOR, NULL, NULL, 0);
+    rueda_handshake_init(&pair->initiator, RUEDA_INITIATOR, RUEDA_FOR_STORE,
+                         NULL, about, RUEDA_HANDSHAKE_ABOUT_MAX);
+    rueda_handshake_init(&pair->acceptor, RUEDA_ACCEPTOR, RUEDA_FOR_STORE, NULL,
+                         NULL, 0);
     shake(pair, ALL);
 
     check_about(&pair->acceptor, about);
@@ -230,7 +232,8 @@ static void an_about_that_is_too_long_fails_from_the_start(void **state)
     char about[RUEDA_HANDSHAKE_ABOUT_MAX + 1] = {0};
 
     assert_int_equal(rueda_handshake_init(&pair->initiator, RUEDA_INITIATOR,
-                                          NULL, about, sizeof(about)),
+                                          RUEDA_FOR_STORE, NULL, about,
+                                          sizeof(about)),
                      RUEDA_ERR_INVALID);
 
     check_failed(&pair->initiator, RUEDA_ERR_INVALID, "64 bytes");
@@ -301,7 +304,8 @@ static void a_wrong_key_is_refused_by_the_acceptor(void **state)
     struct rueda_key other;
 
     rueda_key_create(&other);
-    rueda_handshake_init(&pair->initiator, RUEDA_INITIATOR, &other, NULL, 0);
+    rueda_handshake_init(&pair->initiator, RUEDA_INITIATOR, RUEDA_FOR_STORE,
+                         &other, NULL, 0);
     shake(pair, ALL);
 
     check_failed(&pair->acceptor, RUEDA_ERR_AUTH, "key is not ours");
@@ -325,7 +329,8 @@ static void each_side_is_told_which_one_lacks_a_key(void **state)
     struct pair *pair = *state;
     unsigned char hello[2][HELLO];
 
-    rueda_handshake_init(&pair->initiator, RUEDA_INITIATOR, NULL, NULL, 0);
+    rueda_handshake_init(&pair->initiator, RUEDA_INITIATOR, RUEDA_FOR_STORE,
+                         NULL, NULL, 0);
     take(&pair->initiator, hello[0]);
     take(&pair->acceptor, hello[1]);
     give(&pair->acceptor, hello[0], HELLO);
@@ -335,6 +340,50 @@ static void each_side_is_told_which_one_lacks_a_key(void **state)
                  "the peer has none; set RUEDA_KEY_FILE on the peer's side");
     check_failed(&pair->initiator, RUEDA_ERR_AUTH,
                  "this side has none; set RUEDA_KEY_FILE on this side");
+}
+
+/* Every purpose against every other. */
+static void a_connection_serves_the_purpose_it_was_made_for(void **state)
+{
+    struct pair *pair = *state;
+
+    for (unsigned one = 1; one <= RUEDA_FOR_LAUNCHER; one *= 2)
+        for (unsigned other = 1; other <= RUEDA_FOR_LAUNCHER; other *= 2) {
+            rueda_handshake_init(&pair->initiator, RUEDA_INITIATOR, one,
+                                 &pair->key, NULL, 0);
+            rueda_handshake_init(&pair->acceptor, RUEDA_ACCEPTOR, other,
+                                 &pair->key, NULL, 0);
+            shake(pair, ALL);
+            assert_int_equal(rueda_handshake_done(&pair->acceptor),
+                             one == other);
+            assert_int_equal(rueda_handshake_done(&pair->initiator),
+                             one == other);
+            assert_int_equal(rueda_handshake_purpose(&pair->acceptor),
+                             one == other ? one : 0);
+            if (one != other)
+                check_failed(&pair->acceptor, RUEDA_ERR_AUTH,
+                             "the peer's end of the connection is for");
+        }
+}
+
+static void one_listener_may_serve_several_purposes(void **state)
+{
+    struct pair *pair = *state;
+    static const unsigned tried[] = {RUEDA_FOR_STREAM, RUEDA_FOR_PULSE,
+                                     RUEDA_FOR_STORE,
+                                     RUEDA_FOR_STREAM | RUEDA_FOR_PULSE};
+
+    for (int i = 0; i < 4; i++) {
+        rueda_handshake_init(&pair->initiator, RUEDA_INITIATOR, tried[i],
+                             &pair->key, NULL, 0);
+        rueda_handshake_init(&pair->acceptor, RUEDA_ACCEPTOR,
+                             RUEDA_FOR_STREAM | RUEDA_FOR_PULSE, &pair->key,
+                             NULL, 0);
+        shake(pair, ALL);
+        assert_int_equal(rueda_handshake_done(&pair->acceptor), i < 2);
+        assert_int_equal(rueda_handshake_purpose(&pair->acceptor),
+                         i < 2 ? tried[i] : 0);
+    }
 }
 
 static void a_version_we_do_not_share_is_refused_with_both_ranges(void **state)
@@ -357,7 +406,7 @@ static void a_version_we_do_not_share_is_refused_with_both_ranges(void **state)
         give(&pair->acceptor, hello, HELLO);
         check_failed(&pair->acceptor, RUEDA_ERR_VERSION, peers[i].words);
         check_failed(&pair->acceptor, RUEDA_ERR_VERSION,
-                     "this side speaks 1 to 1");
+                     "this side speaks 2 to 2");
     }
 }
 
@@ -598,8 +647,9 @@ static void hash(const struct rueda_key *key, const char *label,
 static void a_peer_written_from_the_description_is_understood(void **state)
 {
     struct pair *pair = *state;
-    unsigned char theirs[HELLO] = {'R', 'U', 'E', 'D', 'A', 0, 0, 1, 4,
-                                   3,   2,   1,   1,   0,   0, 0, 3};
+    unsigned char theirs[HELLO] = {'R', 'U', 'E', 'D', 'A', 0,
+                                   0,   1,   4,   3,   2,   1,
+                                   2,   0,   0,   0,   3,   RUEDA_FOR_STORE};
     unsigned char ours[ALL];
     unsigned char digest[PROOF];
 
@@ -609,15 +659,15 @@ static void a_peer_written_from_the_description_is_understood(void **state)
     theirs[AT_ABOUT + 3] = 'i';
     assert_int_equal(take(&pair->acceptor, ours), HELLO);
     give(&pair->acceptor, theirs, HELLO);
-    hash(&pair->key, "rueda handshake 1: initiator", theirs, ours, digest);
+    hash(&pair->key, "rueda handshake 2: initiator", theirs, ours, digest);
     assert_int_equal(give(&pair->acceptor, digest, PROOF), RUEDA_OK);
 
     check_about(&pair->acceptor, "hi");
-    assert_int_equal(rueda_handshake_version(&pair->acceptor), 1);
+    assert_int_equal(rueda_handshake_version(&pair->acceptor), 2);
     assert_int_equal(take(&pair->acceptor, ours + HELLO), PROOF);
-    hash(&pair->key, "rueda handshake 1: acceptor", theirs, ours, digest);
+    hash(&pair->key, "rueda handshake 2: acceptor", theirs, ours, digest);
     assert_memory_equal(ours + HELLO, digest, PROOF);
-    hash(&pair->key, "rueda handshake 1: session", theirs, ours, digest);
+    hash(&pair->key, "rueda handshake 2: session", theirs, ours, digest);
     assert_memory_equal(rueda_handshake_session_key(&pair->acceptor)->bytes,
                         digest, PROOF);
 }
@@ -625,7 +675,9 @@ static void a_peer_written_from_the_description_is_understood(void **state)
 static void our_hello_looks_as_described(void **state)
 {
     static const unsigned char head[20] = {
-        'R', 'U', 'E', 'D', 'A', 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0};
+        'R', 'U', 'E', 'D', 'A', 0, 0, 1, 2,
+        0,   0,   0,   2,   0,   0, 0, 3, RUEDA_FOR_STORE,
+        0,   0};
     struct pair *pair = *state;
     unsigned char hello[ALL];
 
@@ -654,6 +706,8 @@ int main(void)
         PAIR(a_wrong_key_is_refused_by_the_acceptor),
         PAIR(an_acceptor_with_a_wrong_key_is_refused_too),
         PAIR(each_side_is_told_which_one_lacks_a_key),
+        PAIR(a_connection_serves_the_purpose_it_was_made_for),
+        PAIR(one_listener_may_serve_several_purposes),
         PAIR(a_version_we_do_not_share_is_refused_with_both_ranges),
         PAIR(a_peer_that_closes_early_is_lost),
         PAIR(a_close_after_success_changes_nothing),

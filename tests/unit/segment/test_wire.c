@@ -294,12 +294,13 @@ static void shake_init(struct rueda_handshake ends[2],
     unsigned char about[RUEDA_MEET_ABOUT_BYTES];
 
     rueda_meet_about_write(about, 3, 8);
-    assert_int_equal(rueda_handshake_init(&ends[0], RUEDA_INITIATOR, &keys[0],
-                                          about, sizeof(about)),
+    assert_int_equal(rueda_handshake_init(&ends[0], RUEDA_INITIATOR,
+                                          RUEDA_FOR_SEGMENT, &keys[0], about,
+                                          sizeof(about)),
                      RUEDA_OK);
-    assert_int_equal(
-        rueda_handshake_init(&ends[1], RUEDA_ACCEPTOR, &keys[1], NULL, 0),
-        RUEDA_OK);
+    assert_int_equal(rueda_handshake_init(&ends[1], RUEDA_ACCEPTOR,
+                                          RUEDA_FOR_SEGMENT, &keys[1], NULL, 0),
+                     RUEDA_OK);
 }
 
 static void a_handshake_swallows_nothing_that_follows_it(void **state)

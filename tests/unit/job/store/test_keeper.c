@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "auth/seal.h"
 #include "auth/shake.h"
 #include "base/log.h"
 #include "job/store/client.h"
@@ -519,7 +520,8 @@ static void *be_deaf(void *arg)
     rueda_fd_wait(place->deaf, false, 5000 * MS);
     if (rueda_stream_accept(place->deaf, &fd) != RUEDA_OK)
         return NULL;
-    rueda_handshake_init(&shake, RUEDA_ACCEPTOR, &place->key, NULL, 0);
+    rueda_handshake_init(&shake, RUEDA_ACCEPTOR, RUEDA_FOR_STORE, &place->key,
+                         NULL, 0);
     while (rueda_shake_step(fd, &shake) == RUEDA_IN_PROGRESS)
         rueda_fd_wait(fd, false, 1000 * MS);
     rueda_handshake_fini(&shake);
@@ -633,22 +635,67 @@ static bool hangs_up(int fd, int64_t timeout_ns)
     return false;
 }
 
-/* A connection that has proven itself as rank 2. */
-static int prove(const struct place *place)
+/* Prove that it is rank 2, over this connection. */
+static void prove_over(const struct place *place, int fd)
 {
     unsigned char about[RUEDA_MEET_ABOUT_BYTES];
     struct rueda_handshake shake;
-    int fd;
 
-    assert_int_equal(rueda_unix_connect(place->socket, &fd), RUEDA_OK);
     rueda_meet_about_write(about, 2, SIZE);
-    rueda_handshake_init(&shake, RUEDA_INITIATOR, &place->key, about,
-                         sizeof(about));
+    rueda_handshake_init(&shake, RUEDA_INITIATOR, RUEDA_FOR_STORE, &place->key,
+                         about, sizeof(about));
     while (rueda_shake_step(fd, &shake) == RUEDA_IN_PROGRESS)
         rueda_fd_wait(fd, false, 1000 * MS);
     assert_true(rueda_handshake_done(&shake));
     rueda_handshake_fini(&shake);
+}
+
+/* A connection that has proven itself. */
+static int prove(const struct place *place)
+{
+    int fd;
+
+    assert_int_equal(rueda_unix_connect(place->socket, &fd), RUEDA_OK);
+    prove_over(place, fd);
     return fd;
+}
+
+/* The handshake has gone through, and now somebody on the way speaks. */
+static void over_tcp_a_request_that_is_not_sealed_is_refused(void **state)
+{
+    struct place *place = *state;
+    const unsigned char session[RUEDA_STORE_SESSION_BYTES] = {1};
+    const struct rueda_store_request attach = {.kind = RUEDA_STORE_ATTACH,
+                                               .number = 1,
+                                               .key = session,
+                                               .key_bytes = sizeof(session)};
+    unsigned char bytes[RUEDA_STORE_START_BYTES];
+    size_t len = rueda_store_request_encode(&attach, bytes);
+    unsigned char answer[64];
+    int fd;
+
+    assert_int_equal(rueda_tcp_connect(&place->addresses[0], &fd), RUEDA_OK);
+    rueda_fd_wait(fd, true, 4000 * MS);
+    assert_int_equal(rueda_tcp_connected(fd), RUEDA_OK);
+    prove_over(place, fd);
+    assert_int_equal(
+        rueda_stream_send_all(fd, bytes, len, rueda_clock_ns() + 4000 * MS),
+        RUEDA_OK);
+    /* It is as long as a sealed length, so that is what it is taken for. */
+    assert_true(len >= 4 + RUEDA_SEAL_TAG_BYTES);
+    rueda_fd_wait(fd, false, 4000 * MS);
+    assert_true(rueda_stream_recv(fd, answer, sizeof(answer), &len) < 0);
+    rueda_fd_close(fd);
+    /* On a Unix socket, which does not leave the host, the same is answered. */
+    fd = prove(place);
+    len = rueda_store_request_encode(&attach, bytes);
+    assert_int_equal(
+        rueda_stream_send_all(fd, bytes, len, rueda_clock_ns() + 4000 * MS),
+        RUEDA_OK);
+    rueda_fd_wait(fd, false, 4000 * MS);
+    assert_int_equal(rueda_stream_recv(fd, answer, sizeof(answer), &len),
+                     RUEDA_OK);
+    rueda_fd_close(fd);
 }
 
 static void garbage_ends_a_connection_and_harms_nobody(void **state)
@@ -764,6 +811,7 @@ int main(void)
         PLACE(a_rank_of_another_size_is_told_so),
         PLACE(garbage_ends_a_connection_and_harms_nobody),
         PLACE(silent_strangers_do_not_keep_ranks_out),
+        PLACE(over_tcp_a_request_that_is_not_sealed_is_refused),
         PLACE(tcp_without_a_key_is_not_opened),
         PLACE(an_address_that_is_taken_or_not_ours_is_named),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launch/sealed_stream.h"
+#include "auth/sealed_stream.h"
 
 #include "base/bytes.h"
 

@@ -3,8 +3,8 @@
  * Bytes that are added at the end and taken from the beginning. All zero is an
  * empty one. Pure; one thread at a time.
  */
-#ifndef RUEDA_LAUNCH_BUFFER_H
-#define RUEDA_LAUNCH_BUFFER_H
+#ifndef RUEDA_BASE_BUFFER_H
+#define RUEDA_BASE_BUFFER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,4 +41,4 @@ void rueda_buffer_drop(struct rueda_buffer *buffer, size_t len);
 
 void rueda_buffer_fini(struct rueda_buffer *buffer);
 
-#endif /* RUEDA_LAUNCH_BUFFER_H */
+#endif /* RUEDA_BASE_BUFFER_H */

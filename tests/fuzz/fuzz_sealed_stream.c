@@ -4,9 +4,9 @@
  * on the way, who changes a byte of it, and from one who has the key and seals
  * any length. What opens is what was sealed, from its beginning on.
  */
+#include "auth/sealed_stream.h"
 #include "base/bytes.h"
 #include "fuzz/fuzz.h"
-#include "launch/sealed_stream.h"
 
 #define LENGTH_BYTES 4
 

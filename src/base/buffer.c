@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launch/buffer.h"
+#include "base/buffer.h"
 
 #include <stdlib.h>
 #include <string.h>

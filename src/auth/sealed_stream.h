@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stream of bytes as sealed records (auth/seal.h), so that an attacker on the
- * network can neither read nor change the messages between launcher and agents:
+ * network can neither read nor change what its two ends send: launcher and
+ * agents, store and ranks:
  *
  *      | length, sealed | tag | piece, sealed | tag | length, sealed | ...
  *
  * A length is 4 bytes, little-endian, from 1 to RUEDA_SEAL_MOST_BYTES. Pure;
  * one thread at a time.
  */
-#ifndef RUEDA_LAUNCH_SEALED_STREAM_H
-#define RUEDA_LAUNCH_SEALED_STREAM_H
+#ifndef RUEDA_AUTH_SEALED_STREAM_H
+#define RUEDA_AUTH_SEALED_STREAM_H
 
 #include "auth/seal.h"
-#include "launch/buffer.h"
+#include "base/buffer.h"
 
 struct rueda_sealed_stream {
     struct rueda_seal out;
@@ -37,4 +38,4 @@ bool rueda_sealed_stream_open(struct rueda_sealed_stream *stream,
                               struct rueda_buffer *sealed,
                               struct rueda_buffer *out);
 
-#endif /* RUEDA_LAUNCH_SEALED_STREAM_H */
+#endif /* RUEDA_AUTH_SEALED_STREAM_H */

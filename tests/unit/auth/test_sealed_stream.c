@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What launcher and agents say, sealed. */
-#include "launch/sealed_stream.h"
+#include "auth/sealed_stream.h"
 #include "unit/unit.h"
 
 /* Two ends of a stream, and what is on the way from one to the other. */

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/object.h"
+
+#include <string.h>
+
+#include "api/ctx.h"
+#include "base/hash.h"
+
+/* Names that share a counter are counted together, on all ranks alike. */
+static atomic_uint_least64_t *counter_of(rueda_ctx *ctx,
+                                         const struct rueda_object_place *place)
+{
+    const uint64_t seed =
+        rueda_hash_mix((uint64_t)place->purpose << 32 | (uint32_t)place->set);
+
+    return &ctx->object_counts[rueda_hash(place->name, strlen(place->name),
+                                          seed) %
+                               RUEDA_OBJECT_COUNTERS];
+}
+
+uint64_t rueda_object_count(rueda_ctx *ctx,
+                            const struct rueda_object_place *place)
+{
+    return atomic_fetch_add(counter_of(ctx, place), 1);
+}
+
+/* Keep words for what rueda_object_*() has answered. */
+static rueda_status answer(const rueda_ctx *ctx,
+                           const struct rueda_object_place *place,
+                           rueda_status status)
+{
+    struct rueda_text error = {{0}};
+
+    if (status == RUEDA_OK)
+        return RUEDA_OK;
+    rueda_text_set(&error,
+                   "rank %d refuses the object of rank %d: it is not what that "
+                   "rank has sealed for this call (number %llu in process set "
+                   "%d). It was changed on the way, or the ranks do not call "
+                   "the same functions in the same order. It was not "
+                   "unpickled. Name: \"%s\"",
+                   ctx->job->rank, place->sender,
+                   (unsigned long long)place->sequence, place->set,
+                   place->name);
+    return rueda_fault(status, error.chars);
+}
+
+rueda_status
+rueda_object_make_head(const rueda_ctx *ctx,
+                       const struct rueda_object_place *place,
+                       const void *bytes, size_t len,
+                       unsigned char out_head[RUEDA_OBJECT_HEAD_BYTES])
+{
+    return answer(
+        ctx, place,
+        rueda_object_seal(&ctx->job->object_key, place, bytes, len, out_head));
+}
+
+rueda_status rueda_object_read_head(
+    const rueda_ctx *ctx, const struct rueda_object_place *place,
+    const unsigned char head[RUEDA_OBJECT_HEAD_BYTES], uint64_t *out_len)
+{
+    return answer(
+        ctx, place,
+        rueda_object_length(&ctx->job->object_key, place, head, out_len));
+}
+
+rueda_status
+rueda_object_accept(const rueda_ctx *ctx,
+                    const struct rueda_object_place *place,
+                    const unsigned char head[RUEDA_OBJECT_HEAD_BYTES],
+                    const void *bytes, size_t len)
+{
+    return answer(
+        ctx, place,
+        rueda_object_check(&ctx->job->object_key, place, head, bytes, len));
+}

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Somebody on the way, without the key, changes what passes: nothing of it is believed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Callable
+
+from cluster import Hosts
+from ranks import Done, environment, run_all
+
+LIMIT_S = 90
+PORT = 4000
+
+MakeHosts = Callable[[int], Hosts]
+
+# The ranks send each other objects, and say what became of them.
+OBJECTS = r"""
+from rueda import _core as core
+from rueda.common.basics import basics as hvd
+from rueda.common.exceptions import HorovodInternalError
+from rueda.common.objects import allgather_object, broadcast_object
+hvd.init()
+for call in (lambda: broadcast_object("INNOCENT!" * 3, 0),
+             lambda: allgather_object("INNOCENT?" * (core.rank() + 2))):
+    try:
+        print(call(), flush=True)
+    except HorovodInternalError as error:
+        print("refused:", error, flush=True)
+hvd.shutdown()
+"""
+
+
+def hexed(old: str, new: str) -> str:
+    assert len(old) == len(new)
+    return f"{old.encode().hex()}={new.encode().hex()}"
+
+
+@contextmanager
+def meddler(hosts: Hosts, *words: str) -> Iterator[list[str]]:
+    """Join hosts 0 and 1 by a meddler in place of the bridge; yields what it says."""
+    hosts.set_mtu(1500, 1500)
+    for host in (0, 1):
+        hosts.silence(host)
+    program = Path(__file__).resolve().parents[1] / "support" / "meddler.py"
+    command = ["ip", "netns", "exec", hosts.bridge, sys.executable, str(program)]
+    process = subprocess.Popen(
+        [*command, "port0", "port1", *words], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    said: list[str] = []
+    try:
+        assert process.stdout.readline() == "ready\n"
+        reader = threading.Thread(target=said.extend, args=(process.stdout,), daemon=True)
+        reader.start()
+        yield said
+    finally:
+        process.kill()
+        process.wait()
+    reader.join(LIMIT_S)
+
+
+def run(hosts: Hosts, key_file: str, program: str, **more: str) -> list[Done]:
+    """One rank a host."""
+    common = {"RUEDA_SIZE": "2", "RUEDA_STORE": f"{hosts.ipv4(0)}:{PORT}",
+              "RUEDA_KEY_FILE": key_file, "RUEDA_LOG_LEVEL": "info", **more}  # fmt: skip
+    return run_all(
+        [hosts.command(rank, sys.executable, "-c", program) for rank in range(2)],
+        [environment(RUEDA_RANK=str(rank), **common) for rank in range(2)],
+        LIMIT_S,
+    )
+
+
+def words_of(done: list[Done]) -> str:
+    return "\n".join(one.stdout + one.stderr for one in done)
+
+
+def test_objects_that_nobody_changes_arrive(make_hosts: MakeHosts, key_file: str) -> None:
+    hosts = make_hosts(2)
+    with meddler(hosts) as said:
+        done = run(hosts, key_file, OBJECTS)
+    assert [one.returncode for one in done] == [0, 0], words_of(done)
+    for one in done:
+        assert one.stdout.splitlines() == [
+            "INNOCENT!" * 3,
+            str(["INNOCENT?" * 2, "INNOCENT?" * 3]),
+        ]
+    assert said == []
+
+
+def test_an_object_that_was_changed_is_not_unpickled(
+    make_hosts: MakeHosts, key_file: str
+) -> None:
+    hosts = make_hosts(2)
+    with meddler(hosts, hexed("INNOCENT", "MEDDLING")) as said:
+        done = run(hosts, key_file, OBJECTS, RUEDA_ENCRYPT="never")
+    assert [one.returncode for one in done] == [0, 0], words_of(done)
+    first, second = (one.stdout.splitlines() for one in done)
+    assert first[0] == "INNOCENT!" * 3  # it is rank 0's own
+    assert "rank 1 refuses the object of rank 0" in second[0]
+    assert "rank 0 refuses the object of rank 1" in first[1]
+    assert "rank 1 refuses the object of rank 0" in second[1]
+    assert "MEDDLING" not in words_of(done)
+    assert said  # it was on the way, in the clear
+
+
+# Adds up numbers, which takes ranks that have found each other.
+ADD = r"""
+from rueda import _core as core
+from rueda.common.basics import basics as hvd
+from rueda.common.objects import allgather_object
+hvd.init()
+print(sum(allgather_object(core.rank() + 1)), flush=True)
+hvd.shutdown()
+"""
+
+
+def test_where_ranks_are_cannot_be_read_or_changed_on_the_way(
+    make_hosts: MakeHosts, key_file: str
+) -> None:
+    """Whoever could change it could have a rank believe that its peer is near."""
+    hosts = make_hosts(2)
+    address = hosts.ipv4(1)
+    with meddler(hosts, hexed(f"{address}:", f"{address.replace('77', '99')}:")) as said:
+        done = run(hosts, key_file, ADD, RUEDA_ENCRYPT="never")
+    assert [one.returncode for one in done] == [0, 0], words_of(done)
+    assert [one.stdout for one in done] == ["3\n", "3\n"]
+    assert said == []
+
+
+def test_a_bit_that_is_changed_in_what_the_store_hears_ends_that_connection_only(
+    make_hosts: MakeHosts, key_file: str
+) -> None:
+    hosts = make_hosts(2)
+    with meddler(hosts, f"flip:{PORT}:150=") as said:
+        done = run(hosts, key_file, ADD)
+    assert said == ["changed\n"]
+    assert [one.returncode for one in done] == [0, 0], words_of(done)
+    assert [one.stdout for one in done] == ["3\n", "3\n"]
+    refusals = [line for line in done[0].stderr.splitlines() if "the store refused" in line]
+    assert len(refusals) == 1, words_of(done)
+    assert f"from {hosts.ipv4(1)}:" in refusals[0]
+    assert "it was changed on the way" in refusals[0]
