@@ -84,8 +84,8 @@ static void note_failure(struct rueda_dial *dial, int cause, const char *why)
 
     if (is_short)
         tell_short(cause);
-    /* A Unix socket that is not there says nothing about the addresses. */
-    if (address == NULL && dial->args.address_count > 0 && !is_short)
+    /* A Unix socket that is not there is not worth a word. */
+    if (address == NULL && !is_short)
         return;
     if (address != NULL)
         rueda_address_text(address, text, sizeof(text));
