@@ -207,7 +207,8 @@ static void watch_listeners(struct rueda_admission *admission, bool is_wanted)
 
 /* There is no descriptor for a connection: close it by means of the spare one,
  * so that the other end does not wait for an answer. False: nothing helps. */
-static bool turn_away(struct rueda_admission *admission, int listener)
+static bool turn_away(struct rueda_admission *admission, int listener,
+                      int64_t now_ns)
 {
     rueda_status status = RUEDA_ERR_LIMIT;
     int cause = errno;
@@ -217,6 +218,8 @@ static bool turn_away(struct rueda_admission *admission, int listener)
         log_warn("%s cannot take another connection: %s; raise `ulimit -n`",
                  admission->who, strerror(cause));
     admission->is_short = true;
+    if (admission->short_ns == 0)
+        admission->short_ns = now_ns;
     if (admission->spare >= 0) {
         rueda_fd_close(admission->spare);
         status = rueda_stream_accept(listener, &fd);
@@ -238,12 +241,14 @@ static void accept_turn(struct rueda_admission *admission, uint32_t which,
         rueda_status status = rueda_stream_accept(listener, &fd);
 
         if (status == RUEDA_OK) {
+            admission->short_ns = 0;
             begin(admission, fd, admission->is_local[which], now_ns);
             continue;
         }
         if (status == RUEDA_IN_PROGRESS)
             return;
-        if (rueda_stream_is_short(errno) && !turn_away(admission, listener)) {
+        if (rueda_stream_is_short(errno) &&
+            !turn_away(admission, listener, now_ns)) {
             watch_listeners(admission, false);
             admission->rest_ns = now_ns + REST_NS;
             return;
@@ -342,6 +347,11 @@ int64_t rueda_admission_next_ns(const struct rueda_admission *admission)
 bool rueda_admission_is_short(const struct rueda_admission *admission)
 {
     return admission->is_short;
+}
+
+int64_t rueda_admission_short_ns(const struct rueda_admission *admission)
+{
+    return admission->short_ns;
 }
 
 void rueda_admission_forked(const struct rueda_admission *admission)

@@ -76,10 +76,11 @@ struct rueda_admission {
     int listeners[RUEDA_ADMISSION_LISTENERS]; /* borrowed */
     bool is_local[RUEDA_ADMISSION_LISTENERS];
     int listener_count;
-    int64_t rest_ns; /* listeners are not watched until then; 0: they are */
-    bool has_more;   /* connections wait, and the descriptor may not tell */
-    bool is_short;   /* descriptors have run out at least once */
-    uint64_t count;  /* of strangers so far */
+    int64_t rest_ns;  /* listeners are not watched until then; 0: they are */
+    bool has_more;    /* connections wait, and the descriptor may not tell */
+    bool is_short;    /* descriptors have run out at least once */
+    int64_t short_ns; /* since when there are none; 0: there are */
+    uint64_t count;   /* of strangers so far */
     struct rueda_refusals refusals;
     struct rueda_stranger *strangers; /* [args.most] */
 };
@@ -107,6 +108,10 @@ int64_t rueda_admission_next_ns(const struct rueda_admission *admission);
 
 /* Have descriptors run out at least once? */
 bool rueda_admission_is_short(const struct rueda_admission *admission);
+
+/* Since when connections are not accepted because descriptors have run out; 0:
+ * the last one was accepted. */
+int64_t rueda_admission_short_ns(const struct rueda_admission *admission);
 
 /* Log a refusal of a connection that this admission has let in. */
 void rueda_admission_refuse(struct rueda_admission *admission,

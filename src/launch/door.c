@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where agents come in that were not started by ssh. A caller proves the key
- * and says which host it is, all inside the handshake, in HANDSHAKE_MS; until
- * then nothing else of it is read. What follows is sealed.
- *
- * Anybody can call. CALLERS are there at a time, and who comes then takes the
- * place of the oldest; an agent that lost its place so calls again.
+ * Where agents come in that were not started by ssh (auth/admission.h). An
+ * agent says the name of its host inside the handshake. What follows is sealed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,8 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "auth/refusals.h"
-#include "auth/shake.h"
+#include "auth/admission.h"
 #include "base/number.h"
 #include "launch/launch_state.h"
 #include "os/clock.h"
@@ -22,70 +17,17 @@
 #include "os/interface.h"
 #include "os/stream.h"
 
-#define HANDSHAKE_MS 5000
-#define CALLERS      64
-#define PLACES       (2 * CALLERS) /* some wait for libuv to let go of them */
-#define WHO          "the launcher"
-
-struct caller {
-    struct rueda_door *door;
-    int fd; /* -1: a free place */
-    uv_poll_t poll;
-    uv_timer_t timer;
-    int closing; /* handles that libuv still holds */
-    uint64_t number;
-    struct rueda_address from;
-    struct rueda_handshake shake;
-};
-
-struct listener {
-    struct rueda_door *door;
-    int fd;
-    uv_poll_t poll;
-};
-
 struct rueda_door {
     struct rueda_launch *launch;
-    struct listener listeners[RUEDA_KEEPER_MOST_ADDRESSES];
+    int listeners[RUEDA_KEEPER_MOST_ADDRESSES];
     int listener_count;
-    struct caller callers[PLACES];
-    uint64_t count; /* of callers so far */
-    struct rueda_refusals refusals;
+    bool is_watched; /* poll and timer are libuv's */
+    uv_poll_t poll;
+    uv_timer_t timer;
+    struct rueda_admission admission;
 };
 
-/* ---- Callers ------------------------------------------------------------ */
-
-static void on_closed(uv_handle_t *handle)
-{
-    struct caller *caller = handle->data;
-
-    caller->closing--;
-}
-
-/* Returns its descriptor, which is the caller's now. */
-static int release(struct caller *caller)
-{
-    const int fd = caller->fd;
-
-    uv_close((uv_handle_t *)&caller->poll, on_closed);
-    uv_close((uv_handle_t *)&caller->timer, on_closed);
-    caller->closing = 2;
-    rueda_handshake_fini(&caller->shake);
-    caller->fd = -1;
-    return fd;
-}
-
-static void refuse(struct caller *caller, rueda_refusal kind, const char *why)
-{
-    rueda_refuse(&caller->door->refusals, kind, WHO, &caller->from, why,
-                 rueda_clock_ns());
-    rueda_fd_close(release(caller));
-}
-
-static void on_late(uv_timer_t *timer)
-{
-    refuse(timer->data, RUEDA_REFUSED_SLOW, "it did not say in time who it is");
-}
+/* ---- Agents ------------------------------------------------------------- */
 
 /* Tell an agent why it cannot stay; best effort. */
 static void turn_away(int fd, const struct rueda_key *session,
@@ -133,126 +75,69 @@ static struct rueda_node *find_node(struct rueda_launch *launch,
     return NULL;
 }
 
-static void admit(struct caller *caller)
+/* The admission's callback: fd is taken in each case. */
+static rueda_status admit(void *arg, int fd,
+                          const struct rueda_handshake *shake,
+                          const struct rueda_address *from,
+                          struct rueda_text *why)
 {
-    struct rueda_launch *launch = caller->door->launch;
+    const struct rueda_key *session = rueda_handshake_session_key(shake);
+    struct rueda_launch *launch = ((struct rueda_door *)arg)->launch;
     char name[RUEDA_HANDSHAKE_ABOUT_MAX + 1];
-    char words[256];
-    struct rueda_key session;
-    struct rueda_node *node;
+    struct rueda_node *node = NULL;
+    struct rueda_text words = {{0}};
     const char *about;
     size_t len;
-    int fd;
 
-    about = rueda_handshake_peer_about(&caller->shake, &len);
+    (void)from;
+    (void)why;
+    about = rueda_handshake_peer_about(shake, &len);
     snprintf(name, sizeof(name), "%.*s", (int)len, about);
-    session = *rueda_handshake_session_key(&caller->shake);
-    fd = release(caller);
-    node = launch->is_started || launch->is_ending ? NULL
-                                                   : find_node(launch, name);
+    if (!launch->is_started && !launch->is_ending)
+        node = find_node(launch, name);
     if (node != NULL && rueda_node_link(node, fd, NULL) == RUEDA_OK) {
-        if (rueda_link_seal(&node->link, &session, RUEDA_ACCEPTOR) != RUEDA_OK)
+        if (rueda_link_seal(&node->link, session, RUEDA_ACCEPTOR) != RUEDA_OK)
             rueda_link_close(&node->link);
-        rueda_key_wipe(&session);
-        return;
+        return RUEDA_OK;
     }
-    snprintf(words, sizeof(words),
-             "the launcher waits for no host '%s'; --host says which of its "
-             "hosts this is",
-             name);
-    turn_away(fd, &session, words);
-    rueda_key_wipe(&session);
+    rueda_text_set(&words,
+                   "the launcher waits for no host '%s'; --host says which of "
+                   "its hosts this is",
+                   name);
+    turn_away(fd, session, words.chars);
+    return RUEDA_OK;
 }
 
-static void on_caller(uv_poll_t *poll, int status, int events)
-{
-    struct caller *caller = poll->data;
-    rueda_status result;
-    const char *why;
+/* ---- Waiting ------------------------------------------------------------ */
 
+static void on_time(uv_timer_t *timer);
+
+static void progress(struct rueda_door *door)
+{
+    const int64_t now_ns = rueda_clock_ns();
+    int64_t next_ns;
+
+    rueda_admission_progress(&door->admission, now_ns);
+    next_ns = rueda_admission_next_ns(&door->admission);
+    if (next_ns == INT64_MAX)
+        uv_timer_stop(&door->timer);
+    else
+        uv_timer_start(
+            &door->timer, on_time,
+            next_ns > now_ns ? (uint64_t)(next_ns - now_ns) / 1000000 + 1 : 0,
+            0);
+}
+
+static void on_time(uv_timer_t *timer)
+{
+    progress(timer->data);
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
     (void)status;
     (void)events;
-    if (caller->fd < 0)
-        return;
-    result = rueda_shake_step(caller->fd, &caller->shake);
-    if (result == RUEDA_IN_PROGRESS)
-        return;
-    if (result == RUEDA_OK) {
-        admit(caller);
-        return;
-    }
-    why = rueda_handshake_error(&caller->shake);
-    refuse(caller, rueda_refusal_of(result),
-           why[0] != '\0' ? why : strerror(errno));
-}
-
-static struct caller *find_vacant(struct rueda_door *door)
-{
-    for (int i = 0; i < PLACES; i++)
-        if (door->callers[i].fd < 0 && door->callers[i].closing == 0)
-            return &door->callers[i];
-    return NULL;
-}
-
-static void make_room(struct rueda_door *door)
-{
-    struct caller *oldest = NULL;
-    int count = 0;
-
-    for (int i = 0; i < PLACES; i++) {
-        struct caller *caller = &door->callers[i];
-
-        if (caller->fd < 0)
-            continue;
-        count++;
-        if (oldest == NULL || caller->number < oldest->number)
-            oldest = caller;
-    }
-    if (count >= CALLERS)
-        refuse(oldest, RUEDA_REFUSED_CROWD,
-               "it had not said who it is, and many others call");
-}
-
-static void welcome(struct rueda_door *door, struct caller *caller, int fd)
-{
-    make_room(door);
-    if (uv_poll_init(&door->launch->loop, &caller->poll, fd) != 0) {
-        rueda_fd_close(fd);
-        return;
-    }
-    caller->number = door->count++;
-    caller->from = (struct rueda_address){.len = 0};
-    rueda_tcp_peer(fd, &caller->from);
-    rueda_tcp_hurry(fd);
-    rueda_tcp_keep_alive(fd, RUEDA_AGENT_QUESTIONS);
-    caller->fd = fd;
-    caller->poll.data = caller;
-    uv_timer_init(&door->launch->loop, &caller->timer);
-    caller->timer.data = caller;
-    uv_timer_start(&caller->timer, on_late, HANDSHAKE_MS, 0);
-    /* A failure shows at the first step. */
-    rueda_handshake_init(&caller->shake, RUEDA_ACCEPTOR, RUEDA_FOR_LAUNCHER,
-                         &door->launch->key, NULL, 0);
-    uv_poll_start(&caller->poll, UV_READABLE, on_caller);
-    on_caller(&caller->poll, 0, UV_READABLE);
-}
-
-static void on_knock(uv_poll_t *poll, int status, int events)
-{
-    struct listener *listener = poll->data;
-    int fd;
-
-    (void)status;
-    (void)events;
-    /* The others are still there in the next turn of the loop. */
-    for (;;) {
-        struct caller *caller = find_vacant(listener->door);
-
-        if (caller == NULL ||
-            rueda_stream_accept(listener->fd, &fd) != RUEDA_OK)
-            return;
-        welcome(listener->door, caller, fd);
-    }
+    progress(poll->data);
 }
 
 /* ---- Listening ---------------------------------------------------------- */
@@ -281,24 +166,44 @@ static int addresses_of(const struct rueda_launch *launch, const char *at,
 static bool listen_at(struct rueda_door *door, const struct rueda_address *at,
                       struct rueda_text *words)
 {
-    struct listener *listener = &door->listeners[door->listener_count];
+    int *listener = &door->listeners[door->listener_count];
     struct rueda_address bound;
     char text[RUEDA_ADDRESS_TEXT];
 
-    listener->door = door;
-    if (rueda_tcp_listen(at, &listener->fd, &bound) != RUEDA_OK) {
-        rueda_address_text(at, text, sizeof(text));
-        rueda_text_set(words, "cannot listen at %s: %s", text, strerror(errno));
+    if (rueda_tcp_listen(at, listener, &bound) == RUEDA_OK) {
+        door->listener_count++;
+        if (rueda_admission_listen(&door->admission, *listener, false) ==
+            RUEDA_OK)
+            return true;
+    }
+    rueda_address_text(at, text, sizeof(text));
+    rueda_text_set(words, "cannot listen at %s: %s", text, strerror(errno));
+    return false;
+}
+
+/* Admit agents from the launcher's loop. */
+static bool watch(struct rueda_door *door, struct rueda_text *words)
+{
+    static const struct rueda_admission_calls calls = {.proven = admit};
+    const struct rueda_admission_args args = {.who = "the launcher",
+                                              .purpose = RUEDA_FOR_LAUNCHER,
+                                              .key = &door->launch->key,
+                                              .keep_alive =
+                                                  RUEDA_AGENT_QUESTIONS,
+                                              .calls = &calls,
+                                              .arg = door};
+
+    if (rueda_admission_init(&door->admission, &args) != RUEDA_OK ||
+        uv_poll_init(&door->launch->loop, &door->poll,
+                     rueda_admission_fd(&door->admission)) != 0) {
+        rueda_text_set(words, "cannot listen: no memory or descriptor");
         return false;
     }
-    if (uv_poll_init(&door->launch->loop, &listener->poll, listener->fd) != 0) {
-        rueda_text_set(words, "cannot listen: no descriptor");
-        rueda_fd_close(listener->fd);
-        return false;
-    }
-    listener->poll.data = listener;
-    uv_poll_start(&listener->poll, UV_READABLE, on_knock);
-    door->listener_count++;
+    uv_timer_init(&door->launch->loop, &door->timer);
+    door->poll.data = door;
+    door->timer.data = door;
+    door->is_watched = true;
+    uv_poll_start(&door->poll, UV_READABLE, on_ready);
     return true;
 }
 
@@ -331,8 +236,8 @@ rueda_status rueda_door_open(struct rueda_launch *launch, const char *at,
     }
     door->launch = launch;
     launch->door = door;
-    for (int i = 0; i < PLACES; i++)
-        door->callers[i] = (struct caller){.door = door, .fd = -1};
+    if (!watch(door, words))
+        return RUEDA_ERR_IO;
     count = addresses_of(launch, at, addresses, words);
     for (int i = 0; i < count; i++)
         if (!listen_at(door, &addresses[i], words))
@@ -347,14 +252,14 @@ void rueda_door_close(struct rueda_door *door)
 {
     if (door == NULL)
         return;
-    for (int i = 0; i < door->listener_count; i++) {
-        uv_close((uv_handle_t *)&door->listeners[i].poll, NULL);
-        rueda_fd_close(door->listeners[i].fd);
+    if (door->is_watched) {
+        uv_close((uv_handle_t *)&door->poll, NULL);
+        uv_close((uv_handle_t *)&door->timer, NULL);
     }
-    for (int i = 0; i < PLACES; i++)
-        if (door->callers[i].fd >= 0)
-            rueda_fd_close(release(&door->callers[i]));
-    rueda_refusals_sum(&door->refusals, WHO, INT64_MAX);
+    door->is_watched = false;
+    rueda_admission_fini(&door->admission);
+    for (int i = 0; i < door->listener_count; i++)
+        rueda_fd_close(door->listeners[i]);
     door->listener_count = 0;
 }
 

@@ -17,6 +17,7 @@
 #include "launch/family.h"
 #include "launch/frame.h"
 #include "os/clock.h"
+#include "os/dial.h"
 #include "os/event.h"
 #include "os/process.h"
 #include "os/stream.h"
@@ -24,11 +25,6 @@
 #define END_NS   ((int64_t)3000000000)
 #define PAUSE_NS ((int64_t)100000000)
 #define SECOND   ((int64_t)1000000000)
-
-/* A launcher at whose door many call may hang up on us in the middle of the
- * handshake, as one does that has another key: it is asked again for so long.
- */
-#define DOUBT_NS ((int64_t)1000000000)
 
 /* Between two questions to the resolver, which all agents may ask. */
 #define NAME_PAUSE_NS ((int64_t)500000000)
@@ -165,47 +161,56 @@ struct secrets {
     struct rueda_key session;
 };
 
-static rueda_status shake_hands(int fd, struct secrets *secrets,
-                                const char *host, int64_t deadline,
+/* Take the handshake over the dialler's connection further; an agreement that
+ * fails is said in words. */
+static rueda_status shake_hands(struct rueda_dial *dial,
+                                struct rueda_handshake *shake,
                                 struct rueda_text *words)
 {
-    struct rueda_handshake shake;
-    rueda_status status =
-        rueda_handshake_init(&shake, RUEDA_INITIATOR, RUEDA_FOR_LAUNCHER,
-                             &secrets->key, host, strlen(host));
+    const rueda_status status = rueda_shake_step(dial->fd, shake);
+    int cause = status == RUEDA_ERR_IO ? errno : ECONNRESET;
 
-    while (status == RUEDA_OK) {
-        status = rueda_shake_step(fd, &shake);
-        if (status != RUEDA_IN_PROGRESS)
-            break;
-        status = rueda_stream_await(fd, false, deadline);
-    }
-    if (status == RUEDA_OK)
-        secrets->session = *rueda_handshake_session_key(&shake);
-    if (status == RUEDA_ERR_AUTH || status == RUEDA_ERR_VERSION)
+    if (status == RUEDA_OK || status == RUEDA_IN_PROGRESS)
+        return status;
+    if (status == RUEDA_ERR_AUTH || status == RUEDA_ERR_VERSION) {
+        words->chars[0] = '\0';
         rueda_text_set(words, "the launcher and this agent do not agree: %s",
-                       rueda_handshake_error(&shake));
-    rueda_handshake_fini(&shake);
+                       rueda_handshake_error(shake));
+        cause = EACCES;
+    }
+    rueda_dial_fail(dial, cause, NULL, rueda_clock_ns());
     return status;
 }
 
-/* One round over all addresses; -1: nobody is there. */
-static int call_launcher(const struct rueda_address *addresses, int count,
-                         int64_t deadline)
+/* Dial until then. Returns the connection, or -1. */
+static int dial_launcher(struct rueda_dial *dial, struct secrets *secrets,
+                         const char *host, int64_t deadline,
+                         struct rueda_text *words)
 {
-    for (int i = 0; i < count; i++) {
-        int fd;
+    struct rueda_handshake shake = {.status = RUEDA_IN_PROGRESS};
+    rueda_status status = RUEDA_IN_PROGRESS;
+    bool is_new;
 
-        if (rueda_tcp_connect(&addresses[i], &fd) != RUEDA_OK)
-            continue;
-        rueda_fd_wait(fd, true, deadline - rueda_clock_ns());
-        if (rueda_tcp_connected(fd) == RUEDA_OK) {
-            rueda_tcp_keep_alive(fd, RUEDA_AGENT_QUESTIONS);
-            return fd;
+    while (rueda_clock_ns() < deadline &&
+           !rueda_dial_is_refused(dial, rueda_clock_ns())) {
+        status = rueda_dial_step(dial, rueda_clock_ns(), &is_new);
+        if (is_new) {
+            rueda_tcp_keep_alive(dial->fd, RUEDA_AGENT_QUESTIONS);
+            rueda_handshake_fini(&shake);
+            status = rueda_handshake_init(&shake, RUEDA_INITIATOR,
+                                          RUEDA_FOR_LAUNCHER, &secrets->key,
+                                          host, strlen(host));
         }
-        rueda_fd_close(fd);
+        if (status == RUEDA_OK)
+            status = shake_hands(dial, &shake, words);
+        if (status == RUEDA_OK) {
+            secrets->session = *rueda_handshake_session_key(&shake);
+            break;
+        }
+        rueda_dial_wait(dial, deadline);
     }
-    return -1;
+    rueda_handshake_fini(&shake);
+    return status == RUEDA_OK ? rueda_dial_take(dial) : -1;
 }
 
 /* The launcher may be started after us, and so may its name come later. */
@@ -231,31 +236,30 @@ static int reach_launcher(const struct request *request,
                           int64_t deadline, struct rueda_text *words)
 {
     struct rueda_address addresses[8];
-    const int count =
-        find_launcher(request->join, addresses, 8, deadline, words);
-    int64_t doubt_ns = 0; /* until then a refusal is not believed; 0: none */
+    const struct rueda_dial_args args = {
+        .addresses = addresses,
+        .address_count =
+            find_launcher(request->join, addresses, 8, deadline, words),
+        .first_pause_ns = PAUSE_NS,
+        .most_pause_ns = PAUSE_NS,
+        .limit_ns = INT64_MAX};
+    struct rueda_dial dial;
+    int fd;
 
-    while (count > 0 && rueda_clock_ns() < deadline) {
-        const int fd = call_launcher(addresses, count, deadline);
-        struct rueda_text why = {{0}};
-
-        if (fd >= 0) {
-            if (shake_hands(fd, secrets, host, deadline, &why) == RUEDA_OK)
-                return fd;
-            rueda_fd_close(fd);
-        }
-        if (!rueda_text_is_empty(&why) && doubt_ns == 0)
-            doubt_ns = rueda_clock_ns() + DOUBT_NS;
-        if (!rueda_text_is_empty(&why) && rueda_clock_ns() >= doubt_ns) {
-            rueda_text_set(words, "%s", why.chars);
-            return -1;
-        }
-        rueda_sleep_ns(PAUSE_NS);
-    }
+    if (args.address_count == 0)
+        return -1;
+    rueda_dial_init(&dial, &args, 0, rueda_clock_ns());
+    fd = dial_launcher(&dial, secrets, host, deadline, words);
+    rueda_dial_fini(&dial);
+    if (fd >= 0 || dial.refused_for > 0)
+        return fd;
+    words->chars[0] = '\0';
     rueda_text_set(words,
-                   "no launcher came to %s in time; is it started with "
+                   "no launcher came to %s in time (%s); is it started with "
                    "--listen, and can this host reach it?",
-                   request->join);
+                   request->join,
+                   rueda_text_is_empty(&dial.why) ? "no answer"
+                                                  : dial.why.chars);
     return -1;
 }
 

@@ -17,6 +17,10 @@
 /* The system refuses to ask more often. */
 #define MOST_QUESTIONS 127
 
+/* Firewalls forget idle connections after minutes, some after one. */
+#define KEEP_OPEN_S         45
+#define KEEP_OPEN_QUESTIONS 9
+
 /* A name of a host, with its zero. */
 #define HOST_BYTES 256
 
@@ -172,16 +176,26 @@ void rueda_tcp_hurry(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
+static void ask_each(int fd, int seconds, int questions)
+{
+    int on = 1;
+
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &questions, sizeof(questions));
+}
+
 void rueda_tcp_keep_alive(int fd, int questions)
 {
-    int one = 1;
-
     if (questions > MOST_QUESTIONS)
         questions = MOST_QUESTIONS;
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &one, sizeof(one));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &one, sizeof(one));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &questions, sizeof(questions));
+    ask_each(fd, 1, questions);
+}
+
+void rueda_tcp_keep_open(int fd)
+{
+    ask_each(fd, KEEP_OPEN_S, KEEP_OPEN_QUESTIONS);
 }
 
 void rueda_tcp_limit_silence(int fd, int limit_ms)

@@ -60,8 +60,14 @@ void rueda_tcp_hurry(int fd);
  */
 void rueda_tcp_keep_alive(int fd, int questions);
 
-/* The same limit for bytes that the peer's system does not take. Only where
- * a peer that does not read cannot be what holds them up. */
+/* Ask from time to time, while nothing passes, so that no firewall on the way
+ * forgets the connection. One whose peer's system does not answer any more
+ * fails after minutes. */
+void rueda_tcp_keep_open(int fd);
+
+/* The same limit as of rueda_tcp_keep_alive() for bytes that the peer's system
+ * does not take. Only where a peer that does not read cannot be what holds them
+ * up. */
 void rueda_tcp_limit_silence(int fd, int limit_ms);
 
 /* How long ago the peer's system was last heard, in milliseconds; -1: not

@@ -13,30 +13,20 @@
 #include "job/store/inbox.h"
 #include "job/store/wire.h"
 #include "os/clock.h"
-#include "os/event.h"
+#include "os/dial.h"
 #include "os/process.h"
 #include "os/random.h"
 #include "os/stream.h"
-#include "os/unix_socket.h"
 #include "segment/wire.h"
 
-/* Between two rounds over all ways to the store. */
+/* Between two rounds over all ways to the store (os/dial.h). */
 #define FIRST_PAUSE_NS ((int64_t)200000)
 #define MOST_PAUSE_NS  ((int64_t)50000000)
-
-/* For one way, if it is not known sooner that it leads nowhere; and where it is
- * the only one at whose end somebody listens, who may be stopped. */
-#define WAY_NS      ((int64_t)3000000000)
-#define ONLY_WAY_NS ((int64_t)60000000000)
 
 /* For a store that was there. */
 #define LOST_NS ((int64_t)3000000000)
 
 #define QUESTIONS 4
-
-/* A store that closes just now, because the job before this one has started,
- * looks like one that refuses us: it is asked again for so long. */
-#define DOUBT_NS ((int64_t)1000000000)
 
 /* The store allows as many. */
 struct watch {
@@ -48,8 +38,7 @@ struct watch {
 
 /* How far we have come on the way to the store. */
 typedef enum stage {
-    AWAY,
-    DIALLING,
+    AWAY, /* not connected; dialling, or not */
     PROVING,
     ATTACHING,
     THERE,
@@ -63,14 +52,12 @@ struct rueda_client {
     bool is_forgotten; /* it did, and does not any more */
     bool is_over;      /* it has said that it closes */
     bool is_lost;      /* look() has not found it again */
+    bool is_dialling;  /* on the way back or for the first time */
     stage stage;
-    int fd;                       /* -1: AWAY */
+    int fd;                       /* the dialler's; -1: none */
+    struct rueda_dial dial;       /* has the connection, also when THERE */
     struct rueda_handshake shake; /* while PROVING */
-    int way;                      /* that look() has taken or takes next */
-    int dead_ends;                /* of its ways in a row: nobody is there */
-    int64_t way_ns;     /* when it has taken the way or, if AWAY, takes it */
-    int64_t give_up_ns; /* when it does; 0: it does not look for the store */
-    int cause;          /* errno of the last address that led nowhere */
+    rueda_status refusal;         /* the last one of a process that we found */
     struct rueda_fork_hook fork_hook;
     uint64_t number;                 /* of the last request */
     struct rueda_sealed_stream seal; /* of a connection by TCP */
@@ -89,9 +76,9 @@ static int64_t sooner(int64_t a, int64_t b)
 
 /* ---- The way there ------------------------------------------------------ */
 
-static void hang_up(struct rueda_client *client)
+/* Forget what was said on a connection that is not there any more. */
+static void forget_connection(struct rueda_client *client)
 {
-    rueda_fd_close(client->fd);
     rueda_handshake_fini(&client->shake);
     client->fd = -1;
     client->stage = AWAY;
@@ -104,6 +91,31 @@ static void hang_up(struct rueda_client *client)
     client->wanted = RUEDA_STORE_HEAD_BYTES;
 }
 
+static void hang_up(struct rueda_client *client)
+{
+    rueda_dial_fini(&client->dial);
+    client->is_dialling = false;
+    forget_connection(client);
+}
+
+/* Begin to dial the store, or stay with that; give up after limit_ns. */
+static void set_out(struct rueda_client *client, int64_t limit_ns)
+{
+    const struct rueda_dial_args args = {.socket = client->args.socket,
+                                         .addresses = client->args.addresses,
+                                         .address_count =
+                                             client->args.address_count,
+                                         .first_pause_ns = FIRST_PAUSE_NS,
+                                         .most_pause_ns = MOST_PAUSE_NS,
+                                         .limit_ns = limit_ns,
+                                         .watch = client->args.on_socket,
+                                         .arg = client->args.arg};
+
+    if (!client->is_dialling)
+        rueda_dial_init(&client->dial, &args, 0, rueda_clock_ns());
+    client->is_dialling = true;
+}
+
 /* Prove myself, and let the store prove itself. */
 static rueda_status begin_proof(struct rueda_client *client)
 {
@@ -114,29 +126,6 @@ static rueda_status begin_proof(struct rueda_client *client)
     return rueda_handshake_init(&client->shake, RUEDA_INITIATOR,
                                 RUEDA_FOR_STORE, &client->key, about,
                                 sizeof(about));
-}
-
-/* Way 0 is the Unix socket, the others are addresses. RUEDA_ERR_IO, with errno:
- * this one leads nowhere now. */
-static rueda_status set_out(struct rueda_client *client, int way)
-{
-    rueda_status status = RUEDA_ERR_IO;
-
-    errno = ECONNREFUSED; /* by who is not there, if there is no such way */
-    if (way > 0)
-        status =
-            rueda_tcp_connect(&client->args.addresses[way - 1], &client->fd);
-    else if (client->args.socket != NULL)
-        status = rueda_unix_connect(client->args.socket, &client->fd);
-    if (status != RUEDA_OK) {
-        client->fd = -1;
-        return RUEDA_ERR_IO;
-    }
-    if (client->args.on_socket != NULL)
-        client->args.on_socket(client->args.arg, client->fd);
-    client->stage = DIALLING;
-    client->is_sealed = way > 0;
-    return way > 0 ? RUEDA_OK : begin_proof(client);
 }
 
 /* ---- Frames ------------------------------------------------------------- */
@@ -314,7 +303,7 @@ static rueda_status hear_attached(struct rueda_client *client,
     status = watch_again(client);
     if (status == RUEDA_OK) {
         client->stage = THERE;
-        client->give_up_ns = 0;
+        client->is_dialling = false;
     }
     return status;
 }
@@ -339,21 +328,13 @@ static rueda_status begin_sealing(struct rueda_client *client,
     return RUEDA_OK;
 }
 
-/* Go as far as we can without waiting. RUEDA_OK: we are there.
- * RUEDA_IN_PROGRESS: fd has to be waited for. Else this way leads nowhere. */
+/* Go on over a connection, without waiting. RUEDA_OK: we are there.
+ * RUEDA_IN_PROGRESS: fd has to be waited for. Else it leads nowhere. */
 static rueda_status go_on(struct rueda_client *client, struct rueda_text *error)
 {
-    const int questions = client->args.questions;
     rueda_status status = RUEDA_OK;
 
-    if (client->stage == DIALLING) {
-        status = rueda_tcp_connected(client->fd);
-        if (status != RUEDA_OK)
-            return status;
-        rueda_tcp_keep_alive(client->fd, questions > 0 ? questions : QUESTIONS);
-        status = begin_proof(client);
-    }
-    if (status == RUEDA_OK && client->stage == PROVING) {
+    if (client->stage == PROVING) {
         status = rueda_shake_step(client->fd, &client->shake);
         if (status == RUEDA_ERR_AUTH || status == RUEDA_ERR_VERSION)
             rueda_text_set(error, "rank %d and the store do not agree: %s",
@@ -375,48 +356,51 @@ static bool is_refusal(rueda_status status)
            status == RUEDA_ERR_LIMIT;
 }
 
-/* To the end of the way that we have taken, until then. */
-static rueda_status walk(struct rueda_client *client, int64_t deadline_ns,
-                         struct rueda_text *error)
+/* A new connection. */
+static rueda_status begin(struct rueda_client *client)
 {
-    rueda_status status = RUEDA_OK;
+    const int questions = client->args.questions;
 
-    while (status == RUEDA_OK) {
-        status = go_on(client, error);
-        if (status == RUEDA_OK)
-            return RUEDA_OK;
-        if (status == RUEDA_IN_PROGRESS)
-            status = rueda_stream_await(client->fd, client->stage == DIALLING,
-                                        deadline_ns);
-    }
-    return status;
+    forget_connection(client);
+    client->fd = client->dial.fd;
+    client->is_sealed = !rueda_dial_is_local(&client->dial);
+    rueda_tcp_keep_alive(client->fd, questions > 0 ? questions : QUESTIONS);
+    return begin_proof(client);
 }
 
-/* Try all ways once: one of them may lead to somebody else. One that look() has
- * taken comes first. A refusal, with its words, if there was one and no way led
- * to the store; RUEDA_IN_PROGRESS: none leads anywhere now. */
-static rueda_status try_ways(struct rueda_client *client, int64_t deadline_ns,
+/* Go on towards the store, without waiting: one way may lead to another
+ * process. RUEDA_OK: we are there. RUEDA_ERR_TIMEOUT: the dialler has given up.
+ * A refusal is noted with its words. */
+static rueda_status approach(struct rueda_client *client,
                              struct rueda_text *error)
 {
-    rueda_status worst = RUEDA_IN_PROGRESS;
+    const int64_t now = rueda_clock_ns();
 
-    error->chars[0] = '\0';
-    for (int way = client->stage != AWAY ? -1 : 0;
-         way <= client->args.address_count; way++) {
-        int64_t until = sooner(deadline_ns, rueda_clock_ns() + WAY_NS);
-        rueda_status status = way < 0 ? RUEDA_OK : set_out(client, way);
+    for (;;) {
+        bool is_new;
+        rueda_status status = rueda_dial_step(&client->dial, now, &is_new);
+        int cause = ECONNRESET;
 
+        if (status != RUEDA_OK && client->stage != AWAY)
+            forget_connection(client); /* it took too long */
+        if (status != RUEDA_OK)
+            return status;
+        if (is_new)
+            status = begin(client);
         if (status == RUEDA_OK)
-            status = walk(client, until, error);
-        if (status == RUEDA_OK)
-            return RUEDA_OK;
-        if (way > 0)
-            client->cause = status == RUEDA_ERR_IO ? errno : ETIMEDOUT;
-        hang_up(client);
-        if (is_refusal(status))
-            worst = status;
+            status = go_on(client, error);
+        if (status == RUEDA_OK || status == RUEDA_IN_PROGRESS)
+            return status;
+        if (status == RUEDA_ERR_IO)
+            cause = errno;
+        if (is_refusal(status)) {
+            client->refusal = status;
+            cause = EACCES;
+        }
+        rueda_dial_fail(&client->dial, cause,
+                        cause == EACCES ? "it refuses this rank" : NULL, now);
+        forget_connection(client);
     }
-    return worst;
 }
 
 /* Where the store was looked for. */
@@ -436,25 +420,30 @@ static void name_ways(const struct rueda_client *client,
 static rueda_status connect_by(struct rueda_client *client, int64_t deadline_ns,
                                struct rueda_text *error)
 {
-    int64_t pause = FIRST_PAUSE_NS;
-    int64_t doubt_ns = INT64_MAX; /* until then a refusal is not believed */
+    struct rueda_dial *dial = &client->dial;
 
+    error->chars[0] = '\0';
+    set_out(client, INT64_MAX);
+    dial->args.limit_ns = INT64_MAX;
+    dial->give_up_ns = INT64_MAX;
     for (;;) {
-        rueda_status status = try_ways(client, deadline_ns, error);
+        struct rueda_text words = {{0}};
+        rueda_status status = approach(client, &words);
         int64_t now = rueda_clock_ns();
 
         if (status == RUEDA_OK)
             return RUEDA_OK;
-        if (is_refusal(status)) {
-            doubt_ns = sooner(doubt_ns, now + DOUBT_NS);
-            if (now >= doubt_ns || now + pause >= deadline_ns)
-                return status;
-        }
-        if (now + pause >= deadline_ns)
-            return RUEDA_ERR_TIMEOUT;
-        rueda_sleep_ns(pause);
-        pause = sooner(2 * pause, MOST_PAUSE_NS);
+        if (!rueda_text_is_empty(&words))
+            *error = words;
+        if (now >= deadline_ns || rueda_dial_is_refused(dial, now))
+            break;
+        rueda_dial_wait(dial, deadline_ns);
     }
+    hang_up(client);
+    if (dial->refused_for > 0)
+        return client->refusal;
+    error->chars[0] = '\0';
+    return RUEDA_ERR_TIMEOUT;
 }
 
 static void close_in_child(struct rueda_fork_hook *hook)
@@ -463,9 +452,10 @@ static void close_in_child(struct rueda_fork_hook *hook)
         (struct rueda_client *)((char *)hook -
                                 offsetof(struct rueda_client, fork_hook));
 
-    rueda_fd_close(client->fd);
+    rueda_dial_fini(&client->dial);
     client->fd = -1;
     client->stage = AWAY;
+    client->is_dialling = false;
 }
 
 static void client_free(struct rueda_client *client)
@@ -489,6 +479,7 @@ rueda_status rueda_client_open(const struct rueda_client_args *args,
     client->args = *args;
     client->key = *args->key;
     client->fd = -1;
+    client->dial.fd = -1;
     client->number = 1; /* that of ATTACH */
     client->wanted = RUEDA_STORE_HEAD_BYTES;
     client->fork_hook.in_child = close_in_child;
@@ -503,8 +494,8 @@ rueda_status rueda_client_open(const struct rueda_client_args *args,
     if (status == RUEDA_ERR_TIMEOUT && rueda_text_is_empty(error)) {
         rueda_text_set(error, "rank %d found no store of the job ", args->rank);
         name_ways(client, error);
-        if (client->cause != 0)
-            rueda_text_add(error, " (%s)", strerror(client->cause));
+        if (client->dial.cause != 0)
+            rueda_text_add(error, " (%s)", client->dial.why.chars);
         rueda_text_add(error, "; is rank 0 running, and can this host reach "
                               "it?");
     }
@@ -612,75 +603,23 @@ static int64_t patience_ns(const struct rueda_client *client)
     return (questions > 0 ? questions : QUESTIONS) * (int64_t)1000000000;
 }
 
-/* Is this the only way at whose end anybody is? */
-static bool is_only_way(const struct rueda_client *client)
-{
-    return client->stage > DIALLING &&
-           client->dead_ends == client->args.address_count;
-}
-
-/* The way that look() has taken, or takes now, one step further. As go_on(). */
-static rueda_status step(struct rueda_client *client, int64_t now)
-{
-    struct rueda_text ignored = {{0}};
-    rueda_status status = RUEDA_OK;
-
-    if (client->stage == AWAY) {
-        if (now < client->way_ns)
-            return RUEDA_IN_PROGRESS;
-        client->way_ns = now;
-        status = set_out(client, client->way);
-    }
-    if (status == RUEDA_OK)
-        status = go_on(client, &ignored);
-    if (status != RUEDA_IN_PROGRESS ||
-        now - client->way_ns < (is_only_way(client) ? ONLY_WAY_NS : WAY_NS))
-        return status;
-    /* Somebody listens, be it a store that is stopped: it is not gone. */
-    if (client->stage > DIALLING)
-        client->give_up_ns = now + patience_ns(client);
-    return RUEDA_ERR_TIMEOUT;
-}
-
-/* The way led nowhere, with errno. False: nor will any other. */
-static bool turn_back(struct rueda_client *client, rueda_status status,
-                      int64_t now)
-{
-    const int ways = client->args.address_count + 1;
-    const bool is_nobody = status == RUEDA_ERR_IO && errno == ECONNREFUSED;
-    const bool is_stranger = status == RUEDA_ERR_AUTH ||
-                             status == RUEDA_ERR_VERSION ||
-                             status == RUEDA_ERR_MISMATCH;
-
-    hang_up(client);
-    client->dead_ends = is_nobody || is_stranger ? client->dead_ends + 1 : 0;
-    client->way = (client->way + 1) % ways;
-    if (client->way == 0)
-        client->way_ns = now + MOST_PAUSE_NS;
-    return client->dead_ends < ways && now < client->give_up_ns;
-}
-
-/* RUEDA_IN_PROGRESS: it takes longer. RUEDA_ERR_PEER_LOST: there is no way. */
+/* RUEDA_IN_PROGRESS: it takes longer. RUEDA_ERR_PEER_LOST: there is no way: at
+ * none is there a process of the job, or none could be reached in time. */
 static rueda_status come_back(struct rueda_client *client)
 {
-    const int64_t now = rueda_clock_ns();
+    struct rueda_text ignored = {{0}};
+    rueda_status status;
 
-    if (client->give_up_ns == 0) {
-        client->give_up_ns = now + patience_ns(client);
-        client->way_ns = now;
-        client->way = 0;
-        client->dead_ends = 0;
+    set_out(client, patience_ns(client));
+    status = approach(client, &ignored);
+    if (status == RUEDA_OK && client->is_forgotten)
+        return RUEDA_ERR_PEER_LOST;
+    if (status == RUEDA_ERR_TIMEOUT ||
+        client->dial.dead_ends >= rueda_dial_ways(&client->dial)) {
+        hang_up(client);
+        return RUEDA_ERR_PEER_LOST;
     }
-    for (;;) {
-        rueda_status status = step(client, now);
-
-        if (status == RUEDA_OK)
-            return client->is_forgotten ? RUEDA_ERR_PEER_LOST : RUEDA_OK;
-        if (status == RUEDA_IN_PROGRESS)
-            return status;
-        if (!turn_back(client, status, now))
-            return RUEDA_ERR_PEER_LOST;
-    }
+    return status;
 }
 
 rueda_status rueda_client_reconnect(struct rueda_client *client)
@@ -747,7 +686,7 @@ static rueda_status be_there(struct rueda_client *client, int64_t deadline_ns)
     struct rueda_text ignored = {{0}};
     rueda_status status = RUEDA_ERR_PEER_LOST;
 
-    if (client->stage != AWAY || client->give_up_ns != 0)
+    if (client->stage == THERE || client->is_dialling)
         status = rueda_client_reconnect(client);
     return status == RUEDA_IN_PROGRESS
                ? connect_by(client, deadline_ns, &ignored)
@@ -763,6 +702,7 @@ void rueda_client_close(struct rueda_client *client)
     if (client == NULL)
         return;
     client->args.on_socket = NULL;
+    client->dial.args.watch = NULL;
     bye.number = client->number + 1;
     if (be_there(client, deadline) == RUEDA_OK &&
         send_request(client, &bye, deadline) == RUEDA_OK)

@@ -4,7 +4,6 @@
 #include "transport/tcp/hub.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,31 +99,28 @@ int rueda_tcp_hub_first_silent(const struct rueda_tcp_hub *hub)
 
 void rueda_tcp_hub_progress(struct rueda_tcp_hub *hub)
 {
-    rueda_tcp_calls_progress(hub, rueda_clock_ns());
+    rueda_tcp_connecting_progress(hub, rueda_clock_ns());
 }
 
 void rueda_tcp_hub_tend(struct rueda_tcp_hub *hub)
 {
     int64_t now = rueda_clock_ns();
-    char who[32];
 
     hub->tend_ns = now;
-    rueda_tcp_calls_progress(hub, now);
+    rueda_tcp_connecting_progress(hub, now);
     rueda_tcp_pulses_check(hub, now);
     rueda_tcp_stalls_check(hub, now);
-    snprintf(who, sizeof(who), "rank %d", hub->rank);
-    rueda_refusals_sum(&hub->refusals, who, now);
 }
 
 int64_t rueda_tcp_hub_patience_ns(const struct rueda_tcp_hub *hub)
 {
     int64_t now = rueda_clock_ns();
     int64_t next = now + NAP_NS;
-    int64_t calls = rueda_tcp_calls_next_ns(hub);
+    int64_t connecting = rueda_tcp_connecting_next_ns(hub);
     int64_t pulses = rueda_tcp_pulses_next_ns(hub);
 
-    if (calls < next)
-        next = calls;
+    if (connecting < next)
+        next = connecting;
     if (pulses < next)
         next = pulses;
     for (int i = 0; i < hub->size; i++)
@@ -172,10 +168,10 @@ void rueda_tcp_hub_join(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep)
     if (peer->stalls == NULL)
         peer->stalls =
             calloc(RUEDA_TCP_MOST_STREAMS, sizeof(struct rueda_tcp_stall));
-    rueda_tcp_calls_find(hub, ep);
+    rueda_tcp_attach_arrivals(hub, ep);
     rueda_tcp_pulse_want(hub, peer->host);
     if (rank < hub->rank) {
-        if (ep->stream_count == 0 && rueda_tcp_calls_await(hub, ep) != RUEDA_OK)
+        if (ep->stream_count == 0 && rueda_tcp_probe(hub, ep) != RUEDA_OK)
             rueda_tcp_hub_lose(hub, rank, "no memory for its connections");
         return;
     }
@@ -184,14 +180,14 @@ void rueda_tcp_hub_join(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep)
         return;
     }
     for (int i = 0; i < hub->streams; i++)
-        if (rueda_tcp_calls_dial(hub, ep, i % spread_of(peer)) != RUEDA_OK)
+        if (rueda_tcp_dial(hub, ep, i % spread_of(peer)) != RUEDA_OK)
             rueda_tcp_hub_lose(hub, rank, "no memory for its connections");
 }
 
 void rueda_tcp_hub_leave(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep)
 {
     hub->peers[ep->super.peer].ep = NULL;
-    rueda_tcp_calls_end(hub, ep);
+    rueda_tcp_connecting_end(hub, ep);
 }
 
 const char *rueda_tcp_hub_last_words(const struct rueda_tcp_hub *hub)
@@ -201,7 +197,7 @@ const char *rueda_tcp_hub_last_words(const struct rueda_tcp_hub *hub)
 
 void rueda_tcp_hub_hang_up(struct rueda_tcp_hub *hub, const char *words)
 {
-    rueda_tcp_calls_end(hub, NULL);
+    rueda_tcp_connecting_end(hub, NULL);
     rueda_tcp_pulses_tell(hub, words);
     rueda_tcp_pulses_end(hub);
     for (int i = 0; i < hub->size; i++)
@@ -274,6 +270,12 @@ rueda_status rueda_tcp_hub_open(const struct rueda_tcp_args *args,
         rueda_tcp_hub_close(hub);
         return RUEDA_ERR_IO;
     }
+    if (rueda_tcp_admit(hub) != RUEDA_OK) {
+        rueda_text_set(error, "rank %d cannot accept connections: %s",
+                       args->rank, strerror(errno));
+        rueda_tcp_hub_close(hub);
+        return RUEDA_ERR_IO;
+    }
     *out = hub;
     return RUEDA_OK;
 }
@@ -288,9 +290,7 @@ void rueda_tcp_hub_watch(struct rueda_tcp_hub *hub,
 {
     hub->watch = watch;
     hub->arg = arg;
-    for (int i = 0; i < hub->address_count; i++)
-        watch(arg, hub->listeners[i]);
-    rueda_tcp_calls_show(hub);
+    rueda_tcp_connecting_show(hub);
     rueda_tcp_pulses_show(hub);
 }
 
@@ -328,15 +328,12 @@ void rueda_tcp_hub_set_inside(struct rueda_tcp_hub *hub, int peer)
 
 void rueda_tcp_hub_close(struct rueda_tcp_hub *hub)
 {
-    char who[32];
-
     if (hub == NULL)
         return;
-    snprintf(who, sizeof(who), "rank %d", hub->rank);
-    rueda_refusals_sum(&hub->refusals, who, INT64_MAX);
+    rueda_admission_fini(&hub->admission);
     for (int i = 0; i < RUEDA_TCP_MOST_ADDRESSES; i++)
         rueda_fd_close(hub->listeners[i]);
-    rueda_tcp_calls_end(hub, NULL);
+    rueda_tcp_connecting_end(hub, NULL);
     rueda_tcp_pulses_end(hub);
     for (int i = 0; i < hub->size; i++) {
         free(hub->peers[i].addresses);
@@ -353,7 +350,7 @@ void rueda_tcp_hub_forked(struct rueda_tcp_hub *hub)
 {
     for (int i = 0; i < RUEDA_TCP_MOST_ADDRESSES; i++)
         rueda_fd_close(hub->listeners[i]);
-    rueda_tcp_calls_forked(hub);
+    rueda_tcp_connecting_forked(hub);
     rueda_tcp_pulses_forked(hub);
     for (int i = 0; i < hub->size; i++) {
         const struct rueda_tcp_ep *ep = hub->peers[i].ep;

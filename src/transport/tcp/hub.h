@@ -2,21 +2,22 @@
 /*
  * The inside of a hub: what its files share, and what endpoints ask of it.
  *
- *      hub.c     life, and endpoints
- *      calls.c   connections in the making
- *      pulse.c   is a host still there? (pulse.h)
- *      stall.c   do bytes get through?
+ *      hub.c          life, and endpoints
+ *      connecting.c   connections that are being made
+ *      pulse.c        is a host still there? (pulse.h)
+ *      stall.c        do bytes get through?
  */
 #ifndef RUEDA_TRANSPORT_TCP_HUB_H
 #define RUEDA_TRANSPORT_TCP_HUB_H
 
-#include "auth/handshake.h"
-#include "auth/refusals.h"
+#include "auth/admission.h"
+#include "os/dial.h"
 #include "transport/tcp/about.h"
 #include "transport/tcp/ep.h"
 #include "transport/tcp/pulse.h"
 
-struct rueda_tcp_call;
+struct rueda_tcp_dialling;
+struct rueda_tcp_arrival;
 
 /* When bytes on a stream were last taken by the peer's system (stall.c). */
 struct rueda_tcp_stall {
@@ -55,9 +56,9 @@ struct rueda_tcp_hub {
     struct rueda_tcp_peer *peers;   /* [size] */
     struct rueda_tcp_pulse *pulses; /* [size], by host */
     int host_count;                 /* that were named */
-    struct rueda_tcp_call *calls;   /* newest first */
-    bool has_callers;               /* who have not been heard yet */
-    struct rueda_refusals refusals;
+    struct rueda_admission admission;
+    struct rueda_tcp_dialling *diallings; /* newest first */
+    struct rueda_tcp_arrival *arrivals;   /* whose endpoints are not made */
     struct rueda_text words; /* the last ones of a rank that hung up */
     int64_t tend_ns;         /* when all this was last seen to */
     int64_t stall_ns;        /* when streams were last looked at */
@@ -102,46 +103,52 @@ void rueda_tcp_hub_accuse(struct rueda_tcp_hub *hub, int peer,
 void rueda_tcp_hub_break(struct rueda_tcp_hub *hub, int peer,
                          rueda_status status);
 
-/* ---- calls.c ------------------------------------------------------------ */
+/* ---- connecting.c ------------------------------------------------------- */
+
+/* Accept connections at the listeners from now on. RUEDA_ERR_NOMEM, or
+ * RUEDA_ERR_IO with the cause in errno. */
+rueda_status rueda_tcp_admit(struct rueda_tcp_hub *hub);
 
 /* Dial one more stream for ep, at this address of its peer or a later one. */
-rueda_status rueda_tcp_calls_dial(struct rueda_tcp_hub *hub,
-                                  struct rueda_tcp_ep *ep, int address);
+rueda_status rueda_tcp_dial(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep,
+                            int address);
 
-/* The peer is to call for ep: look from time to time whether it is there. */
-rueda_status rueda_tcp_calls_await(struct rueda_tcp_hub *hub,
-                                   struct rueda_tcp_ep *ep);
+/* The peer is to dial for ep: see from time to time whether it is there. */
+rueda_status rueda_tcp_probe(struct rueda_tcp_hub *hub,
+                             struct rueda_tcp_ep *ep);
 
-/* Connections that have come for ep become its streams. */
-void rueda_tcp_calls_find(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep);
+/* Connections that have come for ep before it was made become its streams. */
+void rueda_tcp_attach_arrivals(struct rueda_tcp_hub *hub,
+                               struct rueda_tcp_ep *ep);
 
-/* Hear who is calling, and take all calls further. */
-void rueda_tcp_calls_progress(struct rueda_tcp_hub *hub, int64_t now_ns);
+/* Admit, and take all connections that are being made further. */
+void rueda_tcp_connecting_progress(struct rueda_tcp_hub *hub, int64_t now_ns);
 
-/* When that has something to do that no socket tells; INT64_MAX: never. */
-int64_t rueda_tcp_calls_next_ns(const struct rueda_tcp_hub *hub);
+/* When that is due although no socket tells; INT64_MAX: never. */
+int64_t rueda_tcp_connecting_next_ns(const struct rueda_tcp_hub *hub);
 
-/* End those for ep; NULL: all. */
-void rueda_tcp_calls_end(struct rueda_tcp_hub *hub,
-                         const struct rueda_tcp_ep *ep);
+/* Dial no more for ep; NULL: for no endpoint, and close what has come. */
+void rueda_tcp_connecting_end(struct rueda_tcp_hub *hub,
+                              const struct rueda_tcp_ep *ep);
 
-/* Show the sockets of all calls to hub->watch. */
-void rueda_tcp_calls_show(const struct rueda_tcp_hub *hub);
+/* Show the sockets of all of them to hub->watch. */
+void rueda_tcp_connecting_show(const struct rueda_tcp_hub *hub);
 
 /* In the child of a fork. */
-void rueda_tcp_calls_forked(const struct rueda_tcp_hub *hub);
+void rueda_tcp_connecting_forked(const struct rueda_tcp_hub *hub);
 
-/* Both ends of fd say who they are, what for, and whether they wish it to be
- * sealed, which a pulse is not. A failure shows at the first step. */
-void rueda_tcp_calls_begin_proof(const struct rueda_tcp_hub *hub, int fd,
-                                 struct rueda_handshake *shake,
-                                 rueda_handshake_role role,
-                                 rueda_tcp_purpose purpose);
+/* Begin the handshake on fd, which this rank has dialled: both ends say which
+ * rank they are, what fd is for, and whether they wish it to be sealed, which a
+ * pulse is not. A failure shows at the first step. */
+void rueda_tcp_begin_proof(const struct rueda_tcp_hub *hub, int fd,
+                           struct rueda_handshake *shake,
+                           rueda_tcp_purpose purpose);
 
-/* What it says who has proven itself; false: none of this job. */
-bool rueda_tcp_calls_who(const struct rueda_tcp_hub *hub,
-                         const struct rueda_handshake *shake,
-                         struct rueda_tcp_about *out);
+/* What the peer, which has proven itself, says; false: it is not of this
+ * job. */
+bool rueda_tcp_peer_about(const struct rueda_tcp_hub *hub,
+                          const struct rueda_handshake *shake,
+                          struct rueda_tcp_about *out);
 
 /* ---- stall.c ------------------------------------------------------------ */
 

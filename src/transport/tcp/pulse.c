@@ -113,6 +113,8 @@ static void knock(struct rueda_tcp_hub *hub, int host, int64_t now)
     at->peer = peer;
     if (rueda_tcp_connect(&hub->peers[peer].addresses[address], &at->fd) ==
         RUEDA_OK) {
+        if (rueda_stream_is_short(pulse->cause))
+            pulse->cause = 0;
         rueda_tcp_hub_show(hub, at->fd);
         return;
     }
@@ -131,8 +133,7 @@ static bool adopt(struct rueda_tcp_hub *hub, struct rueda_tcp_pulse *pulse,
     from->fd = -1;
     rueda_tcp_keep_alive(pulse->fd, QUESTIONS);
     rueda_tcp_limit_silence(pulse->fd, KERNEL_NS / 1000000);
-    rueda_tcp_calls_begin_proof(hub, pulse->fd, pulse->shake, RUEDA_INITIATOR,
-                                RUEDA_TCP_FOR_PULSE);
+    rueda_tcp_begin_proof(hub, pulse->fd, pulse->shake, RUEDA_TCP_FOR_PULSE);
     return true;
 }
 
@@ -198,7 +199,12 @@ static void lose_host(struct rueda_tcp_hub *hub, int host)
     struct rueda_tcp_pulse *pulse = &hub->pulses[host];
     struct rueda_text words = {{0}};
 
-    if (pulse->was_heard) {
+    if (rueda_stream_is_short(pulse->cause)) {
+        rueda_text_set(&words,
+                       "this rank has no descriptor to ask its host whether "
+                       "it is there: %s" RUEDA_DIAL_REMEDY,
+                       strerror(pulse->cause));
+    } else if (pulse->was_heard) {
         pulse->is_silent = true;
         rueda_text_set(&words, "its host has been silent for %.1f s",
                        (double)hub->silence_ns / 1e9);
@@ -292,7 +298,7 @@ static state feel_ours(struct rueda_tcp_hub *hub, struct rueda_tcp_pulse *pulse)
         return BEATS;
     if (status != RUEDA_OK)
         return status == RUEDA_ERR_IO ? SILENT : ENDED;
-    if (!rueda_tcp_calls_who(hub, pulse->shake, &them) ||
+    if (!rueda_tcp_peer_about(hub, pulse->shake, &them) ||
         them.rank != pulse->peer)
         return ENDED; /* the address is somebody else's too */
     rueda_handshake_fini(pulse->shake);
