@@ -54,8 +54,8 @@ static void bad_hosts_are_named(void **state)
         {"fd00::1:4", "'fd00::1' is not a host name; an address of IPv6 "
                       "stands in brackets: [fd00::1]:4"},
         {"[fd00::1]", "no number of slots"},
-        {"[]:1", "'[]' is no name"},
-        {"[-A:]:1", "'[-A:]' is no name"},
+        {"[]:1", "'[]' is not a host name"},
+        {"[-A:]:1", "'[-A:]' is not a host name"},
         {"a:65536,a:1", "more than 65536 slots"},
     };
 
