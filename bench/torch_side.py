@@ -149,7 +149,7 @@ class Training:
 
 
 def allreduces(side: Alone, length: int, count: int) -> list:
-    """Times of so many, in place, of so many bytes of float32; each answer is checked."""
+    """Times of allreduces in place of float32, by number and bytes; each result is checked."""
     tensor, start = torch.empty(length // 4), torch.zeros(1)
     want = side.size * (side.size + 1) / 2
     times = []

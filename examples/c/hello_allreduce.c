@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every rank contributes its number; everybody gets the sum. In two shells:
+ * Every rank contributes its number; every rank gets the sum. In two shells:
  *
  *     RUEDA_RANK=0 RUEDA_SIZE=2 ./hello_allreduce
  *     RUEDA_RANK=1 RUEDA_SIZE=2 ./hello_allreduce

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every rank contributes its number; everybody gets the sum.
+"""Every rank contributes its number; every rank gets the sum.
 
 Any launcher will do, or none:
 

@@ -52,7 +52,7 @@ class Block(nn.Module):
 
 
 def resnet(counts: tuple[int, ...], is_deep: bool) -> nn.Module:
-    """A residual network (He and others, 2015) with so many blocks in each of its stages."""
+    """A residual network (He and others, 2015) with these numbers of blocks in its stages."""
     layers: list[nn.Module] = [
         nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(),
         nn.MaxPool2d(3, 2, 1),

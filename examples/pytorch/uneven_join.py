@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks with different numbers of batches: whoever is done joins.
+"""Ranks with different numbers of batches: a rank that is done joins.
 
     ruedarun -np 4 python uneven_join.py
 

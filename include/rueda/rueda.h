@@ -124,11 +124,11 @@ RUEDA_API const char *rueda_reduction_str(rueda_reduction reduction);
 typedef struct rueda_ctx rueda_ctx;
 
 /*
- * What a program says of its place in the job. All of it can be left out: rank,
- * size and the way to the others are then taken from the variables of whoever
- * started this process: RUEDA_*, HOROVOD_*, torchrun, Open MPI, MPICH, Slurm,
- * the first of these that is there; or it is a job of one rank.
- * docs/launchers.md has the details, `rueda info --job` says what is found.
+ * A program's place in the job. All of it can be left out: rank, size and the
+ * way to the other ranks then come from the variables of the launcher: RUEDA_*,
+ * HOROVOD_*, torchrun, Open MPI, MPICH, Slurm, the first of these that is set;
+ * without any it is a job of one rank. docs/launchers.md has the details,
+ * `rueda info --job` says what is found.
  */
 struct rueda_init_args {
     size_t struct_size;
@@ -453,7 +453,7 @@ struct rueda_submit_args {
      * it.
      *
      *   allreduce       send and recv have this shape, and may be the same
-     *   broadcast       likewise; send is looked at in the root only
+     *   broadcast       the same; send is read in the root only
      *   allgather       send has this shape, and ranks may have different
      *                   rows; recv gets the rows of all, in the order of ranks
      *   alltoall        splits[i] rows of send go to member i; recv gets what
@@ -495,9 +495,9 @@ struct rueda_submit_args {
  * joined. All ranks ask for the same. */
 #define RUEDA_LIVE_AVERAGE 2u
 
-/* Another is going to be submitted at once, and nobody is told of this one
- * before that: the last of several is without it. Waiting for one does as well.
- */
+/* Another operation follows at once, and no thread is woken for this one before
+ * that. Leave it out for the last of several; waiting for one has the same
+ * effect. */
 #define RUEDA_MORE 4u
 
 /*

@@ -69,8 +69,8 @@ _PAUSE_S = 0.01
 def find_torchrun(environment: Mapping[str, str] = os.environ) -> int | None:
     """Return my rank if torchrun is the nearest launcher, else None.
 
-    Whoever sets ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT``
-    is as good as torchrun.
+    A program that sets ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and
+    ``MASTER_PORT`` counts as torchrun.
     """
     if _nearest(environment) not in ("TORCHELASTIC_RUN_ID", "RANK"):
         return None
@@ -86,7 +86,7 @@ def torch_exchange(store: Any = None, size: int | None = None, timeout_s: float 
 
     Each call may take up to ``timeout_s`` seconds; a :class:`TimeoutError` then
     names who is missing. Keep the exchange until ``rueda_init()`` returns,
-    because it may hold the store. Whoever reaches that store can read what
+    because it may hold the store. A process that reaches that store can read what
     passes through it: torch asks for no key.
     """
     dist = importlib.import_module("torch.distributed")
@@ -163,7 +163,7 @@ def _answer(box: Any, size: int, data: bytes, deadline: float) -> None:
             if waiting:
                 time.sleep(_PAUSE_S)
     finally:
-        # What nobody took is secret, too.
+        # What no rank took is secret, too.
         for name in used:
             box.delete_key(name)
 
@@ -175,7 +175,7 @@ PORT_STEP = 1000
 
 
 def find_tf_config(environment: Mapping[str, str] = os.environ) -> Place | None:
-    """Return the place that ``TF_CONFIG`` gives if nobody nearer gives one.
+    """Return the place that ``TF_CONFIG`` gives if no nearer launcher gives one.
 
     None where it is not set, and where a launcher is there that
     ``rueda_init()`` reads by itself.
@@ -193,7 +193,7 @@ def from_tf_config(text: str) -> Place:
     parameter servers and evaluators are no ranks. The ranks meet at the host of
     rank 0's entry. Its port is taken by TensorFlow's own server, so the store
     is at that port plus 1000, or minus 1000 where there is no such port, and
-    then upwards to the first that is nobody's in the cluster.
+    then upwards to the first that the cluster does not use.
 
     Raises :class:`ValueError` that says what is wrong.
     """

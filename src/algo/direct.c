@@ -17,16 +17,18 @@
  * cores, near or far, and each of them finds it at hand when it writes it,
  * since it has just read it.
  *
- * Numbers are added in the order of ranks, whoever does it. Each rank reads its
- * input once, writes its result once, and everything between stays in cache.
+ * Numbers are added in the order of ranks, whichever rank adds them. Each rank
+ * reads its input once, writes its result once, and everything between stays in
+ * cache.
  *
  * Cores are not equally fast, nor always there, and of many ranks one is slow.
- * So many ranks take slices as they come, from a pile; then a rank publishes
- * and fetches the whole block, as it does not know which slice will be its own.
+ * With many ranks they therefore take slices from a pile as they come; a rank
+ * then publishes and fetches the whole block, since it does not know which
+ * slice will be its own.
  *
  * In turn t a rank publishes block t, reduces block t-1 and fetches block t-2,
  * so that it rarely waits. When it publishes a block it has fetched all but the
- * two before it: hence three trays are enough. Nobody touches a tray after its
+ * two before it: hence three trays are enough. No rank touches a tray after its
  * owner has fetched from it.
  *
  * Other operations use rings: a member writes its own and reads the others'. A
@@ -34,12 +36,12 @@
  * 2 * RUEDA_BLOCK_CELLS behind: from that follows when a cell may be written
  * again. The turns of the next operation follow those of the last.
  *
- * Two ranks, and any number while the vector is small, do with one round: each
- * publishes its vector whole in its ring, and everybody adds everything. It
- * moves as much between two ranks as the other way, and waits half as often. A
- * few bytes travel in the line that says that they are there. Buffers that lie
- * in the segment (rueda_alloc) are not published at all: a notice says where
- * they are.
+ * Two ranks, and any number while the vector is small, need one round: each
+ * publishes its whole vector in its ring, and each adds all of them. It moves
+ * as much between two ranks as the other way, and waits half as often. A few
+ * bytes travel in the line that says that they are there. Buffers that lie in
+ * the segment (rueda_alloc) are not published at all: a notice says where they
+ * are.
  */
 #include "algo/direct.h"
 

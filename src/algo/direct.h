@@ -83,7 +83,7 @@ struct rueda_direct {
     uint64_t blocks;
     bool is_lent;    /* they lie in the members' buffers, not in rings */
     bool is_tried;   /* its blocks count in the slab's trial, */
-    uint64_t before; /* after so many */
+    uint64_t before; /* after this many */
     uint64_t pile;   /* the number of block 0's */
     uint64_t turn;   /* publishes block turn, reduces turn-1, fetches turn-2 */
     int step;        /* within the turn: publish, reduce, fetch */

@@ -60,7 +60,7 @@ static rueda_status refuse(const rueda_ctx *ctx, rueda_status status)
 
     rueda_text_add(&error, "rank %d: %s", ctx->job->rank,
                    status == RUEDA_ERR_INVALID
-                       ? "another change of process sets is under way; make "
+                       ? "another change of process sets is in flight; make "
                          "changes one after another, on all ranks in the same "
                          "order"
                        : rueda_status_str(status));

@@ -86,7 +86,7 @@ static bool add_item(struct rueda_hosts *hosts, struct piece name,
     uint64_t count;
 
     if (!is_name(name) && !is_ipv6(name)) {
-        rueda_text_set(words, "'%.*s' is no name of a host%s",
+        rueda_text_set(words, "'%.*s' is not a host name%s",
                        (int)(name.len < 64 ? name.len : 64), name.start,
                        remedy_for(name));
         return false;

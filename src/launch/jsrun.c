@@ -144,9 +144,9 @@ int rueda_jsrun_run(const struct rueda_options *options,
         return 2;
     }
     if (!rueda_lsf_is_job()) {
-        rueda_text_set(words,
-                       "--jsrun: this is no job of LSF (LSB_JOBID is not "
-                       "set), and jsrun works only in one");
+        rueda_text_set(
+            words, "--jsrun: this is not an LSF job (LSB_JOBID is not set), "
+                   "and jsrun works only in one");
         return 2;
     }
     if (options->values[RUEDA_OPTION_BINDING_ARGS] == NULL &&

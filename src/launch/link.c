@@ -172,7 +172,7 @@ static void receive(struct rueda_link *link)
     rueda_buffer_added(into, (size_t)got);
     if (link->is_sealed && !rueda_sealed_stream_open(&link->sealed_stream,
                                                      &link->sealed, &link->got))
-        end(link, "somebody has changed what it sent");
+        end(link, "its data were changed on the way");
     else
         deliver(link);
 }

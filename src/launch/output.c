@@ -256,7 +256,7 @@ static void say_left_out(struct rueda_output *output,
         if (left_out > 0)
             rueda_output_say(output,
                              "%llu bytes of the ranks' output were left out, "
-                             "as nobody read it",
+                             "because it was not read",
                              (unsigned long long)left_out);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `ruedarun agent`: the agent as a program, started by ssh (--stdio) or by
- * whoever is on that host (--join).
+ * `ruedarun agent`: the agent as a program, started by ssh (--stdio) or by hand
+ * on that host (--join).
  */
 #ifndef RUEDA_LAUNCH_SERVE_H
 #define RUEDA_LAUNCH_SERVE_H

@@ -32,7 +32,7 @@ struct rueda_names {
     atomic_bool is_closed;   /* one of them wants to change it */
     pthread_mutex_t change;  /* held by that one, to its end */
     pthread_mutex_t lock;    /* of the condition alone */
-    pthread_cond_t is_empty; /* nobody is inside */
+    pthread_cond_t is_empty; /* no thread is inside */
 };
 
 void rueda_names_init(struct rueda_names *names);

@@ -149,8 +149,8 @@ static void input(const struct rueda_case *work, int rank, int to,
     rueda_pattern_init(out, work->dtype, values, 0.0, work->count);
 }
 
-/* The result for the piece of rank `to` after so many reductions, each of which
- * takes the result of the one before. */
+/* The result for the piece of rank `to` after this many reductions, each of
+ * which takes the result of the one before. */
 static void reduced(const struct rueda_case *work, int to, unsigned iterations,
                     struct rueda_pattern *out)
 {

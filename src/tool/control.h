@@ -40,8 +40,8 @@ struct rueda_command {
     rueda_command_kind kind;
     struct rueda_case work; /* prepare */
 
-    /* run, copy: so many batches after some that do not count; the clock is
-     * read at both ends of a batch of so many iterations */
+    /* run, copy: warm-up batches, then the batches that count; the clock is
+     * read at both ends of a batch of several iterations */
     uint32_t warmups;
     uint32_t batches;
     uint32_t iterations;

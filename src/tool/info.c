@@ -166,11 +166,12 @@ static void print_markdown(void)
     size_t count;
     const struct rueda_setting *table = rueda_settings(&count);
 
-    printf("# Settings\n\n"
-           "Read from the environment when a context is made. Where a setting "
-           "is not set, and\nHorovod's variable beside it is, that counts. "
-           "This page is made by\n`rueda info --config --markdown`.\n\n"
-           "| setting | default | Horovod's | meaning |\n|---|---|---|---|\n");
+    printf(
+        "# Settings\n\n"
+        "Settings are read from the environment when a context is made. If a "
+        "setting is not set,\nHorovod's variable beside it is used. "
+        "`rueda info --config --markdown` prints this page.\n\n"
+        "| setting | default | Horovod's | meaning |\n|---|---|---|---|\n");
     for (size_t i = 0; i < count; i++) {
         const struct rueda_horovod_alias *alias =
             rueda_horovod_alias(table[i].name);

@@ -462,8 +462,8 @@ static bool parse(int argc, char **argv, struct options *options)
         }
         if (i + 1 == argc || !parse_option(options, argv[i], argv[i + 1])) {
             fprintf(stderr,
-                    "rueda: '%s%s%s' is no option of bench step (see 'rueda "
-                    "bench step --help')\n",
+                    "rueda: '%s%s%s' is not an option of bench step (see "
+                    "'rueda bench step --help')\n",
                     argv[i], i + 1 < argc ? " " : "",
                     i + 1 < argc ? argv[i + 1] : "");
             return false;

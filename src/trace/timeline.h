@@ -13,9 +13,9 @@
  *                    |                              v
  *                    +-> buffer -> thread -> file <- add(3, block)
  *
- * Only the holder of the engine's token calls what takes a timeline, but for
- * opening and closing, which are for when nobody else has it. Where it is off
- * there is no timeline, NULL, and a note costs the test for that.
+ * Only the holder of the engine's token calls what takes a timeline, except
+ * opening and closing, which happen when no other thread has it. Where it is
+ * off there is no timeline, NULL, and a note costs the test for that.
  *
  * Memory is bounded: what does not fit in the buffer is dropped, both ends of
  * an activity or none, and counted; an event at the end of the file says how

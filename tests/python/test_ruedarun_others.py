@@ -154,7 +154,7 @@ def test_jsrun_that_cannot_be_is_told(place: Place) -> None:
     assert "there is no jsrun on the PATH" in complaint("-np", "2")
     assert "there is no jsrun on the PATH" in complaint(**lsf)
     place.stand_in("jsrun")
-    assert "this is no job of LSF" in complaint("-np", "2")
+    assert "this is not an LSF job" in complaint("-np", "2")
     assert "host 'c' is none of this LSF job" in complaint("-np", "1", "-H", "c:1", **lsf)
     assert "3 ranks are more than the 2 slots" in complaint("-np", "3", **lsf)
     assert "the hosts of this LSF job are not known" in complaint(LSB_JOBID="1")

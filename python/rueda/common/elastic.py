@@ -2,7 +2,7 @@
 """What an elastic job keeps, and the loop around its training function.
 
 A :class:`State` holds what has to survive a change of the ranks. ``commit()``
-keeps a copy in memory; after a lost rank everybody goes back to the last one,
+keeps a copy in memory; after a lost rank all ranks go back to the last one,
 and new ranks get rank 0's. Nothing here knows a framework.
 """
 
@@ -36,10 +36,9 @@ class HostUpdateResult:
 
 
 class NotificationManager:
-    """Hands on what the launcher tells of hosts to those who listen.
+    """Passes the launcher's news of hosts on to its listeners.
 
-    Whoever learns of a change, on whatever thread, calls
-    :meth:`handle_hosts_updated`.
+    A thread that learns of a change calls :meth:`handle_hosts_updated`.
     """
 
     def __init__(self) -> None:

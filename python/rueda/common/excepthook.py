@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first exception that nobody catches is told to all ranks.
+"""The first uncaught exception is reported to all ranks.
 
 They would otherwise only learn that this rank is gone, and its own traceback is
 somewhere in the output of another process. And who ends because another rank did
@@ -31,7 +31,7 @@ _process = 0  # that is the rank, and not a child of it
 
 
 def install() -> None:
-    """Once; whoever was called before is still called, and first."""
+    """Once; the previous hook is still called, and first."""
     global _next, _process
     _process = os.getpid()
     if _next is None:

@@ -59,7 +59,7 @@ class ProcessSet:
         return self.ranks.index(me)
 
     def included(self) -> bool | None:
-        """Is this process a member? None if nobody knows yet."""
+        """Is this process a member? None if that is not known yet."""
         return None if self.ranks is None else _core.rank() in self.ranks
 
     def __str__(self) -> str:

@@ -125,7 +125,7 @@ def num_rank_is_power_2(num_rank: int) -> bool:
 
 
 def split_list(l: Sequence[_T], n: int) -> list[Sequence[_T]]:  # noqa: E741 -- Horovod's name
-    """Cut into so many pieces; the first ones have one more where that is needed."""
+    """Cut into this many pieces; the first ones have one more where that is needed."""
     length, more = divmod(len(l), n)
     starts = [i * length + min(i, more) for i in range(n + 1)]
     return [l[start:end] for start, end in zip(starts, starts[1:])]

@@ -74,7 +74,7 @@ class _Reader(threading.Thread):
             self._put(_Failure(error))
 
     def _put(self, item: Any) -> bool:
-        """Put it in when there is room; False if nobody wants it any more."""
+        """Put it in when there is room; False if the consumer has gone."""
         while not self.is_closed.is_set():
             try:
                 self.batches.put(item, timeout=_LOOK_S)
@@ -84,7 +84,7 @@ class _Reader(threading.Thread):
         return False
 
     def take(self) -> Any:
-        """The next item; whoever asks may be interrupted while there is none."""
+        """The next item; the caller may be interrupted while there is none."""
         while True:
             try:
                 return self.batches.get(timeout=_LOOK_S)

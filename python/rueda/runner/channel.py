@@ -3,7 +3,7 @@
 
 Both ends prove that they know the key of the run before either reads anything
 of variable length. Every message is signed, with its number and its length, so
-that nobody in between can add, change, repeat or drop one. They are signed and
+that no attacker in between can add, change, repeat or drop one. They are signed and
 not encrypted: who listens on the network can read them.
 
     driver                              rank
@@ -32,7 +32,7 @@ _PIECE_BYTES = 1 << 22
 
 
 class Stranger(ConnectionError):
-    """The other end does not know the key, or somebody has changed what it said."""
+    """The other end does not know the key, or its message was changed on the way."""
 
 
 def _proof(key: bytes, *parts: bytes) -> bytes:
@@ -47,7 +47,7 @@ def _check(proof: bytes, want: bytes) -> None:
 
 
 def _read(sock: socket.socket, length: int) -> bytes | bytearray:
-    """So many bytes; EOFError when the other end is gone."""
+    """Read this many bytes; EOFError when the other end is gone."""
     data = bytearray()
     while len(data) < length:
         piece = sock.recv(min(length - len(data), _PIECE_BYTES))

@@ -121,7 +121,7 @@ class Alltoall(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, _: Any) -> Gradients:
         own, _ = Alltoall.apply(gradient, ctx.received, None, ctx.process_set)
-        missing = ctx.rows - own.shape[0]  # rows that were sent to nobody
+        missing = ctx.rows - own.shape[0]  # rows that were sent to no rank
         if missing > 0:
             own = torch.cat([own, own.new_zeros((missing, *own.shape[1:]))])
         return own, None, None, None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small gradients that come close together are handed over by one hook.
 
-To have a hook called costs more than to hand a small gradient over. Steps repeat:
+Calling a hook costs more than submitting a small gradient. Steps repeat:
 where gradients have come in the same order several times, those that came within
 a moment of each other form a bundle. Only the last of a bundle keeps its hook,
 which brings the others.
@@ -31,7 +31,7 @@ FEWEST = 64
 #: What a bundle spans at most, in the step after which it is formed.
 SPAN_NS = 250_000
 BUNDLE_BYTES = 64 << 10
-#: So many steps in the same order come first.
+#: Bundles form after this many steps in the same order.
 PATIENCE = 3
 MOST_PATIENCE = 1024
 

@@ -93,7 +93,7 @@ def check_groups(groups: Any) -> None:
 
 
 def split_evenly(items: list[Any], parts: int) -> list[list[Any]]:
-    """So many runs of items, of nearly the same length; none is empty."""
+    """Cut into this many runs of items of nearly the same length; none is empty."""
     size, more = divmod(len(items), parts)
     ends = [size * part + min(part, more) for part in range(parts + 1)]
     return [items[start:end] for start, end in zip(ends, ends[1:]) if end > start]

@@ -42,7 +42,7 @@ def _hook(param: torch.Tensor, call: Callable[..., None]) -> Any:
     if _HAS_HOOKS:
         return param.register_post_accumulate_grad_hook(call)
     # Before torch 2.1: behind any view is the node that adds to .grad. It lives
-    # as long as somebody holds it.
+    # as long as a reference to it.
     with torch.enable_grad():
         node = param.expand_as(param).grad_fn.next_functions[0][0]
     handle = node.register_hook(call)
@@ -68,7 +68,7 @@ class Reducer:
         self.settings = settings
         self.gradients: list[Gradient] = []
         self.dormant: list[Gradient] = []  # of parameters that do not ask for a gradient
-        # What is under way, in order: the short way, and by handles of mpi_ops.
+        # What is in flight, in order: the short way, and by handles of mpi_ops.
         self.fast_sent: list[Gradient] = []
         self.slow_sent: list[tuple[Any, list[Gradient]]] = []
         self.slow_count = 0  # gradients of others, and of groups that are not whole
@@ -113,18 +113,18 @@ class Reducer:
         return any(gradient.passes_left < passes for gradient in self.gradients)
 
     def reset(self) -> None:
-        """Leave what is under way to itself, and begin a step."""
+        """Leave what is in flight to itself, and begin a step."""
         self._leave_behind()
         self.forget()
 
     def set_passes(self, passes: int) -> None:
-        """From now on reduce after so many backward passes."""
+        """From now on reduce after this many backward passes."""
         self.bundles.dissolve()
         self.settings.passes = passes
         self.reset()
 
     def forget(self) -> None:
-        """Nothing is under way any more: begin a step."""
+        """Nothing is in flight any more: begin a step."""
         self.fast_sent.clear()
         self.slow_sent.clear()
         self.slow_count = 0
@@ -137,11 +137,11 @@ class Reducer:
                 gradient.group.waiting_for = len(gradient.group.gradients)
 
     def abandon(self) -> None:
-        """Begin a step, when all that is under way has ended, however it did.
+        """Begin a step, when all that is in flight has ended, however it did.
 
         Its names can be used again then. Ranks that have begun a backward pass do
-        that together, and bring what others wait for. Who has not begun one does
-        not wait, but the others wait for it.
+        that together, and submit what others wait for. A rank that has not begun
+        one does not wait, but the others wait for it.
         """
         if self.fast_sent or self.slow_count:
             with suppress(Exception):
@@ -238,7 +238,7 @@ class Reducer:
     def finish(self) -> None:
         """Hand over what is left, wait for everything, and write it into ``.grad``.
 
-        Also after a failure nothing is under way any more; the first is raised.
+        Also after a failure nothing is in flight any more; the first is raised.
         """
         if self.dormant:
             self.wake()
@@ -341,7 +341,7 @@ class Reducer:
         if gradient.was_sparse:
             result = result.to_sparse(1)
         if gradient.is_stand_in and not result.any():
-            # Nobody trains it, and the optimizer is to leave it alone.
+            # No rank trains it, and the optimizer is to leave it alone.
             gradient.param.grad = None
         elif grad is None or gradient.was_sparse:
             gradient.param.grad = result

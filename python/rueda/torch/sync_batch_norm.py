@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812 -- as everybody calls it
+import torch.nn.functional as F  # noqa: N812 -- the usual name
 from torch.autograd.function import once_differentiable
 from torch.nn.modules.batchnorm import _BatchNorm
 

@@ -90,7 +90,7 @@ def new_sparse(indices: torch.Tensor, values: torch.Tensor, shape: torch.Size) -
 
 
 def take(room: Any, dtype: int, tensor: torch.Tensor, rows: int) -> torch.Tensor:
-    """The result that the library made, of so many rows like those of the tensor."""
+    """The result that the library made, of this many rows like those of the tensor."""
     capsule = _core.take(room, dtype, tuple(tensor.shape))
     if capsule is None:
         return torch.empty((rows, *tensor.shape[1:]), dtype=tensor.dtype)

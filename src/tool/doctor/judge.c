@@ -102,7 +102,7 @@ void rueda_judge_memory(struct rueda_finding *finding, uint64_t total,
     rueda_finding_name(finding, "memory");
     rueda_finding_value(finding, "%s, of which %s free here and in the cgroup",
                         bytes_words(total, all),
-                        left == RUEDA_UNLIMITED ? "nobody tells how much is"
+                        left == RUEDA_UNLIMITED ? "an unknown part"
                                                 : bytes_words(left, rest));
     if (left < SOME_MEMORY)
         rueda_finding_judge(finding,

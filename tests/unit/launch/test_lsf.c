@@ -72,7 +72,7 @@ static void hosts_that_are_none_are_refused(void **state)
     static const char *const cases[][2] = {{"", "no host is named"},
                                            {"a 4 b", "'b' has '' slots"},
                                            {"a 0", "'a' has '0' slots"},
-                                           {"-x 4", "'-x' is no name"}};
+                                           {"-x 4", "'-x' is not a host name"}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

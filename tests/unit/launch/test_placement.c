@@ -47,15 +47,15 @@ static void bad_hosts_are_named(void **state)
         {"a:99999999999999999999", "slots; a number from 1"},
         {"a:1,", "a host is missing at a comma"},
         {"a:1,,b:1", "a host is missing at a comma"},
-        {"me@a:1", "'me@a' is no name of a host; say the user in ~/.ssh"},
-        {":4", "'' is no name of a host"},
-        {"a b:4", "'a b' is no name of a host; write a:4,b:4"},
-        {"-oProxyCommand=x:1", "is no name of a host"},
-        {"fd00::1:4", "'fd00::1' is no name of a host; an address of IPv6 "
+        {"me@a:1", "'me@a' is not a host name; say the user in ~/.ssh"},
+        {":4", "'' is not a host name"},
+        {"a b:4", "'a b' is not a host name; write a:4,b:4"},
+        {"-oProxyCommand=x:1", "is not a host name"},
+        {"fd00::1:4", "'fd00::1' is not a host name; an address of IPv6 "
                       "stands in brackets: [fd00::1]:4"},
         {"[fd00::1]", "no number of slots"},
-        {"[]:1", "'[]' is no name"},
-        {"[-A:]:1", "'[-A:]' is no name"},
+        {"[]:1", "'[]' is not a host name"},
+        {"[-A:]:1", "'[-A:]' is not a host name"},
         {"a:65536,a:1", "more than 65536 slots"},
     };
 

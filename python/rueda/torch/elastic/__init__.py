@@ -24,7 +24,7 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a training function whose first argument is a state.
 
     A lost rank brings it back to the last ``state.commit()``; hosts that come
-    or go let it go on from where it is. Each time it is called anew, with the
+    or go let it go on from where it is. Each time it is called again, with the
     ranks that there are then.
     """
     return run_fn(func, _reset)

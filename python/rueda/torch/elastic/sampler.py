@@ -16,7 +16,7 @@ __all__ = ["ElasticSampler"]
 
 
 class ElasticSampler(torch.utils.data.Sampler):
-    """Divide a dataset among the ranks; divide the rest anew when they change.
+    """Divide a dataset among the ranks; divide the rest again when they change.
 
     Call :meth:`record_batch` after each batch and :meth:`set_epoch` at the *end*
     of each epoch. Put the sampler into the elastic state, so that it is kept and
@@ -43,11 +43,11 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.reset()
 
     def record_batch(self, batch_idx: int, batch_size: int) -> None:
-        """A batch of so many samples is done, on this rank and on all others."""
+        """A batch of this many samples is done, on this rank and on all others."""
         self.record_indices_num(batch_size)
 
     def record_indices_num(self, count: int) -> None:
-        """So many samples are done, on this rank and on all others."""
+        """This many samples are done, on this rank and on all others."""
         self.processed_num += count * self.num_replicas
 
     def state_dict(self) -> dict[str, Any]:

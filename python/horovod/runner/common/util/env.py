@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who this process is, as launchers say it, without ``init()``."""
+"""The identity of this process by its launcher's variables, without ``init()``."""
 
 from __future__ import annotations
 
