@@ -276,7 +276,7 @@ static const struct rueda_setting settings[] = {
      "encrypt between hosts: always, never, or auto: where the peer's address "
      "is not loopback, private or link-local",
      AT(encrypt), parse_encrypt},
-    {"RUEDA_HOST_TIMEOUT", "2.5s",
+    {"RUEDA_HOST_TIMEOUT", "10s",
      "how long a host may be silent until its ranks count as lost; 2.3s at "
      "least",
      AT(host_timeout_ms), parse_host_timeout},
