@@ -11,9 +11,10 @@
 
 #include "support/processes.h"
 
-#define RANKS   2
-#define LIMIT   256
-#define LATE_MS 50000
+#define RANKS    2
+#define LIMIT    256
+#define START_MS 3000
+#define LATE_MS  40000
 
 struct plan {
     int victim;
@@ -36,11 +37,24 @@ static int use_up(bool is_full)
     return is_full && errno != EMFILE ? -1 : 0;
 }
 
+static int join(struct party *me)
+{
+    struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
+
+    args.rank = me->rank;
+    args.size = me->size;
+    args.job = me->job;
+    args.timeout_ms = START_MS;
+    return party_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init");
+}
+
 static int run_short(struct party *me)
 {
     const struct plan *plan = me->arg;
     float one = 1;
 
+    if (join(me) != 0)
+        return 1;
     if (me->rank == plan->victim && use_up(plan->is_full) != 0)
         return party_says(me, "cannot use up its descriptors");
     if (party_expect(
@@ -50,6 +64,7 @@ static int run_short(struct party *me)
         return 1;
     if (strstr(rueda_error(me->ctx), "ulimit -n") == NULL)
         return party_says(me, "said \"%s\"", rueda_error(me->ctx));
+    rueda_shutdown(me->ctx);
     return 0;
 }
 
@@ -57,7 +72,7 @@ static void check(struct plan plan)
 {
     struct processes processes;
 
-    processes_start(&processes, RANKS, processes_join, run_short, &plan);
+    processes_start(&processes, RANKS, processes_by_self, run_short, &plan);
     assert_int_equal(processes_end(&processes, LATE_MS), 0);
 }
 
@@ -89,6 +104,5 @@ int main(void)
 
     party_hush();
     setenv("RUEDA_TRANSPORT", "tcp", 1);
-    setenv("RUEDA_START_TIMEOUT", "3s", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
