@@ -273,7 +273,7 @@ static const struct rueda_setting settings[] = {
      "encrypt between hosts: always, never, or auto: where the peer's address "
      "is not loopback, private or link-local",
      AT(encrypt), parse_encrypt},
-    {"RUEDA_HOST_TIMEOUT", "2.5s",
+    {"RUEDA_HOST_TIMEOUT", "10s",
      "how long a host may be silent before its ranks are lost; at least 2.3s",
      AT(host_timeout_ms), parse_host_timeout},
     {"RUEDA_ALGO", "",

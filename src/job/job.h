@@ -89,7 +89,7 @@ const char *rueda_job_host(const struct rueda_job *job, int rank);
  * tell more? */
 bool rueda_job_is_certain(const struct rueda_job *job, int rank);
 
-/* Words for that: "host b has been silent for 2.5 s, and with it rank 3". */
+/* Words for that: "host b has been silent for 10.0 s, and with it rank 3". */
 void rueda_job_why_lost(const struct rueda_job *job, int rank,
                         struct rueda_text *words);
 

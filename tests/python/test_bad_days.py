@@ -113,6 +113,7 @@ class Rank:
 def job(hosts: Hosts, layout: list[int], key_file: str, **more: str) -> Iterator[list[Rank]]:
     common = {"RUEDA_STORE": f"{hosts.ipv4(layout[0])}:{PORT}", "RUEDA_KEY_FILE": key_file,
               "RUEDA_SIZE": str(len(layout)), "KIND": "allreduce", "RUEDA_LOG_LEVEL": "info",
+              "RUEDA_HOST_TIMEOUT": "2.5s",
               **more}  # fmt: skip
     ranks = [
         Rank(

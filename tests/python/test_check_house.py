@@ -163,6 +163,31 @@ def test_whole_environment(tmp_path: Path) -> None:
     assert rules(tmp_path, {"src/engine/a.c": text}) == ["getenv"]
 
 
+@pytest.mark.parametrize(
+    ("text", "home"),
+    [
+        ("    s = rueda_stream_accept(listener, &fd);\n", "src/auth/admission.c"),
+        (
+            "    rueda_handshake_init(&shake, RUEDA_ACCEPTOR,\n    key, NULL, 0);\n",
+            "src/auth/admission.c",
+        ),
+        ("    s = rueda_tcp_connect(&to, &fd);\n", "src/os/dial.c"),
+        ("    s = rueda_unix_connect(name, &fd);\n", "src/os/dial.c"),
+    ],
+)
+def test_one_way_to_admit_and_to_dial(tmp_path: Path, text: str, home: str) -> None:
+    for place in (home, "tests/unit/a.c"):
+        assert rules(tmp_path, {place: text}) == []
+    for place in ("src/launch/door.c", "src/transport/tcp/hub.c", "src/job/store/client.c"):
+        assert rules(tmp_path, {place: text}) == ["connection"]
+        (tmp_path / place).unlink()
+
+
+def test_an_initiator_may_be_anywhere(tmp_path: Path) -> None:
+    text = "    rueda_handshake_init(&shake, RUEDA_INITIATOR, key, NULL, 0);\n"
+    assert rules(tmp_path, {"src/launch/serve.c": text}) == []
+
+
 @pytest.mark.parametrize("call", ["poll(&p, 1, 0)", "sched_yield ()", "clock_gettime(0, &t)",
                                   "fread(b, 1, 1, f)", "setenv(a, b, 1)"])
 def test_system_call(tmp_path: Path, call: str) -> None:

@@ -12,7 +12,7 @@
 #include "os/event.h"
 
 #define GIVE_UP_MS 30000
-#define SILENCE_MS 2500
+#define SILENCE_MS 10000
 
 /* While operations wait: stalled streams are looked for. */
 #define NAP_NS ((int64_t)1000000000)

@@ -37,7 +37,7 @@ struct rueda_tcp_args {
     rueda_encrypt_choice encrypt;
 
     /* How long to look for a way to a peer, and how long its host may be silent
-     * until it counts as lost (pulse.h). 0: 30 s and 2.5 s. */
+     * until it counts as lost (pulse.h). 0: 30 s and 10 s. */
     int64_t give_up_ms;
     int64_t silence_ms;
 };

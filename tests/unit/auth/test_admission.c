@@ -230,6 +230,7 @@ static void a_lack_of_descriptors_is_told_to_both_ends(void **state)
     none = (struct rlimit){(rlim_t)lowest, old.rlim_max};
     setrlimit(RLIMIT_NOFILE, &none);
     progress(desk);
+    assert_int_equal(rueda_admission_short_ns(&desk->admission), desk->now_ns);
     setrlimit(RLIMIT_NOFILE, &old);
     /* The spare descriptor is below the limit and can be had again. */
     for (int i = 0; i < 3; i++)
@@ -240,6 +241,7 @@ static void a_lack_of_descriptors_is_told_to_both_ends(void **state)
         rueda_fd_close(fds[i]);
     fds[0] = dial(desk);
     assert_int_equal(prove(desk, fds[0]), RUEDA_OK);
+    assert_int_equal(rueda_admission_short_ns(&desk->admission), 0);
     rueda_fd_close(fds[0]);
 }
 

@@ -295,6 +295,36 @@ static const char *control_of(struct net *net, int a, int b)
     return choice;
 }
 
+static int option_of(struct net *net, int a, int b, int level, int option)
+{
+    int value = 0;
+    socklen_t len = sizeof(value);
+
+    assert_int_equal(getsockopt(connected(net, a, b)->streams[0].fd, level,
+                                option, &value, &len),
+                     0);
+    return value;
+}
+
+/* Firewalls on the way forget idle connections after minutes. */
+static void streams_are_kept_open_from_both_ends(void **state)
+{
+    static const int hosts[RANKS] = {0, 1, 2};
+    struct net net = {.hubs = {NULL}};
+
+    (void)state;
+    open_net(&net, hosts);
+    join(&net, 0, 1);
+    for (int rank = 0; rank < 2; rank++) {
+        int idle_s = option_of(&net, rank, 1 - rank, IPPROTO_TCP, TCP_KEEPIDLE);
+
+        assert_int_equal(
+            option_of(&net, rank, 1 - rank, SOL_SOCKET, SO_KEEPALIVE), 1);
+        assert_in_range(idle_s, 30, 60);
+    }
+    close_net(&net);
+}
+
 /* Whatever the system would choose. */
 static void streams_inside_a_host_are_not_paced(void **state)
 {
@@ -539,6 +569,7 @@ int main(void)
         cmocka_unit_test(another_rank_of_the_host_holds_the_next_pulse),
         cmocka_unit_test(many_stopped_peers_delay_a_close_no_longer_than_one),
         cmocka_unit_test(last_words_come_with_the_end_of_a_pulse),
+        cmocka_unit_test(streams_are_kept_open_from_both_ends),
         cmocka_unit_test(streams_inside_a_host_are_not_paced),
         cmocka_unit_test(nor_are_streams_between_namespaces_of_one_system),
         cmocka_unit_test(
