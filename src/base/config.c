@@ -227,6 +227,23 @@ static bool parse_stages(const char *value, void *out)
     return when >= 0;
 }
 
+static bool parse_check(const char *value, void *out)
+{
+    static const char every[] = "every:";
+    int *steps = out;
+
+    if (strcmp(value, "off") == 0) {
+        *steps = RUEDA_CHECK_OFF;
+        return true;
+    }
+    if (strcmp(value, "first") == 0) {
+        *steps = RUEDA_CHECK_FIRST;
+        return true;
+    }
+    return strncmp(value, every, sizeof(every) - 1) == 0 &&
+           rueda_parse_int(value + sizeof(every) - 1, steps) && *steps >= 1;
+}
+
 #define AT(field) offsetof(struct rueda_config, field)
 
 static const struct rueda_setting settings[] = {
@@ -325,6 +342,10 @@ static const struct rueda_setting settings[] = {
      "end the job after so long, if that is not sooner than the warning; "
      "0: never",
      AT(stall_end_ms), parse_duration},
+    {"RUEDA_CHECK", "first",
+     "compare the parameters of all ranks in an optimizer's first step; "
+     "every:100: in every 100th step as well; off: never",
+     AT(check_every), parse_check},
     {"RUEDA_TIMELINE", "",
      "file for a trace of all tensors, or DYNAMIC: as the program says",
      AT(timeline), parse_path},
