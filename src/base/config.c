@@ -263,7 +263,9 @@ static const struct rueda_setting settings[] = {
      AT(store), parse_store},
     {"RUEDA_STORE_KEEPER", "rank0", "who listens there: rank0, or the launcher",
      AT(store_keeper), parse_keeper},
-    {"RUEDA_JOB", "rueda", "ranks of one user that say the same name meet",
+    {"RUEDA_JOB", "rueda",
+     "ranks of one user that say the same name meet; by default those of one "
+     "program and folder",
      AT(job), parse_name},
     {"RUEDA_KEY_FILE", "",
      "file with the job's key (64 hex digits, readable by its owner only)",

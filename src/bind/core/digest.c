@@ -10,7 +10,7 @@
 
 PyObject *rueda_core_digest(PyObject *module, PyObject *args)
 {
-    unsigned long long address;
+    PyObject *address;
     PyThreadState *thread;
     const void *memory;
     long long seed;
@@ -18,13 +18,15 @@ PyObject *rueda_core_digest(PyObject *module, PyObject *args)
     uint64_t hash;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "KnL", &address, &len, &seed))
+    if (!PyArg_ParseTuple(args, "OnL", &address, &len, &seed))
         return NULL;
-    if (len < 0 || (address == 0 && len > 0)) {
+    memory = PyLong_AsVoidPtr(address);
+    if (PyErr_Occurred() != NULL)
+        return NULL;
+    if (len < 0 || (memory == NULL && len > 0)) {
         PyErr_SetString(PyExc_ValueError, "there is no such memory");
         return NULL;
     }
-    memory = (const void *)(uintptr_t)address;
     if (len < LEAST_WITHOUT_LOCK) {
         hash = rueda_hash(memory, (size_t)len, (uint64_t)seed);
     } else {
