@@ -316,3 +316,8 @@ bool rueda_default_is(const rueda_ctx *ctx)
 {
     return atomic_load(&current) == ctx;
 }
+
+int rueda_default_check_every(const rueda_ctx *ctx)
+{
+    return ctx->job->config.check_every;
+}

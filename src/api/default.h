@@ -39,6 +39,9 @@ RUEDA_API void rueda_default_close(void);
 RUEDA_API rueda_ctx *rueda_default_enter(void);
 RUEDA_API void rueda_default_leave(void);
 
+/* What RUEDA_CHECK says (base/config.h) for this context. */
+RUEDA_API int rueda_default_check_every(const rueda_ctx *ctx);
+
 /* Is this still the default context? If not, calls that have entered should
  * leave. */
 RUEDA_API bool rueda_default_is(const rueda_ctx *ctx);

@@ -224,6 +224,23 @@ static bool parse_stages(const char *value, void *out)
     return when >= 0;
 }
 
+static bool parse_check(const char *value, void *out)
+{
+    static const char every[] = "every:";
+    int *steps = out;
+
+    if (strcmp(value, "off") == 0) {
+        *steps = RUEDA_CHECK_OFF;
+        return true;
+    }
+    if (strcmp(value, "first") == 0) {
+        *steps = RUEDA_CHECK_FIRST;
+        return true;
+    }
+    return strncmp(value, every, sizeof(every) - 1) == 0 &&
+           rueda_parse_int(value + sizeof(every) - 1, steps) && *steps >= 1;
+}
+
 #define AT(field) offsetof(struct rueda_config, field)
 
 static const struct rueda_setting settings[] = {
@@ -244,8 +261,9 @@ static const struct rueda_setting settings[] = {
      "the process that listens there: rank0 or launcher", AT(store_keeper),
      parse_keeper},
     {"RUEDA_JOB", "rueda",
-     "name of the job: ranks of one user with the same name meet", AT(job),
-     parse_name},
+     "name of the job: ranks of one user with the same name meet; by default "
+     "those of one program and folder",
+     AT(job), parse_name},
     {"RUEDA_KEY_FILE", "",
      "file with the job's key (64 hex digits, readable by its owner only)",
      AT(key_file), parse_path},
@@ -320,6 +338,10 @@ static const struct rueda_setting settings[] = {
      "end the job after this time, if it is not shorter than that of the "
      "warning; 0: never",
      AT(stall_end_ms), parse_duration},
+    {"RUEDA_CHECK", "first",
+     "compare the parameters of all ranks in an optimizer's first step; "
+     "every:100: in every 100th step as well; off: never",
+     AT(check_every), parse_check},
     {"RUEDA_TIMELINE", "",
      "file for a trace of all tensors, or DYNAMIC: the program starts it",
      AT(timeline), parse_path},

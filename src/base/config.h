@@ -46,6 +46,11 @@ typedef enum rueda_stages_choice {
     RUEDA_STAGES_NEVER,
 } rueda_stages_choice;
 
+/* How often optimizers compare the parameters of all ranks; else a number of
+ * steps. */
+#define RUEDA_CHECK_OFF   0
+#define RUEDA_CHECK_FIRST (-1)
+
 #define RUEDA_FUSION_MOST ((size_t)1 << 32)
 #define RUEDA_CACHE_MOST  (1 << 20)
 
@@ -84,6 +89,7 @@ struct rueda_config {
     int64_t stall_warn_ms;     /* 0: never */
     int64_t stall_end_ms;      /* 0: never */
     bool is_stall_end_ignored; /* it was shorter than the warning */
+    int check_every; /* steps, or RUEDA_CHECK_OFF, RUEDA_CHECK_FIRST */
     char timeline[RUEDA_PATH_BYTES];
     bool mark_cycles;
     bool dynamic_sets;

@@ -11,12 +11,14 @@
 #include "auth/key.h"
 #include "auth/object.h"
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "job/agreement.h"
 #include "job/failure_report.h"
 #include "job/network.h"
 #include "job/rollcall.h"
 #include "os/clock.h"
+#include "os/process.h"
 #include "segment/meet.h"
 #include "transport/loop/loop.h"
 #include "transport/shm/shm.h"
@@ -419,6 +421,25 @@ static bool needs_store(const struct rueda_seat *seat)
            seat->introduction != RUEDA_INTRODUCE_SOCKET;
 }
 
+/*
+ * Ranks in plain shells have nothing but the name of the job to find each other
+ * by. Where that is the default, it stands for one program in one folder, so
+ * that two jobs do not take each other's ranks.
+ */
+static void name_by_program(const struct rueda_seat *seat,
+                            struct rueda_meeting *meeting,
+                            char name[RUEDA_NAME_BYTES])
+{
+    char program[2048];
+
+    rueda_process_program(program, sizeof(program));
+    snprintf(name, RUEDA_NAME_BYTES, "%.40s-%016llx", seat->job,
+             (unsigned long long)rueda_hash(program, strlen(program), 0));
+    meeting->job = name;
+    meeting->title = seat->job;
+    meeting->is_by_program = true;
+}
+
 /* Find the others, meet those of this host. */
 static rueda_status assemble(struct rueda_job *job,
                              const struct rueda_introduce_args *args,
@@ -439,6 +460,8 @@ static rueda_status assemble(struct rueda_job *job,
     rueda_status status = RUEDA_OK;
 
     place_here(job, seat);
+    if (seat->is_job_default && seat->introduction == RUEDA_INTRODUCE_SOCKET)
+        name_by_program(seat, &meeting, name);
     if (needs_store(seat))
         status = find_all(job, args, &meeting, name, error);
     place_cross(job, seat);

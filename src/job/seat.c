@@ -259,6 +259,8 @@ static rueda_status name_job(const struct rueda_seat_query *query,
 
     if (job == NULL && row != NULL) {
         derive_job(query, row, seat->job);
+        seat->is_job_default = row->parts[0] == NULL && !row->has_parent &&
+                               row->other_part == NULL;
         return RUEDA_OK;
     }
     if (job == NULL)

@@ -81,6 +81,7 @@ struct rueda_seat {
     int local_size;
     int cross_rank;
     int cross_size;
+    bool is_job_default; /* no person and no launcher has named the job */
     char job[RUEDA_NAME_BYTES];    /* the socket's, and for logs; never "" */
     char store[RUEDA_STORE_BYTES]; /* "host:port"; "" unless STORE */
     struct rueda_text why;         /* a sentence for people */

@@ -2,6 +2,7 @@
 /* The identity of this process and its host, fork hooks, and parents. */
 #include "os/process.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -61,6 +62,48 @@ int rueda_process_ancestor(const char *beginning)
         id = parent;
     }
     return 0;
+}
+
+/* The script or module among Python's arguments, each of which ends with a
+ * zero. "-c": its text is left out, since multiprocessing has numbers in it. */
+static const char *script_of(const char *at, const char *end)
+{
+    const char *last = "";
+
+    for (at += strlen(at) + 1; at < end; at += strlen(at) + 1) {
+        bool is_value = strcmp(last, "-W") == 0 || strcmp(last, "-X") == 0;
+
+        if (strcmp(at, "-c") == 0 || strcmp(last, "-m") == 0 ||
+            (at[0] != '-' && !is_value))
+            return at;
+        last = at;
+    }
+    return "";
+}
+
+void rueda_process_program(char *out, size_t bytes)
+{
+    char path[1024] = "";
+    char words[4096] = "";
+    char folder[1024] = "";
+    const char *script = "";
+    const char *name;
+    ssize_t count = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    int fd;
+
+    path[count > 0 ? count : 0] = '\0';
+    name = strrchr(path, '/');
+    if (name != NULL && strncmp(name, "/python", 7) == 0) {
+        fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+        count = fd >= 0 ? read(fd, words, sizeof(words) - 1) : -1;
+        if (fd >= 0)
+            close(fd);
+        if (count > 0)
+            script = script_of(words, words + count);
+    }
+    if (getcwd(folder, sizeof(folder)) == NULL)
+        folder[0] = '\0';
+    snprintf(out, bytes, "%s %s in %s", path, script, folder);
 }
 
 unsigned rueda_process_user(void)

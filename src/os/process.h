@@ -13,6 +13,14 @@ int rueda_process_parent(void);
  * that can be seen. */
 int rueda_process_ancestor(const char *beginning);
 
+/*
+ * What this process runs, and in which folder, as text: the same for all ranks
+ * that somebody starts by the same command in the same folder. That is the
+ * executable and, for Python, its script or module. Other arguments are left
+ * out, since they may say the rank.
+ */
+void rueda_process_program(char *out, size_t bytes);
+
 unsigned rueda_process_user(void);
 void rueda_process_host(char *out, size_t bytes);
 

@@ -66,10 +66,13 @@ static rueda_status find_host(const struct rueda_meeting *meeting, int *out_fd,
         if (rueda_clock_ns() + pause >= meeting->deadline_ns) {
             rueda_text_set(error,
                            "rank %d of job \"%s\" did not show up in time; was "
-                           "it started by the same user, on this host, with "
-                           "the same RUEDA_JOB?",
+                           "it started by the same user, on this host, %s?",
                            rueda_meeting_rank(meeting, 0),
-                           rueda_meeting_title(meeting));
+                           rueda_meeting_title(meeting),
+                           meeting->is_by_program
+                               ? "with the same program in the same folder, "
+                                 "or else with one RUEDA_JOB for all ranks"
+                               : "with the same RUEDA_JOB");
             return RUEDA_ERR_TIMEOUT;
         }
         rueda_sleep_ns(pause);
@@ -254,6 +257,32 @@ out_close:
     rueda_fd_close(fd);
 out_free:
     free(fds);
+    return status;
+}
+
+/* ---- A second rank 0 ---------------------------------------------------- */
+
+rueda_status rueda_segment_contest(const struct rueda_meeting *meeting,
+                                   const int own[2], struct rueda_text *error)
+{
+    struct rueda_text why = {{0}};
+    rueda_status status;
+    char name[128];
+    int fd;
+
+    rueda_meet_name(name, sizeof(name), meeting->job);
+    if (rueda_unix_connect(name, &fd) != RUEDA_OK)
+        return RUEDA_IN_PROGRESS;
+    status = prove_to_host(meeting, fd, &why);
+    if (status == RUEDA_OK)
+        status = rueda_meet_send_fds(fd, own, 2, meeting->deadline_ns);
+    if (status == RUEDA_OK)
+        status = rueda_meet_recv_kind(fd, RUEDA_MEET_START,
+                                      meeting->deadline_ns, &why);
+    rueda_fd_close(fd);
+    if (status != RUEDA_ERR_MISMATCH && status != RUEDA_ERR_AUTH)
+        return RUEDA_IN_PROGRESS;
+    *error = why;
     return status;
 }
 

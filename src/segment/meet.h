@@ -9,6 +9,10 @@
  * memfd and all descriptors; each maps, fills in its line and says so; then
  * rank 0 lets all go. Whatever goes wrong, each rank gets the words.
  *
+ * Two jobs that use one name could take each other's ranks. So a second process
+ * that says it is rank 0, or any other rank that is there already, ends the
+ * start of all: no rank can know which of the two is meant.
+ *
  * Blocks until the deadline at most. One thread.
  */
 #ifndef RUEDA_SEGMENT_MEET_H
@@ -24,9 +28,11 @@ struct rueda_segment;
 struct rueda_meeting {
     int rank; /* among those who meet; the first one holds the door */
     int size;
-    const char *job;   /* names the socket */
-    const char *title; /* of the job, for people; NULL: the same */
-    const int *ranks;  /* of all who meet, in the job; NULL: the same */
+    const char *job;    /* names the socket */
+    const char *title;  /* of the job, for people; NULL: the same */
+    bool is_by_program; /* the name stands for a program and a folder; rank 0
+                           claims it as long as the job runs */
+    const int *ranks;   /* of all who meet, in the job; NULL: the same */
     const struct rueda_key *key; /* present or not */
     int64_t deadline_ns;
     int inherited; /* rank 0's memfd, or -1: it makes one */

@@ -24,15 +24,27 @@
 
 #define SLICE_NS ((int64_t)100000000)
 
+/* How long the rank 0 of an older job may take to end, when all of its other
+ * ranks have. */
+#define PATIENCE_NS ((int64_t)2000000000)
+
 struct reception {
     const struct rueda_meeting *meeting;
     int listener;
     struct rueda_admission admission;
-    int come;     /* ranks that have, myself included */
-    int *sockets; /* [size], -1: not come */
-    int *fds;     /* [2 * size + 1]: doorbells, pidfds, memfd */
+    int come;                  /* ranks that have, myself included */
+    struct rueda_text contest; /* why a rank that came twice ends the start */
+    int *sockets;              /* [size], -1: not come */
+    int *fds;                  /* [2 * size + 1]: doorbells, pidfds, memfd */
     struct rueda_fork_hook fork_hook;
 };
+
+/* Is this a rank that is there already? */
+static bool is_contested(const struct reception *reception, int rank)
+{
+    return rank == 0 || (rank > 0 && rank < reception->meeting->size &&
+                         reception->sockets[rank] >= 0);
+}
 
 /* A connection has proven that it is of the job; does what it says fit? */
 static bool fits(const struct reception *reception,
@@ -55,13 +67,14 @@ static bool fits(const struct reception *reception,
                        "RUEDA_JOB for another job",
                        *out_rank, rueda_meeting_title(meeting), size,
                        meeting->size);
-    else if (*out_rank < 1 || *out_rank >= size)
+    else if (*out_rank < 0 || *out_rank >= size)
         rueda_text_set(why, "there is no rank %d in a job of %d", *out_rank,
                        size);
-    else if (reception->sockets[*out_rank] >= 0)
+    else if (*out_rank == 0 || reception->sockets[*out_rank] >= 0)
         rueda_text_set(why,
-                       "rank %d of job \"%s\" came twice; set another "
-                       "RUEDA_JOB for another job",
+                       "two processes say that they are rank %d of job \"%s\", "
+                       "so two jobs of this name start at once; set another "
+                       "RUEDA_JOB for each job, on all of its ranks",
                        rueda_meeting_rank(meeting, *out_rank),
                        rueda_meeting_title(meeting));
     return rueda_text_is_empty(why);
@@ -76,7 +89,7 @@ static rueda_status admit(void *arg, int fd,
     struct reception *reception = arg;
     rueda_status status;
     int pair[2];
-    int rank;
+    int rank = -1;
 
     (void)from;
     status = rueda_unix_recv_fds(fd, pair, 2);
@@ -93,6 +106,8 @@ static rueda_status admit(void *arg, int fd,
         rueda_fd_close(pair[0]);
         rueda_fd_close(pair[1]);
         rueda_meet_fail(fd, RUEDA_ERR_MISMATCH, why);
+        if (is_contested(reception, rank))
+            reception->contest = *why;
         return RUEDA_ERR_MISMATCH;
     }
     reception->sockets[rank] = fd;
@@ -148,6 +163,10 @@ static rueda_status await_all(struct reception *reception,
         rueda_fd_wait(rueda_admission_fd(&reception->admission), false,
                       next - now);
         rueda_admission_progress(&reception->admission, rueda_clock_ns());
+        if (!rueda_text_is_empty(&reception->contest)) {
+            *error = reception->contest;
+            return RUEDA_ERR_MISMATCH;
+        }
     }
     return RUEDA_OK;
 }
@@ -193,6 +212,64 @@ static rueda_status let_in(struct reception *reception,
     return status;
 }
 
+/* Listen under the name of the job. A process that does so already gets word of
+ * me, and both starts end; unless it has just heard from its last rank. */
+static rueda_status take_name(struct reception *reception,
+                              struct rueda_text *error)
+{
+    const struct rueda_meeting *meeting = reception->meeting;
+    const int own[2] = {reception->fds[0], reception->fds[meeting->size]};
+    rueda_status status;
+    char name[128];
+
+    rueda_meet_name(name, sizeof(name), meeting->job);
+    for (;;) {
+        status = rueda_unix_listen(name, &reception->listener);
+        if (status == RUEDA_OK)
+            return RUEDA_OK;
+        if (errno != EADDRINUSE || rueda_clock_ns() >= meeting->deadline_ns)
+            break;
+        status = rueda_segment_contest(meeting, own, error);
+        if (status != RUEDA_IN_PROGRESS)
+            return status;
+        rueda_sleep_ns(1000000);
+    }
+    rueda_text_set(error,
+                   "cannot listen for job \"%s\": %s; if another job of "
+                   "that name is starting, set RUEDA_JOB",
+                   rueda_meeting_title(meeting), strerror(errno));
+    return status;
+}
+
+/* Hold a second name as long as the job runs, so that no second job starts
+ * that could take a rank of this one. */
+static rueda_status take_claim(const struct rueda_meeting *meeting,
+                               struct rueda_segment *segment,
+                               struct rueda_text *error)
+{
+    int64_t deadline = rueda_clock_ns() + PATIENCE_NS;
+    char name[128];
+
+    rueda_meet_name(name, sizeof(name), meeting->job);
+    strncat(name, "-runs", sizeof(name) - strlen(name) - 1);
+    if (deadline > meeting->deadline_ns)
+        deadline = meeting->deadline_ns;
+    while (rueda_unix_listen(name, &segment->claim) != RUEDA_OK) {
+        if (errno == EADDRINUSE && rueda_clock_ns() < deadline) {
+            rueda_sleep_ns(1000000);
+            continue;
+        }
+        segment->claim = -1;
+        rueda_text_set(error,
+                       "a job of this program in this folder runs already, and "
+                       "has a rank %d (%s); set another RUEDA_JOB for another "
+                       "job, on all of its ranks",
+                       rueda_meeting_rank(meeting, 0), strerror(errno));
+        return RUEDA_ERR_MISMATCH;
+    }
+    return RUEDA_OK;
+}
+
 static rueda_status begin_listening(struct reception *reception,
                                     struct rueda_text *error)
 {
@@ -204,25 +281,10 @@ static rueda_status begin_listening(struct reception *reception,
         .most = reception->meeting->size + RUEDA_ADMISSION_MOST,
         .calls = &calls,
         .arg = reception};
-    char name[128];
-    rueda_status status;
+    rueda_status status = take_name(reception, error);
 
-    rueda_meet_name(name, sizeof(name), reception->meeting->job);
-    for (;;) {
-        status = rueda_unix_listen(name, &reception->listener);
-        if (status == RUEDA_OK || errno != EADDRINUSE ||
-            rueda_clock_ns() >= reception->meeting->deadline_ns)
-            break;
-        rueda_sleep_ns(1000000);
-    }
-    if (status != RUEDA_OK) {
-        rueda_text_set(error,
-                       "cannot listen for job \"%s\": %s; if another job of "
-                       "that name is starting, set RUEDA_JOB",
-                       rueda_meeting_title(reception->meeting),
-                       strerror(errno));
+    if (status != RUEDA_OK)
         return status;
-    }
     if (rueda_admission_init(&reception->admission, &args) != RUEDA_OK ||
         rueda_admission_listen(&reception->admission, reception->listener,
                                true) != RUEDA_OK) {
@@ -313,6 +375,8 @@ rueda_status rueda_segment_receive(const struct rueda_meeting *meeting,
     }
     if (meeting->size > 1)
         status = begin_listening(reception, error);
+    if (status == RUEDA_OK && meeting->size > 1 && meeting->is_by_program)
+        status = take_claim(meeting, segment, error);
     if (status == RUEDA_OK && meeting->size > 1)
         status = await_all(reception, error);
     if (status == RUEDA_OK) {

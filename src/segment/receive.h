@@ -12,4 +12,12 @@ rueda_status rueda_segment_receive(const struct rueda_meeting *meeting,
                                    struct rueda_segment *segment,
                                    const int own[2], struct rueda_text *error);
 
+/*
+ * Tell the process that listens under the name of the job that I am its rank 0
+ * as well (meet.c). own is my doorbell and my pidfd, borrowed. Returns the
+ * error that both get, or RUEDA_IN_PROGRESS: that process listens no more.
+ */
+rueda_status rueda_segment_contest(const struct rueda_meeting *meeting,
+                                   const int own[2], struct rueda_text *error);
+
 #endif /* RUEDA_SEGMENT_RECEIVE_H */

@@ -178,6 +178,7 @@ static struct rueda_segment *view_new(struct rueda_mapping *mapping, int me,
     segment->members = members_of(mapping);
     segment->flights = segment->base + flights_begin(size);
     segment->poller = -1;
+    segment->claim = -1;
     segment->doorbells = fd_list_new(size);
     segment->pidfds = fd_list_new(size);
     segment->dead = calloc((size_t)size, sizeof(bool));
@@ -396,6 +397,8 @@ static void close_descriptors(struct rueda_segment *segment)
     }
     rueda_fd_close(segment->poller);
     segment->poller = -1;
+    rueda_fd_close(segment->claim);
+    segment->claim = -1;
 }
 
 /* Say that I am gone in this way, and in which order I went. */

@@ -93,6 +93,7 @@ struct rueda_segment {
     int *pidfds;    /* [size], -1 where there is none (threads) */
     bool *dead;     /* [size] seen by its pidfd */
     int poller;     /* epoll of my doorbell and the pidfds */
+    int claim;      /* rank 0's on the name of the job (meet.h), or -1 */
 };
 
 /*

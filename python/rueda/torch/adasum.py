@@ -48,6 +48,7 @@ class DeltaOptimizer(_Distributed):
         """Step on this rank, then by the sum of all ranks' steps instead."""
         params = self._reduced()
         with torch.no_grad():
+            self._check_parameters()
             for param in params:
                 start = self._starts.get(param)
                 if start is None:

@@ -9,6 +9,7 @@ from typing import Any, Callable, NamedTuple
 import torch
 
 from rueda.common.objects import allgather_object, broadcast_object
+from rueda.common.process_sets import ProcessSet, global_process_set
 
 from . import mpi_ops
 from .tensors import DTYPES, new_sparse
@@ -105,16 +106,43 @@ def broadcast_optimizer_state(
         raise ValueError("broadcast_optimizer_state: the state of LBFGS cannot be broadcast")
     if not optimizer.state:
         _leave_zero_grads(optimizer, model)
+    _broadcast_state(optimizer, root_rank, global_process_set)
+
+
+def broadcast_in_set(
+    optimizer: torch.optim.Optimizer,
+    named: Iterable[tuple[str, torch.Tensor]],
+    process_set: ProcessSet,
+) -> None:
+    """Make these parameters and the optimizer's state those of the set's lowest rank."""
+    root_rank = min(process_set.ranks or [0])
+    _wait(
+        [
+            mpi_ops.broadcast_async_(
+                _as_known_type(param), root_rank, f"optimizer.{name}", process_set
+            )
+            for name, param in named
+        ]
+    )
+    if not isinstance(optimizer, torch.optim.LBFGS):
+        _broadcast_state(optimizer, root_rank, process_set)
+
+
+def _broadcast_state(
+    optimizer: torch.optim.Optimizer, root_rank: int, process_set: ProcessSet
+) -> None:
     params = [param for group in optimizer.param_groups for param in group["params"]]
     is_root = mpi_ops.rank() == root_rank
     tensors: list[torch.Tensor] = []
     outline = _outline(optimizer, params, tensors) if is_root else None
-    outline = broadcast_object(outline, root_rank, "optimizer.outline")
+    outline = broadcast_object(outline, root_rank, "optimizer.outline", process_set)
     if not is_root:
         _adopt(optimizer, params, outline, tensors)
     _wait(
         [
-            mpi_ops.broadcast_async_(_as_known_type(tensor), root_rank, f"optimizer.{index}")
+            mpi_ops.broadcast_async_(
+                _as_known_type(tensor), root_rank, f"optimizer.{index}", process_set
+            )
             for index, tensor in enumerate(tensors)
         ]
     )

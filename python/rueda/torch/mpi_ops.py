@@ -17,6 +17,7 @@ import torch
 from rueda.common.basics import Adasum, Average, Max, Min, Product, Sum
 from rueda.common.basics import basics as _basics
 from rueda.common.exceptions import HorovodInternalError
+from rueda.common.agreement import begin_again as _compare_again
 from rueda.common.handles import forget_all as _forget_all
 from rueda.common.handles import poll, synchronize
 from rueda.common.process_sets import (
@@ -459,7 +460,9 @@ def join(device: int = -1) -> int:
     averages divide by all ranks. Returns the rank that joined last. ``device``
     has no effect.
     """
-    return synchronize(submit.join())
+    last = synchronize(submit.join())
+    _compare_again()  # a rank may take its first step only now
+    return last
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:

@@ -14,6 +14,7 @@ import functools
 import os
 import sys
 import warnings
+import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -21,11 +22,13 @@ from typing import Any, Callable
 
 import torch
 
+from rueda.common.agreement import Agreement
 from rueda.common.process_sets import ProcessSet, global_process_set
 
 from . import mpi_ops, parameters
 from .compression import Compression
-from .functions import broadcast_object
+from .digests import digest_of
+from .functions import broadcast_in_set, broadcast_object
 from .gradients import Settings
 from .mpi_ops import Adasum, Average
 from .reducer import Reducer
@@ -34,6 +37,12 @@ __all__ = ["DistributedOptimizer"]
 
 # Scripts know distributed optimizers by the module of their class.
 _MODULE = "horovod.torch.optimizer"
+
+_REMEDY = (
+    "hvd.broadcast_parameters(model.state_dict(), root_rank=0). Or make the optimizer by "
+    "hvd.DistributedOptimizer(..., broadcast=True)"
+)
+_live: weakref.WeakSet[_Distributed] = weakref.WeakSet()
 
 
 class _Distributed:
@@ -53,7 +62,9 @@ class _Distributed:
         self._parameter_names = self._given_names or parameters.default_names(self.param_groups)
         self._synchronized = False
         self._should_synchronize = True
+        self._agreement = Agreement(self.process_set)
         self._reducer = self._make_reducer()
+        _live.add(self)
 
     def _make_reducer(self) -> Reducer | None:
         """None where there is nobody to reduce with."""
@@ -201,7 +212,40 @@ class _Distributed:
         if self._reducer is not None:
             with torch.no_grad():
                 self._reducer.finish()
+                self._check_parameters()
         self._synchronized = True
+
+    def _check_parameters(self) -> None:
+        """Warn if ranks have different parameters, in those steps in which they compare.
+
+        Whatever ranks come here, they have reduced gradients together before.
+        """
+        if not self._agreement.is_due():
+            return
+        others = self._params_of_other_sets()
+        digests = {
+            name: digest_of(param)
+            for param, name in self._parameter_names.items()
+            if id(param) not in others
+        }
+        words = self._agreement.compare(digests, _REMEDY)
+        if words is not None:
+            warnings.warn(words, stacklevel=4)
+
+    def _params_of_other_sets(self) -> set[int]:
+        """Parameters that are also trained by the ranks of another process set may differ."""
+        return {
+            id(param)
+            for other in list(_live)
+            if other.process_set is not self.process_set
+            for param in other._parameter_names
+        }
+
+    def _broadcast(self) -> None:
+        """Overwrite parameters, settings and state by those of the set's lowest rank."""
+        if self.process_set.included() and (self.process_set.size() or 1) > 1:
+            named = [(name, param) for param, name in self._parameter_names.items()]
+            broadcast_in_set(self, named, self.process_set)
 
     @contextmanager
     def skip_synchronize(self) -> Iterator[None]:
@@ -282,6 +326,7 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
     groups: int | list[list[torch.Tensor]] | None = None,
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
+    broadcast: bool = False,
 ) -> Any:
     """Return an optimizer like this one that steps by the gradients of all ranks.
 
@@ -304,6 +349,9 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
         reduced together, when the last of a group is ready.
     :param sparse_as_dense: reduce sparse gradients as dense ones.
     :param process_set: reduce among these ranks. On others nothing is reduced.
+    :param broadcast: overwrite parameters, settings and state now by those of rank 0, or of
+        the lowest rank of the process set. Buffers of a model, such as running statistics,
+        are not known here. In an elastic job that is left to ``state.sync()``.
     """
     if isinstance(optimizer, _Distributed):
         raise ValueError("this optimizer is distributed already; give the one it was made of")
@@ -324,7 +372,11 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
         "sparse_as_dense": sparse_as_dense,
         "process_set": process_set,
     }
-    return _wrap(_front_of(op, process_set), optimizer, options)
+    made = _wrap(_front_of(op, process_set), optimizer, options)
+    # Ranks that survived do not come here again when others join an elastic job.
+    if broadcast and os.environ.get("HOROVOD_ELASTIC") != "1":
+        made._broadcast()
+    return made
 
 
 DistributedOptimizer.__module__ = _MODULE

@@ -122,6 +122,12 @@ PyObject *rueda_core_submit(PyObject *module, PyObject *tuple, PyObject *dict);
     X(fail, METH_O,                                                            \
       "fail(why): this rank cannot go on, and all hear why. False: it is not " \
       "the first.")                                                            \
+    X(check_every, METH_NOARGS,                                                \
+      "check_every() -> what RUEDA_CHECK says: a number of steps, 0 for off, " \
+      "-1 for first")                                                          \
+    X(digest, METH_VARARGS,                                                    \
+      "digest(address, bytes, seed) -> a signed number of 64 bits\n\n"         \
+      "The caller keeps the memory as it is meanwhile.")                       \
     X(timeline_start, METH_VARARGS, "timeline_start(path, mark_cycles)")       \
     X(timeline_stop, METH_NOARGS, "timeline_stop()")                           \
     X(set_create, METH_O, "set_create(ranks) -> id")                           \

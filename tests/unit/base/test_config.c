@@ -596,11 +596,24 @@ static void what_has_no_effect_is_told_once(void **state)
     rueda_log_set_sink(NULL, NULL);
 }
 
+static void parameters_are_compared_as_often_as_one_says(void **state)
+{
+    static const char *const bad[] = {"on",      "0",        "every",
+                                      "every:0", "every:-1", "every:x",
+                                      "First",   "every: 5", NULL};
+
+    (void)state;
+    assert_int_equal(good("RUEDA_CHECK", "").check_every, RUEDA_CHECK_FIRST);
+    assert_int_equal(good("RUEDA_CHECK", "off").check_every, RUEDA_CHECK_OFF);
+    assert_int_equal(good("RUEDA_CHECK", "every:100").check_every, 100);
+    check_refused("RUEDA_CHECK", bad);
+}
 #define CLEARED(test) cmocka_unit_test_setup(test, clear_environment)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CLEARED(parameters_are_compared_as_often_as_one_says),
         CLEARED(without_variables_every_setting_has_its_default),
         CLEARED(every_setting_has_a_name_and_help),
         CLEARED(an_empty_variable_counts_as_unset),

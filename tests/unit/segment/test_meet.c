@@ -218,20 +218,60 @@ static void another_number_of_ranks_is_refused_in_words(void **state)
     check_failed(guest, RUEDA_ERR_MISMATCH, "has 3 ranks, rank 0 says 2");
 }
 
-static void a_rank_that_comes_twice_is_refused_in_words(void **state)
+static void a_rank_that_comes_twice_ends_the_start_of_all(void **state)
 {
     struct party *party = *state;
-    struct guest *host = invite(party, 0, 3, 300);
-    struct guest *a = invite(party, 1, 3, 300);
-    struct guest *b = invite(party, 1, 3, 300);
-    bool is_a = false;
 
+    for (int i = 0; i < 3; i++)
+        invite(party, i < 2 ? i : 1, 4, 10000);
     meet(party);
-    is_a = strstr(a->error.chars, "came twice") != NULL;
-    check_failed(host, RUEDA_ERR_TIMEOUT, "did not come in time: rank 2");
-    check_failed(is_a ? a : b, RUEDA_ERR_MISMATCH, "rank 1 of job \"unit-");
-    assert_true((is_a ? b : a)->status < 0);
-    assert_null((is_a ? b : a)->segment);
+    for (int i = 0; i < 3; i++) {
+        check_failed(&party->guests[i], RUEDA_ERR_MISMATCH,
+                     "two processes say that they are rank 1");
+        check_failed(&party->guests[i], RUEDA_ERR_MISMATCH,
+                     "set another RUEDA_JOB");
+    }
+}
+
+static void a_second_rank_0_ends_the_start_of_all(void **state)
+{
+    struct party *party = *state;
+
+    invite(party, 0, 3, 10000);
+    invite(party, 0, 3, 10000);
+    invite(party, 1, 3, 1000); /* it may come too late to hear of it */
+    meet(party);
+    for (int i = 0; i < 2; i++)
+        check_failed(&party->guests[i], RUEDA_ERR_MISMATCH,
+                     "two processes say that they are rank 0");
+    assert_true(party->guests[2].status < 0);
+    assert_null(party->guests[2].segment);
+}
+
+static void a_name_by_program_is_claimed_while_the_job_runs(void **state)
+{
+    struct party *party = *state;
+    struct guest *second;
+    struct guest *third;
+
+    for (int i = 0; i < 2; i++)
+        invite(party, i, 2, 20000)->meeting.is_by_program = true;
+    meet(party);
+    check_all_met(party);
+
+    second = invite(party, 0, 2, 50);
+    second->meeting.is_by_program = true;
+    come(second);
+    check_failed(second, RUEDA_ERR_MISMATCH, "runs already");
+    check_failed(second, RUEDA_ERR_MISMATCH, "set another RUEDA_JOB");
+
+    /* It is free again when rank 0 leaves. */
+    rueda_segment_close(party->guests[0].segment);
+    party->guests[0].segment = NULL;
+    third = invite(party, 0, 2, 50);
+    third->meeting.is_by_program = true;
+    come(third);
+    check_failed(third, RUEDA_ERR_TIMEOUT, "did not come in time: rank 1");
 }
 
 static void a_rank_that_cannot_be_is_refused_in_words(void **state)
@@ -380,7 +420,9 @@ int main(void)
         PARTY(ranks_with_the_same_key_meet),
         PARTY(another_key_is_refused),
         PARTY(another_number_of_ranks_is_refused_in_words),
-        PARTY(a_rank_that_comes_twice_is_refused_in_words),
+        PARTY(a_rank_that_comes_twice_ends_the_start_of_all),
+        PARTY(a_second_rank_0_ends_the_start_of_all),
+        PARTY(a_name_by_program_is_claimed_while_the_job_runs),
         PARTY(a_rank_that_cannot_be_is_refused_in_words),
         PARTY(a_guest_that_cannot_start_fails_the_host),
         PARTY(a_host_that_cannot_start_is_missed),
