@@ -175,8 +175,9 @@ static rueda_status make_stream(struct rueda_tcp_ep *ep,
     if (ep->has_failed || ep->stream_count == RUEDA_TCP_MOST_STREAMS)
         return RUEDA_ERR_CLOSED;
     if (call->is_sealed)
-        status = rueda_tcp_cover_new(rueda_handshake_session_key(&call->shake),
-                                     role, &cover);
+        status = rueda_tcp_cover_new(
+            rueda_handshake_session_key(&call->shake), role,
+            ep->hub->encrypt == RUEDA_ENCRYPT_AUTHENTICATE, &cover);
     if (status == RUEDA_OK)
         status = rueda_tcp_stream_open(&ep->streams[ep->stream_count], call->fd,
                                        cover);
@@ -456,7 +457,8 @@ static void let_in(struct rueda_tcp_hub *hub, struct rueda_tcp_call *call,
     struct rueda_text error = {{0}};
 
     if (them->purpose == RUEDA_TCP_FOR_PULSE) {
-        rueda_tcp_pulse_take(hub, them->rank, call->fd);
+        rueda_tcp_pulse_take(hub, them->rank, call->fd,
+                             rueda_handshake_session_key(&call->shake));
         call->fd = -1;
         end_call(call);
         return;
