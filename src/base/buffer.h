@@ -27,12 +27,12 @@ static inline unsigned char *rueda_buffer_front(struct rueda_buffer *buffer)
     return buffer->bytes + buffer->at;
 }
 
-/* Where so many bytes can be added, which rueda_buffer_added() then does; NULL
- * for want of memory. */
+/* Where so many bytes can be added, which rueda_buffer_added() then does;
+ * NULL: there is no memory. */
 unsigned char *rueda_buffer_reserve(struct rueda_buffer *buffer, size_t len);
 void rueda_buffer_added(struct rueda_buffer *buffer, size_t len);
 
-/* Both, for bytes that are somewhere. False for want of memory. */
+/* Both, for bytes that are somewhere. False: there is no memory. */
 bool rueda_buffer_add(struct rueda_buffer *buffer, const void *bytes,
                       size_t len);
 

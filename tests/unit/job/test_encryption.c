@@ -105,7 +105,8 @@ static void the_line_names_every_kind_of_traffic(void **state)
 
         rueda_encrypt_explain(choices[i], "because", &line);
         assert_non_null(strstr(line.chars, words[i]));
-        assert_non_null(strstr(line.chars, "the store and last words are sealed"));
+        assert_non_null(
+            strstr(line.chars, "the store and last words are sealed"));
         assert_non_null(strstr(line.chars, "objects are authenticated"));
     }
 }
