@@ -11,8 +11,8 @@
 #include "op/op.h"
 #include "os/process.h"
 
-/* For the sequences of objects (object.h). */
-#define RUEDA_OBJECT_COUNTERS 16384
+/* For the sequences of objects (pickle.h). */
+#define RUEDA_PICKLE_COUNTERS 16384
 
 struct rueda_ctx {
     struct rueda_job *job;
@@ -24,7 +24,7 @@ struct rueda_ctx {
                                         with this: */
     char *timeline_path;
     pthread_mutex_t timeline_lock;
-    atomic_uint_least64_t object_counts[RUEDA_OBJECT_COUNTERS];
+    atomic_uint_least64_t pickle_counts[RUEDA_PICKLE_COUNTERS];
     atomic_bool is_forked; /* this is a child's copy: dead */
 };
 

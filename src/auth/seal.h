@@ -24,6 +24,10 @@
  * straight to its place, to be opened there (sealed and plain may be the same
  * memory). No byte of a record is to be used before it is opened.
  *
+ * A pair may also leave the bytes as they are, and only prove them: the plain
+ * text is then what the cipher calls additional data, and the tag is made in
+ * the same way and of the same nonces.
+ *
  * The end of the stream is not sealed: between two records it looks like a peer
  * that has left, which somebody on the way can bring about anyhow.
  *
@@ -52,6 +56,7 @@
 struct rueda_seal {
     struct rueda_key key; /* not present: it has failed, or was never made */
     uint64_t next;        /* number of the next record */
+    bool is_open;         /* records are proven, and not encrypted */
 };
 
 /*
@@ -64,6 +69,10 @@ rueda_status rueda_seal_pair(const struct rueda_key *session,
                              rueda_handshake_role role,
                              struct rueda_seal *out_send,
                              struct rueda_seal *out_receive);
+
+/* Prove what this seal closes or opens from now on, and do not encrypt it. Both
+ * ends do so before the first record, or neither. */
+void rueda_seal_leave_open(struct rueda_seal *seal);
 
 /* Forget the key. Harmless when repeated, and on a zeroed struct. */
 void rueda_seal_fini(struct rueda_seal *seal);

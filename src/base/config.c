@@ -210,7 +210,9 @@ static int parse_when(const char *value)
 
 static bool parse_encrypt(const char *value, void *out)
 {
-    const int when = parse_when(value);
+    const int when = strcmp(value, "authenticate") == 0
+                         ? RUEDA_ENCRYPT_AUTHENTICATE
+                         : parse_when(value);
 
     *(rueda_encrypt_choice *)out = (rueda_encrypt_choice)when;
     return when >= 0;
@@ -288,8 +290,9 @@ static const struct rueda_setting settings[] = {
      "interfaces or networks for TCP, e.g. eth0,10.1.0.0/16", AT(network),
      parse_network},
     {"RUEDA_ENCRYPT", "auto",
-     "encrypt between hosts: always, never, or auto: where the peer's address "
-     "is not loopback, private or link-local",
+     "encrypt between hosts: always, never, authenticate (a MAC for each "
+     "frame), or auto: if a rank has an address that is neither private nor "
+     "link-local",
      AT(encrypt), parse_encrypt},
     {"RUEDA_HOST_TIMEOUT", "10s",
      "how long a host may be silent before its ranks are lost; at least 2.3s",

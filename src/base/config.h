@@ -34,9 +34,10 @@ typedef enum rueda_transport_choice {
 } rueda_transport_choice;
 
 typedef enum rueda_encrypt_choice {
-    RUEDA_ENCRYPT_AUTO, /* where a peer's address is not near (os/address.h) */
+    RUEDA_ENCRYPT_AUTO, /* where an address is not near (os/address.h) */
     RUEDA_ENCRYPT_ALWAYS,
     RUEDA_ENCRYPT_NEVER,
+    RUEDA_ENCRYPT_AUTHENTICATE, /* a MAC for each frame, in the clear */
 } rueda_encrypt_choice;
 
 /* Collectives in stages, inside hosts and between them. */

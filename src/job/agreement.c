@@ -82,11 +82,12 @@ rueda_status rueda_agreement_decide(const struct rueda_config *config,
     rueda_status status = algo_text(config, algo, sizeof(algo), error);
 
     _Static_assert(RUEDA_TRANSPORT_TCP < 10 &&
-                       RUEDA_DECISION_BYTES >= 1 + RUEDA_PATH_BYTES,
-                   "a digit, then rows");
+                       RUEDA_ENCRYPT_AUTHENTICATE < 10 &&
+                       RUEDA_DECISION_BYTES >= 2 + RUEDA_PATH_BYTES,
+                   "two digits, then rows");
     if (status == RUEDA_OK)
-        snprintf(out, RUEDA_DECISION_BYTES, "%d%s", (int)config->transport,
-                 algo);
+        snprintf(out, RUEDA_DECISION_BYTES, "%d%d%s", (int)config->transport,
+                 (int)config->encrypt, algo);
     return status;
 }
 
@@ -94,15 +95,21 @@ rueda_status rueda_agreement_heed(const char *decision,
                                   struct rueda_config *config)
 {
     const int transport = decision[0] - '0';
+    const char *rows = decision + 2;
+    int encrypt;
 
-    if (transport < 0 || transport > RUEDA_TRANSPORT_TCP ||
-        strlen(decision + 1) >= sizeof(config->algo))
+    if (transport < 0 || transport > RUEDA_TRANSPORT_TCP)
+        return RUEDA_ERR_INVALID;
+    encrypt = decision[1] - '0';
+    if (encrypt < 0 || encrypt > RUEDA_ENCRYPT_AUTHENTICATE ||
+        strlen(rows) >= sizeof(config->algo))
         return RUEDA_ERR_INVALID;
     config->transport = (rueda_transport_choice)transport;
+    config->encrypt = (rueda_encrypt_choice)encrypt;
     config->tune_file[0] = '\0';
     config->staged_allreduce = RUEDA_STAGES_AUTO;
     config->staged_allgather = RUEDA_STAGES_AUTO;
-    memcpy(config->algo, decision + 1, strlen(decision + 1) + 1);
+    memcpy(config->algo, rows, strlen(rows) + 1);
     return RUEDA_OK;
 }
 

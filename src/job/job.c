@@ -197,11 +197,22 @@ static rueda_status list_ranks(struct rueda_job *job)
 }
 
 /* Rank 0's part of the roll call; arg is the job. */
-static rueda_status decide(void *arg, char out[RUEDA_DECISION_BYTES],
+static rueda_status decide(void *arg, const struct rueda_encrypt_vote *vote,
+                           char out[RUEDA_DECISION_BYTES],
                            struct rueda_text *error)
 {
-    const struct rueda_job *job = arg;
+    struct rueda_job *job = arg;
+    struct rueda_text why = {{0}};
+    struct rueda_text line = {{0}};
+    rueda_status status =
+        rueda_encrypt_decide(vote, &job->config.encrypt, &why);
 
+    if (status != RUEDA_OK) {
+        *error = why;
+        return status;
+    }
+    rueda_encrypt_explain(job->config.encrypt, why.chars, &line);
+    log_info("%s", line.chars);
     return rueda_agreement_decide(&job->config, out, error);
 }
 
@@ -239,6 +250,7 @@ static rueda_status call_together(struct rueda_job *job,
                                              .life = job->contact.life,
                                              .contact = contact,
                                              .sets = job->sets,
+                                             .encrypt = job->config.encrypt,
                                              .deadline_ns = args->deadline_ns,
                                              .decide = decide,
                                              .arg = job};
@@ -256,7 +268,8 @@ static rueda_status call_together(struct rueda_job *job,
         status = rueda_failure_open(job, args->deadline_ns, error);
         if (status != RUEDA_OK)
             return status;
-        rueda_network_set_job(job->network, rueda_get_u64(call->nonce));
+        rueda_network_set_job(job->network, rueda_get_u64(call->nonce),
+                              job->config.encrypt);
         rueda_network_mark_inside(job->network, call->topology, job->rank);
         return rueda_network_locate(job->network, call->topology,
                                     call->contacts, call->contacts_bytes);

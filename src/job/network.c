@@ -119,9 +119,11 @@ rueda_status rueda_network_locate(struct rueda_hub *hub,
     return RUEDA_OK;
 }
 
-void rueda_network_set_job(struct rueda_hub *hub, uint64_t job)
+void rueda_network_set_job(struct rueda_hub *hub, uint64_t job,
+                           rueda_encrypt_choice encrypt)
 {
     rueda_tcp_hub_set_job(rueda_tcp_hub_of(hub), job);
+    rueda_tcp_hub_set_encrypt(rueda_tcp_hub_of(hub), encrypt);
 }
 
 void rueda_network_mark_inside(struct rueda_hub *hub,

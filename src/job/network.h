@@ -52,8 +52,10 @@ rueda_status rueda_network_locate(struct rueda_hub *hub,
                                   const struct rueda_topology *topology,
                                   const char *texts, size_t bytes);
 
-/* A number that only the ranks of this job have (tcp.h). */
-void rueda_network_set_job(struct rueda_hub *hub, uint64_t job);
+/* A number that only the ranks of this job have, and how their streams are
+ * protected (tcp.h). */
+void rueda_network_set_job(struct rueda_hub *hub, uint64_t job,
+                           rueda_encrypt_choice encrypt);
 
 /* Which peers of this rank run in the same system, in whatever network
  * namespace. */

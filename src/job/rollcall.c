@@ -7,9 +7,11 @@
 
 #include "base/bytes.h"
 #include "base/config.h"
+#include "job/network.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/random.h"
+#include "transport/tcp/tcp.h"
 
 /* The first byte of "job", and what follows a table's. */
 #define IS_TABLE  't'
@@ -99,6 +101,7 @@ static rueda_status take_name(const struct desk *desk)
 
     self_record(args->seat, &self.record);
     snprintf(self.sets, sizeof(self.sets), "%s", args->sets);
+    self.encrypt = args->encrypt;
     bytes = rueda_rollcall_write_rank(&self, value);
     status = rueda_client_ask(desk->client, &lease, args->deadline_ns, &reply,
                               desk->error);
@@ -152,6 +155,7 @@ size_t rueda_rollcall_write_rank(const struct rueda_self *self,
     *at = (unsigned char)sets;
     memcpy(at + 1, self->sets, sets);
     at += 1 + sets;
+    *at++ = (unsigned char)self->encrypt;
     return (size_t)(at - out) + rueda_topology_record_pack(&self->record, at);
 }
 
@@ -161,6 +165,7 @@ struct roll {
     char *contacts;                        /* of all, each with its end */
     size_t bytes;
     struct rueda_text difference; /* who has other sets than rank 0 */
+    struct rueda_encrypt_vote vote;
 };
 
 rueda_status rueda_rollcall_read_rank(const void *said, size_t bytes,
@@ -178,15 +183,27 @@ rueda_status rueda_rollcall_read_rank(const void *said, size_t bytes,
     value += 2 + length;
     bytes -= 2 + length;
     sets = *value;
-    if (sets >= RUEDA_SET_WORD_BYTES || sets + 1 > bytes ||
-        memchr(value + 1, '\0', sets) != NULL)
+    if (sets >= RUEDA_SET_WORD_BYTES || sets + 2 > bytes ||
+        memchr(value + 1, '\0', sets) != NULL ||
+        value[1 + sets] >= RUEDA_ENCRYPT_CHOICES)
         return RUEDA_ERR_INVALID;
     memcpy(self.sets, value + 1, sets);
-    if (rueda_topology_record_unpack(value + 1 + sets, bytes - 1 - sets,
+    self.encrypt = (rueda_encrypt_choice)value[1 + sets];
+    if (rueda_topology_record_unpack(value + 2 + sets, bytes - 2 - sets,
                                      &self.record) != RUEDA_OK)
         return RUEDA_ERR_INVALID;
     *out = self;
     return RUEDA_OK;
+}
+
+/* The contact of the rank, which ends the list, says where it listens. */
+static void hear_wish(struct roll *roll, int rank, rueda_encrypt_choice setting)
+{
+    struct rueda_address addresses[RUEDA_TCP_MOST_ADDRESSES];
+    const int count = rueda_network_read(roll->contacts + roll->bytes,
+                                         addresses, RUEDA_TCP_MOST_ADDRESSES);
+
+    rueda_encrypt_hear(&roll->vote, rank, setting, addresses, count);
 }
 
 static rueda_status note(const struct desk *desk, struct roll *roll, int rank,
@@ -201,8 +218,9 @@ static rueda_status note(const struct desk *desk, struct roll *roll, int rank,
         return status;
     roll->records[rank] = self.record;
     memcpy(roll->contacts + roll->bytes, self.contact, self.contact_bytes);
-    roll->bytes += self.contact_bytes;
-    roll->contacts[roll->bytes++] = '\0';
+    roll->contacts[roll->bytes + self.contact_bytes] = '\0';
+    hear_wish(roll, rank, self.encrypt);
+    roll->bytes += self.contact_bytes + 1;
     if (rueda_text_is_empty(&roll->difference) &&
         !rueda_set_word_is_same(sets, self.sets))
         rueda_set_word_explain(0, sets, rank, self.sets, &roll->difference);
@@ -357,8 +375,8 @@ static rueda_status call_roll(const struct desk *desk,
         status = RUEDA_ERR_MISMATCH;
     }
     if (status == RUEDA_OK && desk->args->decide != NULL)
-        status =
-            desk->args->decide(desk->args->arg, call.decision, desk->error);
+        status = desk->args->decide(desk->args->arg, &roll.vote, call.decision,
+                                    desk->error);
     if (status == RUEDA_OK)
         status =
             rueda_topology_new(roll.records, size, &call.topology, desk->error);

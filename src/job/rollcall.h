@@ -5,8 +5,8 @@
  *
  *      rank/<r>   where rank r can be reached, after its length in two bytes,
  *                 the process sets that it starts with (set_text.h), after
- *                 their length in one byte, and what it says of itself
- *                 (topology.h); gone with its session
+ *                 their length in one byte, its RUEDA_ENCRYPT in one byte, and
+ *                 what it says of itself (topology.h); gone with its session
  *
  *      job        from rank 0: a nonce, settings that are to be the same on
  *                 all hosts, the table, what it decides for all, and where all
@@ -24,6 +24,7 @@
 
 #include "base/text.h"
 #include "job/business_card.h"
+#include "job/encryption.h"
 #include "job/seat.h"
 #include "job/set_text.h"
 #include "job/store/client.h"
@@ -48,11 +49,14 @@ struct rueda_rollcall_args {
     const char *contact; /* at most RUEDA_CONTACT_BYTES; "": not at all */
     const char *sets;    /* rueda_set_word(): the same on all ranks, or there is
                             no job */
+    rueda_encrypt_choice encrypt; /* this rank's setting */
     int64_t deadline_ns;
 
-    /* Rank 0: write what it decides for all. If it cannot, all hear why there
+    /* Rank 0: write what it decides for all, once all have said what they wish
+     * of encryption. If it cannot, all hear why there
      * is no job. NULL: nothing. */
-    rueda_status (*decide)(void *arg, char out[RUEDA_DECISION_BYTES],
+    rueda_status (*decide)(void *arg, const struct rueda_encrypt_vote *vote,
+                           char out[RUEDA_DECISION_BYTES],
                            struct rueda_text *error);
     void *arg;
 };
@@ -79,11 +83,12 @@ struct rueda_self {
     const char *contact; /* lies in what was read, and has no end there */
     size_t contact_bytes;
     char sets[RUEDA_SET_WORD_BYTES];
+    rueda_encrypt_choice encrypt;
 };
 
 /* The most bytes that this can take. */
 #define RUEDA_SELF_BYTES                                                       \
-    (2 + RUEDA_CONTACT_BYTES + 1 + RUEDA_SET_WORD_BYTES +                      \
+    (2 + RUEDA_CONTACT_BYTES + 1 + RUEDA_SET_WORD_BYTES + 1 +                  \
      RUEDA_TOPOLOGY_RECORD_BYTES)
 
 /* As bytes; returns how many of out are used. Pure. */

@@ -100,6 +100,16 @@ static void open_sealed(struct pair *pair)
         assert_non_null(ep->streams[i].cover);
 }
 
+static void open_proven(struct pair *pair)
+{
+    struct rueda_tcp_ep *ep;
+
+    open_wire(pair, "127.0.0.1:0", 2, RUEDA_ENCRYPT_AUTHENTICATE);
+    ep = (struct rueda_tcp_ep *)pair->a;
+    for (int i = 0; i < ep->stream_count; i++)
+        assert_true(ep->streams[i].cover->out.is_open);
+}
+
 static void close_wire(struct pair *pair)
 {
     struct wire *wire = pair->owner;
@@ -140,6 +150,13 @@ static const struct fixture four_streams = {
 static const struct fixture sealed_streams = {
     .name = "tcp, sealed",
     .open = open_sealed,
+    .close = close_wire,
+    .vanish = vanish_wire,
+};
+
+static const struct fixture proven_streams = {
+    .name = "tcp, proven",
+    .open = open_proven,
     .close = close_wire,
     .vanish = vanish_wire,
 };
@@ -277,7 +294,7 @@ int main(void)
     };
 
     return conformance_run(&one_stream) + conformance_run(&four_streams) +
-           conformance_run(&sealed_streams) +
+           conformance_run(&sealed_streams) + conformance_run(&proven_streams) +
            cmocka_run_group_tests_name("tcp, uneven streams", tests, NULL,
                                        NULL);
 }

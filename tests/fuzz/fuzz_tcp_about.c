@@ -46,6 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < 2 && status == RUEDA_OK; i++) {
         must(abouts[i].wish != RUEDA_TCP_FORBID || !are_sealed[0]);
         must(abouts[i].wish != RUEDA_TCP_INSIST || are_sealed[0]);
+        must(abouts[i].wish != RUEDA_TCP_PROVE ||
+             (are_sealed[0] && abouts[1 - i].wish == RUEDA_TCP_PROVE));
     }
     return 0;
 }

@@ -59,10 +59,10 @@ static void open_stream(struct world *world, int i, bool is_sealed)
                     fds) == 0);
     world->streams[i] = (struct fuzz_stream){fds[0], fds[1]};
     if (is_sealed)
-        must(
-            rueda_tcp_cover_new(&session, RUEDA_ACCEPTOR, &cover) == RUEDA_OK &&
-            rueda_tcp_cover_new(&session, RUEDA_INITIATOR, &world->covers[i]) ==
-                RUEDA_OK);
+        must(rueda_tcp_cover_new(&session, RUEDA_ACCEPTOR, false, &cover) ==
+                 RUEDA_OK &&
+             rueda_tcp_cover_new(&session, RUEDA_INITIATOR, false,
+                                 &world->covers[i]) == RUEDA_OK);
     must(rueda_tcp_stream_open(&ep->streams[i], fds[0], cover) == RUEDA_OK);
     ep->stream_count++;
 }

@@ -123,11 +123,14 @@ static const struct {
     TEXT("seal", "longer", "\0\2\1\0\0\0"),
     TEXT("set_text", "two", "0,2;4-7\7"),
     TEXT("set_text", "wrong", "0-3,1;9\3"),
-    TEXT("tcp_pulse", "words", "rank 3 failed: \33[1mno\n"),
+    TEXT("tcp_pulse", "words", "rank 3 failed: \33[1mno\n\1"),
+    TEXT("tcp_pulse", "forged", "rank 3 failed: \33[1mno\n\2"),
+    TEXT("object", "right", "an object\0"),
+    TEXT("object", "changed", "an object\7"),
+    TEXT("object", "forged", "an object that is longer\377"),
     TEXT("sealed_stream", "right", "a line, and another\0\0\0\24"),
     TEXT("sealed_stream", "flip", "a line, and another\0\7\1\24"),
-    TEXT("sealed_stream", "peer",
-         "\3\0\0\0abc\0\0\0\0\377\377\377\377x\25"),
+    TEXT("sealed_stream", "peer", "\3\0\0\0abc\0\0\0\0\377\377\377\377x\25"),
     TEXT("rollcall", "words", "w\3three did not come\2"),
     TEXT("meet_wire", "kinds", "rrrr\0\1"),
     TEXT("meet_wire", "failure", "f\5\3\0why\x22\0"),
@@ -464,7 +467,7 @@ static void save_timeline(void)
 
 static const char contact[] = "10.1.2.3:4000"; /* of every rank */
 
-static const char decision[] = "3allreduce:0-4k:tree;allreduce:ring";
+static const char decision[] = "31allreduce:0-4k:tree;allreduce:ring";
 
 /* What rank 0 says of it; the choice is the number of ranks. */
 static void save_announcement(const char *name,

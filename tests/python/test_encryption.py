@@ -60,7 +60,6 @@ def add(hosts: Hosts, key_file: str, *encrypt: str, network: str = "") -> list[D
         ],
         LIMIT_S,
     )  # fmt: skip
-    assert all("messages go by shm+tcp\n" in one.stderr for one in done)
     return done
 
 
@@ -86,6 +85,7 @@ def sniffer(hosts: Hosts, host: int) -> Iterator[subprocess.Popen[str]]:
         (("always", "always"), False),
         (("always", "auto"), False),
         (("auto", "always"), False),
+        (("authenticate", "auto"), True),
     ],
 )
 def test_who_listens_on_the_wire(
@@ -94,6 +94,7 @@ def test_who_listens_on_the_wire(
     hosts = make_hosts(2)
     with sniffer(hosts, 1) as process:
         done = add(hosts, key_file, *encrypt)
+        assert all("messages go by shm+tcp\n" in one.stderr for one in done)
         assert [one.returncode for one in done] == [0, 0], "".join(one.stderr for one in done)
         if not is_clear:
             process.kill()
@@ -121,6 +122,25 @@ def test_by_itself_what_leaves_private_networks_is_sealed(
         if not is_clear:
             process.kill()
         assert process.communicate(timeout=LIMIT_S)[0] == ("seen\n" if is_clear else "")
+
+
+@pytest.mark.parametrize(
+    ("encrypt", "words"),
+    [
+        (("never", "auto"), "are neither encrypted nor authenticated (rank 0 has"),
+        (("auto", "auto"), "are neither encrypted nor authenticated (RUEDA_ENCRYPT=auto, and all"),
+        (("auto", "always"), "are sealed (rank 1 has RUEDA_ENCRYPT=always)"),
+        (("authenticate", "auto"), "are authenticated and not encrypted (rank 0 has"),
+    ],
+)
+def test_one_line_a_job_says_how_it_is_protected(
+    make_hosts: MakeHosts, key_file: str, encrypt: tuple[str, str], words: str
+) -> None:
+    done = add(make_hosts(2), key_file, *encrypt)
+    lines = [line for one in done for line in one.stderr.splitlines() if "between hosts" in line]
+    assert len(lines) == 1
+    assert f"tensors and negotiation {words}" in lines[0]
+    assert "the store and last words are sealed; objects are authenticated" in lines[0]
 
 
 def test_hosts_that_cannot_agree_say_so(make_hosts: MakeHosts, key_file: str) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
 import threading
@@ -11,8 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Callable
 
-from cluster import Hosts
+from cluster import Hosts, ip
 from ranks import Done, environment, run_all
+from test_encryption import ADD as ADD_TENSORS
 
 LIMIT_S = 90
 PORT = 4000
@@ -146,3 +148,32 @@ def test_a_bit_that_is_changed_in_what_the_store_hears_ends_that_connection_only
     assert len(refusals) == 1, words_of(done)
     assert f"from {hosts.ipv4(1)}:" in refusals[0]
     assert "it was changed on the way" in refusals[0]
+
+
+def test_a_tensor_that_was_changed_is_not_believed_where_frames_are_authenticated(
+    make_hosts: MakeHosts, key_file: str
+) -> None:
+    """It is in the clear, so the meddler finds it; in the sum it does not appear."""
+    old, new = (struct.pack("<f", number) * 16 for number in (1.5, 2.5))
+    hosts = make_hosts(2)
+    with meddler(hosts, f"{old.hex()}={new.hex()}") as said:
+        done = run(hosts, key_file, ADD_TENSORS, RUEDA_ENCRYPT="authenticate")
+    assert said
+    assert [one.returncode for one in done] == [1, 1], words_of(done)
+    assert "what is not sealed with its key" in words_of(done)
+
+
+def test_a_job_at_public_addresses_is_not_talked_out_of_encryption(
+    make_hosts: MakeHosts, key_file: str
+) -> None:
+    """The meddler changes every public address that it sees into a private one."""
+    hosts = make_hosts(2)
+    for host in range(2):
+        address = f"11.7.0.{host + 1}/24"
+        ip("-n", hosts.name(host), "address", "add", address, "dev", "eth0")
+    clear = (struct.pack("<f", 1.5) * 16).hex()
+    with meddler(hosts, hexed("11.7.0.", "10.7.0."), f"{clear}={clear[::-1]}") as said:
+        done = run(hosts, key_file, ADD_TENSORS, RUEDA_NETWORK="11.7.0.0/24")
+    assert [one.returncode for one in done] == [0, 0], words_of(done)
+    assert "tensors and negotiation are sealed (RUEDA_ENCRYPT=auto, and rank 0" in done[0].stderr
+    assert said == []

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Seals of objects that ranks send each other (api/object.h). Memory comes as a
+ * Seals of objects that ranks send each other (api/pickle.h). Memory comes as a
  * number, as for submit(), and has to stay for the call.
  */
 #include "bind/core/core.h"
 
-#include "api/object.h"
+#include "api/pickle.h"
 
 /* The fields that every function begins with: purpose, name, set. */
 #define PLACE_FORMAT "Isi"
@@ -25,7 +25,7 @@ PyObject *rueda_core_object_count(PyObject *module, PyObject *args)
     if (ctx == NULL)
         return NULL;
     place.purpose = purpose;
-    count = rueda_object_count(ctx, &place);
+    count = rueda_pickle_count(ctx, &place);
     rueda_default_leave();
     return PyLong_FromUnsignedLongLong(count);
 }
@@ -57,7 +57,7 @@ PyObject *rueda_core_seal_object(PyObject *module, PyObject *args)
     place.sequence = sequence;
     place.sender = rueda_rank(ctx);
     thread = PyEval_SaveThread();
-    status = rueda_object_make_head(ctx, &place, at, (size_t)len, head);
+    status = rueda_pickle_make_head(ctx, &place, at, (size_t)len, head);
     rueda_default_leave();
     PyEval_RestoreThread(thread);
     if (status != RUEDA_OK)
@@ -107,7 +107,7 @@ PyObject *rueda_core_object_length(PyObject *module, PyObject *args)
     ctx = rueda_core_enter();
     if (ctx == NULL)
         return NULL;
-    status = rueda_object_read_head(ctx, &sealed.place, sealed.head, &len);
+    status = rueda_pickle_read_head(ctx, &sealed.place, sealed.head, &len);
     rueda_default_leave();
     if (status != RUEDA_OK)
         return rueda_core_raise(status, rueda_last_error());
@@ -143,7 +143,7 @@ PyObject *rueda_core_open_object(PyObject *module, PyObject *args)
         return NULL;
     thread = PyEval_SaveThread();
     status =
-        rueda_object_accept(ctx, &sealed.place, sealed.head, at, (size_t)len);
+        rueda_pickle_accept(ctx, &sealed.place, sealed.head, at, (size_t)len);
     rueda_default_leave();
     PyEval_RestoreThread(thread);
     return rueda_core_answer(status);

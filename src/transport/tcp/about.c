@@ -27,6 +27,8 @@ rueda_tcp_wish rueda_tcp_wish_of(rueda_encrypt_choice setting, bool is_near)
         return RUEDA_TCP_FORBID;
     case RUEDA_ENCRYPT_ALWAYS:
         return RUEDA_TCP_INSIST;
+    case RUEDA_ENCRYPT_AUTHENTICATE:
+        return RUEDA_TCP_PROVE;
     case RUEDA_ENCRYPT_AUTO:
         break;
     }
@@ -58,7 +60,7 @@ bool rueda_tcp_about_decode(const void *bytes, size_t len,
     if (size > INT_MAX || rank >= size ||
         (in[AT_PURPOSE] != RUEDA_TCP_FOR_STREAM &&
          in[AT_PURPOSE] != RUEDA_TCP_FOR_PULSE) ||
-        in[AT_WISH] < RUEDA_TCP_FORBID || in[AT_WISH] > RUEDA_TCP_INSIST ||
+        in[AT_WISH] < RUEDA_TCP_FORBID || in[AT_WISH] > RUEDA_TCP_PROVE ||
         rueda_get_u16(in + AT_ZERO) != 0)
         return false;
     *out = (struct rueda_tcp_about){
@@ -78,6 +80,23 @@ bool rueda_tcp_about_fits(const struct rueda_tcp_about *ours,
            ours->rank != theirs->rank;
 }
 
+/* As it is set. */
+static const char *wish_text(rueda_tcp_wish wish)
+{
+    switch (wish) {
+    case RUEDA_TCP_FORBID:
+        return "never";
+    case RUEDA_TCP_INSIST:
+        return "always";
+    case RUEDA_TCP_PROVE:
+        return "authenticate";
+    case RUEDA_TCP_ALLOW:
+    case RUEDA_TCP_WANT:
+        break;
+    }
+    return "auto";
+}
+
 rueda_status rueda_tcp_agree(const struct rueda_tcp_about *ours,
                              const struct rueda_tcp_about *theirs,
                              bool *out_is_sealed, struct rueda_text *error)
@@ -89,12 +108,14 @@ rueda_status rueda_tcp_agree(const struct rueda_tcp_about *ours,
         low = theirs;
         high = ours;
     }
-    if (low->wish == RUEDA_TCP_FORBID && high->wish == RUEDA_TCP_INSIST) {
+    if ((low->wish == RUEDA_TCP_FORBID && high->wish == RUEDA_TCP_INSIST) ||
+        (high->wish == RUEDA_TCP_PROVE && low->wish != RUEDA_TCP_PROVE)) {
         rueda_text_set(error,
-                       "rank %d has RUEDA_ENCRYPT=always and rank %d has "
-                       "RUEDA_ENCRYPT=never, so they cannot talk; give both "
-                       "the same, or leave one of them at auto",
-                       high->rank, low->rank);
+                       "rank %d has RUEDA_ENCRYPT=%s and rank %d has "
+                       "RUEDA_ENCRYPT=%s, so they cannot talk; give both "
+                       "the same, or leave it at auto",
+                       high->rank, wish_text(high->wish), low->rank,
+                       wish_text(low->wish));
         return RUEDA_ERR_MISMATCH;
     }
     *out_is_sealed =

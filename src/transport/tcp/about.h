@@ -19,11 +19,15 @@
  * settings belong to a host. So both say what they wish, and both come to the
  * same end:
  *
- *                 FORBID    ALLOW    WANT     INSIST
- *      FORBID     clear     clear    clear    refused
- *      ALLOW      clear     clear    sealed   sealed
- *      WANT       clear     sealed   sealed   sealed
- *      INSIST     refused   sealed   sealed   sealed
+ *                 FORBID    ALLOW    WANT     INSIST   PROVE
+ *      FORBID     clear     clear    clear    refused  refused
+ *      ALLOW      clear     clear    sealed   sealed   refused
+ *      WANT       clear     sealed   sealed   sealed   refused
+ *      INSIST     refused   sealed   sealed   sealed   refused
+ *      PROVE      refused   refused  refused  refused  MACs
+ *
+ * Where rank 0 has decided for the job (job/encryption.h) all ranks wish the
+ * same: FORBID, INSIST or PROVE; so a stream that differs is refused.
  *
  * Pure; any thread.
  */
@@ -48,6 +52,7 @@ typedef enum rueda_tcp_wish {
     RUEDA_TCP_ALLOW = 2,  /* auto, and the peer is near */
     RUEDA_TCP_WANT = 3,   /* auto, and the peer is not */
     RUEDA_TCP_INSIST = 4, /* always */
+    RUEDA_TCP_PROVE = 5,  /* authenticate */
 } rueda_tcp_wish;
 
 struct rueda_tcp_about {
@@ -79,7 +84,8 @@ bool rueda_tcp_about_fits(const struct rueda_tcp_about *ours,
                           const struct rueda_tcp_about *theirs);
 
 /*
- * Is what follows the handshake to be sealed? RUEDA_ERR_MISMATCH if the ends
+ * Is what follows the handshake to be sealed, or to be proven if both wish so?
+ * RUEDA_ERR_MISMATCH if the ends
  * cannot agree; error then names both ranks, what they have set, and what to
  * do. The two ends come to the same result.
  */

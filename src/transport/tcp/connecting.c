@@ -125,7 +125,9 @@ static void attach(struct rueda_tcp_ep *ep, int fd, rueda_handshake_role role,
     if (ep->has_failed || ep->stream_count == RUEDA_TCP_MOST_STREAMS)
         status = RUEDA_ERR_CLOSED;
     if (status == RUEDA_OK && session != NULL)
-        status = rueda_tcp_cover_new(session, role, &cover);
+        status = rueda_tcp_cover_new(
+            session, role, ep->hub->encrypt == RUEDA_ENCRYPT_AUTHENTICATE,
+            &cover);
     if (status == RUEDA_OK)
         status =
             rueda_tcp_stream_open(&ep->streams[ep->stream_count], fd, cover);
@@ -397,7 +399,8 @@ static rueda_status admit(void *arg, int fd,
         return RUEDA_ERR_MISMATCH;
     }
     if (them.purpose == RUEDA_TCP_FOR_PULSE) {
-        rueda_tcp_pulse_take(hub, them.rank, fd);
+        rueda_tcp_pulse_take(hub, them.rank, fd,
+                             rueda_handshake_session_key(shake));
         rueda_tcp_hub_show(hub, fd);
         return RUEDA_OK;
     }

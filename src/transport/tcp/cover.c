@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 rueda_status rueda_tcp_cover_new(const struct rueda_key *session,
-                                 rueda_handshake_role role,
+                                 rueda_handshake_role role, bool is_open,
                                  struct rueda_tcp_cover **out)
 {
     struct rueda_tcp_cover *cover = calloc(1, sizeof(*cover));
@@ -16,6 +16,10 @@ rueda_status rueda_tcp_cover_new(const struct rueda_key *session,
     if (status != RUEDA_OK) {
         free(cover);
         return status;
+    }
+    if (is_open) {
+        rueda_seal_leave_open(&cover->out);
+        rueda_seal_leave_open(&cover->in);
     }
     *out = cover;
     return RUEDA_OK;

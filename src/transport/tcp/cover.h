@@ -29,9 +29,10 @@ struct rueda_tcp_cover {
                         RUEDA_SEAL_TAG_BYTES];
 };
 
-/* RUEDA_ERR_NOMEM, RUEDA_ERR_AUTH: there is no session key. */
+/* is_open: frames are proven, and not encrypted. RUEDA_ERR_NOMEM,
+ * RUEDA_ERR_AUTH: there is no session key. */
 rueda_status rueda_tcp_cover_new(const struct rueda_key *session,
-                                 rueda_handshake_role role,
+                                 rueda_handshake_role role, bool is_open,
                                  struct rueda_tcp_cover **out);
 
 /* NULL is allowed. */

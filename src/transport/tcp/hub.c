@@ -285,6 +285,12 @@ void rueda_tcp_hub_set_job(struct rueda_tcp_hub *hub, uint64_t job)
     hub->job = job;
 }
 
+void rueda_tcp_hub_set_encrypt(struct rueda_tcp_hub *hub,
+                               rueda_encrypt_choice encrypt)
+{
+    hub->encrypt = encrypt;
+}
+
 void rueda_tcp_hub_watch(struct rueda_tcp_hub *hub,
                          void (*watch)(void *arg, int fd), void *arg)
 {

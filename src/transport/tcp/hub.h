@@ -30,9 +30,10 @@ struct rueda_tcp_peer {
     struct rueda_address *addresses; /* NULL: not located */
     int address_count;
     int host;
-    bool is_inside;                 /* in this system */
-    struct rueda_tcp_ep *ep;        /* or NULL */
-    int pulse;                      /* that it has dialled; -1: none */
+    bool is_inside;          /* in this system */
+    struct rueda_tcp_ep *ep; /* or NULL */
+    int pulse;               /* that it has dialled; -1: none */
+    struct rueda_tcp_pulse_seals pulse_seals;
     struct rueda_text *why;         /* the endpoint has failed, or NULL */
     struct rueda_tcp_stall *stalls; /* [RUEDA_TCP_MOST_STREAMS], with ep */
 };

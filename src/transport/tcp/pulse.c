@@ -245,32 +245,58 @@ static void look_for(struct rueda_tcp_hub *hub, int host, int64_t now)
 
 /* ---- Beating ------------------------------------------------------------ */
 
-/* Nothing is to come; so what comes is the end, and perhaps why. The words are
- * anybody's who can write to the wire: they are shown, and believed no more
- * than that the connection is lost. */
-static state feel(struct rueda_tcp_hub *hub, int fd)
+/* Take the last words of a peer. What somebody on the way has written is not
+ * shown. */
+static void hear_words(struct rueda_tcp_hub *hub, struct rueda_seal *seal,
+                       const unsigned char *message, size_t len)
 {
     char words[RUEDA_TEXT_BYTES];
+
+    if (len <= RUEDA_SEAL_TAG_BYTES ||
+        rueda_seal_open(seal, message + RUEDA_SEAL_TAG_BYTES,
+                        len - RUEDA_SEAL_TAG_BYTES, message,
+                        words) != RUEDA_OK) {
+        log_warn("words came on a connection that tells whether a host is "
+                 "there, and they are not what its rank has sealed: they were "
+                 "changed on the way");
+        return;
+    }
+    len -= RUEDA_SEAL_TAG_BYTES;
+    for (size_t i = 0; i < len; i++)
+        if (words[i] < ' ' || words[i] > '~')
+            words[i] = '?';
+    words[len] = '\0';
+    rueda_text_set(&hub->words, "%s", words);
+}
+
+/* Nothing is to come; so what comes is the end, and perhaps why. */
+static state feel(struct rueda_tcp_hub *hub, int fd, struct rueda_seal *seal)
+{
+    unsigned char message[RUEDA_SEAL_TAG_BYTES + RUEDA_TEXT_BYTES - 1];
     size_t moved;
     rueda_status status =
-        rueda_stream_recv(fd, words, sizeof(words) - 1, &moved);
+        rueda_stream_recv(fd, message, sizeof(message), &moved);
 
     if (status == RUEDA_IN_PROGRESS)
         return BEATS;
-    for (size_t i = 0; i < moved; i++)
-        if (words[i] < ' ' || words[i] > '~')
-            words[i] = '?';
-    words[moved] = '\0';
-    rueda_text_set(&hub->words, "%s", words);
+    if (moved > 0)
+        hear_words(hub, seal, message, moved);
     return status == RUEDA_ERR_IO ? SILENT : ENDED;
 }
 
-static void tell(int fd, const char *words)
+static void tell(int fd, struct rueda_seal *seal, const char *words)
 {
+    unsigned char message[RUEDA_SEAL_TAG_BYTES + RUEDA_TEXT_BYTES];
+    size_t len = strlen(words);
     size_t moved;
 
-    if (fd >= 0)
-        rueda_stream_send(fd, words, strlen(words), &moved);
+    if (fd < 0)
+        return;
+    if (len >= RUEDA_TEXT_BYTES)
+        len = RUEDA_TEXT_BYTES - 1;
+    if (rueda_seal_close(seal, words, len, message + RUEDA_SEAL_TAG_BYTES,
+                         message) == RUEDA_OK)
+        rueda_stream_send(fd, message, RUEDA_SEAL_TAG_BYTES + len, &moved);
 }
 
 void rueda_tcp_pulses_tell(const struct rueda_tcp_hub *hub, const char *words)
@@ -279,8 +305,8 @@ void rueda_tcp_pulses_tell(const struct rueda_tcp_hub *hub, const char *words)
         return;
     for (int i = 0; i < hub->size; i++) {
         if (hub->pulses[i].shake == NULL)
-            tell(hub->pulses[i].fd, words);
-        tell(hub->peers[i].pulse, words);
+            tell(hub->pulses[i].fd, &hub->pulses[i].seals.out, words);
+        tell(hub->peers[i].pulse, &hub->peers[i].pulse_seals.out, words);
     }
 }
 
@@ -292,7 +318,7 @@ static state feel_ours(struct rueda_tcp_hub *hub, struct rueda_tcp_pulse *pulse)
     rueda_status status;
 
     if (pulse->shake == NULL)
-        return feel(hub, pulse->fd);
+        return feel(hub, pulse->fd, &pulse->seals.in);
     status = rueda_shake_step(pulse->fd, pulse->shake);
     if (status == RUEDA_IN_PROGRESS)
         return BEATS;
@@ -301,6 +327,8 @@ static state feel_ours(struct rueda_tcp_hub *hub, struct rueda_tcp_pulse *pulse)
     if (!rueda_tcp_peer_about(hub, pulse->shake, &them) ||
         them.rank != pulse->peer)
         return ENDED; /* the address is somebody else's too */
+    rueda_seal_pair(rueda_handshake_session_key(pulse->shake), RUEDA_INITIATOR,
+                    &pulse->seals.out, &pulse->seals.in);
     rueda_handshake_fini(pulse->shake);
     free(pulse->shake);
     pulse->shake = NULL;
@@ -332,7 +360,7 @@ static void feel_theirs(struct rueda_tcp_hub *hub, int64_t now)
 
         if (peer->pulse < 0)
             continue;
-        how = feel(hub, peer->pulse);
+        how = feel(hub, peer->pulse, &peer->pulse_seals.in);
         if (how == BEATS)
             continue;
         rueda_fd_close(peer->pulse);
@@ -385,9 +413,11 @@ void rueda_tcp_pulse_want(struct rueda_tcp_hub *hub, int host)
         look_for(hub, host, rueda_clock_ns());
 }
 
-void rueda_tcp_pulse_take(struct rueda_tcp_hub *hub, int peer, int fd)
+void rueda_tcp_pulse_take(struct rueda_tcp_hub *hub, int peer, int fd,
+                          const struct rueda_key *session)
 {
     struct rueda_tcp_pulse *pulse = &hub->pulses[hub->peers[peer].host];
+    struct rueda_tcp_pulse_seals *seals = &hub->peers[peer].pulse_seals;
 
     rueda_tcp_keep_alive(fd, QUESTIONS);
     rueda_tcp_limit_silence(fd, KERNEL_NS / 1000000);
@@ -396,6 +426,7 @@ void rueda_tcp_pulse_take(struct rueda_tcp_hub *hub, int peer, int fd)
     else
         pulse->theirs++;
     hub->peers[peer].pulse = fd;
+    rueda_seal_pair(session, RUEDA_ACCEPTOR, &seals->out, &seals->in);
     pulse->was_heard = true;
     pulse->deadline_ns = 0;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Is a host still there? A pulse is a connection with some rank of the host on
- * which nothing is sent but, in the end, last words; the two systems ask each
- * other each second whether they are there, and answer also while their
- * processes compute or are stopped. So silence means the host or the way to it,
- * never a slow process.
+ * which nothing is sent but, in the end, last words, as a tag and one sealed
+ * record (auth/seal.h), whatever the settings; the two systems ask each other
+ * each second whether they are there, and answer also while their processes
+ * compute or are stopped. So silence means the host or the way to it, never a
+ * slow process.
  *
  * Who makes an endpoint with a rank of a host for which it has no pulse dials
  * one to that rank, whichever of the two is the lower. The other end keeps it,
@@ -27,9 +28,16 @@
 #define RUEDA_TRANSPORT_TCP_PULSE_H
 
 #include "auth/handshake.h"
+#include "auth/seal.h"
 #include "transport/tcp/tcp.h"
 
 #define RUEDA_TCP_KNOCKS 8
+
+/* For the last words on a pulse. */
+struct rueda_tcp_pulse_seals {
+    struct rueda_seal out;
+    struct rueda_seal in;
+};
 
 struct rueda_tcp_knock {
     int fd; /* -1: none */
@@ -44,11 +52,12 @@ struct rueda_tcp_pulse {
     int fd;         /* of the pulse that we have dialled; -1: none */
     int peer;       /* and who is at the other end */
     struct rueda_handshake *shake; /* until that has proven itself, or NULL */
-    int theirs;                    /* how many its ranks have dialled */
-    int64_t knock_ns;              /* when to knock again */
-    int64_t deadline_ns;           /* of knocking; 0: not begun */
-    int count;                     /* of knocks so far */
-    int cause;                     /* errno of the last one that failed */
+    struct rueda_tcp_pulse_seals seals; /* once it has */
+    int theirs;                         /* how many its ranks have dialled */
+    int64_t knock_ns;                   /* when to knock again */
+    int64_t deadline_ns;                /* of knocking; 0: not begun */
+    int count;                          /* of knocks so far */
+    int cause;                          /* errno of the last one that failed */
     struct rueda_tcp_knock knocks[RUEDA_TCP_KNOCKS];
 };
 
@@ -60,8 +69,10 @@ void rueda_tcp_pulse_fini(struct rueda_tcp_pulse *pulse);
 /* An endpoint with a rank of this host is made. */
 void rueda_tcp_pulse_want(struct rueda_tcp_hub *hub, int host);
 
-/* The peer has dialled fd, which is ours from now on, as a pulse. */
-void rueda_tcp_pulse_take(struct rueda_tcp_hub *hub, int peer, int fd);
+/* The peer has dialled fd, which is ours from now on, as a pulse; session is
+ * the handshake's. */
+void rueda_tcp_pulse_take(struct rueda_tcp_hub *hub, int peer, int fd,
+                          const struct rueda_key *session);
 
 /* See how all hosts are. */
 void rueda_tcp_pulses_check(struct rueda_tcp_hub *hub, int64_t now_ns);

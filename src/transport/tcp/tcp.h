@@ -76,6 +76,11 @@ void rueda_tcp_hub_set_inside(struct rueda_tcp_hub *hub, int peer);
  * too. To be said before endpoints are made; 0 if it is not. */
 void rueda_tcp_hub_set_job(struct rueda_tcp_hub *hub, uint64_t job);
 
+/* How streams are protected, where that is known only once all ranks have said
+ * what they wish. Before endpoints are made. */
+void rueda_tcp_hub_set_encrypt(struct rueda_tcp_hub *hub,
+                               rueda_encrypt_choice encrypt);
+
 /* Call watch with every socket that there is and that will be, so that who
  * sleeps is woken by it. */
 void rueda_tcp_hub_watch(struct rueda_tcp_hub *hub,

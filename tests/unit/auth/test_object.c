@@ -83,13 +83,13 @@ static void every_bit_of_an_object_counts(void **state)
 {
     unsigned char head[RUEDA_OBJECT_HEAD_BYTES];
     const struct rueda_key key = key_of(1);
-    char changed[sizeof(words)];
+    unsigned char changed[sizeof(words)];
 
     (void)state;
     seal(head);
     for (size_t bit = 0; bit < sizeof(words) * 8; bit++) {
         memcpy(changed, words, sizeof(words));
-        changed[bit / 8] ^= (char)(1u << bit % 8);
+        changed[bit / 8] ^= (unsigned char)(1u << bit % 8);
         assert_int_equal(
             rueda_object_check(&key, &here, head, changed, sizeof(changed)),
             RUEDA_ERR_AUTH);

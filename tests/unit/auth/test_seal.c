@@ -306,6 +306,60 @@ static void nothing_is_left_of_a_seal_that_has_ended(void **state)
     assert_memory_equal(&ends->to_acceptor, &zero, sizeof(zero));
 }
 
+/* ---- Proven, and not encrypted ----------------------------------------- */
+
+static void a_seal_that_is_left_open_shows_and_proves(void **state)
+{
+    struct ends *ends = *state;
+    unsigned char plain[PLAIN];
+    struct record records[2];
+
+    rueda_seal_leave_open(&ends->to_acceptor);
+    rueda_seal_leave_open(&ends->from_initiator);
+    seal_next(&ends->to_acceptor, 1, &records[0]);
+    seal_next(&ends->to_acceptor, 2, &records[1]);
+    memset(plain, 1, sizeof(plain));
+    assert_memory_equal(records[0].bytes, plain, PLAIN);
+    assert_int_equal(open_as(&ends->from_initiator, &records[0], 1), RUEDA_OK);
+    assert_int_equal(open_as(&ends->from_initiator, &records[1], 2), RUEDA_OK);
+}
+
+static void every_bit_of_an_open_record_counts(void **state)
+{
+    struct ends *ends = *state;
+    struct record record;
+
+    for (size_t bit = 0; bit < sizeof(record) * 8; bit++) {
+        make_ends(state);
+        rueda_seal_leave_open(&ends->to_acceptor);
+        rueda_seal_leave_open(&ends->from_initiator);
+        seal_next(&ends->to_acceptor, 1, &record);
+        ((unsigned char *)&record)[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        assert_int_equal(open_as(&ends->from_initiator, &record, 1),
+                         RUEDA_ERR_AUTH);
+    }
+}
+
+static void an_open_record_is_good_once_and_in_its_place(void **state)
+{
+    struct ends *ends = *state;
+    struct record records[2];
+
+    rueda_seal_leave_open(&ends->to_acceptor);
+    rueda_seal_leave_open(&ends->from_initiator);
+    seal_next(&ends->to_acceptor, 1, &records[0]);
+    seal_next(&ends->to_acceptor, 2, &records[1]);
+    assert_int_equal(open_as(&ends->from_initiator, &records[0], 1), RUEDA_OK);
+    assert_int_equal(open_as(&ends->from_initiator, &records[0], 1),
+                     RUEDA_ERR_AUTH);
+    /* An end that expects encryption takes no open record, either. */
+    make_ends(state);
+    rueda_seal_leave_open(&ends->to_acceptor);
+    seal_next(&ends->to_acceptor, 1, &records[0]);
+    assert_int_equal(open_as(&ends->from_initiator, &records[0], 1),
+                     RUEDA_ERR_AUTH);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, make_ends)
 
 int main(void)
@@ -326,6 +380,9 @@ int main(void)
         TEST(a_key_seals_no_more_than_it_may),
         TEST(without_a_session_key_there_is_no_seal),
         TEST(nothing_is_left_of_a_seal_that_has_ended),
+        TEST(a_seal_that_is_left_open_shows_and_proves),
+        TEST(every_bit_of_an_open_record_counts),
+        TEST(an_open_record_is_good_once_and_in_its_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

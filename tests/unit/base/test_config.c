@@ -234,6 +234,8 @@ static void encryption_goes_by_its_words(void **state)
                      RUEDA_ENCRYPT_ALWAYS);
     assert_int_equal(good("RUEDA_ENCRYPT", "never").encrypt,
                      RUEDA_ENCRYPT_NEVER);
+    assert_int_equal(good("RUEDA_ENCRYPT", "authenticate").encrypt,
+                     RUEDA_ENCRYPT_AUTHENTICATE);
     check_refused("RUEDA_ENCRYPT", bad);
 }
 

@@ -32,7 +32,7 @@ static void what_no_rank_says_is_refused(void **state)
         int at;
         unsigned char value;
     } wrongs[] = {{0, 4},  {3, 0x80}, {4, 2},  {4, 0},  {7, 0x80}, {16, 0},
-                  {16, 3}, {16, 255}, {17, 0}, {17, 5}, {18, 1},   {19, 1}};
+                  {16, 3}, {16, 255}, {17, 0}, {17, 6}, {18, 1},   {19, 1}};
     const struct rueda_tcp_about about = {2, 4, 9, RUEDA_TCP_FOR_STREAM,
                                           RUEDA_TCP_ALLOW};
     unsigned char bytes[RUEDA_TCP_ABOUT_BYTES + 1] = {0};
@@ -79,6 +79,8 @@ static void a_wish_comes_from_the_setting_and_the_way(void **state)
                          RUEDA_TCP_FORBID);
         assert_int_equal(rueda_tcp_wish_of(RUEDA_ENCRYPT_ALWAYS, is_near),
                          RUEDA_TCP_INSIST);
+        assert_int_equal(rueda_tcp_wish_of(RUEDA_ENCRYPT_AUTHENTICATE, is_near),
+                         RUEDA_TCP_PROVE);
     }
     assert_int_equal(rueda_tcp_wish_of(RUEDA_ENCRYPT_AUTO, true),
                      RUEDA_TCP_ALLOW);
@@ -89,11 +91,12 @@ static void a_wish_comes_from_the_setting_and_the_way(void **state)
 /* c clear, s sealed, r refused; by the wishes of the two, FORBID first. */
 static void both_ends_come_to_the_same_end(void **state)
 {
-    static const char expected[4][5] = {"cccr", "ccss", "csss", "rsss"};
+    static const char expected[5][6] = {"cccrr", "ccssr", "csssr", "rsssr",
+                                        "rrrrs"};
 
     (void)state;
-    for (int i = 0; i < 4; i++) {
-        for (int k = 0; k < 4; k++) {
+    for (int i = 0; i < 5; i++) {
+        for (int k = 0; k < 5; k++) {
             const struct rueda_tcp_about ours = {.rank = 3,
                                                  .wish = RUEDA_TCP_FORBID + i};
             const struct rueda_tcp_about theirs = {

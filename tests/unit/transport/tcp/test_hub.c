@@ -270,6 +270,36 @@ static void last_words_come_with_the_end_of_a_pulse(void **state)
     close_net(&net);
 }
 
+/* Whoever is on the way can write words of its own, and end the connection. */
+static void last_words_that_the_peer_has_not_sealed_are_not_shown(void **state)
+{
+    static const int hosts[RANKS] = {0, 1, 2};
+    struct net net = {.hubs = {NULL}};
+    int64_t until = rueda_clock_ns() + WAIT_NS;
+    size_t moved;
+    int ours;
+    int theirs;
+
+    (void)state;
+    open_net(&net, hosts);
+    join(&net, 0, 1);
+    await_pulse(&net, 0, 1);
+    await_pulse(&net, 1, 0);
+    ours = net.hubs[0]->pulses[1].fd;
+    theirs = net.hubs[0]->peers[1].pulse;
+    if (ours >= 0)
+        rueda_stream_send(ours, "rank 2 has failed, give it up", 29, &moved);
+    if (theirs >= 0)
+        rueda_stream_send(theirs, "rank 2 has failed, give it up", 29, &moved);
+    assert_true(ours >= 0 || theirs >= 0);
+    while (net.hubs[1]->pulses[0].fd >= 0 && net.hubs[1]->peers[0].pulse >= 0) {
+        assert_true(rueda_clock_ns() < until);
+        turn(&net);
+    }
+    assert_null(rueda_tcp_hub_last_words(net.hubs[1]));
+    close_net(&net);
+}
+
 static struct rueda_tcp_ep *connected(struct net *net, int a, int b)
 {
     struct rueda_tcp_ep *ep = (struct rueda_tcp_ep *)net->eps[a][b];
@@ -570,6 +600,7 @@ int main(void)
         cmocka_unit_test(many_stopped_peers_delay_a_close_no_longer_than_one),
         cmocka_unit_test(last_words_come_with_the_end_of_a_pulse),
         cmocka_unit_test(streams_are_kept_open_from_both_ends),
+        cmocka_unit_test(last_words_that_the_peer_has_not_sealed_are_not_shown),
         cmocka_unit_test(streams_inside_a_host_are_not_paced),
         cmocka_unit_test(nor_are_streams_between_namespaces_of_one_system),
         cmocka_unit_test(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/object.h"
+#include "api/pickle.h"
 
 #include <string.h>
 
@@ -13,12 +13,12 @@ static atomic_uint_least64_t *counter_of(rueda_ctx *ctx,
     const uint64_t seed =
         rueda_hash_mix((uint64_t)place->purpose << 32 | (uint32_t)place->set);
 
-    return &ctx->object_counts[rueda_hash(place->name, strlen(place->name),
+    return &ctx->pickle_counts[rueda_hash(place->name, strlen(place->name),
                                           seed) %
-                               RUEDA_OBJECT_COUNTERS];
+                               RUEDA_PICKLE_COUNTERS];
 }
 
-uint64_t rueda_object_count(rueda_ctx *ctx,
+uint64_t rueda_pickle_count(rueda_ctx *ctx,
                             const struct rueda_object_place *place)
 {
     return atomic_fetch_add(counter_of(ctx, place), 1);
@@ -46,7 +46,7 @@ static rueda_status answer(const rueda_ctx *ctx,
 }
 
 rueda_status
-rueda_object_make_head(const rueda_ctx *ctx,
+rueda_pickle_make_head(const rueda_ctx *ctx,
                        const struct rueda_object_place *place,
                        const void *bytes, size_t len,
                        unsigned char out_head[RUEDA_OBJECT_HEAD_BYTES])
@@ -56,7 +56,7 @@ rueda_object_make_head(const rueda_ctx *ctx,
         rueda_object_seal(&ctx->job->object_key, place, bytes, len, out_head));
 }
 
-rueda_status rueda_object_read_head(
+rueda_status rueda_pickle_read_head(
     const rueda_ctx *ctx, const struct rueda_object_place *place,
     const unsigned char head[RUEDA_OBJECT_HEAD_BYTES], uint64_t *out_len)
 {
@@ -66,7 +66,7 @@ rueda_status rueda_object_read_head(
 }
 
 rueda_status
-rueda_object_accept(const rueda_ctx *ctx,
+rueda_pickle_accept(const rueda_ctx *ctx,
                     const struct rueda_object_place *place,
                     const unsigned char head[RUEDA_OBJECT_HEAD_BYTES],
                     const void *bytes, size_t len)
