@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A batch: carrying out one decision of a lane's negotiator, as one or several
- * tasks in a row on the lane's track.
+ * tasks in a row on the lane's track. A batch goes through these stages, from
+ * the first to the last but one for each round of tensors that run together:
  *
- * Each kind has a function that is called when no task runs: it takes in what
- * the last task brought and fills in the next one. Tensors of an allreduce, an
- * allgather or a reduce-scatter run together in the fusion slab; the other
- * kinds run one after another.
+ *      WAIT_FOR_DATA   the kind's function chooses the next round and fills in
+ *                      its task, or says that it has to wait
+ *      PACK            the device packs the round into the fusion slab
+ *      RUN             the task runs on the track
+ *      UNPACK          the device unpacks the round
+ *      DELIVER         nothing is left to do
+ *
+ * PACK and UNPACK wait for the device by asking it in every turn. What runs
+ * together, and where it lies in the slab, is in fuse/; a round of one tensor
+ * mostly runs where the tensor is, without the slab.
  *
  * Where a member has joined, or has no memory for a result, it still takes part
  * with memory that nobody reads, so that the others get theirs.
@@ -25,28 +32,20 @@ struct rueda_lane;
 typedef enum rueda_batch_next {
     RUEDA_BATCH_TASK, /* track.task.coll is filled in: run it */
     RUEDA_BATCH_WAIT, /* ask again in the next turn */
-    RUEDA_BATCH_END,  /* that was all */
+    RUEDA_BATCH_END,  /* nothing is to be run for those from batch.item to
+                         batch.after; where these are the same, for all */
     RUEDA_BATCH_FAIL, /* batch.status and batch.error say how */
 } rueda_batch_next;
 
 /* Tensors whose rows members tell each other at once, at most. */
 #define RUEDA_BATCH_ASKED 32
 
-/* Tensors in the slab at a time, at most. */
-#define RUEDA_BATCH_PARTS 4096
-
-/*
- * Where a batch is. The stages from WAIT_FOR_DATA to UNPACK repeat for each
- * round of tensors that run together. The
- * timeline has them as WAIT_FOR_DATA, MEMCPY_IN_FUSION_BUFFER, the name of the
- * collective, and MEMCPY_OUT_FUSION_BUFFER.
- */
 typedef enum rueda_batch_stage {
-    RUEDA_STAGE_WAIT_FOR_DATA, /* the next round is to be chosen */
-    RUEDA_STAGE_PACK,          /* the device packs; the task is filled in */
-    RUEDA_STAGE_RUN,           /* the task runs on the track */
-    RUEDA_STAGE_UNPACK,        /* the kind unpacks, and goes on or ends */
-    RUEDA_STAGE_DELIVER,       /* nothing but the device's work is left */
+    RUEDA_STAGE_WAIT_FOR_DATA,
+    RUEDA_STAGE_PACK,
+    RUEDA_STAGE_RUN,
+    RUEDA_STAGE_UNPACK,
+    RUEDA_STAGE_DELIVER,
 } rueda_batch_stage;
 
 /* Private zeroed memory for one task. */
@@ -58,17 +57,15 @@ struct rueda_spare {
 struct rueda_batch {
     const struct rueda_decision *decision; /* NULL: none runs */
     rueda_batch_next (*next)(struct rueda_lane *lane);
-    int item;  /* of the decision's: the first of those at work */
-    int after; /* the first behind them */
+    int item;  /* of the decision's: the first of the round */
+    int after; /* the first behind it */
     int step;  /* the kind's own */
     rueda_batch_stage stage;
-    struct rueda_work work; /* packing and unpacking by the device */
-    bool is_packed;
+    struct rueda_work work;   /* packing and unpacking by the device */
+    struct rueda_round round; /* what is in the slab, */
+    bool is_packed;           /* if anything is */
     bool is_waiting;          /* until others have let go of the fusion slab */
-    struct rueda_part *parts; /* [RUEDA_BATCH_PARTS] of what is packed */
-    char *slab;               /* where it is packed, */
-    size_t bytes;             /* and how much it is */
-    size_t slab_used;         /* the next is packed behind this */
+    size_t slab_used;         /* the next round begins behind this */
     int asked;                /* the first item whose rows members have told */
     int asked_after;
     size_t *counts;   /* [2 * members] sent, received, in elements */
@@ -143,16 +140,21 @@ void *rueda_batch_own(struct rueda_lane *lane, int item, size_t rows,
 rueda_batch_next rueda_batch_input(struct rueda_lane *lane, int item,
                                    size_t bytes, const void **out);
 
-/* Room in the fusion slab for this many bytes, which fit. */
-char *rueda_batch_room(struct rueda_lane *lane, size_t bytes);
+/* A round of one tensor, straight from and to the caller's memory: all of coll
+ * is filled in but counts, and its result has so many rows here. */
+rueda_batch_next rueda_batch_alone(struct rueda_lane *lane,
+                                   struct rueda_coll *coll, size_t rows);
+
+/* Begin a round of this kind at batch.item, with nothing in it. */
+struct rueda_round *rueda_batch_round(struct rueda_lane *lane, rueda_kind kind);
+
+/* The round is chosen, and is going to be packed: it gets its place in the
+ * slab. The tensors of it may be filled in before or after. */
+char *rueda_batch_place(struct rueda_lane *lane);
 
 /* Do others still read in the fusion slab? Then nothing is written there, and
  * the next turn asks again. */
 bool rueda_batch_must_wait(struct rueda_lane *lane);
-
-/* Begin to pack tensors into batch.slab, or to take them out of it. */
-struct rueda_pack rueda_batch_pack(struct rueda_lane *lane, void *slab,
-                                   bool is_out);
 
 /* Fail with these words. */
 rueda_batch_next rueda_batch_fail(struct rueda_lane *lane, rueda_status status,
@@ -162,6 +164,14 @@ rueda_batch_next rueda_batch_fail(struct rueda_lane *lane, rueda_status status,
 void rueda_batch_refuse(struct rueda_named *named, rueda_status status,
                         const char *words);
 
+/* The first dimension; 1 if there is none. */
+static inline size_t rueda_batch_rows(const struct rueda_request *request)
+{
+    return request->dims > 0 ? request->shape[0] : 1;
+}
+
+rueda_batch_next rueda_batch_allreduce(struct rueda_lane *lane);
+rueda_batch_next rueda_batch_broadcast(struct rueda_lane *lane);
 rueda_batch_next rueda_batch_allgather(struct rueda_lane *lane);
 rueda_batch_next rueda_batch_alltoall(struct rueda_lane *lane);
 rueda_batch_next rueda_batch_reduce_scatter(struct rueda_lane *lane);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kinds whose rows differ between members: first everybody tells how many it
- * brings, of several tensors at once where they run together, and then the rows
- * travel.
+ * Kinds that cut tensors by rows. Of an allgather and an all-to-all members
+ * bring different rows: first each tells how many, of several tensors at once
+ * where they run together, and then the rows travel. Of a reduce-scatter each
+ * member gets an equal share of the rows, the lowest ones one more.
  */
 #include "engine/batch.h"
 #include "engine/lane.h"
@@ -37,29 +38,9 @@ static size_t row_bytes_of(const struct rueda_batch *batch, int item)
 
 static size_t own_rows(const struct rueda_batch *batch, int item)
 {
-    const struct rueda_request *request = rueda_batch_request(batch, item);
-
-    if (rueda_batch_named(batch, item) == NULL)
-        return 0;
-    return request->dims > 0 ? request->shape[0] : 1;
-}
-
-/* The rows of all members; false if that is more than fits any memory. */
-static bool add_rows(const struct rueda_lane *lane, int item, size_t *out_total)
-{
-    const size_t row_bytes = row_bytes_of(&lane->batch, item);
-    const size_t most = SIZE_MAX / 16 / (row_bytes > 0 ? row_bytes : 1);
-    size_t total = 0;
-
-    for (int i = 0; i < lane->set->size; i++) {
-        uint64_t rows = told(&lane->batch, item, i);
-
-        if (rows > most || total + rows > most)
-            return false;
-        total += rows;
-    }
-    *out_total = total;
-    return true;
+    return rueda_batch_named(batch, item) != NULL
+               ? rueda_batch_rows(rueda_batch_request(batch, item))
+               : 0;
 }
 
 /* Ask for the rows of these. */
@@ -106,7 +87,9 @@ static rueda_batch_next move_rows(struct rueda_lane *lane, rueda_kind kind)
     size_t total;
     void *recv;
 
-    if (!add_rows(lane, item, &total))
+    if (!rueda_layout_total(&batch->answer[item - batch->asked],
+                            asked_count(batch), lane->set->size,
+                            row_bytes_of(batch, item), &total))
         return rueda_batch_fail(lane, RUEDA_ERR_LIMIT,
                                 "members bring more rows than fit any memory");
     if (kind == RUEDA_ALLTOALL && named != NULL)
@@ -117,8 +100,6 @@ static rueda_batch_next move_rows(struct rueda_lane *lane, rueda_kind kind)
         return next;
     for (int i = 0; i < lane->set->size; i++)
         recv_counts[i] = (size_t)told(batch, item, i) * row;
-    rueda_relay_step(lane, item, item + 1,
-                     rueda_timeline_collective((int)kind, RUEDA_SUM));
     coll = rueda_batch_coll(lane, kind, item);
     coll->send = named != NULL ? named->send : NULL;
     coll->recv = recv;
@@ -129,6 +110,42 @@ static rueda_batch_next move_rows(struct rueda_lane *lane, rueda_kind kind)
         coll->count = own_rows(batch, item) * row;
     return kind == RUEDA_ALLTOALL || total * row > 0 ? RUEDA_BATCH_TASK
                                                      : RUEDA_BATCH_END;
+}
+
+/* ---- Several, in the slab ---------------------------------------------- */
+
+/* As many as fit the slab, up to `limit`, or one. */
+static void choose_round(struct rueda_batch *batch, int limit)
+{
+    while (batch->after < limit &&
+           rueda_round_add(&batch->round,
+                           rueda_batch_request(batch, batch->after)))
+        batch->after++;
+    if (batch->after == batch->item)
+        batch->after++;
+}
+
+/* Where a tensor of the round comes from and goes to; the result has so many
+ * rows. */
+static void fill_in(struct rueda_lane *lane, int item, size_t rows)
+{
+    struct rueda_batch *batch = &lane->batch;
+    const struct rueda_named *named = rueda_batch_named(batch, item);
+    struct rueda_tensor *tensor = &batch->round.tensors[item - batch->item];
+
+    tensor->send = named != NULL ? named->send : NULL;
+    tensor->recv = rueda_batch_own(lane, item, rows, rows * tensor->row_bytes);
+}
+
+/* The block of each member, in elements. */
+static void count_blocks(struct rueda_lane *lane, struct rueda_coll *coll)
+{
+    struct rueda_batch *batch = &lane->batch;
+
+    for (int i = 0; i < lane->set->size; i++)
+        batch->counts[i] =
+            rueda_round_block(&batch->round, i) / coll->elem_bytes;
+    coll->recv_counts = batch->counts;
 }
 
 /* ---- Allgather --------------------------------------------------------- */
@@ -147,135 +164,81 @@ static rueda_batch_next ask_allgather(struct rueda_lane *lane)
     return RUEDA_BATCH_TASK;
 }
 
-/* As many as fit the slab with the rows of all members, or one. All members
- * know the same. */
-static void choose_round(struct rueda_lane *lane)
+static void choose_allgather(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
-    size_t room = lane->fusion != NULL ? lane->fusion_bytes : 0;
-    size_t total;
+    struct rueda_round *round = rueda_batch_round(lane, RUEDA_ALLGATHER);
 
-    batch->after = batch->item;
-    while (batch->after < batch->asked_after && lane->fusion != NULL &&
-           add_rows(lane, batch->after, &total) &&
-           total * row_bytes_of(batch, batch->after) <= room) {
-        room -= total * row_bytes_of(batch, batch->after);
-        batch->after++;
-    }
-    if (batch->after == batch->item)
-        batch->after++;
+    round->rows = batch->answer + (batch->item - batch->asked);
+    round->stride = asked_count(batch);
+    choose_round(batch, batch->asked_after);
     if (batch->asked == batch->item)
         rueda_relay_step(lane, batch->after, batch->asked_after,
                          RUEDA_TIMELINE_QUEUE);
 }
 
-/* Elements of a member in the slab: its rows of one tensor after another, as
- * those of the member before it end. */
-static size_t count_of(const struct rueda_batch *batch, int member)
-{
-    size_t count = 0;
-
-    for (int i = batch->item; i < batch->after; i++)
-        count += (size_t)told(batch, i, member) * row_of(batch, i);
-    return count;
-}
-
-/* What this member gives, where it belongs. */
-static void pack(struct rueda_lane *lane, char *at)
-{
-    const struct rueda_batch *batch = &lane->batch;
-    struct rueda_pack pack = rueda_batch_pack(lane, at, false);
-
-    for (int i = batch->item; i < batch->after; i++) {
-        const struct rueda_named *named = rueda_batch_named(batch, i);
-
-        if (named != NULL)
-            rueda_pack_in(&pack, named->send,
-                          own_rows(batch, i) * row_bytes_of(batch, i));
-    }
-    rueda_pack_flush(&pack);
-}
-
-static rueda_batch_next start_packed(struct rueda_lane *lane)
-{
-    struct rueda_batch *batch = &lane->batch;
-    struct rueda_coll *coll;
-    size_t before = 0;
-    size_t total = 0;
-
-    for (int i = batch->item; i < batch->after; i++) {
-        size_t rows = 0;
-
-        add_rows(lane, i, &rows);
-        rueda_batch_own(lane, i, rows, rows * row_bytes_of(batch, i));
-    }
-    for (int i = 0; i < lane->set->size; i++) {
-        batch->counts[i] = count_of(batch, i);
-        before += i < lane->set->me ? batch->counts[i] : 0;
-        total += batch->counts[i];
-    }
-    rueda_relay_step(lane, batch->item, batch->after,
-                     RUEDA_TIMELINE_MEMCPY_IN_FUSION_BUFFER);
-    coll = rueda_batch_coll(lane, RUEDA_ALLGATHER, batch->item);
-    batch->slab = rueda_batch_room(lane, total * coll->elem_bytes);
-    coll->send = batch->slab + before * coll->elem_bytes;
-    coll->recv = batch->slab;
-    coll->count = batch->counts[lane->set->me];
-    coll->recv_counts = batch->counts;
-    pack(lane, batch->slab + before * coll->elem_bytes);
-    batch->is_packed = true;
-    rueda_relay_step(lane, batch->item, batch->after,
-                     RUEDA_TIMELINE_RUEDA_ALLGATHER);
-    return total > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;
-}
-
-/* Each member's rows of each tensor to where the rows before them end. */
-static void unpack(struct rueda_lane *lane)
-{
-    struct rueda_batch *batch = &lane->batch;
-    size_t done[RUEDA_BATCH_ASKED] = {0};
-    struct rueda_pack pack = rueda_batch_pack(lane, batch->slab, true);
-
-    if (!batch->is_packed)
-        return;
-    batch->is_packed = false;
-    rueda_relay_step(lane, batch->item, batch->after,
-                     RUEDA_TIMELINE_MEMCPY_OUT_FUSION_BUFFER);
-    for (int member = 0; member < lane->set->size; member++)
-        for (int i = batch->item; i < batch->after; i++) {
-            const struct rueda_named *named = rueda_batch_named(batch, i);
-            const size_t bytes =
-                (size_t)told(batch, i, member) * row_bytes_of(batch, i);
-            char *data = named != NULL ? named->data : NULL;
-
-            if (data != NULL)
-                data += done[i - batch->item];
-            rueda_pack_out(&pack, data, bytes);
-            done[i - batch->item] += bytes;
-        }
-    rueda_pack_flush(&pack);
-}
-
 rueda_batch_next rueda_batch_allgather(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
-    rueda_batch_next next = RUEDA_BATCH_END;
+    struct rueda_coll *coll;
+    size_t begin;
 
-    while (next == RUEDA_BATCH_END) {
-        unpack(lane);
-        batch->item = batch->after;
-        if (batch->item == batch->decision->count)
-            return RUEDA_BATCH_END;
-        if (batch->item == batch->asked_after)
-            return ask_allgather(lane);
-        if (rueda_batch_must_wait(lane))
-            return RUEDA_BATCH_WAIT;
-        choose_round(lane);
-        next = batch->after > batch->item + 1
-                   ? start_packed(lane)
-                   : move_rows(lane, RUEDA_ALLGATHER);
-    }
-    return next;
+    if (batch->item == batch->asked_after)
+        return ask_allgather(lane);
+    if (rueda_batch_must_wait(lane))
+        return RUEDA_BATCH_WAIT;
+    choose_allgather(lane);
+    if (batch->after == batch->item + 1)
+        return move_rows(lane, RUEDA_ALLGATHER);
+    for (int i = batch->item; i < batch->after; i++)
+        fill_in(lane, i, batch->round.tensors[i - batch->item].rows);
+    coll = rueda_batch_coll(lane, RUEDA_ALLGATHER, batch->item);
+    count_blocks(lane, coll);
+    begin = rueda_round_begin(&batch->round, lane->set->me);
+    coll->recv = rueda_batch_place(lane);
+    coll->send = batch->round.slab + begin;
+    coll->count = batch->counts[lane->set->me];
+    return batch->round.end > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;
+}
+
+/* ---- Reduce-scatter ---------------------------------------------------- */
+
+/* One tensor, where it is. */
+static rueda_batch_next scatter_alone(struct rueda_lane *lane,
+                                      struct rueda_coll *coll)
+{
+    struct rueda_batch *batch = &lane->batch;
+    const size_t rows =
+        rueda_batch_rows(rueda_batch_request(batch, batch->item));
+    const int size = lane->set->size;
+
+    for (int i = 0; i < size; i++)
+        batch->counts[i] =
+            rueda_layout_share(rows, size, i) * row_of(batch, batch->item);
+    return rueda_batch_alone(lane, coll,
+                             rueda_layout_share(rows, size, lane->set->me));
+}
+
+rueda_batch_next rueda_batch_reduce_scatter(struct rueda_lane *lane)
+{
+    struct rueda_batch *batch = &lane->batch;
+    struct rueda_round *round;
+    struct rueda_coll *coll;
+
+    if (rueda_batch_must_wait(lane))
+        return RUEDA_BATCH_WAIT;
+    round = rueda_batch_round(lane, RUEDA_REDUCE_SCATTER);
+    choose_round(batch, batch->decision->count);
+    coll = rueda_batch_coll(lane, RUEDA_REDUCE_SCATTER, batch->item);
+    coll->recv_counts = batch->counts;
+    if (batch->after == batch->item + 1)
+        return scatter_alone(lane, coll);
+    for (int i = batch->item; i < batch->after; i++)
+        fill_in(lane, i, rueda_round_rows(round, i - batch->item, round->me));
+    count_blocks(lane, coll);
+    coll->send = rueda_batch_place(lane);
+    coll->recv = round->slab + rueda_layout_span(round->end);
+    return round->end > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;
 }
 
 /* ---- Alltoall --------------------------------------------------------- */
@@ -303,13 +266,8 @@ rueda_batch_next rueda_batch_alltoall(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
 
-    if (batch->item < batch->after) { /* its rows have travelled */
-        batch->item = batch->after;
-    } else if (batch->item < batch->asked_after) {
-        batch->after++;
-        return move_rows(lane, RUEDA_ALLTOALL);
-    }
-    if (batch->item == batch->decision->count)
-        return RUEDA_BATCH_END;
-    return ask_alltoall(lane);
+    if (batch->item == batch->asked_after)
+        return ask_alltoall(lane);
+    batch->after++;
+    return move_rows(lane, RUEDA_ALLTOALL);
 }

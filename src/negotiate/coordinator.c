@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fuse/layout.h"
 #include "negotiate/state.h"
 
 /* Batches that are decided and have not ended here: one runs, and the next is
@@ -290,25 +289,6 @@ void rueda_coordinator_ready(struct rueda_negotiator *self,
 
 /* ---- Batches ------------------------------------------------------------ */
 
-/* In the slab. Of an allgather as if all members brought as many rows. */
-static size_t bytes_of(const struct rueda_negotiator *self,
-                       const struct rueda_request *request)
-{
-    size_t bytes = rueda_request_bytes(request);
-
-    if (request->kind == RUEDA_ALLGATHER)
-        bytes *= (size_t)self->size;
-    return rueda_layout_span(bytes);
-}
-
-static bool may_share(const struct rueda_request *request)
-{
-    return (request->kind == RUEDA_ALLREDUCE &&
-            request->reduction != RUEDA_ADASUM) ||
-           request->kind == RUEDA_ALLGATHER ||
-           request->kind == RUEDA_REDUCE_SCATTER;
-}
-
 /* May they run as one? */
 static bool fit(const struct rueda_negotiator *self,
                 const struct rueda_entry *first,
@@ -317,13 +297,7 @@ static bool fit(const struct rueda_negotiator *self,
     const struct rueda_request *a = first->first.said.request;
     const struct rueda_request *b = entry->first.said.request;
 
-    return a->kind == b->kind && a->dtype == b->dtype &&
-           a->reduction == b->reduction && a->prescale == b->prescale &&
-           a->postscale == b->postscale && a->compression == b->compression &&
-           a->flags == b->flags && may_share(b) &&
-           (a->device == RUEDA_DEVICE_HOST) ==
-               (b->device == RUEDA_DEVICE_HOST) &&
-           first->count == entry->count &&
+    return rueda_round_fits(a, b) && first->count == entry->count &&
            (!self->args.groups_alone || a->group == b->group);
 }
 
@@ -338,16 +312,16 @@ static struct rueda_entry *take_batch(struct rueda_negotiator *self,
     struct rueda_entry *last = first;
     struct rueda_entry **at;
     struct rueda_entry *passed = NULL;
-    size_t bytes = bytes_of(self, first->first.said.request);
+    size_t bytes = rueda_round_span(first->first.said.request, self->size);
 
     root->ready = first->next_ready;
     *out_count = 1;
     at = &root->ready;
-    while (*at != NULL && may_share(first->first.said.request) &&
+    while (*at != NULL && rueda_round_may_share(first->first.said.request) &&
            *out_count < RUEDA_ITEMS_MOST) {
         struct rueda_entry *entry = *at;
 
-        bytes += bytes_of(self, entry->first.said.request);
+        bytes += rueda_round_span(entry->first.said.request, self->size);
         if (bytes > self->args.fusion_bytes)
             break;
         if (!fit(self, first, entry)) {

@@ -3,6 +3,7 @@
 #ifndef RUEDA_NEGOTIATE_STATE_H
 #define RUEDA_NEGOTIATE_STATE_H
 
+#include "fuse/rounds.h"
 #include "negotiate/entry.h"
 #include "negotiate/negotiator.h"
 #include "negotiate/talk.h"
@@ -32,7 +33,7 @@ enum rueda_down {
 };
 
 /* Items of one batch: more take as long to pack as several batches. */
-#define RUEDA_ITEMS_MOST 4096
+#define RUEDA_ITEMS_MOST RUEDA_ROUND_MOST
 
 /* The items of RUEDA_DOWN_RUN. */
 enum rueda_item {

@@ -1,133 +1,210 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors that share a slab: where they lie, and that they come out as they
- * went in. */
+/* Tensors that share a slab, of every kind: they come out as they went in. The
+ * list of parts is shorter than what is packed, so that it is packed in
+ * several calls. Numbers are bytes, and a tensor has rows of 3 of them. */
 #include "fuse/pack.h"
 #include "unit/unit.h"
 
-#define ROOM  ((size_t)4096)
-#define PARTS 4
+enum {
+    MEMBERS = 3,
+    TENSORS = 4,
+    ROW = 3,
+    LONGEST = 90,
+    ROOM = 4096,
+};
 
-static void tensors_begin_at_multiples_of_64_bytes(void **state)
+static const uint64_t rows[MEMBERS][TENSORS] = {
+    {1, 0, 9, 2}, {0, 3, 4, 30}, {5, 5, 0, 1}};
+
+struct scene {
+    struct rueda_part parts[TENSORS];
+    struct rueda_tensor tensors[TENSORS];
+    struct rueda_round round;
+    struct rueda_work work;
+    unsigned char in[TENSORS][LONGEST * ROW];
+    unsigned char out[TENSORS][LONGEST * ROW];
+    char slab[ROOM];
+};
+
+static const struct rueda_device *host(void)
 {
-    static const size_t sizes[] = {4, 64, 65, 0, 0, 1, 128};
-    static const size_t offsets[] = {0, 64, 128, 256, 256, 256, 320};
-    struct rueda_layout layout = {0};
-    size_t offset = 1;
-
-    (void)state;
-    for (int i = 0; i < 7; i++) {
-        assert_true(rueda_layout_add(&layout, ROOM, sizes[i], &offset));
-        assert_int_equal(offset, offsets[i]);
-        assert_int_equal(layout.end, offset + sizes[i]);
-    }
+    return rueda_device_default("auto");
 }
 
-static void a_span_ends_where_the_next_tensor_may_begin(void **state)
+static void begin(struct scene *scene, rueda_kind kind, int me)
 {
-    (void)state;
-    assert_int_equal(rueda_layout_span(0), 0);
-    assert_int_equal(rueda_layout_span(1), 64);
-    assert_int_equal(rueda_layout_span(64), 64);
-    assert_int_equal(rueda_layout_span(65), 128);
-}
-
-static void what_does_not_fit_changes_nothing(void **state)
-{
-    struct rueda_layout layout = {0};
-    size_t offset = 7;
-
-    (void)state;
-    assert_false(rueda_layout_add(&layout, ROOM, ROOM + 1, &offset));
-    assert_false(rueda_layout_add(&layout, ROOM, SIZE_MAX, &offset));
-    assert_int_equal(layout.end, 0);
-    assert_int_equal(offset, 7);
-    assert_true(rueda_layout_add(&layout, ROOM, ROOM - 64, &offset));
-    assert_false(rueda_layout_add(&layout, ROOM, 65, &offset));
-    assert_true(rueda_layout_add(&layout, ROOM, 64, &offset));
-    assert_int_equal(layout.end, ROOM);
-    assert_false(rueda_layout_add(&layout, ROOM, 1, &offset));
-    assert_true(rueda_layout_add(&layout, ROOM, 0, &offset));
-
-    /* Nothing is left behind the last, not even up to the next multiple. */
-    layout.end = ROOM - 3;
-    assert_false(rueda_layout_add(&layout, ROOM - 1, 0, &offset));
-}
-
-static struct rueda_pack begin(struct rueda_work *work, char *slab,
-                               struct rueda_part *parts, bool is_out)
-{
-    return (struct rueda_pack){
-        .device = rueda_device_default("auto"),
-        .work = work,
-        .slab = slab,
-        .is_out = is_out,
-        .parts = parts,
-        .room = PARTS,
+    memset(scene, 0, sizeof(*scene));
+    memset(scene->slab, 0x55, sizeof(scene->slab));
+    memset(scene->out, 0x55, sizeof(scene->out));
+    for (int i = 0; i < TENSORS; i++)
+        for (int k = 0; k < LONGEST * ROW; k++)
+            scene->in[i][k] = (unsigned char)(i * 50 + k + 1);
+    scene->round = (struct rueda_round){
+        .kind = kind,
+        .members = MEMBERS,
+        .me = me,
+        .most = TENSORS,
+        .room = ROOM,
+        .slab = scene->slab,
+        .parts = scene->parts,
+        .tensors = scene->tensors,
+        .rows = rows[0],
+        .stride = TENSORS,
     };
 }
 
-/* More tensors than there are parts in a list. */
-static void tensors_come_out_as_they_went_in(void **state)
+/* With so many rows, where that matters. */
+static void add(struct scene *scene, size_t count)
 {
-    static const size_t sizes[] = {1, 100, 0, 64, 333, 8};
-    unsigned char in[6][333];
-    unsigned char out[6][333];
-    char slab[ROOM];
-    struct rueda_part parts[PARTS];
-    struct rueda_work work = {RUEDA_OK, {NULL}};
-    struct rueda_pack pack = begin(&work, slab, parts, false);
+    struct rueda_round *round = &scene->round;
+    const int i = round->count;
+    struct rueda_request request;
+
+    rueda_request_init(&request, (int)round->kind);
+    request.dims = 2;
+    request.shape[0] = count;
+    request.shape[1] = ROW;
+    assert_true(rueda_round_add(round, &request));
+    scene->parts[i].send = scene->in[i];
+    scene->parts[i].recv = scene->out[i];
+    scene->tensors[i].send = (const char *)scene->in[i];
+    scene->tensors[i].recv = (char *)scene->out[i];
+}
+
+static void pack_in(struct scene *scene)
+{
+    rueda_pack_in(&scene->round, host(), &scene->work);
+    assert_int_equal(scene->work.status, RUEDA_OK);
+}
+
+static void pack_out(struct scene *scene)
+{
+    rueda_pack_out(&scene->round, host(), &scene->work);
+    assert_int_equal(scene->work.status, RUEDA_OK);
+}
+
+static void whole_tensors_come_out_as_they_went_in(void **state)
+{
+    static const rueda_kind kinds[] = {RUEDA_ALLREDUCE, RUEDA_BROADCAST};
+    struct scene scene;
 
     (void)state;
-    memset(slab, 0x55, sizeof(slab));
-    memset(out, 0x55, sizeof(out));
-    for (size_t i = 0; i < 6; i++) {
-        for (size_t k = 0; k < sizes[i]; k++)
-            in[i][k] = (unsigned char)(i * 50 + k + 1);
-        rueda_pack_in(&pack, in[i], sizes[i]);
+    for (int k = 0; k < 2; k++) {
+        begin(&scene, kinds[k], 1);
+        scene.round.root = 1;
+        for (size_t i = 0; i < TENSORS; i++)
+            add(&scene, i * 10);
+        scene.parts[2].recv = NULL;
+        pack_in(&scene);
+        assert_int_equal(scene.slab[scene.round.end], 0x55);
+        pack_out(&scene);
+        for (size_t i = 0; i < TENSORS; i++)
+            if (i != 2)
+                assert_memory_equal(scene.out[i], scene.in[i], i * 10 * ROW);
+        assert_int_equal(scene.out[2][0], 0x55);
     }
-    rueda_pack_flush(&pack);
-    assert_int_equal(pack.end, 506);
-    assert_int_equal(slab[pack.end], 0x55);
-    pack = begin(&work, slab, parts, true);
-    for (size_t i = 0; i < 6; i++)
-        rueda_pack_out(&pack, i == 4 ? NULL : out[i], sizes[i]);
-    rueda_pack_flush(&pack);
-    assert_int_equal(work.status, RUEDA_OK);
-    for (size_t i = 0; i < 6; i++)
-        if (i != 4)
-            assert_memory_equal(out[i], in[i], sizes[i]);
-    assert_int_equal(out[4][0], 0x55);
 }
 
 static void gaps_and_tensors_that_are_not_there_become_zeros(void **state)
 {
-    const struct rueda_device *device = rueda_device_default("auto");
-    struct rueda_part parts[2] = {{.send = "abc", .bytes = 3}};
-    struct rueda_work work = {RUEDA_OK, {NULL}};
-    struct rueda_layout layout = {.end = 3};
+    struct scene scene;
+
+    (void)state;
+    begin(&scene, RUEDA_ALLREDUCE, 0);
+    add(&scene, 1);
+    add(&scene, 30);
+    scene.parts[1].send = NULL;
+    pack_in(&scene);
+    assert_memory_equal(scene.slab, scene.in[0], ROW);
+    for (size_t i = ROW; i < scene.round.end; i++)
+        assert_int_equal(scene.slab[i], 0);
+    assert_int_equal(scene.slab[scene.round.end], 0x55);
+}
+
+static void only_the_root_of_a_broadcast_packs(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    begin(&scene, RUEDA_BROADCAST, 1);
+    scene.round.root = 0;
+    add(&scene, 5);
+    add(&scene, 5);
+    pack_in(&scene);
+    for (size_t i = 0; i < ROOM; i++)
+        assert_int_equal(scene.slab[i], 0x55);
+}
+
+/* Each member packs its block, into one slab here. */
+static void rows_of_all_members_are_gathered(void **state)
+{
+    struct scene scene;
+    unsigned char all[TENSORS][LONGEST * ROW];
+    size_t done[TENSORS] = {0};
     char slab[ROOM];
 
     (void)state;
     memset(slab, 0x55, sizeof(slab));
-    parts[1].bytes = 100;
-    assert_true(rueda_layout_add(&layout, ROOM, 100, &parts[1].at));
-    assert_int_equal(parts[1].at, 64);
-    assert_int_equal(rueda_device_gather(device, &work, slab, parts, 2),
-                     RUEDA_OK);
-    assert_memory_equal(slab, "abc", 3);
-    for (size_t i = 3; i < 164; i++)
-        assert_int_equal(slab[i], 0);
-    assert_int_equal(slab[164], 0x55);
+    for (int me = 0; me < MEMBERS; me++) {
+        begin(&scene, RUEDA_ALLGATHER, me);
+        for (int i = 0; i < TENSORS; i++) {
+            const size_t bytes = rows[me][i] * ROW;
+
+            add(&scene, 1);
+            memset(scene.in[i], me * 10 + i + 1, bytes);
+            memcpy(all[i] + done[i], scene.in[i], bytes);
+            done[i] += bytes;
+        }
+        memcpy(scene.slab, slab, sizeof(slab));
+        pack_in(&scene);
+        memcpy(slab, scene.slab, sizeof(slab));
+    }
+    assert_int_equal(slab[scene.round.end], 0x55);
+    scene.tensors[3].recv = NULL;
+    pack_out(&scene);
+    for (int i = 0; i < 3; i++) {
+        assert_memory_equal(scene.out[i], all[i], done[i]);
+        assert_int_equal(scene.out[i][done[i]], 0x55);
+    }
+    assert_int_equal(scene.out[3][0], 0x55);
+}
+
+/* What each member gets is copied to where its result would be. */
+static void shares_of_all_members_are_scattered(void **state)
+{
+    size_t done[TENSORS] = {0};
+    struct scene scene;
+
+    (void)state;
+    for (int me = 0; me < MEMBERS; me++) {
+        begin(&scene, RUEDA_REDUCE_SCATTER, me);
+        for (size_t i = 0; i < TENSORS; i++)
+            add(&scene, i * 5 + 1);
+        pack_in(&scene);
+        memcpy(scene.slab + rueda_layout_span(scene.round.end),
+               scene.slab + rueda_round_begin(&scene.round, me),
+               rueda_round_block(&scene.round, me));
+        pack_out(&scene);
+        for (int i = 0; i < TENSORS; i++) {
+            const size_t bytes = rueda_round_rows(&scene.round, i, me) * ROW;
+
+            assert_memory_equal(scene.out[i], scene.in[i] + done[i], bytes);
+            assert_int_equal(scene.out[i][bytes], 0x55);
+            done[i] += bytes;
+        }
+    }
+    for (size_t i = 0; i < TENSORS; i++)
+        assert_int_equal(done[i], (i * 5 + 1) * ROW);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_begin_at_multiples_of_64_bytes),
-        cmocka_unit_test(a_span_ends_where_the_next_tensor_may_begin),
-        cmocka_unit_test(what_does_not_fit_changes_nothing),
-        cmocka_unit_test(tensors_come_out_as_they_went_in),
+        cmocka_unit_test(whole_tensors_come_out_as_they_went_in),
         cmocka_unit_test(gaps_and_tensors_that_are_not_there_become_zeros),
+        cmocka_unit_test(only_the_root_of_a_broadcast_packs),
+        cmocka_unit_test(rows_of_all_members_are_gathered),
+        cmocka_unit_test(shares_of_all_members_are_scattered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

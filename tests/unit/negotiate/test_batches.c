@@ -4,6 +4,7 @@
  * member, so that everything is ready at once. Tensors have names of one
  * letter; a batch is the word of its letters: "ac b" are two of them.
  */
+#include "fuse/rounds.h"
 #include "negotiate/negotiator.h"
 #include "transport/loop/loop.h"
 #include "unit/unit.h"
@@ -223,17 +224,17 @@ static void nobody_looks_further_than_the_slab_is_long(void **state)
 
 static void some_kinds_run_alone(void **state)
 {
-    static const int kinds[] = {RUEDA_BROADCAST, RUEDA_ALLTOALL, RUEDA_BARRIER};
+    static const int kinds[] = {RUEDA_ALLTOALL, RUEDA_BARRIER};
 
     (void)state;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         struct scene scene;
 
         open_scene(&scene, 1024, false);
         for (int n = 0; n < 2; n++) {
             struct rueda_request *request = next(&scene);
 
-            if (i < 3)
+            if (i < 2)
                 request->kind = kinds[i];
             else
                 request->reduction = RUEDA_ADASUM;
@@ -242,6 +243,26 @@ static void some_kinds_run_alone(void **state)
         assert_string_equal(batches(&scene), "a b");
         close_scene(&scene);
     }
+}
+
+/* Broadcasts from one root, and a large one. */
+static void small_broadcasts_run_together(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    open_scene(&scene, 1 << 20, false);
+    for (int n = 0; n < 6; n++) {
+        struct rueda_request *request = next(&scene);
+
+        request->kind = RUEDA_BROADCAST;
+        request->root = n == 1 || n == 4 ? 1 : 0;
+        if (n == 2)
+            request->shape[0] = RUEDA_ROUND_BROADCAST_MOST;
+        submit(&scene, request);
+    }
+    assert_string_equal(batches(&scene), "adf be c");
+    close_scene(&scene);
 }
 
 static struct rueda_request *in_group(struct rueda_request *request,
@@ -308,6 +329,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_passed_over),
         cmocka_unit_test(nobody_looks_further_than_the_slab_is_long),
         cmocka_unit_test(some_kinds_run_alone),
+        cmocka_unit_test(small_broadcasts_run_together),
         cmocka_unit_test(a_group_waits_for_the_last_of_it),
         cmocka_unit_test(a_group_runs_with_others_unless_it_is_to_be_alone),
         cmocka_unit_test(the_highest_priority_comes_first),
