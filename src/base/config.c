@@ -325,6 +325,13 @@ static const struct rueda_setting settings[] = {
      "end the job after so long, if that is not sooner than the warning; "
      "0: never",
      AT(stall_end_ms), parse_duration},
+    {"RUEDA_STALL_GIVE_UP", "1800s",
+     "end the job after so long in which no rank could move: every rank waits, "
+     "or the missing one is stopped; 0: never",
+     AT(stall_give_up_ms), parse_duration},
+    {"RUEDA_STALL_REPEAT", "600s",
+     "warn again of the same stall after so long; 0: only once",
+     AT(stall_repeat_ms), parse_duration},
     {"RUEDA_TIMELINE", "",
      "file for a trace of all tensors, or DYNAMIC: as the program says",
      AT(timeline), parse_path},
@@ -388,13 +395,30 @@ static bool parse(const struct rueda_setting *setting, const char *value,
                                                  : setting->parse(value, out);
 }
 
+/* Does the job use Horovod's words about stalls? By those it only ends where
+ * that is asked for. */
+static bool is_stall_by_horovod(void)
+{
+    static const char *const names[] = {"HOROVOD_STALL_CHECK_DISABLE",
+                                        "HOROVOD_STALL_CHECK_TIME_SECONDS",
+                                        "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"};
+    bool is_one = false;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        is_one = is_one || rueda_environment(names[i]) != NULL;
+    return is_one && rueda_environment("RUEDA_STALL_GIVE_UP") == NULL;
+}
+
 /* What one setting means for another. */
 static void settle(struct rueda_config *config)
 {
     if (!config->stall_check) {
         config->stall_warn_ms = 0;
         config->stall_end_ms = 0;
+        config->stall_give_up_ms = 0;
     }
+    if (is_stall_by_horovod())
+        config->stall_give_up_ms = 0;
     config->is_stall_end_ignored = config->stall_end_ms > 0 &&
                                    config->stall_end_ms < config->stall_warn_ms;
     if (config->is_stall_end_ignored)

@@ -115,6 +115,8 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
     }
     engine->lanes.numbers = &engine->numbers;
     engine->lanes.call_after_ns = CALL_AFTER_NS;
+    engine->lanes.engine = engine;
+    rueda_census_init(&engine->census);
     pthread_mutex_init(&engine->lock, NULL);
     rueda_condition_init(&engine->changed);
     rueda_condition_init(&engine->work);
@@ -145,5 +147,6 @@ void rueda_engine_fini(struct rueda_engine *engine)
     pthread_cond_destroy(&engine->changed);
     pthread_cond_destroy(&engine->work);
     pthread_mutex_destroy(&engine->lock);
+    rueda_census_fini(&engine->census);
     unmap(engine);
 }
