@@ -330,7 +330,8 @@ static const struct rueda_setting settings[] = {
      "or the missing one is stopped; 0: never",
      AT(stall_give_up_ms), parse_duration},
     {"RUEDA_STALL_REPEAT", "600s",
-     "warn again of the same stall after so long; 0: only once",
+     "warn again of the same stall after so long, or after another "
+     "RUEDA_STALL_WARN if that is longer",
      AT(stall_repeat_ms), parse_duration},
     {"RUEDA_TIMELINE", "",
      "file for a trace of all tensors, or DYNAMIC: as the program says",
@@ -406,7 +407,7 @@ static bool is_stall_by_horovod(void)
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         is_one = is_one || rueda_environment(names[i]) != NULL;
-    return is_one && rueda_environment("RUEDA_STALL_GIVE_UP") == NULL;
+    return is_one;
 }
 
 /* What one setting means for another. */
@@ -417,8 +418,12 @@ static void settle(struct rueda_config *config)
         config->stall_end_ms = 0;
         config->stall_give_up_ms = 0;
     }
-    if (is_stall_by_horovod())
+    if (is_stall_by_horovod() &&
+        rueda_environment("RUEDA_STALL_GIVE_UP") == NULL)
         config->stall_give_up_ms = 0;
+    if (is_stall_by_horovod() &&
+        rueda_environment("RUEDA_STALL_REPEAT") == NULL)
+        config->stall_repeat_ms = 0;
     config->is_stall_end_ignored = config->stall_end_ms > 0 &&
                                    config->stall_end_ms < config->stall_warn_ms;
     if (config->is_stall_end_ignored)

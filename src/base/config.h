@@ -85,7 +85,7 @@ struct rueda_config {
     int64_t stall_warn_ms;     /* 0: never */
     int64_t stall_end_ms;      /* 0: never */
     int64_t stall_give_up_ms;  /* 0: never */
-    int64_t stall_repeat_ms;   /* 0: only once */
+    int64_t stall_repeat_ms;   /* of the same stall */
     bool is_stall_end_ignored; /* it was shorter than the warning */
     char timeline[RUEDA_PATH_BYTES];
     bool mark_cycles;

@@ -26,6 +26,7 @@
 #include "engine/lanes.h"
 #include "engine/policy.h"
 #include "engine/track.h"
+#include "engine/watch.h"
 #include "job/job.h"
 #include "op/numbers.h"
 #include "op/op.h"
@@ -66,6 +67,7 @@ struct rueda_engine {
     bool is_hurried;        /* and it is not to wait; under lock */
 
     struct rueda_policy policy; /* its threads: policy.h */
+    struct rueda_watch watch;   /* the holder's */
     struct rueda_census census; /* the program's threads */
 };
 

@@ -34,9 +34,7 @@ static void set_patience(struct rueda_engine *engine)
 static void set_checks(struct rueda_engine *engine)
 {
     const struct rueda_config *config = &engine->job->config;
-    const int64_t stall_ns =
-        RUEDA_MS(config->stall_warn_ms > 0 ? config->stall_warn_ms
-                                           : config->stall_end_ms);
+    const int64_t stall_ns = RUEDA_MS(rueda_watch_first_ms(config));
 
     rueda_policy_set_checks(&engine->policy, stall_ns, rueda_clock_ns());
     if (stall_ns == 0 || engine->job->size == 1)

@@ -97,11 +97,13 @@ static rueda_status open_negotiator(struct rueda_lane *lane)
         .groups_alone = config->groups_alone,
         .stall_warn_ns = config->stall_warn_ms * 1000000,
         .stall_end_ns = config->stall_end_ms * 1000000,
+        .stall_repeat_ns = config->stall_repeat_ms * 1000000,
         .call_after_ns = lane->lanes->call_after_ns,
         .give_up_ns = config->stall_give_up_ms * 1000000,
         .now_ns = now_ns,
         .look = config->stall_check ? rueda_standstill_look : NULL,
         .look_arg = lane,
+        .tell_rank = rueda_watch_tell_rank,
         .heard_cargo = rueda_relay_heard,
         .heard_word =
             lane->set->id == RUEDA_SET_GLOBAL ? rueda_relay_follow : NULL,

@@ -182,9 +182,17 @@ void rueda_standstill_look(void *arg, struct rueda_still *out);
 /* When a negotiator wants that, if this rank has work; INT64_MAX: never. */
 int64_t rueda_standstill_due_ns(const struct rueda_lanes *lanes);
 
-/* How the job ends because all ranks wait, with words; RUEDA_OK: it does not. */
+/* How the job ends because all ranks wait, with words; RUEDA_OK: it does not.
+ */
 rueda_status rueda_standstill_verdict(const struct rueda_lanes *lanes,
                                       struct rueda_text *error);
+
+/* ---- Operations that do not move (watch.c) ---------------------------------
+ */
+
+/* Add what the process of a rank does: "(pid 7 is stopped)"; nothing where that
+ * cannot be seen. look_arg is a lane. */
+void rueda_watch_tell_rank(void *look_arg, int rank, struct rueda_text *words);
 
 /* ---- For lanes and sets -------------------------------------------------- */
 

@@ -46,12 +46,14 @@ struct rueda_negotiator_args {
     size_t fusion_bytes;     /* of tensors that run together; 0: one by one */
     bool groups_alone;       /* a group runs with nothing but itself */
 
-    int64_t stall_warn_ns; /* 0: never */
-    int64_t stall_end_ns;  /* 0: never */
-    int64_t call_after_ns; /* how long members may take to submit the rest
-                              of a mismatched group */
-    int64_t give_up_ns;    /* if all members wait for so long and nothing
-                              moves, the job ends; 0: it does not */
+    int64_t stall_warn_ns;   /* 0: never */
+    int64_t stall_end_ns;    /* 0: never */
+    int64_t stall_repeat_ns; /* the same warning again, if that is later than
+                                another stall_warn_ns */
+    int64_t call_after_ns;   /* how long members may take to submit the rest
+                                of a mismatched group */
+    int64_t give_up_ns;      /* if all members wait for so long and nothing
+                                moves, the job ends; 0: it does not */
     int64_t (*now_ns)(void *arg);
     void *now_arg;
 
@@ -59,6 +61,8 @@ struct rueda_negotiator_args {
      * looked for; all members do, or none. */
     void (*look)(void *arg, struct rueda_still *out);
     void *look_arg;
+    /* Add what the process of a rank does, for a warning. May be NULL. */
+    void (*tell_rank)(void *look_arg, int rank, struct rueda_text *words);
 
     /* The coordinator's: a member has sent notes. May be NULL. */
     void (*heard_cargo)(void *arg, int rank, const void *bytes, size_t len);
@@ -120,8 +124,8 @@ int64_t rueda_negotiator_due_ns(const struct rueda_negotiator *self);
  * wait; INT64_MAX: never. */
 int64_t rueda_negotiator_look_ns(const struct rueda_negotiator *self);
 
-/* How the job ends, as the coordinator has decided, with words; RUEDA_OK: it goes
- * on. Turns return the same a little later. */
+/* How the job ends, as the coordinator has decided, with words; RUEDA_OK: it
+ * goes on. Turns return the same a little later. */
 rueda_status rueda_negotiator_verdict(const struct rueda_negotiator *self,
                                       struct rueda_text *error);
 

@@ -62,6 +62,20 @@ int rueda_process_ancestor(const char *beginning)
     return 0;
 }
 
+char rueda_process_state(int pid)
+{
+    char path[48];
+    char line[512];
+    const char *end;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    if (pid <= 0 || rueda_file_read(path, line, sizeof(line)) != RUEDA_OK)
+        return 0;
+    /* The name before it may have any characters. */
+    end = strrchr(line, ')');
+    return end != NULL && end[1] == ' ' ? end[2] : 0;
+}
+
 unsigned rueda_process_user(void)
 {
     return geteuid();

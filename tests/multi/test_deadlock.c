@@ -20,14 +20,15 @@
 
 static const size_t shape_4[] = {4};
 
-static rueda_status submit(struct party *me, rueda_kind kind, const char *name,
-                           rueda_handle *out)
+static rueda_status submit_to(struct party *me, int set, rueda_kind kind,
+                              const char *name, rueda_handle *out)
 {
     static _Thread_local float bufs[16][4];
     static _Thread_local float results[16][4];
     static _Thread_local int next;
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
 
+    args.set = set;
     args.kind = kind;
     args.name = name;
     args.send = bufs[next];
@@ -37,6 +38,12 @@ static rueda_status submit(struct party *me, rueda_kind kind, const char *name,
     args.reduction = RUEDA_SUM;
     next = (next + 1) % 16;
     return rueda_submit(me->ctx, &args, out);
+}
+
+static rueda_status submit(struct party *me, rueda_kind kind, const char *name,
+                           rueda_handle *out)
+{
+    return submit_to(me, 0, kind, name, out);
 }
 
 /* Wait without end for what fails as a deadlock; these words are in it. */
@@ -126,6 +133,70 @@ static int wait_without_a_name(struct party *me)
 static void what_has_no_name_is_told_by_its_kind_and_number(void **state)
 {
     party_run(*state, 2, wait_without_a_name, NULL);
+}
+
+/* The same name, in other process sets. */
+static int wait_in_other_sets(struct party *me)
+{
+    static const char *const words[] = {
+        "deadlock: ", "rank 0 waits for allreduce \"g\"",
+        "rank 1 for allreduce \"g\" of process set 1", NULL};
+    rueda_handle handle;
+
+    party_hush();
+    submit_to(me, me->rank == 0 ? 0 : 1, RUEDA_ALLREDUCE, "g", &handle);
+    return fails(me, handle, words);
+}
+
+static void the_same_name_in_other_process_sets_is_a_deadlock(void **state)
+{
+    setenv("RUEDA_PROCESS_SETS", "0,1", 1);
+    party_run(*state, 2, wait_in_other_sets, NULL);
+    unsetenv("RUEDA_PROCESS_SETS");
+}
+
+/* The members of a set, while a rank that is none computes. */
+static int wait_in_one_set(struct party *me)
+{
+    static const char *const words[] = {
+        "deadlock: ", "rank 0 waits for allreduce \"a\" of process set 1",
+        "rank 2 for allreduce \"b\" of process set 1", NULL};
+    rueda_handle handle;
+
+    party_hush();
+    if (me->rank == 1) {
+        party_sleep_ms(LONG_MS);
+        return 0;
+    }
+    submit_to(me, 1, RUEDA_ALLREDUCE, me->rank == 0 ? "a" : "b", &handle);
+    return fails(me, handle, words);
+}
+
+static void members_of_a_set_fail_while_another_rank_computes(void **state)
+{
+    setenv("RUEDA_PROCESS_SETS", "0,2", 1);
+    party_run(*state, 3, wait_in_one_set, NULL);
+    unsetenv("RUEDA_PROCESS_SETS");
+}
+
+/* Both wait in different sets for a while, and are helped: no deadlock. */
+static int wait_in_turn(struct party *me)
+{
+    rueda_handle first;
+    rueda_handle second;
+
+    if (me->rank == 0)
+        party_sleep_ms(LONG_MS);
+    submit_to(me, 1, RUEDA_ALLREDUCE, "s", &first);
+    submit(me, RUEDA_ALLREDUCE, "g", &second);
+    return succeeds(me, first) != 0 || succeeds(me, second) != 0;
+}
+
+static void ranks_that_use_two_sets_go_on(void **state)
+{
+    setenv("RUEDA_PROCESS_SETS", "0,1", 1);
+    party_run(*state, 2, wait_in_turn, NULL);
+    unsetenv("RUEDA_PROCESS_SETS");
 }
 
 /* One computes for long before it waits: only then it is one. */
@@ -306,6 +377,11 @@ int main(void)
         PARTY_EVERYWHERE(ranks_that_wait_for_other_names_fail_at_once),
         PARTY_TEST(a_tensor_that_one_rank_leaves_out_is_a_deadlock, processes),
         PARTY_TEST(what_has_no_name_is_told_by_its_kind_and_number, processes),
+        PARTY_TEST(the_same_name_in_other_process_sets_is_a_deadlock,
+                   processes),
+        PARTY_TEST(members_of_a_set_fail_while_another_rank_computes,
+                   processes),
+        PARTY_TEST(ranks_that_use_two_sets_go_on, processes),
         PARTY_TEST(a_rank_that_computes_first_is_waited_for, processes),
         PARTY_TEST(a_wait_in_slices_counts_as_one_without_end, processes),
         PARTY_TEST(a_rank_that_computes_is_no_deadlock, processes),
