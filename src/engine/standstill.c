@@ -145,6 +145,7 @@ void rueda_standstill_look(void *arg, struct rueda_still *out)
         out->sent += counts.sent;
         out->received += counts.received;
     }
+    out->version = add(add(out->version, out->sent), out->received);
     if (out->what == NULL)
         return;
     tell_ordered(engine, &what);

@@ -279,9 +279,9 @@ static void warn(struct rueda_engine *engine, const struct subject *subject,
 
     tell_subject(engine, subject, &words);
     rueda_text_add(&words,
-                   " has not moved in rank %d for %g seconds "
+                   " has not moved in rank %d for %.1f seconds "
                    "(RUEDA_STALL_WARN)",
-                   engine->job->rank, (double)(age_ns / RUEDA_MS(100)) / 10);
+                   engine->job->rank, (double)age_ns / 1e9);
     tell_members(engine, subject, &words);
     log_warn("%s", words.chars);
 }
