@@ -73,7 +73,9 @@ char rueda_process_state(int pid)
         return 0;
     /* The name before it may have any characters. */
     end = strrchr(line, ')');
-    return end != NULL && end[1] == ' ' ? end[2] : 0;
+    if (end == NULL || end[1] != ' ')
+        return 0;
+    return end[2];
 }
 
 unsigned rueda_process_user(void)
