@@ -542,6 +542,12 @@ struct rueda_result {
     /* The words of a failure; may be NULL. */
     char *error;
     size_t error_bytes;
+
+    /* Given by the caller: the timeout ends a slice of a wait without end,
+     * after which this thread waits again and does nothing else with the
+     * context, or calls rueda_poll() first. Then ranks that wait for each other
+     * are found as if there were no timeout (docs/stall.md). */
+    bool is_slice;
 };
 #define RUEDA_RESULT_INIT                                                      \
     {                                                                          \

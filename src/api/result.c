@@ -99,6 +99,15 @@ static void fill_in(rueda_ctx *ctx, struct rueda_op *op, rueda_status status,
 /* ---- Waiting --------------------------------------------------------------
  */
 
+/* The caller of an older version does not know of it. */
+static bool is_slice(const struct rueda_result *result)
+{
+    return result != NULL &&
+           result->struct_size >= offsetof(struct rueda_result, is_slice) +
+                                      sizeof(result->is_slice) &&
+           result->is_slice;
+}
+
 /* Wait, fill in the result if there is to be one, and end the handle. */
 static rueda_status finish(rueda_ctx *ctx, rueda_handle handle, int timeout_ms,
                            struct rueda_result *result)
@@ -116,7 +125,9 @@ static rueda_status finish(rueda_ctx *ctx, rueda_handle handle, int timeout_ms,
     }
     if (timeout_ms >= 0)
         deadline = rueda_clock_ns() + (int64_t)timeout_ms * 1000000;
-    status = rueda_engine_wait(&ctx->engine, op, deadline);
+    status = is_slice(result)
+                 ? rueda_engine_wait_slice(&ctx->engine, op, deadline)
+                 : rueda_engine_wait(&ctx->engine, op, deadline);
     if (rueda_op_status(op) == RUEDA_IN_PROGRESS)
         return rueda_fault(status, rueda_status_str(status));
     status = rueda_op_status(op);

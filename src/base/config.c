@@ -345,6 +345,14 @@ static const struct rueda_setting settings[] = {
      "compare the parameters of all ranks in an optimizer's first step; "
      "every:100: in every 100th step as well; off: never",
      AT(check_every), parse_check},
+    {"RUEDA_STALL_GIVE_UP", "1800s",
+     "end the job after so long in which no rank could move: every rank waits, "
+     "or the missing one is stopped; 0: never",
+     AT(stall_give_up_ms), parse_duration},
+    {"RUEDA_STALL_REPEAT", "600s",
+     "warn again of the same stall after so long, or after another "
+     "RUEDA_STALL_WARN if that is longer",
+     AT(stall_repeat_ms), parse_duration},
     {"RUEDA_TIMELINE", "",
      "file for a trace of all tensors, or DYNAMIC: the program starts it",
      AT(timeline), parse_path},
@@ -407,13 +415,34 @@ static bool parse(const struct rueda_setting *setting, const char *value,
                                                  : setting->parse(value, out);
 }
 
+/* Does the job use Horovod's words about stalls? By those it only ends where
+ * that is asked for. */
+static bool is_stall_by_horovod(void)
+{
+    static const char *const names[] = {"HOROVOD_STALL_CHECK_DISABLE",
+                                        "HOROVOD_STALL_CHECK_TIME_SECONDS",
+                                        "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"};
+    bool is_one = false;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        is_one = is_one || rueda_environment(names[i]) != NULL;
+    return is_one;
+}
+
 /* What one setting means for another. */
 static void settle(struct rueda_config *config)
 {
     if (!config->stall_check) {
         config->stall_warn_ms = 0;
         config->stall_end_ms = 0;
+        config->stall_give_up_ms = 0;
     }
+    if (is_stall_by_horovod() &&
+        rueda_environment("RUEDA_STALL_GIVE_UP") == NULL)
+        config->stall_give_up_ms = 0;
+    if (is_stall_by_horovod() &&
+        rueda_environment("RUEDA_STALL_REPEAT") == NULL)
+        config->stall_repeat_ms = 0;
     config->is_stall_end_ignored = config->stall_end_ms > 0 &&
                                    config->stall_end_ms < config->stall_warn_ms;
     if (config->is_stall_end_ignored)

@@ -89,6 +89,8 @@ struct rueda_config {
     bool stall_check;
     int64_t stall_warn_ms;     /* 0: never */
     int64_t stall_end_ms;      /* 0: never */
+    int64_t stall_give_up_ms;  /* 0: never */
+    int64_t stall_repeat_ms;   /* of the same stall */
     bool is_stall_end_ignored; /* it was shorter than the warning */
     int check_every; /* steps, or RUEDA_CHECK_OFF, RUEDA_CHECK_FIRST */
     char timeline[RUEDA_PATH_BYTES];

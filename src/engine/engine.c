@@ -55,6 +55,7 @@ static void tell(struct rueda_engine *engine, struct rueda_op *op,
 /* The fence: either we see who has parked, or it sees the status. */
 static void wake_waiters(struct rueda_engine *engine)
 {
+    rueda_census_delivered(&engine->census);
     rueda_fence();
     if (atomic_load(&engine->parked) > 0) {
         pthread_mutex_lock(&engine->lock);
@@ -168,7 +169,13 @@ void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer)
     struct rueda_segment *segment = engine->job->segment;
     struct rueda_text why = {{0}};
     int first = -1;
+    /* That rank has read the verdict earlier than this one. */
+    rueda_status verdict = rueda_standstill_verdict(&engine->lanes, &why);
 
+    if (verdict != RUEDA_OK) {
+        fail(engine, verdict, why.chars);
+        return;
+    }
     rueda_segment_watch(segment);
     if (peer < 0)
         rueda_mesh_progress(&engine->job->mesh, &peer);

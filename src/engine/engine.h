@@ -22,9 +22,11 @@
 #include <pthread.h>
 
 #include "base/text.h"
+#include "engine/census.h"
 #include "engine/lanes.h"
 #include "engine/policy.h"
 #include "engine/track.h"
+#include "engine/watch.h"
 #include "job/job.h"
 #include "op/numbers.h"
 #include "op/op.h"
@@ -64,6 +66,8 @@ struct rueda_engine {
     bool is_hurried;        /* and it is not to wait; under lock */
 
     struct rueda_policy policy; /* its threads: policy.h */
+    struct rueda_watch watch;   /* the holder's */
+    struct rueda_census census; /* the program's threads */
 };
 
 rueda_status rueda_engine_init(struct rueda_engine *engine,
@@ -101,6 +105,11 @@ void rueda_engine_poll(struct rueda_engine *engine);
  */
 rueda_status rueda_engine_wait(struct rueda_engine *engine, struct rueda_op *op,
                                int64_t deadline_ns);
+
+/* The same for a slice of a wait without end: at the deadline the caller does
+ * nothing but wait again (or says by rueda_engine_poll() that it does not). */
+rueda_status rueda_engine_wait_slice(struct rueda_engine *engine,
+                                     struct rueda_op *op, int64_t deadline_ns);
 
 /* A process set, or NULL; any thread. Valid as long as the engine. */
 const struct rueda_set *rueda_engine_set(const struct rueda_engine *engine,

@@ -34,9 +34,7 @@ static void set_patience(struct rueda_engine *engine)
 static void set_checks(struct rueda_engine *engine)
 {
     const struct rueda_config *config = &engine->job->config;
-    const int64_t stall_ns =
-        RUEDA_MS(config->stall_warn_ms > 0 ? config->stall_warn_ms
-                                           : config->stall_end_ms);
+    const int64_t stall_ns = RUEDA_MS(rueda_watch_first_ms(config));
 
     rueda_policy_set_checks(&engine->policy, stall_ns, rueda_clock_ns());
     if (stall_ns == 0 || engine->job->size == 1)
@@ -112,6 +110,8 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
     }
     engine->lanes.numbers = &engine->numbers;
     engine->lanes.call_after_ns = CALL_AFTER_NS;
+    engine->lanes.engine = engine;
+    rueda_census_init(&engine->census);
     pthread_mutex_init(&engine->lock, NULL);
     rueda_condition_init(&engine->changed);
     rueda_condition_init(&engine->work);
@@ -142,5 +142,6 @@ void rueda_engine_fini(struct rueda_engine *engine)
     pthread_cond_destroy(&engine->changed);
     pthread_cond_destroy(&engine->work);
     pthread_mutex_destroy(&engine->lock);
+    rueda_census_fini(&engine->census);
     unmap(engine);
 }

@@ -97,8 +97,13 @@ static rueda_status open_negotiator(struct rueda_lane *lane)
         .groups_alone = config->groups_alone,
         .stall_warn_ns = config->stall_warn_ms * 1000000,
         .stall_end_ns = config->stall_end_ms * 1000000,
+        .stall_repeat_ns = config->stall_repeat_ms * 1000000,
         .call_after_ns = lane->lanes->call_after_ns,
+        .give_up_ns = config->stall_give_up_ms * 1000000,
         .now_ns = now_ns,
+        .look = config->stall_check ? rueda_standstill_look : NULL,
+        .look_arg = lane,
+        .tell_rank = rueda_watch_tell_rank,
         .heard_cargo = rueda_relay_heard,
         .heard_word =
             lane->set->id == RUEDA_SET_GLOBAL ? rueda_relay_follow : NULL,
@@ -460,6 +465,22 @@ bool rueda_lane_is_spoilt(const struct rueda_lane *lane)
             return true;
     }
     return false;
+}
+
+void rueda_lane_tell_op(const struct rueda_lane *lane,
+                        const struct rueda_request *request,
+                        struct rueda_text *words)
+{
+    rueda_text_add(words, "%s", rueda_kind_str((rueda_kind)request->kind));
+    if (request->name != NULL)
+        rueda_text_add(words, " \"%.80s\"", request->name);
+    else if (request->kind <= RUEDA_BARRIER)
+        rueda_text_add(words, " number %llu without a name",
+                       (unsigned long long)request->number);
+    if (request->root >= 0)
+        rueda_text_add(words, " from rank %d", request->root);
+    if (lane->set->id != RUEDA_SET_GLOBAL)
+        rueda_text_add(words, " of process set %d", lane->set->id);
 }
 
 void rueda_lane_tell(const struct rueda_lane *lane, struct rueda_text *words)

@@ -112,4 +112,9 @@ bool rueda_lane_is_spoilt(const struct rueda_lane *lane);
 /* Add what the lane is at: "allreduce "grad.3"". There is something. */
 void rueda_lane_tell(const struct rueda_lane *lane, struct rueda_text *words);
 
+/* Add one operation of the lane: "broadcast "w" from rank 0". */
+void rueda_lane_tell_op(const struct rueda_lane *lane,
+                        const struct rueda_request *request,
+                        struct rueda_text *words);
+
 #endif /* RUEDA_ENGINE_LANE_H */

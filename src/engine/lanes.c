@@ -246,6 +246,8 @@ int64_t rueda_lanes_due_ns(const struct rueda_lanes *lanes)
         if (wanted < next)
             next = wanted;
     }
+    if (!lanes->has_ended && rueda_standstill_due_ns(lanes) < next)
+        next = rueda_standstill_due_ns(lanes);
     return next;
 }
 

@@ -13,6 +13,7 @@
 #include "op/numbers.h"
 #include "trace/timeline.h"
 
+struct rueda_engine;
 struct rueda_set_list;
 struct rueda_set_copy;
 
@@ -34,7 +35,8 @@ struct rueda_relay {
 };
 
 struct rueda_lanes {
-    struct rueda_job *job; /* borrowed, like the next two */
+    struct rueda_job *job;       /* borrowed, like the next two */
+    struct rueda_engine *engine; /* whose they are; NULL in tests without one */
     const struct rueda_select *select;
     const struct rueda_device *device;
     struct rueda_numbers *numbers; /* of operations without a name; borrowed */
@@ -170,6 +172,27 @@ void rueda_relay_end(struct rueda_lane *lane,
  */
 void rueda_relay_heard(void *arg, int rank, const void *bytes, size_t len);
 void rueda_relay_follow(void *arg, uint64_t word);
+
+/* ---- Ranks that all wait (standstill.c) ------------------------------------
+ */
+
+/* How this rank stands, for the negotiator of a lane, which is arg. */
+void rueda_standstill_look(void *arg, struct rueda_still *out);
+
+/* When a negotiator wants that, if this rank has work; INT64_MAX: never. */
+int64_t rueda_standstill_due_ns(const struct rueda_lanes *lanes);
+
+/* How the job ends because all ranks wait, with words; RUEDA_OK: it does not.
+ */
+rueda_status rueda_standstill_verdict(const struct rueda_lanes *lanes,
+                                      struct rueda_text *error);
+
+/* ---- Operations that do not move (watch.c) ---------------------------------
+ */
+
+/* Add what the process of a rank does: "(pid 7 is stopped)"; nothing where that
+ * cannot be seen. look_arg is a lane. */
+void rueda_watch_tell_rank(void *look_arg, int rank, struct rueda_text *words);
 
 /* ---- For lanes and sets -------------------------------------------------- */
 

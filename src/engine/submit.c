@@ -53,12 +53,14 @@ static bool help(struct rueda_engine *engine)
 
 void rueda_engine_poll(struct rueda_engine *engine)
 {
+    rueda_census_act(&engine->census);
     if (!engine->policy.has_room)
         take_turn(engine);
 }
 
 void rueda_engine_submit_more(struct rueda_engine *engine, struct rueda_op *op)
 {
+    rueda_census_act(&engine->census);
     weigh(engine, op);
     rueda_engine_push(engine, op);
 }
@@ -87,6 +89,7 @@ void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
 {
     const bool is_named = op->is_named; /* it may be gone when it is pushed */
 
+    rueda_census_act(&engine->census);
     weigh(engine, op);
     rueda_engine_push(engine, op);
     see_to_progress(engine, is_named);
@@ -95,6 +98,7 @@ void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
 void rueda_engine_submit_chain(struct rueda_engine *engine,
                                struct rueda_op *first)
 {
+    rueda_census_act(&engine->census);
     for (struct rueda_op *op = first; op != NULL; op = op->next)
         weigh(engine, op);
     rueda_op_push_chain(&engine->lanes.arrived, first);

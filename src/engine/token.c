@@ -57,9 +57,13 @@ void rueda_drive_release(struct rueda_engine *engine)
 {
     struct rueda_then_list due = engine->due;
 
-    if (due.first != NULL)
-        engine->due = (struct rueda_then_list){NULL, NULL};
+    if (due.first == NULL) {
+        rueda_drive_let_go(engine);
+        return;
+    }
+    engine->due = (struct rueda_then_list){NULL, NULL};
+    atomic_fetch_add(&engine->census.callings, 1);
     rueda_drive_let_go(engine);
-    if (due.first != NULL)
-        rueda_then_run(&due);
+    rueda_then_run(&due);
+    atomic_fetch_sub(&engine->census.callings, 1);
 }

@@ -67,7 +67,19 @@ bool rueda_drive_check(struct rueda_engine *engine)
         if (!rueda_engine_check(engine))
             break;
     rueda_policy_has_checked(&engine->policy, rueda_clock_ns());
+    rueda_watch_look(engine);
+    /* The holder may sleep next. */
+    rueda_drive_plan_check(engine);
     return has_moved;
+}
+
+/* The calling thread, if it waits without end, still does. */
+static void stay_counted(struct rueda_engine *engine, struct rueda_op *op)
+{
+    const uint64_t deliveries = rueda_census_deliveries(&engine->census);
+
+    if (rueda_op_status(op) == RUEDA_IN_PROGRESS)
+        rueda_census_go_on(&engine->census, deliveries);
 }
 
 /* Nothing has moved for long: sleep until a doorbell rings or a peer dies. A
@@ -80,6 +92,8 @@ static void sleep_until_woken(struct rueda_engine *engine, struct rueda_op *op,
     struct rueda_hub *hub = engine->job->network;
     bool has_lost;
 
+    if (op != NULL)
+        stay_counted(engine, op);
     rueda_segment_arm(segment);
     if (hub != NULL) {
         hub->ops->tend(hub);
@@ -189,12 +203,29 @@ static void park(struct rueda_engine *engine, struct rueda_op *op,
     pthread_mutex_unlock(&engine->lock);
 }
 
-rueda_status rueda_engine_wait(struct rueda_engine *engine, struct rueda_op *op,
-                               int64_t deadline_ns)
+/* Does op have to be waited for? A thread that waits without end counts as one
+ * that does nothing else. */
+static bool begin_waiting(struct rueda_engine *engine, struct rueda_op *op,
+                          bool is_endless)
+{
+    const uint64_t deliveries = rueda_census_deliveries(&engine->census);
+
+    if (rueda_op_status(op) != RUEDA_IN_PROGRESS)
+        return false;
+    if (is_endless)
+        rueda_census_wait(&engine->census, deliveries);
+    else
+        rueda_census_act(&engine->census);
+    return true;
+}
+
+/* Wait; is_endless: the caller waits on at the deadline, if there is one. */
+static rueda_status wait_for(struct rueda_engine *engine, struct rueda_op *op,
+                             int64_t deadline_ns, bool is_endless)
 {
     bool has_waited = false;
 
-    while (rueda_op_status(op) == RUEDA_IN_PROGRESS) {
+    while (begin_waiting(engine, op, is_endless)) {
         if (rueda_drive_take(engine)) {
             rueda_drive(engine, op, deadline_ns);
             rueda_drive_release(engine);
@@ -220,5 +251,18 @@ rueda_status rueda_engine_wait(struct rueda_engine *engine, struct rueda_op *op,
         rueda_drive_tell(engine);
         return RUEDA_ERR_TIMEOUT;
     }
+    rueda_census_act(&engine->census);
     return rueda_op_status(op);
+}
+
+rueda_status rueda_engine_wait(struct rueda_engine *engine, struct rueda_op *op,
+                               int64_t deadline_ns)
+{
+    return wait_for(engine, op, deadline_ns, deadline_ns < 0);
+}
+
+rueda_status rueda_engine_wait_slice(struct rueda_engine *engine,
+                                     struct rueda_op *op, int64_t deadline_ns)
+{
+    return wait_for(engine, op, deadline_ns, true);
 }

@@ -23,6 +23,7 @@ struct rueda_voice {
 struct rueda_absent {
     struct rueda_absent *next;
     int child;
+    int kind; /* of the operation, or -1 */
     int count;
     int ranks[];
 };
@@ -49,6 +50,7 @@ struct rueda_entry {
 
     /* While it is under way: */
     bool is_pending;
+    bool is_warned; /* of its stall (stall.c) */
     bool is_told;   /* to my parent; the coordinator's: it is ready */
     int count;      /* members below and with me that have it */
     int difference; /* by the check of this number; 0: nobody differs */
@@ -99,6 +101,7 @@ static inline void rueda_entry_begin(struct rueda_entries *entries,
         return;
     entry->is_pending = true;
     entry->since_ns = -1;
+    entry->is_warned = false;
     entry->prev = entries->last;
     entry->next = NULL;
     if (entries->last != NULL)

@@ -383,6 +383,12 @@ rueda_status rueda_log_follow(struct rueda_negotiator *self,
         case RUEDA_DOWN_WORD:
             status = rueda_word_follow(self, in);
             break;
+        case RUEDA_DOWN_ASK:
+            status = rueda_still_follow_ask(self, in);
+            break;
+        case RUEDA_DOWN_VERDICT:
+            status = rueda_still_follow_verdict(self, in);
+            break;
         default:
             status = RUEDA_ERR_IO;
         }

@@ -61,6 +61,7 @@ void rueda_negotiator_free(struct rueda_negotiator *self)
     if (self == NULL)
         return;
     rueda_coordinator_fini(self);
+    rueda_still_fini(self);
     free(self->past);
     rueda_ids_fini(self);
     rueda_entries_fini(&self->entries);
@@ -433,6 +434,10 @@ rueda_status rueda_negotiator_turn(struct rueda_negotiator *self,
     if (status >= 0 && !self->is_ending) {
         moved = either(moved, status);
         status = rueda_stall_check(self, error);
+    }
+    if (status >= 0 && !self->is_ending) {
+        moved = either(moved, status);
+        status = rueda_still_check(self, error);
     }
     if (status >= 0) {
         moved = either(moved, status);

@@ -20,6 +20,22 @@
 struct rueda_negotiator;
 struct rueda_timeline;
 
+/* Does a member of the set wait, so that nothing new comes from it? */
+typedef enum rueda_still_level {
+    RUEDA_STILL_NOT,   /* it may go on by itself */
+    RUEDA_STILL_WAITS, /* it waits, perhaps for what is at work */
+    RUEDA_STILL_STUCK, /* it waits, and all it has submitted is undecided */
+} rueda_still_level;
+
+struct rueda_still {
+    rueda_still_level level;
+    uint64_t version;  /* another one whenever anything has changed */
+    uint64_t sent;     /* messages that negotiators of other sets have sent */
+    uint64_t received; /* and received here */
+    char *what;        /* where to write what it waits for, in words; or NULL */
+    size_t what_bytes;
+};
+
 struct rueda_negotiator_args {
     struct rueda_mesh *mesh; /* of the set's members; borrowed */
     struct rueda_tag tag;    /* its sequence is kept for control */
@@ -30,12 +46,23 @@ struct rueda_negotiator_args {
     size_t fusion_bytes;     /* of tensors that run together; 0: one by one */
     bool groups_alone;       /* a group runs with nothing but itself */
 
-    int64_t stall_warn_ns; /* 0: never */
-    int64_t stall_end_ns;  /* 0: never */
-    int64_t call_after_ns; /* how long members may take to submit the rest
-                              of a mismatched group */
+    int64_t stall_warn_ns;   /* 0: never */
+    int64_t stall_end_ns;    /* 0: never */
+    int64_t stall_repeat_ns; /* the same warning again, if that is later than
+                                another stall_warn_ns */
+    int64_t call_after_ns;   /* how long members may take to submit the rest
+                                of a mismatched group */
+    int64_t give_up_ns;      /* if all members wait for so long and nothing
+                                moves, the job ends; 0: it does not */
     int64_t (*now_ns)(void *arg);
     void *now_arg;
+
+    /* How this member stands. NULL: members that wait for each other are not
+     * looked for; all members do, or none. */
+    void (*look)(void *arg, struct rueda_still *out);
+    void *look_arg;
+    /* Add what the process of a rank does, for a warning. May be NULL. */
+    void (*tell_rank)(void *look_arg, int rank, struct rueda_text *words);
 
     /* The coordinator's: a member has sent notes. May be NULL. */
     void (*heard_cargo)(void *arg, int rank, const void *bytes, size_t len);
@@ -92,6 +119,15 @@ bool rueda_negotiator_is_sending(const struct rueda_negotiator *self);
 /* When stalled operations want a look (a turn is that), in the time of
  * now_ns(); INT64_MAX: never. */
 int64_t rueda_negotiator_due_ns(const struct rueda_negotiator *self);
+
+/* When a member that has work wants a turn in order to look whether all members
+ * wait; INT64_MAX: never. */
+int64_t rueda_negotiator_look_ns(const struct rueda_negotiator *self);
+
+/* How the job ends, as the coordinator has decided, with words; RUEDA_OK: it
+ * goes on. Turns return the same a little later. */
+rueda_status rueda_negotiator_verdict(const struct rueda_negotiator *self,
+                                      struct rueda_text *error);
 
 /* This negotiator as a lane's order source: the log. Borrows it. */
 struct rueda_order rueda_order_log(struct rueda_negotiator *self);

@@ -263,6 +263,9 @@ rueda_status rueda_ready_hear(struct rueda_negotiator *self, int index,
         case RUEDA_UP_BLANK:
             status = hear_blank(self, index, in);
             break;
+        case RUEDA_UP_STILL:
+            status = rueda_still_hear(self, index, in);
+            break;
         default:
             status = RUEDA_ERR_IO;
         }

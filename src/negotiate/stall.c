@@ -114,6 +114,14 @@ static void find_missing(const struct rueda_negotiator *self,
 
 /* ---- Telling my parent -------------------------------------------------- */
 
+/* Its kind, as a member that has it says, or -1. */
+static int kind_of(const struct rueda_entry *entry)
+{
+    if (entry->first.said.request != NULL)
+        return entry->first.said.request->kind;
+    return entry->absent != NULL ? entry->absent->kind : -1;
+}
+
 static void tell_parent(struct rueda_negotiator *self,
                         const struct rueda_entry *entry,
                         const struct missing *missing, int64_t now_ns)
@@ -122,6 +130,7 @@ static void tell_parent(struct rueda_negotiator *self,
 
     rueda_out_u8(out, RUEDA_UP_STALLED);
     rueda_out_label(out, entry->label.name, entry->label.number);
+    rueda_out_u32(out, (uint32_t)kind_of(entry));
     rueda_out_u64(out, (uint64_t)(now_ns - entry->since_ns));
     rueda_out_u32(out, (uint32_t)missing->count);
     for (int i = 0; i < missing->count; i++)
@@ -129,7 +138,7 @@ static void tell_parent(struct rueda_negotiator *self,
 }
 
 /* Replace what the child has told before. */
-static rueda_status keep(struct rueda_entry *entry, int child,
+static rueda_status keep(struct rueda_entry *entry, int child, int kind,
                          struct rueda_in *in, uint32_t count)
 {
     struct rueda_absent *absent =
@@ -139,6 +148,7 @@ static rueda_status keep(struct rueda_entry *entry, int child,
     if (absent == NULL)
         return RUEDA_ERR_NOMEM;
     absent->child = child;
+    absent->kind = kind;
     absent->count = (int)count;
     for (uint32_t i = 0; i < count; i++)
         absent->ranks[i] = (int)rueda_in_u32(in);
@@ -159,11 +169,13 @@ rueda_status rueda_stall_hear(struct rueda_negotiator *self, int index,
     rueda_status status;
     uint32_t count;
     uint64_t age;
+    int kind;
 
     rueda_in_label(in, &label);
+    kind = (int)rueda_in_u32(in);
     age = rueda_in_u64(in);
     count = rueda_in_u32(in);
-    if (in->has_failed || age > MOST_AGE_NS ||
+    if (in->has_failed || age > MOST_AGE_NS || kind < -1 || kind > UINT8_MAX ||
         count > (uint32_t)self->tree.sizes[index] ||
         count * sizeof(uint32_t) > (size_t)(in->end - in->at)) {
         free((char *)label.name);
@@ -174,7 +186,7 @@ rueda_status rueda_stall_hear(struct rueda_negotiator *self, int index,
     free((char *)label.name);
     if (entry == NULL)
         return RUEDA_ERR_NOMEM;
-    status = keep(entry, index, in, count);
+    status = keep(entry, index, kind, in, count);
     rueda_entry_begin(&self->entries, entry);
     if (entry->since_ns < 0 || entry->since_ns > now_ns - (int64_t)age)
         entry->since_ns = now_ns - (int64_t)age;
@@ -192,20 +204,38 @@ struct lack {
 
 static void write_name(struct rueda_out *text, const struct rueda_entry *entry)
 {
+    const int kind = kind_of(entry);
     char words[300];
     int len;
 
     if (entry->label.name != NULL)
         len = snprintf(words, sizeof(words), "%.256s", entry->label.name);
     else
-        len =
-            snprintf(words, sizeof(words), "number %" PRIu64 " without a name",
-                     entry->label.number);
+        len = snprintf(words, sizeof(words),
+                       "%s%snumber %" PRIu64 " without a name",
+                       kind >= 0 ? rueda_kind_str((rueda_kind)kind) : "",
+                       kind >= 0 ? " " : "", entry->label.number);
     rueda_out_bytes(text, words, (size_t)len);
 }
 
+/* What the process of a rank does, where that can be seen. */
+static void write_state(const struct rueda_negotiator *self,
+                        struct rueda_out *text, int rank)
+{
+    struct rueda_text words = {{0}};
+
+    if (self->args.tell_rank == NULL)
+        return;
+    self->args.tell_rank(self->args.look_arg, rank, &words);
+    if (!rueda_text_is_empty(&words)) {
+        rueda_out_bytes(text, " ", 1);
+        rueda_out_bytes(text, words.chars, strlen(words.chars));
+    }
+}
+
 /* "3: [grad.1, grad.2 ...]", or, after very many of those, "3: [2 tensors]" */
-static void write_lack(struct rueda_out *text, int rank,
+static void write_lack(const struct rueda_negotiator *self,
+                       struct rueda_out *text, int rank,
                        const struct lack *lack)
 {
     char words[48];
@@ -226,6 +256,7 @@ static void write_lack(struct rueda_out *text, int rank,
     if (lack->count > MOST_NAMES)
         rueda_out_bytes(text, " ...", 4);
     rueda_out_bytes(text, "]", 1);
+    write_state(self, text, rank);
 }
 
 static void add_lack(struct lack *lacks, const struct missing *missing,
@@ -241,6 +272,18 @@ static void add_lack(struct lack *lacks, const struct missing *missing,
     }
 }
 
+/* What shows the first line of an error shows all ranks then. */
+static void add_in_one_line(struct rueda_text *error,
+                            const struct rueda_out *names)
+{
+    for (size_t i = 0; i < names->len; i++) {
+        if (names->bytes[i] != '\n')
+            rueda_text_add(error, "%c", names->bytes[i]);
+        else
+            rueda_text_add(error, i > 0 ? ", " : " ");
+    }
+}
+
 /* With its names where they fit, for the words go to all ranks; else all of
  * them are in the log. */
 static void say_end(const struct rueda_negotiator *self,
@@ -253,8 +296,7 @@ static void say_end(const struct rueda_negotiator *self,
                    "(RUEDA_STALL_SHUTDOWN). Missing ranks:",
                    (double)self->args.stall_end_ns / 1e9);
     if (names->len <= MOST_END_BYTES) {
-        rueda_text_add(error, "%.*s", (int)names->len,
-                       (const char *)names->bytes);
+        add_in_one_line(error, names);
         return;
     }
     log_warn("ranks, and tensors that they have not submitted:%.*s",
@@ -272,7 +314,7 @@ static rueda_status say(struct rueda_negotiator *self, const struct lack *lacks,
 
     for (int i = 0; i < self->size; i++)
         if (lacks[i].count > 0)
-            write_lack(&text, self->args.ranks[i], &lacks[i]);
+            write_lack(self, &text, self->args.ranks[i], &lacks[i]);
     if (text.has_failed) {
         rueda_out_fini(&text);
         return RUEDA_ERR_NOMEM;
@@ -319,12 +361,30 @@ static rueda_status report(struct rueda_negotiator *self,
     return status;
 }
 
+/* Of one of which nothing was said before, or of all of them once more? */
+static bool is_time_to_warn(const struct rueda_negotiator *self, int64_t now_ns,
+                            bool is_new)
+{
+    const int64_t since = now_ns - self->warned_ns;
+
+    return since >= self->args.stall_warn_ns &&
+           (is_new || since >= self->args.stall_repeat_ns);
+}
+
+static void mark_warned(struct rueda_negotiator *self)
+{
+    for (struct rueda_entry *at = self->entries.first; at; at = at->next)
+        at->is_warned =
+            at->is_warned || is_due(at, self->now_ns, patience_ns(self));
+}
+
 static rueda_status warn(struct rueda_negotiator *self, struct missing *missing,
                          int64_t now_ns, struct rueda_text *error)
 {
     struct lack *lacks = calloc((size_t)self->size, sizeof(*lacks));
     rueda_status status = RUEDA_IN_PROGRESS;
     bool is_over = false;
+    bool is_new = false;
     int count = 0;
 
     if (lacks == NULL)
@@ -338,11 +398,12 @@ static rueda_status warn(struct rueda_negotiator *self, struct missing *missing,
         find_missing(self, entry, missing);
         add_lack(lacks, missing, entry, is_old);
         is_over = is_over || is_old;
+        is_new = is_new || !entry->is_warned;
         count++;
     }
-    if (count > 0 &&
-        (is_over || now_ns - self->warned_ns >= self->args.stall_warn_ns)) {
+    if (count > 0 && (is_over || is_time_to_warn(self, now_ns, is_new))) {
         self->warned_ns = now_ns;
+        mark_warned(self);
         status = say(self, lacks, is_over, error);
     }
     free(lacks);

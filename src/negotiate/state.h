@@ -20,6 +20,7 @@ enum rueda_up {
     RUEDA_UP_STALLED,    /* label, age, ranks that have not got it */
     RUEDA_UP_MISMATCH,   /* label, applied, words: it mismatches */
     RUEDA_UP_BLANK,      /* label, members: they have not got what was called */
+    RUEDA_UP_STILL,      /* wave, answer of all below (still.c) */
 };
 
 /* What comes down: the log. */
@@ -30,6 +31,8 @@ enum rueda_down {
     RUEDA_DOWN_RETIRE,  /* id: is not to be used any more */
     RUEDA_DOWN_CALL,    /* label: who has not got it says so */
     RUEDA_DOWN_WORD,    /* a number for those who call the members */
+    RUEDA_DOWN_ASK,     /* wave: members that wait say so (still.c) */
+    RUEDA_DOWN_VERDICT, /* is it a deadlock, words: the job ends so */
 };
 
 /* Items of one batch: more take as long to pack as several batches. */
@@ -92,6 +95,53 @@ struct rueda_coordinator {
     int last_joined;
 };
 
+/* Members that wait for the same, some of them by their ranks in the job. */
+#define RUEDA_WANTS_BYTES 320
+#define RUEDA_WANTS_RANKS 8
+struct rueda_wants {
+    char what[RUEDA_WANTS_BYTES];
+    int count;
+    int rank_count;
+    int ranks[RUEDA_WANTS_RANKS];
+};
+
+/* What some members have answered to a wave. */
+#define RUEDA_ANSWER_GROUPS 8
+struct rueda_answer {
+    rueda_still_level level; /* the least */
+    bool is_same;            /* none has changed since the wave before */
+    uint64_t sent;           /* messages of other sets, the sum */
+    uint64_t received;
+    int others; /* members that wait for what is in no group */
+    int group_count;
+    struct rueda_wants groups[RUEDA_ANSWER_GROUPS];
+};
+
+/* Waves of questions whether members wait (still.c). */
+struct rueda_wave {
+    uint64_t asked;    /* the latest that I know; 0: none */
+    uint64_t answered; /* the latest that I have answered */
+    uint64_t answered_version;
+    rueda_still_level answered_level;
+    uint32_t heard;             /* bit i: child i has answered `asked` */
+    struct rueda_answer *below; /* what children have; NULL before the first */
+
+    /* What I saw of myself, since when, and when I look again. */
+    rueda_still_level level;
+    uint64_t version;
+    int64_t since_ns;
+    int64_t look_ns;
+
+    char *verdict; /* or NULL */
+    rueda_status verdict_status;
+    int64_t leave_ns; /* it is carried out then */
+
+    /* The coordinator's: */
+    int64_t ask_ns;  /* not before this */
+    int64_t same_ns; /* when the first wave was complete of those since which
+                        nothing has changed */
+};
+
 struct rueda_negotiator {
     struct rueda_negotiator_args args;
     int me;
@@ -128,6 +178,7 @@ struct rueda_negotiator {
     int64_t now_ns;                  /* of this turn */
     int64_t next_check_ns; /* INT64_MAX: nobody is below me, or it is off */
     int64_t warned_ns;
+    struct rueda_wave wave;
     struct rueda_coordinator root; /* if I am it */
 };
 
@@ -290,5 +341,22 @@ rueda_status rueda_stall_hear(struct rueda_negotiator *self, int index,
  * if it was too long. RUEDA_IN_PROGRESS: nothing to tell. */
 rueda_status rueda_stall_check(struct rueda_negotiator *self,
                                struct rueda_text *error);
+
+/* ---- still.c: members that all wait -------------------------------------- */
+
+/* RUEDA_UP_STILL, RUEDA_DOWN_ASK, RUEDA_DOWN_VERDICT. */
+rueda_status rueda_still_hear(struct rueda_negotiator *self, int index,
+                              struct rueda_in *in);
+rueda_status rueda_still_follow_ask(struct rueda_negotiator *self,
+                                    struct rueda_in *in);
+rueda_status rueda_still_follow_verdict(struct rueda_negotiator *self,
+                                        struct rueda_in *in);
+
+/* Look, if it is time: answer, or ask. RUEDA_OK if anything was written,
+ * RUEDA_IN_PROGRESS if not; the status of the verdict, with its words. */
+rueda_status rueda_still_check(struct rueda_negotiator *self,
+                               struct rueda_text *error);
+
+void rueda_still_fini(struct rueda_negotiator *self);
 
 #endif /* RUEDA_NEGOTIATE_STATE_H */

@@ -106,6 +106,22 @@ void rueda_process_program(char *out, size_t bytes)
     snprintf(out, bytes, "%s %s in %s", path, script, folder);
 }
 
+char rueda_process_state(int pid)
+{
+    char path[48];
+    char line[512];
+    const char *end;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    if (pid <= 0 || rueda_file_read(path, line, sizeof(line)) != RUEDA_OK)
+        return 0;
+    /* The name before it may have any characters. */
+    end = strrchr(line, ')');
+    if (end == NULL || end[1] != ' ')
+        return 0;
+    return end[2];
+}
+
 unsigned rueda_process_user(void)
 {
     return geteuid();

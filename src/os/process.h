@@ -21,6 +21,13 @@ int rueda_process_ancestor(const char *beginning);
  */
 void rueda_process_program(char *out, size_t bytes);
 
+/*
+ * What a process of this host does, as the letters of proc(5) say of its first
+ * thread: R runs, S sleeps, D waits in the kernel, T is stopped, t is stopped
+ * by a debugger, Z has ended; 0: that cannot be seen.
+ */
+char rueda_process_state(int pid);
+
 unsigned rueda_process_user(void);
 void rueda_process_host(char *out, size_t bytes);
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/thread.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "os/file.h"
 
@@ -32,6 +35,16 @@ int64_t rueda_thread_delay_ns(void)
         return -1;
     strtoull(line, &end, 10);
     return *end == ' ' ? strtoll(end, NULL, 10) : -1;
+}
+
+int rueda_thread_id(void)
+{
+    return (int)syscall(SYS_gettid);
+}
+
+bool rueda_thread_is_alive(int id)
+{
+    return syscall(SYS_tgkill, getpid(), id, 0) == 0 || errno != ESRCH;
 }
 
 void rueda_thread_join(pthread_t thread)

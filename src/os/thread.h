@@ -15,6 +15,11 @@ rueda_status rueda_thread_start(pthread_t *out_thread, void *(*run)(void *),
  * core. Time that a hypervisor took does not count. Negative: not known. */
 int64_t rueda_thread_delay_ns(void);
 
+/* The number by which the system knows the calling thread; and does a thread of
+ * this process with such a number live? (True where that is not known.) */
+int rueda_thread_id(void);
+bool rueda_thread_is_alive(int id);
+
 /* Wait until it has ended. */
 void rueda_thread_join(pthread_t thread);
 

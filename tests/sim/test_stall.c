@@ -34,6 +34,9 @@ struct scene {
     int warning_count;
 };
 
+/* Of the next scene. */
+static int64_t repeat_ns;
+
 static int64_t now(void *arg)
 {
     return ((struct scene *)arg)->now_ns;
@@ -64,6 +67,7 @@ static void open_scene(struct scene *scene, int64_t warn_ns, int64_t end_ns)
         .fusion_bytes = 1000,
         .stall_warn_ns = warn_ns,
         .stall_end_ns = end_ns,
+        .stall_repeat_ns = repeat_ns,
         .now_ns = now,
         .now_arg = scene,
     };
@@ -253,7 +257,7 @@ static void test_too_long_ends_the_job(void **state)
     assert_int_equal(scene.failure, RUEDA_OK);
     wait_seconds(&scene, 12);
     assert_int_equal(scene.failure, RUEDA_ERR_STALLED);
-    assert_non_null(strstr(scene.error.chars, "\n0!: [grad.3]"));
+    assert_non_null(strstr(scene.error.chars, ": 0!: [grad.3]"));
     close_scene(&scene);
 }
 
@@ -270,14 +274,52 @@ static void test_it_ends_without_a_warning_where_none_is_wanted(void **state)
     assert_int_equal(scene.failure, RUEDA_OK);
     wait_seconds(&scene, 12);
     assert_int_equal(scene.failure, RUEDA_ERR_STALLED);
-    assert_non_null(strstr(scene.error.chars, "Missing ranks:\n6!: [grad.3]"));
+    assert_non_null(strstr(scene.error.chars, "Missing ranks: 6!: [grad.3]"));
     assert_int_equal(scene.warning_count, 0);
+    close_scene(&scene);
+}
+
+/* Also where the coordinator has none, and hears of it through the tree. */
+static void test_one_without_a_name_is_told_by_its_kind(void **state)
+{
+    static struct scene scene;
+
+    (void)state;
+    open_scene(&scene, 10 * SECOND, 0);
+    scene.requests[2].name = NULL;
+    scene.requests[2].kind = RUEDA_ALLGATHER;
+    submit(&scene, 6, 2);
+    wait_seconds(&scene, 15);
+    assert_non_null(
+        strstr(scene.warnings, "\n4: [allgather number 0 without a name]"));
+    close_scene(&scene);
+}
+
+static void test_a_warning_comes_again_after_its_own_time(void **state)
+{
+    static struct scene scene;
+
+    (void)state;
+    repeat_ns = 100 * SECOND;
+    open_scene(&scene, 10 * SECOND, 0);
+    repeat_ns = 0;
+    submit(&scene, 1, 0);
+    wait_seconds(&scene, 60);
+    assert_int_equal(scene.warning_count, 1);
+    /* Another one is told of without delay. */
+    submit(&scene, 1, 1);
+    wait_seconds(&scene, 20);
+    assert_int_equal(scene.warning_count, 2);
+    wait_seconds(&scene, 130);
+    assert_int_equal(scene.warning_count, 3);
     close_scene(&scene);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_without_a_name_is_told_by_its_kind),
+        cmocka_unit_test(test_a_warning_comes_again_after_its_own_time),
         cmocka_unit_test(test_warning_names_ranks_and_tensors),
         cmocka_unit_test(test_every_missing_rank_is_named),
         cmocka_unit_test(test_long_lists_are_cut),

@@ -21,6 +21,7 @@ bool rueda_core_finish(rueda_ctx *ctx, rueda_handle handle,
     words[0] = '\0';
     result->error = words;
     result->error_bytes = sizeof(words);
+    result->is_slice = true;
     /* What has ended needs no letting go, which others might make long. */
     if (rueda_poll(ctx, handle) != RUEDA_IN_PROGRESS) {
         status = rueda_wait_for(ctx, handle, 0, result);
@@ -37,8 +38,11 @@ bool rueda_core_finish(rueda_ctx *ctx, rueda_handle handle,
                 rueda_core_raise(RUEDA_ERR_CLOSED, closed_words);
                 return false;
             }
-            if (PyErr_CheckSignals() != 0)
+            if (PyErr_CheckSignals() != 0) {
+                /* This thread does not wait on. */
+                rueda_poll(ctx, handle);
                 return false;
+            }
         }
     }
     if (status == RUEDA_OK)

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How this rank stands, for those who ask whether all ranks wait
+ * (negotiate/still.c): does every thread of the program that uses the context
+ * wait, and is all that it has submitted undecided?
+ */
+#include <stdio.h>
+
+#include "base/hash.h"
+#include "engine/drive.h"
+
+/* Operations that are named. */
+#define MOST_NAMED 3
+
+/* ---- Has anything changed? ------------------------------------------------
+ */
+
+static uint64_t add(uint64_t version, uint64_t number)
+{
+    return rueda_hash_mix(version + number + 1);
+}
+
+static uint64_t add_track(uint64_t version, const struct rueda_track *track)
+{
+    version = add(version, track->tag.sequence);
+    return add(version, track->task.moves);
+}
+
+static uint64_t version_of(struct rueda_engine *engine)
+{
+    const struct rueda_lanes *lanes = &engine->lanes;
+    uint64_t version =
+        add_track(rueda_census_deliveries(&engine->census), &engine->track);
+
+    for (int i = 0; i < lanes->count; i++) {
+        const struct rueda_lane *lane = lanes->all[i];
+
+        version = add(version, lane->moves);
+        version = add(version, (uint64_t)lane->count);
+        version = add_track(version, &lane->track);
+    }
+    return version;
+}
+
+/* ---- What this rank is at --------------------------------------------------
+ */
+
+/* Is all in the lane undecided, and nothing of its order under way to another
+ * rank? The lane that asks sends its answers itself. */
+static bool is_undecided(const struct rueda_lane *lane, bool is_asking)
+{
+    return lane->messages.count == 0 && lane->batch.decision == NULL &&
+           lane->limit == UINT64_MAX &&
+           rueda_order_next(&lane->order) == NULL &&
+           (is_asking || !rueda_order_is_sending(&lane->order));
+}
+
+static bool is_stuck(struct rueda_engine *engine, const struct rueda_lane *asks)
+{
+    const struct rueda_lanes *lanes = &engine->lanes;
+
+    if (lanes->undelivered == 0 || rueda_op_peek(&engine->queue) != NULL ||
+        lanes->relay.stop != NULL || lanes->dropped_count > 0)
+        return false;
+    for (int i = 0; i < lanes->count; i++)
+        if (!is_undecided(lanes->all[i], lanes->all[i] == asks))
+            return false;
+    return true;
+}
+
+/* Can the members of this set alone help this rank? */
+static bool is_of_set(struct rueda_engine *engine,
+                      const struct rueda_lane *lane)
+{
+    return lane->set->id == RUEDA_SET_GLOBAL ||
+           (engine->lanes.undelivered == lane->count &&
+            rueda_op_peek(&engine->queue) == NULL);
+}
+
+static bool has_work(struct rueda_engine *engine)
+{
+    return rueda_lanes_have_work(&engine->lanes) ||
+           rueda_op_queue_has_arrivals(&engine->queue) ||
+           engine->queue.first != NULL;
+}
+
+/* Threads first: what one of them has pushed before it waited is seen then. */
+static rueda_still_level level_of(struct rueda_engine *engine,
+                                  const struct rueda_lane *lane)
+{
+    if (atomic_load(&engine->failed) < 0 || engine->due.first != NULL ||
+        engine->lanes.ended != NULL || !has_work(engine) ||
+        !rueda_census_all_wait(&engine->census) ||
+        rueda_drive_has_arrivals(engine) || !is_of_set(engine, lane))
+        return RUEDA_STILL_NOT;
+    return is_stuck(engine, lane) ? RUEDA_STILL_STUCK : RUEDA_STILL_WAITS;
+}
+
+/* ---- In words ---------------------------------------------------------------
+ */
+
+static void tell_ordered(struct rueda_engine *engine, struct rueda_text *out)
+{
+    const struct rueda_op *op = rueda_op_peek(&engine->queue);
+
+    if (op != NULL)
+        rueda_text_add(out, "%s number %llu of those in order",
+                       rueda_kind_str(op->args.kind),
+                       (unsigned long long)engine->track.tag.sequence -
+                           engine->track.is_running);
+}
+
+static void tell_lanes(const struct rueda_lanes *lanes, struct rueda_text *out)
+{
+    int count = 0;
+
+    for (int i = 0; i < lanes->count; i++) {
+        for (const struct rueda_named *named = lanes->all[i]->first;
+             named != NULL && count <= MOST_NAMED;
+             named = (const struct rueda_named *)named->op.next, count++) {
+            if (!rueda_text_is_empty(out))
+                rueda_text_add(out, count < MOST_NAMED ? " and " : " ...");
+            if (count < MOST_NAMED)
+                rueda_lane_tell_op(lanes->all[i], &named->request, out);
+        }
+    }
+}
+
+void rueda_standstill_look(void *arg, struct rueda_still *out)
+{
+    const struct rueda_lane *lane = arg;
+    struct rueda_engine *engine = lane->lanes->engine;
+    struct rueda_text what = {{0}};
+
+    out->level = engine != NULL ? level_of(engine, lane) : RUEDA_STILL_NOT;
+    if (out->level == RUEDA_STILL_NOT)
+        return;
+    out->version = version_of(engine);
+    for (int i = 0; i < engine->lanes.count; i++) {
+        struct rueda_negotiator_counts counts =
+            rueda_negotiator_counts(engine->lanes.all[i]->negotiator);
+
+        if (engine->lanes.all[i] == lane)
+            continue;
+        out->sent += counts.sent;
+        out->received += counts.received;
+    }
+    out->version = add(add(out->version, out->sent), out->received);
+    if (out->what == NULL)
+        return;
+    tell_ordered(engine, &what);
+    tell_lanes(&engine->lanes, &what);
+    snprintf(out->what, out->what_bytes, "%s", what.chars);
+}
+
+int64_t rueda_standstill_due_ns(const struct rueda_lanes *lanes)
+{
+    int64_t next = INT64_MAX;
+
+    if (lanes->engine == NULL || !has_work(lanes->engine))
+        return INT64_MAX;
+    for (int i = 0; i < lanes->count; i++) {
+        int64_t wanted = rueda_negotiator_look_ns(lanes->all[i]->negotiator);
+
+        if (wanted < next)
+            next = wanted;
+    }
+    return next;
+}
+
+rueda_status rueda_standstill_verdict(const struct rueda_lanes *lanes,
+                                      struct rueda_text *error)
+{
+    rueda_status status = RUEDA_OK;
+
+    for (int i = 0; i < lanes->count && status == RUEDA_OK; i++)
+        status = rueda_negotiator_verdict(lanes->all[i]->negotiator, error);
+    return status;
+}

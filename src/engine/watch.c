@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define RUEDA_LOG_TAG "engine"
+
+#include "engine/watch.h"
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "engine/drive.h"
+#include "os/process.h"
+#include "trace/flight.h"
+
+/* Ranks whose processes are told of. */
+#define MOST_TOLD 4
+
+/* The operation that is watched. */
+struct subject {
+    const struct rueda_lane *lane; /* NULL: it is an ordered one */
+    const struct rueda_named *named;
+    bool is_decided;
+    uint64_t mark;
+};
+
+int64_t rueda_watch_first_ms(const struct rueda_config *config)
+{
+    const int64_t all[] = {config->stall_warn_ms, config->stall_end_ms,
+                           config->stall_give_up_ms};
+    int64_t first = 0;
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (all[i] > 0 && (first == 0 || all[i] < first))
+            first = all[i];
+    return first;
+}
+
+/* ---- The oldest operation --------------------------------------------------
+ */
+
+static uint64_t mark_track(const struct rueda_track *track, uint64_t salt)
+{
+    return rueda_hash_mix(rueda_hash_mix(track->tag.sequence + 1) +
+                          track->task.moves + salt);
+}
+
+/* A message waits for its own rank, and a join for the end of all work. */
+static const struct rueda_named *oldest_of(const struct rueda_lane *lane)
+{
+    const struct rueda_named *named = lane->first;
+
+    while (named != NULL && named->request.kind != RUEDA_SET_ADD &&
+           named->request.kind != RUEDA_SET_DROP &&
+           named->request.kind > RUEDA_BARRIER)
+        named = (const struct rueda_named *)named->op.next;
+    return named;
+}
+
+static bool find_subject(struct rueda_engine *engine, struct subject *out)
+{
+    const struct rueda_lanes *lanes = &engine->lanes;
+
+    *out = (struct subject){.is_decided = true};
+    if (rueda_op_peek(&engine->queue) != NULL) {
+        out->mark = mark_track(&engine->track, 0);
+        return true;
+    }
+    for (int i = 0; i < lanes->count; i++) {
+        const struct rueda_lane *lane = lanes->all[i];
+
+        if (lane->batch.decision == NULL)
+            continue;
+        out->lane = lane;
+        out->mark = mark_track(&lane->track, lane->moves + 1);
+        return true;
+    }
+    for (int i = 0; i < lanes->count; i++) {
+        out->lane = lanes->all[i];
+        out->named = oldest_of(out->lane);
+        out->is_decided = false;
+        if (out->named != NULL) {
+            out->mark = rueda_hash_mix(
+                (uint64_t)atomic_load(
+                    &((struct rueda_named *)out->named)->op.handle) +
+                ((uint64_t)i << 32));
+            return true;
+        }
+    }
+    return false;
+}
+
+static void tell_subject(const struct rueda_engine *engine,
+                         const struct subject *subject,
+                         struct rueda_text *words)
+{
+    if (subject->lane == NULL)
+        rueda_text_add(words, "%s number %llu",
+                       rueda_kind_str(engine->track.task.coll.kind),
+                       (unsigned long long)engine->track.task.tag.sequence);
+    else if (subject->is_decided)
+        rueda_lane_tell(subject->lane, words);
+    else
+        rueda_lane_tell_op(subject->lane, &subject->named->request, words);
+}
+
+/* ---- The processes of this host ---------------------------------------------
+ */
+
+static bool is_stopped(char state)
+{
+    return state == 'T';
+}
+
+/* Can the process say anything itself? */
+static bool is_mute(char state)
+{
+    return state == 'T' || state == 't' || state == 'Z' || state == 'X';
+}
+
+static const char *words_of(char state)
+{
+    switch (state) {
+    case 'R':
+        return "runs";
+    case 'S':
+        return "sleeps in a system call";
+    case 'D':
+        return "waits in the kernel, for a disk or a file system";
+    case 'T':
+        return "is stopped; SIGCONT lets it go on";
+    case 't':
+        return "is stopped by a debugger";
+    case 'Z':
+    case 'X':
+        return "has ended";
+    default:
+        return NULL;
+    }
+}
+
+static char state_of(const struct rueda_segment *segment, int member)
+{
+    return rueda_process_state(segment->members[member].pid);
+}
+
+/* Is that member another process of the set? */
+static bool is_other(const struct rueda_engine *engine,
+                     const struct subject *subject, int member)
+{
+    const struct rueda_segment *segment = engine->job->segment;
+    const struct rueda_set *set =
+        subject->lane != NULL ? subject->lane->set : NULL;
+    bool is_in = set == NULL;
+
+    if (member == segment->me ||
+        segment->members[member].pid == segment->members[segment->me].pid)
+        return false;
+    for (int i = 0; set != NULL && i < set->size; i++)
+        is_in = is_in || set->ranks[i] == segment->members[member].rank;
+    return is_in;
+}
+
+/* A stopped process of the set, or -1. */
+static int find_stopped(const struct rueda_engine *engine,
+                        const struct subject *subject)
+{
+    const struct rueda_segment *segment = engine->job->segment;
+
+    for (int i = 0; i < segment->size; i++)
+        if (is_other(engine, subject, i) && is_stopped(state_of(segment, i)))
+            return i;
+    return -1;
+}
+
+/* One rank of a host speaks for it: the lowest one that can. */
+static bool is_speaker(const struct rueda_engine *engine,
+                       const struct subject *subject)
+{
+    const struct rueda_segment *segment = engine->job->segment;
+
+    for (int i = 0; i < segment->me; i++)
+        if (is_other(engine, subject, i) && !is_mute(state_of(segment, i)))
+            return false;
+    return true;
+}
+
+void rueda_watch_tell_rank(void *look_arg, int rank, struct rueda_text *words)
+{
+    const struct rueda_lane *lane = look_arg;
+    const struct rueda_segment *segment = lane->lanes->job->segment;
+
+    for (int i = 0; i < segment->size; i++) {
+        const int pid = segment->members[i].pid;
+        const char *does;
+
+        if (segment->members[i].rank != rank || i == segment->me ||
+            pid == segment->members[segment->me].pid)
+            continue;
+        does = words_of(rueda_process_state(pid));
+        if (does != NULL)
+            rueda_text_add(words, "(pid %d %s)", pid, does);
+    }
+}
+
+static void tell_member(const struct rueda_segment *segment, int member,
+                        struct rueda_text *words)
+{
+    const char *does = words_of(state_of(segment, member));
+
+    rueda_text_add(words, ". Rank %d (pid %d) %s",
+                   segment->members[member].rank, segment->members[member].pid,
+                   does != NULL ? does : "cannot be seen from here");
+    rueda_flight_tell(segment, member, words);
+}
+
+/* Those that are stopped or gone; if there is none, all others. */
+static void tell_members(const struct rueda_engine *engine,
+                         const struct subject *subject,
+                         struct rueda_text *words)
+{
+    const struct rueda_segment *segment = engine->job->segment;
+    int told = 0;
+
+    for (int i = 0; i < segment->size && told < MOST_TOLD; i++)
+        if (is_other(engine, subject, i) && is_mute(state_of(segment, i))) {
+            tell_member(segment, i, words);
+            told++;
+        }
+    if (told > 0)
+        return;
+    for (int i = 0; i < segment->size && told < MOST_TOLD; i++)
+        if (is_other(engine, subject, i)) {
+            tell_member(segment, i, words);
+            told++;
+        }
+    if (segment->size < engine->job->size)
+        rueda_text_add(words,
+                       ". What ranks of other hosts do cannot be seen here");
+}
+
+/* ---- Looking
+ * ----------------------------------------------------------------- */
+
+/* The coordinator warns of what ranks have not submitted, and ends the job
+ * then. After how many times their limits do others, who cannot know whether it
+ * still does? 0: they leave it to the coordinator. */
+static int times_of(const struct rueda_engine *engine,
+                    const struct subject *subject)
+{
+    const struct rueda_segment *segment = engine->job->segment;
+    int lowest;
+
+    if (subject->is_decided)
+        return 1;
+    lowest = subject->lane->set->ranks[0];
+    if (lowest == engine->job->rank)
+        return 0;
+    for (int i = 0; i < segment->size; i++)
+        if (segment->members[i].rank == lowest)
+            return is_mute(state_of(segment, i)) ? 1 : 0;
+    return 2;
+}
+
+static void fail(struct rueda_engine *engine, const struct subject *subject,
+                 int64_t limit_ms, const char *setting)
+{
+    struct rueda_text words = {{0}};
+
+    tell_subject(engine, subject, &words);
+    rueda_text_add(&words,
+                   " has not moved in rank %d for more than %g seconds, so the "
+                   "job ends (%s)",
+                   engine->job->rank, (double)limit_ms / 1e3, setting);
+    tell_members(engine, subject, &words);
+    rueda_engine_blame(engine, RUEDA_ERR_STALLED, words.chars);
+}
+
+static void warn(struct rueda_engine *engine, const struct subject *subject,
+                 int64_t age_ns)
+{
+    struct rueda_text words = {{0}};
+
+    tell_subject(engine, subject, &words);
+    rueda_text_add(&words,
+                   " has not moved in rank %d for %.1f seconds "
+                   "(RUEDA_STALL_WARN)",
+                   engine->job->rank, (double)age_ns / 1e9);
+    tell_members(engine, subject, &words);
+    log_warn("%s", words.chars);
+}
+
+/* Nothing has changed since. */
+static void judge(struct rueda_engine *engine, const struct subject *subject,
+                  int64_t now_ns)
+{
+    const struct rueda_config *config = &engine->job->config;
+    struct rueda_watch *watch = &engine->watch;
+    const int64_t age_ns = now_ns - watch->since_ns;
+    const int64_t warn_ns = RUEDA_MS(config->stall_warn_ms);
+    const int64_t repeat_ns = RUEDA_MS(config->stall_repeat_ms);
+    const int times = times_of(engine, subject);
+
+    if (config->stall_give_up_ms > 0 && watch->stopped_ns > 0 &&
+        now_ns - watch->stopped_ns >= RUEDA_MS(config->stall_give_up_ms)) {
+        fail(engine, subject, config->stall_give_up_ms, "RUEDA_STALL_GIVE_UP");
+        return;
+    }
+    if (times == 0)
+        return;
+    if (config->stall_end_ms > 0 &&
+        age_ns >= times * RUEDA_MS(config->stall_end_ms)) {
+        fail(engine, subject, config->stall_end_ms, "RUEDA_STALL_SHUTDOWN");
+        return;
+    }
+    if (warn_ns == 0 || age_ns < times * warn_ns ||
+        (watch->warned_ns > 0 &&
+         now_ns - watch->warned_ns <
+             (repeat_ns > warn_ns ? repeat_ns : warn_ns)))
+        return;
+    watch->warned_ns = now_ns;
+    if (is_speaker(engine, subject))
+        warn(engine, subject, age_ns);
+}
+
+void rueda_watch_look(struct rueda_engine *engine)
+{
+    const int64_t first_ms = rueda_watch_first_ms(&engine->job->config);
+    struct rueda_watch *watch = &engine->watch;
+    const int64_t now_ns = rueda_clock_ns();
+    struct subject subject;
+
+    if (first_ms == 0 || engine->job->size == 1 ||
+        atomic_load(&engine->failed) < 0)
+        return;
+    if (!find_subject(engine, &subject)) {
+        watch->since_ns = 0;
+        return;
+    }
+    if (watch->since_ns == 0 || subject.mark != watch->mark) {
+        *watch = (struct rueda_watch){.mark = subject.mark, .since_ns = now_ns};
+        return;
+    }
+    if (now_ns - watch->since_ns < RUEDA_MS(first_ms) / 2)
+        return;
+    if (find_stopped(engine, &subject) < 0)
+        watch->stopped_ns = 0;
+    else if (watch->stopped_ns == 0)
+        watch->stopped_ns = now_ns;
+    judge(engine, &subject, now_ns);
+}

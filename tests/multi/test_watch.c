@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A rank that is stopped while others need it: ranks that wait say so,
+ * whichever operation they are in and whichever rank it is, and end the job
+ * where that is asked for. A rank that only takes long is left alone.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "support/party.h"
+
+/* Much longer than any limit here. */
+#define SOON_MS 20000
+
+#define BIG ((size_t)4 << 20)
+
+static const size_t shape_4[] = {4};
+static const size_t shape_big[] = {BIG};
+
+/* Of all ranks, in memory that they share. */
+static volatile pid_t *pids;
+
+static char warnings[8192];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void keep_line(void *arg, rueda_log_level level, const char *line)
+{
+    size_t used;
+
+    (void)arg;
+    pthread_mutex_lock(&lock);
+    used = strlen(warnings);
+    if (level == RUEDA_LOG_WARN)
+        snprintf(warnings + used, sizeof(warnings) - used, "%s\n", line);
+    pthread_mutex_unlock(&lock);
+}
+
+static void begin(struct party *me)
+{
+    pids[me->rank] = getpid();
+    rueda_log_set_sink(keep_line, NULL);
+    while (pids[1 - me->rank] == 0)
+        party_sleep_ms(1);
+}
+
+static rueda_status submit(struct party *me, const char *name, bool is_big,
+                           rueda_handle *out)
+{
+    static float small[4];
+    static float result[4];
+    static float *big;
+    struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
+
+    if (big == NULL)
+        big = calloc(BIG, sizeof(float));
+    args.kind = RUEDA_ALLREDUCE;
+    args.name = name;
+    args.send = is_big ? big : small;
+    args.recv = is_big ? big : result;
+    args.dims = 1;
+    args.shape = is_big ? shape_big : shape_4;
+    args.reduction = RUEDA_SUM;
+    return rueda_submit(me->ctx, &args, out);
+}
+
+/* The wait of this rank has ended so, and the log names the stopped process. */
+static int has_ended(struct party *me, rueda_status status, int64_t begin_ms)
+{
+    const int64_t took_ms = party_now_ms() - begin_ms;
+    char words[64];
+
+    kill(pids[1 - me->rank], SIGCONT);
+    if (party_expect(me, status, RUEDA_ERR_STALLED, "a stopped rank") != 0)
+        return 1;
+    if (took_ms > SOON_MS)
+        return party_says(me, "that took %d ms", (int)took_ms);
+    snprintf(words, sizeof(words), "pid %d", (int)pids[1 - me->rank]);
+    if (strstr(rueda_error(me->ctx), words) == NULL &&
+        strstr(warnings, words) == NULL)
+        return party_says(me, "no \"%s\" in \"%s\" and \"%s\"", words,
+                          rueda_error(me->ctx), warnings);
+    if (strstr(rueda_error(me->ctx), "is stopped") == NULL &&
+        strstr(warnings, "is stopped") == NULL)
+        return party_says(me, "nobody says stopped: \"%s\" and \"%s\"",
+                          rueda_error(me->ctx), warnings);
+    return 0;
+}
+
+static void run(const struct party_place *place, party_fn body,
+                const char *const *settings)
+{
+    party_skip_without_fork();
+    pids = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                -1, 0);
+    unsetenv("RUEDA_STALL_SHUTDOWN");
+    unsetenv("RUEDA_STALL_GIVE_UP");
+    for (int i = 0; settings[i] != NULL; i += 2)
+        setenv(settings[i], settings[i + 1], 1);
+    party_run(place, 2, body, NULL);
+    for (int i = 0; settings[i] != NULL; i += 2)
+        unsetenv(settings[i]);
+    munmap((void *)pids, 4096);
+}
+
+static const char *const ends_soon[] = {"RUEDA_STALL_WARN", "400ms",
+                                        "RUEDA_STALL_SHUTDOWN", "1500ms", NULL};
+static const char *const gives_up_soon[] = {
+    "RUEDA_STALL_WARN", "400ms", "RUEDA_STALL_GIVE_UP", "1500ms", NULL};
+
+/* ---- In the middle of large tensors ----------------------------------------
+ */
+
+static void *stop_rank_1(void *arg)
+{
+    (void)arg;
+    party_sleep_ms(100);
+    kill(pids[1], SIGSTOP);
+    return NULL;
+}
+
+static int stop_in_the_middle(struct party *me)
+{
+    int64_t begin_ms = party_now_ms();
+    rueda_status status = RUEDA_OK;
+    rueda_handle handle;
+    pthread_t thread;
+
+    begin(me);
+    if (me->rank == 0)
+        pthread_create(&thread, NULL, stop_rank_1, NULL);
+    while (status == RUEDA_OK && party_now_ms() - begin_ms < SOON_MS) {
+        status = submit(me, "big", true, &handle);
+        if (status == RUEDA_OK)
+            status = rueda_wait(me->ctx, handle, -1);
+    }
+    if (me->rank == 1)
+        return party_expect(me, status, RUEDA_ERR_PEER_LOST, "the end");
+    pthread_join(thread, NULL);
+    return has_ended(me, status, begin_ms);
+}
+
+static void a_rank_stopped_in_the_middle_is_told_and_ends_the_job(void **state)
+{
+    run(*state, stop_in_the_middle, ends_soon);
+}
+
+static void a_rank_that_stays_stopped_ends_the_job_by_default(void **state)
+{
+    run(*state, stop_in_the_middle, gives_up_soon);
+}
+
+/* ---- Rank 0
+ * ------------------------------------------------------------------ */
+
+static int stop_rank_0(struct party *me)
+{
+    const int64_t begin_ms = party_now_ms();
+    rueda_handle handle;
+
+    begin(me);
+    if (me->rank == 0) {
+        party_sleep_ms(1000);
+        submit(me, "a", false, &handle);
+        return party_expect(me, rueda_wait(me->ctx, handle, -1),
+                            RUEDA_ERR_PEER_LOST, "the end");
+    }
+    party_sleep_ms(200);
+    kill(pids[0], SIGSTOP);
+    submit(me, "a", false, &handle);
+    return has_ended(me, rueda_wait(me->ctx, handle, -1), begin_ms);
+}
+
+static void also_a_stopped_rank_0_is_told_and_ends_the_job(void **state)
+{
+    run(*state, stop_rank_0, ends_soon);
+}
+
+/* ---- Ordered operations
+ * -------------------------------------------------------- */
+
+static int stop_before_an_ordered_one(struct party *me)
+{
+    const int64_t begin_ms = party_now_ms();
+    float values[4] = {0};
+    rueda_status status;
+
+    begin(me);
+    if (me->rank == 1)
+        raise(SIGSTOP);
+    status =
+        rueda_allreduce(me->ctx, values, values, 4, RUEDA_FLOAT32, RUEDA_SUM);
+    /* Rank 0 has left its part, so the other may have ended it. */
+    return me->rank == 1 ? 0 : has_ended(me, status, begin_ms);
+}
+
+static void an_ordered_operation_is_watched_too(void **state)
+{
+    run(*state, stop_before_an_ordered_one, ends_soon);
+}
+
+/* All wait, one of them in an ordered operation: nothing is proven, so time has
+ * to pass. */
+static int wait_in_other_ways(struct party *me)
+{
+    float values[4] = {0};
+    rueda_handle handle;
+    rueda_status status;
+
+    begin(me);
+    if (me->rank == 0) {
+        status = rueda_allreduce(me->ctx, values, values, 4, RUEDA_FLOAT32,
+                                 RUEDA_SUM);
+    } else {
+        submit(me, "a", false, &handle);
+        status = rueda_wait(me->ctx, handle, -1);
+    }
+    if (status == RUEDA_ERR_PEER_LOST)
+        return 0;
+    return party_expect(me, status, RUEDA_ERR_STALLED, "no rank moves");
+}
+
+static void ranks_that_all_wait_end_the_job_by_default(void **state)
+{
+    run(*state, wait_in_other_ways, gives_up_soon);
+}
+
+/* ---- A rank that takes long
+ * ------------------------------------------------------ */
+
+static int take_long(struct party *me)
+{
+    float values[4] = {0};
+    rueda_handle handle;
+
+    begin(me);
+    if (me->rank == 1)
+        party_sleep_ms(4000);
+    submit(me, "a", false, &handle);
+    if (party_expect(me, rueda_wait(me->ctx, handle, -1), RUEDA_OK,
+                     "a late tensor") != 0)
+        return 1;
+    if (me->rank == 1)
+        party_sleep_ms(4000);
+    return party_expect(
+        me,
+        rueda_allreduce(me->ctx, values, values, 4, RUEDA_FLOAT32, RUEDA_SUM),
+        RUEDA_OK, "a late rank");
+}
+
+static void a_rank_that_sleeps_elsewhere_is_never_ended_by_default(void **state)
+{
+    run(*state, take_long, gives_up_soon);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PARTY_IN_PROCESSES(
+            a_rank_stopped_in_the_middle_is_told_and_ends_the_job),
+        PARTY_TEST(a_rank_that_stays_stopped_ends_the_job_by_default,
+                   processes),
+        PARTY_TEST(also_a_stopped_rank_0_is_told_and_ends_the_job, processes),
+        PARTY_TEST(an_ordered_operation_is_watched_too, processes),
+        PARTY_TEST(ranks_that_all_wait_end_the_job_by_default, processes),
+        PARTY_TEST(a_rank_that_sleeps_elsewhere_is_never_ended_by_default,
+                   processes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
