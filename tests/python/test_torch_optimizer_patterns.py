@@ -99,6 +99,33 @@ def case_hooks_and_schedulers_see_each_step_once() -> None:
 # ---- Between backward and step ----------------------------------------------
 
 
+def case_a_scheduler_made_before_wrapping_gives_no_false_warning() -> None:
+    model = new_model()
+    plain = new_optimizer(model)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(plain, lambda epoch: 1 / (1 + epoch))
+    optimizer = hvd.DistributedOptimizer(plain, model.named_parameters())
+    first = optimizer.param_groups[0]["lr"]
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for step in range(2):
+            backward(model, step)
+            optimizer.step()
+            scheduler.step()
+            optimizer.zero_grad()
+    assert not [one for one in seen if "lr_scheduler" in str(one.message)], seen[0].message
+    assert abs(optimizer.param_groups[0]["lr"] - first / 3) < 1e-9
+
+
+def case_a_model_is_no_optimizer() -> None:
+    try:
+        hvd.DistributedOptimizer(new_model())
+    except TypeError as error:
+        assert "not a Sequential" in str(error), error
+        assert "torch.optim.SGD(model.parameters()" in str(error), error
+    else:
+        raise AssertionError("a model was taken for an optimizer")
+
+
 def case_gradients_can_be_clipped() -> None:
     alone, together = new_model(), new_model()
     one, optimizer = new_optimizer(alone), distributed(together)

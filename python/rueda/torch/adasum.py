@@ -55,6 +55,7 @@ class DeltaOptimizer(_Distributed):
                     self._starts[param] = param.detach().clone()
                 else:
                     start.copy_(param)
+        self._tell_schedulers()
         # Past _Distributed, straight to the optimizer's own.
         loss = super(_Distributed, self).step(*(() if closure is None else (closure,)))
         with torch.no_grad():

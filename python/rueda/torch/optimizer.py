@@ -48,6 +48,8 @@ _live: weakref.WeakSet[_Distributed] = weakref.WeakSet()
 class _Distributed:
     """What is in front of an optimizer's own methods; see :func:`DistributedOptimizer`."""
 
+    _origin: Callable[[], Any] | None = None  # a weak reference
+
     def _distribute(self, options: dict[str, Any]) -> None:
         """Become distributed, when all that the optimizer itself has is here."""
         self._options = options
@@ -127,6 +129,7 @@ class _Distributed:
         elif is_to_reduce:
             self.synchronize()
         self._synchronized = False
+        self._tell_schedulers()
         if closure is None:
             return super().step()
         return super().step(closure)
@@ -134,6 +137,12 @@ class _Distributed:
     # torch puts hooks around the step of a class unless it has them. Those
     # around the optimizer's own step are enough.
     step.hooked = True  # type: ignore[attr-defined]
+
+    def _tell_schedulers(self) -> None:
+        """Let those of the optimizer that this was made of know that there was a step."""
+        origin = self._origin() if self._origin is not None else None
+        if origin is not None:
+            origin._opt_called = True
 
     def _reducing(self, closure: Callable[[], Any]) -> Callable[[], Any]:
         def reduced() -> Any:
@@ -306,6 +315,8 @@ def _wrap(front: type, optimizer: torch.optim.Optimizer, options: dict[str, Any]
         state=defaultdict(dict, optimizer.state),
         param_groups=list(optimizer.param_groups),
     )
+    # A scheduler that was made before this looks at the optimizer that it was given.
+    made._origin = weakref.ref(optimizer)
     made._distribute(options)
     return made
 
@@ -353,6 +364,12 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
         the lowest rank of the process set. Buffers of a model, such as running statistics,
         are not known here. In an elastic job that is left to ``state.sync()``.
     """
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(
+            f"DistributedOptimizer takes an optimizer of torch.optim, not a "
+            f"{type(optimizer).__name__}: make one first, such as "
+            "torch.optim.SGD(model.parameters(), lr=0.01)"
+        )
     if isinstance(optimizer, _Distributed):
         raise ValueError("this optimizer is distributed already; give the one it was made of")
     if gradient_predivide_factor != 1.0 and op != Average:
