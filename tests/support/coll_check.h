@@ -8,6 +8,7 @@
 #ifndef RUEDA_TESTS_SUPPORT_COLL_CHECK_H
 #define RUEDA_TESTS_SUPPORT_COLL_CHECK_H
 
+#include "support/numbers.h"
 #include "support/party.h"
 
 struct coll_what {
@@ -29,6 +30,7 @@ struct coll_what {
 /* One that is on its way. */
 struct coll_run {
     struct coll_what what;
+    struct numbers numbers;
     struct rueda_coll_args args;
     size_t send_counts[PARTY_MOST];
     size_t recv_counts[PARTY_MOST];
