@@ -7,7 +7,7 @@
 #define GUARD_BYTES 64
 #define GUARD       0x5a
 
-static struct numbers numbers_of(const struct party *me,
+static struct numbers numbers_of(const struct test_rank *me,
                                  const struct coll_what *what)
 {
     return (struct numbers){
@@ -27,7 +27,7 @@ static struct numbers numbers_of(const struct party *me,
 
 /* ---- Buffers ----------------------------------------------------------- */
 
-static int take_memory(struct party *me, struct coll_run *run)
+static int take_memory(struct test_rank *me, struct coll_run *run)
 {
     size_t elem = rueda_dtype_size(run->what.dtype);
     size_t send = run->what.is_in_place ? 0 : run->send_total * elem;
@@ -36,20 +36,20 @@ static int take_memory(struct party *me, struct coll_run *run)
     if ((run->what.shared >> me->rank & 1u) != 0) {
         if (rueda_alloc(me->ctx, send, &run->shared[0]) != RUEDA_OK ||
             rueda_alloc(me->ctx, recv, &run->shared[1]) != RUEDA_OK)
-            return party_says(me, "rueda_alloc failed");
+            return rank_says(me, "rueda_alloc failed");
         run->send = run->shared[0];
         run->recv = run->shared[1];
         return 0;
     }
     run->block = malloc(send + recv);
     if (run->block == NULL)
-        return party_says(me, "no memory");
+        return rank_says(me, "no memory");
     run->recv = run->block;
     run->send = run->recv + recv;
     return 0;
 }
 
-static void fill_in(const struct party *me, struct coll_run *run)
+static void fill_in(const struct test_rank *me, struct coll_run *run)
 {
     size_t elem = rueda_dtype_size(run->what.dtype);
 
@@ -57,7 +57,7 @@ static void fill_in(const struct party *me, struct coll_run *run)
     numbers_write(&run->numbers, me->rank, 0, run->send_total, run->send);
 }
 
-static void fill_args(struct party *me, struct coll_run *run)
+static void fill_args(struct test_rank *me, struct coll_run *run)
 {
     static const struct rueda_coll_args fresh = RUEDA_COLL_ARGS_INIT;
     const struct coll_what *what = &run->what;
@@ -86,7 +86,7 @@ static void fill_args(struct party *me, struct coll_run *run)
     }
 }
 
-int coll_prepare(struct party *me, const struct coll_what *what,
+int coll_prepare(struct test_rank *me, const struct coll_what *what,
                  struct coll_run *run)
 {
     size_t elem = rueda_dtype_size(what->dtype);
@@ -109,7 +109,7 @@ int coll_prepare(struct party *me, const struct coll_what *what,
     return 0;
 }
 
-void coll_release(struct party *me, struct coll_run *run)
+void coll_release(struct test_rank *me, struct coll_run *run)
 {
     free(run->block);
     if (run->shared[0] != NULL) {
@@ -130,13 +130,14 @@ const char *coll_describe(const struct coll_what *what, char *out, size_t bytes)
     return out;
 }
 
-bool coll_is_input_whole(const struct party *me, const struct coll_run *run)
+bool coll_is_input_whole(const struct test_rank *me, const struct coll_run *run)
 {
     return numbers_is_input(&run->numbers, me->rank, run->send,
                             run->send_total);
 }
 
-static bool is_result_right(const struct party *me, const struct coll_run *run)
+static bool is_result_right(const struct test_rank *me,
+                            const struct coll_run *run)
 {
     size_t bytes = run->recv_total * rueda_dtype_size(run->what.dtype);
     void *wanted = malloc(bytes + 1);
@@ -150,25 +151,25 @@ static bool is_result_right(const struct party *me, const struct coll_run *run)
     return is_right;
 }
 
-int coll_verify(struct party *me, const struct coll_run *run)
+int coll_verify(struct test_rank *me, const struct coll_run *run)
 {
     size_t bytes = run->recv_total * rueda_dtype_size(run->what.dtype);
     char words[160];
 
     coll_describe(&run->what, words, sizeof(words));
     if (!is_result_right(me, run))
-        return party_says(me, "%s on %d ranks: wrong", words, me->size);
+        return rank_says(me, "%s on %d ranks: wrong", words, me->size);
     for (size_t i = 0; i < GUARD_BYTES; i++)
         if (run->recv[bytes + i] != GUARD)
-            return party_says(me, "%s on %d ranks: wrote beyond the result",
-                              words, me->size);
+            return rank_says(me, "%s on %d ranks: wrote beyond the result",
+                             words, me->size);
     if (!run->what.is_in_place && !coll_is_input_whole(me, run))
-        return party_says(me, "%s on %d ranks: wrote its input", words,
-                          me->size);
+        return rank_says(me, "%s on %d ranks: wrote its input", words,
+                         me->size);
     return 0;
 }
 
-int coll_check(struct party *me, const struct coll_what *what)
+int coll_check(struct test_rank *me, const struct coll_what *what)
 {
     struct coll_run run;
     char words[160];
@@ -176,15 +177,15 @@ int coll_check(struct party *me, const struct coll_what *what)
 
     if (coll_prepare(me, what, &run) != 0)
         return 1;
-    failed = party_expect(me, rueda_run(me->ctx, &run.args), RUEDA_OK,
-                          coll_describe(what, words, sizeof(words)));
+    failed = rank_expect(me, rueda_run(me->ctx, &run.args), RUEDA_OK,
+                         coll_describe(what, words, sizeof(words)));
     if (failed == 0)
         failed = coll_verify(me, &run);
     coll_release(me, &run);
     return failed;
 }
 
-int coll_check_ways(struct party *me, const struct coll_what *what)
+int coll_check_ways(struct test_rank *me, const struct coll_what *what)
 {
     const bool has_in_place =
         what->kind != RUEDA_ALLTOALL && what->kind != RUEDA_REDUCE_SCATTER;
@@ -203,7 +204,7 @@ int coll_check_ways(struct party *me, const struct coll_what *what)
     return 0;
 }
 
-int coll_check_counts(struct party *me, const struct coll_what *what,
+int coll_check_counts(struct test_rank *me, const struct coll_what *what,
                       const size_t *counts, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

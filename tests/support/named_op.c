@@ -81,7 +81,7 @@ void named_begin(struct named_op *op, int kind, const char *name, int set)
     named->set = set;
 }
 
-void named_hand_over(struct party *me, struct named_op *op)
+void named_hand_over(struct test_rank *me, struct named_op *op)
 {
     rueda_engine_submit(&me->ctx->engine, &op->named.op);
 }
@@ -104,7 +104,7 @@ static size_t room_of(const struct named_what *what)
            rueda_dtype_size(what->dtype);
 }
 
-static void fill_in(struct party *me, const struct named_what *what,
+static void fill_in(struct test_rank *me, const struct named_what *what,
                     struct named_op *op)
 {
     struct rueda_request *request = &op->named.request;
@@ -143,7 +143,7 @@ struct named_op *named_ops_new(size_t count)
     return ops;
 }
 
-void named_submit(struct party *me, const struct named_what *what,
+void named_submit(struct test_rank *me, const struct named_what *what,
                   struct named_op *op)
 {
     bool in_place = what->in_place && (what->kind == RUEDA_ALLREDUCE ||
@@ -174,7 +174,8 @@ static void release(struct named_op *op)
     free(op->named.error);
 }
 
-rueda_status named_wait(struct party *me, struct named_op *op, int timeout_ms)
+rueda_status named_wait(struct test_rank *me, struct named_op *op,
+                        int timeout_ms)
 {
     int64_t deadline = rueda_clock_ns() + (int64_t)timeout_ms * 1000000;
     rueda_status status =
@@ -185,7 +186,7 @@ rueda_status named_wait(struct party *me, struct named_op *op, int timeout_ms)
     return status;
 }
 
-static int check(struct party *me, struct named_op *op)
+static int check(struct test_rank *me, struct named_op *op)
 {
     const struct named_what *what = &op->what;
     const struct numbers numbers = numbers_of(what);
@@ -197,31 +198,31 @@ static int check(struct party *me, struct named_op *op)
 
     numbers_expect(&numbers, member, wanted);
     if (op->named.rows != rows)
-        failed = party_says(me, "%s: %zu rows instead of %zu", what->name,
-                            op->named.rows, rows);
+        failed = rank_says(me, "%s: %zu rows instead of %zu", what->name,
+                           op->named.rows, rows);
     else if (bytes > 0 && memcmp(op->named.data, wanted, bytes) != 0)
-        failed = party_says(me, "%s (%s, %s, %zu rows of %zu, set %d): wrong",
-                            what->name, rueda_kind_str(what->kind),
-                            rueda_dtype_str(what->dtype), what->rows, what->row,
-                            what->set);
+        failed = rank_says(me, "%s (%s, %s, %zu rows of %zu, set %d): wrong",
+                           what->name, rueda_kind_str(what->kind),
+                           rueda_dtype_str(what->dtype), what->rows, what->row,
+                           what->set);
     for (int m = 0;
          m < what->size && failed == 0 && what->kind == RUEDA_ALLTOALL; m++)
         if (op->named.rows_from[m] != split(what, m, member))
-            failed = party_says(me, "%s: %zu rows from %d", what->name,
-                                op->named.rows_from[m], m);
+            failed = rank_says(me, "%s: %zu rows from %d", what->name,
+                               op->named.rows_from[m], m);
     free(wanted);
     return failed;
 }
 
-int named_check(struct party *me, struct named_op *op)
+int named_check(struct test_rank *me, struct named_op *op)
 {
-    int64_t deadline = rueda_clock_ns() + (int64_t)PARTY_DEADLINE_MS * 1000000;
+    int64_t deadline = rueda_clock_ns() + (int64_t)RANK_DEADLINE_MS * 1000000;
     rueda_status status =
         rueda_engine_wait(&me->ctx->engine, &op->named.op, deadline);
     int failed = 0;
 
     if (status != RUEDA_OK)
-        failed = party_says(
+        failed = rank_says(
             me, "%s: %s: %s", op->what.name, rueda_status_str(status),
             op->named.error != NULL ? op->named.error : rueda_error(me->ctx));
     else if (op->what.kind != RUEDA_BARRIER)
@@ -233,15 +234,15 @@ int named_check(struct party *me, struct named_op *op)
 
 /* ---- Sets ------------------------------------------------------------- */
 
-static rueda_status change_sets(struct party *me, struct named_op *op)
+static rueda_status change_sets(struct test_rank *me, struct named_op *op)
 {
     named_hand_over(me, op);
-    return named_wait(me, op, PARTY_DEADLINE_MS);
+    return named_wait(me, op, RANK_DEADLINE_MS);
 }
 
-int named_add_set(struct party *me, const int *ranks, int count)
+int named_add_set(struct test_rank *me, const int *ranks, int count)
 {
-    int copy[PARTY_MOST];
+    int copy[RANK_MOST];
     struct named_op op;
     rueda_status status;
 
@@ -253,7 +254,7 @@ int named_add_set(struct party *me, const int *ranks, int count)
     return status == RUEDA_OK ? op.named.made_set : (int)status;
 }
 
-rueda_status named_drop_set(struct party *me, int set)
+rueda_status named_drop_set(struct test_rank *me, int set)
 {
     struct named_op op;
 
