@@ -346,8 +346,8 @@ static void a_rank_may_shut_down_with_operations_unfinished(void **state)
     rank_run(*state, 2, unfinished, NULL);
 }
 
-/* Who has done its part may leave, although others are still waiting for each
- * other. */
+/* A rank that has done its part may leave, although others are still waiting
+ * for each other. */
 static int early_leaver(struct test_rank *me)
 {
     float number = me->rank == 0 ? 7 : 0;

@@ -41,7 +41,7 @@ static int fails(struct test_rank *me, rueda_handle handle,
 
     result.error = error;
     result.error_bytes = sizeof(error);
-    if (rank_expect(me, rueda_wait_for(me->ctx, handle, 5000, &result),
+    if (rank_expect(me, rueda_wait_for(me->ctx, handle, 15000, &result),
                     RUEDA_ERR_MISMATCH, "what differs") != 0)
         return 1;
     for (; *words != NULL; words++)

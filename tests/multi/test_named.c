@@ -158,7 +158,7 @@ static void try_to_wait(void *arg, rueda_status status)
 }
 
 /* Each rank has an operation that the other brings only when both have been
- * called: a callback that waits for it would wait in vain. */
+ * called: a callback that waits for it would wait for ever. */
 static int waits_in_a_callback(struct test_rank *me)
 {
     static const size_t shape = COUNT;
@@ -204,7 +204,8 @@ static void a_callback_that_would_wait_is_refused(void **state)
     rank_run(*state, 2, waits_in_a_callback, NULL);
 }
 
-/* Who submits makes progress as well, but might hold what callbacks want. */
+/* A thread that submits makes progress as well, but might hold what callbacks
+ * want. */
 static _Thread_local bool is_submitting;
 
 struct calls {

@@ -79,7 +79,7 @@ static void check_claims(struct claim *claims, int count)
     assert_int_equal(processes_end(&processes, 10000), 0);
 }
 
-/* ---- Who is missing -------------------------------------------------- */
+/* ---- Missing ranks -------------------------------------------------- */
 
 static void a_missing_rank_is_named_after_the_timeout(void **state)
 {
@@ -128,7 +128,8 @@ static void a_rank_that_comes_late_is_waited_for(void **state)
     check_claims(claims, 3);
 }
 
-/* ---- Who does not fit ------------------------------------------------ */
+/* ---- Ranks that do not fit ------------------------------------------------
+ */
 
 static void ranks_that_count_differently_are_told_both_numbers(void **state)
 {

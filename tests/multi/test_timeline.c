@@ -12,7 +12,7 @@
 #define STEPS     5
 #define PATH_ROOM 64
 
-/* How long a stop may take that waits for somebody in vain. */
+/* How long a stop may take that waits for a rank that does not answer. */
 #define STOP_MOST_MS (RANK_IS_SLOW ? 8000 : 3500)
 
 /* ---- What ranks do ------------------------------------------------------- */

@@ -409,7 +409,8 @@ static bool next_rounds(struct scenario *scenario, int index)
 
 /* ---- Turns --------------------------------------------------------------- */
 
-/* Who says that nothing can move is believed, and may be left to sleep. */
+/* A rank that says that nothing can move is believed, and may be left to sleep.
+ */
 static void check_word(struct scenario *scenario, int index)
 {
     struct rueda_lanes *lanes = &scenario->rank[index].ctx.engine.lanes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is missing, found out through the tree, on a clock of the test's. */
+/* Missing ranks are found through the tree, on a clock that the test sets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +51,8 @@ static void keep_warning(void *arg, rueda_log_level level, const char *line)
              line);
 }
 
-static void open_fixture(struct fixture *fixture, int64_t warn_ns, int64_t end_ns)
+static void open_fixture(struct fixture *fixture, int64_t warn_ns,
+                         int64_t end_ns)
 {
     const struct rueda_sim_wire wire = {.latency_ns = 1000, .bytes_per_s = 1e9};
     struct rueda_sim_net net = rueda_sim_net_flat(HOSTS, wire);

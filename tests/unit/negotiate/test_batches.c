@@ -27,7 +27,7 @@ static int64_t no_time(void *arg)
 }
 
 static void open_fixture(struct fixture *fixture, size_t fusion_bytes,
-                       bool groups_alone)
+                         bool groups_alone)
 {
     static const int rank = 0;
     struct rueda_negotiator_args args = {

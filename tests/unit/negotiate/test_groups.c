@@ -275,8 +275,8 @@ static void groups_that_differ_fail_and_leave_names_free(void **state)
     }
 }
 
-/* Who has had one number more than the others has failed with it, and so do
- * they when they come to it. */
+/* A member that has had one number more than the others has failed with it, and
+ * so do they when they come to it. */
 static void groups_without_names_that_differ_get_in_step(void **state)
 {
     (void)state;

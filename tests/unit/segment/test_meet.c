@@ -63,7 +63,7 @@ static void hush(void *arg, rueda_log_level level, const char *line)
     (void)line;
 }
 
-static int rank_open(void **state)
+static int meeting_open(void **state)
 {
     static struct meeting meeting;
     static int number;
@@ -77,7 +77,7 @@ static int rank_open(void **state)
     return 0;
 }
 
-static int rank_close(void **state)
+static int meeting_close(void **state)
 {
     struct meeting *meeting = *state;
 
@@ -369,7 +369,8 @@ static void a_name_that_is_taken_is_told_with_the_remedy(void **state)
     check_failed(host, RUEDA_ERR_IO, "is starting, set RUEDA_JOB");
 }
 
-#define MEETING(test) cmocka_unit_test_setup_teardown(test, rank_open, rank_close)
+#define MEETING(test)                                                          \
+    cmocka_unit_test_setup_teardown(test, meeting_open, meeting_close)
 
 int main(void)
 {

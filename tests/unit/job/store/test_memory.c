@@ -65,7 +65,7 @@ static struct rueda_store_request request_of(int i)
     return request;
 }
 
-/* One request; what is refused for want of memory has changed nothing. */
+/* One request; what is refused for lack of memory has changed nothing. */
 static void ask_one(struct recorded_store *recorded, int i)
 {
     struct rueda_store_stats before = recorded_stats_of(recorded);
