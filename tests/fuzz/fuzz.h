@@ -65,7 +65,7 @@ static inline char *fuzz_text(const uint8_t *data, size_t size)
 
 /* ---- support.c ---------------------------------------------------------- */
 
-/* Random bytes, which are counted here, begin anew. */
+/* Random bytes, which are counted here, start again. */
 void fuzz_random_restart(void);
 
 /* A stream at whose end `ours` wait the bytes of data, and then no more. What

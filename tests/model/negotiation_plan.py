@@ -3,7 +3,7 @@
 
 1.  Generations. The set is in log mode or in plan mode; each change of mode is
     an entry of the log and begins a new generation. Frames of collectives carry
-    (generation, sequence), the sequence counted anew in each.
+    (generation, sequence), the sequence counted from the start in each.
 2.  PLAN(generation + 1) may be appended at any time in log mode, unless somebody
     has joined. Whoever applies it runs the plan from its beginning, with what
     it has pending, announced or not; it looks for a reason to deviate in what

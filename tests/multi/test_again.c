@@ -93,7 +93,7 @@ static long resident_kib(void)
 }
 
 /* Once with everything: a thread, messages, shared memory. */
-static int live_once(struct party *me)
+static int live_once(struct test_rank *me)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
     struct rueda_coll_args barrier = RUEDA_COLL_ARGS_INIT;
@@ -109,23 +109,23 @@ static int live_once(struct party *me)
     args.job = me->job;
     args.timeout_ms = 5000;
     barrier.kind = RUEDA_BARRIER;
-    if (party_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init") != 0)
+    if (rank_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init") != 0)
         return 1;
     failed = coll_check(me, &what);
     if (failed == 0)
-        failed = party_expect(me, rueda_start(me->ctx, &barrier, &handle),
-                              RUEDA_OK, "start");
+        failed = rank_expect(me, rueda_start(me->ctx, &barrier, &handle),
+                             RUEDA_OK, "start");
     if (failed == 0)
         failed =
-            party_expect(me, rueda_wait(me->ctx, handle, -1), RUEDA_OK, "wait");
+            rank_expect(me, rueda_wait(me->ctx, handle, -1), RUEDA_OK, "wait");
     rueda_shutdown(me->ctx);
     me->ctx = NULL;
     return failed;
 }
 
-static int many_lives(struct party *me)
+static int many_lives(struct test_rank *me)
 {
-    const int lives = PARTY_IS_SLOW ? 30 : 1000;
+    const int lives = RANK_IS_SLOW ? 30 : 1000;
     int descriptors = 0;
     long resident = 0;
 
@@ -138,30 +138,30 @@ static int many_lives(struct party *me)
         }
     }
     if (count_descriptors() != descriptors)
-        return party_says(me, "%d descriptors leaked",
-                          count_descriptors() - descriptors);
-    if (!PARTY_IS_SLOW && resident_kib() - resident > 2048)
-        return party_says(me, "%ld KiB leaked", resident_kib() - resident);
+        return rank_says(me, "%d descriptors leaked",
+                         count_descriptors() - descriptors);
+    if (!RANK_IS_SLOW && resident_kib() - resident > 2048)
+        return rank_says(me, "%ld KiB leaked", resident_kib() - resident);
     return 0;
 }
 
 static void a_thousand_lives_leak_nothing(void **state)
 {
-    const struct party_place *place = *state;
+    const struct rank_place *place = *state;
     struct processes processes;
 
     setenv("RUEDA_TRANSPORT", place->transport, 1);
     processes_start(&processes, 2, processes_by_self, many_lives, NULL);
     unsetenv("RUEDA_TRANSPORT");
-    assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
 }
 
 /* Failed starts neither. */
-static int many_failures(struct party *me)
+static int many_failures(struct test_rank *me)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
     int descriptors = count_descriptors();
-    char words[PARTY_WORDS];
+    char words[RANK_WORDS];
 
     args.rank = me->rank;
     args.size = 3;
@@ -171,10 +171,10 @@ static int many_failures(struct party *me)
     args.error_bytes = sizeof(words);
     for (int i = 0; i < 30; i++)
         if (rueda_init(&args, &me->ctx) == RUEDA_OK)
-            return party_says(me, "a job of 3 started with 2");
+            return rank_says(me, "a job of 3 started with 2");
     if (count_descriptors() != descriptors)
-        return party_says(me, "%d descriptors leaked",
-                          count_descriptors() - descriptors);
+        return rank_says(me, "%d descriptors leaked",
+                         count_descriptors() - descriptors);
     return 0;
 }
 
@@ -184,13 +184,13 @@ static void failed_starts_leak_nothing(void **state)
 
     (void)state;
     processes_start(&processes, 2, processes_by_self, many_failures, NULL);
-    assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
 }
 
 /* Nothing holds the ranks together between two lives. */
-static int many_empty_lives(struct party *me)
+static int many_empty_lives(struct test_rank *me)
 {
-    const int lives = PARTY_IS_SLOW ? 20 : 300;
+    const int lives = RANK_IS_SLOW ? 20 : 300;
 
     for (int i = 0; i < lives; i++) {
         struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
@@ -199,8 +199,7 @@ static int many_empty_lives(struct party *me)
         args.size = me->size;
         args.job = me->job;
         args.timeout_ms = 10000;
-        if (party_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init") !=
-            0)
+        if (rank_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init") != 0)
             return 1;
         rueda_shutdown(me->ctx);
         me->ctx = NULL;
@@ -214,7 +213,7 @@ static void lives_without_any_operation_follow_each_other(void **state)
 
     (void)state;
     processes_start(&processes, 3, processes_by_self, many_empty_lives, NULL);
-    assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
 }
 
 /* ---- By the store ---------------------------------------------------- */
@@ -225,10 +224,10 @@ static void a_thousand_lives_by_the_store_leak_nothing(void **state)
 
     (void)state;
     processes_start(&processes, 2, processes_by_self, many_lives, NULL);
-    assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
 }
 
-static int check_numbers(struct party *me)
+static int check_numbers(struct test_rank *me)
 {
     const struct coll_what what = {
         .kind = RUEDA_ALLREDUCE, .dtype = RUEDA_FLOAT32, .count = 70001};
@@ -238,9 +237,9 @@ static int check_numbers(struct party *me)
         rueda_local_size(me->ctx) != me->size ||
         rueda_cross_rank(me->ctx) != 0 || rueda_cross_size(me->ctx) != 1 ||
         !rueda_is_homogeneous(me->ctx))
-        return party_says(me, "local %d of %d, cross %d of %d",
-                          rueda_local_rank(me->ctx), rueda_local_size(me->ctx),
-                          rueda_cross_rank(me->ctx), rueda_cross_size(me->ctx));
+        return rank_says(me, "local %d of %d, cross %d of %d",
+                         rueda_local_rank(me->ctx), rueda_local_size(me->ctx),
+                         rueda_cross_rank(me->ctx), rueda_cross_size(me->ctx));
     return coll_check(me, &what);
 }
 
@@ -250,22 +249,22 @@ static void ranks_that_met_at_a_store_share_memory(void **state)
 
     (void)state;
     processes_start(&processes, 4, processes_join, check_numbers, NULL);
-    assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
 }
 
 /* A limit that is short, and long enough. */
-static int come_in_a_hurry(struct party *me)
+static int come_in_a_hurry(struct test_rank *me)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
     char words[1024] = "";
 
     args.rank = me->rank;
     args.size = me->size;
-    args.timeout_ms = PARTY_IS_SLOW ? 2000 : 450;
+    args.timeout_ms = RANK_IS_SLOW ? 2000 : 450;
     args.error = words;
     args.error_bytes = sizeof(words);
     if (rueda_init(&args, &me->ctx) != RUEDA_OK)
-        return party_says(me, "said \"%.300s\"", words);
+        return rank_says(me, "said \"%.300s\"", words);
     rueda_shutdown(me->ctx);
     me->ctx = NULL;
     return 0;
@@ -277,11 +276,11 @@ static void a_short_limit_is_enough_where_all_come(void **state)
 
     (void)state;
     processes_start(&processes, 2, processes_by_self, come_in_a_hurry, NULL);
-    assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
 }
 
 /* Two come to a job of three. */
-static int come_without_the_third(struct party *me)
+static int come_without_the_third(struct test_rank *me)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
     char words[1024] = "";
@@ -291,11 +290,11 @@ static int come_without_the_third(struct party *me)
     args.timeout_ms = 1000;
     args.error = words;
     args.error_bytes = sizeof(words);
-    if (party_expect(me, rueda_init(&args, &me->ctx), RUEDA_ERR_TIMEOUT,
-                     "init") != 0)
+    if (rank_expect(me, rueda_init(&args, &me->ctx), RUEDA_ERR_TIMEOUT,
+                    "init") != 0)
         return 1;
     if (strstr(words, "did not come in time: 1;") == NULL)
-        return party_says(me, "said \"%.300s\"", words);
+        return rank_says(me, "said \"%.300s\"", words);
     return 0;
 }
 
@@ -306,7 +305,7 @@ static void a_missing_rank_is_named_by_all_at_the_store(void **state)
     (void)state;
     processes_start(&processes, 2, processes_by_self, come_without_the_third,
                     NULL);
-    assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
 }
 
 /* ---- Twice ----------------------------------------------------------- */
@@ -332,7 +331,7 @@ static void to_shut_down_twice_does_no_harm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PARTY_IN_PROCESSES(a_thousand_lives_leak_nothing),
+        RANK_IN_PROCESSES(a_thousand_lives_leak_nothing),
         cmocka_unit_test(failed_starts_leak_nothing),
         BY_STORE(a_thousand_lives_by_the_store_leak_nothing),
         {"failed_starts_leak_nothing [store]", failed_starts_leak_nothing,
@@ -347,6 +346,6 @@ int main(void)
         cmocka_unit_test(to_shut_down_twice_does_no_harm),
     };
 
-    party_hush();
+    rank_hush();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static bool is_zero(const char *bytes, size_t len)
 
 /* ---- What one gets ------------------------------------------------------ */
 
-static int zeroed(struct party *me)
+static int zeroed(struct test_rank *me)
 {
     static const size_t sizes[] = {0, 1, 4095, 4096, 4097, 3 * MIB + 5};
 
@@ -29,13 +29,13 @@ static int zeroed(struct party *me)
         for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
             void *memory;
 
-            if (party_expect(me, rueda_alloc(me->ctx, sizes[i], &memory),
-                             RUEDA_OK, "alloc") != 0)
+            if (rank_expect(me, rueda_alloc(me->ctx, sizes[i], &memory),
+                            RUEDA_OK, "alloc") != 0)
                 return 1;
             if ((uintptr_t)memory % 4096 != 0)
-                return party_says(me, "%p is not page aligned", memory);
+                return rank_says(me, "%p is not page aligned", memory);
             if (!is_zero(memory, sizes[i]))
-                return party_says(me, "%zu bytes are not zero", sizes[i]);
+                return rank_says(me, "%zu bytes are not zero", sizes[i]);
             memset(memory, 0xff, sizes[i]);
             rueda_free(me->ctx, memory);
         }
@@ -44,18 +44,18 @@ static int zeroed(struct party *me)
 
 static void memory_is_zeroed_and_page_aligned_also_when_reused(void **state)
 {
-    party_run(*state, 2, zeroed, NULL);
+    rank_run(*state, 2, zeroed, NULL);
 }
 
-static int apart(struct party *me)
+static int apart(struct test_rank *me)
 {
     char *parts[50];
 
     for (int i = 0; i < 50; i++) {
         void *memory;
 
-        if (party_expect(me, rueda_alloc(me->ctx, 5000, &memory), RUEDA_OK,
-                         "alloc") != 0)
+        if (rank_expect(me, rueda_alloc(me->ctx, 5000, &memory), RUEDA_OK,
+                        "alloc") != 0)
             return 1;
         parts[i] = memory;
         memset(parts[i], i, 5000);
@@ -64,7 +64,7 @@ static int apart(struct party *me)
         rueda_free(me->ctx, parts[i]);
     for (int i = 1; i < 50; i += 2) {
         if (parts[i][0] != i || parts[i][4999] != i)
-            return party_says(me, "part %d was overwritten", i);
+            return rank_says(me, "part %d was overwritten", i);
         rueda_free(me->ctx, parts[i]);
     }
     return 0;
@@ -72,13 +72,13 @@ static int apart(struct party *me)
 
 static void pieces_of_memory_do_not_overlap(void **state)
 {
-    party_run(*state, 3, apart, NULL);
+    rank_run(*state, 3, apart, NULL);
 }
 
 /* ---- Collectives on it --------------------------------------------------- */
 
 /* All ranks shared, none, and every mixture. */
-static int mixtures(struct party *me)
+static int mixtures(struct test_rank *me)
 {
     static const size_t counts[] = {3, 5000, 9001, 300007};
 
@@ -103,11 +103,11 @@ static int mixtures(struct party *me)
 static void
 an_allreduce_takes_shared_and_private_memory_in_any_mixture(void **state)
 {
-    party_run(*state, 2, mixtures, NULL);
-    party_run(*state, 3, mixtures, NULL);
+    rank_run(*state, 2, mixtures, NULL);
+    rank_run(*state, 3, mixtures, NULL);
 }
 
-static int other_kinds(struct party *me)
+static int other_kinds(struct test_rank *me)
 {
     const unsigned mixtures_count = 1u << me->size;
 
@@ -131,28 +131,28 @@ static int other_kinds(struct party *me)
 
 static void every_kind_takes_shared_and_private_memory(void **state)
 {
-    party_run(*state, 2, other_kinds, NULL);
-    party_run(*state, 3, other_kinds, NULL);
+    rank_run(*state, 2, other_kinds, NULL);
+    rank_run(*state, 3, other_kinds, NULL);
 }
 
 /* The ranks' parts begin at different places of their allocations. */
-static int sub_ranges(struct party *me)
+static int sub_ranges(struct test_rank *me)
 {
     const size_t count = 50001;
     size_t begin = 1000 + 17 * (size_t)me->rank;
     float *all;
     void *memory;
 
-    if (party_expect(me, rueda_alloc(me->ctx, 480000, &memory), RUEDA_OK,
-                     "alloc") != 0)
+    if (rank_expect(me, rueda_alloc(me->ctx, 480000, &memory), RUEDA_OK,
+                    "alloc") != 0)
         return 1;
     all = memory;
     for (size_t i = 0; i < count; i++)
         all[begin + i] = (float)((i + (size_t)me->rank) % 16);
-    if (party_expect(me,
-                     rueda_allreduce(me->ctx, all + begin, all + begin, count,
-                                     RUEDA_FLOAT32, RUEDA_SUM),
-                     RUEDA_OK, "allreduce") != 0)
+    if (rank_expect(me,
+                    rueda_allreduce(me->ctx, all + begin, all + begin, count,
+                                    RUEDA_FLOAT32, RUEDA_SUM),
+                    RUEDA_OK, "allreduce") != 0)
         return 1;
     for (size_t i = 0; i < count; i++) {
         float wanted = 0;
@@ -160,18 +160,18 @@ static int sub_ranges(struct party *me)
         for (size_t r = 0; r < (size_t)me->size; r++)
             wanted += (float)((i + r) % 16);
         if (all[begin + i] != wanted)
-            return party_says(me, "wrong at %zu", i);
+            return rank_says(me, "wrong at %zu", i);
     }
     if (!is_zero((char *)all, begin * 4) ||
         !is_zero((char *)(all + begin + count), (120000 - begin - count) * 4))
-        return party_says(me, "wrote outside of the range");
+        return rank_says(me, "wrote outside of the range");
     rueda_free(me->ctx, memory);
     return 0;
 }
 
 static void parts_of_an_allocation_can_be_used(void **state)
 {
-    party_run(*state, 3, sub_ranges, NULL);
+    rank_run(*state, 3, sub_ranges, NULL);
 }
 
 /* ---- What it costs --------------------------------------------------- */
@@ -200,7 +200,7 @@ static int64_t segment_bytes(void)
     return bytes;
 }
 
-static int returned(struct party *me)
+static int returned(struct test_rank *me)
 {
     int64_t before = segment_bytes();
     void *memory;
@@ -208,30 +208,30 @@ static int returned(struct party *me)
     int64_t after;
 
     if (before < 0)
-        return party_says(me, "found no memfd");
+        return rank_says(me, "found no memfd");
     for (int round = 0; round < 5; round++) {
-        if (party_expect(me, rueda_alloc(me->ctx, 32 * MIB, &memory), RUEDA_OK,
-                         "alloc") != 0)
+        if (rank_expect(me, rueda_alloc(me->ctx, 32 * MIB, &memory), RUEDA_OK,
+                        "alloc") != 0)
             return 1;
         memset(memory, 1, 32 * MIB);
         during = segment_bytes();
         rueda_free(me->ctx, memory);
         after = segment_bytes();
         if (during - before < (int64_t)(32 * MIB))
-            return party_says(me, "%d MiB in use", (int)(during >> 20));
+            return rank_says(me, "%d MiB in use", (int)(during >> 20));
         if (after != before)
-            return party_says(me, "%d KiB were not returned",
-                              (int)((after - before) >> 10));
+            return rank_says(me, "%d KiB were not returned",
+                             (int)((after - before) >> 10));
     }
     return 0;
 }
 
 static void freed_memory_goes_back_to_the_machine(void **state)
 {
-    party_run(*state, 1, returned, NULL);
+    rank_run(*state, 1, returned, NULL);
 }
 
-static int absurd(struct party *me)
+static int absurd(struct test_rank *me)
 {
     static const size_t sizes[] = {(size_t)1 << 43, (size_t)1 << 50, SIZE_MAX,
                                    SIZE_MAX - 4095, SIZE_MAX / 2};
@@ -240,26 +240,26 @@ static int absurd(struct party *me)
     void *memory = untouched;
 
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-        if (party_expect(me, rueda_alloc(me->ctx, sizes[i], &memory),
-                         RUEDA_ERR_LIMIT, "absurd alloc") != 0)
+        if (rank_expect(me, rueda_alloc(me->ctx, sizes[i], &memory),
+                        RUEDA_ERR_LIMIT, "absurd alloc") != 0)
             return 1;
     if (memory != untouched)
-        return party_says(me, "the result was written on failure");
+        return rank_says(me, "the result was written on failure");
     if (strstr(rueda_last_error(), "of shared memory") == NULL)
-        return party_says(me, "said \"%s\"", rueda_last_error());
+        return rank_says(me, "said \"%s\"", rueda_last_error());
     if (segment_bytes() != before)
-        return party_says(me, "pages were touched");
+        return rank_says(me, "pages were touched");
     if (rueda_error(me->ctx)[0] != '\0')
-        return party_says(me, "failed for good: %s", rueda_error(me->ctx));
-    return party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier");
+        return rank_says(me, "failed for good: %s", rueda_error(me->ctx));
+    return rank_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier");
 }
 
 static void an_absurd_size_is_refused_and_nothing_is_touched(void **state)
 {
-    party_run(*state, 1, absurd, NULL);
+    rank_run(*state, 1, absurd, NULL);
 }
 
-static int foreign(struct party *me)
+static int foreign(struct test_rank *me)
 {
     const struct coll_what what = {
         .kind = RUEDA_ALLREDUCE, .dtype = RUEDA_FLOAT32, .count = 100000};
@@ -267,8 +267,8 @@ static int foreign(struct party *me)
     char on_stack[16] = "stack";
     void *memory;
 
-    if (heap == NULL || party_expect(me, rueda_alloc(me->ctx, 20000, &memory),
-                                     RUEDA_OK, "alloc") != 0) {
+    if (heap == NULL || rank_expect(me, rueda_alloc(me->ctx, 20000, &memory),
+                                    RUEDA_OK, "alloc") != 0) {
         free(heap);
         return 1;
     }
@@ -280,7 +280,7 @@ static int foreign(struct party *me)
     rueda_free(me->ctx, (char *)memory + 4096);
     if (((char *)memory)[4096] != 3 || heap[50] != 4 ||
         strcmp(on_stack, "stack") != 0)
-        return party_says(me, "foreign memory was freed");
+        return rank_says(me, "foreign memory was freed");
     rueda_free(me->ctx, memory);
     rueda_free(me->ctx, memory); /* twice */
     free(heap);
@@ -289,23 +289,23 @@ static int foreign(struct party *me)
 
 static void a_pointer_that_was_not_allocated_here_is_left_alone(void **state)
 {
-    party_run(*state, 2, foreign, NULL);
+    rank_run(*state, 2, foreign, NULL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PARTY_EVERYWHERE(memory_is_zeroed_and_page_aligned_also_when_reused),
-        PARTY_EVERYWHERE(pieces_of_memory_do_not_overlap),
-        PARTY_EVERYWHERE(
+        RANK_EVERYWHERE(memory_is_zeroed_and_page_aligned_also_when_reused),
+        RANK_EVERYWHERE(pieces_of_memory_do_not_overlap),
+        RANK_EVERYWHERE(
             an_allreduce_takes_shared_and_private_memory_in_any_mixture),
-        PARTY_EVERYWHERE(every_kind_takes_shared_and_private_memory),
-        PARTY_EVERYWHERE(parts_of_an_allocation_can_be_used),
-        PARTY_TEST(freed_memory_goes_back_to_the_machine, processes),
-        PARTY_TEST(an_absurd_size_is_refused_and_nothing_is_touched, processes),
-        PARTY_EVERYWHERE(a_pointer_that_was_not_allocated_here_is_left_alone),
+        RANK_EVERYWHERE(every_kind_takes_shared_and_private_memory),
+        RANK_EVERYWHERE(parts_of_an_allocation_can_be_used),
+        RANK_TEST(freed_memory_goes_back_to_the_machine, processes),
+        RANK_TEST(an_absurd_size_is_refused_and_nothing_is_touched, processes),
+        RANK_EVERYWHERE(a_pointer_that_was_not_allocated_here_is_left_alone),
     };
 
-    party_hush();
+    rank_hush();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

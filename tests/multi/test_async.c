@@ -25,15 +25,15 @@ static struct coll_what nth(int i)
     };
 }
 
-static int start_all(struct party *me, struct coll_run *runs,
+static int start_all(struct test_rank *me, struct coll_run *runs,
                      rueda_handle *handles)
 {
     for (int i = 0; i < MANY; i++) {
         struct coll_what what = nth(i);
 
         if (coll_prepare(me, &what, &runs[i]) != 0 ||
-            party_expect(me, rueda_start(me->ctx, &runs[i].args, &handles[i]),
-                         RUEDA_OK, "start") != 0)
+            rank_expect(me, rueda_start(me->ctx, &runs[i].args, &handles[i]),
+                        RUEDA_OK, "start") != 0)
             return 1;
     }
     return 0;
@@ -41,15 +41,15 @@ static int start_all(struct party *me, struct coll_run *runs,
 
 /* ---- Many at once ------------------------------------------------------ */
 
-static int in_reverse(struct party *me)
+static int in_reverse(struct test_rank *me)
 {
     struct coll_run *runs = calloc(MANY, sizeof(*runs));
     rueda_handle handles[MANY];
     int failed = start_all(me, runs, handles);
 
     for (int i = MANY - 1; i >= 0 && failed == 0; i--) {
-        failed = party_expect(me, rueda_wait(me->ctx, handles[i], -1), RUEDA_OK,
-                              "wait");
+        failed = rank_expect(me, rueda_wait(me->ctx, handles[i], -1), RUEDA_OK,
+                             "wait");
         if (failed == 0)
             failed = coll_verify(me, &runs[i]);
     }
@@ -61,11 +61,11 @@ static int in_reverse(struct party *me)
 
 static void a_hundred_in_flight_can_be_waited_for_in_reverse(void **state)
 {
-    party_run(*state, 3, in_reverse, NULL);
+    rank_run(*state, 3, in_reverse, NULL);
 }
 
 /* Nobody waits; polling makes no progress by itself. */
-static int by_polling(struct party *me)
+static int by_polling(struct test_rank *me)
 {
     struct coll_run *runs = calloc(MANY, sizeof(*runs));
     rueda_handle handles[MANY];
@@ -75,16 +75,16 @@ static int by_polling(struct party *me)
         rueda_status status = rueda_poll(me->ctx, handles[i]);
 
         while (status == RUEDA_IN_PROGRESS) {
-            party_sleep_ms(1);
+            rank_sleep_ms(1);
             status = rueda_poll(me->ctx, handles[i]);
         }
-        failed = party_expect(me, status, RUEDA_OK, "poll");
+        failed = rank_expect(me, status, RUEDA_OK, "poll");
         if (failed == 0)
             failed = coll_verify(me, &runs[i]);
         /* Polling does not end the handle, waiting does. */
         if (failed == 0)
-            failed = party_expect(me, rueda_wait(me->ctx, handles[i], 0),
-                                  RUEDA_OK, "wait after poll");
+            failed = rank_expect(me, rueda_wait(me->ctx, handles[i], 0),
+                                 RUEDA_OK, "wait after poll");
     }
     for (int i = 0; i < MANY && failed == 0; i++)
         coll_release(me, &runs[i]);
@@ -94,12 +94,12 @@ static int by_polling(struct party *me)
 
 static void the_background_thread_alone_finishes_everything(void **state)
 {
-    party_run(*state, 2, by_polling, NULL);
+    rank_run(*state, 2, by_polling, NULL);
 }
 
 struct waiter {
     pthread_t id;
-    struct party *me;
+    struct test_rank *me;
     const rueda_handle *handles;
     int first;
     rueda_status status;
@@ -115,7 +115,7 @@ static void *wait_for_some(void *arg)
     return NULL;
 }
 
-static int by_threads(struct party *me)
+static int by_threads(struct test_rank *me)
 {
     struct coll_run *runs = calloc(MANY, sizeof(*runs));
     struct waiter waiters[WAITERS];
@@ -125,11 +125,11 @@ static int by_threads(struct party *me)
     for (int i = 0; i < WAITERS; i++) {
         waiters[i] = (struct waiter){.me = me, .handles = handles, .first = i};
         if (pthread_create(&waiters[i].id, NULL, wait_for_some, &waiters[i]))
-            return party_says(me, "no thread");
+            return rank_says(me, "no thread");
     }
     for (int i = 0; i < WAITERS; i++) {
         pthread_join(waiters[i].id, NULL);
-        failed |= party_expect(me, waiters[i].status, RUEDA_OK, "waiter");
+        failed |= rank_expect(me, waiters[i].status, RUEDA_OK, "waiter");
     }
     for (int i = 0; i < MANY && failed == 0; i++) {
         failed = coll_verify(me, &runs[i]);
@@ -141,7 +141,7 @@ static int by_threads(struct party *me)
 
 static void several_threads_wait_for_different_handles(void **state)
 {
-    party_run(*state, 2, by_threads, NULL);
+    rank_run(*state, 2, by_threads, NULL);
 }
 
 /* ---- No wake-up is lost ------------------------------------------------ */
@@ -155,9 +155,9 @@ static void *wait_for_one(void *arg)
 }
 
 /* One thread lets go of the engine while another hands it more. */
-static int handovers(struct party *me)
+static int handovers(struct test_rank *me)
 {
-    const int rounds = PARTY_IS_SLOW ? 200 : 1500;
+    const int rounds = RANK_IS_SLOW ? 200 : 1500;
     float in[2] = {1, 2};
     float out[2][2];
     rueda_handle handles[2];
@@ -170,21 +170,21 @@ static int handovers(struct party *me)
         args.send = in;
         args.count = 2;
         args.recv = out[0];
-        if (party_expect(me, rueda_start(me->ctx, &args, &handles[0]), RUEDA_OK,
-                         "first") != 0)
+        if (rank_expect(me, rueda_start(me->ctx, &args, &handles[0]), RUEDA_OK,
+                        "first") != 0)
             return 1;
         if (pthread_create(&waiter.id, NULL, wait_for_one, &waiter))
-            return party_says(me, "no thread");
+            return rank_says(me, "no thread");
         args.recv = out[1];
-        if (party_expect(me, rueda_start(me->ctx, &args, &handles[1]), RUEDA_OK,
-                         "second") != 0)
+        if (rank_expect(me, rueda_start(me->ctx, &args, &handles[1]), RUEDA_OK,
+                        "second") != 0)
             return 1;
         while (rueda_poll(me->ctx, handles[1]) == RUEDA_IN_PROGRESS)
             sched_yield();
         pthread_join(waiter.id, NULL);
-        if (party_expect(me, waiter.status, RUEDA_OK, "waiter") != 0 ||
-            party_expect(me, rueda_wait(me->ctx, handles[1], 0), RUEDA_OK,
-                         "poller") != 0)
+        if (rank_expect(me, waiter.status, RUEDA_OK, "waiter") != 0 ||
+            rank_expect(me, rueda_wait(me->ctx, handles[1], 0), RUEDA_OK,
+                        "poller") != 0)
             return 1;
     }
     return 0;
@@ -192,12 +192,12 @@ static int handovers(struct party *me)
 
 static void nothing_is_forgotten_when_the_engine_changes_hands(void **state)
 {
-    party_run(*state, 2, handovers, NULL);
+    rank_run(*state, 2, handovers, NULL);
 }
 
-static int start_then_run(struct party *me)
+static int start_then_run(struct test_rank *me)
 {
-    const int rounds = PARTY_IS_SLOW ? 50 : 500;
+    const int rounds = RANK_IS_SLOW ? 50 : 500;
 
     for (int i = 0; i < rounds; i++) {
         struct coll_what what = nth(i);
@@ -206,13 +206,13 @@ static int start_then_run(struct party *me)
         rueda_handle handle;
 
         if (coll_prepare(me, &what, &run) != 0 ||
-            party_expect(me, rueda_start(me->ctx, &run.args, &handle), RUEDA_OK,
-                         "start") != 0 ||
+            rank_expect(me, rueda_start(me->ctx, &run.args, &handle), RUEDA_OK,
+                        "start") != 0 ||
             coll_check(me, &other) != 0)
             return 1;
         /* They run one after another: what was started before has ended. */
-        if (party_expect(me, rueda_poll(me->ctx, handle), RUEDA_OK, "poll") ||
-            party_expect(me, rueda_wait(me->ctx, handle, 0), RUEDA_OK, "wait"))
+        if (rank_expect(me, rueda_poll(me->ctx, handle), RUEDA_OK, "poll") ||
+            rank_expect(me, rueda_wait(me->ctx, handle, 0), RUEDA_OK, "wait"))
             return 1;
         if (coll_verify(me, &run) != 0)
             return 1;
@@ -223,12 +223,12 @@ static int start_then_run(struct party *me)
 
 static void operations_end_in_the_order_of_their_start(void **state)
 {
-    party_run(*state, 2, start_then_run, NULL);
+    rank_run(*state, 2, start_then_run, NULL);
 }
 
 /* ---- Handles ----------------------------------------------------------- */
 
-static int late_peer(struct party *me)
+static int late_peer(struct test_rank *me)
 {
     const struct coll_what what = {
         .kind = RUEDA_ALLREDUCE, .dtype = RUEDA_FLOAT32, .count = 9001};
@@ -240,24 +240,24 @@ static int late_peer(struct party *me)
     if (coll_prepare(me, &what, &run) != 0)
         return 1;
     if (me->rank == 1)
-        party_sleep_ms(400);
-    start = party_now_ms();
-    if (party_expect(me, rueda_start(me->ctx, &run.args, &handle), RUEDA_OK,
-                     "start") != 0)
+        rank_sleep_ms(900);
+    start = rank_now_ms();
+    if (rank_expect(me, rueda_start(me->ctx, &run.args, &handle), RUEDA_OK,
+                    "start") != 0)
         return 1;
     if (me->rank == 0) {
-        if (party_expect(me, rueda_wait(me->ctx, handle, 50), RUEDA_ERR_TIMEOUT,
-                         "first wait") != 0)
+        if (rank_expect(me, rueda_wait(me->ctx, handle, 50), RUEDA_ERR_TIMEOUT,
+                        "first wait") != 0)
             return 1;
-        took = party_now_ms() - start;
-        if (took < 49 || took > 300)
-            return party_says(me, "50 ms took %d", (int)took);
-        if (party_expect(me, rueda_wait(me->ctx, handle, 0), RUEDA_ERR_TIMEOUT,
-                         "wait of no time") != 0)
+        took = rank_now_ms() - start;
+        if (took < 49 || took > 500)
+            return rank_says(me, "50 ms took %d", (int)took);
+        if (rank_expect(me, rueda_wait(me->ctx, handle, 0), RUEDA_ERR_TIMEOUT,
+                        "wait of no time") != 0)
             return 1;
     }
-    if (party_expect(me, rueda_wait(me->ctx, handle, -1), RUEDA_OK,
-                     "last wait") != 0 ||
+    if (rank_expect(me, rueda_wait(me->ctx, handle, -1), RUEDA_OK,
+                    "last wait") != 0 ||
         coll_verify(me, &run) != 0)
         return 1;
     coll_release(me, &run);
@@ -266,49 +266,49 @@ static int late_peer(struct party *me)
 
 static void a_wait_that_timed_out_can_be_repeated(void **state)
 {
-    party_run(*state, 2, late_peer, NULL);
+    rank_run(*state, 2, late_peer, NULL);
 }
 
-static int bad_handles(struct party *me)
+static int bad_handles(struct test_rank *me)
 {
     static const rueda_handle bad[] = {0, 1, 65535, 65536, 1 << 20, UINT64_MAX};
     struct rueda_coll_args args = RUEDA_COLL_ARGS_INIT;
     rueda_handle handle;
 
     args.kind = RUEDA_BARRIER;
-    if (party_expect(me, rueda_start(me->ctx, &args, &handle), RUEDA_OK,
-                     "start") != 0)
+    if (rank_expect(me, rueda_start(me->ctx, &args, &handle), RUEDA_OK,
+                    "start") != 0)
         return 1;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         if (bad[i] == handle)
             continue;
-        if (party_expect(me, rueda_poll(me->ctx, bad[i]), RUEDA_ERR_INVALID,
-                         "poll of a bad handle") ||
-            party_expect(me, rueda_wait(me->ctx, bad[i], -1), RUEDA_ERR_INVALID,
-                         "wait for a bad handle"))
+        if (rank_expect(me, rueda_poll(me->ctx, bad[i]), RUEDA_ERR_INVALID,
+                        "poll of a bad handle") ||
+            rank_expect(me, rueda_wait(me->ctx, bad[i], -1), RUEDA_ERR_INVALID,
+                        "wait for a bad handle"))
             return 1;
     }
-    if (party_expect(me, rueda_wait(me->ctx, handle, -1), RUEDA_OK, "wait") ||
-        party_expect(me, rueda_wait(me->ctx, handle, -1), RUEDA_ERR_INVALID,
-                     "second wait") ||
-        party_expect(me, rueda_poll(me->ctx, handle), RUEDA_ERR_INVALID,
-                     "poll after wait"))
+    if (rank_expect(me, rueda_wait(me->ctx, handle, -1), RUEDA_OK, "wait") ||
+        rank_expect(me, rueda_wait(me->ctx, handle, -1), RUEDA_ERR_INVALID,
+                    "second wait") ||
+        rank_expect(me, rueda_poll(me->ctx, handle), RUEDA_ERR_INVALID,
+                    "poll after wait"))
         return 1;
     return 0;
 }
 
 static void a_handle_is_gone_once_it_was_waited_for(void **state)
 {
-    party_run(*state, 2, bad_handles, NULL);
+    rank_run(*state, 2, bad_handles, NULL);
 }
 
 /* ---- Shutting down ------------------------------------------------------ */
 
 /* Rank 0 leaves with three operations unfinished; what rank 1 waits for can
  * then never end. */
-static int unfinished(struct party *me)
+static int unfinished(struct test_rank *me)
 {
-    static float buf[PARTY_MOST][3][10000];
+    static float buf[RANK_MOST][3][10000];
     struct rueda_coll_args args = RUEDA_COLL_ARGS_INIT;
     rueda_handle handle;
 
@@ -318,69 +318,69 @@ static int unfinished(struct party *me)
         args.send = buf[me->rank][i];
         args.recv = buf[me->rank][i];
         if (me->rank == 0 &&
-            party_expect(me, rueda_start(me->ctx, &args, &handle), RUEDA_OK,
-                         "start") != 0)
+            rank_expect(me, rueda_start(me->ctx, &args, &handle), RUEDA_OK,
+                        "start") != 0)
             return 1;
     }
     if (me->rank == 0) {
-        party_sleep_ms(50);
+        rank_sleep_ms(50);
         return 0;
     }
-    party_sleep_ms(200);
+    rank_sleep_ms(200);
     for (int i = 0; i < 3; i++) {
         rueda_status status = rueda_run(me->ctx, &args);
 
         if (status == RUEDA_ERR_PEER_LOST)
             break;
         if (i == 2)
-            return party_says(me, "operations of a rank that left went well");
+            return rank_says(me, "operations of a rank that left went well");
     }
     if (strstr(rueda_error(me->ctx), "rank 0 ") == NULL ||
         strstr(rueda_error(me->ctx), "shut down") == NULL)
-        return party_says(me, "words: %s", rueda_error(me->ctx));
+        return rank_says(me, "words: %s", rueda_error(me->ctx));
     return 0;
 }
 
 static void a_rank_may_shut_down_with_operations_unfinished(void **state)
 {
-    party_run(*state, 2, unfinished, NULL);
+    rank_run(*state, 2, unfinished, NULL);
 }
 
-/* Who has done its part may leave, although others are still waiting for each
- * other. */
-static int early_leaver(struct party *me)
+/* A rank that has done its part may leave, although others are still waiting
+ * for each other. */
+static int early_leaver(struct test_rank *me)
 {
     float number = me->rank == 0 ? 7 : 0;
     rueda_status status;
 
     if (me->rank == me->size - 1)
-        party_sleep_ms(100);
+        rank_sleep_ms(100);
     status = rueda_broadcast(me->ctx, &number, 1, RUEDA_FLOAT32, 0);
-    if (party_expect(me, status, RUEDA_OK, "broadcast") != 0)
+    if (rank_expect(me, status, RUEDA_OK, "broadcast") != 0)
         return 1;
-    return number == 7 ? 0 : party_says(me, "got %g", (double)number);
+    return number == 7 ? 0 : rank_says(me, "got %g", (double)number);
 }
 
 static void a_rank_may_leave_after_its_part_of_the_last_operation(void **state)
 {
     for (int i = 0; i < 3; i++)
-        party_run(*state, 7, early_leaver, NULL);
+        rank_run(*state, 7, early_leaver, NULL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PARTY_EVERYWHERE(a_hundred_in_flight_can_be_waited_for_in_reverse),
-        PARTY_EVERYWHERE(the_background_thread_alone_finishes_everything),
-        PARTY_EVERYWHERE(several_threads_wait_for_different_handles),
-        PARTY_EVERYWHERE(nothing_is_forgotten_when_the_engine_changes_hands),
-        PARTY_EVERYWHERE(operations_end_in_the_order_of_their_start),
-        PARTY_EVERYWHERE(a_wait_that_timed_out_can_be_repeated),
-        PARTY_EVERYWHERE(a_handle_is_gone_once_it_was_waited_for),
-        PARTY_EVERYWHERE(a_rank_may_shut_down_with_operations_unfinished),
-        PARTY_EVERYWHERE(a_rank_may_leave_after_its_part_of_the_last_operation),
+        RANK_EVERYWHERE(a_hundred_in_flight_can_be_waited_for_in_reverse),
+        RANK_EVERYWHERE(the_background_thread_alone_finishes_everything),
+        RANK_EVERYWHERE(several_threads_wait_for_different_handles),
+        RANK_EVERYWHERE(nothing_is_forgotten_when_the_engine_changes_hands),
+        RANK_EVERYWHERE(operations_end_in_the_order_of_their_start),
+        RANK_EVERYWHERE(a_wait_that_timed_out_can_be_repeated),
+        RANK_EVERYWHERE(a_handle_is_gone_once_it_was_waited_for),
+        RANK_EVERYWHERE(a_rank_may_shut_down_with_operations_unfinished),
+        RANK_EVERYWHERE(a_rank_may_leave_after_its_part_of_the_last_operation),
     };
 
-    party_hush();
+    rank_hush();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

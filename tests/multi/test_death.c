@@ -12,11 +12,15 @@
 #include "support/coll_check.h"
 #include "support/processes.h"
 
+/* Ten times what is meant, since a busy machine takes its time. */
+#define DEATH_LATE_MS 10000
+#define AT_ONCE_MS    1000
+
 #define VICTIM 1
 #define RANKS  3
 
 /* Where the victim writes when it goes. */
-static volatile int64_t *time_of_death(struct party *me)
+static volatile int64_t *time_of_death(struct test_rank *me)
 {
     return (volatile int64_t *)me->board->room;
 }
@@ -24,19 +28,19 @@ static volatile int64_t *time_of_death(struct party *me)
 struct plan {
     struct coll_what what;
     const char *how; /* what the others should say of it */
-    void (*go)(struct party *me);
+    void (*go)(struct test_rank *me);
 };
 
 /* ---- Ways to go ---------------------------------------------------------- */
 
-static void be_killed(struct party *me)
+static void be_killed(struct test_rank *me)
 {
-    *time_of_death(me) = party_now_ms();
+    *time_of_death(me) = rank_now_ms();
     raise(SIGKILL);
 }
 
 /* The child has all that its parent had, and lives on. */
-static void be_killed_with_a_child(struct party *me)
+static void be_killed_with_a_child(struct test_rank *me)
 {
     if (fork() == 0) {
         sleep(3);
@@ -45,78 +49,78 @@ static void be_killed_with_a_child(struct party *me)
     be_killed(me);
 }
 
-static void exit_without_shutdown(struct party *me)
+static void exit_without_shutdown(struct test_rank *me)
 {
-    *time_of_death(me) = party_now_ms();
+    *time_of_death(me) = rank_now_ms();
     _exit(0);
 }
 
-static void shut_down(struct party *me)
+static void shut_down(struct test_rank *me)
 {
-    *time_of_death(me) = party_now_ms();
+    *time_of_death(me) = rank_now_ms();
     rueda_shutdown(me->ctx);
     /* Still alive, so that nobody takes it for dead. */
-    party_sleep_ms(300);
+    rank_sleep_ms(300);
     _exit(0);
 }
 
 /* As a program does that ends by an exception. */
-static void say_why_and_exit(struct party *me)
+static void say_why_and_exit(struct test_rank *me)
 {
-    *time_of_death(me) = party_now_ms();
+    *time_of_death(me) = rank_now_ms();
     rueda_fail(me->ctx, "ValueError: the loss is NaN");
     if (rueda_barrier(me->ctx) != RUEDA_ERR_CANCELLED ||
         strcmp(rueda_error(me->ctx), "ValueError: the loss is NaN") != 0)
-        party_says(me, "its own words are \"%s\"", rueda_error(me->ctx));
+        rank_says(me, "its own words are \"%s\"", rueda_error(me->ctx));
     _exit(3);
 }
 
 /* ---- The others ------------------------------------------------------ */
 
 /* After a failure: who is named, how soon it came, and what comes after. */
-static int check_words(struct party *me, const char *how)
+static int check_words(struct test_rank *me, const char *how)
 {
-    int64_t took = party_now_ms() - *time_of_death(me);
-    char words[PARTY_WORDS];
+    int64_t took = rank_now_ms() - *time_of_death(me);
+    char words[RANK_WORDS];
     char who[32];
     int64_t start;
 
     snprintf(words, sizeof(words), "%s", rueda_error(me->ctx));
     if (strcmp(rueda_last_error(), words) != 0)
-        return party_says(me, "said last \"%s\"", rueda_last_error());
+        return rank_says(me, "said last \"%s\"", rueda_last_error());
     snprintf(who, sizeof(who), "rank %d ", VICTIM);
     if (strncmp(words, who, strlen(who)) != 0 || strstr(words, how) == NULL)
-        return party_says(me, "said \"%s\"", words);
-    if (*time_of_death(me) == 0 || took > 1000)
-        return party_says(me, "took %d ms", (int)took);
-    start = party_now_ms();
-    if (party_expect(me, rueda_barrier(me->ctx), RUEDA_ERR_PEER_LOST,
-                     "barrier afterwards") != 0)
+        return rank_says(me, "said \"%s\"", words);
+    if (*time_of_death(me) == 0 || took > DEATH_LATE_MS)
+        return rank_says(me, "took %d ms", (int)took);
+    start = rank_now_ms();
+    if (rank_expect(me, rueda_barrier(me->ctx), RUEDA_ERR_PEER_LOST,
+                    "barrier afterwards") != 0)
         return 1;
-    if (party_now_ms() - start > 100)
-        return party_says(me, "the next call did not fail at once");
+    if (rank_now_ms() - start > AT_ONCE_MS)
+        return rank_says(me, "the next call did not fail at once");
     if (strcmp(words, rueda_error(me->ctx)) != 0)
-        return party_says(me, "said \"%s\", then \"%s\"", words,
-                          rueda_error(me->ctx));
+        return rank_says(me, "said \"%s\", then \"%s\"", words,
+                         rueda_error(me->ctx));
     return 0;
 }
 
 /* The victim goes while the others are blocked. */
-static int blocked(struct party *me)
+static int blocked(struct test_rank *me)
 {
     const struct plan *plan = me->arg;
     struct coll_run run;
     char words[160];
 
     if (coll_prepare(me, &plan->what, &run) != 0 ||
-        party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
+        rank_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
         return 1;
     if (me->rank == VICTIM) {
-        party_sleep_ms(100);
+        rank_sleep_ms(100);
         plan->go(me);
     }
-    if (party_expect(me, rueda_run(me->ctx, &run.args), RUEDA_ERR_PEER_LOST,
-                     coll_describe(&plan->what, words, sizeof(words))) != 0)
+    if (rank_expect(me, rueda_run(me->ctx, &run.args), RUEDA_ERR_PEER_LOST,
+                    coll_describe(&plan->what, words, sizeof(words))) != 0)
         return 1;
     coll_release(me, &run);
     return check_words(me, plan->how);
@@ -124,13 +128,13 @@ static int blocked(struct party *me)
 
 static void *kill_soon(void *arg)
 {
-    party_sleep_ms(40);
+    rank_sleep_ms(40);
     be_killed(arg);
     return NULL;
 }
 
 /* The victim goes while all are busy. */
-static int streaming(struct party *me)
+static int streaming(struct test_rank *me)
 {
     const struct plan *plan = me->arg;
     rueda_status status = RUEDA_OK;
@@ -138,19 +142,19 @@ static int streaming(struct party *me)
     pthread_t killer;
 
     if (coll_prepare(me, &plan->what, &run) != 0 ||
-        party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
+        rank_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
         return 1;
     if (me->rank == VICTIM)
         pthread_create(&killer, NULL, kill_soon, me);
     while (status == RUEDA_OK)
         status = rueda_run(me->ctx, &run.args);
-    if (party_expect(me, status, RUEDA_ERR_PEER_LOST, "streaming") != 0)
+    if (rank_expect(me, status, RUEDA_ERR_PEER_LOST, "streaming") != 0)
         return 1;
     coll_release(me, &run);
     return check_words(me, plan->how);
 }
 
-static void run_plan(const struct party_place *place, party_fn body,
+static void run_plan(const struct rank_place *place, rank_fn body,
                      struct plan *plan, int code)
 {
     struct processes processes;
@@ -230,15 +234,15 @@ static void a_rank_that_shut_down_is_named_as_such(void **state)
 /* Another thread of the failing rank waits in an operation meanwhile. */
 static void *fail_soon(void *arg)
 {
-    struct party *me = arg;
+    struct test_rank *me = arg;
 
-    party_sleep_ms(50);
+    rank_sleep_ms(50);
     rueda_fail(me->ctx, "told by another thread");
     rueda_fail(me->ctx, "and again");
     return NULL;
 }
 
-static int failed_while_waiting(struct party *me)
+static int failed_while_waiting(struct test_rank *me)
 {
     float numbers[3] = {0};
     rueda_status status;
@@ -247,44 +251,44 @@ static int failed_while_waiting(struct party *me)
     if (me->rank == VICTIM)
         pthread_create(&other, NULL, fail_soon, me);
     else
-        party_sleep_ms(200);
+        rank_sleep_ms(200);
     status =
         rueda_allreduce(me->ctx, numbers, numbers, 3, RUEDA_FLOAT32, RUEDA_SUM);
     if (me->rank == VICTIM)
         pthread_join(other, NULL);
     else if (status == RUEDA_OK) /* it had done its part in that one */
         status = rueda_barrier(me->ctx);
-    if (party_expect(me, status,
-                     me->rank == VICTIM ? RUEDA_ERR_CANCELLED
-                                        : RUEDA_ERR_PEER_LOST,
-                     "after the failure") != 0)
+    if (rank_expect(me, status,
+                    me->rank == VICTIM ? RUEDA_ERR_CANCELLED
+                                       : RUEDA_ERR_PEER_LOST,
+                    "after the failure") != 0)
         return 1;
     if (strstr(rueda_error(me->ctx), "told by another thread") == NULL)
-        return party_says(me, "said \"%s\"", rueda_error(me->ctx));
-    party_sleep_ms(300);
+        return rank_says(me, "said \"%s\"", rueda_error(me->ctx));
+    rank_sleep_ms(300);
     return 0;
 }
 
 static void a_failure_ends_what_other_threads_wait_for(void **state)
 {
-    party_run(*state, RANKS, failed_while_waiting, NULL);
+    rank_run(*state, RANKS, failed_while_waiting, NULL);
 }
 
 /* ---- Blame ----------------------------------------------------------- */
 
 /* Those who see the death leave at once, and some see it later. */
-static int late_to_see(struct party *me)
+static int late_to_see(struct test_rank *me)
 {
     const struct plan *plan = me->arg;
 
-    if (party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
+    if (rank_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
         return 1;
     if (me->rank == VICTIM)
         plan->go(me);
     if (me->rank == me->size - 1)
-        party_sleep_ms(300);
-    if (party_expect(me, rueda_barrier(me->ctx), RUEDA_ERR_PEER_LOST,
-                     "barrier") != 0)
+        rank_sleep_ms(300);
+    if (rank_expect(me, rueda_barrier(me->ctx), RUEDA_ERR_PEER_LOST,
+                    "barrier") != 0)
         return 1;
     return check_words(me, plan->how);
 }
@@ -312,28 +316,28 @@ static void the_words_of_a_failure_reach_all(void **state)
 
 /* In a ring of messages most ranks have no dealings with the victim, only with
  * those who have; all fail nevertheless, and nobody has to shut down for it. */
-static int failed_and_stays(struct party *me)
+static int failed_and_stays(struct test_rank *me)
 {
     const struct plan *plan = me->arg;
     struct coll_run run;
 
     if (coll_prepare(me, &plan->what, &run) != 0 ||
-        party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
+        rank_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
         return 1;
     if (me->rank == VICTIM) {
         /* A failure also ends what others have not quite finished. */
-        party_sleep_ms(200);
+        rank_sleep_ms(200);
         coll_release(me, &run);
         rueda_shutdown(me->ctx);
         me->ctx = NULL;
-        party_sleep_ms(250);
+        rank_sleep_ms(250);
         return 0;
     }
-    if (party_expect(me, rueda_run(me->ctx, &run.args), RUEDA_ERR_PEER_LOST,
-                     "operation") != 0)
+    if (rank_expect(me, rueda_run(me->ctx, &run.args), RUEDA_ERR_PEER_LOST,
+                    "operation") != 0)
         return 1;
     /* As if it had more important things to do than to shut down. */
-    party_sleep_ms(250);
+    rank_sleep_ms(250);
     coll_release(me, &run);
     return 0;
 }
@@ -345,7 +349,7 @@ static void a_failure_spreads_to_those_who_wait_for_the_failed(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct plan plan = plan_for((int)kinds[i], 500000);
 
-        party_run(*state, 5, failed_and_stays, &plan);
+        rank_run(*state, 5, failed_and_stays, &plan);
     }
 }
 
@@ -353,7 +357,7 @@ static void a_failure_spreads_to_those_who_wait_for_the_failed(void **state)
 
 /* All have to stop after the same operation: rank 0 tells how many there will
  * be. */
-static int patient_rounds(struct party *me)
+static int patient_rounds(struct test_rank *me)
 {
     volatile unsigned char *is_over = me->board->room;
     int32_t goes_on = 1;
@@ -365,9 +369,9 @@ static int patient_rounds(struct party *me)
         if (coll_check(me, &what) != 0)
             return 1;
         goes_on = *is_over == 0;
-        if (party_expect(me,
-                         rueda_broadcast(me->ctx, &goes_on, 1, RUEDA_INT32, 0),
-                         RUEDA_OK, "broadcast") != 0)
+        if (rank_expect(me,
+                        rueda_broadcast(me->ctx, &goes_on, 1, RUEDA_INT32, 0),
+                        RUEDA_OK, "broadcast") != 0)
             return 1;
     }
     return 0;
@@ -375,17 +379,17 @@ static int patient_rounds(struct party *me)
 
 static void a_rank_that_is_stopped_for_five_seconds_is_waited_for(void **state)
 {
-    const struct party_place *place = *state;
+    const struct rank_place *place = *state;
     struct processes processes;
 
     setenv("RUEDA_TRANSPORT", place->transport, 1);
     processes_start(&processes, RANKS, processes_join, patient_rounds, NULL);
     unsetenv("RUEDA_TRANSPORT");
-    party_sleep_ms(200);
+    rank_sleep_ms(200);
     kill(processes.pids[VICTIM], SIGSTOP);
-    party_sleep_ms(5000);
+    rank_sleep_ms(5000);
     kill(processes.pids[VICTIM], SIGCONT);
-    party_sleep_ms(100);
+    rank_sleep_ms(100);
     processes.board->room[0] = 1;
 
     assert_int_equal(processes_end(&processes, 8000), 0);
@@ -394,19 +398,19 @@ static void a_rank_that_is_stopped_for_five_seconds_is_waited_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PARTY_IN_PROCESSES(a_death_is_named_by_all_who_wait_in_any_kind),
-        PARTY_IN_PROCESSES(a_death_is_named_by_all_who_stream_in_any_kind),
-        PARTY_IN_PROCESSES(a_death_is_seen_although_a_child_lives_on),
-        PARTY_IN_PROCESSES(an_exit_without_shutdown_counts_as_death),
-        PARTY_IN_PROCESSES(a_rank_that_shut_down_is_named_as_such),
-        PARTY_IN_PROCESSES(those_who_left_because_of_a_death_are_not_blamed),
-        PARTY_IN_PROCESSES(the_words_of_a_failure_reach_all),
-        PARTY_EVERYWHERE(a_failure_ends_what_other_threads_wait_for),
-        PARTY_EVERYWHERE(a_failure_spreads_to_those_who_wait_for_the_failed),
-        PARTY_IN_PROCESSES(
+        RANK_IN_PROCESSES(a_death_is_named_by_all_who_wait_in_any_kind),
+        RANK_IN_PROCESSES(a_death_is_named_by_all_who_stream_in_any_kind),
+        RANK_IN_PROCESSES(a_death_is_seen_although_a_child_lives_on),
+        RANK_IN_PROCESSES(an_exit_without_shutdown_counts_as_death),
+        RANK_IN_PROCESSES(a_rank_that_shut_down_is_named_as_such),
+        RANK_IN_PROCESSES(those_who_left_because_of_a_death_are_not_blamed),
+        RANK_IN_PROCESSES(the_words_of_a_failure_reach_all),
+        RANK_EVERYWHERE(a_failure_ends_what_other_threads_wait_for),
+        RANK_EVERYWHERE(a_failure_spreads_to_those_who_wait_for_the_failed),
+        RANK_IN_PROCESSES(
             a_rank_that_is_stopped_for_five_seconds_is_waited_for),
     };
 
-    party_hush();
+    rank_hush();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

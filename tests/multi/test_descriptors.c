@@ -37,7 +37,7 @@ static int use_up(bool is_full)
     return is_full && errno != EMFILE ? -1 : 0;
 }
 
-static int join(struct party *me)
+static int join(struct test_rank *me)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
 
@@ -45,10 +45,10 @@ static int join(struct party *me)
     args.size = me->size;
     args.job = me->job;
     args.timeout_ms = START_MS;
-    return party_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init");
+    return rank_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init");
 }
 
-static int run_short(struct party *me)
+static int run_short(struct test_rank *me)
 {
     const struct plan *plan = me->arg;
     float one = 1;
@@ -56,14 +56,14 @@ static int run_short(struct party *me)
     if (join(me) != 0)
         return 1;
     if (me->rank == plan->victim && use_up(plan->is_full) != 0)
-        return party_says(me, "cannot use up its descriptors");
-    if (party_expect(
+        return rank_says(me, "cannot use up its descriptors");
+    if (rank_expect(
             me,
             rueda_allreduce(me->ctx, &one, &one, 1, RUEDA_FLOAT32, RUEDA_SUM),
             RUEDA_ERR_PEER_LOST, "allreduce") != 0)
         return 1;
     if (strstr(rueda_error(me->ctx), "ulimit -n") == NULL)
-        return party_says(me, "said \"%s\"", rueda_error(me->ctx));
+        return rank_says(me, "said \"%s\"", rueda_error(me->ctx));
     rueda_shutdown(me->ctx);
     return 0;
 }
@@ -102,7 +102,7 @@ int main(void)
         cmocka_unit_test(a_rank_that_cannot_dial_is_named),
     };
 
-    party_hush();
+    rank_hush();
     setenv("RUEDA_TRANSPORT", "tcp", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static bool has_ours(void)
 }
 
 /* Run body in a child and return what it returned. */
-static int in_child(struct party *me, party_fn body)
+static int in_child(struct test_rank *me, rank_fn body)
 {
     int how = -1;
     pid_t child = fork();
@@ -57,13 +57,13 @@ static int in_child(struct party *me, party_fn body)
     if (child == 0)
         _exit(body(me));
     if (child < 0 || waitpid(child, &how, 0) != child)
-        return party_says(me, "no child");
+        return rank_says(me, "no child");
     if (!WIFEXITED(how))
-        return party_says(me, "the child was killed");
+        return rank_says(me, "the child was killed");
     return WEXITSTATUS(how);
 }
 
-static int check_sum(struct party *me)
+static int check_sum(struct test_rank *me)
 {
     const struct coll_what what = {
         .kind = RUEDA_ALLREDUCE, .dtype = RUEDA_FLOAT32, .count = 50000};
@@ -73,34 +73,34 @@ static int check_sum(struct party *me)
 
 /* ---- The child ------------------------------------------------------- */
 
-static int forbidden(struct party *me)
+static int forbidden(struct test_rank *me)
 {
     struct rueda_coll_args args = RUEDA_COLL_ARGS_INIT;
     rueda_handle handle;
     void *memory;
 
     args.kind = RUEDA_BARRIER;
-    if (party_expect(me, rueda_run(me->ctx, &args), RUEDA_ERR_FORKED, "run") ||
-        party_expect(me, rueda_start(me->ctx, &args, &handle), RUEDA_ERR_FORKED,
-                     "start") ||
-        party_expect(me, rueda_wait(me->ctx, 1 << 16, -1), RUEDA_ERR_FORKED,
-                     "wait") ||
-        party_expect(me, rueda_poll(me->ctx, 1 << 16), RUEDA_ERR_FORKED,
-                     "poll") ||
-        party_expect(me, rueda_alloc(me->ctx, 10, &memory), RUEDA_ERR_FORKED,
-                     "alloc"))
+    if (rank_expect(me, rueda_run(me->ctx, &args), RUEDA_ERR_FORKED, "run") ||
+        rank_expect(me, rueda_start(me->ctx, &args, &handle), RUEDA_ERR_FORKED,
+                    "start") ||
+        rank_expect(me, rueda_wait(me->ctx, 1 << 16, -1), RUEDA_ERR_FORKED,
+                    "wait") ||
+        rank_expect(me, rueda_poll(me->ctx, 1 << 16), RUEDA_ERR_FORKED,
+                    "poll") ||
+        rank_expect(me, rueda_alloc(me->ctx, 10, &memory), RUEDA_ERR_FORKED,
+                    "alloc"))
         return 1;
     if (strcmp(rueda_last_error(), rueda_error(me->ctx)) != 0)
-        return party_says(me, "said last \"%s\"", rueda_last_error());
+        return rank_says(me, "said last \"%s\"", rueda_last_error());
     if (strstr(rueda_error(me->ctx), "fork()") == NULL ||
         strstr(rueda_error(me->ctx), "rueda_init()") == NULL)
-        return party_says(me, "said \"%s\"", rueda_error(me->ctx));
+        return rank_says(me, "said \"%s\"", rueda_error(me->ctx));
     rueda_free(me->ctx, NULL);
     rueda_shutdown(me->ctx);
     return 0;
 }
 
-static int child_is_refused(struct party *me)
+static int child_is_refused(struct test_rank *me)
 {
     for (int i = 0; i < 3; i++)
         if (check_sum(me) != 0 || in_child(me, forbidden) != 0)
@@ -110,24 +110,24 @@ static int child_is_refused(struct party *me)
 
 static void a_child_is_refused_with_words_and_the_parent_goes_on(void **state)
 {
-    party_skip_without_fork();
-    party_run(*state, 2, child_is_refused, NULL);
+    rank_skip_without_fork();
+    rank_run(*state, 2, child_is_refused, NULL);
 }
 
-static int has_no_descriptors(struct party *me)
+static int has_no_descriptors(struct test_rank *me)
 {
     const int *before = me->arg;
 
     if (has_ours())
-        return party_says(me, "a descriptor of the context is open");
+        return rank_says(me, "a descriptor of the context is open");
     if (count_descriptors() != *before)
-        return party_says(me, "%d descriptors instead of %d",
-                          count_descriptors(), *before);
+        return rank_says(me, "%d descriptors instead of %d",
+                         count_descriptors(), *before);
     return 0;
 }
 
 /* Joins by itself, to know what was open before. */
-static int descriptors_in_child(struct party *me)
+static int descriptors_in_child(struct test_rank *me)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
     int before = count_descriptors();
@@ -136,7 +136,7 @@ static int descriptors_in_child(struct party *me)
     args.rank = me->rank;
     args.size = me->size;
     args.job = me->job;
-    if (party_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init") != 0)
+    if (rank_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init") != 0)
         return 1;
     me->arg = &before;
     failed = check_sum(me);
@@ -147,8 +147,8 @@ static int descriptors_in_child(struct party *me)
     rueda_shutdown(me->ctx);
     me->arg = NULL;
     if (failed == 0 && count_descriptors() != before)
-        return party_says(me, "shutdown leaves %d descriptors",
-                          count_descriptors() - before);
+        return rank_says(me, "shutdown leaves %d descriptors",
+                         count_descriptors() - before);
     return failed;
 }
 
@@ -164,14 +164,14 @@ static void a_child_holds_no_descriptor_of_the_context(void **state)
 
 /* ---- The parent ------------------------------------------------------ */
 
-static int ends_at_once(struct party *me)
+static int ends_at_once(struct test_rank *me)
 {
     (void)me;
     return 0;
 }
 
 /* The background thread is at work while this one forks. */
-static int forks_at_work(struct party *me)
+static int forks_at_work(struct test_rank *me)
 {
     struct coll_run runs[20];
     rueda_handle handles[20];
@@ -183,15 +183,15 @@ static int forks_at_work(struct party *me)
                                        .salt = (unsigned)i};
 
         if (coll_prepare(me, &what, &runs[i]) != 0 ||
-            party_expect(me, rueda_start(me->ctx, &runs[i].args, &handles[i]),
-                         RUEDA_OK, "start") != 0)
+            rank_expect(me, rueda_start(me->ctx, &runs[i].args, &handles[i]),
+                        RUEDA_OK, "start") != 0)
             return 1;
         if (i % 5 == 0 && in_child(me, ends_at_once) != 0)
-            return party_says(me, "the child failed");
+            return rank_says(me, "the child failed");
     }
     for (int i = 0; i < 20; i++) {
-        if (party_expect(me, rueda_wait(me->ctx, handles[i], -1), RUEDA_OK,
-                         "wait") != 0 ||
+        if (rank_expect(me, rueda_wait(me->ctx, handles[i], -1), RUEDA_OK,
+                        "wait") != 0 ||
             coll_verify(me, &runs[i]) != 0)
             return 1;
         coll_release(me, &runs[i]);
@@ -201,25 +201,25 @@ static int forks_at_work(struct party *me)
 
 static void a_fork_in_the_middle_of_work_does_not_disturb_it(void **state)
 {
-    party_skip_without_fork();
-    party_run(*state, 2, forks_at_work, NULL);
+    rank_skip_without_fork();
+    rank_run(*state, 2, forks_at_work, NULL);
 }
 
 /* ---- A job of the child's own ---------------------------------------- */
 
-static int own_job(struct party *me)
+static int own_job(struct test_rank *me)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
-    struct party alone = *me;
+    struct test_rank alone = *me;
     char name[64];
     int failed;
 
-    party_job_name(name, sizeof(name));
+    rank_job_name(name, sizeof(name));
     args.rank = 0;
     args.size = 1;
     args.job = name;
-    if (party_expect(me, rueda_init(&args, &alone.ctx), RUEDA_OK,
-                     "init in the child") != 0)
+    if (rank_expect(me, rueda_init(&args, &alone.ctx), RUEDA_OK,
+                    "init in the child") != 0)
         return 1;
     alone.size = 1;
     alone.rank = 0;
@@ -228,29 +228,28 @@ static int own_job(struct party *me)
     return failed;
 }
 
-static int child_joins(struct party *me)
+static int child_joins(struct test_rank *me)
 {
     return in_child(me, own_job) != 0 ? 1 : check_sum(me);
 }
 
 static void a_child_may_join_another_job(void **state)
 {
-    party_skip_without_fork();
-    party_run(*state, 2, child_joins, NULL);
+    rank_skip_without_fork();
+    rank_run(*state, 2, child_joins, NULL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PARTY_IN_PROCESSES(
-            a_child_is_refused_with_words_and_the_parent_goes_on),
-        PARTY_TEST(a_child_is_refused_with_words_and_the_parent_goes_on,
-                   threads),
-        PARTY_TEST(a_child_holds_no_descriptor_of_the_context, processes),
-        PARTY_IN_PROCESSES(a_fork_in_the_middle_of_work_does_not_disturb_it),
-        PARTY_IN_PROCESSES(a_child_may_join_another_job),
+        RANK_IN_PROCESSES(a_child_is_refused_with_words_and_the_parent_goes_on),
+        RANK_TEST(a_child_is_refused_with_words_and_the_parent_goes_on,
+                  threads),
+        RANK_TEST(a_child_holds_no_descriptor_of_the_context, processes),
+        RANK_IN_PROCESSES(a_fork_in_the_middle_of_work_does_not_disturb_it),
+        RANK_IN_PROCESSES(a_child_may_join_another_job),
     };
 
-    party_hush();
+    rank_hush();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

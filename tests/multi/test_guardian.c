@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "launch/frame.h"
-#include "support/party.h"
+#include "support/test_rank.h"
 #include "unit/unit.h"
 
 #define RUEDARUN RUEDA_TEST_BIN_DIR "/ruedarun"
@@ -30,12 +30,12 @@ struct guardian {
 /* The next thing that happens to the process; false: nothing does. */
 static bool await(pid_t pid, int *how)
 {
-    const int64_t deadline = party_now_ms() + PARTY_DEADLINE_MS;
+    const int64_t deadline = rank_now_ms() + RANK_DEADLINE_MS;
 
     while (waitpid(pid, how, WNOHANG | __WALL) != pid) {
-        if (party_now_ms() > deadline)
+        if (rank_now_ms() > deadline)
             return false;
-        party_sleep_ms(1);
+        rank_sleep_ms(1);
     }
     return true;
 }
@@ -104,7 +104,7 @@ static bool read_to_end(int fd, char *out, size_t bytes, size_t *out_len)
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
     size_t len = 0;
 
-    while (len < bytes && poll(&poll_fd, 1, PARTY_DEADLINE_MS) == 1) {
+    while (len < bytes && poll(&poll_fd, 1, RANK_DEADLINE_MS) == 1) {
         const ssize_t got = read(fd, out + len, bytes - len);
 
         *out_len = len;

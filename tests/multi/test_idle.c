@@ -14,7 +14,7 @@
 /* Under a sanitizer neither times nor sizes mean anything. */
 static void skip_if_slow(void)
 {
-    if (PARTY_IS_SLOW) {
+    if (RANK_IS_SLOW) {
         print_message("skipped: a sanitizer takes time and memory\n");
         skip();
     }
@@ -31,7 +31,7 @@ static int64_t cpu_us(void)
            usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
 }
 
-static int idle(struct party *me)
+static int idle(struct test_rank *me)
 {
     struct rueda_coll_args args = RUEDA_COLL_ARGS_INIT;
     rueda_handle handle;
@@ -40,28 +40,28 @@ static int idle(struct party *me)
 
     args.kind = RUEDA_BARRIER;
     for (int i = 0; i < 10; i++)
-        if (party_expect(me, rueda_start(me->ctx, &args, &handle), RUEDA_OK,
-                         "start") ||
-            party_expect(me, rueda_wait(me->ctx, handle, -1), RUEDA_OK, "wait"))
+        if (rank_expect(me, rueda_start(me->ctx, &args, &handle), RUEDA_OK,
+                        "start") ||
+            rank_expect(me, rueda_wait(me->ctx, handle, -1), RUEDA_OK, "wait"))
             return 1;
-    party_sleep_ms(50);
+    rank_sleep_ms(50);
     before = cpu_us();
-    party_sleep_ms(1000);
+    rank_sleep_ms(1000);
     used = cpu_us() - before;
     if (used >= 10000)
-        return party_says(me, "%d us of idling", (int)used);
+        return rank_says(me, "%d us of idling", (int)used);
     return 0;
 }
 
 static void a_second_of_idling_takes_under_10_ms_of_cpu(void **state)
 {
     skip_if_slow();
-    party_run(*state, 2, idle, NULL);
+    rank_run(*state, 2, idle, NULL);
 }
 
 /* Rank 1 comes a second late; `arg` says whether the background thread waits,
  * or a caller. */
-static int waits(struct party *me)
+static int waits(struct test_rank *me)
 {
     const bool *in_background = me->arg;
     struct rueda_coll_args args = RUEDA_COLL_ARGS_INIT;
@@ -71,24 +71,24 @@ static int waits(struct party *me)
     int64_t used;
 
     args.kind = RUEDA_BARRIER;
-    if (party_expect(me, rueda_run(me->ctx, &args), RUEDA_OK, "barrier") != 0)
+    if (rank_expect(me, rueda_run(me->ctx, &args), RUEDA_OK, "barrier") != 0)
         return 1;
     before = cpu_us();
     if (me->rank == 1)
-        party_sleep_ms(1000);
+        rank_sleep_ms(1000);
     if (*in_background) {
         status = rueda_start(me->ctx, &args, &handle);
-        party_sleep_ms(me->rank == 0 ? 900 : 0);
+        rank_sleep_ms(me->rank == 0 ? 900 : 0);
         if (status == RUEDA_OK)
             status = rueda_wait(me->ctx, handle, -1);
     } else {
         status = rueda_run(me->ctx, &args);
     }
     used = cpu_us() - before;
-    if (party_expect(me, status, RUEDA_OK, "late barrier") != 0)
+    if (rank_expect(me, status, RUEDA_OK, "late barrier") != 0)
         return 1;
     if (used >= 50000)
-        return party_says(me, "%d us of waiting", (int)used);
+        return rank_says(me, "%d us of waiting", (int)used);
     return 0;
 }
 
@@ -97,16 +97,16 @@ static void a_second_of_waiting_takes_under_50_ms_of_cpu(void **state)
     bool in_background = false;
 
     skip_if_slow();
-    party_run(*state, 2, waits, &in_background);
+    rank_run(*state, 2, waits, &in_background);
     in_background = true;
-    party_run(*state, 2, waits, &in_background);
+    rank_run(*state, 2, waits, &in_background);
 }
 
 /* ---- Notes --------------------------------------------------------------- */
 
 #define STEPS 5
 
-static int step(struct party *me, int i)
+static int step(struct test_rank *me, int i)
 {
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
     rueda_handle handle;
@@ -118,19 +118,19 @@ static int step(struct party *me, int i)
     args.name = name;
     args.send = &x;
     args.recv = &x;
-    return party_expect(me, rueda_submit(me->ctx, &args, &handle), RUEDA_OK,
-                        "submit") ||
-           party_expect(me, rueda_wait(me->ctx, handle, 10000), RUEDA_OK,
-                        "wait");
+    return rank_expect(me, rueda_submit(me->ctx, &args, &handle), RUEDA_OK,
+                       "submit") ||
+           rank_expect(me, rueda_wait(me->ctx, handle, 10000), RUEDA_OK,
+                       "wait");
 }
 
 /* Some work, and a rest, in which rank 1 is killed. */
-static int rests(struct party *me)
+static int rests(struct test_rank *me)
 {
     for (int i = 0; i < STEPS; i++)
         if (step(me, i) != 0)
             return 1;
-    party_sleep_ms(me->rank == 0 ? 900 : 500);
+    rank_sleep_ms(me->rank == 0 ? 900 : 500);
     if (me->rank == 1)
         kill(getpid(), SIGKILL);
     return 0;
@@ -154,11 +154,11 @@ static int count_ends(const char *path)
 
 static void who_is_killed_at_rest_has_told_the_timeline_all(void **state)
 {
-    const struct party_place *place = *state;
+    const struct rank_place *place = *state;
     struct processes processes;
     char path[64];
 
-    party_skip_without_fork();
+    rank_skip_without_fork();
     snprintf(path, sizeof(path), "/tmp/rueda_idle_%d.json", (int)getpid());
     setenv("RUEDA_TRANSPORT", place->transport, 1);
     setenv("RUEDA_TIMELINE", path, 1);
@@ -192,7 +192,7 @@ static long resident_kib(void)
 }
 
 /* Joins by itself, so that all of the context is counted. */
-static int takes_memory(struct party *me)
+static int takes_memory(struct test_rank *me)
 {
     const size_t count = 32 << 20;
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
@@ -207,26 +207,26 @@ static int takes_memory(struct party *me)
     args.size = me->size;
     args.job = me->job;
     before = resident_kib();
-    if (party_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init") != 0)
+    if (rank_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init") != 0)
         return 1;
     status =
         rueda_allreduce(me->ctx, buf, buf, count, RUEDA_FLOAT32, RUEDA_SUM);
     growth[me->rank] = resident_kib() - before;
-    if (party_expect(me, status, RUEDA_OK, "allreduce") != 0)
+    if (rank_expect(me, status, RUEDA_OK, "allreduce") != 0)
         return 1;
     for (size_t i = 0; i < count; i++)
         if (buf[i] != (float)(i % 64 * 2))
-            return party_says(me, "wrong at %zu", i);
+            return rank_says(me, "wrong at %zu", i);
     status = rueda_barrier(me->ctx);
     rueda_shutdown(me->ctx);
     if (growth[0] + growth[1] > 64 << 10)
-        return party_says(me, "%ld and %ld KiB", growth[0], growth[1]);
-    return party_expect(me, status, RUEDA_OK, "barrier");
+        return rank_says(me, "%ld and %ld KiB", growth[0], growth[1]);
+    return rank_expect(me, status, RUEDA_OK, "barrier");
 }
 
 static void an_allreduce_of_128_mib_takes_under_64_mib(void **state)
 {
-    const struct party_place *place = *state;
+    const struct rank_place *place = *state;
     struct processes processes;
 
     skip_if_slow();
@@ -267,7 +267,7 @@ static bool has_socket(const char *job)
     return found;
 }
 
-static int works_until_killed(struct party *me)
+static int works_until_killed(struct test_rank *me)
 {
     const struct coll_what what = {
         .kind = RUEDA_ALLREDUCE, .dtype = RUEDA_FLOAT32, .count = 100000};
@@ -279,7 +279,7 @@ static int works_until_killed(struct party *me)
 }
 
 /* The last rank never comes, so the others stay at the door. */
-static int waits_until_killed(struct party *me)
+static int waits_until_killed(struct test_rank *me)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
 
@@ -287,16 +287,16 @@ static int waits_until_killed(struct party *me)
     args.size = me->size + 1;
     args.job = me->job;
     if (rueda_init(&args, &me->ctx) == RUEDA_OK)
-        return party_says(me, "a job started without its last rank");
+        return rank_says(me, "a job started without its last rank");
     return pause();
 }
 
-static void check_nothing_is_left(processes_way way, party_fn body)
+static void check_nothing_is_left(processes_way way, rank_fn body)
 {
     struct processes processes;
 
     processes_start(&processes, 3, way, body, NULL);
-    party_sleep_ms(200);
+    rank_sleep_ms(200);
     for (int i = 0; i < 3; i++) {
         kill(processes.pids[i], SIGKILL);
         processes.expected[i] = PROCESS_SIGNAL - SIGKILL;
@@ -318,13 +318,13 @@ static void nothing_is_left_when_all_are_killed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PARTY_IN_PROCESSES(a_second_of_idling_takes_under_10_ms_of_cpu),
-        PARTY_EVERYWHERE(a_second_of_waiting_takes_under_50_ms_of_cpu),
-        PARTY_IN_PROCESSES(who_is_killed_at_rest_has_told_the_timeline_all),
-        PARTY_IN_PROCESSES(an_allreduce_of_128_mib_takes_under_64_mib),
+        RANK_IN_PROCESSES(a_second_of_idling_takes_under_10_ms_of_cpu),
+        RANK_EVERYWHERE(a_second_of_waiting_takes_under_50_ms_of_cpu),
+        RANK_IN_PROCESSES(who_is_killed_at_rest_has_told_the_timeline_all),
+        RANK_IN_PROCESSES(an_allreduce_of_128_mib_takes_under_64_mib),
         cmocka_unit_test(nothing_is_left_when_all_are_killed),
     };
 
-    party_hush();
+    rank_hush();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static struct named_what nth(int i, int set, const int *members, int size)
     return what;
 }
 
-static const int everybody[PARTY_MOST] = {0, 1, 2, 3, 4, 5, 6, 7};
+static const int everybody[RANK_MOST] = {0, 1, 2, 3, 4, 5, 6, 7};
 
 /* Numbers below count in an order that depends on the seed. */
 static void shuffle(int *order, int count, unsigned seed)
@@ -66,7 +66,7 @@ static void shuffle(int *order, int count, unsigned seed)
 
 /* ---- In any order ----------------------------------------------------- */
 
-static int in_any_order(struct party *me)
+static int in_any_order(struct test_rank *me)
 {
     struct named_op *ops = named_ops_new(MANY);
     int failed = 0;
@@ -91,16 +91,16 @@ static int in_any_order(struct party *me)
 static void every_kind_comes_out_right_in_any_order(void **state)
 {
     for (int size = 1; size <= 4; size++)
-        party_run(*state, size, in_any_order, NULL);
+        rank_run(*state, size, in_any_order, NULL);
 }
 
 /* Slabs too small for most tensors: batches take rounds, large ones none. */
 static void tensors_larger_than_the_slab_come_out_right(void **state)
 {
     setenv("RUEDA_FUSION_BYTES", "2k", 1);
-    party_run(*state, 3, in_any_order, NULL);
+    rank_run(*state, 3, in_any_order, NULL);
     setenv("RUEDA_FUSION_BYTES", "0", 1);
-    party_run(*state, 2, in_any_order, NULL);
+    rank_run(*state, 2, in_any_order, NULL);
     unsetenv("RUEDA_FUSION_BYTES");
 }
 
@@ -109,7 +109,7 @@ static void tensors_larger_than_the_slab_come_out_right(void **state)
 #define THREADS 4
 
 struct worker {
-    struct party *me;
+    struct test_rank *me;
     struct named_op *ops;
     int index;
     int failed;
@@ -136,7 +136,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-static int from_threads(struct party *me)
+static int from_threads(struct test_rank *me)
 {
     struct named_op *ops = named_ops_new(MANY);
     struct worker workers[THREADS];
@@ -156,12 +156,12 @@ static int from_threads(struct party *me)
 
 static void several_threads_of_a_rank_submit_and_wait(void **state)
 {
-    party_run(*state, 3, from_threads, NULL);
+    rank_run(*state, 3, from_threads, NULL);
 }
 
 /* ---- Beside ordered operations ---------------------------------------- */
 
-static int beside_ordered(struct party *me)
+static int beside_ordered(struct test_rank *me)
 {
     struct named_op *ops = named_ops_new(MANY);
     int order[MANY];
@@ -174,11 +174,11 @@ static int beside_ordered(struct party *me)
         int32_t one = 1;
 
         named_submit(me, &what, &ops[order[i]]);
-        failed = party_expect(me,
-                              rueda_allreduce(me->ctx, &one, &one, 1,
-                                              RUEDA_INT32, RUEDA_SUM),
-                              RUEDA_OK, "allreduce") ||
-                 (one != me->size && party_says(me, "ordered: %d", one));
+        failed = rank_expect(me,
+                             rueda_allreduce(me->ctx, &one, &one, 1,
+                                             RUEDA_INT32, RUEDA_SUM),
+                             RUEDA_OK, "allreduce") ||
+                 (one != me->size && rank_says(me, "ordered: %d", one));
     }
     for (int i = 0; i < MANY && failed == 0; i++)
         failed = named_check(me, &ops[i]);
@@ -188,7 +188,7 @@ static int beside_ordered(struct party *me)
 
 static void ordered_operations_run_beside_named_ones(void **state)
 {
-    party_run(*state, 3, beside_ordered, NULL);
+    rank_run(*state, 3, beside_ordered, NULL);
 }
 
 /* ---- Groups ----------------------------------------------------------- */
@@ -216,7 +216,7 @@ static struct named_what nth_of_group(int i, int size, int round)
     return what;
 }
 
-static int in_groups(struct party *me)
+static int in_groups(struct test_rank *me)
 {
     struct named_op *ops = named_ops_new(GROUPED);
     int order[GROUPED];
@@ -238,7 +238,7 @@ static int in_groups(struct party *me)
 
 static void groups_come_out_right(void **state)
 {
-    party_run(*state, 3, in_groups, NULL);
+    rank_run(*state, 3, in_groups, NULL);
 }
 
 /* In a slab that holds one at a time: each is packed over what others may still
@@ -247,7 +247,7 @@ static void groups_that_follow_each_other_leave_each_other_whole(void **state)
 {
     setenv("RUEDA_FUSION_BYTES", "160k", 1);
     for (int size = 3; size <= 4; size++)
-        party_run(*state, size, in_groups, NULL);
+        rank_run(*state, size, in_groups, NULL);
     unsetenv("RUEDA_FUSION_BYTES");
 }
 
@@ -276,7 +276,7 @@ static struct named_what nth_part(int i, int size, size_t largest)
     return what;
 }
 
-static int in_parts(struct party *me)
+static int in_parts(struct test_rank *me)
 {
     struct named_op *ops = named_ops_new(PARTS);
     int failed = 0;
@@ -291,11 +291,11 @@ static int in_parts(struct party *me)
             named_submit(me, &what, &ops[i]);
         }
         for (int i = 0; i < PARTS && failed == 0; i++)
-            failed = i != 1 || me->rank != round % 4
-                         ? named_check(me, &ops[i])
-                         : party_expect(
-                               me, named_wait(me, &ops[i], PARTY_DEADLINE_MS),
-                               RUEDA_ERR_NOMEM, "without memory");
+            failed =
+                i != 1 || me->rank != round % 4
+                    ? named_check(me, &ops[i])
+                    : rank_expect(me, named_wait(me, &ops[i], RANK_DEADLINE_MS),
+                                  RUEDA_ERR_NOMEM, "without memory");
     }
     free(ops);
     return failed;
@@ -304,13 +304,13 @@ static int in_parts(struct party *me)
 static void parts_of_any_size_come_out_right(void **state)
 {
     for (int size = 1; size <= 5; size++)
-        party_run(*state, size, in_parts, NULL);
+        rank_run(*state, size, in_parts, NULL);
 }
 
 /* ---- Process sets ----------------------------------------------------- */
 
 /* Overlapping sets, all at work at once. */
-static int in_sets(struct party *me)
+static int in_sets(struct test_rank *me)
 {
     static const int ranks[4][3] = {{0, 1}, {1, 2}, {3, 2, 0}, {3}};
     static const int sorted[4][3] = {{0, 1}, {1, 2}, {0, 2, 3}, {3}};
@@ -324,9 +324,9 @@ static int in_sets(struct party *me)
     for (int i = 0; i < 4 && failed == 0; i++) {
         sets[i] = named_add_set(me, ranks[i], sizes[i]);
         if (sets[i] != i + 1)
-            failed = party_says(me, "set %d is %d", i, sets[i]);
+            failed = rank_says(me, "set %d is %d", i, sets[i]);
         else if (rueda_engine_set(&me->ctx->engine, sets[i])->size != sizes[i])
-            failed = party_says(me, "set %d has another size", i);
+            failed = rank_says(me, "set %d has another size", i);
     }
     shuffle(order, 4 * MANY, (unsigned)me->rank);
     for (int i = 0; i < 4 * MANY && failed == 0; i++) {
@@ -344,8 +344,8 @@ static int in_sets(struct party *me)
         if (is_mine[i])
             failed = named_check(me, &ops[i]);
     for (int i = 3; i >= 0 && failed == 0; i--)
-        failed = party_expect(me, named_drop_set(me, sets[i]), RUEDA_OK,
-                              "drop a set");
+        failed = rank_expect(me, named_drop_set(me, sets[i]), RUEDA_OK,
+                             "drop a set");
     free(ops);
     free(is_mine);
     return failed;
@@ -353,10 +353,10 @@ static int in_sets(struct party *me)
 
 static void overlapping_sets_run_at_the_same_time(void **state)
 {
-    party_run(*state, 4, in_sets, NULL);
+    rank_run(*state, 4, in_sets, NULL);
 }
 
-static int makes_and_drops(struct party *me)
+static int makes_and_drops(struct test_rank *me)
 {
     static const int pair[2] = {0, 1};
     struct named_op one;
@@ -367,9 +367,9 @@ static int makes_and_drops(struct party *me)
         struct named_what what = nth(5, set, pair, 2);
 
         if (set != i + 1)
-            return party_says(me, "set %d instead of %d", set, i + 1);
+            return rank_says(me, "set %d instead of %d", set, i + 1);
         if (named_add_set(me, pair, 2) != RUEDA_ERR_INVALID)
-            return party_says(me, "two sets of the same ranks");
+            return rank_says(me, "two sets of the same ranks");
         if (me->rank < 2) {
             named_submit(me, &what, op);
             if (named_check(me, op) != 0)
@@ -378,34 +378,34 @@ static int makes_and_drops(struct party *me)
         /* The other member never brings this one. */
         if (me->rank == 0)
             named_submit(me, &what, op);
-        if (party_expect(me, named_drop_set(me, set), RUEDA_OK, "drop") != 0)
+        if (rank_expect(me, named_drop_set(me, set), RUEDA_OK, "drop") != 0)
             return 1;
         if (me->rank == 0 &&
-            party_expect(me, named_wait(me, op, PARTY_DEADLINE_MS),
-                         RUEDA_ERR_CANCELLED, "of a dropped set") != 0)
+            rank_expect(me, named_wait(me, op, RANK_DEADLINE_MS),
+                        RUEDA_ERR_CANCELLED, "of a dropped set") != 0)
             return 1;
         if (rueda_engine_set(&me->ctx->engine, set) != NULL)
-            return party_says(me, "set %d is still there", set);
+            return rank_says(me, "set %d is still there", set);
         named_submit(me, &what, op);
-        if (party_expect(me, named_wait(me, op, PARTY_DEADLINE_MS),
-                         RUEDA_ERR_CANCELLED, "after the drop") != 0)
+        if (rank_expect(me, named_wait(me, op, RANK_DEADLINE_MS),
+                        RUEDA_ERR_CANCELLED, "after the drop") != 0)
             return 1;
     }
     if (named_drop_set(me, 0) != RUEDA_ERR_INVALID ||
         named_drop_set(me, 3) != RUEDA_ERR_INVALID)
-        return party_says(me, "a set was dropped that is not there");
+        return rank_says(me, "a set was dropped that is not there");
     return 0;
 }
 
 static void operations_of_a_dropped_set_are_cancelled(void **state)
 {
-    party_run(*state, 3, makes_and_drops, NULL);
+    rank_run(*state, 3, makes_and_drops, NULL);
 }
 
 /* ---- Join ------------------------------------------------------------- */
 
 /* Rank r has data for 4 + 3 r steps; the others go on without it. */
-static int uneven(struct party *me)
+static int uneven(struct test_rank *me)
 {
     static const rueda_reduction reductions[] = {RUEDA_SUM, RUEDA_MIN,
                                                  RUEDA_PRODUCT, RUEDA_MIN};
@@ -433,23 +433,23 @@ static int uneven(struct party *me)
     named_begin(&join, RUEDA_JOIN, "", RUEDA_ALL_RANKS);
     named_hand_over(me, &join);
     if (failed == 0)
-        failed = party_expect(me, named_wait(me, &join, PARTY_DEADLINE_MS),
-                              RUEDA_OK, "join");
+        failed = rank_expect(me, named_wait(me, &join, RANK_DEADLINE_MS),
+                             RUEDA_OK, "join");
     if (failed == 0 && join.named.last_rank != me->size - 1)
-        failed = party_says(me, "rank %d joined last", join.named.last_rank);
+        failed = rank_says(me, "rank %d joined last", join.named.last_rank);
     return failed != 0 ? failed : in_any_order(me);
 }
 
 static void who_has_joined_changes_no_result(void **state)
 {
     setenv("RUEDA_FUSION_BYTES", "64k", 1);
-    party_run(*state, 3, uneven, NULL);
+    rank_run(*state, 3, uneven, NULL);
     unsetenv("RUEDA_FUSION_BYTES");
 }
 
 /* ---- What goes wrong -------------------------------------------------- */
 
-static int disagrees(struct party *me)
+static int disagrees(struct test_rank *me)
 {
     struct named_op one;
     struct named_op *op = &one;
@@ -459,8 +459,8 @@ static int disagrees(struct party *me)
 
     wrong.dtype = me->rank == 1 ? RUEDA_FLOAT64 : RUEDA_FLOAT32;
     named_submit(me, &wrong, op);
-    failed = party_expect(me, named_wait(me, op, PARTY_DEADLINE_MS),
-                          RUEDA_ERR_MISMATCH, "mismatch");
+    failed = rank_expect(me, named_wait(me, op, RANK_DEADLINE_MS),
+                         RUEDA_ERR_MISMATCH, "mismatch");
     if (failed == 0) {
         named_submit(me, &what, op);
         failed = named_check(me, op);
@@ -470,11 +470,11 @@ static int disagrees(struct party *me)
 
 static void a_mismatch_ends_one_operation_and_no_more(void **state)
 {
-    party_run(*state, 3, disagrees, NULL);
+    rank_run(*state, 3, disagrees, NULL);
 }
 
 /* One rank has no memory for its result; the others get theirs. */
-static int lacks_memory(struct party *me)
+static int lacks_memory(struct test_rank *me)
 {
     static const rueda_kind of[] = {RUEDA_ALLREDUCE, RUEDA_ALLGATHER,
                                     RUEDA_ALLTOALL, RUEDA_REDUCE_SCATTER,
@@ -496,21 +496,21 @@ static int lacks_memory(struct party *me)
         if (me->rank != 1)
             failed = named_check(me, op);
         else
-            failed = party_expect(me, named_wait(me, op, PARTY_DEADLINE_MS),
-                                  RUEDA_ERR_NOMEM, "without memory");
+            failed = rank_expect(me, named_wait(me, op, RANK_DEADLINE_MS),
+                                 RUEDA_ERR_NOMEM, "without memory");
     }
     return failed;
 }
 
 static void a_rank_without_memory_spoils_nothing(void **state)
 {
-    party_run(*state, 3, lacks_memory, NULL);
+    rank_run(*state, 3, lacks_memory, NULL);
 }
 
 /* ---- Messages --------------------------------------------------------- */
 
-static void message(struct party *me, struct named_op *op, int kind, int peer,
-                    int tag, int32_t *buf, size_t count)
+static void message(struct test_rank *me, struct named_op *op, int kind,
+                    int peer, int tag, int32_t *buf, size_t count)
 {
     named_begin(op, kind, "", RUEDA_ALL_RANKS);
     op->named.request.dtype = RUEDA_INT32;
@@ -524,7 +524,7 @@ static void message(struct party *me, struct named_op *op, int kind, int peer,
 }
 
 /* Round the ring, several tags, received in another order. */
-static int passes_messages(struct party *me)
+static int passes_messages(struct test_rank *me)
 {
     enum {
         TAGS = 3,
@@ -544,11 +544,11 @@ static int passes_messages(struct party *me)
     for (int tag = TAGS - 1; tag >= 0; tag--)
         message(me, &ops[TAGS + tag], RUEDA_RECV, from, tag, in[tag], COUNT);
     for (int i = 0; i < 2 * TAGS && failed == 0; i++)
-        failed = party_expect(me, named_wait(me, &ops[i], PARTY_DEADLINE_MS),
-                              RUEDA_OK, "message");
+        failed = rank_expect(me, named_wait(me, &ops[i], RANK_DEADLINE_MS),
+                             RUEDA_OK, "message");
     for (int i = 0; i < TAGS * COUNT && failed == 0; i++)
         if (in[i / COUNT][i % COUNT] != from * 1000000 + i)
-            failed = party_says(me, "number %d is wrong", i);
+            failed = rank_says(me, "number %d is wrong", i);
     free(out);
     free(in);
     free(ops);
@@ -557,12 +557,12 @@ static int passes_messages(struct party *me)
 
 static void messages_reach_their_receivers_by_tag(void **state)
 {
-    party_run(*state, 3, passes_messages, NULL);
+    rank_run(*state, 3, passes_messages, NULL);
 }
 
 /* ---- Death ------------------------------------------------------------ */
 
-static int dies_or_sees_it(struct party *me)
+static int dies_or_sees_it(struct test_rank *me)
 {
     struct named_op one;
     struct named_op *op = &one;
@@ -573,25 +573,25 @@ static int dies_or_sees_it(struct party *me)
     if (named_check(me, op) != 0)
         return 1;
     if (me->rank == 1) {
-        party_sleep_ms(100);
+        rank_sleep_ms(100);
         kill(getpid(), SIGKILL);
     }
     snprintf(what.name, sizeof(what.name), "grad.3");
     named_submit(me, &what, op);
-    if (party_expect(me, named_wait(me, op, 10000), RUEDA_ERR_PEER_LOST,
-                     "after a death") != 0)
+    if (rank_expect(me, named_wait(me, op, 10000), RUEDA_ERR_PEER_LOST,
+                    "after a death") != 0)
         return 1;
     snprintf(pair, sizeof(pair), "while rank %d was in allreduce \"grad.3\"",
              me->rank);
     if (strstr(rueda_error(me->ctx), "rank 1 (") == NULL ||
         strstr(rueda_error(me->ctx), pair) == NULL)
-        return party_says(me, "words: %s", rueda_error(me->ctx));
+        return rank_says(me, "words: %s", rueda_error(me->ctx));
     return 0;
 }
 
 static void a_death_ends_what_the_dead_rank_never_brings(void **state)
 {
-    const struct party_place *place = *state;
+    const struct rank_place *place = *state;
     struct processes processes;
 
     setenv("RUEDA_TRANSPORT", place->transport, 1);
@@ -602,7 +602,7 @@ static void a_death_ends_what_the_dead_rank_never_brings(void **state)
 }
 
 /* Rank 1 leaves in good order; the others still wait for it. */
-static int leaves_or_sees_it(struct party *me)
+static int leaves_or_sees_it(struct test_rank *me)
 {
     struct named_op one;
     struct named_op *op = &one;
@@ -613,8 +613,8 @@ static int leaves_or_sees_it(struct party *me)
     failed = named_check(me, op);
     if (failed == 0 && me->rank != 1) {
         named_submit(me, &what, op);
-        failed = party_expect(me, named_wait(me, op, 10000),
-                              RUEDA_ERR_PEER_LOST, "after a leave");
+        failed = rank_expect(me, named_wait(me, op, 10000), RUEDA_ERR_PEER_LOST,
+                             "after a leave");
     }
     return failed;
 }
@@ -631,23 +631,23 @@ static void who_leaves_ends_what_it_never_brings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PARTY_EVERYWHERE(every_kind_comes_out_right_in_any_order),
-        PARTY_EVERYWHERE(tensors_larger_than_the_slab_come_out_right),
-        PARTY_EVERYWHERE(several_threads_of_a_rank_submit_and_wait),
-        PARTY_EVERYWHERE(ordered_operations_run_beside_named_ones),
-        PARTY_EVERYWHERE(groups_come_out_right),
-        PARTY_EVERYWHERE(groups_that_follow_each_other_leave_each_other_whole),
-        PARTY_EVERYWHERE(parts_of_any_size_come_out_right),
-        PARTY_EVERYWHERE(overlapping_sets_run_at_the_same_time),
-        PARTY_EVERYWHERE(operations_of_a_dropped_set_are_cancelled),
-        PARTY_EVERYWHERE(who_has_joined_changes_no_result),
-        PARTY_EVERYWHERE(a_mismatch_ends_one_operation_and_no_more),
-        PARTY_EVERYWHERE(a_rank_without_memory_spoils_nothing),
-        PARTY_EVERYWHERE(messages_reach_their_receivers_by_tag),
-        PARTY_IN_PROCESSES(a_death_ends_what_the_dead_rank_never_brings),
-        PARTY_TEST(who_leaves_ends_what_it_never_brings, processes),
+        RANK_EVERYWHERE(every_kind_comes_out_right_in_any_order),
+        RANK_EVERYWHERE(tensors_larger_than_the_slab_come_out_right),
+        RANK_EVERYWHERE(several_threads_of_a_rank_submit_and_wait),
+        RANK_EVERYWHERE(ordered_operations_run_beside_named_ones),
+        RANK_EVERYWHERE(groups_come_out_right),
+        RANK_EVERYWHERE(groups_that_follow_each_other_leave_each_other_whole),
+        RANK_EVERYWHERE(parts_of_any_size_come_out_right),
+        RANK_EVERYWHERE(overlapping_sets_run_at_the_same_time),
+        RANK_EVERYWHERE(operations_of_a_dropped_set_are_cancelled),
+        RANK_EVERYWHERE(who_has_joined_changes_no_result),
+        RANK_EVERYWHERE(a_mismatch_ends_one_operation_and_no_more),
+        RANK_EVERYWHERE(a_rank_without_memory_spoils_nothing),
+        RANK_EVERYWHERE(messages_reach_their_receivers_by_tag),
+        RANK_IN_PROCESSES(a_death_ends_what_the_dead_rank_never_brings),
+        RANK_TEST(who_leaves_ends_what_it_never_brings, processes),
     };
 
-    party_hush();
+    rank_hush();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

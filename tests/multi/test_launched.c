@@ -107,7 +107,7 @@ static int launcher_close(void **state)
 }
 
 /* Every second life without an operation, so that some are behind. */
-static int live(struct party *me)
+static int live(struct test_rank *me)
 {
     const struct coll_what what = {
         .kind = RUEDA_ALLREDUCE, .dtype = RUEDA_FLOAT32, .count = 1000};
@@ -119,8 +119,7 @@ static int live(struct party *me)
         args.rank = me->rank;
         args.size = me->size;
         args.timeout_ms = 10000;
-        if (party_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init") !=
-            0)
+        if (rank_expect(me, rueda_init(&args, &me->ctx), RUEDA_OK, "init") != 0)
             return 1;
         if (i % 2 == 0)
             failed = coll_check(me, &what);
@@ -138,11 +137,11 @@ static void lives_follow_each_other_at_the_launchers_store(void **state)
 
     (void)state;
     processes_start(&processes, RANKS, processes_by_self, live, NULL);
-    assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
 }
 
 /* Without the descriptor nobody has the key. */
-static int come_without_key(struct party *me)
+static int come_without_key(struct test_rank *me)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
     char words[1024] = "";
@@ -152,12 +151,12 @@ static int come_without_key(struct party *me)
     args.size = me->size;
     args.error = words;
     args.error_bytes = sizeof(words);
-    if (party_expect(me, rueda_init(&args, &me->ctx), RUEDA_ERR_AUTH, "init") !=
+    if (rank_expect(me, rueda_init(&args, &me->ctx), RUEDA_ERR_AUTH, "init") !=
         0)
         return 1;
     return strstr(words, "RUEDA_KEY_FILE") != NULL
                ? 0
-               : party_says(me, "said \"%.300s\"", words);
+               : rank_says(me, "said \"%.300s\"", words);
 }
 
 static void without_the_key_nobody_is_let_in(void **state)
@@ -167,7 +166,7 @@ static void without_the_key_nobody_is_let_in(void **state)
     (void)state;
     processes_start(&processes, RANKS, processes_by_self, come_without_key,
                     NULL);
-    assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
 }
 
 #define LAUNCHED(test)                                                         \
@@ -180,6 +179,6 @@ int main(void)
         LAUNCHED(without_the_key_nobody_is_let_in),
     };
 
-    party_hush();
+    rank_hush();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

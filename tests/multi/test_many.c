@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/party.h"
+#include "support/test_rank.h"
 
 #define MANY 100
 #define ODD  49 /* 49 times the nearest number to 1/49 is below 1 */
@@ -154,6 +154,6 @@ int main(void)
         cmocka_unit_test(an_average_of_whole_numbers_is_exact),
     };
 
-    party_hush();
+    rank_hush();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

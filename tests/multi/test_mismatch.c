@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/party.h"
+#include "support/test_rank.h"
 
 #define COUNT 12
 #define MOST  3 /* of a group */
@@ -33,7 +33,7 @@ static struct rueda_submit_args args_of(rueda_kind kind, const char *name,
 }
 
 /* It fails soon, with all of these words; NULL ends them. */
-static int fails(struct party *me, rueda_handle handle,
+static int fails(struct test_rank *me, rueda_handle handle,
                  const char *const *words)
 {
     struct rueda_result result = RUEDA_RESULT_INIT;
@@ -41,16 +41,16 @@ static int fails(struct party *me, rueda_handle handle,
 
     result.error = error;
     result.error_bytes = sizeof(error);
-    if (party_expect(me, rueda_wait_for(me->ctx, handle, 5000, &result),
-                     RUEDA_ERR_MISMATCH, "what differs") != 0)
+    if (rank_expect(me, rueda_wait_for(me->ctx, handle, 15000, &result),
+                    RUEDA_ERR_MISMATCH, "what differs") != 0)
         return 1;
     for (; *words != NULL; words++)
         if (strstr(error, *words) == NULL)
-            return party_says(me, "no \"%s\" in \"%s\"", *words, error);
+            return rank_says(me, "no \"%s\" in \"%s\"", *words, error);
     return 0;
 }
 
-static int still_works(struct party *me, const char *name)
+static int still_works(struct test_rank *me, const char *name)
 {
     struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, name, 0);
     rueda_handle handle;
@@ -58,16 +58,16 @@ static int still_works(struct party *me, const char *name)
     args.reduction = RUEDA_SUM;
     for (int i = 0; i < COUNT; i++)
         bufs[0][i] = (float)(me->rank + i);
-    if (party_expect(me, rueda_submit(me->ctx, &args, &handle), RUEDA_OK,
-                     "submit after that") != 0 ||
-        party_expect(me, rueda_wait(me->ctx, handle, 10000), RUEDA_OK,
-                     "wait after that") != 0)
+    if (rank_expect(me, rueda_submit(me->ctx, &args, &handle), RUEDA_OK,
+                    "submit after that") != 0 ||
+        rank_expect(me, rueda_wait(me->ctx, handle, 10000), RUEDA_OK,
+                    "wait after that") != 0)
         return 1;
     for (int i = 0; i < COUNT; i++) {
         const int sum = me->size * i + me->size * (me->size - 1) / 2;
 
         if (results[0][i] != (float)sum)
-            return party_says(me, "%f is not %d", (double)results[0][i], sum);
+            return rank_says(me, "%f is not %d", (double)results[0][i], sum);
     }
     return 0;
 }
@@ -80,7 +80,7 @@ struct groups {
     const char *others;
 };
 
-static int submit_letters(struct party *me, const char *letters,
+static int submit_letters(struct test_rank *me, const char *letters,
                           rueda_handle *handles)
 {
     struct rueda_submit_args args[MOST];
@@ -91,11 +91,11 @@ static int submit_letters(struct party *me, const char *letters,
         names[i][0] = letters[i];
         args[i] = args_of(RUEDA_ALLREDUCE, names[i], i);
     }
-    return party_expect(me, rueda_submit_group(me->ctx, args, count, handles),
-                        RUEDA_OK, "a group");
+    return rank_expect(me, rueda_submit_group(me->ctx, args, count, handles),
+                       RUEDA_OK, "a group");
 }
 
-static int differ_in_groups(struct party *me)
+static int differ_in_groups(struct test_rank *me)
 {
     static const char *const first[] = {
         "Mismatched groups: One rank (", "but another rank (",
@@ -116,13 +116,12 @@ static int differ_in_groups(struct party *me)
             if (fails(me, handles[i], letters[i] == 'a' ? first : others) != 0)
                 return 1;
         /* So that nobody is ahead with names that others still have. */
-        if (party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") !=
-                0 ||
+        if (rank_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0 ||
             submit_letters(me, "cab", handles) != 0)
             return 1;
         for (int i = 0; i < 3; i++)
-            if (party_expect(me, rueda_wait(me->ctx, handles[i], 10000),
-                             RUEDA_OK, "a group of all") != 0)
+            if (rank_expect(me, rueda_wait(me->ctx, handles[i], 10000),
+                            RUEDA_OK, "a group of all") != 0)
                 return 1;
     }
     return still_works(me, "a");
@@ -134,33 +133,33 @@ static void groups_of_other_members_fail_at_once(void **state)
         {"ac", "ab"}, {"ca", "ab"}, {"abc", "ab"}, {"a", "ab"}, {"ab", "abc"}};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-        party_run(*state, 3, differ_in_groups, &all[i]);
+        rank_run(*state, 3, differ_in_groups, &all[i]);
 }
 
 /* Take turns for a while, as this is not ready meanwhile. */
-static int linger(struct party *me, rueda_handle handle)
+static int linger(struct test_rank *me, rueda_handle handle)
 {
-    const int64_t until = party_now_ms() + 30;
+    const int64_t until = rank_now_ms() + 30;
 
-    while (party_now_ms() < until)
-        if (party_expect(me, rueda_poll(me->ctx, handle), RUEDA_IN_PROGRESS,
-                         "what others do not have yet") != 0)
+    while (rank_now_ms() < until)
+        if (rank_expect(me, rueda_poll(me->ctx, handle), RUEDA_IN_PROGRESS,
+                        "what others do not have yet") != 0)
             return 1;
     return 0;
 }
 
-static int submit_one(struct party *me, const char *name, int i,
+static int submit_one(struct test_rank *me, const char *name, int i,
                       rueda_handle *handle)
 {
     struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, name, i);
 
-    return party_expect(me, rueda_submit(me->ctx, &args, handle), RUEDA_OK,
-                        name);
+    return rank_expect(me, rueda_submit(me->ctx, &args, handle), RUEDA_OK,
+                       name);
 }
 
 /* One rank has one by one, with something to do between, what others have in a
  * group. */
-static int differ_in_being_one(struct party *me)
+static int differ_in_being_one(struct test_rank *me)
 {
     static const char *const words[] = {"Mismatched groups: One rank (", NULL};
 
@@ -179,8 +178,8 @@ static int differ_in_being_one(struct party *me)
         if (fails(me, handles[0], words) != 0 ||
             fails(me, handles[1], words) != 0 ||
             (me->rank != odd && submit_one(me, "z", 2, &handles[2]) != 0) ||
-            party_expect(me, rueda_wait(me->ctx, handles[2], 10000), RUEDA_OK,
-                         "z") != 0)
+            rank_expect(me, rueda_wait(me->ctx, handles[2], 10000), RUEDA_OK,
+                        "z") != 0)
             return 1;
     }
     return still_works(me, "a");
@@ -188,31 +187,31 @@ static int differ_in_being_one(struct party *me)
 
 static void groups_are_not_given_one_by_one(void **state)
 {
-    party_run(*state, 3, differ_in_being_one, NULL);
+    rank_run(*state, 3, differ_in_being_one, NULL);
 }
 
 /* The order in which they are given makes no other group. */
-static int differ_in_order(struct party *me)
+static int differ_in_order(struct test_rank *me)
 {
     rueda_handle handles[MOST];
 
     if (submit_letters(me, me->rank == 1 ? "bca" : "abc", handles) != 0)
         return 1;
     for (int i = 0; i < 3; i++)
-        if (party_expect(me, rueda_wait(me->ctx, handles[i], 10000), RUEDA_OK,
-                         "in another order") != 0)
+        if (rank_expect(me, rueda_wait(me->ctx, handles[i], 10000), RUEDA_OK,
+                        "in another order") != 0)
             return 1;
     return 0;
 }
 
 static void groups_may_be_given_in_any_order(void **state)
 {
-    party_run(*state, 3, differ_in_order, NULL);
+    rank_run(*state, 3, differ_in_order, NULL);
 }
 
 /* One rank has one more than the others: they fail with it when they come to
  * it, and are in step then. */
-static int differ_without_names(struct party *me)
+static int differ_without_names(struct test_rank *me)
 {
     static const char *const words[] = {"Mismatched groups", NULL};
     const int count = me->rank == 1 ? 3 : 2;
@@ -221,14 +220,14 @@ static int differ_without_names(struct party *me)
 
     for (int i = 0; i < count; i++)
         args[i] = args_of(RUEDA_ALLREDUCE, NULL, i);
-    if (party_expect(me, rueda_submit_group(me->ctx, args, count, handles),
-                     RUEDA_OK, "a group") != 0)
+    if (rank_expect(me, rueda_submit_group(me->ctx, args, count, handles),
+                    RUEDA_OK, "a group") != 0)
         return 1;
     for (int i = 0; i < count; i++)
         if (fails(me, handles[i], words) != 0)
             return 1;
-    if (me->rank != 1 && (party_expect(me, rueda_submit(me->ctx, args, handles),
-                                       RUEDA_OK, "one more") != 0 ||
+    if (me->rank != 1 && (rank_expect(me, rueda_submit(me->ctx, args, handles),
+                                      RUEDA_OK, "one more") != 0 ||
                           fails(me, handles[0], words) != 0))
         return 1;
     return still_works(me, NULL);
@@ -236,7 +235,7 @@ static int differ_without_names(struct party *me)
 
 static void groups_without_names_fail_and_get_in_step(void **state)
 {
-    party_run(*state, 3, differ_without_names, NULL);
+    rank_run(*state, 3, differ_without_names, NULL);
 }
 
 /* ---- One by one ---------------------------------------------------------- */
@@ -359,7 +358,7 @@ static struct rueda_submit_args plain_args(rueda_kind kind)
 }
 
 /* All of them fail as this check says, and name who is who. */
-static int fails_by(struct party *me, const struct rueda_submit_args *args,
+static int fails_by(struct test_rank *me, const struct rueda_submit_args *args,
                     const struct difference *odd)
 {
     char last[40];
@@ -368,12 +367,12 @@ static int fails_by(struct party *me, const struct rueda_submit_args *args,
     rueda_handle handle;
 
     snprintf(last, sizeof(last), "rank (%d) %.8s", me->size - 1, odd->another);
-    return party_expect(me, rueda_submit(me->ctx, args, &handle), RUEDA_OK,
-                        odd->words) ||
+    return rank_expect(me, rueda_submit(me->ctx, args, &handle), RUEDA_OK,
+                       odd->words) ||
            fails(me, handle, words) || still_works(me, "odd");
 }
 
-static int differ_one_by_one(struct party *me)
+static int differ_one_by_one(struct test_rank *me)
 {
     for (int i = 0; i < DIFFERENCES; i++) {
         struct rueda_submit_args args = plain_args(differences[i].kind);
@@ -388,11 +387,11 @@ static int differ_one_by_one(struct party *me)
 
 static void whatever_differs_is_told_to_all(void **state)
 {
-    party_run(*state, 3, differ_one_by_one, NULL);
+    rank_run(*state, 3, differ_one_by_one, NULL);
 }
 
 /* In that and in all that is checked after it. */
-static int differ_in_all_that_follows(struct party *me)
+static int differ_in_all_that_follows(struct test_rank *me)
 {
     int count = 0;
 
@@ -411,10 +410,10 @@ static int differ_in_all_that_follows(struct party *me)
 
 static void the_first_check_that_fails_is_told(void **state)
 {
-    party_run(*state, 3, differ_in_all_that_follows, NULL);
+    rank_run(*state, 3, differ_in_all_that_follows, NULL);
 }
 
-static int differ_by_a_group(struct party *me)
+static int differ_by_a_group(struct test_rank *me)
 {
     static const char *const words[] = {"Mismatched groups: One rank (",
                                         "sent it by itself",
@@ -428,46 +427,46 @@ static int differ_by_a_group(struct party *me)
                               ? rueda_submit_group(me->ctx, &args, 1, &handle)
                               : rueda_submit(me->ctx, &args, &handle);
 
-    return party_expect(me, status, RUEDA_OK, "submit") ||
+    return rank_expect(me, status, RUEDA_OK, "submit") ||
            fails(me, handle, words) || still_works(me, "odd");
 }
 
 static void one_of_a_group_is_not_one_by_itself(void **state)
 {
-    party_run(*state, 3, differ_by_a_group, NULL);
+    rank_run(*state, 3, differ_by_a_group, NULL);
 }
 
 /* Equal to nothing, not even to itself, but the same on all ranks. */
-static int scale_by_nothing(struct party *me)
+static int scale_by_nothing(struct test_rank *me)
 {
     struct rueda_submit_args args = plain_args(RUEDA_ALLREDUCE);
     rueda_handle handle;
 
     args.prescale = NAN;
-    return party_expect(me, rueda_submit(me->ctx, &args, &handle), RUEDA_OK,
-                        "submit") ||
-           party_expect(me, rueda_wait(me->ctx, handle, 10000), RUEDA_OK,
-                        "a factor that is no number") ||
+    return rank_expect(me, rueda_submit(me->ctx, &args, &handle), RUEDA_OK,
+                       "submit") ||
+           rank_expect(me, rueda_wait(me->ctx, handle, 10000), RUEDA_OK,
+                       "a factor that is no number") ||
            (!isnan(results[0][0]) &&
-            party_says(me, "it is %f", (double)results[0][0]));
+            rank_says(me, "it is %f", (double)results[0][0]));
 }
 
 static void a_factor_that_is_no_number_is_no_difference(void **state)
 {
-    party_run(*state, 3, scale_by_nothing, NULL);
+    rank_run(*state, 3, scale_by_nothing, NULL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PARTY_IN_PROCESSES(groups_of_other_members_fail_at_once),
-        PARTY_IN_PROCESSES(groups_are_not_given_one_by_one),
-        PARTY_IN_PROCESSES(groups_may_be_given_in_any_order),
-        PARTY_IN_PROCESSES(groups_without_names_fail_and_get_in_step),
-        PARTY_IN_PROCESSES(whatever_differs_is_told_to_all),
-        PARTY_IN_PROCESSES(the_first_check_that_fails_is_told),
-        PARTY_IN_PROCESSES(one_of_a_group_is_not_one_by_itself),
-        PARTY_IN_PROCESSES(a_factor_that_is_no_number_is_no_difference),
+        RANK_IN_PROCESSES(groups_of_other_members_fail_at_once),
+        RANK_IN_PROCESSES(groups_are_not_given_one_by_one),
+        RANK_IN_PROCESSES(groups_may_be_given_in_any_order),
+        RANK_IN_PROCESSES(groups_without_names_fail_and_get_in_step),
+        RANK_IN_PROCESSES(whatever_differs_is_told_to_all),
+        RANK_IN_PROCESSES(the_first_check_that_fails_is_told),
+        RANK_IN_PROCESSES(one_of_a_group_is_not_one_by_itself),
+        RANK_IN_PROCESSES(a_factor_that_is_no_number_is_no_difference),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

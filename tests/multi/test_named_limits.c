@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/party.h"
+#include "support/test_rank.h"
 
-#define WAIT_MS PARTY_DEADLINE_MS
+#define WAIT_MS RANK_DEADLINE_MS
 
 static struct rueda_submit_args of(const char *name, void *buf,
                                    const size_t *count)
@@ -26,18 +26,18 @@ static struct rueda_submit_args of(const char *name, void *buf,
     return args;
 }
 
-static int run(struct party *me, const struct rueda_submit_args *args)
+static int run(struct test_rank *me, const struct rueda_submit_args *args)
 {
     rueda_handle handle;
 
-    return party_expect(me, rueda_submit(me->ctx, args, &handle), RUEDA_OK,
-                        args->name) ||
-           party_expect(me, rueda_wait(me->ctx, handle, WAIT_MS), RUEDA_OK,
-                        args->name);
+    return rank_expect(me, rueda_submit(me->ctx, args, &handle), RUEDA_OK,
+                       args->name) ||
+           rank_expect(me, rueda_wait(me->ctx, handle, WAIT_MS), RUEDA_OK,
+                       args->name);
 }
 
 /* One float of each rank, added up under this name. */
-static int add(struct party *me, const char *name, int set, int wanted)
+static int add(struct test_rank *me, const char *name, int set, int wanted)
 {
     static const size_t one = 1;
     float x = (float)(me->rank + 1);
@@ -47,11 +47,11 @@ static int add(struct party *me, const char *name, int set, int wanted)
     if (run(me, &args) != 0)
         return 1;
     return x == (float)wanted ? 0
-                              : party_says(me, "%.40s is %f instead of %d",
-                                           name, (double)x, wanted);
+                              : rank_says(me, "%.40s is %f instead of %d", name,
+                                          (double)x, wanted);
 }
 
-static int total(const struct party *me)
+static int total(const struct test_rank *me)
 {
     return me->size * (me->size + 1) / 2;
 }
@@ -125,7 +125,7 @@ static bool is_float(rueda_dtype dtype)
            dtype == RUEDA_FLOAT32 || dtype == RUEDA_FLOAT64;
 }
 
-static int one_type(struct party *me, const struct numbers *what,
+static int one_type(struct test_rank *me, const struct numbers *what,
                     rueda_dtype dtype)
 {
     static const size_t count = COUNT;
@@ -149,10 +149,10 @@ static int one_type(struct party *me, const struct numbers *what,
         return 1;
     return memcmp(buf, wanted, sizeof(buf)) == 0
                ? 0
-               : party_says(me, "%s is wrong", name);
+               : rank_says(me, "%s is wrong", name);
 }
 
-static int all_types(struct party *me)
+static int all_types(struct test_rank *me)
 {
     int failed = 0;
 
@@ -165,7 +165,7 @@ static int all_types(struct party *me)
 }
 
 /* Sum is "or", product is "and". */
-static int truths(struct party *me)
+static int truths(struct test_rank *me)
 {
     static const size_t count = 2;
     unsigned char sum[2] = {me->rank == 0, 0};
@@ -182,21 +182,21 @@ static int truths(struct party *me)
         return 1;
     return sum[0] == 1 && sum[1] == 0 && product[0] == 0 && product[1] == 1
                ? 0
-               : party_says(me, "truth is %d%d %d%d", sum[0], sum[1],
-                            product[0], product[1]);
+               : rank_says(me, "truth is %d%d %d%d", sum[0], sum[1], product[0],
+                           product[1]);
 }
 
 static void every_type_and_reduction_comes_out_right(void **state)
 {
-    party_run(*state, 2, all_types, NULL);
-    party_run(*state, 2, truths, NULL);
+    rank_run(*state, 2, all_types, NULL);
+    rank_run(*state, 2, truths, NULL);
 }
 
 /* ---- Many, long and empty ------------------------------------------------ */
 
-#define MANY (PARTY_IS_SLOW ? 2000 : 100000)
+#define MANY (RANK_IS_SLOW ? 2000 : 100000)
 
-static int at_once(struct party *me)
+static int at_once(struct test_rank *me)
 {
     static const size_t one = 1;
     float *x = calloc(MANY, sizeof(float));
@@ -210,21 +210,21 @@ static int at_once(struct party *me)
         snprintf(name, sizeof(name), "many.%d", i);
         x[i] = (float)(me->rank + i % 100);
         args = of(name, &x[i], &one);
-        failed = party_expect(me, rueda_submit(me->ctx, &args, &handles[i]),
-                              RUEDA_OK, "submit");
+        failed = rank_expect(me, rueda_submit(me->ctx, &args, &handles[i]),
+                             RUEDA_OK, "submit");
     }
     for (int i = 0; i < MANY && failed == 0; i++) {
-        failed = party_expect(me, rueda_wait(me->ctx, handles[i], WAIT_MS),
-                              RUEDA_OK, "wait");
+        failed = rank_expect(me, rueda_wait(me->ctx, handles[i], WAIT_MS),
+                             RUEDA_OK, "wait");
         if (failed == 0 && x[i] != (float)(1 + 2 * (i % 100)))
-            failed = party_says(me, "many.%d is %f", i, (double)x[i]);
+            failed = rank_says(me, "many.%d is %f", i, (double)x[i]);
     }
     free(x);
     free(handles);
     return failed;
 }
 
-static int in_turn(struct party *me)
+static int in_turn(struct test_rank *me)
 {
     int failed = 0;
 
@@ -239,12 +239,12 @@ static int in_turn(struct party *me)
 
 static void a_hundred_thousand_names_work(void **state)
 {
-    party_run(*state, 2, at_once, NULL);
-    party_run(*state, 2, in_turn, NULL);
+    rank_run(*state, 2, at_once, NULL);
+    rank_run(*state, 2, in_turn, NULL);
 }
 
 /* Names of 10 KB, which differ in their last character. */
-static int long_names(struct party *me)
+static int long_names(struct test_rank *me)
 {
     static const size_t none = 0;
     struct rueda_submit_args args;
@@ -267,14 +267,14 @@ static int long_names(struct party *me)
 
 static void long_names_and_empty_tensors_work(void **state)
 {
-    party_run(*state, 3, long_names, NULL);
+    rank_run(*state, 3, long_names, NULL);
 }
 
 /* ---- Twice ----------------------------------------------------------------
  */
 
 struct twin {
-    struct party *me;
+    struct test_rank *me;
     pthread_barrier_t *together;
     float x;
     rueda_status status;
@@ -296,7 +296,7 @@ static void *submit_same(void *arg)
     return NULL;
 }
 
-static int both(struct party *me)
+static int both(struct test_rank *me)
 {
     pthread_barrier_t together;
     struct twin twins[2] = {{me, &together, 1, RUEDA_OK, 0, false},
@@ -313,16 +313,16 @@ static int both(struct party *me)
     atomic_fetch_add((atomic_int *)(void *)me->board->room, 1);
     loser = twins[0].status == RUEDA_OK ? &twins[1] : &twins[0];
     if (loser->status != RUEDA_ERR_INVALID || !loser->has_words)
-        return party_says(me, "the second got \"%s\"",
-                          rueda_status_str(loser->status));
+        return rank_says(me, "the second got \"%s\"",
+                         rueda_status_str(loser->status));
     loser = &twins[twins[0].status == RUEDA_OK ? 0 : 1];
-    return party_expect(me, loser->status, RUEDA_OK, "the first") ||
-           party_expect(me, rueda_wait(me->ctx, loser->handle, WAIT_MS),
-                        RUEDA_OK, "the first");
+    return rank_expect(me, loser->status, RUEDA_OK, "the first") ||
+           rank_expect(me, rueda_wait(me->ctx, loser->handle, WAIT_MS),
+                       RUEDA_OK, "the first");
 }
 
 /* The other rank brings it only when both threads have tried. */
-static int twice(struct party *me)
+static int twice(struct test_rank *me)
 {
     const atomic_int *tried = (atomic_int *)(void *)me->board->room;
     static const size_t one = 1;
@@ -338,8 +338,8 @@ static int twice(struct party *me)
         }
         for (int ms = 0; atomic_load(tried) <= round; ms++) {
             if (ms > WAIT_MS)
-                return party_says(me, "rank 0 does not come");
-            party_sleep_ms(1);
+                return rank_says(me, "rank 0 does not come");
+            rank_sleep_ms(1);
         }
         failed = run(me, &args);
     }
@@ -348,7 +348,7 @@ static int twice(struct party *me)
 
 static void of_two_threads_with_one_name_one_is_refused(void **state)
 {
-    party_run(*state, 2, twice, NULL);
+    rank_run(*state, 2, twice, NULL);
 }
 
 /* ---- Priority ---------------------------------------------------------------
@@ -377,27 +377,27 @@ static void arrives(void *arg, rueda_status status)
 }
 
 /* Callbacks may run a little later than who waits. */
-static int check_order(struct party *me, struct order *order,
+static int check_order(struct test_rank *me, struct order *order,
                        const int *priorities)
 {
     for (int i = 0; i < RANKED; i++) {
         for (int ms = 0; atomic_load(&order->place[i]) == 0; ms++) {
             if (ms > WAIT_MS)
-                return party_says(me, "tensor %d never came", i);
-            party_sleep_ms(1);
+                return rank_says(me, "tensor %d never came", i);
+            rank_sleep_ms(1);
         }
     }
     for (int i = 0; i < RANKED; i++)
         for (int k = 0; k < RANKED; k++)
             if (priorities[i] > priorities[k] &&
                 atomic_load(&order->place[i]) > atomic_load(&order->place[k]))
-                return party_says(me, "priority %d came after %d",
-                                  priorities[i], priorities[k]);
+                return rank_says(me, "priority %d came after %d", priorities[i],
+                                 priorities[k]);
     return 0;
 }
 
 /* They become ready together, and run one by one. */
-static int by_priority(struct party *me)
+static int by_priority(struct test_rank *me)
 {
     static const int priorities[RANKED] = {3, 9, -4, 0, 12, 5, 1, 7};
     static const size_t count = 1000;
@@ -418,17 +418,16 @@ static int by_priority(struct party *me)
     }
     /* The other rank comes when callbacks are in place here. */
     if (me->rank != 0)
-        party_sleep_ms(100);
-    failed =
-        party_expect(me, rueda_submit_group(me->ctx, args, RANKED, handles),
-                     RUEDA_OK, "submit");
+        rank_sleep_ms(100);
+    failed = rank_expect(me, rueda_submit_group(me->ctx, args, RANKED, handles),
+                         RUEDA_OK, "submit");
     for (int i = 0; i < RANKED && failed == 0 && me->rank == 0; i++)
-        failed = party_expect(
+        failed = rank_expect(
             me, rueda_handle_then(me->ctx, handles[i], arrives, &arrivals[i]),
             RUEDA_OK, "then");
     for (int i = 0; i < RANKED && failed == 0; i++)
-        failed = party_expect(me, rueda_wait(me->ctx, handles[i], WAIT_MS),
-                              RUEDA_OK, "wait");
+        failed = rank_expect(me, rueda_wait(me->ctx, handles[i], WAIT_MS),
+                             RUEDA_OK, "wait");
     if (failed == 0 && me->rank == 0)
         failed = check_order(me, &order, priorities);
     free(x);
@@ -438,19 +437,19 @@ static int by_priority(struct party *me)
 static void the_highest_priority_comes_first(void **state)
 {
     setenv("RUEDA_FUSION_BYTES", "0", 1);
-    party_run(*state, 2, by_priority, NULL);
+    rank_run(*state, 2, by_priority, NULL);
     unsetenv("RUEDA_FUSION_BYTES");
 }
 
 /* ---- Sets that come and go
  * --------------------------------------------------- */
 
-#define SETS    (PARTY_IS_SLOW ? 20 : 100)
+#define SETS    (RANK_IS_SLOW ? 20 : 100)
 #define PENDING 10
 
 /* Some run, and then both members hand over others, one of them one less, and
  * do not wait: decisions about these are on their way while it is dropped. */
-static int use_set(struct party *me, int n, int set, rueda_handle *pending,
+static int use_set(struct test_rank *me, int n, int set, rueda_handle *pending,
                    float *x)
 {
     static const size_t one = 1;
@@ -465,13 +464,13 @@ static int use_set(struct party *me, int n, int set, rueda_handle *pending,
 
         snprintf(name, sizeof(name), "%0100d", i); /* more than a head holds */
         args.set = set;
-        failed = party_expect(me, rueda_submit(me->ctx, &args, &pending[i]),
-                              RUEDA_OK, "submit");
+        failed = rank_expect(me, rueda_submit(me->ctx, &args, &pending[i]),
+                             RUEDA_OK, "submit");
     }
     return failed;
 }
 
-static int check_pending(struct party *me, const rueda_handle *pending)
+static int check_pending(struct test_rank *me, const rueda_handle *pending)
 {
     const int count = me->rank == 2 ? PENDING : PENDING - 1;
 
@@ -480,13 +479,13 @@ static int check_pending(struct party *me, const rueda_handle *pending)
 
         if (status != RUEDA_ERR_CANCELLED &&
             (status != RUEDA_OK || i == PENDING - 1))
-            return party_says(me, "tensor %d of a dropped set: %s", i,
-                              rueda_status_str(status));
+            return rank_says(me, "tensor %d of a dropped set: %s", i,
+                             rueda_status_str(status));
     }
     return 0;
 }
 
-static int hundred_sets(struct party *me)
+static int hundred_sets(struct test_rank *me)
 {
     int failed = 0;
 
@@ -497,13 +496,13 @@ static int hundred_sets(struct party *me)
         float x[PENDING] = {0};
         int set = -1;
 
-        failed = party_expect(me, rueda_set_create(me->ctx, ranks, 2, &set),
-                              RUEDA_OK, "create");
+        failed = rank_expect(me, rueda_set_create(me->ctx, ranks, 2, &set),
+                             RUEDA_OK, "create");
         if (failed == 0 && is_member)
             failed = use_set(me, n, set, pending, x);
         if (failed == 0)
-            failed = party_expect(me, rueda_set_destroy(me->ctx, set), RUEDA_OK,
-                                  "destroy");
+            failed = rank_expect(me, rueda_set_destroy(me->ctx, set), RUEDA_OK,
+                                 "destroy");
         if (failed == 0 && is_member)
             failed = check_pending(me, pending);
     }
@@ -514,13 +513,13 @@ static int hundred_sets(struct party *me)
 
 static void a_hundred_sets_come_and_go(void **state)
 {
-    party_run(*state, 3, hundred_sets, NULL);
+    rank_run(*state, 3, hundred_sets, NULL);
 }
 
 /* ---- fork()
  * -------------------------------------------------------------------- */
 
-static int refused_in_child(struct party *me)
+static int refused_in_child(struct test_rank *me)
 {
     static const size_t one = 1;
     float x = 1;
@@ -542,7 +541,7 @@ static int refused_in_child(struct party *me)
 }
 
 /* Workers, as data loaders start them, while tensors are under way. */
-static int has_workers(struct party *me)
+static int has_workers(struct test_rank *me)
 {
     static const size_t one = 1;
     pid_t children[4];
@@ -554,20 +553,20 @@ static int has_workers(struct party *me)
         struct rueda_submit_args args = of("meanwhile", &x, &one);
         rueda_handle handle;
 
-        failed = party_expect(me, rueda_submit(me->ctx, &args, &handle),
-                              RUEDA_OK, "submit");
+        failed = rank_expect(me, rueda_submit(me->ctx, &args, &handle),
+                             RUEDA_OK, "submit");
         children[i] = fork();
         if (children[i] == 0) {
             int code = refused_in_child(me);
 
-            party_sleep_ms(100 * i);
+            rank_sleep_ms(100 * i);
             _exit(code);
         }
         started++;
         failed = failed ||
-                 party_expect(me, rueda_wait(me->ctx, handle, WAIT_MS),
-                              RUEDA_OK, "wait") ||
-                 (x != (float)total(me) && party_says(me, "wrong"));
+                 rank_expect(me, rueda_wait(me->ctx, handle, WAIT_MS), RUEDA_OK,
+                             "wait") ||
+                 (x != (float)total(me) && rank_says(me, "wrong"));
     }
     for (int step = 0; step < 200 && failed == 0; step++)
         failed = add(me, "step", RUEDA_ALL_RANKS, total(me));
@@ -576,31 +575,31 @@ static int has_workers(struct party *me)
 
         waitpid(children[i], &how, 0);
         if (how != 0)
-            failed = party_says(me, "a worker ended with %d", how);
+            failed = rank_says(me, "a worker ended with %d", how);
     }
     return failed != 0 ? failed : add(me, "end", RUEDA_ALL_RANKS, total(me));
 }
 
 static void workers_of_a_fork_do_no_harm(void **state)
 {
-    party_skip_without_fork();
-    party_run(*state, 2, has_workers, NULL);
+    rank_skip_without_fork();
+    rank_run(*state, 2, has_workers, NULL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PARTY_EVERYWHERE(every_type_and_reduction_comes_out_right),
-        PARTY_TEST(a_hundred_thousand_names_work, processes),
-        PARTY_TEST(a_hundred_thousand_names_work, threads),
-        PARTY_EVERYWHERE(long_names_and_empty_tensors_work),
-        PARTY_EVERYWHERE(of_two_threads_with_one_name_one_is_refused),
-        PARTY_EVERYWHERE(the_highest_priority_comes_first),
-        PARTY_EVERYWHERE(a_hundred_sets_come_and_go),
-        PARTY_IN_PROCESSES(workers_of_a_fork_do_no_harm),
+        RANK_EVERYWHERE(every_type_and_reduction_comes_out_right),
+        RANK_TEST(a_hundred_thousand_names_work, processes),
+        RANK_TEST(a_hundred_thousand_names_work, threads),
+        RANK_EVERYWHERE(long_names_and_empty_tensors_work),
+        RANK_EVERYWHERE(of_two_threads_with_one_name_one_is_refused),
+        RANK_EVERYWHERE(the_highest_priority_comes_first),
+        RANK_EVERYWHERE(a_hundred_sets_come_and_go),
+        RANK_IN_PROCESSES(workers_of_a_fork_do_no_harm),
     };
 
     setenv("RUEDA_DYNAMIC_SETS", "1", 1);
-    party_hush();
+    rank_hush();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static bool is_float(rueda_dtype dtype)
            dtype == RUEDA_FLOAT32 || dtype == RUEDA_FLOAT64;
 }
 
-static int check_numbers(struct party *me, struct coll_what what)
+static int check_numbers(struct test_rank *me, struct coll_what what)
 {
     static const size_t counts[] = {5, 3001, 40001};
 
@@ -23,7 +23,7 @@ static int check_numbers(struct party *me, struct coll_what what)
                              what.kind == RUEDA_ALLREDUCE ? LENGTH(counts) : 2);
 }
 
-static int all_numbers(struct party *me)
+static int all_numbers(struct test_rank *me)
 {
     static const rueda_kind kinds[] = {RUEDA_ALLREDUCE, RUEDA_REDUCE_SCATTER};
 
@@ -48,12 +48,12 @@ static int all_numbers(struct party *me)
 /* Averages are exact on powers of two. */
 static void every_dtype_can_be_reduced_in_every_way(void **state)
 {
-    party_run(*state, 1, all_numbers, NULL);
-    party_run(*state, 2, all_numbers, NULL);
-    party_run(*state, 4, all_numbers, NULL);
+    rank_run(*state, 1, all_numbers, NULL);
+    rank_run(*state, 2, all_numbers, NULL);
+    rank_run(*state, 4, all_numbers, NULL);
 }
 
-static int scaled(struct party *me)
+static int scaled(struct test_rank *me)
 {
     static const rueda_kind kinds[] = {RUEDA_ALLREDUCE, RUEDA_REDUCE_SCATTER};
 
@@ -74,13 +74,13 @@ static int scaled(struct party *me)
 
 static void scales_are_applied_before_and_after(void **state)
 {
-    party_run(*state, 3, scaled, NULL);
-    party_run(*state, 4, scaled, NULL);
+    rank_run(*state, 3, scaled, NULL);
+    rank_run(*state, 4, scaled, NULL);
 }
 
 /* ---- Algorithms -------------------------------------------------------- */
 
-static int each_kind(struct party *me)
+static int each_kind(struct test_rank *me)
 {
     static const size_t counts[] = {0, 1, 100, 5001, 70001};
     const rueda_kind *kind = me->arg;
@@ -92,7 +92,7 @@ static int each_kind(struct party *me)
 
 static void every_algorithm_is_right_when_it_is_asked_for(void **state)
 {
-    const struct party_place *place = *state;
+    const struct rank_place *place = *state;
 
     for (int kind = 0; kind < RUEDA_BARRIER; kind++)
         for (int i = 0; rueda_algos[i] != NULL; i++) {
@@ -105,8 +105,8 @@ static void every_algorithm_is_right_when_it_is_asked_for(void **state)
             snprintf(text, sizeof(text), "%s:%s", rueda_kind_str(one),
                      rueda_algos[i]->name);
             setenv("RUEDA_ALGO", text, 1);
-            party_run(place, 3, each_kind, &one);
-            party_run(place, 4, each_kind, &one);
+            rank_run(place, 3, each_kind, &one);
+            rank_run(place, 4, each_kind, &one);
             unsetenv("RUEDA_ALGO");
         }
 }
@@ -114,11 +114,11 @@ static void every_algorithm_is_right_when_it_is_asked_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PARTY_EVERYWHERE(every_dtype_can_be_reduced_in_every_way),
-        PARTY_EVERYWHERE(scales_are_applied_before_and_after),
-        PARTY_EVERYWHERE(every_algorithm_is_right_when_it_is_asked_for),
+        RANK_EVERYWHERE(every_dtype_can_be_reduced_in_every_way),
+        RANK_EVERYWHERE(scales_are_applied_before_and_after),
+        RANK_EVERYWHERE(every_algorithm_is_right_when_it_is_asked_for),
     };
 
-    party_hush();
+    rank_hush();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 /* ---- Wrong arguments --------------------------------------------------- */
 
 /* Refused on all ranks alike, and the context is as good as before. */
-static int wrong_arguments(struct party *me)
+static int wrong_arguments(struct test_rank *me)
 {
     struct rueda_coll_args args = RUEDA_COLL_ARGS_INIT;
     float buf[16] = {0};
@@ -17,46 +17,46 @@ static int wrong_arguments(struct party *me)
     args.send = buf;
     args.recv = buf;
     args.count = 2;
-    if (party_expect(me, rueda_run(me->ctx, &args), RUEDA_ERR_INVALID,
-                     "alltoall in place") != 0)
+    if (rank_expect(me, rueda_run(me->ctx, &args), RUEDA_ERR_INVALID,
+                    "alltoall in place") != 0)
         return 1;
     args.kind = RUEDA_ALLREDUCE;
     args.recv = buf + 1;
-    if (party_expect(me, rueda_run(me->ctx, &args), RUEDA_ERR_INVALID,
-                     "overlap") != 0)
+    if (rank_expect(me, rueda_run(me->ctx, &args), RUEDA_ERR_INVALID,
+                    "overlap") != 0)
         return 1;
     args.recv = NULL;
-    if (party_expect(me, rueda_start(me->ctx, &args, &handle),
-                     RUEDA_ERR_INVALID, "no result") != 0)
+    if (rank_expect(me, rueda_start(me->ctx, &args, &handle), RUEDA_ERR_INVALID,
+                    "no result") != 0)
         return 1;
     args.recv = buf;
     args.dtype = (rueda_dtype)77;
-    if (party_expect(me, rueda_run(me->ctx, &args), RUEDA_ERR_INVALID,
-                     "dtype") != 0)
+    if (rank_expect(me, rueda_run(me->ctx, &args), RUEDA_ERR_INVALID,
+                    "dtype") != 0)
         return 1;
     args.dtype = RUEDA_INT32;
     args.reduction = RUEDA_ADASUM;
-    if (party_expect(me, rueda_run(me->ctx, &args), RUEDA_ERR_INVALID,
-                     "adasum of whole numbers") != 0)
+    if (rank_expect(me, rueda_run(me->ctx, &args), RUEDA_ERR_INVALID,
+                    "adasum of whole numbers") != 0)
         return 1;
     args.reduction = RUEDA_SUM;
     args.kind = RUEDA_BROADCAST;
     args.root = me->size;
-    if (party_expect(me, rueda_run(me->ctx, &args), RUEDA_ERR_INVALID,
-                     "root") != 0)
+    if (rank_expect(me, rueda_run(me->ctx, &args), RUEDA_ERR_INVALID, "root") !=
+        0)
         return 1;
     if (rueda_error(me->ctx)[0] != '\0')
-        return party_says(me, "failed for good: %s", rueda_error(me->ctx));
-    return party_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier");
+        return rank_says(me, "failed for good: %s", rueda_error(me->ctx));
+    return rank_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier");
 }
 
 static void wrong_arguments_are_refused_and_do_no_harm(void **state)
 {
-    party_run(*state, 2, wrong_arguments, NULL);
+    rank_run(*state, 2, wrong_arguments, NULL);
 }
 
 /* A barrier has no elements, whatever its arguments say. */
-static int barrier_with_count(struct party *me)
+static int barrier_with_count(struct test_rank *me)
 {
     static const size_t counts[] = {1, 10, 1000000};
     struct rueda_coll_args args = RUEDA_COLL_ARGS_INIT;
@@ -64,8 +64,8 @@ static int barrier_with_count(struct party *me)
     args.kind = RUEDA_BARRIER;
     for (size_t i = 0; i < LENGTH(counts); i++) {
         args.count = counts[i];
-        if (party_expect(me, rueda_run(me->ctx, &args), RUEDA_OK,
-                         "barrier with a count") != 0)
+        if (rank_expect(me, rueda_run(me->ctx, &args), RUEDA_OK,
+                        "barrier with a count") != 0)
             return 1;
     }
     return 0;
@@ -73,7 +73,7 @@ static int barrier_with_count(struct party *me)
 
 static void a_barrier_does_not_look_at_its_count(void **state)
 {
-    party_run(*state, 2, barrier_with_count, NULL);
+    rank_run(*state, 2, barrier_with_count, NULL);
 }
 
 /* ---- Sequences --------------------------------------------------------- */
@@ -111,9 +111,9 @@ static struct coll_what mixed(uint32_t *seed, int size)
     return what;
 }
 
-static int mixed_operations(struct party *me)
+static int mixed_operations(struct test_rank *me)
 {
-    const int operations = PARTY_IS_SLOW ? 300 : 2000;
+    const int operations = RANK_IS_SLOW ? 300 : 2000;
     uint32_t seed = 20261115;
 
     for (int i = 0; i < operations; i++) {
@@ -127,15 +127,15 @@ static int mixed_operations(struct party *me)
 
 static void two_thousand_mixed_operations_are_right(void **state)
 {
-    party_run(*state, 4, mixed_operations, NULL);
+    rank_run(*state, 4, mixed_operations, NULL);
 }
 
 /* The root of a broadcast waits for nobody, so it comes to the next operation
  * while others still read what it showed in the one before. Nothing else is
  * done in between, so that it gets far. */
-static int tiny_around_broadcast(struct party *me)
+static int tiny_around_broadcast(struct test_rank *me)
 {
-    const int rounds = PARTY_IS_SLOW ? 2000 : 30000;
+    const int rounds = RANK_IS_SLOW ? 2000 : 30000;
 
     for (int i = 0; i < rounds; i++) {
         float numbers[3] = {(float)(i % 64 + me->rank), 0, (float)(i % 7)};
@@ -145,38 +145,38 @@ static int tiny_around_broadcast(struct party *me)
 
         for (int rank = 0; rank < me->size; rank++)
             wanted += (float)(i % 64 + rank);
-        if (party_expect(me,
-                         rueda_allreduce(me->ctx, &numbers[0], &numbers[0], 1,
-                                         RUEDA_FLOAT32, RUEDA_SUM),
-                         RUEDA_OK, "first") ||
-            party_expect(
+        if (rank_expect(me,
+                        rueda_allreduce(me->ctx, &numbers[0], &numbers[0], 1,
+                                        RUEDA_FLOAT32, RUEDA_SUM),
+                        RUEDA_OK, "first") ||
+            rank_expect(
                 me, rueda_broadcast(me->ctx, spread, 20, RUEDA_FLOAT32, root),
                 RUEDA_OK, "broadcast") ||
-            party_expect(me,
-                         rueda_allreduce(me->ctx, &numbers[2], &numbers[2], 1,
-                                         RUEDA_FLOAT32, RUEDA_SUM),
-                         RUEDA_OK, "last"))
+            rank_expect(me,
+                        rueda_allreduce(me->ctx, &numbers[2], &numbers[2], 1,
+                                        RUEDA_FLOAT32, RUEDA_SUM),
+                        RUEDA_OK, "last"))
             return 1;
         numbers[1] = spread[19];
         if (numbers[0] != wanted || numbers[1] != (float)root ||
             numbers[2] != (float)(me->size * (i % 7)))
-            return party_says(me, "%g, %g and %g in round %d",
-                              (double)numbers[0], (double)numbers[1],
-                              (double)numbers[2], i);
+            return rank_says(me, "%g, %g and %g in round %d",
+                             (double)numbers[0], (double)numbers[1],
+                             (double)numbers[2], i);
     }
     return 0;
 }
 
 static void a_root_that_runs_ahead_spoils_nothing(void **state)
 {
-    party_run(*state, 3, tiny_around_broadcast, NULL);
+    rank_run(*state, 3, tiny_around_broadcast, NULL);
 }
 
 /* Operations of no elements use up no block, and what a rank has shown for one
  * must not pass for what it shows for the next. */
-static int empty_before_full(struct party *me)
+static int empty_before_full(struct test_rank *me)
 {
-    const int rounds = PARTY_IS_SLOW ? 20 : 100;
+    const int rounds = RANK_IS_SLOW ? 20 : 100;
 
     for (int i = 0; i < rounds; i++) {
         struct coll_what what = {
@@ -203,19 +203,19 @@ static int empty_before_full(struct party *me)
 
 static void an_empty_operation_is_not_taken_for_the_next(void **state)
 {
-    party_run(*state, 3, empty_before_full, NULL);
+    rank_run(*state, 3, empty_before_full, NULL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PARTY_EVERYWHERE(wrong_arguments_are_refused_and_do_no_harm),
-        PARTY_EVERYWHERE(a_barrier_does_not_look_at_its_count),
-        PARTY_EVERYWHERE(two_thousand_mixed_operations_are_right),
-        PARTY_EVERYWHERE(a_root_that_runs_ahead_spoils_nothing),
-        PARTY_EVERYWHERE(an_empty_operation_is_not_taken_for_the_next),
+        RANK_EVERYWHERE(wrong_arguments_are_refused_and_do_no_harm),
+        RANK_EVERYWHERE(a_barrier_does_not_look_at_its_count),
+        RANK_EVERYWHERE(two_thousand_mixed_operations_are_right),
+        RANK_EVERYWHERE(a_root_that_runs_ahead_spoils_nothing),
+        RANK_EVERYWHERE(an_empty_operation_is_not_taken_for_the_next),
     };
 
-    party_hush();
+    rank_hush();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,12 +29,12 @@ struct claim {
 };
 
 /* me->arg is a list of claims, one for each process. */
-static int claim(struct party *me)
+static int claim(struct test_rank *me)
 {
     const struct claim *claims = me->arg;
     const struct claim *mine = &claims[me->rank];
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
-    char words[PARTY_WORDS] = "";
+    char words[RANK_WORDS] = "";
     rueda_status status;
     int failed = 0;
 
@@ -47,21 +47,21 @@ static int claim(struct party *me)
     args.timeout_ms = mine->timeout_ms;
     args.error = words;
     args.error_bytes = sizeof(words);
-    party_sleep_ms(mine->delay_ms);
+    rank_sleep_ms(mine->delay_ms);
     if (mine->transport != NULL)
         setenv("RUEDA_TRANSPORT", mine->transport, 1);
     status = rueda_init(&args, &me->ctx);
     if (status != mine->wanted)
-        return party_says(me, "init: \"%s\" instead of \"%s\" (%s)",
-                          rueda_status_str(status),
-                          rueda_status_str(mine->wanted), words);
+        return rank_says(me, "init: \"%s\" instead of \"%s\" (%s)",
+                         rueda_status_str(status),
+                         rueda_status_str(mine->wanted), words);
     if (mine->words != NULL && strstr(words, mine->words) == NULL)
-        return party_says(me, "said \"%s\", nothing of \"%s\"", words,
-                          mine->words);
+        return rank_says(me, "said \"%s\", nothing of \"%s\"", words,
+                         mine->words);
     if (status == RUEDA_OK) {
         const struct coll_what what = {
             .kind = RUEDA_ALLREDUCE, .dtype = RUEDA_FLOAT32, .count = 20000};
-        struct party joined = *me;
+        struct test_rank joined = *me;
 
         joined.rank = mine->rank;
         joined.size = mine->size;
@@ -79,7 +79,7 @@ static void check_claims(struct claim *claims, int count)
     assert_int_equal(processes_end(&processes, 10000), 0);
 }
 
-/* ---- Who is missing -------------------------------------------------- */
+/* ---- Missing ranks -------------------------------------------------- */
 
 static void a_missing_rank_is_named_after_the_timeout(void **state)
 {
@@ -128,7 +128,8 @@ static void a_rank_that_comes_late_is_waited_for(void **state)
     check_claims(claims, 3);
 }
 
-/* ---- Who does not fit ------------------------------------------------ */
+/* ---- Ranks that do not fit ------------------------------------------------
+ */
 
 static void ranks_that_count_differently_are_told_both_numbers(void **state)
 {
@@ -224,8 +225,8 @@ static void jobs_of_different_names_do_not_meet(void **state)
     };
 
     (void)state;
-    party_job_name(names[0], sizeof(names[0]));
-    party_job_name(names[1], sizeof(names[1]));
+    rank_job_name(names[0], sizeof(names[0]));
+    rank_job_name(names[1], sizeof(names[1]));
     check_claims(claims, 5);
 }
 
@@ -343,7 +344,7 @@ static int connect_to(const char *job)
         if (connect(fd, (struct sockaddr *)&address, len) == 0)
             return fd;
         close(fd);
-        party_sleep_ms(1);
+        rank_sleep_ms(1);
     }
     return -1;
 }
@@ -355,34 +356,34 @@ struct nuisance {
     int callers;
 };
 
-static int meet_with_stranger(struct party *me)
+static int meet_with_stranger(struct test_rank *me)
 {
     const struct nuisance *nuisance = me->arg;
     struct claim claims[] = {
         {.rank = 0, .size = 2, .timeout_ms = 8000},
         {.rank = 1, .size = 2, .timeout_ms = 8000, .delay_ms = 300},
     };
-    int64_t start = party_now_ms();
+    int64_t start = rank_now_ms();
 
     if (me->rank < 2) {
         me->arg = claims;
         if (claim(me) != 0)
             return 1;
-        if (party_now_ms() - start > 3000)
-            return party_says(me, "the start took %d ms",
-                              (int)(party_now_ms() - start));
+        if (rank_now_ms() - start > 3000)
+            return rank_says(me, "the start took %d ms",
+                             (int)(rank_now_ms() - start));
         return 0;
     }
     for (int i = 0; i < nuisance->callers; i++) {
         int fd = connect_to(me->job);
 
         if (fd < 0)
-            return party_says(me, "nobody listens");
+            return rank_says(me, "nobody listens");
         if (nuisance->len > 0 &&
             send(fd, nuisance->bytes, nuisance->len, MSG_NOSIGNAL) < 0)
-            return party_says(me, "cannot send");
+            return rank_says(me, "cannot send");
     }
-    party_sleep_ms(600);
+    rank_sleep_ms(600);
     return 0;
 }
 
@@ -435,7 +436,7 @@ static void a_rank_that_dies_during_the_start_is_named(void **state)
 
     (void)state;
     processes_start(&processes, 3, processes_by_self, claim, claims);
-    party_sleep_ms(250);
+    rank_sleep_ms(250);
     kill(processes.pids[1], SIGKILL);
     processes.expected[1] = PROCESS_SIGNAL - SIGKILL;
 
@@ -458,7 +459,7 @@ static void the_first_rank_that_dies_during_the_start_is_named(void **state)
 
     (void)state;
     processes_start(&processes, 3, processes_by_self, claim, claims);
-    party_sleep_ms(250);
+    rank_sleep_ms(250);
     kill(processes.pids[0], SIGKILL);
     processes.expected[0] = PROCESS_SIGNAL - SIGKILL;
 
@@ -490,6 +491,6 @@ int main(void)
         cmocka_unit_test(the_first_rank_that_dies_during_the_start_is_named),
     };
 
-    party_hush();
+    rank_hush();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #define SETS  "0,2;1-3"
 
 /* The sum of one's rank over the members of a set. */
-static int add_in_set(struct party *me, int set, float wanted)
+static int add_in_set(struct test_rank *me, int set, float wanted)
 {
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
     float x = (float)me->rank;
@@ -24,26 +24,26 @@ static int add_in_set(struct party *me, int set, float wanted)
     args.recv = &x;
     status = rueda_submit(me->ctx, &args, &handle);
     if (status == RUEDA_OK)
-        status = rueda_wait(me->ctx, handle, PARTY_DEADLINE_MS);
-    if (party_expect(me, status, RUEDA_OK, "an allreduce of the set") != 0)
+        status = rueda_wait(me->ctx, handle, RANK_DEADLINE_MS);
+    if (rank_expect(me, status, RUEDA_OK, "an allreduce of the set") != 0)
         return 1;
     if (x != wanted)
-        return party_says(me, "set %d: %g instead of %g", set, (double)x,
-                          (double)wanted);
+        return rank_says(me, "set %d: %g instead of %g", set, (double)x,
+                         (double)wanted);
     return 0;
 }
 
-static int use_sets(struct party *me)
+static int use_sets(struct test_rank *me)
 {
     if (rueda_set_size(me->ctx, 1) != 2 || rueda_set_size(me->ctx, 2) != 3 ||
         rueda_set_size(me->ctx, 3) != -1)
-        return party_says(
-            me, "sets of %d, %d and %d ranks", rueda_set_size(me->ctx, 1),
-            rueda_set_size(me->ctx, 2), rueda_set_size(me->ctx, 3));
+        return rank_says(me, "sets of %d, %d and %d ranks",
+                         rueda_set_size(me->ctx, 1), rueda_set_size(me->ctx, 2),
+                         rueda_set_size(me->ctx, 3));
     return add_in_set(me, 1, 0 + 2) + add_in_set(me, 2, 1 + 2 + 3);
 }
 
-static rueda_status join(struct party *me, const char *sets, char *words,
+static rueda_status join(struct test_rank *me, const char *sets, char *words,
                          size_t bytes)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
@@ -57,55 +57,55 @@ static rueda_status join(struct party *me, const char *sets, char *words,
     return rueda_init(&args, &me->ctx);
 }
 
-static int by_arguments(struct party *me)
+static int by_arguments(struct test_rank *me)
 {
     char words[512] = "";
     int failed;
 
     if (join(me, SETS, words, sizeof(words)) != RUEDA_OK)
-        return party_says(me, "%s", words);
+        return rank_says(me, "%s", words);
     failed = use_sets(me);
     rueda_shutdown(me->ctx);
     return failed;
 }
 
 /* Those who have sets from the start make no more, and drop none. */
-static int stays_as_it_is(struct party *me)
+static int stays_as_it_is(struct test_rank *me)
 {
     static const int pair[] = {2, 3};
     int set = 77;
 
-    if (party_expect(me, rueda_set_create(me->ctx, pair, 2, &set),
-                     RUEDA_ERR_INVALID, "make a set") != 0 ||
-        party_expect(me, rueda_set_destroy(me->ctx, 1), RUEDA_ERR_INVALID,
-                     "drop a set") != 0)
+    if (rank_expect(me, rueda_set_create(me->ctx, pair, 2, &set),
+                    RUEDA_ERR_INVALID, "make a set") != 0 ||
+        rank_expect(me, rueda_set_destroy(me->ctx, 1), RUEDA_ERR_INVALID,
+                    "drop a set") != 0)
         return 1;
     if (set != 77 ||
         strstr(rueda_last_error(), "HOROVOD_DYNAMIC_PROCESS_SETS=1") == NULL)
-        return party_says(me, "set %d: %s", set, rueda_last_error());
+        return rank_says(me, "set %d: %s", set, rueda_last_error());
     return use_sets(me);
 }
 
-static int makes_and_drops(struct party *me)
+static int makes_and_drops(struct test_rank *me)
 {
     static const int pair[] = {2, 3};
     int set = 77;
 
-    if (party_expect(me, rueda_set_create(me->ctx, pair, 2, &set), RUEDA_OK,
-                     "make a set") != 0 ||
+    if (rank_expect(me, rueda_set_create(me->ctx, pair, 2, &set), RUEDA_OK,
+                    "make a set") != 0 ||
         add_in_set(me, set, 2 + 3) != 0)
         return 1;
-    return party_expect(me, rueda_set_destroy(me->ctx, set), RUEDA_OK,
-                        "drop a set");
+    return rank_expect(me, rueda_set_destroy(me->ctx, set), RUEDA_OK,
+                       "drop a set");
 }
 
-static int by_the_word(struct party *me)
+static int by_the_word(struct test_rank *me)
 {
     char words[512] = "";
     int failed;
 
     if (join(me, "dynamic", words, sizeof(words)) != RUEDA_OK)
-        return party_says(me, "%s", words);
+        return rank_says(me, "%s", words);
     failed = makes_and_drops(me);
     rueda_shutdown(me->ctx);
     return failed;
@@ -120,30 +120,30 @@ struct lists {
 };
 
 /* Nobody has a context, and all know why, at once. Then there is one. */
-static int by_different_arguments(struct party *me)
+static int by_different_arguments(struct test_rank *me)
 {
     const struct lists *lists = me->arg;
     const char *sets = me->rank == lists->odd ? lists->list : lists->others;
     char words[512] = "";
 
-    if (party_expect(me, join(me, sets, words, sizeof(words)),
-                     RUEDA_ERR_MISMATCH, "different sets") != 0)
+    if (rank_expect(me, join(me, sets, words, sizeof(words)),
+                    RUEDA_ERR_MISMATCH, "different sets") != 0)
         return 1;
     if (strstr(words, lists->words) == NULL)
-        return party_says(me, "says: %s", words);
+        return rank_says(me, "says: %s", words);
     return by_arguments(me);
 }
 
-static void run_with(processes_way way, party_fn body, void *arg)
+static void run_with(processes_way way, rank_fn body, void *arg)
 {
     struct processes processes;
 
     memset(&processes, 0, sizeof(processes));
     processes_start(&processes, RANKS, way, body, arg);
-    assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
 }
 
-static void run(processes_way way, party_fn body)
+static void run(processes_way way, rank_fn body)
 {
     run_with(way, body, NULL);
 }
@@ -197,7 +197,7 @@ static void test_differences_are_told(void **state)
 }
 
 /* In other words the same. */
-static int by_other_words(struct party *me)
+static int by_other_words(struct test_rank *me)
 {
     static const char *const words[RANKS] = {"0,2;1-3", "2,0;3,1-2",
                                              "; 0,2;1,2,3;", "0,2;2-3,1"};
@@ -205,7 +205,7 @@ static int by_other_words(struct party *me)
     int failed;
 
     if (join(me, words[me->rank], error, sizeof(error)) != RUEDA_OK)
-        return party_says(me, "%s", error);
+        return rank_says(me, "%s", error);
     failed = use_sets(me);
     rueda_shutdown(me->ctx);
     return failed;

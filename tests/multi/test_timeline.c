@@ -12,12 +12,12 @@
 #define STEPS     5
 #define PATH_ROOM 64
 
-/* How long a stop may take that waits for somebody in vain. */
-#define STOP_MOST_MS (PARTY_IS_SLOW ? 8000 : 3500)
+/* How long a stop may take that waits for a rank that does not answer. */
+#define STOP_MOST_MS (RANK_IS_SLOW ? 8000 : 3500)
 
 /* ---- What ranks do ------------------------------------------------------- */
 
-static rueda_handle submit(struct party *me, const char *name, float *x)
+static rueda_handle submit(struct test_rank *me, const char *name, float *x)
 {
     static const size_t one = 1;
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
@@ -31,22 +31,22 @@ static rueda_handle submit(struct party *me, const char *name, float *x)
     args.shape = &one;
     args.send = x;
     args.recv = x;
-    party_expect(me, rueda_submit(me->ctx, &args, &handle), RUEDA_OK, "submit");
+    rank_expect(me, rueda_submit(me->ctx, &args, &handle), RUEDA_OK, "submit");
     return handle;
 }
 
-static int step(struct party *me, const char *name)
+static int step(struct test_rank *me, const char *name)
 {
     float x = 1;
     rueda_handle handle = submit(me, name, &x);
 
     if (handle == 0 ||
-        party_expect(me, rueda_wait(me->ctx, handle, 10000), RUEDA_OK, name))
+        rank_expect(me, rueda_wait(me->ctx, handle, 10000), RUEDA_OK, name))
         return 1;
-    return x == (float)me->size ? 0 : party_says(me, "%s: %f", name, x);
+    return x == (float)me->size ? 0 : rank_says(me, "%s: %f", name, x);
 }
 
-static int steps(struct party *me, const char *title)
+static int steps(struct test_rank *me, const char *title)
 {
     char name[32];
 
@@ -58,18 +58,18 @@ static int steps(struct party *me, const char *title)
     return 0;
 }
 
-static int start(struct party *me, const char *path)
+static int start(struct test_rank *me, const char *path)
 {
-    return party_expect(me, rueda_timeline_start(me->ctx, path, 0), RUEDA_OK,
-                        "start");
+    return rank_expect(me, rueda_timeline_start(me->ctx, path, 0), RUEDA_OK,
+                       "start");
 }
 
-static int stop(struct party *me)
+static int stop(struct test_rank *me)
 {
-    return party_expect(me, rueda_timeline_stop(me->ctx), RUEDA_OK, "stop");
+    return rank_expect(me, rueda_timeline_stop(me->ctx), RUEDA_OK, "stop");
 }
 
-static void path_of(const struct party *me, const char *title,
+static void path_of(const struct test_rank *me, const char *title,
                     char out[PATH_ROOM])
 {
     snprintf(out, PATH_ROOM, "/tmp/rueda_timeline_%d_%s.json",
@@ -136,8 +136,8 @@ static int count(const char *json, const char *tensor, int rank,
 
 /* All ranks have done these steps, once each; or nobody has. Those who were
  * ahead may have begun them. */
-static int expect_steps(struct party *me, const char *json, const char *title,
-                        bool is_there)
+static int expect_steps(struct test_rank *me, const char *json,
+                        const char *title, bool is_there)
 {
     char name[32];
 
@@ -148,15 +148,15 @@ static int expect_steps(struct party *me, const char *json, const char *title,
             const int ended = count(json, name, rank, "E");
 
             if (ended != is_there || (is_there && begun != 1))
-                return party_says(me, "%s of rank %d has %d begins, %d ends",
-                                  name, rank, begun, ended);
+                return rank_says(me, "%s of rank %d has %d begins, %d ends",
+                                 name, rank, begun, ended);
         }
     }
     return 0;
 }
 
 /* Nobody has begun it, though some were ahead. */
-static int expect_none(struct party *me, const char *path, const char *name)
+static int expect_none(struct test_rank *me, const char *path, const char *name)
 {
     char *json = me->rank == 0 ? load(path) : NULL;
     int found = 0;
@@ -164,12 +164,12 @@ static int expect_none(struct party *me, const char *path, const char *name)
     for (int rank = 0; rank < me->size && json != NULL; rank++)
         found += count(json, name, rank, "B");
     free(json);
-    return found == 0 ? 0 : party_says(me, "%d have begun %s", found, name);
+    return found == 0 ? 0 : rank_says(me, "%d have begun %s", found, name);
 }
 
 /* A file that has the one and not the other, on rank 0; it is gone then. */
-static int expect_file(struct party *me, const char *path, const char *title,
-                       const char *other)
+static int expect_file(struct test_rank *me, const char *path,
+                       const char *title, const char *other)
 {
     char *json;
     int failed;
@@ -178,7 +178,7 @@ static int expect_file(struct party *me, const char *path, const char *title,
         return 0;
     json = load(path);
     failed = json == NULL || !json_is_valid(json)
-                 ? party_says(me, "%s is no JSON", path)
+                 ? rank_says(me, "%s is no JSON", path)
                  : expect_steps(me, json, title, true) ||
                        expect_steps(me, json, other, false);
     free(json);
@@ -189,7 +189,7 @@ static int expect_file(struct party *me, const char *path, const char *title,
 /* ---- Rank 0 alone -------------------------------------------------------- */
 
 /* The others work on, or rest, while it stops. */
-static int rank_0_calls(struct party *me)
+static int rank_0_calls(struct test_rank *me)
 {
     const bool *rests = me->arg;
     char path[PATH_ROOM];
@@ -201,7 +201,7 @@ static int rank_0_calls(struct party *me)
             expect_file(me, path, "during", "before") != 0)
             return 1;
         else if (*rests && me->rank != 0)
-            party_sleep_ms(300);
+            rank_sleep_ms(300);
     return steps(me, "after");
 }
 
@@ -209,13 +209,13 @@ static void rank_0_alone_is_enough(void **state)
 {
     bool rests = false;
 
-    party_run(*state, 3, rank_0_calls, &rests);
+    rank_run(*state, 3, rank_0_calls, &rests);
     rests = true;
-    party_run(*state, 3, rank_0_calls, &rests);
+    rank_run(*state, 3, rank_0_calls, &rests);
 }
 
 /* What the others handed over before is in it as well. */
-static int others_are_early(struct party *me)
+static int others_are_early(struct test_rank *me)
 {
     char path[PATH_ROOM];
     char *json;
@@ -223,7 +223,7 @@ static int others_are_early(struct party *me)
 
     path_of(me, "early", path);
     if (me->rank == 0) {
-        party_sleep_ms(50);
+        rank_sleep_ms(50);
         if (start(me, path) != 0)
             return 1;
     }
@@ -239,18 +239,18 @@ static int others_are_early(struct party *me)
              count(json, "early", 0, "B") != 1;
     free(json);
     unlink(path);
-    return failed ? party_says(me, "what was handed over early is missing") : 0;
+    return failed ? rank_says(me, "what was handed over early is missing") : 0;
 }
 
 static void what_others_have_handed_over_is_in_it(void **state)
 {
-    party_run(*state, 2, others_are_early, NULL);
+    rank_run(*state, 2, others_are_early, NULL);
 }
 
 /* ---- All of them --------------------------------------------------------- */
 
 /* Now one comes late, now another. */
-static int all_call(struct party *me)
+static int all_call(struct test_rank *me)
 {
     char path[PATH_ROOM];
 
@@ -258,10 +258,10 @@ static int all_call(struct party *me)
     for (int round = 0; round < 2 * me->size; round++) {
         const bool is_late = round % me->size == me->rank;
 
-        party_sleep_ms(is_late ? 20 : 0);
+        rank_sleep_ms(is_late ? 20 : 0);
         if (start(me, path) != 0 || steps(me, "during") != 0)
             return 1;
-        party_sleep_ms(is_late && round >= me->size ? 20 : 0);
+        rank_sleep_ms(is_late && round >= me->size ? 20 : 0);
         if (stop(me) != 0 || expect_none(me, path, "after.0") != 0 ||
             expect_file(me, path, "during", "after") != 0 ||
             steps(me, "after") != 0)
@@ -272,10 +272,10 @@ static int all_call(struct party *me)
 
 static void all_may_call(void **state)
 {
-    party_run(*state, 3, all_call, NULL);
+    rank_run(*state, 3, all_call, NULL);
 }
 
-static int rank_1_calls(struct party *me)
+static int rank_1_calls(struct test_rank *me)
 {
     char path[PATH_ROOM];
     char other[PATH_ROOM];
@@ -288,7 +288,7 @@ static int rank_1_calls(struct party *me)
         steps(me, "during") || (me->rank == 0 && stop(me)))
         return 1;
     if (access(other, F_OK) == 0)
-        return party_says(me, "rank 1 has made a file");
+        return rank_says(me, "rank 1 has made a file");
     if (me->rank == 0)
         unlink(path);
     return 0;
@@ -296,10 +296,10 @@ static int rank_1_calls(struct party *me)
 
 static void others_alone_change_nothing(void **state)
 {
-    party_run(*state, 2, rank_1_calls, NULL);
+    rank_run(*state, 2, rank_1_calls, NULL);
 }
 
-static int none_is_stopped(struct party *me)
+static int none_is_stopped(struct test_rank *me)
 {
     for (int i = 0; i < 3; i++)
         if (stop(me) != 0 || steps(me, "step") != 0)
@@ -309,14 +309,14 @@ static int none_is_stopped(struct party *me)
 
 static void none_may_be_stopped(void **state)
 {
-    party_run(*state, 2, none_is_stopped, NULL);
-    party_run(*state, 1, none_is_stopped, NULL);
+    rank_run(*state, 2, none_is_stopped, NULL);
+    rank_run(*state, 1, none_is_stopped, NULL);
 }
 
 /* ---- Files --------------------------------------------------------------- */
 
 /* `arg` says whether all ranks call, or rank 0 alone. */
-static int switches(struct party *me)
+static int switches(struct test_rank *me)
 {
     const bool calls = me->rank == 0 || *(const bool *)me->arg;
     char first[PATH_ROOM];
@@ -344,34 +344,33 @@ static void the_next_takes_over(void **state)
 {
     bool calls_all = false;
 
-    party_run(*state, 3, switches, &calls_all);
+    rank_run(*state, 3, switches, &calls_all);
     calls_all = true;
-    party_run(*state, 3, switches, &calls_all);
+    rank_run(*state, 3, switches, &calls_all);
 }
 
 /* Only rank 0 hears of it, and what there is goes on. */
-static int has_no_file(struct party *me)
+static int has_no_file(struct test_rank *me)
 {
     const rueda_status wanted = me->rank == 0 ? RUEDA_ERR_IO : RUEDA_OK;
     char path[PATH_ROOM];
 
     path_of(me, "good", path);
     for (int i = 0; i < 2; i++) {
-        if (party_expect(me,
-                         rueda_timeline_start(me->ctx, "/nowhere/t.json", 0),
-                         wanted, "start nowhere") != 0 ||
+        if (rank_expect(me, rueda_timeline_start(me->ctx, "/nowhere/t.json", 0),
+                        wanted, "start nowhere") != 0 ||
             steps(me, "nowhere") != 0)
             return 1;
         if (me->rank == 0 &&
             strstr(rueda_last_error(), "/nowhere/t.json") == NULL)
-            return party_says(me, "%s", rueda_last_error());
+            return rank_says(me, "%s", rueda_last_error());
     }
     if (start(me, path) != 0 ||
         (me->rank == 0 &&
-         (party_expect(me, rueda_timeline_start(me->ctx, NULL, 0),
-                       RUEDA_ERR_INVALID, "start without a name") ||
-          party_expect(me, rueda_timeline_start(me->ctx, "/nowhere/t.json", 0),
-                       RUEDA_ERR_IO, "start elsewhere"))) ||
+         (rank_expect(me, rueda_timeline_start(me->ctx, NULL, 0),
+                      RUEDA_ERR_INVALID, "start without a name") ||
+          rank_expect(me, rueda_timeline_start(me->ctx, "/nowhere/t.json", 0),
+                      RUEDA_ERR_IO, "start elsewhere"))) ||
         steps(me, "good") || stop(me))
         return 1;
     return expect_file(me, path, "good", "nowhere");
@@ -379,26 +378,26 @@ static int has_no_file(struct party *me)
 
 static void a_file_that_cannot_be_made_is_rank_0s_own(void **state)
 {
-    party_run(*state, 2, has_no_file, NULL);
+    rank_run(*state, 2, has_no_file, NULL);
 }
 
 /* ---- Those who do not answer --------------------------------------------- */
 
-static int stop_in_time(struct party *me)
+static int stop_in_time(struct test_rank *me)
 {
-    const int64_t before = party_now_ms();
+    const int64_t before = rank_now_ms();
 
     if (stop(me) != 0)
         return 1;
-    return party_now_ms() - before < STOP_MOST_MS
+    return rank_now_ms() - before < STOP_MOST_MS
                ? 0
-               : party_says(me, "stopping took %d ms",
-                            (int)(party_now_ms() - before));
+               : rank_says(me, "stopping took %d ms",
+                           (int)(rank_now_ms() - before));
 }
 
 /* Rank 1 holds still, with notes that are not sent; when it sends them, there
  * is another timeline. */
-static int holds_still(struct party *me)
+static int holds_still(struct test_rank *me)
 {
     _Atomic pid_t *sleeper = (void *)me->board->room;
     char first[PATH_ROOM];
@@ -414,7 +413,7 @@ static int holds_still(struct party *me)
         *sleeper = getpid();
         raise(SIGSTOP);
     } else {
-        party_sleep_ms(500);
+        rank_sleep_ms(500);
         if (stop_in_time(me) != 0 || start(me, second) != 0)
             return 1;
         kill(*sleeper, SIGCONT);
@@ -427,12 +426,12 @@ static int holds_still(struct party *me)
 
 static void who_holds_still_is_not_waited_for(void **state)
 {
-    party_skip_without_fork();
-    party_run(*state, 2, holds_still, NULL);
+    rank_skip_without_fork();
+    rank_run(*state, 2, holds_still, NULL);
 }
 
 /* `arg` says whether rank 0 stops then, or fails first. */
-static int one_dies(struct party *me)
+static int one_dies(struct test_rank *me)
 {
     const bool *stops = me->arg;
     char path[PATH_ROOM];
@@ -442,35 +441,35 @@ static int one_dies(struct party *me)
     path_of(me, "death", path);
     if ((me->rank == 0 && start(me, path)) || steps(me, "alive"))
         return 1;
-    party_sleep_ms(me->rank == 1 ? 500 : 1000);
+    rank_sleep_ms(me->rank == 1 ? 500 : 1000);
     if (me->rank == 1)
         kill(getpid(), SIGKILL);
     if (*stops)
         return stop_in_time(me);
     handle = submit(me, "never", &x);
     if (rueda_wait(me->ctx, handle, 10000) == RUEDA_OK)
-        return party_says(me, "rank 1 lives");
+        return rank_says(me, "rank 1 lives");
     return rueda_timeline_stop(me->ctx) != RUEDA_OK
                ? 0
-               : party_says(me, "stopped after a failure");
+               : rank_says(me, "stopped after a failure");
 }
 
 static void a_death_leaves_the_file_whole(void **state)
 {
     static bool ways[2] = {false, true};
-    const struct party_place *place = *state;
+    const struct rank_place *place = *state;
 
-    party_skip_without_fork();
+    rank_skip_without_fork();
     setenv("RUEDA_TRANSPORT", place->transport, 1);
     for (int i = 0; i < 2; i++) {
-        struct party me = {.size = 2};
+        struct test_rank me = {.size = 2};
         struct processes processes;
         char path[PATH_ROOM];
         char *json;
 
         processes_start(&processes, 2, processes_join, one_dies, &ways[i]);
         processes.expected[1] = PROCESS_SIGNAL - SIGKILL;
-        assert_int_equal(processes_end(&processes, PARTY_DEADLINE_MS), 0);
+        assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
         path_of(&me, "death", path);
         json = load(path);
         assert_true(json_is_valid(json));
@@ -485,17 +484,17 @@ static void a_death_leaves_the_file_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PARTY_EVERYWHERE(rank_0_alone_is_enough),
-        PARTY_EVERYWHERE(what_others_have_handed_over_is_in_it),
-        PARTY_EVERYWHERE(all_may_call),
-        PARTY_EVERYWHERE(others_alone_change_nothing),
-        PARTY_EVERYWHERE(none_may_be_stopped),
-        PARTY_EVERYWHERE(the_next_takes_over),
-        PARTY_EVERYWHERE(a_file_that_cannot_be_made_is_rank_0s_own),
-        PARTY_IN_PROCESSES(who_holds_still_is_not_waited_for),
-        PARTY_IN_PROCESSES(a_death_leaves_the_file_whole),
+        RANK_EVERYWHERE(rank_0_alone_is_enough),
+        RANK_EVERYWHERE(what_others_have_handed_over_is_in_it),
+        RANK_EVERYWHERE(all_may_call),
+        RANK_EVERYWHERE(others_alone_change_nothing),
+        RANK_EVERYWHERE(none_may_be_stopped),
+        RANK_EVERYWHERE(the_next_takes_over),
+        RANK_EVERYWHERE(a_file_that_cannot_be_made_is_rank_0s_own),
+        RANK_IN_PROCESSES(who_holds_still_is_not_waited_for),
+        RANK_IN_PROCESSES(a_death_leaves_the_file_whole),
     };
 
-    party_hush();
+    rank_hush();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

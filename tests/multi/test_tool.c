@@ -227,10 +227,10 @@ static void start_long(pid_t out_workers[2])
 
 static bool is_gone(pid_t pid)
 {
-    const int64_t deadline = party_now_ms() + 10000;
+    const int64_t deadline = rank_now_ms() + 10000;
 
-    while (kill(pid, 0) == 0 && party_now_ms() < deadline)
-        party_sleep_ms(2);
+    while (kill(pid, 0) == 0 && rank_now_ms() < deadline)
+        rank_sleep_ms(2);
     return kill(pid, 0) != 0;
 }
 

@@ -317,7 +317,7 @@ static void skip_without_peer(const char *launcher)
 {
     char path[64];
 
-    if (PARTY_IS_SLOW) {
+    if (RANK_IS_SLOW) {
         print_message("skipped: sanitizers have much to say about MPI\n");
         skip();
     }
@@ -515,7 +515,7 @@ static void run_launched(const char *line, struct program programs[2])
 {
     char job[80] = "RUEDA_JOB=";
 
-    party_job_name(job + strlen(job), sizeof(job) - strlen(job));
+    rank_job_name(job + strlen(job), sizeof(job) - strlen(job));
     for (int rank = 0; rank < 2; rank++) {
         const char *const settings[] = {rank == 0 ? "RUEDA_RANK=0"
                                                   : "RUEDA_RANK=1",

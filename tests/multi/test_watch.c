@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "support/party.h"
+#include "support/test_rank.h"
 
 /* Much longer than any limit here. */
 #define SOON_MS 20000
@@ -41,15 +41,15 @@ static void keep_line(void *arg, rueda_log_level level, const char *line)
     pthread_mutex_unlock(&lock);
 }
 
-static void begin(struct party *me)
+static void begin(struct test_rank *me)
 {
     pids[me->rank] = getpid();
     rueda_log_set_sink(keep_line, NULL);
     while (pids[1 - me->rank] == 0)
-        party_sleep_ms(1);
+        rank_sleep_ms(1);
 }
 
-static rueda_status submit(struct party *me, const char *name, bool is_big,
+static rueda_status submit(struct test_rank *me, const char *name, bool is_big,
                            rueda_handle *out)
 {
     static float small[4];
@@ -70,39 +70,40 @@ static rueda_status submit(struct party *me, const char *name, bool is_big,
 }
 
 /* The wait of this rank has ended so, and the log names the stopped process. */
-static int has_ended(struct party *me, rueda_status status, int64_t begin_ms)
+static int has_ended(struct test_rank *me, rueda_status status,
+                     int64_t begin_ms)
 {
-    const int64_t took_ms = party_now_ms() - begin_ms;
+    const int64_t took_ms = rank_now_ms() - begin_ms;
     char words[64];
 
     kill(pids[1 - me->rank], SIGCONT);
-    if (party_expect(me, status, RUEDA_ERR_STALLED, "a stopped rank") != 0)
+    if (rank_expect(me, status, RUEDA_ERR_STALLED, "a stopped rank") != 0)
         return 1;
     if (took_ms > SOON_MS)
-        return party_says(me, "that took %d ms", (int)took_ms);
+        return rank_says(me, "that took %d ms", (int)took_ms);
     snprintf(words, sizeof(words), "pid %d", (int)pids[1 - me->rank]);
     if (strstr(rueda_error(me->ctx), words) == NULL &&
         strstr(warnings, words) == NULL)
-        return party_says(me, "no \"%s\" in \"%s\" and \"%s\"", words,
-                          rueda_error(me->ctx), warnings);
+        return rank_says(me, "no \"%s\" in \"%s\" and \"%s\"", words,
+                         rueda_error(me->ctx), warnings);
     if (strstr(rueda_error(me->ctx), "is stopped") == NULL &&
         strstr(warnings, "is stopped") == NULL)
-        return party_says(me, "nobody says stopped: \"%s\" and \"%s\"",
-                          rueda_error(me->ctx), warnings);
+        return rank_says(me, "nobody says stopped: \"%s\" and \"%s\"",
+                         rueda_error(me->ctx), warnings);
     return 0;
 }
 
-static void run(const struct party_place *place, party_fn body,
+static void run(const struct rank_place *place, rank_fn body,
                 const char *const *settings)
 {
-    party_skip_without_fork();
+    rank_skip_without_fork();
     pids = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                 -1, 0);
     unsetenv("RUEDA_STALL_SHUTDOWN");
     unsetenv("RUEDA_STALL_GIVE_UP");
     for (int i = 0; settings[i] != NULL; i += 2)
         setenv(settings[i], settings[i + 1], 1);
-    party_run(place, 2, body, NULL);
+    rank_run(place, 2, body, NULL);
     for (int i = 0; settings[i] != NULL; i += 2)
         unsetenv(settings[i]);
     munmap((void *)pids, 4096);
@@ -119,14 +120,14 @@ static const char *const gives_up_soon[] = {
 static void *stop_rank_1(void *arg)
 {
     (void)arg;
-    party_sleep_ms(100);
+    rank_sleep_ms(100);
     kill(pids[1], SIGSTOP);
     return NULL;
 }
 
-static int stop_in_the_middle(struct party *me)
+static int stop_in_the_middle(struct test_rank *me)
 {
-    int64_t begin_ms = party_now_ms();
+    int64_t begin_ms = rank_now_ms();
     rueda_status status = RUEDA_OK;
     rueda_handle handle;
     pthread_t thread;
@@ -134,13 +135,13 @@ static int stop_in_the_middle(struct party *me)
     begin(me);
     if (me->rank == 0)
         pthread_create(&thread, NULL, stop_rank_1, NULL);
-    while (status == RUEDA_OK && party_now_ms() - begin_ms < SOON_MS) {
+    while (status == RUEDA_OK && rank_now_ms() - begin_ms < SOON_MS) {
         status = submit(me, "big", true, &handle);
         if (status == RUEDA_OK)
             status = rueda_wait(me->ctx, handle, -1);
     }
     if (me->rank == 1)
-        return party_expect(me, status, RUEDA_ERR_PEER_LOST, "the end");
+        return rank_expect(me, status, RUEDA_ERR_PEER_LOST, "the end");
     pthread_join(thread, NULL);
     return has_ended(me, status, begin_ms);
 }
@@ -158,19 +159,19 @@ static void a_rank_that_stays_stopped_ends_the_job_by_default(void **state)
 /* ---- Rank 0
  * ------------------------------------------------------------------ */
 
-static int stop_rank_0(struct party *me)
+static int stop_rank_0(struct test_rank *me)
 {
-    const int64_t begin_ms = party_now_ms();
+    const int64_t begin_ms = rank_now_ms();
     rueda_handle handle;
 
     begin(me);
     if (me->rank == 0) {
-        party_sleep_ms(1000);
+        rank_sleep_ms(1000);
         submit(me, "a", false, &handle);
-        return party_expect(me, rueda_wait(me->ctx, handle, -1),
-                            RUEDA_ERR_PEER_LOST, "the end");
+        return rank_expect(me, rueda_wait(me->ctx, handle, -1),
+                           RUEDA_ERR_PEER_LOST, "the end");
     }
-    party_sleep_ms(200);
+    rank_sleep_ms(200);
     kill(pids[0], SIGSTOP);
     submit(me, "a", false, &handle);
     return has_ended(me, rueda_wait(me->ctx, handle, -1), begin_ms);
@@ -184,9 +185,9 @@ static void also_a_stopped_rank_0_is_told_and_ends_the_job(void **state)
 /* ---- Ordered operations
  * -------------------------------------------------------- */
 
-static int stop_before_an_ordered_one(struct party *me)
+static int stop_before_an_ordered_one(struct test_rank *me)
 {
-    const int64_t begin_ms = party_now_ms();
+    const int64_t begin_ms = rank_now_ms();
     float values[4] = {0};
     rueda_status status;
 
@@ -206,7 +207,7 @@ static void an_ordered_operation_is_watched_too(void **state)
 
 /* All wait, one of them in an ordered operation: nothing is proven, so time has
  * to pass. */
-static int wait_in_other_ways(struct party *me)
+static int wait_in_other_ways(struct test_rank *me)
 {
     float values[4] = {0};
     rueda_handle handle;
@@ -222,7 +223,7 @@ static int wait_in_other_ways(struct party *me)
     }
     if (status == RUEDA_ERR_PEER_LOST)
         return 0;
-    return party_expect(me, status, RUEDA_ERR_STALLED, "no rank moves");
+    return rank_expect(me, status, RUEDA_ERR_STALLED, "no rank moves");
 }
 
 static void ranks_that_all_wait_end_the_job_by_default(void **state)
@@ -233,21 +234,21 @@ static void ranks_that_all_wait_end_the_job_by_default(void **state)
 /* ---- A rank that takes long
  * ------------------------------------------------------ */
 
-static int take_long(struct party *me)
+static int take_long(struct test_rank *me)
 {
     float values[4] = {0};
     rueda_handle handle;
 
     begin(me);
     if (me->rank == 1)
-        party_sleep_ms(4000);
+        rank_sleep_ms(4000);
     submit(me, "a", false, &handle);
-    if (party_expect(me, rueda_wait(me->ctx, handle, -1), RUEDA_OK,
-                     "a late tensor") != 0)
+    if (rank_expect(me, rueda_wait(me->ctx, handle, -1), RUEDA_OK,
+                    "a late tensor") != 0)
         return 1;
     if (me->rank == 1)
-        party_sleep_ms(4000);
-    return party_expect(
+        rank_sleep_ms(4000);
+    return rank_expect(
         me,
         rueda_allreduce(me->ctx, values, values, 4, RUEDA_FLOAT32, RUEDA_SUM),
         RUEDA_OK, "a late rank");
@@ -261,15 +262,14 @@ static void a_rank_that_sleeps_elsewhere_is_never_ended_by_default(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PARTY_IN_PROCESSES(
+        RANK_IN_PROCESSES(
             a_rank_stopped_in_the_middle_is_told_and_ends_the_job),
-        PARTY_TEST(a_rank_that_stays_stopped_ends_the_job_by_default,
-                   processes),
-        PARTY_TEST(also_a_stopped_rank_0_is_told_and_ends_the_job, processes),
-        PARTY_TEST(an_ordered_operation_is_watched_too, processes),
-        PARTY_TEST(ranks_that_all_wait_end_the_job_by_default, processes),
-        PARTY_TEST(a_rank_that_sleeps_elsewhere_is_never_ended_by_default,
-                   processes),
+        RANK_TEST(a_rank_that_stays_stopped_ends_the_job_by_default, processes),
+        RANK_TEST(also_a_stopped_rank_0_is_told_and_ends_the_job, processes),
+        RANK_TEST(an_ordered_operation_is_watched_too, processes),
+        RANK_TEST(ranks_that_all_wait_end_the_job_by_default, processes),
+        RANK_TEST(a_rank_that_sleeps_elsewhere_is_never_ended_by_default,
+                  processes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 Done = subprocess.CompletedProcess[str]
 
@@ -25,6 +26,11 @@ def environment(**more: str) -> dict[str, str]:
     mine = {name: value for name, value in os.environ.items() if not _LAUNCHERS.match(name)}
     # torch complains if there is no numpy, torchrun if nobody says the number.
     return {**mine, "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1", **more}
+
+
+def program(name: str) -> str:
+    """The path of a program in tests/python/programs."""
+    return str(Path(__file__).parent / "programs" / name)
 
 
 def free_port() -> int:

@@ -14,7 +14,7 @@ import pytest
 LIMIT_S = 120
 
 
-def test_both_parts_are_measured_and_right(need_tool, source_root: Path, tmp_path: Path) -> None:
+def test_all_parts_are_measured_and_right(need_tool, source_root: Path, tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("network namespaces take root")
     for tool in ("ip", "unshare", "taskset", "iperf3", "mpirun.openmpi"):
@@ -23,7 +23,8 @@ def test_both_parts_are_measured_and_right(need_tool, source_root: Path, tmp_pat
     done = subprocess.run(
         [sys.executable, str(source_root / "bench" / "hosts"), "--rueda", need_tool("rueda"),
          "--algos", "ring,auto", "--min", "64k", "--ring-sizes", "64k", "--max", "64k",
-         "--rounds", "1", "--turns", "1", "--json", str(file)],
+         "--rounds", "1", "--turns", "1", "--step=--tensors 20 --rounds 3 --large 0",
+         "--json", str(file)],
         capture_output=True,
         text=True,
         timeout=LIMIT_S,
@@ -35,6 +36,7 @@ def test_both_parts_are_measured_and_right(need_tool, source_root: Path, tmp_pat
     assert (pairs["bytes"], pairs["ranks"], pairs["used"]) == (65536, 4, "shm+tcp")
     assert pairs["ratio"].keys() == {"auto", "openmpi"}
     assert min(pairs["ratio"].values()) > 0
+    assert len(rows["step"]) == 2
     (ring,) = rows["ring"]
     assert ring["bytes"] == 65536
     for way in ("alike", "plain"):

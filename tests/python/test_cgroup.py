@@ -11,17 +11,10 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
+from ranks import program
 
 LIMIT = 256 << 20
 TIMEOUT_S = 60
-
-# Goes into the cgroup and becomes the command.
-ENTER = """
-import os, sys
-with open(sys.argv[1] + "/cgroup.procs", "w") as procs:
-    procs.write(str(os.getpid()))
-os.execvp(sys.argv[2], sys.argv[2:])
-"""
 
 
 def own_cgroup() -> Path | None:
@@ -59,7 +52,8 @@ def cgroup() -> Iterator[Path]:
 
 def inside(folder: Path, command: list[str], **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", ENTER, str(folder), *command], env={**os.environ, **more},
+        [sys.executable, program("enter_cgroup.py"), str(folder), *command],
+        env={**os.environ, **more},
         capture_output=True, text=True, timeout=TIMEOUT_S,
     )
 

@@ -11,37 +11,11 @@ from typing import Callable
 
 import pytest
 from cluster import Hosts, ip
-from ranks import Done, environment, run_all
+from ranks import Done, environment, program, run_all
 
 LIMIT_S = 60
 PORT = 4000
-
-# Adds up numbers that are easy to recognise, 1.5 from every rank.
-ADD = r"""
-import ctypes, rueda, sys
-library, ctx = ctypes.CDLL(rueda.get_library()), ctypes.c_void_p()
-library.rueda_error.restype = ctypes.c_char_p
-if library.rueda_init(None, ctypes.byref(ctx)) != 0:
-    sys.exit(1)
-count = 200_000
-x = (ctypes.c_float * count)(*([1.5] * count))
-status = library.rueda_allreduce(ctx, x, x, ctypes.c_size_t(count), 7, 0)
-if status != 0:
-    sys.exit(library.rueda_error(ctx).decode())
-assert all(number == 3 for number in x)
-library.rueda_shutdown(ctx)
-"""
-
-# Looks at every packet of its host until the number has passed, or it is ended.
-SNIFF = r"""
-import socket, struct, sys
-pattern = struct.pack("<f", 1.5) * 16
-wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(3))
-print("ready", flush=True)
-while pattern not in wire.recv(1 << 17):
-    pass
-print("seen", flush=True)
-"""
+ADD = program("add_recognisable.py")
 
 MakeHosts = Callable[[int], Hosts]
 
@@ -51,7 +25,7 @@ def add(hosts: Hosts, key_file: str, *encrypt: str, network: str = "") -> list[D
     more = {"RUEDA_STORE": f"{hosts.ipv4(0)}:{PORT}", "RUEDA_KEY_FILE": key_file,
             "RUEDA_LOG_LEVEL": "info", "RUEDA_NETWORK": network}  # fmt: skip
     done = run_all(
-        [hosts.command(rank, sys.executable, "-c", ADD) for rank in range(len(encrypt))],
+        [hosts.command(rank, sys.executable, ADD) for rank in range(len(encrypt))],
         [
             environment(
                 RUEDA_RANK=str(rank), RUEDA_SIZE=str(len(encrypt)), RUEDA_ENCRYPT=wish, **more
@@ -66,7 +40,7 @@ def add(hosts: Hosts, key_file: str, *encrypt: str, network: str = "") -> list[D
 @contextmanager
 def sniffer(hosts: Hosts, host: int) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        hosts.command(host, sys.executable, "-c", SNIFF), stdout=subprocess.PIPE, text=True
+        hosts.command(host, sys.executable, program("sniff.py")), stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None

@@ -12,50 +12,13 @@ from typing import Any, Callable
 
 import pytest
 from cluster import Hosts, ip, limit_rate
-from ranks import Done, check_way, environment, run_all
+from ranks import Done, check_way, environment, program, run_all
 
 LIMIT_S = 60
 PORT = 4000
 HELLO = Path(__file__).resolve().parents[2] / "examples" / "python" / "hello.py"
-
-# Joins the job and says what it knows.
-WHERE = r"""
-import ctypes, json, os, rueda, socket, sys, time
-library, ctx, x = ctypes.CDLL(rueda.get_library()), ctypes.c_void_p(), ctypes.c_float(1)
-library.rueda_is_homogeneous.restype = ctypes.c_bool
-if library.rueda_init(None, ctypes.byref(ctx)) != 0:
-    sys.exit(1)
-names = "rank size local_rank local_size cross_rank cross_size is_homogeneous".split()
-report = {name: getattr(library, "rueda_" + name)(ctx) for name in names}
-
-def connections():
-    for fd in map(int, os.listdir("/proc/self/fd")):
-        try:
-            end = socket.socket(fileno=os.dup(fd))
-            if end.family != socket.AF_UNIX and end.getpeername():
-                yield end
-        except OSError:
-            pass
-
-report["early"] = len(list(connections()))
-one = ctypes.c_size_t(1)
-report["allreduce"] = library.rueda_allreduce(ctx, ctypes.byref(x), ctypes.byref(x), one, 7, 0)
-report["sum"] = x.value
-count = int(os.environ.get("NUMBERS", "300001"))
-big = (ctypes.c_float * count)(*([report["rank"] + 1] * count))
-sums = (ctypes.c_float * len(big))()
-for _ in range(int(os.environ.get("TURNS", "1"))):
-    status = library.rueda_allreduce(ctx, big, sums, ctypes.c_size_t(len(big)), 7, 0)
-total = report["size"] * (report["size"] + 1) / 2
-report["is_right"] = status == 0 and all(number == total for number in sums)
-report["not_paced"], report["late"] = 0, len(list(connections()))
-for end in connections():
-    control = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
-    report["not_paced"] += control.rstrip(b"\0") == b"reno"
-sys.stdout.write(json.dumps(report) + "\n")  # in one piece
-time.sleep(float(os.environ.get("STAY_S", "0.5")))
-library.rueda_shutdown(ctx)
-"""
+END = program("end_while_others_wait.py")
+REPORT_PLACE = program("report_place.py")
 
 MakeHosts = Callable[[int], Hosts]
 
@@ -65,7 +28,7 @@ def start(hosts: Hosts, layout: list[int], **more: str) -> list[Done]:
     come = [rank for rank, host in enumerate(layout) if host >= 0]
     more = {"RUEDA_LOG_LEVEL": "info", **more}
     done = run_all(
-        [hosts.command(layout[rank], sys.executable, "-c", WHERE) for rank in come],
+        [hosts.command(layout[rank], sys.executable, REPORT_PLACE) for rank in come],
         [
             environment(RUEDA_RANK=str(rank), RUEDA_SIZE=str(len(layout)), **more)
             for rank in come
@@ -102,7 +65,7 @@ def test_two_hosts_of_two_ranks(make_hosts: MakeHosts, key_file: str, family: st
     address = hosts.ipv4(0) if family == "ipv4" else f"[{hosts.ipv6(0)}]"
     started = time.monotonic()
     done = start(hosts, [0, 0, 1, 1], RUEDA_STORE=f"{address}:{PORT}", RUEDA_KEY_FILE=key_file)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
     said = reports(done)
     assert [(one["rank"], one["size"]) for one in said] == [(rank, 4) for rank in range(4)]
     assert places(said) == [(0, 2, 0, 2), (1, 2, 0, 2), (0, 2, 1, 2), (1, 2, 1, 2)]
@@ -202,7 +165,7 @@ def test_hosts_whose_settings_differ_take_those_of_rank_0(
         settings = {"RUEDA_TUNE_FILE": str(tmp_path / "rows")}
     layout = [0, 0, 1, 1]
     done = run_all(
-        [hosts.command(host, sys.executable, "-c", WHERE) for host in layout],
+        [hosts.command(host, sys.executable, REPORT_PLACE) for host in layout],
         [
             environment(
                 RUEDA_RANK=str(rank),
@@ -240,35 +203,10 @@ def test_all_hosts_hear_that_rank_0_cannot_read_its_table(
         assert 'RUEDA_TUNE_FILE "/nowhere": No such file or directory' in one.stderr
 
 
-# Passes bytes on between a port of this host and an address, slowly.
-RELAY = """
-import socket, sys, threading, time
-
-def copy(source, target):
-    while data := source.recv(65536):
-        time.sleep(0.1)
-        target.sendall(data)
-    target.shutdown(socket.SHUT_WR)
-
-def call():
-    while True:
-        try:
-            return socket.create_connection((sys.argv[2], int(sys.argv[3])))
-        except OSError:
-            time.sleep(0.02)  # rank 0 is not there yet
-
-listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
-print("up", flush=True)
-near, far = listener.accept()[0], call()
-threading.Thread(target=copy, args=(far, near)).start()
-copy(near, far)
-"""
-
-
 def test_rank_0_may_leave_at_once(make_hosts: MakeHosts, key_file: str) -> None:
     """It holds the store, which the others need for a little longer."""
     hosts = make_hosts(2)
-    words = (sys.executable, "-c", RELAY, str(PORT), hosts.ipv4(0), str(PORT))
+    words = (sys.executable, program("relay_slowly.py"), str(PORT), hosts.ipv4(0), str(PORT))
     common = environment(
         RUEDA_SIZE="2", RUEDA_KEY_FILE=key_file, RUEDA_START_TIMEOUT="4s", STAY_S="0",
         RUEDA_LOG_LEVEL="info",
@@ -280,7 +218,7 @@ def test_rank_0_may_leave_at_once(make_hosts: MakeHosts, key_file: str) -> None:
             assert relay.stdout is not None
             assert relay.stdout.readline() == b"up\n"
             done = run_all(
-                [hosts.command(host, sys.executable, "-c", WHERE) for host in range(2)],
+                [hosts.command(host, sys.executable, REPORT_PLACE) for host in range(2)],
                 [
                     {**common, "RUEDA_RANK": "0", "RUEDA_STORE": f"{hosts.ipv4(0)}:{PORT}"},
                     {**common, "RUEDA_RANK": "1", "RUEDA_STORE": f"127.0.0.1:{PORT}"},
@@ -307,7 +245,7 @@ def test_a_step_of_slurm_knows_its_store(make_hosts: MakeHosts, key_file: str) -
     """The port is 20000 + (31 * 7 + 2) % 12000."""
     hosts = make_hosts(2)
     done = run_all(
-        [hosts.command(host, sys.executable, "-c", WHERE) for host in range(2)],
+        [hosts.command(host, sys.executable, REPORT_PLACE) for host in range(2)],
         [
             environment(
                 SLURM_PROCID=str(host),
@@ -350,7 +288,7 @@ def test_mpirun_needs_neither_store_nor_key(
                    "-launcher", "ssh", "-launcher-exec", ssh, "-localhost", hosts.ipv4(0),
                    "-hosts", f"{hosts.ipv4(0)},{hosts.ipv4(1)}"]  # fmt: skip
     (done,) = run_all(
-        [hosts.command(0, *command, sys.executable, "-c", WHERE)],
+        [hosts.command(0, *command, sys.executable, REPORT_PLACE)],
         [environment(RUEDA_LOG_LEVEL="info")],
         LIMIT_S,
     )
@@ -380,32 +318,6 @@ def test_torchrun_needs_neither_store_nor_key(make_hosts: MakeHosts, need_tool) 
 
 # ---- Bad ends ---------------------------------------------------------------
 
-# One rank ends in some way while the others wait for it.
-ENDS = r"""
-import ctypes, os, rueda, signal, sys, time
-library, ctx, x = ctypes.CDLL(rueda.get_library()), ctypes.c_void_p(), ctypes.c_float(1)
-library.rueda_error.restype = ctypes.c_char_p
-if library.rueda_init(None, ctypes.byref(ctx)) != 0:
-    sys.exit(1)
-one, rank, way = ctypes.c_size_t(1), library.rueda_rank(ctx), os.environ["WAY"]
-def add():
-    return library.rueda_allreduce(ctx, ctypes.byref(x), ctypes.byref(x), one, 7, 0)
-if way != "first" and add() != 0:
-    sys.exit(2)
-if rank == int(os.environ["VICTIM"]):
-    time.sleep(0.3)
-    if way == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    library.rueda_fail(ctx, b"ValueError: the loss is NaN")
-    add()
-    sys.exit(3)
-began = time.monotonic()
-status = add()
-print(status, time.monotonic() - began, library.rueda_error(ctx).decode())
-library.rueda_shutdown(ctx)
-"""
-
-
 @pytest.mark.parametrize("victim", [0, 3])
 @pytest.mark.parametrize("way", ["fail", "first", "kill"])
 def test_how_a_rank_of_another_host_ended_is_told(
@@ -416,11 +328,11 @@ def test_how_a_rank_of_another_host_ended_is_told(
     store = f"{hosts.ipv4(0)}:{PORT}"
     layout = [0, 0, 1, 1]
     done = run_all(
-        [hosts.command(host, sys.executable, "-c", ENDS) for host in layout],
+        [hosts.command(host, sys.executable, END) for host in layout],
         [
             environment(RUEDA_RANK=str(rank), RUEDA_SIZE="4", RUEDA_STORE=store,
                         RUEDA_KEY_FILE=key_file, RUEDA_LOG_LEVEL="info", VICTIM=str(victim),
-                        WAY=way)
+                        WAY=way, RUEDA_HOST_TIMEOUT="60s")
             for rank in range(4)
         ],
         LIMIT_S,
@@ -431,7 +343,7 @@ def test_how_a_rank_of_another_host_ended_is_told(
             continue
         status, took, words = one.stdout.split(" ", 2)
         assert int(status) == -5, one.stderr
-        assert float(took) < 3
+        assert float(took) < 10
         assert f"rank {victim} " in words and f"host host{layout[victim]}" in words, words
         if way != "kill":
             assert "ValueError: the loss is NaN" in words
@@ -451,7 +363,7 @@ def test_a_host_that_cannot_reach_the_store_is_told(
     first, second = start(
         hosts, [0, 1], RUEDA_STORE=store, RUEDA_KEY_FILE=key_file, RUEDA_START_TIMEOUT="2s"
     )
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
     assert "of 2 ranks these did not come in time: 1; are they running" in first.stderr
     assert f"rank 1 found no store of the job at {store} ({cause})" in second.stderr
     assert "can this host reach it?" in second.stderr

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 import rueda
-from ranks import Done, environment, free_port, run_all
+from ranks import Done, environment, free_port, program, run_all
 from slurm import Slurm
 
 LIMIT_S = 60
@@ -141,23 +141,11 @@ def test_torchrun_hands_over_its_store(torchrun: list[str], hello_python: list[s
     check([done], "torchrun's RANK", BY_CALLER)
 
 
-# hello.py; in its first life rank 1 ends badly.
-AGAIN = """
-import os, sys
-sys.path.insert(0, sys.argv[1])
-import hello
-is_bad = os.environ["RANK"] + os.environ["TORCHELASTIC_RESTART_COUNT"] == "10"
-sys.exit(hello.main() or is_bad)
-"""
-
-
-def test_torchrun_starts_the_ranks_again(torchrun: list[str], tmp_path: Path) -> None:
+def test_torchrun_starts_the_ranks_again(torchrun: list[str]) -> None:
     """Its store is the same as before, and must not give the words of the dead."""
-    script = tmp_path / "again.py"
-    script.write_text(AGAIN)
     done = launch(
-        [torchrun[0], "--nproc-per-node", "2", "--max-restarts", "1", str(script),
-         str(EXAMPLES / "python")]
+        [torchrun[0], "--nproc-per-node", "2", "--max-restarts", "1",
+         program("hello_in_second_life.py"), str(EXAMPLES / "python")]
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     answers = [f"rank {rank} of 2: the sum is 3" for rank in (0, 0, 1, 1)]
@@ -284,7 +272,7 @@ def test_a_rank_with_another_key_is_refused(
         LIMIT_S,
     )
     first, second = errors(done)
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 20
     assert "rank 1 and the store do not agree" in second
     assert "key" in second
     assert "of 2 ranks these did not come in time: 1" in first
@@ -309,7 +297,7 @@ def test_a_rank_that_does_not_come_to_the_store_is_named_by_all(
         RUEDA_KEY_FILE=key_file,
         RUEDA_START_TIMEOUT="2s",
     )
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 20
     for words in errors(done):
         assert "of 4 ranks these did not come in time: 2;" in words
 
@@ -317,7 +305,7 @@ def test_a_rank_that_does_not_come_to_the_store_is_named_by_all(
 def test_a_rank_that_does_not_come_to_the_socket_is_named_by_rank_0(hello: list[str]) -> None:
     started = time.monotonic()
     done = by_hand(hello, [0, 1, 3], RUEDA_START_TIMEOUT="2s")
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 20
     first, *others = errors(done)
     assert "2" in first
     for words in others:
@@ -339,7 +327,7 @@ def test_a_launcher_one_of_whose_ranks_is_not_ours_ends_in_time(
     shell = f'test "${variable}" = 2 && exec sleep 5; exec "$@"'
     started = time.monotonic()
     done = launch([*command, "sh", "-c", shell, "sh", *hello_c], RUEDA_START_TIMEOUT="2s")
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 20
     assert done.returncode != 0
     assert done.stdout == ""
     assert "not all ranks came to meet in time" in done.stderr

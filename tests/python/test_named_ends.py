@@ -100,7 +100,7 @@ def test_a_stall_is_told_and_ends_the_job(missing: int) -> None:
     "setting", [{"HOROVOD_STALL_CHECK_DISABLE": "1"}, {"RUEDA_STALL_CHECK": "0"}]
 )
 def test_without_the_check_nobody_speaks_of_a_stall(missing: int, setting: dict[str, str]) -> None:
-    """Who is missing comes after 4 s, and all goes on."""
+    """The missing rank comes after 4 s, and all goes on."""
     done = here(3, "stall", str(missing), HOROVOD_STALL_CHECK_TIME_SECONDS="1",
                 HOROVOD_STALL_SHUTDOWN_TIME_SECONDS="2", **setting)  # fmt: skip
     all_well(done)

@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from ranks import program
 from rueda.places import (
     Place,
     find_tf_config,
@@ -214,7 +215,7 @@ def test_rank_0_names_who_did_not_come(dist: Any, stores: list[Any]) -> None:
     started = time.monotonic()
     with pytest.raises(TimeoutError, match="of 4 ranks .* in time: 1, 2, 3; are they"):
         torch_exchange(stores[0], 4, timeout_s=0.5)(0, b"x")
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 5
     # What nobody took was a secret.
     assert not box.delete_key("answer/old")
 
@@ -223,23 +224,12 @@ def test_without_rank_0_the_others_give_up_in_time(stores: list[Any]) -> None:
     started = time.monotonic()
     with pytest.raises(TimeoutError, match="rank 1 had no answer from rank 0"):
         torch_exchange(stores[1], 4, timeout_s=0.5)(1, b"x")
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 5
 
 
 def test_a_store_without_a_size_is_refused(stores: list[Any]) -> None:
     with pytest.raises(ValueError, match="give size"):
         torch_exchange(stores[0])
-
-
-PROCESS = """
-import os
-from rueda.places import torch_exchange
-
-rank = int(os.environ["RANK"])
-exchange = torch_exchange()
-for word in (b"first", b"again"):
-    print(exchange(rank, word if rank == 0 else bytes(5)).decode())
-"""
 
 
 def test_processes_of_one_env_exchange_through_rank_0(dist: Any) -> None:
@@ -249,7 +239,7 @@ def test_processes_of_one_env_exchange_through_rank_0(dist: Any) -> None:
         port = probe.getsockname()[1]
     ranks = [
         subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", PROCESS],
+            [sys.executable, "-W", "ignore", program("exchange_words.py")],
             env={
                 **os.environ,
                 "RANK": str(rank),

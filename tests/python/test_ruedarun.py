@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
-from ranks import Done, environment
+from ranks import Done, environment, program
 
 LIMIT_S = 60
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -89,22 +89,7 @@ def read_ids(folder: Path, count: int) -> list[int]:
     return found()
 
 
-# A rank with a child and a grandchild of its own, each in a session of its own
-# and deaf to SIGTERM; all write down who they are.
-STUBBORN = """
-import os, signal, sys, time
-folder = sys.argv[1]
-def note():
-    with open(f"{folder}/id{os.getpid()}", "w") as file:
-        file.write(f"{os.getpid()}\\n")
-for _ in range(2):
-    if os.fork():
-        break
-    os.setsid()
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-note()
-time.sleep(600)
-"""
+STUBBORN = program("stubborn.py")
 
 
 # ---- Ranks and their places --------------------------------------------------
@@ -294,8 +279,8 @@ def test_two_jobs_at_once_have_ports_of_their_own(run, start) -> None:
 
 def test_a_script_for_torch_distributed_runs_unchanged(run) -> None:
     pytest.importorskip("torch")
-    program = Path(__file__).parent / "programs" / "torch_distributed.py"
-    done = run("-np", "2", sys.executable, str(program))
+    script = program("torch_distributed.py")
+    done = run("-np", "2", sys.executable, script)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == ["[0]<stdout>:sum 3.0", "[1]<stdout>:sum 3.0"]
 
@@ -510,16 +495,7 @@ def test_a_want_of_memory_is_named(need_tool, small_memory: Path) -> None:
 
 def test_the_first_exception_is_told(run) -> None:
     """Rank 1 raises and lives on; rank 0, which fails because of that, is the first to end."""
-    script = (
-        "import os, sys, time, traceback\n"
-        "if os.environ['RUEDA_RANK'] == '1':\n"
-        "    try: raise ValueError('bad step')\n"
-        "    except ValueError: traceback.print_exc()\n"
-        "    time.sleep(100)\n"
-        "time.sleep(1)\n"
-        "raise RuntimeError('a peer has left')\n"
-    )
-    done = run("-np", "2", sys.executable, "-c", script)
+    done = run("-np", "2", sys.executable, program("raise_and_live_on.py"))
     assert done.returncode == 1
     assert "    RuntimeError: a peer has left\n" in done.stderr
     assert "before that rank 1 raised ValueError: bad step\n" in done.stderr
@@ -534,9 +510,8 @@ def test_horovodrun_says_what_horovodrun_says(need_tool) -> None:
 
 
 def test_who_does_not_hear_is_killed_after_the_grace(run, tmp_path: Path) -> None:
-    script = tmp_path / "stubborn.py"
-    script.write_text(STUBBORN)
-    command = f"[ $RUEDA_RANK = 0 ] && exec {sys.executable} {script} {tmp_path}; sleep 1; exit 5"
+    stubborn = f"{sys.executable} {STUBBORN} {tmp_path} SIGTERM"
+    command = f"[ $RUEDA_RANK = 0 ] && exec {stubborn}; sleep 1; exit 5"
     done = run("-np", "2", "--grace", "0.5", "sh", "-c", command)
     assert done.returncode == 5, done.stderr
     assert not any(is_alive(process) for process in read_ids(tmp_path, 3))
@@ -585,8 +560,8 @@ def test_ctrl_c_reaches_ranks_once_and_by_the_launcher(need_tool) -> None:
 
 
 def test_a_second_interrupt_ends_at_once(start, tmp_path: Path) -> None:
-    stubborn = STUBBORN.replace("SIGTERM", "SIGINT")
-    process = start("-np", "2", "--grace", "300", sys.executable, "-c", stubborn, str(tmp_path))
+    words = [sys.executable, STUBBORN, str(tmp_path), "SIGINT"]
+    process = start("-np", "2", "--grace", "300", *words)
     ranks = read_ids(tmp_path, 6)
     process.send_signal(signal.SIGINT)
     assert "once more" in process.stderr.readline()
@@ -597,14 +572,16 @@ def test_a_second_interrupt_ends_at_once(start, tmp_path: Path) -> None:
 
 
 def test_nothing_survives_the_launcher(start, tmp_path: Path) -> None:
-    process = start("-np", "2", "--grace", "0.5", sys.executable, "-c", STUBBORN, str(tmp_path))
+    process = start(
+        "-np", "2", "--grace", "0.5", sys.executable, STUBBORN, str(tmp_path), "SIGTERM"
+    )  # fmt: skip
     ranks = read_ids(tmp_path, 6)
     process.kill()
     assert wait_until(lambda: not any(is_alive(rank) for rank in ranks))
 
 
 def test_nothing_survives_the_agent(start, tmp_path: Path) -> None:
-    process = start("-np", "2", sys.executable, "-c", STUBBORN, str(tmp_path))
+    process = start("-np", "2", sys.executable, STUBBORN, str(tmp_path), "SIGTERM")
     ranks = read_ids(tmp_path, 6)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     assert len(children) == 1

@@ -328,7 +328,7 @@ def start_stubborn(cluster: Cluster) -> tuple[subprocess.Popen[str], list[int]]:
     folder = cluster.folder / "ids"
     folder.mkdir()
     process = cluster.start("-np", "2", "-H", cluster.slots(1, 1), "--grace", "0.5",
-                            sys.executable, "-c", STUBBORN, str(folder))  # fmt: skip
+                            sys.executable, STUBBORN, str(folder))  # fmt: skip
     return process, read_ids(folder, 6)
 
 
@@ -528,7 +528,7 @@ def test_a_host_that_dies_in_the_middle(ssh_cluster: Cluster, tmp_path: Path) ->
     folder = tmp_path / "ids"
     folder.mkdir()
     process = ssh_cluster.start("-np", "2", "-H", ssh_cluster.slots(1, 1), "--grace", "0.5",
-                                *ssh_cluster.identity, sys.executable, "-c", STUBBORN,
+                                *ssh_cluster.identity, sys.executable, STUBBORN,
                                 str(folder))  # fmt: skip
     ranks = read_ids(folder, 6)
     there = subprocess.run(["ip", "netns", "pids", ssh_cluster.hosts.name(1)], check=True,
@@ -722,7 +722,7 @@ TALKING = "echo $$ >$0/id$$; while sleep 0.05; do echo x; done"
 
 
 @pytest.mark.parametrize(
-    ("command", "count"), [([sys.executable, "-c", STUBBORN], 6), (["sh", "-c", TALKING], 2)],
+    ("command", "count"), [([sys.executable, STUBBORN], 6), (["sh", "-c", TALKING], 2)],
     ids=["quiet", "talking"],
 )  # fmt: skip
 def test_a_launcher_that_falls_silent_is_not_waited_for(

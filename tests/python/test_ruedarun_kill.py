@@ -181,7 +181,7 @@ def test_whoever_is_killed_nothing_is_left(need_tool, tmp_path: Path, number: in
         is_hit = kill_one(job, kind, dice)
         out, err = process.communicate(timeout=LIMIT_S)
         ended = time.clock_gettime(time.CLOCK_BOOTTIME)
-        # Who is killed as he ends may have ended well.
+        # A process that is killed as it ends may have ended well.
         codes = {CODES[kind]} if is_hit else {0}
         if name != "busy":
             codes.add(0)

@@ -11,20 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ranks import Done, environment
+from ranks import Done, environment, program
 from test_ruedarun import HELLO, LIMIT_S
-
-# Tells how it was called.
-STAND_IN = f"""\
-#!{sys.executable}
-import json, os, pathlib, sys
-if sys.argv[1:] == ["--version"]:
-    sys.exit(print("VERSION"))
-files = [word for word in sys.argv if word.startswith("/proc/")]
-print(json.dumps(dict(words=sys.argv[1:], variables=dict(os.environ),
-                      file=pathlib.Path(files[0]).read_text() if files else None)))
-sys.exit(5)
-"""
 
 
 class Place:
@@ -39,7 +27,9 @@ class Place:
         (self.folder / name).chmod(0o755)
 
     def stand_in(self, name: str, version: str = "") -> None:
-        self.add(name, STAND_IN.replace("VERSION", version))
+        text = Path(program("tell_how_called.py")).read_text()
+        self.add(name, f"#!{sys.executable}\n{text}")
+        (self.folder / f"{name}.version").write_text(version)
 
     def run(self, *words: str, is_alone: bool = False, **more: str) -> Done:
         path = f"{self.folder}" if is_alone else f"{self.folder}:{os.environ['PATH']}"

@@ -16,7 +16,7 @@ from pathlib import Path
 import horovod
 import pytest
 import rueda
-from ranks import environment
+from ranks import environment, program
 from rueda.runner import RankError
 from test_ruedarun import LIMIT_S, is_alive, read_ids, wait_until
 from test_ruedarun_hosts import make_cluster  # noqa: F401 -- a fixture
@@ -298,24 +298,12 @@ def test_a_key_in_the_environment_is_not_handed_to_mpirun(
 
 # ---- Ends ----------------------------------------------------------------------
 
-DRIVER = """
-import os, sys, time
-import rueda
-
-def rest(folder):
-    with open(f"{folder}/id{os.getpid()}", "w") as file:
-        file.write(f"{os.getpid()}\\n")
-    time.sleep(600)
-
-rueda.run(rest, (sys.argv[1],), np=2)
-"""
-
-
+DRIVER = program("run_and_rest.py")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_when_the_caller_ends(how: signal.Signals, tmp_path: Path) -> None:
     """By Ctrl-C, or without any chance to tidy up."""
     driver = subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(tmp_path)], stderr=subprocess.PIPE, text=True,
+        [sys.executable, DRIVER, str(tmp_path)], stderr=subprocess.PIPE, text=True,
         env=environment(), start_new_session=True,
     )  # fmt: skip
     try:
@@ -332,26 +320,13 @@ def test_nothing_is_left_when_the_caller_ends(how: signal.Signals, tmp_path: Pat
 
 # ---- Several hosts -------------------------------------------------------------
 
-REMOTE = """
-import os, socket, sys
-import rueda
-
-def look(word):
-    if word == "fail" and os.environ["RUEDA_RANK"] == "2":
-        raise ValueError("not here")
-    return word, socket.gethostname()
-
-print(rueda.run(look, (sys.argv[2],), np=3, hosts=sys.argv[1].split(",")))
-"""
-
-
 def test_ranks_of_other_hosts_bring_their_results(make_cluster) -> None:  # noqa: F811
     cluster = make_cluster(3)
     cluster.program = sys.executable
-    done = cluster.run("-c", REMOTE, cluster.slots(0, 2, 1), "hi")
+    done = cluster.run(program("run_on_hosts.py"), cluster.slots(0, 2, 1), "hi")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[('hi', 'host1'), ('hi', 'host1'), ('hi', 'host2')]\n"
-    done = cluster.run("-c", REMOTE, cluster.slots(1, 1, 1), "fail")
+    done = cluster.run(program("run_on_hosts.py"), cluster.slots(1, 1, 1), "fail")
     assert done.returncode == 1
     assert "on rank 2\n" in done.stderr
     assert done.stderr.endswith("ValueError: not here\n")

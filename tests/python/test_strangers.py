@@ -11,62 +11,11 @@ from typing import Callable
 
 import pytest
 from cluster import Hosts
-from ranks import environment, run_all
-from test_bad_days import PORT, Rank, job
+from ranks import environment, program, run_all
+from test_network_faults import PORT, Rank, job
 
 MakeHosts = Callable[[int], Hosts]
-
-# How strangers call: kind, address, port, and how long a flood stays.
-STRANGER = r"""
-import socket, struct, sys, time
-kind, host, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
-purpose = b"\1" if port == 4000 else b"\4"  # the store's, a stream's
-hello = b"RUEDA\0\0\1" + struct.pack("<II", 2, 2) + b"\3" + purpose + bytes(2)
-hello += b"n" * 32 + bytes(66)
-
-def call():
-    return socket.create_connection((host, port), timeout=5)
-
-def read_to_end(one):
-    one.settimeout(20)
-    try:
-        while one.recv(4096):
-            pass
-    except ConnectionResetError:
-        pass
-
-if kind == "wrong key":
-    one = call()
-    one.sendall(hello)
-    one.recv(118, socket.MSG_WAITALL)
-    one.sendall(bytes(32))
-    read_to_end(one)
-elif kind == "http":
-    one = call()
-    one.sendall(b"GET / HTTP/1.1\r\nHost: rank\r\n\r\n")
-    read_to_end(one)
-elif kind == "version":
-    one = call()
-    one.sendall(hello[:8] + struct.pack("<II", 9, 7) + hello[16:])
-    read_to_end(one)
-elif kind == "scanner":
-    for _ in range(20):
-        call().close()
-elif kind == "silent":
-    read_to_end(call())
-elif kind == "one byte a second":
-    one = call()
-    try:
-        for i in range(20):
-            one.sendall(hello[i:i + 1])
-            time.sleep(1)
-    except (BrokenPipeError, ConnectionResetError):
-        pass
-elif kind == "flood":
-    many = [call() for _ in range(1000)]
-    time.sleep(float(sys.argv[4]))
-print("done", flush=True)
-"""
+STRANGER = program("call_as_stranger.py")
 
 KINDS = ["wrong key", "http", "version", "scanner", "silent", "one byte a second", "flood"]
 
@@ -101,7 +50,7 @@ def rank_port(hosts: Hosts, host: int) -> int:
 
 def call(hosts: Hosts, kind: str, port: int, hold_s: float = 0, host: int = 0) -> None:
     """From the last host, where no rank is."""
-    words = [sys.executable, "-c", STRANGER, kind, hosts.ipv4(host), str(port), str(hold_s)]
+    words = [sys.executable, STRANGER, kind, hosts.ipv4(host), str(port), str(hold_s)]
     done = subprocess.run(
         hosts.command(hosts.count - 1, *words),
         capture_output=True, text=True, timeout=40,
@@ -122,7 +71,7 @@ def test_strangers_are_refused_and_named_once(make_hosts: MakeHosts, key_file: s
         doors = {"the store": PORT, "rank 0": rank_port(hosts, 0)}
         callers = [
             subprocess.Popen(
-                hosts.command(2, sys.executable, "-c", STRANGER, kind, hosts.ipv4(0), str(port)),
+                hosts.command(2, sys.executable, STRANGER, kind, hosts.ipv4(0), str(port)),
                 stdout=subprocess.PIPE, text=True,
             )
             for kind in KINDS if kind not in ("flood", "http") for port in doors.values()

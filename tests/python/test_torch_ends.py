@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
-from ranks import Done, environment, run_all
+from ranks import Done, environment, program, run_all
 
 pytest.importorskip("torch", reason="missing tool: torch")
 
@@ -40,16 +40,24 @@ def by_hand(ranks: int, **more: str) -> list[dict[str, str]]:
     ]
 
 
-def run_ranks(ranks: int, body: str) -> list[Done]:
-    command = [sys.executable, "-c", HEAD + body]
+def run_ranks(ranks: int, name: str, *words: str) -> list[Done]:
+    command = [sys.executable, program(name), *words]
     return run_all([command] * ranks, by_hand(ranks), LIMIT_S)
 
 
-def run_one(code: str, **more: str) -> Done:
+def run_python(*words: str, **more: str) -> Done:
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=LIMIT_S,
+        [sys.executable, *words], capture_output=True, text=True, timeout=LIMIT_S,
         env=environment(**more),
     )  # fmt: skip
+
+
+def run_one(code: str, **more: str) -> Done:
+    return run_python("-c", code, **more)
+
+
+def run_program(name: str, *words: str) -> Done:
+    return run_python(program(name), *words)
 
 
 def test_a_process_that_nobody_launched_is_a_job_of_one() -> None:
@@ -59,14 +67,7 @@ def test_a_process_that_nobody_launched_is_a_job_of_one() -> None:
 
 @pytest.mark.parametrize("name", ["torch", "torch.mpi_ops", "common.exceptions", "common.util"])
 def test_horovod_is_a_second_name_of_the_same_modules(name: str) -> None:
-    code = f"""
-import importlib
-second = importlib.import_module("horovod.{name}")
-first = importlib.import_module("rueda.{name}")
-assert second is first, (second, first)
-assert first.__name__ == first.__spec__.name == "rueda.{name}", first.__spec__
-"""
-    done = run_one(code)
+    done = run_program("torch_second_name.py", name)
     assert done.returncode == 0, done.stderr
 
 
@@ -77,17 +78,7 @@ def test_an_unknown_module_of_horovod_is_missing_under_its_own_name() -> None:
 
 @pytest.mark.parametrize("more", ["", "\u00fc\u4e16" * 500], ids=["short", "long"])
 def test_the_first_exception_is_told_to_all_ranks(more: str) -> None:
-    body = f"""
-def feed():
-    raise KeyError("{more}the cat ate it")
-if rank == 1:
-    feed()
-try:
-    hvd.allreduce(torch.ones(1))
-except hvd.HorovodInternalError as error:
-    print(error)
-"""
-    for done in run_ranks(3, body)[::2]:
+    for done in run_ranks(3, "torch_raise.py", more)[::2]:
         assert "rank 1" in done.stdout, done.stderr
         assert "the cat ate it'" in done.stdout
         assert more or "in feed" in done.stdout
@@ -128,39 +119,7 @@ def test_who_does_not_come_is_named() -> None:
 def test_rank_0_alone_starts_and_stops_timelines(tmp_path: Path) -> None:
     """Whatever the others call; what they do is in the files."""
     first, second, bad = (str(tmp_path / name) for name in ("1.json", "2.json", "no/3.json"))
-    body = f"""
-hvd.shutdown()
-os.environ["HOROVOD_TIMELINE"] = "DYNAMIC"
-hvd.init()
-hvd.stop_timeline()
-if rank == 0:
-    hvd.start_timeline({first!r})
-hvd.allreduce(torch.ones(1), name="one")
-if rank == 0:
-    hvd.start_timeline({second!r}, mark_cycles=True)
-    hvd.start_timeline({second!r})
-    try:
-        hvd.start_timeline({bad!r})
-    except ValueError as error:
-        print(error)
-else:
-    hvd.start_timeline({bad!r})
-hvd.allreduce(torch.ones(1), name="two")
-if rank == 0:
-    hvd.stop_timeline()
-    hvd.stop_timeline()
-    print("stopped")
-else:
-    time.sleep(1)
-hvd.barrier()
-hvd.shutdown()
-for call in (lambda: hvd.start_timeline({first!r}), hvd.stop_timeline):
-    try:
-        call()
-    except ValueError:
-        print("refused")
-"""
-    done = run_ranks(2, body)
+    done = run_ranks(2, "torch_timelines.py", first, second, bad)
     for one in done:
         assert one.returncode == 0 and one.stdout.count("refused") == 2, one.stdout + one.stderr
     assert "cannot write the timeline to" in done[0].stdout, done[0].stdout + done[0].stderr
@@ -174,12 +133,14 @@ for call in (lambda: hvd.start_timeline({first!r}), hvd.stop_timeline):
         assert ends == {(f"allreduce.{name}", 0), (f"allreduce.{name}", 1)}
 
 
-def interrupted(codes: list[str]) -> str:
+def interrupted(name: str, word: str) -> str:
     """What rank 0 writes to its standard error after a Ctrl-C, when all have said "waiting"."""
     pipe = subprocess.PIPE
     started = [
-        subprocess.Popen([sys.executable, "-c", code], stdout=pipe, stderr=pipe, text=True, env=one)
-        for code, one in zip(codes, by_hand(2))
+        subprocess.Popen(
+            [sys.executable, program(name), word], stdout=pipe, stderr=pipe, text=True, env=one
+        )
+        for one in by_hand(2)
     ]
     try:
         for process in started:
@@ -193,133 +154,48 @@ def interrupted(codes: list[str]) -> str:
             process.communicate()
 
 
-@pytest.mark.parametrize(
-    "wait", ["hvd.allreduce(torch.ones(1))", "hvd.add_process_set([0])"], ids=["wait", "add"]
-)
+@pytest.mark.parametrize("wait", ["allreduce", "add_process_set"])
 def test_ctrl_c_ends_a_wait(wait: str) -> None:
-    body = f'''
-print("waiting", flush=True)
-if rank == 1:
-    time.sleep(60)
-{wait}
-'''
-    assert "KeyboardInterrupt" in interrupted([HEAD + body] * 2)
+    assert "KeyboardInterrupt" in interrupted("torch_wait.py", wait)
 
 
-LATE = 'print("waiting", flush=True)\ntime.sleep(60)\n'
-
-
-@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
-def test_ctrl_c_ends_init(again: bool) -> None:
+@pytest.mark.parametrize("life", ["first", "again"])
+def test_ctrl_c_ends_init(life: str) -> None:
     """Also of a second life, after which a shutdown() comes at exit."""
-    head, call = HEAD.split("hvd.init()")[0], "hvd.init()\n"
-    before = call + "hvd.shutdown()\n" if again else ""
-    first = head + before + LATE.splitlines()[0] + "\n" + call
-    assert "KeyboardInterrupt" in interrupted([first, head + before + LATE])
+    assert "KeyboardInterrupt" in interrupted("torch_init.py", life)
 
 
 def test_an_init_that_was_interrupted_can_be_called_again() -> None:
-    code = """
-import signal, sys, threading, time
-import rueda.torch as hvd
-import torch
-if sys.argv[1] == "0":
-    threading.Timer(0.5, lambda: signal.raise_signal(signal.SIGINT)).start()
-    try:
-        hvd.init()
-    except KeyboardInterrupt:
-        assert not hvd.is_initialized()
-        if sys.argv[2] == "shutdown":
-            hvd.shutdown()
-else:
-    time.sleep(2)
-hvd.init()
-print(int(hvd.allreduce(torch.tensor([1]), op=hvd.Sum)))
-"""
     for way in ("at once", "shutdown"):
-        commands = [[sys.executable, "-c", code, str(rank), way] for rank in (0, 1)]
+        commands = [
+            [sys.executable, program("torch_init_interrupted.py"), str(rank), way]
+            for rank in (0, 1)
+        ]
         for done in run_all(commands, by_hand(2), LIMIT_S):
             assert done.stdout == "2\n", done.stderr
 
 
-@pytest.mark.parametrize(
-    "wait_for", ["hvd.allreduce(torch.ones(1), name='never')", "hvd.add_process_set([0])"]
-)
-def test_shutdown_ends_the_waits_of_other_threads(wait_for: str) -> None:
-    body = f"""
-def wait():
-    try:
-        {wait_for}
-    except hvd.HorovodInternalError as error:
-        print(error)
-if rank == 0:
-    thread = threading.Thread(target=wait)
-    thread.start()
-    time.sleep(0.3)
-    hvd.shutdown()
-    thread.join(20)
-    assert not thread.is_alive()
-else:
-    time.sleep(3)
-"""
-    first, second = run_ranks(2, body)
+@pytest.mark.parametrize("wait", ["allreduce", "add_process_set"])
+def test_shutdown_ends_the_waits_of_other_threads(wait: str) -> None:
+    first, second = run_ranks(2, "torch_shutdown.py", wait)
     assert first.returncode == 0 and "shut down" in first.stdout, first.stderr
     assert second.returncode == 0, second.stderr
 
 
-COMMUNICATOR = """
-import pathlib, sys, time
-import rueda.torch as hvd
-import torch
-
-class Comm:
-    "What mpi4py's do; bytes travel by a file."
-    def __init__(self, rank, file):
-        self.rank, self.file = rank, pathlib.Path(file)
-    def Get_rank(self):
-        return self.rank
-    def Get_size(self):
-        return 2
-    def bcast(self, data, root):
-        if self.rank == root:
-            part = self.file.with_suffix(".part")
-            part.write_bytes(data)
-            part.rename(self.file)
-        deadline = time.monotonic() + 30
-        while not self.file.exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        return self.file.read_bytes()
-
-hvd.init(comm=Comm(int(sys.argv[1]), sys.argv[2]))
-print(hvd.rank(), hvd.size(), hvd.mpi_enabled(), hvd.allgather(torch.tensor([hvd.rank()])))
-"""
-
-
 def test_a_communicator_of_mpi4py_is_enough(tmp_path: Path) -> None:
-    commands = [[sys.executable, "-c", COMMUNICATOR, str(r), str(tmp_path / "x")] for r in (0, 1)]
+    words = [sys.executable, program("torch_communicator.py")]
+    commands = [[*words, str(rank), str(tmp_path / "x")] for rank in (0, 1)]
     for rank, done in enumerate(run_all(commands, [environment()] * 2, LIMIT_S)):
         assert done.stdout == f"{rank} 2 True tensor([0, 1])\n", done.stderr
 
 
 def test_a_communicator_that_fails_says_why() -> None:
-    code = COMMUNICATOR.replace("deadline = ", "raise OSError('no wire') #")
-    done = subprocess.run(
-        [sys.executable, "-c", code, "1", "/nonexistent/x"], capture_output=True, text=True,
-        timeout=LIMIT_S, env=environment(),
-    )  # fmt: skip
+    done = run_program("torch_communicator.py", "1", "/nonexistent/none")
     assert "OSError: no wire" in done.stderr
 
 
-SUM = HEAD + """
-total = int(hvd.allreduce(torch.tensor([rank + 1]), op=hvd.Sum))
-sys.stdout.write(f"{total} {hvd.mpi_enabled()}\\n")  # in one piece
-"""
-
-
-@pytest.mark.parametrize("program", ["horovodrun", "torchrun", "mpirun"])
-def test_launchers(program: str, need_tool: Callable[[str], str], tmp_path: Path) -> None:
-    script = tmp_path / "sum.py"
-    script.write_text(SUM)
+@pytest.mark.parametrize("launcher", ["horovodrun", "torchrun", "mpirun"])
+def test_launchers(launcher: str, need_tool: Callable[[str], str]) -> None:
     commands = {
         "horovodrun": lambda: [need_tool("horovodrun"), "-np", "2", sys.executable],
         "torchrun": lambda: [sys.executable, "-m", "torch.distributed.run",
@@ -328,7 +204,7 @@ def test_launchers(program: str, need_tool: Callable[[str], str], tmp_path: Path
                            "-np", "2", sys.executable],
     }  # fmt: skip
     done = subprocess.run(
-        [*commands[program](), str(script)], capture_output=True, text=True, timeout=LIMIT_S,
-        env=environment(),
+        [*commands[launcher](), program("torch_sum.py")], capture_output=True, text=True,
+        timeout=LIMIT_S, env=environment(),
     )  # fmt: skip
-    assert done.stdout.count(f"3 {program == 'mpirun'}") == 2, done.stdout + done.stderr
+    assert done.stdout.count(f"3 {launcher == 'mpirun'}") == 2, done.stdout + done.stderr

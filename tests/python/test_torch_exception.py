@@ -6,55 +6,24 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import Callable
 
 import pytest
-from ranks import Done, environment
+from ranks import Done, environment, program
 
 pytest.importorskip("torch", reason="missing tool: torch")
 
 LIMIT_S = 120
 
-# Rank 1 meets bad data in its third step; the others wait for its gradients.
-SCRIPT = """
-import signal
-import torch
-import {package}.torch as hvd
-
-hvd.init()
-if hvd.rank() != 1:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # to say what it has to say
-torch.manual_seed(0)
-model = torch.nn.Linear(4, 2)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-
-def batch(step):
-    if hvd.rank() == 1 and step == 2:
-        raise ValueError("line 7 of the data has no label")
-    return torch.ones(3, 4)
-
-for step in range(5):
-    optimizer.zero_grad()
-    loss = model(batch(step)).sum()
-    loss.backward()
-    optimizer.step()
-print("not reached", flush=True)
-"""
-
-
 @pytest.fixture
-def run(need_tool: Callable[[str], str], tmp_path: Path) -> Callable[..., Done]:
+def run(need_tool: Callable[[str], str]) -> Callable[..., Done]:
     """A function that runs the script on so many ranks."""
-    program = need_tool("ruedarun")
+    launcher = need_tool("ruedarun")
 
     def call(size: int, package: str) -> Done:
-        script = tmp_path / "train.py"
-        script.write_text(SCRIPT.format(package=package))
+        script = program("torch_bad_data.py")
         return subprocess.run(
-            [program, "-np", str(size), sys.executable, str(script)], capture_output=True,
+            [launcher, "-np", str(size), sys.executable, script, package], capture_output=True,
             text=True, timeout=LIMIT_S, env=environment(), stdin=subprocess.DEVNULL,
         )  # fmt: skip
 

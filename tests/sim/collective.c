@@ -116,8 +116,8 @@ static rueda_status start(void *arg, int rank)
     return rueda_task_post(task);
 }
 
-/* Who has left may have done its part: only a task that waits on is failed by
- * it. */
+/* A rank that has left may have done its part: only a task that waits on is
+ * failed by it. */
 static rueda_status turn(void *arg, int rank)
 {
     struct collective *all = arg;

@@ -17,61 +17,6 @@
 #define GUARD       0x5a
 #define NOTHING     0xa5 /* where no result has been written */
 
-/* ---- Rows ---------------------------------------------------------------- */
-
-static size_t rows_of(const struct plan_op *op)
-{
-    return op->request.dims > 0 ? op->request.shape[0] : 1;
-}
-
-/* What one member sends to another. */
-static size_t split_of(const struct plan_op *op, const struct plan_set *set,
-                       int from, int to)
-{
-    size_t most = rows_of(op) / (size_t)set->size + 2;
-    size_t odd = op->salt + (size_t)from * 3 + (size_t)to * 5;
-
-    return op->is_uneven ? odd % most : rows_of(op) / (size_t)set->size;
-}
-
-/* What a member brings. */
-static size_t own_rows(const struct plan *plan, const struct plan_op *op,
-                       int member)
-{
-    const struct plan_set *set = &plan->sets[op->set];
-    size_t rows = rows_of(op);
-
-    if (op->request.kind == RUEDA_ALLGATHER && op->is_uneven &&
-        op->request.dims > 0)
-        return (op->salt + (size_t)member * 7) % (rows + 1);
-    if (op->request.kind != RUEDA_ALLTOALL)
-        return rows;
-    rows = 0;
-    for (int to = 0; to < set->size; to++)
-        rows += split_of(op, set, member, to);
-    return rows;
-}
-
-static size_t result_rows(const struct plan *plan, const struct plan_op *op,
-                          int me)
-{
-    const struct plan_set *set = &plan->sets[op->set];
-    const size_t size = (size_t)set->size;
-    size_t rows = rows_of(op);
-
-    if (op->request.kind == RUEDA_REDUCE_SCATTER)
-        return rows / size + ((size_t)me < rows % size ? 1 : 0);
-    if (op->request.kind != RUEDA_ALLGATHER &&
-        op->request.kind != RUEDA_ALLTOALL)
-        return rows;
-    rows = 0;
-    for (int from = 0; from < set->size; from++)
-        rows += op->request.kind == RUEDA_ALLGATHER
-                    ? own_rows(plan, op, from)
-                    : split_of(op, set, from, me);
-    return rows;
-}
-
 /* ---- Making one ---------------------------------------------------------- */
 
 static void *memory(size_t bytes, int filling)
@@ -96,20 +41,18 @@ static void *give_memory(void *arg, size_t rows, size_t bytes)
 }
 
 /* Some ranks in place, some by a callback, some neither, of one operation. */
-static void give_buffers(const struct plan *plan, struct program_op *op,
-                         int rank, int me)
+static void give_buffers(const struct program_numbers *numbers,
+                         struct program_op *op, int rank, int me)
 {
     const struct plan_op *what = op->plan;
     const int kind = op->named->request.kind;
-    const size_t bytes = rueda_request_row(&what->request) *
-                         rueda_dtype_size(what->request.dtype);
-    const size_t count =
-        own_rows(plan, what, me) * rueda_request_row(&what->request);
+    const size_t bytes = rueda_dtype_size(what->request.dtype);
+    const size_t count = numbers_sent(&numbers->all, me);
     const unsigned how = (what->salt + (unsigned)rank * 7) % 3;
 
-    op->recv_bytes = result_rows(plan, what, me) * bytes;
-    op->send = memory(own_rows(plan, what, me) * bytes, NOTHING);
-    program_fill(what, rank, op->send, count);
+    op->recv_bytes = numbers_received(&numbers->all, me) * bytes;
+    op->send = memory(count * bytes, NOTHING);
+    numbers_write(&numbers->all, rank, 0, count, op->send);
     if ((kind == RUEDA_ALLREDUCE ||
          (kind == RUEDA_BROADCAST && what->request.root == rank)) &&
         how == 0) {
@@ -128,9 +71,10 @@ static void give_buffers(const struct plan *plan, struct program_op *op,
         op->named->send = NULL;
 }
 
-static void give_splits(const struct plan *plan, struct program_op *op, int me)
+static void give_splits(const struct program_numbers *numbers,
+                        struct program_op *op, int me)
 {
-    const struct plan_set *set = &plan->sets[op->plan->set];
+    const struct plan_set *set = numbers->set;
 
     if (op->named->request.kind != RUEDA_ALLTOALL || !op->plan->is_uneven)
         return;
@@ -138,7 +82,7 @@ static void give_splits(const struct plan *plan, struct program_op *op, int me)
     op->named->splits = calloc((size_t)set->size, sizeof(size_t));
     assert_non_null(op->named->splits);
     for (int to = 0; to < set->size; to++)
-        op->named->splits[to] = split_of(op->plan, set, me, to);
+        op->named->splits[to] = program_split(numbers, me, to);
 }
 
 static void toggle_kind(struct rueda_request *request)
@@ -237,23 +181,23 @@ static void label(rueda_ctx *ctx, const struct program_op *op)
 }
 
 /* What it asks for. */
-static void describe(const struct plan *plan, const struct program_op *op,
-                     int rank)
+static void describe(const struct program_numbers *numbers,
+                     const struct program_op *op, int rank)
 {
     const struct plan_op *what = op->plan;
-    const int me = plan_index(&plan->sets[what->set], rank);
+    const int me = plan_index(numbers->set, rank);
     struct rueda_named *named = op->named;
 
     named->request = what->request;
-    named->set = plan->sets[what->set].id;
-    named->member_count = plan->sets[what->set].size;
+    named->set = numbers->set->id;
+    named->member_count = numbers->set->size;
     if (plan_is_message(what)) {
         named->request.kind = rank == what->from ? RUEDA_SEND : RUEDA_RECV;
         named->peer = rank == what->from ? what->to : what->from;
         named->tag = (int)what->request.number;
     }
     if (named->request.dims > 0 && rueda_request_has_free_rows(&what->request))
-        named->request.shape[0] = own_rows(plan, what, me);
+        named->request.shape[0] = program_rows_sent(numbers, me);
     if (what->is_on_device)
         named->request.device = rank;
 }
@@ -264,20 +208,22 @@ struct program_op *program_op_new(const struct plan *plan, struct plan_op *op,
     const int rank = ctx->job->rank;
     const int me = plan_index(&plan->sets[op->set], rank);
     struct program_op *self = calloc(1, sizeof(*self));
+    struct program_numbers numbers;
 
     assert_non_null(self);
+    program_numbers_init(&numbers, plan, op);
     assert_int_equal(rueda_named_take(ctx, op->request.kind, &self->named),
                      RUEDA_OK);
     self->handle = self->named->op.handle;
     self->plan = op;
     self->rank = rank;
-    describe(plan, self, rank);
+    describe(&numbers, self, rank);
     if (plan_is_change(op)) {
         give_ranks(plan, self);
     } else if (op->request.kind != RUEDA_BARRIER &&
                op->request.kind != RUEDA_JOIN) {
-        give_buffers(plan, self, rank, me);
-        give_splits(plan, self, me);
+        give_buffers(&numbers, self, rank, me);
+        give_splits(&numbers, self, me);
     }
     label(ctx, self);
     if (op->odd_rank == rank)
@@ -303,89 +249,64 @@ static bool has_guard(const char *at, size_t bytes)
     return true;
 }
 
-/* Pieces of all members, one behind another. */
-static bool is_gathered(const struct plan *plan, const struct program_op *op,
-                        int me)
+static bool are_splits_right(const struct program_numbers *numbers,
+                             const struct program_op *op, int me)
 {
-    const struct plan_op *what = op->plan;
-    const struct plan_set *set = &plan->sets[what->set];
-    const size_t row = rueda_request_row(&what->request);
-    const bool is_all = what->request.kind == RUEDA_ALLGATHER;
-    size_t at = 0;
-
-    for (int from = 0; from < set->size; from++) {
-        size_t rows =
-            is_all ? own_rows(plan, what, from) : split_of(what, set, from, me);
-        size_t first = 0;
-
-        for (int to = 0; to < me && !is_all; to++)
-            first += split_of(what, set, from, to) * row;
-        if (!is_all && op->named->rows_from[from] != rows)
-            return false;
-        for (size_t i = 0; i < rows * row; i++)
-            if (program_load(what->request.dtype, op->named->data, at++) !=
-                program_number(what, set->ranks[from], first + i))
-                return false;
-    }
-    return true;
-}
-
-static bool is_right(const struct plan *plan, const struct program_op *op,
-                     int me)
-{
-    const struct plan_op *what = op->plan;
-    const int from = plan_is_message(what) ? what->from : what->request.root;
-    const size_t row = rueda_request_row(&what->request);
-    const size_t count = result_rows(plan, what, me) * row;
-    size_t first = 0;
-
-    if (what->request.kind == RUEDA_ALLGATHER ||
-        what->request.kind == RUEDA_ALLTOALL)
-        return is_gathered(plan, op, me);
-    for (int m = 0; m < me && what->request.kind == RUEDA_REDUCE_SCATTER; m++)
-        first += result_rows(plan, what, m) * row;
-    if (what->request.kind != RUEDA_BROADCAST &&
-        what->request.kind != RUEDA_SEND)
-        return program_is_reduced(plan, what, op->named->data, first, count);
-    for (size_t i = 0; i < count; i++)
-        if (program_load(what->request.dtype, op->named->data, i) !=
-            program_number(what, from, i))
+    for (int m = 0; m < numbers->set->size; m++)
+        if (op->named->rows_from[m] != program_split(numbers, m, me))
             return false;
     return true;
 }
 
-static bool is_input_whole(const struct plan *plan, const struct program_op *op,
-                           int rank, int me)
+static bool is_right(const struct program_numbers *numbers,
+                     const struct program_op *op, int me)
 {
-    const struct plan_op *what = op->plan;
-    const size_t count =
-        own_rows(plan, what, me) * rueda_request_row(&what->request);
+    const rueda_kind kind = numbers->all.kind;
+    const size_t bytes = numbers_received(&numbers->all, me) *
+                         rueda_dtype_size(numbers->all.dtype);
+    void *wanted;
+    bool is_same;
+
+    if (kind == RUEDA_ALLREDUCE || kind == RUEDA_REDUCE_SCATTER)
+        return program_is_reduced(numbers, me, op->named->data);
+    if (kind == RUEDA_ALLTOALL && !are_splits_right(numbers, op, me))
+        return false;
+    wanted = memory(bytes, NOTHING);
+    numbers_expect(&numbers->all, me, wanted);
+    is_same = memcmp(op->named->data, wanted, bytes) == 0;
+    free(wanted);
+    return is_same;
+}
+
+static bool is_input_whole(const struct program_numbers *numbers,
+                           const struct program_op *op, int rank, int me)
+{
+    const size_t count = numbers_sent(&numbers->all, me);
 
     if (op->send == op->recv)
         return true;
-    for (size_t i = 0; i < count; i++)
-        if (program_load(what->request.dtype, op->send, i) !=
-            program_number(what, rank, i))
-            return false;
-    return has_guard(op->send, count * rueda_dtype_size(what->request.dtype));
+    return numbers_is_input(&numbers->all, rank, op->send, count) &&
+           has_guard(op->send, count * rueda_dtype_size(numbers->all.dtype));
 }
 
 const char *program_op_fault(const struct plan *plan,
                              const struct program_op *op, int rank)
 {
     const int me = plan_index(&plan->sets[op->plan->set], rank);
+    struct program_numbers numbers;
 
     if (op->send == NULL)
         return NULL; /* no tensor */
-    if (!is_input_whole(plan, op, rank, me))
+    program_numbers_init(&numbers, plan, op->plan);
+    if (!is_input_whole(&numbers, op, rank, me))
         return "the input has changed";
     if (op->named->request.kind == RUEDA_SEND)
         return NULL;
-    if (op->named->rows != result_rows(plan, op->plan, me))
+    if (op->named->rows != program_rows_received(&numbers, me))
         return "the result has another number of rows";
     if (!has_guard(op->recv, op->recv_bytes))
         return "the result is too long";
-    if (op->recv_bytes > 0 && !is_right(plan, op, me))
+    if (op->recv_bytes > 0 && !is_right(&numbers, op, me))
         return "the result is wrong";
     return NULL;
 }

@@ -10,7 +10,7 @@
 #include "api/submit.h"
 #include "sim/program_plan.h"
 
-struct scene;
+struct scenario;
 
 /* An operation of one rank, with its memory. */
 struct program_op {
@@ -22,7 +22,7 @@ struct program_op {
     size_t recv_bytes;
 
     /* Whose it is, and how far it has come. */
-    struct scene *scene;
+    struct scenario *scenario;
     int rank;
     int which; /* of the round */
     int thread;

@@ -2,7 +2,7 @@
 #include "sim/program_judge.h"
 
 /* All ranks are told the same. */
-static bool agree(struct scene *scene, int index, struct program_op *op)
+static bool agree(struct scenario *scenario, int index, struct program_op *op)
 {
     const struct rueda_named *named = op->named;
     struct plan_op *plan = op->plan;
@@ -14,25 +14,26 @@ static bool agree(struct scene *scene, int index, struct program_op *op)
         return true;
     if (plan->has_ended &&
         (plan->outcome != named->op.outcome || plan->told != told))
-        return complain(&scene->fate,
+        return complain(&scenario->check,
                         "rank %d: %s \"%s\" of round %d ends with %s (%d), and "
                         "elsewhere with %s (%d)",
                         index, rueda_kind_str((rueda_kind)plan->request.kind),
-                        plan->name, scene->rank[index].round,
+                        plan->name, scenario->rank[index].round,
                         rueda_status_str(named->op.outcome), told,
                         rueda_status_str(plan->outcome), plan->told);
     plan->has_ended = true;
     plan->outcome = named->op.outcome;
     plan->told = told;
     if (plan->request.kind == RUEDA_SET_ADD && named->op.outcome == RUEDA_OK)
-        scene->plan.sets[plan->changed].id = named->made_set;
+        scenario->plan.sets[plan->changed].id = named->made_set;
     if (plan->request.kind == RUEDA_JOIN &&
-        plan_index(&scene->plan.sets[plan->set], told) < 0)
-        return complain(&scene->fate, "rank %d: %d joined last", index, told);
+        plan_index(&scenario->plan.sets[plan->set], told) < 0)
+        return complain(&scenario->check, "rank %d: %d joined last", index,
+                        told);
     return true;
 }
 
-bool program_judge(struct scene *scene, int index, struct program_op *op)
+bool program_judge(struct scenario *scenario, int index, struct program_op *op)
 {
     const struct plan_op *plan = op->plan;
     const rueda_status outcome = op->named->op.outcome;
@@ -43,29 +44,29 @@ bool program_judge(struct scene *scene, int index, struct program_op *op)
     if (op->named->request.kind == RUEDA_SEND)
         expected = RUEDA_OK;
     if (outcome == RUEDA_ERR_CANCELLED && plan->may_end_early) {
-        scene->tally.cancelled++;
-        return agree(scene, index, op);
+        scenario->tally.cancelled++;
+        return agree(scenario, index, op);
     }
     if (outcome != expected)
-        return complain(&scene->fate,
+        return complain(&scenario->check,
                         "rank %d: %s \"%s\" of set %d, round %d: %s: %s", index,
                         rueda_kind_str((rueda_kind)plan->request.kind),
-                        plan->name, plan->set, scene->rank[index].round,
+                        plan->name, plan->set, scenario->rank[index].round,
                         rueda_status_str(outcome), words != NULL ? words : "");
-    scene->tally.refused += outcome != RUEDA_OK;
+    scenario->tally.refused += outcome != RUEDA_OK;
     if (outcome != RUEDA_OK)
         return program_op_is_explained(op)
-                   ? agree(scene, index, op)
-                   : complain(&scene->fate,
+                   ? agree(scenario, index, op)
+                   : complain(&scenario->check,
                               "rank %d: \"%s\" is refused with the wrong "
                               "words: %s",
                               index, plan->name, words != NULL ? words : "");
-    fault = program_op_fault(&scene->plan, op, index);
+    fault = program_op_fault(&scenario->plan, op, index);
     if (fault != NULL)
-        return complain(&scene->fate,
-                        "rank %d: %s \"%s\" of set %d, round %d: %s", index,
-                        rueda_kind_str((rueda_kind)plan->request.kind),
-                        plan->name, plan->set, scene->rank[index].round, fault);
-    scene->tally.right++;
-    return agree(scene, index, op);
+        return complain(
+            &scenario->check, "rank %d: %s \"%s\" of set %d, round %d: %s",
+            index, rueda_kind_str((rueda_kind)plan->request.kind), plan->name,
+            plan->set, scenario->rank[index].round, fault);
+    scenario->tally.right++;
+    return agree(scenario, index, op);
 }

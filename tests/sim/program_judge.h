@@ -6,8 +6,9 @@
 #include "sim/program_rank.h"
 
 /* Of one that has ended, before its handle does: as the plan has it, as on the
- * other ranks, and with the right numbers. False: the scene says what is wrong.
+ * other ranks, and with the right numbers. False: the scenario says what is
+ * wrong.
  */
-bool program_judge(struct scene *scene, int index, struct program_op *op);
+bool program_judge(struct scenario *scenario, int index, struct program_op *op);
 
 #endif /* RUEDA_TESTS_SIM_PROGRAM_JUDGE_H */

@@ -9,117 +9,95 @@
 
 #include <cmocka.h>
 
-#include "device/host.h"
 #include "support/adasum.h"
 
-/* So many places on, all numbers are the same again. */
-#define PERIOD 168
+/* ---- Rows ---------------------------------------------------------------- */
 
-/*
- * Small whole numbers, exact in all types and in all sums; of booleans a third
- * is true everywhere and a third nowhere. What is compressed has a fraction
- * that is lost on the way, and what Adasum gets points to both sides.
- */
-double program_number(const struct plan_op *op, int rank, size_t i)
+static size_t rows_of(const struct plan_op *op)
+{
+    return op->request.dims > 0 ? op->request.shape[0] : 1;
+}
+
+size_t program_split(const struct program_numbers *self, int from, int to)
+{
+    const struct plan_op *op = self->op;
+    const size_t rows = rows_of(op);
+    const size_t size = (size_t)self->set->size;
+
+    switch (op->request.kind) {
+    case RUEDA_ALLGATHER:
+        return op->is_uneven && op->request.dims > 0
+                   ? (op->salt + (size_t)from * 7) % (rows + 1)
+                   : rows;
+    case RUEDA_REDUCE_SCATTER:
+        return rows / size + ((size_t)to < rows % size ? 1 : 0);
+    default:
+        return op->is_uneven ? (op->salt + (size_t)from * 3 + (size_t)to * 5) %
+                                   (rows / size + 2)
+                             : rows / size;
+    }
+}
+
+/* For struct numbers, in elements. */
+static size_t piece(const void *arg, int from, int to)
+{
+    const struct program_numbers *self = arg;
+
+    return program_split(self, from, to) * self->row;
+}
+
+static int divisor_of(const struct plan_op *op)
+{
+    return (op->request.flags & RUEDA_LIVE_AVERAGE) != 0 ? plan_taker_count(op)
+                                                         : 0;
+}
+
+void program_numbers_init(struct program_numbers *self, const struct plan *plan,
+                          const struct plan_op *op)
 {
     const struct rueda_request *request = &op->request;
-    const size_t at = i + op->salt;
-    const size_t most = request->dtype == RUEDA_INT8 ? 4 : 8;
-    double number;
 
-    if (request->dtype == RUEDA_BOOL)
-        return at % 3 == 0 ? (at / 3 + (size_t)rank) % 4 != 0 : at % 3 == 1;
-    if (request->reduction == RUEDA_PRODUCT)
-        return (at + (size_t)rank) % 3 == 0 ? 2 : 1;
-    number = (double)((at * 5 + at / 7 + (size_t)rank * 3) % most);
-    if (request->reduction == RUEDA_ADASUM)
-        return number - 3;
-    return request->compression == RUEDA_COMPRESS_NONE ? number
-                                                       : number + 1.0 / 64;
+    self->op = op;
+    self->set = &plan->sets[op->set];
+    self->row = rueda_request_row(request);
+    self->all = (struct numbers){
+        .kind = request->kind,
+        .dtype = request->dtype,
+        .reduction = request->reduction,
+        .root = plan_is_message(op) ? op->from : request->root,
+        .ranks = self->set->ranks,
+        .size = self->set->size,
+        .absent = ~op->takers,
+        .divisor = divisor_of(op),
+        .prescale = request->prescale,
+        .postscale = request->postscale,
+        .salt = op->salt,
+        .has_fraction = request->compression != RUEDA_COMPRESS_NONE,
+        .count = rows_of(op) * self->row,
+        .piece = piece,
+        .arg = self,
+    };
 }
 
-/* ---- In memory ----------------------------------------------------------- */
-
-static bool is_half(rueda_dtype dtype)
+/* A row may have no elements, and is counted all the same. */
+size_t program_rows_sent(const struct program_numbers *self, int member)
 {
-    return dtype == RUEDA_FLOAT16 || dtype == RUEDA_BFLOAT16;
+    struct program_numbers rows = *self;
+
+    rows.row = 1;
+    rows.all.count = rows_of(self->op);
+    rows.all.arg = &rows;
+    return numbers_sent(&rows.all, member);
 }
 
-static void store(rueda_dtype dtype, void *at, double number)
+size_t program_rows_received(const struct program_numbers *self, int member)
 {
-    const size_t bytes = rueda_dtype_size(dtype);
-    const int64_t whole = (int64_t)number;
-    const float single = (float)number;
+    struct program_numbers rows = *self;
 
-    if (dtype == RUEDA_FLOAT64)
-        memcpy(at, &number, bytes);
-    else if (dtype == RUEDA_FLOAT32)
-        memcpy(at, &single, bytes);
-    else if (is_half(dtype))
-        rueda_host_convert(rueda_host_kernels("c"), dtype, at, RUEDA_FLOAT32,
-                           &single, 1);
-    else /* little endian */
-        memcpy(at, &whole, bytes);
-}
-
-void program_fill(const struct plan_op *op, int rank, void *to, size_t count)
-{
-    const rueda_dtype dtype = op->request.dtype;
-    const size_t bytes = rueda_dtype_size(dtype);
-    char *at = to;
-
-    for (size_t i = 0; i < count && i < PERIOD; i++)
-        store(dtype, at + i * bytes, program_number(op, rank, i));
-    for (size_t i = PERIOD; i < count; i++)
-        memcpy(at + i * bytes, at + (i - PERIOD) * bytes, bytes);
-}
-
-/* One that is small: no infinity. */
-static double load_half(uint16_t bits)
-{
-    const int exponent = bits >> 10 & 31;
-    const int fraction = bits & 1023;
-    const double size = exponent > 0 ? ldexp(1024 + fraction, exponent - 25)
-                                     : ldexp(fraction, -24);
-
-    return (bits & 0x8000) != 0 ? -size : size;
-}
-
-static double load_bfloat(uint16_t bits)
-{
-    const uint32_t wide = (uint32_t)bits << 16;
-    float single;
-
-    memcpy(&single, &wide, sizeof(single));
-    return single;
-}
-
-double program_load(rueda_dtype dtype, const void *from, size_t i)
-{
-    switch (dtype) {
-    case RUEDA_UINT8:
-    case RUEDA_BOOL:
-        return ((const uint8_t *)from)[i];
-    case RUEDA_INT8:
-        return ((const int8_t *)from)[i];
-    case RUEDA_UINT16:
-        return ((const uint16_t *)from)[i];
-    case RUEDA_INT16:
-        return ((const int16_t *)from)[i];
-    case RUEDA_INT32:
-        return ((const int32_t *)from)[i];
-    case RUEDA_INT64:
-        return (double)((const int64_t *)from)[i];
-    case RUEDA_FLOAT32:
-        return ((const float *)from)[i];
-    case RUEDA_FLOAT64:
-        return ((const double *)from)[i];
-    case RUEDA_FLOAT16:
-        return load_half(((const uint16_t *)from)[i]);
-    case RUEDA_BFLOAT16:
-        return load_bfloat(((const uint16_t *)from)[i]);
-    }
-    return NAN;
+    rows.row = 1;
+    rows.all.count = rows_of(self->op);
+    rows.all.arg = &rows;
+    return numbers_received(&rows.all, member);
 }
 
 /* ---- Reduced ------------------------------------------------------------- */
@@ -143,65 +121,25 @@ static double tolerance_of(const struct rueda_request *request)
     }
 }
 
-static double join(const struct rueda_request *request, double a, double b)
+static bool is_plain_reduced(const struct program_numbers *self, int member,
+                             const void *at)
 {
-    const bool is_bool = request->dtype == RUEDA_BOOL;
-
-    if (request->reduction == RUEDA_MIN ||
-        (is_bool && request->reduction == RUEDA_PRODUCT))
-        return a < b ? a : b;
-    if (request->reduction == RUEDA_MAX || is_bool)
-        return a > b ? a : b;
-    return request->reduction == RUEDA_PRODUCT ? a * b : a + b;
-}
-
-/* Who has joined changes nothing, but the number to divide by if that is to be
- * of those who have not. */
-static double reduced(const struct plan *plan, const struct plan_op *op,
-                      size_t i)
-{
-    const struct rueda_request *request = &op->request;
-    const struct plan_set *set = &plan->sets[op->set];
-    double result = 0;
-    bool is_first = true;
-
-    for (int m = 0; m < set->size; m++) {
-        int rank = set->ranks[m];
-        double mine;
-
-        if (!plan_takes(op, rank))
-            continue;
-        mine = program_number(op, rank, i);
-        if (request->dtype != RUEDA_BOOL)
-            mine *= request->prescale;
-        result = is_first ? mine : join(request, result, mine);
-        is_first = false;
-    }
-    if (request->dtype == RUEDA_BOOL)
-        return result;
-    result *= request->postscale;
-    if (request->reduction == RUEDA_AVERAGE)
-        result /= (request->flags & RUEDA_LIVE_AVERAGE) != 0
-                      ? plan_taker_count(op)
-                      : set->size;
-    return rueda_dtype_is_float(request->dtype) ? result : trunc(result);
-}
-
-static bool is_plain_reduced(const struct plan *plan, const struct plan_op *op,
-                             const void *at, size_t first, size_t count)
-{
-    const rueda_dtype dtype = op->request.dtype;
+    const rueda_dtype dtype = self->all.dtype;
     const double tolerance =
-        rueda_dtype_is_float(dtype) ? tolerance_of(&op->request) : 0;
-    double right[PERIOD];
+        rueda_dtype_is_float(dtype) ? tolerance_of(&self->op->request) : 0;
+    const size_t count = numbers_received(&self->all, member);
+    const size_t first = self->all.kind == RUEDA_REDUCE_SCATTER
+                             ? numbers_first(&self->all, member)
+                             : 0;
+    double right[NUMBERS_PERIOD];
 
-    for (size_t i = 0; i < count && i < PERIOD; i++)
-        right[i] = reduced(plan, op, first + i);
+    for (size_t i = 0; i < count && i < NUMBERS_PERIOD; i++)
+        right[i] = numbers_reduced(&self->all, first + i);
     for (size_t i = 0; i < count; i++) {
-        const double error =
-            fabs(program_load(dtype, at, i) - right[i % PERIOD]);
+        const double wanted = right[i % NUMBERS_PERIOD];
+        const double error = fabs(numbers_load(dtype, at, i) - wanted);
 
-        if (!(error <= fabs(right[i % PERIOD]) * tolerance))
+        if (!(error <= fabs(wanted) * tolerance))
             return false;
     }
     return true;
@@ -218,38 +156,38 @@ static double adasum_tolerance(rueda_dtype dtype)
                                     : 4e-2;
 }
 
-static bool is_adasum(const struct plan *plan, const struct plan_op *op,
-                      const void *at, size_t count)
+static bool is_adasum(const struct program_numbers *self, int member,
+                      const void *at)
 {
-    const struct plan_set *set = &plan->sets[op->set];
-    const rueda_dtype dtype = op->request.dtype;
-    double *v = calloc((size_t)set->size * count + 1, sizeof(double));
+    const struct numbers *all = &self->all;
+    const size_t count = numbers_received(all, member);
+    double *v = calloc((size_t)all->size * count + 1, sizeof(double));
     double *of_rank[PLAN_RANKS];
     double largest = 0;
     bool is_right = true;
 
     assert_non_null(v);
-    for (int m = 0; m < set->size; m++) {
+    for (int m = 0; m < all->size; m++) {
         of_rank[m] = v + (size_t)m * count;
-        for (size_t i = 0; i < count && plan_takes(op, set->ranks[m]); i++)
-            of_rank[m][i] =
-                program_number(op, set->ranks[m], i) * op->request.prescale;
+        for (size_t i = 0; i < count && plan_takes(self->op, all->ranks[m]);
+             i++)
+            of_rank[m][i] = numbers_at(all, all->ranks[m], i) * all->prescale;
     }
-    adasum_serial(of_rank, set->size, count);
+    adasum_serial(of_rank, all->size, count);
     for (size_t i = 0; i < count; i++)
-        largest = fmax(largest, fabs(v[i]) * op->request.postscale);
+        largest = fmax(largest, fabs(v[i]) * all->postscale);
     for (size_t i = 0; i < count && is_right; i++)
         is_right =
-            fabs(program_load(dtype, at, i) - v[i] * op->request.postscale) <=
-            adasum_tolerance(dtype) * largest;
+            fabs(numbers_load(all->dtype, at, i) - v[i] * all->postscale) <=
+            adasum_tolerance(all->dtype) * largest;
     free(v);
     return is_right;
 }
 
-bool program_is_reduced(const struct plan *plan, const struct plan_op *op,
-                        const void *at, size_t first, size_t count)
+bool program_is_reduced(const struct program_numbers *self, int member,
+                        const void *at)
 {
-    return op->request.reduction == RUEDA_ADASUM
-               ? is_adasum(plan, op, at, count)
-               : is_plain_reduced(plan, op, at, first, count);
+    return self->all.reduction == RUEDA_ADASUM
+               ? is_adasum(self, member, at)
+               : is_plain_reduced(self, member, at);
 }

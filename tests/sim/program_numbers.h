@@ -1,23 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The numbers of a program's tensors, what comes of them where they are
- * reduced, and how each type has them in memory.
+ * The numbers of a program's tensors (support/numbers.h), the rows that each
+ * member brings and gets, and how exact a reduction has to be.
  */
 #ifndef RUEDA_TESTS_SIM_PROGRAM_NUMBERS_H
 #define RUEDA_TESTS_SIM_PROGRAM_NUMBERS_H
 
 #include "sim/program_plan.h"
+#include "support/numbers.h"
 
-/* What this rank gives at place i. */
-double program_number(const struct plan_op *op, int rank, size_t i);
+/* The numbers of one operation, which borrow the plan. */
+struct program_numbers {
+    struct numbers all;
+    const struct plan_set *set;
+    const struct plan_op *op;
+    size_t row; /* elements */
+};
 
-/* All that it gives, as the type has it. */
-void program_fill(const struct plan_op *op, int rank, void *to, size_t count);
+void program_numbers_init(struct program_numbers *self, const struct plan *plan,
+                          const struct plan_op *op);
 
-double program_load(rueda_dtype dtype, const void *from, size_t i);
+/* Rows that a member brings, that it gets, and that one sends to another. */
+size_t program_rows_sent(const struct program_numbers *self, int member);
+size_t program_rows_received(const struct program_numbers *self, int member);
+size_t program_split(const struct program_numbers *self, int from, int to);
 
-/* Are these `count` numbers of the reduction, from `first` on? */
-bool program_is_reduced(const struct plan *plan, const struct plan_op *op,
-                        const void *at, size_t first, size_t count);
+/* Is this the reduction that a member has to get? */
+bool program_is_reduced(const struct program_numbers *self, int member,
+                        const void *at);
 
 #endif /* RUEDA_TESTS_SIM_PROGRAM_NUMBERS_H */

@@ -11,31 +11,32 @@
 
 #include "sim/program_judge.h"
 
-static const struct plan_round *round_of(const struct scene *scene, int index)
+static const struct plan_round *round_of(const struct scenario *scenario,
+                                         int index)
 {
-    return &scene->plan.round[scene->rank[index].round];
+    return &scenario->plan.round[scenario->rank[index].round];
 }
 
-static bool has_failed(const struct scene *scene)
+static bool has_failed(const struct scenario *scenario)
 {
-    return scene->fate.why[0] != '\0';
+    return scenario->check.why[0] != '\0';
 }
 
 /* ---- What ends ----------------------------------------------------------- */
 
 /* Look at the result, and end the handle; a rank that has failed may end
  * anything. */
-static void end_op(struct scene *scene, struct program_op *op)
+static void end_op(struct scenario *scenario, struct program_op *op)
 {
-    struct rank *rank = &scene->rank[op->rank];
+    struct rank *rank = &scenario->rank[op->rank];
 
     op->outcome = rueda_poll(&rank->ctx, op->handle);
     if (rank->is_open || op->outcome == RUEDA_OK)
-        program_judge(scene, op->rank, op);
+        program_judge(scenario, op->rank, op);
     if (rueda_wait(&rank->ctx, op->handle, 0) != op->outcome ||
         rueda_poll(&rank->ctx, op->handle) != RUEDA_ERR_INVALID)
-        complain(&scene->fate, "rank %d: a handle does not end as it should",
-                 op->rank);
+        complain(&scenario->check,
+                 "rank %d: a handle does not end as it should", op->rank);
     op->named = NULL;
     op->has_ended = true;
     rank->moves++;
@@ -50,14 +51,14 @@ static struct program_op *owner_of(const struct rank *rank,
     return NULL;
 }
 
-static void look_after(struct scene *scene, int index, int thread,
+static void look_after(struct scenario *scenario, int index, int thread,
                        bool is_sure);
 
 /* Tell those who wait for what has ended, as the engine does. A thread may be
  * quicker than the callbacks that are due. */
-static void deliver(struct scene *scene, int index)
+static void deliver(struct scenario *scenario, int index)
 {
-    struct rank *rank = &scene->rank[index];
+    struct rank *rank = &scenario->rank[index];
     struct rueda_then_list due = {0};
     struct rueda_named *named;
 
@@ -65,66 +66,68 @@ static void deliver(struct scene *scene, int index)
         struct program_op *op = owner_of(rank, named);
 
         if (op == NULL || op->is_delivered) {
-            complain(&scene->fate, "rank %d: an operation ends twice", index);
+            complain(&scenario->check, "rank %d: an operation ends twice",
+                     index);
             return;
         }
         op->is_delivered = true;
-        scene->trace =
-            rueda_hash_mix(scene->trace ^ rueda_sim_now(scene->sim) ^
+        scenario->trace =
+            rueda_hash_mix(scenario->trace ^ rueda_sim_now(scenario->sim) ^
                            (uint64_t)(uint32_t)named->op.outcome << 32 ^
                            (uint64_t)index << 56);
         rueda_op_deliver(&named->op, named->op.outcome, &due);
     }
-    if (rank->is_open && below(&scene->fate, 4) == 0)
-        look_after(scene, index, below(&scene->fate, rank->thread_count), true);
+    if (rank->is_open && below(&scenario->check, 4) == 0)
+        look_after(scenario, index, below(&scenario->check, rank->thread_count),
+                   true);
     rueda_then_run(&due);
 }
 
-static rueda_status turn_lanes(struct scene *scene, int index)
+static rueda_status turn_lanes(struct scenario *scenario, int index)
 {
-    struct rueda_lanes *lanes = &scene->rank[index].ctx.engine.lanes;
+    struct rueda_lanes *lanes = &scenario->rank[index].ctx.engine.lanes;
     struct rueda_text error = {""};
     rueda_status status = rueda_lanes_turn(lanes, &error);
 
     if (status < 0 && status != RUEDA_ERR_PEER_LOST)
-        complain(&scene->fate, "rank %d fails: %s: %s", index,
+        complain(&scenario->check, "rank %d fails: %s: %s", index,
                  rueda_status_str(status), error.chars);
     return status;
 }
 
 /* ---- Submitting ---------------------------------------------------------- */
 
-static void submit(struct scene *scene, int index, int which, int thread);
+static void submit(struct scenario *scenario, int index, int which, int thread);
 
 /* The callback of an operation: what waits for this one is submitted here. */
 static void called(void *arg, rueda_status status)
 {
     struct program_op *op = arg;
-    struct scene *scene = op->scene;
-    struct rank *rank = &scene->rank[op->rank];
-    const struct plan_round *round = round_of(scene, op->rank);
+    struct scenario *scenario = op->scenario;
+    struct rank *rank = &scenario->rank[op->rank];
+    const struct plan_round *round = round_of(scenario, op->rank);
 
     const rueda_status outcome =
         op->has_ended ? op->outcome : rueda_poll(&rank->ctx, op->handle);
 
     if (op->was_called || status != outcome)
-        complain(&scene->fate, "rank %d: a wrong call", op->rank);
+        complain(&scenario->check, "rank %d: a wrong call", op->rank);
     op->was_called = true;
     if (op->is_ended_by && !op->has_ended)
-        end_op(scene, op);
+        end_op(scenario, op);
     for (int i = 0; i < round->count && rank->is_open; i++)
         if (round->ops[i].after == op->which && rank->is_called[i])
-            submit(scene, op->rank, i, op->thread);
+            submit(scenario, op->rank, i, op->thread);
 }
 
-static void ask_to_be_called(struct scene *scene, struct program_op *op)
+static void ask_to_be_called(struct scenario *scenario, struct program_op *op)
 {
-    rueda_ctx *ctx = &scene->rank[op->rank].ctx;
+    rueda_ctx *ctx = &scenario->rank[op->rank].ctx;
 
     op->has_then = true;
-    scene->rank[op->rank].moves++;
+    scenario->rank[op->rank].moves++;
     if (rueda_handle_then(ctx, op->handle, called, op) != RUEDA_OK)
-        complain(&scene->fate, "rank %d: nobody is to be called", op->rank);
+        complain(&scenario->check, "rank %d: nobody is to be called", op->rank);
 }
 
 /* Does a callback have to submit anything? */
@@ -137,31 +140,31 @@ static bool has_followers(const struct rank *rank,
     return false;
 }
 
-static void submit(struct scene *scene, int index, int which, int thread)
+static void submit(struct scenario *scenario, int index, int which, int thread)
 {
-    struct rank *rank = &scene->rank[index];
-    struct plan_op *plan = &scene->plan.round[rank->round].ops[which];
-    struct program_op *op = program_op_new(&scene->plan, plan, &rank->ctx);
+    struct rank *rank = &scenario->rank[index];
+    struct plan_op *plan = &scenario->plan.round[rank->round].ops[which];
+    struct program_op *op = program_op_new(&scenario->plan, plan, &rank->ctx);
 
-    op->scene = scene;
+    op->scenario = scenario;
     op->which = which;
     op->thread = thread;
-    op->wants_then = has_followers(rank, round_of(scene, index), which) ||
-                     below(&scene->fate, 8) == 0;
-    op->is_ended_by = below(&scene->fate, 2) == 0;
+    op->wants_then = has_followers(rank, round_of(scenario, index), which) ||
+                     below(&scenario->check, 8) == 0;
+    op->is_ended_by = below(&scenario->check, 2) == 0;
     rank->ops[which] = op;
     rank->moves++;
     rueda_engine_push(&rank->ctx.engine, &op->named->op);
-    if (op->wants_then && below(&scene->fate, 2) == 0)
-        ask_to_be_called(scene, op);
+    if (op->wants_then && below(&scenario->check, 2) == 0)
+        ask_to_be_called(scenario, op);
 }
 
 /* Changes of sets come one after another, what has no name in the order of the
  * program; who joins has submitted all else. */
-static bool may_submit(const struct scene *scene, int index, int which)
+static bool may_submit(const struct scenario *scenario, int index, int which)
 {
-    const struct rank *rank = &scene->rank[index];
-    const struct plan_round *round = round_of(scene, index);
+    const struct rank *rank = &scenario->rank[index];
+    const struct plan_round *round = round_of(scenario, index);
     const struct plan_op *op = &round->ops[which];
 
     for (int i = 0; i < round->count; i++) {
@@ -188,12 +191,14 @@ static bool may_submit(const struct scene *scene, int index, int which)
 }
 
 /* Those of a group come at once. */
-static bool may_submit_all(const struct scene *scene, int index, int which)
+static bool may_submit_all(const struct scenario *scenario, int index,
+                           int which)
 {
-    const struct plan_round *round = round_of(scene, index);
+    const struct plan_round *round = round_of(scenario, index);
 
     for (int i = which; i < round->count && plan_level(round, i) == which; i++)
-        if (plan_takes(&round->ops[i], index) && !may_submit(scene, index, i))
+        if (plan_takes(&round->ops[i], index) &&
+            !may_submit(scenario, index, i))
             return false;
     return true;
 }
@@ -201,57 +206,58 @@ static bool may_submit_all(const struct scene *scene, int index, int which)
 /* ---- Threads ------------------------------------------------------------- */
 
 /* What must not be submitted is refused at once, in these words. */
-static void submit_in_vain(struct scene *scene, int index,
+static void submit_in_vain(struct scenario *scenario, int index,
                            const struct plan_op *plan, const char *words)
 {
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
-    rueda_ctx *ctx = &scene->rank[index].ctx;
+    rueda_ctx *ctx = &scenario->rank[index].ctx;
     rueda_handle handle = 0;
 
     args.kind = RUEDA_BARRIER;
     args.name = plan->name[0] != '\0' ? plan->name : NULL;
-    args.set = scene->plan.sets[plan->set].id;
+    args.set = scenario->plan.sets[plan->set].id;
     args.flags = RUEDA_MORE;
     if (rueda_submit(ctx, &args, &handle) != RUEDA_ERR_INVALID ||
         strstr(rueda_last_error(), words) == NULL)
-        complain(&scene->fate, "rank %d: \"%s\" is taken though %s", index,
+        complain(&scenario->check, "rank %d: \"%s\" is taken though %s", index,
                  plan->name, words);
-    scene->tally.in_vain++;
+    scenario->tally.in_vain++;
 }
 
 /* A second operation of a name, as long as the first one's owner does not know
  * how that ended; or one without a name by a rank that has joined. */
-static void intrude(struct scene *scene, int index)
+static void intrude(struct scenario *scenario, int index)
 {
     const struct program_op *op =
-        scene->rank[index].ops[below(&scene->fate, PLAN_OPS)];
+        scenario->rank[index].ops[below(&scenario->check, PLAN_OPS)];
     const struct plan_op *plan = op != NULL ? op->plan : NULL;
 
     if (op == NULL || op->has_ended || plan_is_change(plan) ||
         plan->may_end_early)
         return;
     if (plan->request.kind == RUEDA_JOIN && !op->is_delivered)
-        submit_in_vain(scene, index, plan, "this rank has joined already");
+        submit_in_vain(scenario, index, plan, "this rank has joined already");
     else if (plan->name[0] != '\0' && !(op->wants_then && op->is_delivered))
-        submit_in_vain(scene, index, plan, "requested with the same name");
+        submit_in_vain(scenario, index, plan, "requested with the same name");
 }
 
 /* Look after what this thread has submitted; not at all at once, unless it is
  * to be sure. */
-static void look_after(struct scene *scene, int index, int thread, bool is_sure)
+static void look_after(struct scenario *scenario, int index, int thread,
+                       bool is_sure)
 {
-    struct rank *rank = &scene->rank[index];
+    struct rank *rank = &scenario->rank[index];
 
     for (int i = 0; i < PLAN_OPS; i++) {
         struct program_op *op = rank->ops[i];
 
         if (op == NULL || op->thread != thread || op->has_ended ||
-            (!is_sure && below(&scene->fate, 2) == 0))
+            (!is_sure && below(&scenario->check, 2) == 0))
             continue;
         if (op->wants_then && !op->has_then)
-            ask_to_be_called(scene, op);
+            ask_to_be_called(scenario, op);
         else if (rueda_poll(&rank->ctx, op->handle) != RUEDA_IN_PROGRESS)
-            end_op(scene, op);
+            end_op(scenario, op);
     }
 }
 
@@ -261,27 +267,28 @@ static bool is_waiting(const struct rank *rank, const struct thread *thread)
 }
 
 /* With all of its group. */
-static void submit_all(struct scene *scene, int index, int which, int thread)
+static void submit_all(struct scenario *scenario, int index, int which,
+                       int thread)
 {
-    const struct plan_round *round = round_of(scene, index);
+    const struct plan_round *round = round_of(scenario, index);
 
     for (int i = which; i < round->count && plan_level(round, i) == which; i++)
         if (plan_takes(&round->ops[i], index))
-            submit(scene, index, i, thread);
+            submit(scenario, index, i, thread);
 }
 
-static void submit_some(struct scene *scene, int index, int number)
+static void submit_some(struct scenario *scenario, int index, int number)
 {
-    struct rank *rank = &scene->rank[index];
+    struct rank *rank = &scenario->rank[index];
     struct thread *thread = &rank->threads[number];
-    int most = 1 + below(&scene->fate, 5);
+    int most = 1 + below(&scenario->check, 5);
 
     for (int i = 0; i < thread->left && most > 0;) {
         const int which = thread->order[i];
 
         if (is_waiting(rank, thread))
             return;
-        if (!may_submit_all(scene, index, which)) {
+        if (!may_submit_all(scenario, index, which)) {
             if (thread->is_patient)
                 return;
             i++;
@@ -291,37 +298,39 @@ static void submit_some(struct scene *scene, int index, int number)
                 (size_t)(thread->left - i - 1) * sizeof(int));
         thread->left--;
         most--;
-        submit_all(scene, index, which, number);
-        if (thread->is_patient && below(&scene->fate, 2) == 0)
+        submit_all(scenario, index, which, number);
+        if (thread->is_patient && below(&scenario->check, 2) == 0)
             thread->awaited = which;
     }
 }
 
-static void run_thread(struct scene *scene, int index, int number, bool is_sure)
+static void run_thread(struct scenario *scenario, int index, int number,
+                       bool is_sure)
 {
-    look_after(scene, index, number, is_sure);
-    submit_some(scene, index, number);
-    if (below(&scene->fate, 32) == 0)
-        intrude(scene, index);
+    look_after(scenario, index, number, is_sure);
+    submit_some(scenario, index, number);
+    if (below(&scenario->check, 32) == 0)
+        intrude(scenario, index);
 }
 
 /* One of them, or all if that one has nothing to do. */
-static void run_threads(struct scene *scene, int index)
+static void run_threads(struct scenario *scenario, int index)
 {
-    struct rank *rank = &scene->rank[index];
+    struct rank *rank = &scenario->rank[index];
     const uint64_t before = rank->moves;
 
-    run_thread(scene, index, below(&scene->fate, rank->thread_count), false);
+    run_thread(scenario, index, below(&scenario->check, rank->thread_count),
+               false);
     for (int i = 0; i < rank->thread_count && rank->moves == before; i++)
-        run_thread(scene, index, i, true);
+        run_thread(scenario, index, i, true);
 }
 
 /* ---- Rounds -------------------------------------------------------------- */
 
-static void shuffle(struct scene *scene, struct thread *thread)
+static void shuffle(struct scenario *scenario, struct thread *thread)
 {
     for (int i = thread->left - 1; i > 0; i--) {
-        int other = below(&scene->fate, i + 1);
+        int other = below(&scenario->check, i + 1);
         int kept = thread->order[i];
 
         thread->order[i] = thread->order[other];
@@ -330,25 +339,25 @@ static void shuffle(struct scene *scene, struct thread *thread)
 }
 
 /* What there is to submit in this round, and by whom. */
-static void begin_round(struct scene *scene, int index)
+static void begin_round(struct scenario *scenario, int index)
 {
-    struct rank *rank = &scene->rank[index];
-    const struct plan_round *round = round_of(scene, index);
+    struct rank *rank = &scenario->rank[index];
+    const struct plan_round *round = round_of(scenario, index);
 
-    rank->thread_count = 1 + below(&scene->fate, PLAN_THREADS);
+    rank->thread_count = 1 + below(&scenario->check, PLAN_THREADS);
     for (int i = 0; i < rank->thread_count; i++) {
         rank->threads[i].left = 0;
         rank->threads[i].awaited = -1;
-        rank->threads[i].is_patient = below(&scene->fate, 2) == 0;
+        rank->threads[i].is_patient = below(&scenario->check, 2) == 0;
     }
     for (int i = 0; i < round->count; i++) {
         const struct plan_op *op = &round->ops[i];
         struct thread *thread =
-            &rank->threads[below(&scene->fate, rank->thread_count)];
+            &rank->threads[below(&scenario->check, rank->thread_count)];
 
         rank->is_called[i] = op->after >= 0 && plan_takes(op, index) &&
                              plan_takes(&round->ops[op->after], index) &&
-                             below(&scene->fate, 2) == 0;
+                             below(&scenario->check, 2) == 0;
         if (plan_takes(op, index) && !rank->is_called[i] &&
             plan_level(round, i) == i)
             thread->order[thread->left++] = i;
@@ -358,13 +367,13 @@ static void begin_round(struct scene *scene, int index)
     }
     for (int i = 0; i < rank->thread_count; i++)
         if (!rank->threads[i].is_patient)
-            shuffle(scene, &rank->threads[i]);
+            shuffle(scenario, &rank->threads[i]);
 }
 
-static bool has_ended_round(const struct scene *scene, int index)
+static bool has_ended_round(const struct scenario *scenario, int index)
 {
-    const struct rank *rank = &scene->rank[index];
-    const struct plan_round *round = round_of(scene, index);
+    const struct rank *rank = &scenario->rank[index];
+    const struct plan_round *round = round_of(scenario, index);
 
     for (int i = 0; i < round->count; i++)
         if (plan_takes(&round->ops[i], index) &&
@@ -384,64 +393,66 @@ static void free_round(struct rank *rank)
 
 /* Rounds that are over, also those in which there is nothing to do; is there
  * another one? */
-static bool next_rounds(struct scene *scene, int index)
+static bool next_rounds(struct scenario *scenario, int index)
 {
-    struct rank *rank = &scene->rank[index];
+    struct rank *rank = &scenario->rank[index];
     const int before = rank->round;
 
-    while (rank->round < scene->plan.rounds && has_ended_round(scene, index)) {
+    while (rank->round < scenario->plan.rounds &&
+           has_ended_round(scenario, index)) {
         free_round(rank);
-        if (++rank->round < scene->plan.rounds)
-            begin_round(scene, index);
+        if (++rank->round < scenario->plan.rounds)
+            begin_round(scenario, index);
     }
-    return rank->round > before && rank->round < scene->plan.rounds;
+    return rank->round > before && rank->round < scenario->plan.rounds;
 }
 
 /* ---- Turns --------------------------------------------------------------- */
 
-/* Who says that nothing can move is believed, and may be left to sleep. */
-static void check_word(struct scene *scene, int index)
+/* A rank that says that nothing can move is believed, and may be left to sleep.
+ */
+static void check_word(struct scenario *scenario, int index)
 {
-    struct rueda_lanes *lanes = &scene->rank[index].ctx.engine.lanes;
+    struct rueda_lanes *lanes = &scenario->rank[index].ctx.engine.lanes;
     struct rueda_text error = {""};
 
     if (rueda_lanes_turn(lanes, &error) == RUEDA_OK)
-        complain(&scene->fate, "rank %d moves after it said that nothing does",
-                 index);
+        complain(&scenario->check,
+                 "rank %d moves after it said that nothing does", index);
 }
 
 rueda_status program_rank_turn(void *arg, int index)
 {
-    struct scene *scene = arg;
-    struct rank *rank = &scene->rank[index];
+    struct scenario *scenario = arg;
+    struct rank *rank = &scenario->rank[index];
     rueda_status status;
     uint64_t before;
     bool has_more;
 
     do {
         before = rank->moves;
-        if (rank->round < scene->plan.rounds)
-            run_threads(scene, index);
-        status = turn_lanes(scene, index);
+        if (rank->round < scenario->plan.rounds)
+            run_threads(scenario, index);
+        status = turn_lanes(scenario, index);
         if (status < 0)
             return status;
-        deliver(scene, index);
-        if (has_failed(scene))
+        deliver(scenario, index);
+        if (has_failed(scenario))
             return RUEDA_ERR_INVALID;
-        has_more = next_rounds(scene, index);
-        if (rank->moves > before && scene->has_delays &&
-            below(&scene->fate, 6) == 0) {
-            rueda_sim_spend(scene->sim, index,
-                            (uint64_t)below(&scene->fate, 300) * US);
+        has_more = next_rounds(scenario, index);
+        if (rank->moves > before && scenario->has_delays &&
+            below(&scenario->check, 6) == 0) {
+            rueda_sim_spend(scenario->sim, index,
+                            (uint64_t)below(&scenario->check, 300) * US);
             return RUEDA_IN_PROGRESS;
         }
     } while (status == RUEDA_OK || rank->moves > before || has_more);
-    check_word(scene, index);
-    if (rank->round == scene->plan.rounds &&
+    check_word(scenario, index);
+    if (rank->round == scenario->plan.rounds &&
         !rueda_lanes_are_busy(&rank->ctx.engine.lanes))
         return RUEDA_OK;
-    return rueda_sim_lost_peer(scene->sim, index) >= 0 ? RUEDA_ERR_PEER_LOST
-                                                       : RUEDA_IN_PROGRESS;
+    return rueda_sim_lost_peer(scenario->sim, index) >= 0 ? RUEDA_ERR_PEER_LOST
+                                                          : RUEDA_IN_PROGRESS;
 }
 
 rueda_status program_rank_start(void *arg, int index)
@@ -452,26 +463,26 @@ rueda_status program_rank_start(void *arg, int index)
 
 /* ---- Life ---------------------------------------------------------------- */
 
-void program_rank_open(struct scene *scene, int index)
+void program_rank_open(struct scenario *scenario, int index)
 {
-    struct rank *rank = &scene->rank[index];
+    struct rank *rank = &scenario->rank[index];
     struct rueda_engine *engine = &rank->ctx.engine;
     struct rueda_job *job = &rank->job;
     struct rueda_text error = {""};
 
-    job->config = scene->config;
+    job->config = scenario->config;
     job->rank = index;
-    job->size = scene->size;
-    job->topology = scene->has_topology ? &scene->topology : NULL;
+    job->size = scenario->size;
+    job->topology = scenario->has_topology ? &scenario->topology : NULL;
     assert_int_equal(rueda_segment_threads(1, &job->segment, &error), RUEDA_OK);
-    job->segment->agreement->fusion_bytes = scene->fusion_bytes;
+    job->segment->agreement->fusion_bytes = scenario->fusion_bytes;
     job->segment->agreement->cache_capacity =
-        (uint32_t)scene->config.cache_capacity;
-    assert_int_equal(rueda_mesh_init(&job->mesh, index, scene->size,
-                                     rueda_sim_connect, scene->sim),
+        (uint32_t)scenario->config.cache_capacity;
+    assert_int_equal(rueda_mesh_init(&job->mesh, index, scenario->size,
+                                     rueda_sim_connect, scenario->sim),
                      RUEDA_OK);
-    assert_int_equal(rueda_lanes_init(&engine->lanes, job, &scene->select,
-                                      rueda_sim_device(scene->sim, index)),
+    assert_int_equal(rueda_lanes_init(&engine->lanes, job, &scenario->select,
+                                      rueda_sim_device(scenario->sim, index)),
                      RUEDA_OK);
     engine->job = job;
     engine->lanes.numbers = &engine->numbers;
@@ -482,13 +493,13 @@ void program_rank_open(struct scene *scene, int index)
     rank->is_open = true;
 }
 
-void program_rank_tell(const struct scene *scene, int index,
+void program_rank_tell(const struct scenario *scenario, int index,
                        struct rueda_text *words)
 {
-    const struct rank *rank = &scene->rank[index];
-    const struct plan_round *round = round_of(scene, index);
+    const struct rank *rank = &scenario->rank[index];
+    const struct plan_round *round = round_of(scenario, index);
 
-    if (rank->round == scene->plan.rounds)
+    if (rank->round == scenario->plan.rounds)
         return;
     rueda_text_add(words, "; rank %d, round %d:", index, rank->round);
     for (int i = 0; i < round->count; i++) {
@@ -504,9 +515,9 @@ void program_rank_tell(const struct scene *scene, int index,
 }
 
 /* All operations have to end now, and so do their handles. */
-static void end_handles(struct scene *scene, int index)
+static void end_handles(struct scenario *scenario, int index)
 {
-    struct rank *rank = &scene->rank[index];
+    struct rank *rank = &scenario->rank[index];
 
     for (int i = 0; i < PLAN_OPS; i++) {
         struct program_op *op = rank->ops[i];
@@ -514,16 +525,18 @@ static void end_handles(struct scene *scene, int index)
         if (op == NULL || op->has_ended)
             continue;
         if (rueda_poll(&rank->ctx, op->handle) == RUEDA_IN_PROGRESS)
-            complain(&scene->fate, "rank %d: an operation never ends", index);
+            complain(&scenario->check, "rank %d: an operation never ends",
+                     index);
         else
-            end_op(scene, op);
+            end_op(scenario, op);
     }
     free_round(rank);
 }
 
-void program_rank_leave(struct scene *scene, int index, rueda_status status)
+void program_rank_leave(struct scenario *scenario, int index,
+                        rueda_status status)
 {
-    struct rank *rank = &scene->rank[index];
+    struct rank *rank = &scenario->rank[index];
     struct rueda_engine *engine = &rank->ctx.engine;
 
     if (!rank->is_open)
@@ -531,13 +544,13 @@ void program_rank_leave(struct scene *scene, int index, rueda_status status)
     rank->is_open = false;
     rueda_mesh_cancel(&rank->job.mesh, status);
     rueda_lanes_end(&engine->lanes, status);
-    deliver(scene, index);
-    end_handles(scene, index);
+    deliver(scenario, index);
+    end_handles(scenario, index);
     rueda_lanes_fini(&engine->lanes);
     rueda_mesh_fini(&rank->job.mesh);
     rueda_numbers_fini(&engine->numbers);
     rueda_names_fini(&rank->ctx.names);
     rueda_op_pool_fini(&rank->ctx.ops);
     rueda_segment_close(rank->job.segment);
-    rueda_sim_leave(scene->sim, index);
+    rueda_sim_leave(scenario->sim, index);
 }

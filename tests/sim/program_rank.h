@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank that carries out its part of a random program, and the scene in which
- * all of them do. */
+/* A rank that carries out its part of a random program, and the scenario in
+ * which all of them do. */
 #ifndef RUEDA_TESTS_SIM_PROGRAM_RANK_H
 #define RUEDA_TESTS_SIM_PROGRAM_RANK_H
 
 #include "base/text.h"
-#include "sim/fate.h"
 #include "sim/program_data.h"
+#include "sim/random_check.h"
 #include "transport/sim/sim.h"
 
 #define PLAN_THREADS 3
@@ -41,8 +41,8 @@ struct rank {
     uint64_t moves;                   /* of threads and callbacks */
 };
 
-struct scene {
-    struct fate fate;
+struct scenario {
+    struct random_check check;
     struct rueda_sim_settings settings;
     struct rueda_sim *sim;
     struct rueda_topology topology;
@@ -67,18 +67,19 @@ struct scene {
     } tally;
 };
 
-void program_rank_open(struct scene *scene, int index);
+void program_rank_open(struct scenario *scenario, int index);
 
-/* For rueda_sim_run(); arg is the scene. */
+/* For rueda_sim_run(); arg is the scenario. */
 rueda_status program_rank_start(void *arg, int index);
 rueda_status program_rank_turn(void *arg, int index);
 
 /* Add what it has submitted and not got, and what it has not submitted. */
-void program_rank_tell(const struct scene *scene, int index,
+void program_rank_tell(const struct scenario *scenario, int index,
                        struct rueda_text *words);
 
 /* It is over, or has failed, if it has not left yet: end all that it has under
  * way. */
-void program_rank_leave(struct scene *scene, int index, rueda_status status);
+void program_rank_leave(struct scenario *scenario, int index,
+                        rueda_status status);
 
 #endif /* RUEDA_TESTS_SIM_PROGRAM_RANK_H */

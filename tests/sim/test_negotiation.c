@@ -22,7 +22,7 @@
 #include <cmocka.h>
 
 #include "negotiate/negotiator.h"
-#include "sim/fate.h"
+#include "sim/random_check.h"
 #include "sim/seed.h"
 #include "transport/sim/sim.h"
 
@@ -58,8 +58,8 @@ struct rank {
     size_t log_room;
 };
 
-struct scene {
-    struct fate fate;
+struct scenario {
+    struct random_check check;
     uint64_t seed;
     struct rueda_sim_settings settings;
     struct rueda_sim *sim;
@@ -75,27 +75,28 @@ struct scene {
     struct rank rank[MOST];
 };
 
-/* ---- The scene ----------------------------------------------------------- */
+/* ---- The scenario -----------------------------------------------------------
+ */
 
-static void set_network(struct scene *scene)
+static void set_network(struct scenario *scenario)
 {
     const struct rueda_sim_wire wire = {
         .latency_ns = 20000, .jitter_ns = 30000, .bytes_per_s = 1e9};
     struct rueda_sim_net net =
-        rueda_sim_net_flat(1 + below(&scene->fate, 7), wire);
+        rueda_sim_net_flat(1 + below(&scenario->check, 7), wire);
 
-    net.ranks_per_host = 1 + below(&scene->fate, 6);
+    net.ranks_per_host = 1 + below(&scenario->check, 6);
     if (net.hosts == 1)
-        net.ranks_per_host = 1 + below(&scene->fate, MOST); /* two levels */
+        net.ranks_per_host = 1 + below(&scenario->check, MOST); /* two levels */
     net.hosts_per_rack = net.hosts;
-    scene->settings = rueda_sim_settings_default(&net);
-    scene->settings.seed = rueda_dice_roll(&scene->fate.dice);
-    scene->settings.skew_ns = (uint64_t)below(&scene->fate, 3) * MS;
-    scene->settings.run_limit_events = 5000000;
-    scene->size = rueda_sim_net_ranks(&net);
-    for (int i = 0; i < scene->size; i++) {
-        scene->rank_list[i] = 10 + 3 * i; /* of a job that has more */
-        scene->host_list[i] = rueda_sim_net_host(&net, i);
+    scenario->settings = rueda_sim_settings_default(&net);
+    scenario->settings.seed = rueda_dice_roll(&scenario->check.dice);
+    scenario->settings.skew_ns = (uint64_t)below(&scenario->check, 3) * MS;
+    scenario->settings.run_limit_events = 5000000;
+    scenario->size = rueda_sim_net_ranks(&net);
+    for (int i = 0; i < scenario->size; i++) {
+        scenario->rank_list[i] = 10 + 3 * i; /* of a job that has more */
+        scenario->host_list[i] = rueda_sim_net_host(&net, i);
     }
 }
 
@@ -105,29 +106,30 @@ static int64_t no_time(void *arg)
     return 0;
 }
 
-static void set_negotiation(struct scene *scene)
+static void set_negotiation(struct scenario *scenario)
 {
     static const int capacities[] = {0, 1, 2, 3, 8, 1024};
     static const size_t fusions[] = {0, 256, 1000, 1 << 20};
 
-    scene->args = (struct rueda_negotiator_args){
+    scenario->args = (struct rueda_negotiator_args){
         .tag = {1, 7, 0},
-        .ranks = scene->rank_list,
-        .hosts = scene->host_list,
+        .ranks = scenario->rank_list,
+        .hosts = scenario->host_list,
         .now_ns = no_time,
     };
-    scene->args.cache_capacity = capacities[below(&scene->fate, 6)];
-    scene->args.fusion_bytes = fusions[below(&scene->fate, 4)];
-    scene->args.groups_alone = below(&scene->fate, 2) == 0;
+    scenario->args.cache_capacity = capacities[below(&scenario->check, 6)];
+    scenario->args.fusion_bytes = fusions[below(&scenario->check, 4)];
+    scenario->args.groups_alone = below(&scenario->check, 2) == 0;
 }
 
-static struct rueda_request random_request(struct scene *scene)
+static struct rueda_request random_request(struct scenario *scenario)
 {
     static const int kinds[] = {RUEDA_ALLREDUCE, RUEDA_ALLREDUCE,
                                 RUEDA_ALLREDUCE, RUEDA_ALLGATHER,
                                 RUEDA_BROADCAST, RUEDA_BARRIER};
     struct rueda_request request = {
-        .dtype = below(&scene->fate, 3) == 0 ? RUEDA_FLOAT64 : RUEDA_FLOAT32,
+        .dtype =
+            below(&scenario->check, 3) == 0 ? RUEDA_FLOAT64 : RUEDA_FLOAT32,
         .root = -1,
         .device = RUEDA_DEVICE_HOST,
         .prescale = 1,
@@ -135,20 +137,21 @@ static struct rueda_request random_request(struct scene *scene)
         .dims = 2,
     };
 
-    request.kind = kinds[below(&scene->fate, scene->has_joins ? 3 : 6)];
-    request.priority = below(&scene->fate, 4) == 0 ? below(&scene->fate, 3) : 0;
-    request.shape[0] = (uint64_t)below(&scene->fate, 20);
+    request.kind = kinds[below(&scenario->check, scenario->has_joins ? 3 : 6)];
+    request.priority =
+        below(&scenario->check, 4) == 0 ? below(&scenario->check, 3) : 0;
+    request.shape[0] = (uint64_t)below(&scenario->check, 20);
     request.shape[1] = 3;
     if (request.kind == RUEDA_BROADCAST)
-        request.root = scene->rank_list[0];
+        request.root = scenario->rank_list[0];
     return request;
 }
 
 /* Names that stay, names of one round, and none. */
-static void name_it(struct scene *scene, struct tensor *tensor, int round,
+static void name_it(struct scenario *scenario, struct tensor *tensor, int round,
                     int index)
 {
-    int how = below(&scene->fate, 6);
+    int how = below(&scenario->check, 6);
 
     if (how > 1)
         snprintf(tensor->name, sizeof(tensor->name), "t%d", index);
@@ -158,13 +161,13 @@ static void name_it(struct scene *scene, struct tensor *tensor, int round,
 }
 
 /* The first few of a round are a group. */
-static void make_group(struct scene *scene, int round)
+static void make_group(struct scenario *scenario, int round)
 {
-    int count = 2 + below(&scene->fate, scene->tensors - 1);
+    int count = 2 + below(&scenario->check, scenario->tensors - 1);
     bool is_refused = false;
 
     for (int i = 0; i < count; i++) {
-        struct tensor *tensor = &scene->tensor[round][i];
+        struct tensor *tensor = &scenario->tensor[round][i];
 
         tensor->request.kind = RUEDA_ALLREDUCE;
         tensor->request.root = -1;
@@ -173,21 +176,21 @@ static void make_group(struct scene *scene, int round)
         is_refused = is_refused || tensor->odd_rank >= 0;
     }
     for (int i = 0; i < count; i++)
-        scene->tensor[round][i].is_refused = is_refused;
+        scenario->tensor[round][i].is_refused = is_refused;
 }
 
-static void set_tensors(struct scene *scene)
+static void set_tensors(struct scenario *scenario)
 {
-    scene->rounds = 1 + below(&scene->fate, ROUNDS);
-    scene->tensors = 1 + below(&scene->fate, TENSORS);
-    scene->has_joins = below(&scene->fate, 3) == 0;
-    for (int r = 0; r < scene->rounds; r++) {
-        for (int i = 0; i < scene->tensors; i++) {
-            struct tensor *tensor = &scene->tensor[r][i];
+    scenario->rounds = 1 + below(&scenario->check, ROUNDS);
+    scenario->tensors = 1 + below(&scenario->check, TENSORS);
+    scenario->has_joins = below(&scenario->check, 3) == 0;
+    for (int r = 0; r < scenario->rounds; r++) {
+        for (int i = 0; i < scenario->tensors; i++) {
+            struct tensor *tensor = &scenario->tensor[r][i];
 
             tensor->odd_rank = -1;
-            if (r > 0 && below(&scene->fate, 3) > 0) {
-                *tensor = scene->tensor[r - 1][i]; /* as the last time */
+            if (r > 0 && below(&scenario->check, 3) > 0) {
+                *tensor = scenario->tensor[r - 1][i]; /* as the last time */
                 tensor->request.group = 0;
                 tensor->request.group_count = 0;
                 tensor->odd_rank = -1;
@@ -195,31 +198,31 @@ static void set_tensors(struct scene *scene)
                 tensor->request.number += TENSORS;
                 continue;
             }
-            tensor->request = random_request(scene);
-            name_it(scene, tensor, r, i);
+            tensor->request = random_request(scenario);
+            name_it(scenario, tensor, r, i);
         }
-        for (int i = 0; i < scene->tensors; i++) {
-            struct tensor *tensor = &scene->tensor[r][i];
+        for (int i = 0; i < scenario->tensors; i++) {
+            struct tensor *tensor = &scenario->tensor[r][i];
 
-            if (scene->size > 1 && !scene->has_joins &&
-                below(&scene->fate, 8) == 0) {
-                tensor->odd_rank = below(&scene->fate, scene->size);
+            if (scenario->size > 1 && !scenario->has_joins &&
+                below(&scenario->check, 8) == 0) {
+                tensor->odd_rank = below(&scenario->check, scenario->size);
                 tensor->is_refused = true;
             }
         }
-        if (scene->tensors > 1 && below(&scene->fate, 3) == 0)
-            make_group(scene, r);
+        if (scenario->tensors > 1 && below(&scenario->check, 3) == 0)
+            make_group(scenario, r);
     }
 }
 
 /* What this rank says of a tensor. */
-static void fill_in(struct scene *scene, int index)
+static void fill_in(struct scenario *scenario, int index)
 {
-    struct rank *rank = &scene->rank[index];
+    struct rank *rank = &scenario->rank[index];
 
-    for (int r = 0; r < scene->rounds; r++) {
-        for (int i = 0; i < scene->tensors; i++) {
-            struct tensor *tensor = &scene->tensor[r][i];
+    for (int r = 0; r < scenario->rounds; r++) {
+        for (int i = 0; i < scenario->tensors; i++) {
+            struct tensor *tensor = &scenario->tensor[r][i];
             struct rueda_request *said = &rank->said[r][i];
 
             *said = tensor->request;
@@ -228,7 +231,7 @@ static void fill_in(struct scene *scene, int index)
                 said->shape[0] += (uint64_t)index; /* rows may differ */
             if (tensor->odd_rank != index)
                 continue;
-            if (below(&scene->fate, 2) == 0)
+            if (below(&scenario->check, 2) == 0)
                 said->dtype = RUEDA_UINT8;
             else
                 said->shape[1]++;
@@ -236,32 +239,32 @@ static void fill_in(struct scene *scene, int index)
                 said->dtype = RUEDA_UINT8; /* has no shape */
         }
     }
-    rank->rounds = scene->rounds;
-    if (scene->has_joins)
-        rank->rounds = below(&scene->fate, scene->rounds + 1);
+    rank->rounds = scenario->rounds;
+    if (scenario->has_joins)
+        rank->rounds = below(&scenario->check, scenario->rounds + 1);
 }
 
-static void set_scene(struct scene *scene, uint64_t seed)
+static void set_scenario(struct scenario *scenario, uint64_t seed)
 {
-    memset(scene, 0, sizeof(*scene));
-    scene->seed = seed;
-    scene->fate.dice = (struct rueda_dice){seed};
-    set_network(scene);
-    set_negotiation(scene);
-    set_tensors(scene);
-    for (int i = 0; i < scene->size; i++)
-        fill_in(scene, i);
-    scene->is_deadly = scene->size > 1 && below(&scene->fate, 5) == 0;
+    memset(scenario, 0, sizeof(*scenario));
+    scenario->seed = seed;
+    scenario->check.dice = (struct rueda_dice){seed};
+    set_network(scenario);
+    set_negotiation(scenario);
+    set_tensors(scenario);
+    for (int i = 0; i < scenario->size; i++)
+        fill_in(scenario, i);
+    scenario->is_deadly = scenario->size > 1 && below(&scenario->check, 5) == 0;
 }
 
 /* ---- A rank ------------------------------------------------------------- */
 
-static void shuffle(struct scene *scene, struct rank *rank)
+static void shuffle(struct scenario *scenario, struct rank *rank)
 {
-    for (int i = 0; i < scene->tensors; i++)
+    for (int i = 0; i < scenario->tensors; i++)
         rank->order[i] = i;
-    for (int i = scene->tensors - 1; i > 0; i--) {
-        int other = below(&scene->fate, i + 1);
+    for (int i = scenario->tensors - 1; i > 0; i--) {
+        int other = below(&scenario->check, i + 1);
         int kept = rank->order[i];
 
         rank->order[i] = rank->order[other];
@@ -280,19 +283,19 @@ static void note(struct rank *rank, uint64_t value)
 }
 
 /* Some more of this round, or a join. */
-static rueda_status submit_some(struct scene *scene, int index)
+static rueda_status submit_some(struct scenario *scenario, int index)
 {
-    struct rank *rank = &scene->rank[index];
+    struct rank *rank = &scenario->rank[index];
     static const struct rueda_request join = {.kind = RUEDA_JOIN};
-    int count = 1 + below(&scene->fate, 5);
+    int count = 1 + below(&scenario->check, 5);
 
     if (rank->round == rank->rounds) {
-        if (!scene->has_joins || rank->has_joined)
+        if (!scenario->has_joins || rank->has_joined)
             return RUEDA_OK;
         rank->has_joined = true;
         return rueda_negotiator_submit(rank->negotiator, &join, rank);
     }
-    while (count-- > 0 && rank->submitted < scene->tensors) {
+    while (count-- > 0 && rank->submitted < scenario->tensors) {
         const struct rueda_request *said =
             &rank->said[rank->round][rank->order[rank->submitted++]];
         rueda_status status =
@@ -313,32 +316,32 @@ static int find(struct rank *rank, const void *mine)
     return -1;
 }
 
-static bool end_tensor(struct scene *scene, int index,
+static bool end_tensor(struct scenario *scenario, int index,
                        const struct rueda_decision *decision, int item)
 {
-    struct rank *rank = &scene->rank[index];
+    struct rank *rank = &scenario->rank[index];
     int tensor = find(rank, decision->items[item].mine);
     bool is_error = decision->kind == RUEDA_DECIDED_ERROR;
 
     if (tensor < 0)
-        return complain(&scene->fate,
+        return complain(&scenario->check,
                         "rank %d was given what it does not wait for", index);
-    if (is_error != scene->tensor[rank->round][tensor].is_refused)
-        return complain(&scene->fate, "rank %d: %s of round %d was %s: %s",
-                        index, scene->tensor[rank->round][tensor].name,
+    if (is_error != scenario->tensor[rank->round][tensor].is_refused)
+        return complain(&scenario->check, "rank %d: %s of round %d was %s: %s",
+                        index, scenario->tensor[rank->round][tensor].name,
                         rank->round, is_error ? "refused" : "run",
                         is_error ? decision->words : "");
     if (is_error && strstr(decision->words, "Mismatched") == NULL)
-        return complain(&scene->fate, "rank %d: odd words: %.150s", index,
+        return complain(&scenario->check, "rank %d: odd words: %.150s", index,
                         decision->words);
     rank->ended++;
     return true;
 }
 
-static bool carry_out(struct scene *scene, int index,
+static bool carry_out(struct scenario *scenario, int index,
                       const struct rueda_decision *decision)
 {
-    struct rank *rank = &scene->rank[index];
+    struct rank *rank = &scenario->rank[index];
 
     if (decision->kind == RUEDA_DECIDED_JOINED) {
         rank->is_done = true;
@@ -358,32 +361,32 @@ static bool carry_out(struct scene *scene, int index,
                  (uint64_t)item->request->kind << 32 | item->request->shape[1]);
         if (item->mine == NULL) {
             if (!rank->has_joined)
-                return complain(&scene->fate,
+                return complain(&scenario->check,
                                 "rank %d has to do what it has not", index);
             continue;
         }
-        if (!end_tensor(scene, index, decision, i))
+        if (!end_tensor(scenario, index, decision, i))
             return false;
     }
     return true;
 }
 
-static void next_round(struct scene *scene, struct rank *rank)
+static void next_round(struct scenario *scenario, struct rank *rank)
 {
-    if (rank->round == rank->rounds || rank->ended < scene->tensors)
+    if (rank->round == rank->rounds || rank->ended < scenario->tensors)
         return;
     rank->round++;
     rank->ended = 0;
     rank->submitted = 0;
-    shuffle(scene, rank);
-    if (rank->round == rank->rounds && !scene->has_joins)
+    shuffle(scenario, rank);
+    if (rank->round == rank->rounds && !scenario->has_joins)
         rank->is_done = true;
 }
 
 static rueda_status turn(void *arg, int index)
 {
-    struct scene *scene = arg;
-    struct rank *rank = &scene->rank[index];
+    struct scenario *scenario = arg;
+    struct rank *rank = &scenario->rank[index];
     const struct rueda_decision *decision;
     struct rueda_text error = {""};
     rueda_status status;
@@ -391,43 +394,43 @@ static rueda_status turn(void *arg, int index)
     for (;;) {
         bool has_more;
 
-        status = submit_some(scene, index);
+        status = submit_some(scenario, index);
         if (status == RUEDA_OK)
             status = rueda_negotiator_turn(rank->negotiator, &error);
         if (status < 0)
             return status;
         while ((decision = rueda_negotiator_next(rank->negotiator)) != NULL) {
-            if (!carry_out(scene, index, decision))
+            if (!carry_out(scenario, index, decision))
                 return RUEDA_ERR_INVALID;
             rueda_negotiator_done(rank->negotiator);
-            next_round(scene, rank);
+            next_round(scenario, rank);
             status = RUEDA_OK;
         }
         has_more = rank->round < rank->rounds
-                       ? rank->submitted < scene->tensors
-                       : scene->has_joins && !rank->has_joined;
+                       ? rank->submitted < scenario->tensors
+                       : scenario->has_joins && !rank->has_joined;
         if (status == RUEDA_IN_PROGRESS && !has_more)
             break;
     }
     if (rank->is_done && !rueda_negotiator_is_sending(rank->negotiator))
         return RUEDA_OK;
-    return rueda_sim_lost_peer(scene->sim, index) >= 0 && scene->is_deadly
+    return rueda_sim_lost_peer(scenario->sim, index) >= 0 && scenario->is_deadly
                ? RUEDA_ERR_PEER_LOST
                : RUEDA_IN_PROGRESS;
 }
 
 static rueda_status start(void *arg, int index)
 {
-    struct scene *scene = arg;
-    struct rank *rank = &scene->rank[index];
+    struct scenario *scenario = arg;
+    struct rank *rank = &scenario->rank[index];
 
-    shuffle(scene, rank);
+    shuffle(scenario, rank);
     return turn(arg, index);
 }
 
-static void leave(struct scene *scene, int index)
+static void leave(struct scenario *scenario, int index)
 {
-    struct rank *rank = &scene->rank[index];
+    struct rank *rank = &scenario->rank[index];
 
     if (rank->negotiator == NULL)
         return;
@@ -435,84 +438,85 @@ static void leave(struct scene *scene, int index)
     rueda_negotiator_free(rank->negotiator);
     rank->negotiator = NULL;
     rueda_mesh_fini(&rank->mesh);
-    rueda_sim_leave(scene->sim, index);
+    rueda_sim_leave(scenario->sim, index);
 }
 
 static void finish(void *arg, int index, rueda_status status)
 {
-    struct scene *scene = arg;
+    struct scenario *scenario = arg;
 
-    scene->rank[index].status = status;
+    scenario->rank[index].status = status;
     if (status < 0)
-        leave(scene, index);
+        leave(scenario, index);
 }
 
 /* ---- The verdict ----------------------------------------------------------
  */
 
-static bool check(struct scene *scene)
+static bool check(struct scenario *scenario)
 {
-    struct rank *first = &scene->rank[0];
+    struct rank *first = &scenario->rank[0];
 
-    for (int i = 0; i < scene->size; i++) {
-        struct rank *rank = &scene->rank[i];
+    for (int i = 0; i < scenario->size; i++) {
+        struct rank *rank = &scenario->rank[i];
 
         if (rank->status != RUEDA_OK)
-            return scene->is_deadly && rank->status != RUEDA_ERR_TIMEOUT
+            return scenario->is_deadly && rank->status != RUEDA_ERR_TIMEOUT
                        ? true
-                       : complain(&scene->fate,
+                       : complain(&scenario->check,
                                   "rank %d ended with %s in round %d", i,
                                   rueda_status_str(rank->status), rank->round);
     }
-    for (int i = 1; i < scene->size; i++)
-        if (scene->rank[i].log_len != first->log_len ||
+    for (int i = 1; i < scenario->size; i++)
+        if (scenario->rank[i].log_len != first->log_len ||
             (first->log_len > 0 &&
-             memcmp(scene->rank[i].log, first->log,
+             memcmp(scenario->rank[i].log, first->log,
                     first->log_len * sizeof(uint64_t)) != 0))
-            return complain(&scene->fate,
+            return complain(&scenario->check,
                             "ranks 0 and %d followed different logs", i);
     return true;
 }
 
 static const char *program_path;
 
-static bool run_seed(struct scene *scene, uint64_t seed)
+static bool run_seed(struct scenario *scenario, uint64_t seed)
 {
     const struct rueda_sim_program program = {
-        .arg = scene, .start = start, .turn = turn, .finish = finish};
+        .arg = scenario, .start = start, .turn = turn, .finish = finish};
     struct rueda_text why = {""};
     bool is_good;
 
     seed_begin(program_path, seed);
-    set_scene(scene, seed);
-    assert_int_equal(rueda_sim_open(&scene->settings, &scene->sim, &why),
+    set_scenario(scenario, seed);
+    assert_int_equal(rueda_sim_open(&scenario->settings, &scenario->sim, &why),
                      RUEDA_OK);
-    for (int i = 0; i < scene->size; i++) {
-        assert_int_equal(rueda_mesh_init(&scene->rank[i].mesh, i, scene->size,
-                                         rueda_sim_connect, scene->sim),
+    for (int i = 0; i < scenario->size; i++) {
+        assert_int_equal(rueda_mesh_init(&scenario->rank[i].mesh, i,
+                                         scenario->size, rueda_sim_connect,
+                                         scenario->sim),
                          RUEDA_OK);
-        scene->args.mesh = &scene->rank[i].mesh;
-        assert_int_equal(
-            rueda_negotiator_new(&scene->args, &scene->rank[i].negotiator),
-            RUEDA_OK);
+        scenario->args.mesh = &scenario->rank[i].mesh;
+        assert_int_equal(rueda_negotiator_new(&scenario->args,
+                                              &scenario->rank[i].negotiator),
+                         RUEDA_OK);
     }
-    if (scene->is_deadly) {
+    if (scenario->is_deadly) {
         struct rueda_sim_fault fault = {.kind = RUEDA_SIM_KILL,
                                         .until_ns = RUEDA_SIM_NEVER};
 
-        fault.rank = below(&scene->fate, scene->size);
-        fault.from_ns = (uint64_t)below(&scene->fate, 2000000);
-        assert_int_equal(rueda_sim_add_fault(scene->sim, &fault), RUEDA_OK);
+        fault.rank = below(&scenario->check, scenario->size);
+        fault.from_ns = (uint64_t)below(&scenario->check, 2000000);
+        assert_int_equal(rueda_sim_add_fault(scenario->sim, &fault), RUEDA_OK);
     }
-    is_good = rueda_sim_run(scene->sim, &program, &why) == RUEDA_OK
-                  ? check(scene)
-                  : complain(&scene->fate, "%.200s", why.chars);
-    is_good = is_good && scene->fate.why[0] == '\0';
-    for (int i = 0; i < scene->size; i++) {
-        leave(scene, i);
-        free(scene->rank[i].log);
+    is_good = rueda_sim_run(scenario->sim, &program, &why) == RUEDA_OK
+                  ? check(scenario)
+                  : complain(&scenario->check, "%.200s", why.chars);
+    is_good = is_good && scenario->check.why[0] == '\0';
+    for (int i = 0; i < scenario->size; i++) {
+        leave(scenario, i);
+        free(scenario->rank[i].log);
     }
-    rueda_sim_close(scene->sim);
+    rueda_sim_close(scenario->sim);
     seed_end();
     return is_good;
 }
@@ -522,22 +526,22 @@ static uint64_t seed_count = 1500;
 
 static void test_seeds(void **state)
 {
-    struct scene *scene = malloc(sizeof(*scene));
+    struct scenario *scenario = malloc(sizeof(*scenario));
     int failures = 0;
 
     (void)state;
-    assert_non_null(scene);
+    assert_non_null(scenario);
     for (uint64_t seed = first_seed; seed < first_seed + seed_count; seed++) {
-        if (run_seed(scene, seed))
+        if (run_seed(scenario, seed))
             continue;
         failures++;
         print_message("seed %llu: %s\n    repeat it with: %s %llu\n",
-                      (unsigned long long)seed, scene->fate.why, program_path,
-                      (unsigned long long)seed);
+                      (unsigned long long)seed, scenario->check.why,
+                      program_path, (unsigned long long)seed);
         if (failures == 5)
             break;
     }
-    free(scene);
+    free(scenario);
     assert_int_equal(failures, 0);
 }
 

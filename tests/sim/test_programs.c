@@ -25,35 +25,37 @@
 #include "sim/program_rank.h"
 #include "sim/seed.h"
 
-/* ---- The scene ----------------------------------------------------------- */
+/* ---- The scenario -----------------------------------------------------------
+ */
 
-static void set_network(struct scene *scene)
+static void set_network(struct scenario *scenario)
 {
     static const size_t credits[] = {0, 10000, (size_t)4 << 20};
     const struct rueda_sim_wire wire = {
         .latency_ns = 20000, .jitter_ns = 30000, .bytes_per_s = 1e9};
     struct rueda_sim_net net =
-        rueda_sim_net_flat(1 + below(&scene->fate, 5), wire);
+        rueda_sim_net_flat(1 + below(&scenario->check, 5), wire);
 
-    net.ranks_per_host = 1 + below(&scene->fate, PLAN_RANKS / net.hosts);
+    net.ranks_per_host = 1 + below(&scenario->check, PLAN_RANKS / net.hosts);
     net.hosts_per_rack = net.hosts;
-    scene->settings = rueda_sim_settings_default(&net);
-    scene->settings.seed = rueda_dice_roll(&scene->fate.dice);
-    scene->settings.credit_bytes = credits[below(&scene->fate, 3)];
-    scene->settings.overhead_ns = (uint64_t)below(&scene->fate, 3) * 300;
-    scene->settings.skew_ns = (uint64_t)below(&scene->fate, 3) * MS;
-    scene->settings.run_limit_events = 5000000;
-    scene->size = rueda_sim_net_ranks(&net);
-    scene->has_topology = net.hosts > 1 || below(&scene->fate, 2) == 0;
-    scene->topology = (struct rueda_topology){
-        .size = scene->size, .host_count = net.hosts, .places = scene->places};
-    for (int i = 0; i < scene->size; i++) {
-        scene->places[i].host = rueda_sim_net_host(&net, i);
-        scene->places[i].index = i % net.ranks_per_host;
+    scenario->settings = rueda_sim_settings_default(&net);
+    scenario->settings.seed = rueda_dice_roll(&scenario->check.dice);
+    scenario->settings.credit_bytes = credits[below(&scenario->check, 3)];
+    scenario->settings.overhead_ns = (uint64_t)below(&scenario->check, 3) * 300;
+    scenario->settings.skew_ns = (uint64_t)below(&scenario->check, 3) * MS;
+    scenario->settings.run_limit_events = 5000000;
+    scenario->size = rueda_sim_net_ranks(&net);
+    scenario->has_topology = net.hosts > 1 || below(&scenario->check, 2) == 0;
+    scenario->topology = (struct rueda_topology){.size = scenario->size,
+                                                 .host_count = net.hosts,
+                                                 .places = scenario->places};
+    for (int i = 0; i < scenario->size; i++) {
+        scenario->places[i].host = rueda_sim_net_host(&net, i);
+        scenario->places[i].index = i % net.ranks_per_host;
     }
 }
 
-static void set_lanes(struct scene *scene)
+static void set_lanes(struct scenario *scenario)
 {
     static const int capacities[] = {0, 1, 2, 3, 8, 1024};
     static const size_t fusions[] = {0, 256, 1024, 8192, 65536};
@@ -61,106 +63,110 @@ static void set_lanes(struct scene *scene)
                                        "allreduce:halving_doubling"};
     struct rueda_text error = {""};
 
-    scene->config.cache_capacity = capacities[below(&scene->fate, 6)];
-    scene->config.groups_alone = below(&scene->fate, 2) == 0;
-    scene->fusion_bytes = fusions[below(&scene->fate, 5)];
-    rueda_select_init(&scene->select);
-    assert_int_equal(rueda_select_parse(&scene->select,
-                                        rows[below(&scene->fate, 4)], &error),
+    scenario->config.cache_capacity = capacities[below(&scenario->check, 6)];
+    scenario->config.groups_alone = below(&scenario->check, 2) == 0;
+    scenario->fusion_bytes = fusions[below(&scenario->check, 5)];
+    rueda_select_init(&scenario->select);
+    assert_int_equal(rueda_select_parse(&scenario->select,
+                                        rows[below(&scenario->check, 4)],
+                                        &error),
                      RUEDA_OK);
 }
 
-static void set_scene(struct scene *scene, uint64_t seed)
+static void set_scenario(struct scenario *scenario, uint64_t seed)
 {
     static const size_t most_bytes[] = {300, 3000, 30000};
 
-    memset(scene, 0, sizeof(*scene));
-    scene->fate.dice = (struct rueda_dice){seed};
-    set_network(scene);
-    set_lanes(scene);
-    scene->has_delays = below(&scene->fate, 2) == 0;
-    scene->is_deadly = scene->size > 1 && below(&scene->fate, 5) == 0;
-    plan_make(&scene->plan, scene->size, most_bytes[below(&scene->fate, 3)],
-              &scene->fate.dice);
+    memset(scenario, 0, sizeof(*scenario));
+    scenario->check.dice = (struct rueda_dice){seed};
+    set_network(scenario);
+    set_lanes(scenario);
+    scenario->has_delays = below(&scenario->check, 2) == 0;
+    scenario->is_deadly = scenario->size > 1 && below(&scenario->check, 5) == 0;
+    plan_make(&scenario->plan, scenario->size,
+              most_bytes[below(&scenario->check, 3)], &scenario->check.dice);
 }
 
 /* ---- One seed ------------------------------------------------------------ */
 
 static void finish(void *arg, int index, rueda_status status)
 {
-    struct scene *scene = arg;
+    struct scenario *scenario = arg;
 
-    scene->rank[index].status = status;
-    scene->tally.failed += status == RUEDA_ERR_PEER_LOST;
+    scenario->rank[index].status = status;
+    scenario->tally.failed += status == RUEDA_ERR_PEER_LOST;
     if (status == RUEDA_ERR_TIMEOUT)
-        program_rank_tell(scene, index, &scene->left);
+        program_rank_tell(scenario, index, &scenario->left);
     if (status < 0)
-        program_rank_leave(scene, index, status);
+        program_rank_leave(scenario, index, status);
 }
 
-static void add_death(struct scene *scene)
+static void add_death(struct scenario *scenario)
 {
     struct rueda_sim_fault fault = {.kind = RUEDA_SIM_KILL,
                                     .until_ns = RUEDA_SIM_NEVER};
 
-    fault.rank = below(&scene->fate, scene->size);
-    fault.from_ns = (uint64_t)below(&scene->fate, 5000) * US;
-    assert_int_equal(rueda_sim_add_fault(scene->sim, &fault), RUEDA_OK);
+    fault.rank = below(&scenario->check, scenario->size);
+    fault.from_ns = (uint64_t)below(&scenario->check, 5000) * US;
+    assert_int_equal(rueda_sim_add_fault(scenario->sim, &fault), RUEDA_OK);
 }
 
 /* A rank that is slow for a while. */
-static void add_slowness(struct scene *scene)
+static void add_slowness(struct scenario *scenario)
 {
     struct rueda_sim_fault fault = {.kind = RUEDA_SIM_SLOW};
 
-    fault.rank = below(&scene->fate, scene->size);
-    fault.factor = 2 + below(&scene->fate, 20);
-    fault.from_ns = (uint64_t)below(&scene->fate, 2000) * US;
+    fault.rank = below(&scenario->check, scenario->size);
+    fault.factor = 2 + below(&scenario->check, 20);
+    fault.from_ns = (uint64_t)below(&scenario->check, 2000) * US;
     fault.until_ns =
-        fault.from_ns + (uint64_t)below(&scene->fate, 5000) * US + 1;
-    assert_int_equal(rueda_sim_add_fault(scene->sim, &fault), RUEDA_OK);
+        fault.from_ns + (uint64_t)below(&scenario->check, 5000) * US + 1;
+    assert_int_equal(rueda_sim_add_fault(scenario->sim, &fault), RUEDA_OK);
 }
 
-static bool check(struct scene *scene)
+static bool check(struct scenario *scenario)
 {
-    for (int i = 0; i < scene->size && !scene->is_deadly; i++)
-        if (scene->rank[i].status != RUEDA_OK)
-            return complain(&scene->fate, "rank %d ends with %s in round %d", i,
-                            rueda_status_str(scene->rank[i].status),
-                            scene->rank[i].round);
+    for (int i = 0; i < scenario->size && !scenario->is_deadly; i++)
+        if (scenario->rank[i].status != RUEDA_OK)
+            return complain(&scenario->check,
+                            "rank %d ends with %s in round %d", i,
+                            rueda_status_str(scenario->rank[i].status),
+                            scenario->rank[i].round);
     return true;
 }
 
 static const char *program_path;
 
-static bool run_seed(struct scene *scene, uint64_t seed)
+static bool run_seed(struct scenario *scenario, uint64_t seed)
 {
-    const struct rueda_sim_program program = {.arg = scene,
+    const struct rueda_sim_program program = {.arg = scenario,
                                               .start = program_rank_start,
                                               .turn = program_rank_turn,
                                               .finish = finish};
     struct rueda_text why = {""};
 
     seed_begin(program_path, seed);
-    set_scene(scene, seed);
-    assert_int_equal(rueda_sim_open(&scene->settings, &scene->sim, &why),
+    set_scenario(scenario, seed);
+    assert_int_equal(rueda_sim_open(&scenario->settings, &scenario->sim, &why),
                      RUEDA_OK);
-    for (int i = 0; i < scene->size; i++)
-        program_rank_open(scene, i);
-    if (scene->is_deadly)
-        add_death(scene);
-    if (below(&scene->fate, 3) == 0)
-        add_slowness(scene);
-    if (rueda_sim_run(scene->sim, &program, &why) == RUEDA_OK)
-        check(scene);
+    for (int i = 0; i < scenario->size; i++)
+        program_rank_open(scenario, i);
+    if (scenario->is_deadly)
+        add_death(scenario);
+    if (below(&scenario->check, 3) == 0)
+        add_slowness(scenario);
+    if (rueda_sim_run(scenario->sim, &program, &why) == RUEDA_OK)
+        check(scenario);
     else
-        complain(&scene->fate, "%.250s%.250s", why.chars, scene->left.chars);
-    scene->trace = rueda_hash_mix(scene->trace ^ rueda_sim_events(scene->sim));
-    for (int i = 0; i < scene->size; i++)
-        program_rank_leave(scene, i, RUEDA_ERR_CLOSED);
-    rueda_sim_close(scene->sim);
+        complain(&scenario->check, "%.250s%.250s", why.chars,
+                 scenario->left.chars);
+    scenario->trace =
+        rueda_hash_mix(scenario->trace ^ rueda_sim_events(scenario->sim));
+    for (int i = 0; i < scenario->size; i++)
+        program_rank_leave(scenario, i, RUEDA_ERR_CLOSED);
+    rueda_sim_close(scenario->sim);
     seed_end();
-    return scene->fate.why[0] == '\0';
+    return scenario->check.why[0] == '\0';
 }
 
 static uint64_t first_seed = 1;
@@ -168,25 +174,25 @@ static uint64_t seed_count = 1500;
 
 static void test_seeds(void **state)
 {
-    struct scene *scene = *state;
+    struct scenario *scenario = *state;
     struct tally all = {0};
     int failures = 0;
 
     for (uint64_t seed = first_seed;
          seed < first_seed + seed_count && failures < 5; seed++) {
-        bool is_good = run_seed(scene, seed);
+        bool is_good = run_seed(scenario, seed);
 
-        all.right += scene->tally.right;
-        all.refused += scene->tally.refused;
-        all.in_vain += scene->tally.in_vain;
-        all.cancelled += scene->tally.cancelled;
-        all.failed += scene->tally.failed;
+        all.right += scenario->tally.right;
+        all.refused += scenario->tally.refused;
+        all.in_vain += scenario->tally.in_vain;
+        all.cancelled += scenario->tally.cancelled;
+        all.failed += scenario->tally.failed;
         if (is_good)
             continue;
         failures++;
         print_message("seed %llu: %s\n    repeat it with: %s %llu\n",
-                      (unsigned long long)seed, scene->fate.why, program_path,
-                      (unsigned long long)seed);
+                      (unsigned long long)seed, scenario->check.why,
+                      program_path, (unsigned long long)seed);
     }
     print_message("%zu results are right, %zu operations were refused by all, "
                   "%zu at once and %zu cancelled, %zu ranks lost another\n",
@@ -197,21 +203,21 @@ static void test_seeds(void **state)
 
 static void test_same_seed_same_run(void **state)
 {
-    struct scene *scene = *state;
+    struct scenario *scenario = *state;
 
     for (uint64_t seed = first_seed; seed < first_seed + 20; seed++) {
         uint64_t trace;
 
-        run_seed(scene, seed);
-        trace = scene->trace;
-        run_seed(scene, seed);
-        assert_true(trace == scene->trace);
+        run_seed(scenario, seed);
+        trace = scenario->trace;
+        run_seed(scenario, seed);
+        assert_true(trace == scenario->trace);
     }
 }
 
 static int set_up(void **state)
 {
-    *state = aligned_alloc(64, (sizeof(struct scene) + 63) / 64 * 64);
+    *state = aligned_alloc(64, (sizeof(struct scenario) + 63) / 64 * 64);
     return *state != NULL ? 0 : 1;
 }
 

@@ -23,7 +23,7 @@
 #define MOST     12 /* ranks */
 #define LIMIT_MS 20 /* patience with links */
 
-struct scene {
+struct scenario {
     struct rueda_dice dice;
     struct rueda_sim_settings settings;
     struct coll_case c;
@@ -33,117 +33,119 @@ struct scene {
     char words[512];     /* what it is */
 };
 
-static int below(struct scene *scene, int n)
+static int below(struct scenario *scenario, int n)
 {
-    return (int)rueda_dice_below(&scene->dice, (uint64_t)n);
+    return (int)rueda_dice_below(&scenario->dice, (uint64_t)n);
 }
 
-static void say(struct scene *scene, const char *format, ...)
+static void say(struct scenario *scenario, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void say(struct scene *scene, const char *format, ...)
+static void say(struct scenario *scenario, const char *format, ...)
 {
-    const size_t used = strlen(scene->words);
+    const size_t used = strlen(scenario->words);
     va_list args;
 
     va_start(args, format);
-    vsnprintf(scene->words + used, sizeof(scene->words) - used, format, args);
+    vsnprintf(scenario->words + used, sizeof(scenario->words) - used, format,
+              args);
     va_end(args);
 }
 
 /* ---- Network ---------------------------------------------------------- */
 
 /* One roll a statement: the order within one is the compiler's. */
-static struct rueda_sim_wire random_wire(struct scene *scene)
+static struct rueda_sim_wire random_wire(struct scenario *scenario)
 {
     static const double rates[] = {1e8, 1e9, 10e9};
     struct rueda_sim_wire wire = {.jitter_ns = 0};
 
-    wire.latency_ns = (uint64_t)below(scene, 30) * US;
-    wire.bytes_per_s = rates[below(scene, 3)];
-    if (below(scene, 2) == 0)
-        wire.jitter_ns = (uint64_t)below(scene, 100) * US;
+    wire.latency_ns = (uint64_t)below(scenario, 30) * US;
+    wire.bytes_per_s = rates[below(scenario, 3)];
+    if (below(scenario, 2) == 0)
+        wire.jitter_ns = (uint64_t)below(scenario, 100) * US;
     return wire;
 }
 
-static struct rueda_sim_net random_net(struct scene *scene)
+static struct rueda_sim_net random_net(struct scenario *scenario)
 {
-    const struct rueda_sim_wire wire = random_wire(scene);
+    const struct rueda_sim_wire wire = random_wire(scenario);
     struct rueda_sim_net net = rueda_sim_net_flat(1, wire);
 
-    net.hosts += below(scene, 6);
-    net.ranks_per_host = 1 + below(scene, net.hosts < 5 ? 3 : 2);
+    net.hosts += below(scenario, 6);
+    net.ranks_per_host = 1 + below(scenario, net.hosts < 5 ? 3 : 2);
     if (rueda_sim_net_ranks(&net) == 1)
         net.hosts = 2;
-    net.hosts_per_rack = 1 + below(scene, net.hosts);
-    net.oversubscription = 1.0 + below(scene, 4);
-    net.port = random_wire(scene);
-    net.spine = random_wire(scene);
+    net.hosts_per_rack = 1 + below(scenario, net.hosts);
+    net.oversubscription = 1.0 + below(scenario, 4);
+    net.port = random_wire(scenario);
+    net.spine = random_wire(scenario);
     return net;
 }
 
-static void set_network(struct scene *scene)
+static void set_network(struct scenario *scenario)
 {
     static const size_t credits[] = {0, 10000, (size_t)4 << 20};
-    const struct rueda_sim_net net = random_net(scene);
+    const struct rueda_sim_net net = random_net(scenario);
 
-    scene->settings = rueda_sim_settings_default(&net);
-    scene->settings.seed = rueda_dice_roll(&scene->dice);
-    scene->settings.credit_bytes = credits[below(scene, 3)];
-    scene->settings.skew_ns = (uint64_t)below(scene, 3) * 200 * US;
-    scene->settings.overhead_ns = (uint64_t)below(scene, 3) * 300;
-    scene->settings.work_bytes_per_s = below(scene, 2) * 1e9;
-    scene->settings.detect_ns = (uint64_t)below(scene, 2000) * US;
-    scene->settings.limit_ns = LIMIT_MS * MS;
-    scene->settings.run_limit_events = 5000000;
-    say(scene, "%d hosts of %d ranks, %d a rack, credit %zu", net.hosts,
-        net.ranks_per_host, net.hosts_per_rack, scene->settings.credit_bytes);
+    scenario->settings = rueda_sim_settings_default(&net);
+    scenario->settings.seed = rueda_dice_roll(&scenario->dice);
+    scenario->settings.credit_bytes = credits[below(scenario, 3)];
+    scenario->settings.skew_ns = (uint64_t)below(scenario, 3) * 200 * US;
+    scenario->settings.overhead_ns = (uint64_t)below(scenario, 3) * 300;
+    scenario->settings.work_bytes_per_s = below(scenario, 2) * 1e9;
+    scenario->settings.detect_ns = (uint64_t)below(scenario, 2000) * US;
+    scenario->settings.limit_ns = LIMIT_MS * MS;
+    scenario->settings.run_limit_events = 5000000;
+    say(scenario, "%d hosts of %d ranks, %d a rack, credit %zu", net.hosts,
+        net.ranks_per_host, net.hosts_per_rack,
+        scenario->settings.credit_bytes);
 }
 
 /* ---- Collective ------------------------------------------------------- */
 
-static const struct rueda_algo *random_algo(struct scene *scene)
+static const struct rueda_algo *random_algo(struct scenario *scenario)
 {
     const struct rueda_algo *fit[16] = {&rueda_algo_ring};
     int count = 0;
 
     for (int i = 0; rueda_algos[i] != NULL && count < 16; i++)
         if (!rueda_algos[i]->needs_slab && !rueda_algos[i]->does_adasum &&
-            (!rueda_algos[i]->needs_hier || scene->settings.net.hosts > 1))
+            (!rueda_algos[i]->needs_hier || scenario->settings.net.hosts > 1))
             fit[count++] = rueda_algos[i];
-    return fit[below(scene, count)];
+    return fit[below(scenario, count)];
 }
 
-static void set_collective(struct scene *scene)
+static void set_collective(struct scenario *scenario)
 {
     static const rueda_dtype dtypes[] = {RUEDA_FLOAT32, RUEDA_FLOAT16,
                                          RUEDA_INT64, RUEDA_UINT8};
     static const int counts[] = {3, 300, 5000, 30000};
-    const int size = rueda_sim_net_ranks(&scene->settings.net);
-    struct coll_case *c = &scene->c;
+    const int size = rueda_sim_net_ranks(&scenario->settings.net);
+    struct coll_case *c = &scenario->c;
     int kind;
 
     memset(c, 0, sizeof(*c));
-    c->algo = random_algo(scene);
+    c->algo = random_algo(scenario);
     do
-        kind = below(scene, 8);
+        kind = below(scenario, 8);
     while ((c->algo->kinds >> kind & 1) == 0);
     c->kind = (rueda_kind)kind;
-    c->dtype = dtypes[below(scene, 4)];
-    c->count = (size_t)below(scene, counts[below(scene, 4)]);
-    c->is_in_place = below(scene, 2) == 0;
+    c->dtype = dtypes[below(scenario, 4)];
+    c->count = (size_t)below(scenario, counts[below(scenario, 4)]);
+    c->is_in_place = below(scenario, 2) == 0;
     if (c->kind == RUEDA_BROADCAST)
-        c->root = below(scene, size);
+        c->root = below(scenario, size);
     else if (c->kind == RUEDA_BARRIER)
         c->count = 0;
     else if (c->kind != RUEDA_ALLREDUCE)
-        c->is_uneven = below(scene, 2) == 0;
-    if (c->algo->needs_hier && below(scene, 4) == 0)
+        c->is_uneven = below(scenario, 2) == 0;
+    if (c->algo->needs_hier && below(scenario, 4) == 0)
         c->count *= 8; /* several blocks */
     if (c->algo->needs_hier && c->kind == RUEDA_ALLREDUCE &&
         c->dtype == RUEDA_FLOAT32)
-        c->compression = (rueda_compression)below(scene, 3);
-    say(scene, "; %s %s of %zu %s%s%s%s", c->algo->name,
+        c->compression = (rueda_compression)below(scenario, 3);
+    say(scenario, "; %s %s of %zu %s%s%s%s", c->algo->name,
         rueda_kind_str(c->kind), c->count, rueda_dtype_str(c->dtype),
         c->is_in_place ? ", in place" : "", c->is_uneven ? ", uneven" : "",
         c->compression != RUEDA_COMPRESS_NONE ? ", compressed" : "");
@@ -152,24 +154,24 @@ static void set_collective(struct scene *scene)
 /* ---- Faults ----------------------------------------------------------- */
 
 /* Half of the outages heal in time, some never. */
-static void set_outage(struct scene *scene, struct rueda_sim_fault *fault)
+static void set_outage(struct scenario *scenario, struct rueda_sim_fault *fault)
 {
-    const struct rueda_sim_net *net = &scene->settings.net;
+    const struct rueda_sim_net *net = &scenario->settings.net;
 
-    fault->until_ns = fault->from_ns + (uint64_t)below(scene, LIMIT_MS) * MS;
-    if (below(scene, 2) == 0) {
+    fault->until_ns = fault->from_ns + (uint64_t)below(scenario, LIMIT_MS) * MS;
+    if (below(scenario, 2) == 0) {
         fault->until_ns = RUEDA_SIM_NEVER;
-        scene->is_deadly = true;
+        scenario->is_deadly = true;
     }
-    fault->link = (rueda_sim_link)below(scene, 3);
-    fault->index = below(scene, rueda_sim_net_links(net, fault->link));
-    say(scene, " for %.3f ms",
+    fault->link = (rueda_sim_link)below(scenario, 3);
+    fault->index = below(scenario, rueda_sim_net_links(net, fault->link));
+    say(scenario, " for %.3f ms",
         fault->until_ns == RUEDA_SIM_NEVER
             ? 1e9
             : (double)(fault->until_ns - fault->from_ns) / 1e6);
 }
 
-static void add_fault(struct scene *scene, struct rueda_sim *sim)
+static void add_fault(struct scenario *scenario, struct rueda_sim *sim)
 {
     static const char *const names[] = {"kill", "slow", "unplug", "partition"};
     bool is_apart[MOST];
@@ -178,38 +180,38 @@ static void add_fault(struct scene *scene, struct rueda_sim *sim)
         .is_apart = is_apart,
     };
 
-    fault.kind = (rueda_sim_fault_kind)below(scene, 4);
-    fault.from_ns = rueda_dice_below(&scene->dice, scene->horizon_ns + 1);
-    fault.rank = below(scene, rueda_sim_size(sim));
-    fault.factor = 1.0 + below(scene, 50);
-    say(scene, "; %s %d at %.3f ms", names[fault.kind], fault.rank,
+    fault.kind = (rueda_sim_fault_kind)below(scenario, 4);
+    fault.from_ns = rueda_dice_below(&scenario->dice, scenario->horizon_ns + 1);
+    fault.rank = below(scenario, rueda_sim_size(sim));
+    fault.factor = 1.0 + below(scenario, 50);
+    say(scenario, "; %s %d at %.3f ms", names[fault.kind], fault.rank,
         (double)fault.from_ns / 1e6);
     for (int i = 0; i < MOST; i++)
-        is_apart[i] = below(scene, 2) == 0;
+        is_apart[i] = below(scenario, 2) == 0;
     if (fault.kind == RUEDA_SIM_UNPLUG || fault.kind == RUEDA_SIM_PARTITION)
-        set_outage(scene, &fault);
+        set_outage(scenario, &fault);
     if (fault.kind == RUEDA_SIM_KILL)
-        scene->is_deadly = true;
+        scenario->is_deadly = true;
     assert_int_equal(rueda_sim_add_fault(sim, &fault), RUEDA_OK);
 }
 
 /* ---- One seed --------------------------------------------------------- */
 
 /* The time that it would take, roughly. */
-static uint64_t guess_ns(const struct scene *scene)
+static uint64_t guess_ns(const struct scenario *scenario)
 {
-    const struct rueda_sim_net *net = &scene->settings.net;
+    const struct rueda_sim_net *net = &scenario->settings.net;
     const int size = rueda_sim_net_ranks(net);
     const double bytes =
-        (double)scene->c.count * (double)rueda_dtype_size(scene->c.dtype);
+        (double)scenario->c.count * (double)rueda_dtype_size(scenario->c.dtype);
 
     return (uint64_t)size * (net->uplink.latency_ns + net->port.latency_ns) +
            (uint64_t)(2e9 * bytes / net->uplink.bytes_per_s) +
-           scene->settings.skew_ns;
+           scenario->settings.skew_ns;
 }
 
 /* What is wrong with how the ranks ended, or NULL. */
-static const char *judge(const struct scene *scene,
+static const char *judge(const struct scenario *scenario,
                          const struct collective *all,
                          const struct coll_job *job)
 {
@@ -218,7 +220,7 @@ static const char *judge(const struct scene *scene,
 
         if (status == RUEDA_OK && !coll_job_is_right(job, i))
             return "a rank that ended well has a wrong result";
-        if (status != RUEDA_OK && !scene->is_deadly)
+        if (status != RUEDA_OK && !scenario->is_deadly)
             return "a rank failed though nothing was lost";
         if (status != RUEDA_OK && status != RUEDA_ERR_PEER_LOST &&
             status != RUEDA_ERR_CLOSED)
@@ -228,29 +230,29 @@ static const char *judge(const struct scene *scene,
 }
 
 /* One collective after another, as long as all ranks are there. */
-static void run_rounds(struct scene *scene, struct collective *all, int rounds,
-                       struct rueda_text *error)
+static void run_rounds(struct scenario *scenario, struct collective *all,
+                       int rounds, struct rueda_text *error)
 {
-    for (int round = 0; round < rounds && !scene->has_losses; round++) {
+    for (int round = 0; round < rounds && !scenario->has_losses; round++) {
         struct coll_job *job;
         const char *verdict;
 
         if (round > 0)
-            set_collective(scene);
-        job = coll_job_open(&scene->c, all->size);
-        collective_run(all, scene->c.algo, coll_job_colls(job), error);
-        verdict = judge(scene, all, job);
+            set_collective(scenario);
+        job = coll_job_open(&scenario->c, all->size);
+        collective_run(all, scenario->c.algo, coll_job_colls(job), error);
+        verdict = judge(scenario, all, job);
         if (verdict != NULL)
             rueda_text_set(error, "%s", verdict);
         for (int i = 0; i < all->size; i++)
             if (all->status[i] != RUEDA_OK)
-                scene->has_losses = true;
+                scenario->has_losses = true;
         coll_job_close(job);
     }
 }
 
 /* Returns the digest; what is wrong is in error. */
-static uint64_t run_seed(uint64_t seed, struct scene *scene,
+static uint64_t run_seed(uint64_t seed, struct scenario *scenario,
                          struct rueda_text *error)
 {
     struct collective *all;
@@ -258,17 +260,17 @@ static uint64_t run_seed(uint64_t seed, struct scene *scene,
     int faults;
     int rounds;
 
-    memset(scene, 0, sizeof(*scene));
-    scene->dice.state = seed;
-    set_network(scene);
-    set_collective(scene);
-    rounds = 1 + below(scene, 3);
-    scene->horizon_ns = guess_ns(scene) * (uint64_t)rounds;
-    all = collective_open(&scene->settings);
-    faults = below(scene, 4);
+    memset(scenario, 0, sizeof(*scenario));
+    scenario->dice.state = seed;
+    set_network(scenario);
+    set_collective(scenario);
+    rounds = 1 + below(scenario, 3);
+    scenario->horizon_ns = guess_ns(scenario) * (uint64_t)rounds;
+    all = collective_open(&scenario->settings);
+    faults = below(scenario, 4);
     for (int i = 0; i < faults; i++)
-        add_fault(scene, all->sim);
-    run_rounds(scene, all, rounds, error);
+        add_fault(scenario, all->sim);
+    run_rounds(scenario, all, rounds, error);
     digest = rueda_sim_digest(all->sim);
     collective_close(all);
     return digest;
@@ -292,16 +294,16 @@ static void every_rank_ends_whatever_happens(void **state)
     for (uint64_t i = 0; i < range->count; i++) {
         const uint64_t seed = range->first + i;
         struct rueda_text error = {""};
-        struct scene scene;
+        struct scenario scenario;
 
         seed_begin(range->program, seed);
-        sum = rueda_hash_mix(sum + run_seed(seed, &scene, &error));
+        sum = rueda_hash_mix(sum + run_seed(seed, &scenario, &error));
         seed_end();
-        losses += scene.has_losses;
+        losses += scenario.has_losses;
         if (!rueda_text_is_empty(&error)) {
             failed++;
             print_error("seed %llu: %s\n    %s\n    again: %s %llu\n",
-                        (unsigned long long)seed, error.chars, scene.words,
+                        (unsigned long long)seed, error.chars, scenario.words,
                         range->program, (unsigned long long)seed);
         }
     }
@@ -320,10 +322,10 @@ static void a_seed_gives_the_same_run_again(void **state)
 
     for (uint64_t i = 0; i < 50; i++) {
         struct rueda_text error = {""};
-        struct scene scene;
-        const uint64_t once = run_seed(range->first + i, &scene, &error);
+        struct scenario scenario;
+        const uint64_t once = run_seed(range->first + i, &scenario, &error);
 
-        assert_true(run_seed(range->first + i, &scene, &error) == once);
+        assert_true(run_seed(range->first + i, &scenario, &error) == once);
     }
 }
 

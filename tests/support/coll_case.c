@@ -8,73 +8,26 @@
 
 #include <cmocka.h>
 
-#include "algo/chunk.h"
-#include "device/host.h"
+#include "support/numbers.h"
 
 #define MAX_RANKS 32
 
-/* ---- Numbers --------------------------------------------------------- */
-
-static double number_of(const struct coll_case *c, int rank, size_t i)
-{
-    if (c->dtype == RUEDA_BOOL)
-        return i % 3 == 0 && (i / 3 + (size_t)rank) % 4 != 0;
-    if (c->reduction == RUEDA_PRODUCT)
-        return (i + (size_t)rank) % 5 == 0 ? 2.0 : 1.0;
-    return (double)((i * 5 + i / 7 + (size_t)rank * 3) % 8);
-}
-
-static double join(const struct coll_case *c, double a, double b)
-{
-    const bool is_bool = c->dtype == RUEDA_BOOL;
-
-    if (c->reduction == RUEDA_MIN || (is_bool && c->reduction == RUEDA_PRODUCT))
-        return a < b ? a : b;
-    if (c->reduction == RUEDA_MAX || is_bool)
-        return a > b ? a : b;
-    return c->reduction == RUEDA_PRODUCT ? a * b : a + b;
-}
-
-static void put(rueda_dtype dtype, char *buf, size_t i, double number)
-{
-    const int64_t whole = (int64_t)number;
-    const float narrow = (float)number;
-    const size_t bytes = rueda_dtype_size(dtype);
-    char *at = buf + i * bytes;
-
-    switch (dtype) {
-    case RUEDA_FLOAT16:
-    case RUEDA_BFLOAT16:
-        rueda_host_convert(rueda_host_kernels("c"), dtype, at, RUEDA_FLOAT32,
-                           &narrow, 1);
-        break;
-    case RUEDA_FLOAT32:
-        memcpy(at, &narrow, bytes);
-        break;
-    case RUEDA_FLOAT64:
-        memcpy(at, &number, bytes);
-        break;
-    default: /* little endian */
-        memcpy(at, &whole, bytes);
-        break;
-    }
-}
-
-static double scale(double factor)
-{
-    return factor == 0.0 ? 1.0 : factor;
-}
-
-static double reduced(const struct coll_case *c, int size, size_t i)
-{
-    double result = number_of(c, 0, i) * scale(c->prescale);
-
-    for (int rank = 1; rank < size; rank++)
-        result = join(c, result, number_of(c, rank, i) * scale(c->prescale));
-    return result * scale(c->postscale);
-}
-
 /* ---- One rank's buffers ---------------------------------------------- */
+
+static struct numbers numbers_of(const struct coll_case *c, int size)
+{
+    return (struct numbers){
+        .kind = c->kind,
+        .dtype = c->dtype,
+        .reduction = c->reduction,
+        .root = c->root,
+        .size = size,
+        .prescale = c->prescale,
+        .postscale = c->postscale,
+        .is_uneven = c->is_uneven,
+        .count = c->count,
+    };
+}
 
 /* What one rank passes, and what it should get. */
 struct side {
@@ -87,68 +40,6 @@ struct side {
     char *recv;
     char *expected;
 };
-
-/* Elements that go from one rank to another, or in the kinds where all ranks
- * have the same list, that concern rank `to`. */
-static size_t piece_count(const struct coll_case *c, int from, int to)
-{
-    if (!c->is_uneven)
-        return c->count;
-    if (c->kind == RUEDA_ALLTOALL)
-        return (size_t)((from * from + to) % 3) * c->count;
-    return (size_t)((to + 1) % 3) * c->count;
-}
-
-static void count_pieces(const struct coll_case *c, int size, int rank,
-                         struct side *side)
-{
-    const bool has_pieces = c->kind == RUEDA_ALLTOALL ||
-                            c->kind == RUEDA_ALLGATHER ||
-                            c->kind == RUEDA_REDUCE_SCATTER;
-
-    for (int i = 0; i < size; i++) {
-        side->send_counts[i] = piece_count(c, rank, i);
-        side->recv_counts[i] = piece_count(c, i, rank);
-        if (c->kind != RUEDA_ALLTOALL)
-            side->recv_counts[i] = piece_count(c, rank, i);
-    }
-    side->send_total = rueda_chunk_total(side->send_counts, 0, size);
-    side->recv_total = rueda_chunk_total(side->recv_counts, 0, size);
-    if (c->kind == RUEDA_ALLGATHER)
-        side->send_total = side->recv_counts[rank];
-    if (c->kind == RUEDA_REDUCE_SCATTER)
-        side->recv_total = side->recv_counts[rank];
-    if (!has_pieces)
-        side->send_total = side->recv_total = c->count;
-}
-
-/* The right result, or what recv should still hold where it says nothing. */
-static void expect(const struct coll_case *c, int size, int rank,
-                   struct side *side)
-{
-    const size_t mine = rueda_chunk_listed(side->recv_counts, 0, rank).at;
-    size_t at = 0;
-
-    for (size_t i = 0; i < side->recv_total; i++) {
-        if (c->kind == RUEDA_ALLREDUCE)
-            put(c->dtype, side->expected, i, reduced(c, size, i));
-        if (c->kind == RUEDA_REDUCE_SCATTER)
-            put(c->dtype, side->expected, i, reduced(c, size, mine + i));
-        if (c->kind == RUEDA_BROADCAST)
-            put(c->dtype, side->expected, i, number_of(c, c->root, i));
-    }
-    if (c->kind != RUEDA_ALLGATHER && c->kind != RUEDA_ALLTOALL)
-        return;
-    for (int from = 0; from < size; from++) {
-        size_t first = 0;
-
-        if (c->kind == RUEDA_ALLTOALL)
-            for (int to = 0; to < rank; to++)
-                first += piece_count(c, from, to);
-        for (size_t i = 0; i < side->recv_counts[from]; i++, at++)
-            put(c->dtype, side->expected, at, number_of(c, from, first + i));
-    }
-}
 
 static char *bytes_of(const struct coll_case *c, size_t count)
 {
@@ -165,27 +56,26 @@ static void side_init(const struct coll_case *c, int size, int rank,
 {
     const bool is_same_for_all =
         c->kind == RUEDA_ALLREDUCE || c->kind == RUEDA_BROADCAST;
+    const struct numbers numbers = numbers_of(c, size);
+    const size_t elem = rueda_dtype_size(c->dtype);
     size_t room;
 
-    count_pieces(c, size, rank, side);
+    numbers_counts(&numbers, rank, side->send_counts, side->recv_counts);
+    side->send_total = numbers_sent(&numbers, rank);
+    side->recv_total = numbers_received(&numbers, rank);
     room = side->send_total > side->recv_total ? side->send_total
                                                : side->recv_total;
     side->send = bytes_of(c, c->is_in_place ? room : side->send_total);
     side->input = bytes_of(c, side->send_total);
     side->recv = c->is_in_place ? side->send : bytes_of(c, side->recv_total);
     side->expected = bytes_of(c, side->recv_total);
-    for (size_t i = 0; i < side->send_total; i++)
-        put(c->dtype, side->input, i, number_of(c, rank, i));
-    memset(side->recv, 0x5a,
-           (c->is_in_place ? room : side->recv_total) *
-               rueda_dtype_size(c->dtype));
-    memcpy(side->send, side->input,
-           side->send_total * rueda_dtype_size(c->dtype));
+    numbers_write(&numbers, rank, 0, side->send_total, side->input);
+    memset(side->recv, 0x5a, (c->is_in_place ? room : side->recv_total) * elem);
+    memcpy(side->send, side->input, side->send_total * elem);
     if (is_same_for_all && rank > 0)
-        memcpy(side->expected, side[-1].expected,
-               side->recv_total * rueda_dtype_size(c->dtype));
+        memcpy(side->expected, side[-1].expected, side->recv_total * elem);
     else
-        expect(c, size, rank, side);
+        numbers_expect(&numbers, rank, side->expected);
 }
 
 static void side_fini(struct side *side)
@@ -203,8 +93,9 @@ static struct rueda_coll coll_of(const struct coll_case *c,
     struct rueda_coll coll = {
         .kind = c->kind,
         .root = c->root,
-        .arith = {c->dtype, c->reduction, scale(c->prescale),
-                  scale(c->postscale)},
+        .arith = {c->dtype, c->reduction,
+                  c->prescale == 0.0 ? 1.0 : c->prescale,
+                  c->postscale == 0.0 ? 1.0 : c->postscale},
         .elem_bytes = rueda_dtype_size(c->dtype),
         .send = side->send,
         .recv = side->recv,
@@ -302,12 +193,6 @@ void coll_case_check(struct ranks *ranks, const struct coll_case *c)
     coll_job_close(job);
 }
 
-static bool has_pieces(rueda_kind kind)
-{
-    return kind == RUEDA_ALLGATHER || kind == RUEDA_ALLTOALL ||
-           kind == RUEDA_REDUCE_SCATTER;
-}
-
 void coll_case_check_sizes(const struct coll_case *c)
 {
     static const int sizes[] = {1, 2, 3, 4, 5, 7, 8, 16};
@@ -325,9 +210,9 @@ void coll_case_check_sizes(const struct coll_case *c)
                 one.is_uneven = (flags & 2) != 0;
                 one.root = c->kind == RUEDA_BROADCAST ? sizes[s] / 2 : 0;
                 /* Many ranks with long pieces say nothing new, slowly. */
-                if (has_pieces(c->kind) && sizes[s] > 3)
+                if (numbers_has_pieces(c->kind) && sizes[s] > 3)
                     one.count = one.count / 4 + one.count % 4;
-                if (one.is_uneven && !has_pieces(c->kind))
+                if (one.is_uneven && !numbers_has_pieces(c->kind))
                     continue;
                 coll_case_check(ranks, &one);
             }

@@ -8,7 +8,8 @@
 #ifndef RUEDA_TESTS_SUPPORT_COLL_CHECK_H
 #define RUEDA_TESTS_SUPPORT_COLL_CHECK_H
 
-#include "support/party.h"
+#include "support/numbers.h"
+#include "support/test_rank.h"
 
 struct coll_what {
     rueda_kind kind;
@@ -29,9 +30,10 @@ struct coll_what {
 /* One that is on its way. */
 struct coll_run {
     struct coll_what what;
+    struct numbers numbers;
     struct rueda_coll_args args;
-    size_t send_counts[PARTY_MOST];
-    size_t recv_counts[PARTY_MOST];
+    size_t send_counts[RANK_MOST];
+    size_t recv_counts[RANK_MOST];
     size_t send_total;
     size_t recv_total;
     char *send;
@@ -41,25 +43,26 @@ struct coll_run {
 };
 
 /* Make the buffers and the arguments. 0, or 1 with words. */
-int coll_prepare(struct party *me, const struct coll_what *what,
+int coll_prepare(struct test_rank *me, const struct coll_what *what,
                  struct coll_run *run);
 
 /* Is the result right, and what must not change as it was? */
-int coll_verify(struct party *me, const struct coll_run *run);
+int coll_verify(struct test_rank *me, const struct coll_run *run);
 
 /* Does send still, or in place again, hold what this rank put in? */
-bool coll_is_input_whole(const struct party *me, const struct coll_run *run);
+bool coll_is_input_whole(const struct test_rank *me,
+                         const struct coll_run *run);
 
-void coll_release(struct party *me, struct coll_run *run);
+void coll_release(struct test_rank *me, struct coll_run *run);
 
 /* All of it, by rueda_run(). */
-int coll_check(struct party *me, const struct coll_what *what);
+int coll_check(struct test_rank *me, const struct coll_what *what);
 
 /* In place and not, even and uneven, as far as the kind knows that. */
-int coll_check_ways(struct party *me, const struct coll_what *what);
+int coll_check_ways(struct test_rank *me, const struct coll_what *what);
 
 /* All ways, with each of these counts. */
-int coll_check_counts(struct party *me, const struct coll_what *what,
+int coll_check_counts(struct test_rank *me, const struct coll_what *what,
                       const size_t *counts, size_t n);
 
 /* Which one it was, for messages. */

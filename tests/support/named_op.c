@@ -1,60 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/named_op.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/ctx.h"
 #include "os/clock.h"
+#include "support/numbers.h"
 
 /* ---- Numbers ---------------------------------------------------------- */
-
-/* Small whole numbers, which every type can hold, and sums of them. */
-static unsigned number(const struct named_what *what, int rank, size_t i)
-{
-    return ((unsigned)rank * 5 + what->salt * 3 + (unsigned)(i % 1009)) % 4;
-}
-
-/* Of a float16: such numbers are exact, and their bits are easy. */
-static uint16_t half(unsigned value)
-{
-    unsigned exponent = 15;
-    unsigned bits = value;
-
-    if (value == 0)
-        return 0;
-    while (bits > 1) {
-        bits >>= 1;
-        exponent++;
-    }
-    return (uint16_t)(exponent << 10 |
-                      (value << (10 - (exponent - 15)) & 0x3ff));
-}
-
-static void put(void *at, rueda_dtype dtype, size_t i, unsigned value)
-{
-    switch (dtype) {
-    case RUEDA_FLOAT32:
-        ((float *)at)[i] = (float)value;
-        break;
-    case RUEDA_FLOAT64:
-        ((double *)at)[i] = value;
-        break;
-    case RUEDA_INT32:
-        ((int32_t *)at)[i] = (int32_t)value;
-        break;
-    case RUEDA_INT64:
-        ((int64_t *)at)[i] = value;
-        break;
-    case RUEDA_FLOAT16:
-        ((uint16_t *)at)[i] = half(value);
-        break;
-    default:
-        ((uint8_t *)at)[i] = (uint8_t)value;
-        break;
-    }
-}
 
 static size_t rows_of(const struct named_what *what, int rank)
 {
@@ -77,80 +31,35 @@ static int index_of(const struct named_what *what, int rank)
     return -1;
 }
 
-/* ---- Results that are right ------------------------------------------- */
-
-/* Who has joined changes nothing. */
-static unsigned reduced(const struct named_what *what, size_t i)
+/* The elements that go from one member to another. */
+static size_t piece(const void *arg, int from, int to)
 {
-    unsigned sum = 0;
-    unsigned product = 1;
-    unsigned most = 0;
-    unsigned least = UINT_MAX;
+    const struct named_what *what = arg;
+    const size_t size = (size_t)what->size;
 
-    for (int m = 0; m < what->size; m++) {
-        unsigned one = number(what, what->members[m], i);
-
-        if ((what->joined >> what->members[m] & 1) != 0)
-            continue;
-        sum += one;
-        product *= one;
-        most = one > most ? one : most;
-        least = one < least ? one : least;
-    }
-    switch (what->reduction) {
-    case RUEDA_MIN:
-        return least;
-    case RUEDA_MAX:
-        return most;
-    case RUEDA_PRODUCT:
-        return product;
-    default:
-        return sum;
-    }
+    if (what->kind == RUEDA_ALLGATHER)
+        return rows_of(what, what->members[from]) * what->row;
+    if (what->kind == RUEDA_ALLTOALL)
+        return split(what, from, to) * what->row;
+    return (what->rows / size + ((size_t)to < what->rows % size)) * what->row;
 }
 
-/* Write what is wanted; returns its rows. */
-static size_t wanted_result(const struct named_what *what, int rank, void *out)
+/* Ranks that have joined change nothing. */
+static struct numbers numbers_of(const struct named_what *what)
 {
-    const int me = index_of(what, rank);
-    size_t size = (size_t)what->size;
-    size_t at = 0;
-    size_t rows;
-    size_t skip = 0;
-
-    switch (what->kind) {
-    case RUEDA_ALLGATHER:
-        for (int m = 0; m < what->size; m++)
-            for (size_t i = 0; i < rows_of(what, what->members[m]) * what->row;
-                 i++)
-                put(out, what->dtype, at++, number(what, what->members[m], i));
-        return at / what->row;
-    case RUEDA_ALLTOALL:
-        for (int m = 0; m < what->size; m++) {
-            skip = 0;
-            for (int k = 0; k < me; k++)
-                skip += split(what, m, k) * what->row;
-            for (size_t i = 0; i < split(what, m, me) * what->row; i++)
-                put(out, what->dtype, at++,
-                    number(what, what->members[m], skip + i));
-        }
-        return at / what->row;
-    case RUEDA_REDUCE_SCATTER:
-        for (int k = 0; k < me; k++)
-            skip += what->rows / size + ((size_t)k < what->rows % size);
-        rows = what->rows / size + ((size_t)me < what->rows % size);
-        for (size_t i = 0; i < rows * what->row; i++)
-            put(out, what->dtype, i, reduced(what, skip * what->row + i));
-        return rows;
-    case RUEDA_BROADCAST:
-        for (size_t i = 0; i < what->rows * what->row; i++)
-            put(out, what->dtype, i, number(what, what->root, i));
-        return what->rows;
-    default:
-        for (size_t i = 0; i < what->rows * what->row; i++)
-            put(out, what->dtype, i, reduced(what, i));
-        return what->rows;
-    }
+    return (struct numbers){
+        .kind = what->kind,
+        .dtype = what->dtype,
+        .reduction = what->reduction,
+        .root = what->root,
+        .ranks = what->members,
+        .size = what->size,
+        .absent = what->joined,
+        .salt = what->salt,
+        .count = what->rows * what->row,
+        .piece = piece,
+        .arg = what,
+    };
 }
 
 /* ---- Submitting ------------------------------------------------------- */
@@ -172,7 +81,7 @@ void named_begin(struct named_op *op, int kind, const char *name, int set)
     named->set = set;
 }
 
-void named_hand_over(struct party *me, struct named_op *op)
+void named_hand_over(struct test_rank *me, struct named_op *op)
 {
     rueda_engine_submit(&me->ctx->engine, &op->named.op);
 }
@@ -195,10 +104,11 @@ static size_t room_of(const struct named_what *what)
            rueda_dtype_size(what->dtype);
 }
 
-static void fill_in(struct party *me, const struct named_what *what,
+static void fill_in(struct test_rank *me, const struct named_what *what,
                     struct named_op *op)
 {
     struct rueda_request *request = &op->named.request;
+    const struct numbers numbers = numbers_of(what);
     size_t rows = rows_of(what, me->rank);
 
     if (what->kind == RUEDA_ALLTOALL) {
@@ -220,8 +130,7 @@ static void fill_in(struct party *me, const struct named_what *what,
     if (what->kind == RUEDA_BROADCAST)
         request->root = what->root;
     op->send = malloc(room_of(what));
-    for (size_t i = 0; i < rows * what->row; i++)
-        put(op->send, what->dtype, i, number(what, me->rank, i));
+    numbers_write(&numbers, me->rank, 0, rows * what->row, op->send);
 }
 
 struct named_op *named_ops_new(size_t count)
@@ -234,7 +143,7 @@ struct named_op *named_ops_new(size_t count)
     return ops;
 }
 
-void named_submit(struct party *me, const struct named_what *what,
+void named_submit(struct test_rank *me, const struct named_what *what,
                   struct named_op *op)
 {
     bool in_place = what->in_place && (what->kind == RUEDA_ALLREDUCE ||
@@ -265,7 +174,8 @@ static void release(struct named_op *op)
     free(op->named.error);
 }
 
-rueda_status named_wait(struct party *me, struct named_op *op, int timeout_ms)
+rueda_status named_wait(struct test_rank *me, struct named_op *op,
+                        int timeout_ms)
 {
     int64_t deadline = rueda_clock_ns() + (int64_t)timeout_ms * 1000000;
     rueda_status status =
@@ -276,40 +186,43 @@ rueda_status named_wait(struct party *me, struct named_op *op, int timeout_ms)
     return status;
 }
 
-static int check(struct party *me, struct named_op *op)
+static int check(struct test_rank *me, struct named_op *op)
 {
     const struct named_what *what = &op->what;
+    const struct numbers numbers = numbers_of(what);
+    const int member = index_of(what, me->rank);
     void *wanted = calloc(1, room_of(what));
-    size_t rows = wanted_result(what, me->rank, wanted);
+    size_t rows = numbers_received(&numbers, member) / what->row;
     size_t bytes = rows * what->row * rueda_dtype_size(what->dtype);
     int failed = 0;
 
+    numbers_expect(&numbers, member, wanted);
     if (op->named.rows != rows)
-        failed = party_says(me, "%s: %zu rows instead of %zu", what->name,
-                            op->named.rows, rows);
+        failed = rank_says(me, "%s: %zu rows instead of %zu", what->name,
+                           op->named.rows, rows);
     else if (bytes > 0 && memcmp(op->named.data, wanted, bytes) != 0)
-        failed = party_says(me, "%s (%s, %s, %zu rows of %zu, set %d): wrong",
-                            what->name, rueda_kind_str(what->kind),
-                            rueda_dtype_str(what->dtype), what->rows, what->row,
-                            what->set);
+        failed = rank_says(me, "%s (%s, %s, %zu rows of %zu, set %d): wrong",
+                           what->name, rueda_kind_str(what->kind),
+                           rueda_dtype_str(what->dtype), what->rows, what->row,
+                           what->set);
     for (int m = 0;
          m < what->size && failed == 0 && what->kind == RUEDA_ALLTOALL; m++)
-        if (op->named.rows_from[m] != split(what, m, index_of(what, me->rank)))
-            failed = party_says(me, "%s: %zu rows from %d", what->name,
-                                op->named.rows_from[m], m);
+        if (op->named.rows_from[m] != split(what, m, member))
+            failed = rank_says(me, "%s: %zu rows from %d", what->name,
+                               op->named.rows_from[m], m);
     free(wanted);
     return failed;
 }
 
-int named_check(struct party *me, struct named_op *op)
+int named_check(struct test_rank *me, struct named_op *op)
 {
-    int64_t deadline = rueda_clock_ns() + (int64_t)PARTY_DEADLINE_MS * 1000000;
+    int64_t deadline = rueda_clock_ns() + (int64_t)RANK_DEADLINE_MS * 1000000;
     rueda_status status =
         rueda_engine_wait(&me->ctx->engine, &op->named.op, deadline);
     int failed = 0;
 
     if (status != RUEDA_OK)
-        failed = party_says(
+        failed = rank_says(
             me, "%s: %s: %s", op->what.name, rueda_status_str(status),
             op->named.error != NULL ? op->named.error : rueda_error(me->ctx));
     else if (op->what.kind != RUEDA_BARRIER)
@@ -321,15 +234,15 @@ int named_check(struct party *me, struct named_op *op)
 
 /* ---- Sets ------------------------------------------------------------- */
 
-static rueda_status change_sets(struct party *me, struct named_op *op)
+static rueda_status change_sets(struct test_rank *me, struct named_op *op)
 {
     named_hand_over(me, op);
-    return named_wait(me, op, PARTY_DEADLINE_MS);
+    return named_wait(me, op, RANK_DEADLINE_MS);
 }
 
-int named_add_set(struct party *me, const int *ranks, int count)
+int named_add_set(struct test_rank *me, const int *ranks, int count)
 {
-    int copy[PARTY_MOST];
+    int copy[RANK_MOST];
     struct named_op op;
     rueda_status status;
 
@@ -341,7 +254,7 @@ int named_add_set(struct party *me, const int *ranks, int count)
     return status == RUEDA_OK ? op.named.made_set : (int)status;
 }
 
-rueda_status named_drop_set(struct party *me, int set)
+rueda_status named_drop_set(struct test_rank *me, int set)
 {
     struct named_op op;
 

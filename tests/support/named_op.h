@@ -7,7 +7,7 @@
 #define RUEDA_TESTS_SUPPORT_NAMED_OP_H
 
 #include "op/named.h"
-#include "support/party.h"
+#include "support/test_rank.h"
 
 /* What all members say of an operation. */
 struct named_what {
@@ -16,7 +16,7 @@ struct named_what {
     rueda_dtype dtype;
     rueda_reduction reduction;
     int set;
-    int members[PARTY_MOST]; /* ranks of the set */
+    int members[RANK_MOST]; /* ranks of the set */
     int size;
     size_t rows; /* allgather: some more, depending on the rank */
     size_t row;
@@ -37,28 +37,29 @@ struct named_op {
     size_t shape_rows;
     void *send;
     void *recv;
-    size_t splits[PARTY_MOST];
+    size_t splits[RANK_MOST];
 };
 
 /* So many, to be freed with free(). */
 struct named_op *named_ops_new(size_t count);
 
 /* Fill one in and hand it over. */
-void named_submit(struct party *me, const struct named_what *what,
+void named_submit(struct test_rank *me, const struct named_what *what,
                   struct named_op *op);
 
 /* Wait and see whether the result is right; frees what it had. */
-int named_check(struct party *me, struct named_op *op);
+int named_check(struct test_rank *me, struct named_op *op);
 
 /* Wait and return the status, whatever it is; frees what it had. */
-rueda_status named_wait(struct party *me, struct named_op *op, int timeout_ms);
+rueda_status named_wait(struct test_rank *me, struct named_op *op,
+                        int timeout_ms);
 
 /* An operation that has nothing in it but its kind: barrier, join, sets. */
 void named_begin(struct named_op *op, int kind, const char *name, int set);
-void named_hand_over(struct party *me, struct named_op *op);
+void named_hand_over(struct test_rank *me, struct named_op *op);
 
 /* All ranks: make the set of these, or drop one. Its id, or a status. */
-int named_add_set(struct party *me, const int *ranks, int count);
-rueda_status named_drop_set(struct party *me, int set);
+int named_add_set(struct test_rank *me, const int *ranks, int count);
+rueda_status named_drop_set(struct test_rank *me, int set);
 
 #endif /* RUEDA_TESTS_SUPPORT_NAMED_OP_H */

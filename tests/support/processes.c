@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int join_and_run(struct party *me, party_fn body)
+static int join_and_run(struct test_rank *me, rank_fn body)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
-    char words[PARTY_WORDS] = "";
+    char words[RANK_WORDS] = "";
     rueda_status status;
     int code;
 
@@ -23,16 +23,16 @@ static int join_and_run(struct party *me, party_fn body)
     args.error_bytes = sizeof(words);
     status = rueda_init(&args, &me->ctx);
     if (status != RUEDA_OK)
-        return party_says(me, "rueda_init: %s", words);
+        return rank_says(me, "rueda_init: %s", words);
     code = body(me);
     rueda_shutdown(me->ctx);
     return code;
 }
 
 static void live(const struct processes *processes, int rank, pid_t parent,
-                 processes_way way, party_fn body, void *arg)
+                 processes_way way, rank_fn body, void *arg)
 {
-    struct party me = {
+    struct test_rank me = {
         .rank = rank,
         .size = processes->size,
         .job = processes->job,
@@ -52,14 +52,14 @@ static void live(const struct processes *processes, int rank, pid_t parent,
 }
 
 void processes_start(struct processes *processes, int size, processes_way way,
-                     party_fn body, void *arg)
+                     rank_fn body, void *arg)
 {
     pid_t parent = getpid();
 
-    party_skip_without_fork();
+    rank_skip_without_fork();
     memset(processes, 0, sizeof(*processes));
     processes->size = size;
-    party_job_name(processes->job, sizeof(processes->job));
+    rank_job_name(processes->job, sizeof(processes->job));
     processes->board =
         mmap(NULL, sizeof(*processes->board), PROT_READ | PROT_WRITE,
              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -90,10 +90,10 @@ static bool look(struct processes *processes, int rank)
 
 int processes_wait(struct processes *processes, int rank, int timeout_ms)
 {
-    int64_t deadline = party_now_ms() + timeout_ms;
+    int64_t deadline = rank_now_ms() + timeout_ms;
 
-    while (!look(processes, rank) && party_now_ms() < deadline)
-        party_sleep_ms(1);
+    while (!look(processes, rank) && rank_now_ms() < deadline)
+        rank_sleep_ms(1);
     return processes->codes[rank];
 }
 
@@ -106,11 +106,11 @@ static void kill_late(struct processes *processes, int rank)
 
 int processes_end(struct processes *processes, int timeout_ms)
 {
-    int64_t deadline = party_now_ms() + timeout_ms;
+    int64_t deadline = rank_now_ms() + timeout_ms;
     int failures = 0;
 
     for (int i = 0; i < processes->size; i++) {
-        int64_t left = deadline - party_now_ms();
+        int64_t left = deadline - rank_now_ms();
         int code = processes_wait(processes, i, left > 0 ? (int)left : 0);
 
         if (code == PROCESS_RUNS)

@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-#include "support/party.h"
+#include "support/test_rank.h"
 
 /* In place of an exit code. */
 #define PROCESS_RUNS   (-1)
@@ -19,10 +19,10 @@
 struct processes {
     int size;
     char job[64];
-    struct party_board *board;
-    pid_t pids[PARTY_MOST];
-    int codes[PARTY_MOST];
-    int expected[PARTY_MOST]; /* 0 unless the test says otherwise */
+    struct rank_board *board;
+    pid_t pids[RANK_MOST];
+    int codes[RANK_MOST];
+    int expected[RANK_MOST]; /* 0 unless the test says otherwise */
 };
 
 typedef enum processes_way {
@@ -34,7 +34,7 @@ typedef enum processes_way {
 /* Start the ranks; skips the test where it cannot fork. Ended by
  * processes_end(). */
 void processes_start(struct processes *processes, int size, processes_way way,
-                     party_fn body, void *arg);
+                     rank_fn body, void *arg);
 
 /*
  * Wait until this rank has ended, at most so long, and return its code: what

@@ -83,26 +83,26 @@ static bool has_ended(struct program *program)
 
 bool program_await(struct program *program, const char *text)
 {
-    const int64_t deadline = party_now_ms() + PARTY_DEADLINE_MS;
+    const int64_t deadline = rank_now_ms() + RANK_DEADLINE_MS;
 
     for (;;) {
-        const bool is_last = has_ended(program) || party_now_ms() > deadline;
+        const bool is_last = has_ended(program) || rank_now_ms() > deadline;
 
         read_texts(program);
         if (strstr(program->out, text) != NULL)
             return true;
         if (is_last)
             return false;
-        party_sleep_ms(1);
+        rank_sleep_ms(1);
     }
 }
 
 int program_end(struct program *program)
 {
-    const int64_t deadline = party_now_ms() + PARTY_DEADLINE_MS;
+    const int64_t deadline = rank_now_ms() + RANK_DEADLINE_MS;
 
-    while (!has_ended(program) && party_now_ms() < deadline)
-        party_sleep_ms(1);
+    while (!has_ended(program) && rank_now_ms() < deadline)
+        rank_sleep_ms(1);
     if (program->code == PROCESS_RUNS) {
         kill(program->pid, SIGKILL);
         waitpid(program->pid, NULL, 0);

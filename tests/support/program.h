@@ -21,9 +21,9 @@ struct program {
 };
 
 /*
- * Start the program at path with the words of line, which are parted by single
- * spaces. settings: "NAME=value" for its environment, up to a NULL; NULL stands
- * for none. Ended by program_end().
+ * Start the program at path with the words of line, which are separated by
+ * single spaces. settings: "NAME=value" for its environment, up to a NULL; NULL
+ * stands for none. Ended by program_end().
  */
 void program_start(struct program *program, const char *path, const char *line,
                    const char *const *settings);

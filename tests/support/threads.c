@@ -9,8 +9,8 @@
 
 struct thread {
     pthread_t id;
-    struct party me;
-    party_fn body;
+    struct test_rank me;
+    rank_fn body;
     int code;
 };
 
@@ -32,11 +32,11 @@ static void join_or_exit(struct thread *thread, const struct timespec *deadline)
     _exit(1);
 }
 
-int threads_run(int size, party_fn body, void *arg, int timeout_ms)
+int threads_run(int size, rank_fn body, void *arg, int timeout_ms)
 {
-    static struct party_board board;
-    struct thread threads[PARTY_MOST];
-    rueda_ctx *contexts[PARTY_MOST];
+    static struct rank_board board;
+    struct thread threads[RANK_MOST];
+    rueda_ctx *contexts[RANK_MOST];
     struct timespec deadline;
     int failures = 0;
 
@@ -46,7 +46,7 @@ int threads_run(int size, party_fn body, void *arg, int timeout_ms)
     deadline.tv_sec += timeout_ms / 1000;
     for (int i = 0; i < size; i++) {
         threads[i].body = body;
-        threads[i].me = (struct party){
+        threads[i].me = (struct test_rank){
             .rank = i,
             .size = size,
             .ctx = contexts[i],

@@ -3,13 +3,13 @@
 #ifndef RUEDA_TESTS_SUPPORT_THREADS_H
 #define RUEDA_TESTS_SUPPORT_THREADS_H
 
-#include "support/party.h"
+#include "support/test_rank.h"
 
 /*
  * Run body on each rank, then shut all down. Returns how many did not return 0,
  * after printing what they said. Threads cannot be killed: if one is late, the
  * whole test program ends here.
  */
-int threads_run(int size, party_fn body, void *arg, int timeout_ms);
+int threads_run(int size, rank_fn body, void *arg, int timeout_ms);
 
 #endif /* RUEDA_TESTS_SUPPORT_THREADS_H */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tests of the host's kernels share: the implementations this CPU can
- * run, vectors to fill with numbers of any dtype, and ways to look at them that
- * owe nothing to the kernels.
+ * run, and vectors to fill with numbers of any dtype.
  */
 #ifndef RUEDA_TESTS_HOST_NUMBERS_H
 #define RUEDA_TESTS_HOST_NUMBERS_H
@@ -19,6 +18,7 @@
 #include <cmocka.h>
 
 #include "device/host.h"
+#include "support/numbers.h"
 
 #define LENGTH_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -81,97 +81,10 @@ static inline bool is_unsigned(rueda_dtype dtype)
     return dtype == RUEDA_UINT8 || dtype == RUEDA_UINT16 || dtype == RUEDA_BOOL;
 }
 
-/* The value of a half, by definition: 1 sign bit, exponent, mantissa. */
-static inline double half_value(uint16_t half, int mantissa_bits, int bias)
-{
-    const int ones = (1 << (15 - mantissa_bits)) - 1;
-    const int exponent = (half & 0x7fff) >> mantissa_bits;
-    const int mantissa = half & ((1 << mantissa_bits) - 1);
-    double value;
-
-    if (exponent == ones)
-        value = mantissa != 0 ? NAN : INFINITY;
-    else if (exponent == 0)
-        value = ldexp(mantissa, 1 - bias - mantissa_bits);
-    else
-        value = ldexp(mantissa + (1 << mantissa_bits),
-                      exponent - bias - mantissa_bits);
-    return (half & 0x8000) != 0 ? -value : value;
-}
-
-static inline double value_of(rueda_dtype dtype, uint16_t half)
-{
-    return dtype == RUEDA_FLOAT16 ? half_value(half, 10, 15)
-                                  : half_value(half, 7, 127);
-}
-
-/* The half of that value, which must have one, by search among all. */
-static inline uint16_t half_of(rueda_dtype dtype, double value)
-{
-    uint16_t low = 0;
-    uint16_t high = dtype == RUEDA_FLOAT16 ? 0x7c00 : 0x7f80;
-
-    while (low < high) {
-        const uint16_t middle = (uint16_t)((low + high) / 2);
-
-        if (value_of(dtype, middle) < fabs(value))
-            low = (uint16_t)(middle + 1);
-        else
-            high = middle;
-    }
-    assert_true(value_of(dtype, low) == fabs(value));
-    return (uint16_t)(value < 0 ? low | 0x8000 : low);
-}
-
-/* Number i of a vector, as fp64. */
-static inline double get(rueda_dtype dtype, const unsigned char *vector,
-                         size_t i)
-{
-    const size_t size = rueda_dtype_size(dtype);
-    union {
-        int64_t whole;
-        uint16_t half;
-        float f32;
-        double f64;
-    } u = {.whole = 0};
-    const unsigned char *p = vector + i * size;
-
-    memcpy(&u, p, size);
-    if (is_half(dtype))
-        return value_of(dtype, u.half);
-    if (dtype == RUEDA_FLOAT32)
-        return (double)u.f32;
-    if (dtype == RUEDA_FLOAT64)
-        return u.f64;
-    if (!is_unsigned(dtype) && (p[size - 1] & 0x80) != 0)
-        memset((unsigned char *)&u + size, 0xff, sizeof(u) - size);
-    return (double)u.whole;
-}
-
-/* Set number i; an integer keeps the low bits of value, as if it had wrapped.
- * The host is little endian. */
-static inline void put(rueda_dtype dtype, unsigned char *vector, size_t i,
-                       double value)
-{
-    const size_t size = rueda_dtype_size(dtype);
-    const float f32 = (float)value;
-    const uint16_t half = is_half(dtype) ? half_of(dtype, value) : 0;
-    const int64_t whole = is_float(dtype) ? 0 : (int64_t)value;
-    const void *from = &whole;
-
-    if (is_half(dtype))
-        from = &half;
-    else if (dtype == RUEDA_FLOAT32)
-        from = &f32;
-    else if (dtype == RUEDA_FLOAT64)
-        from = &value;
-    memcpy(vector + i * size, from, size);
-}
-
 static inline bool is_nan_at(rueda_dtype dtype, const unsigned char *vector,
                              size_t i)
 {
-    return is_float(dtype) && isnan(get(dtype, vector, i));
+    return is_float(dtype) && isnan(numbers_load(dtype, vector, i));
 }
 
 /* The same bits, guard included; a NaN need only be a NaN. */
@@ -187,7 +100,8 @@ static inline void assert_same(rueda_dtype dtype, const unsigned char *got,
         if (memcmp(got + i * size, expected + i * size, size) != 0 &&
             !(is_nan_at(dtype, got, i) && is_nan_at(dtype, expected, i)))
             fail_msg("number %zu of %zu is %.17g, not %.17g", i, count,
-                     get(dtype, got, i), get(dtype, expected, i));
+                     numbers_load(dtype, got, i),
+                     numbers_load(dtype, expected, i));
 }
 
 static inline void fill_random(unsigned char *p, size_t bytes)

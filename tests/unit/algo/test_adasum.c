@@ -16,6 +16,7 @@
 #include "device/host.h"
 #include "support/adasum.h"
 #include "support/coll_case.h"
+#include "support/numbers.h"
 
 #define MAX_RANKS 16
 
@@ -24,36 +25,6 @@
 static double number_of(int rank, size_t i)
 {
     return sin((double)(i * 3 + 1) * 0.37 + rank) + (rank % 3 == 0 ? 0.5 : 0.0);
-}
-
-static void put(rueda_dtype dtype, char *buf, size_t i, double number)
-{
-    const float narrow = (float)number;
-
-    if (dtype == RUEDA_FLOAT64)
-        memcpy(buf + 8 * i, &number, 8);
-    else if (dtype == RUEDA_FLOAT32)
-        memcpy(buf + 4 * i, &narrow, 4);
-    else
-        rueda_host_convert(rueda_host_kernels("c"), dtype, buf + 2 * i,
-                           RUEDA_FLOAT32, &narrow, 1);
-}
-
-static double get(rueda_dtype dtype, const char *buf, size_t i)
-{
-    double number;
-    float narrow;
-
-    if (dtype == RUEDA_FLOAT64) {
-        memcpy(&number, buf + 8 * i, 8);
-        return number;
-    }
-    if (dtype == RUEDA_FLOAT32)
-        memcpy(&narrow, buf + 4 * i, 4);
-    else
-        rueda_host_convert(rueda_host_kernels("c"), RUEDA_FLOAT32, &narrow,
-                           dtype, buf + 2 * i, 1);
-    return (double)narrow;
 }
 
 /* Relative to the largest number of the result. */
@@ -95,9 +66,9 @@ static void prepare(struct run *run, int rank)
     run->recv[rank] = run->is_in_place ? run->send[rank] : malloc(bytes + 1);
     assert_true(run->numbers[rank] && run->send[rank] && run->recv[rank]);
     for (size_t i = 0; i < run->count; i++) {
-        put(run->dtype, run->send[rank], i, run->number_of(rank, i));
+        numbers_store(run->dtype, run->send[rank], i, run->number_of(rank, i));
         run->numbers[rank][i] =
-            get(run->dtype, run->send[rank], i) * run->prescale;
+            numbers_load(run->dtype, run->send[rank], i) * run->prescale;
     }
     memset(coll, 0, sizeof(*coll));
     coll->kind = RUEDA_ALLREDUCE;
@@ -120,7 +91,7 @@ static void compare(const struct run *run, int rank)
     for (size_t i = 0; i < run->count; i++)
         largest = fmax(largest, fabs(right[i]));
     for (size_t i = 0; i < run->count; i++) {
-        const double result = get(run->dtype, run->recv[rank], i);
+        const double result = numbers_load(run->dtype, run->recv[rank], i);
         const double error = fabs(result - right[i] * run->postscale);
 
         if (!(error <= tolerance_of(run->dtype) * largest * run->postscale))
@@ -146,7 +117,7 @@ static void check_run(struct run *run)
         for (size_t k = 0; k < run->count && !run->is_in_place; k += 97) {
             char whole[8] = {0};
 
-            put(run->dtype, whole, 0, run->number_of(i, k));
+            numbers_store(run->dtype, whole, 0, run->number_of(i, k));
             assert_memory_equal(whole,
                                 run->send[i] + k * rueda_dtype_size(run->dtype),
                                 rueda_dtype_size(run->dtype));

@@ -11,42 +11,42 @@
 #define MOST_RANKS 9
 #define ELEMENTS   ((size_t)400000) /* of int32: a dozen blocks */
 
-struct party {
+struct tray_ranks {
     int size;
     rueda_ctx *ctx[MOST_RANKS];
     int32_t *send[MOST_RANKS];
     int32_t *recv[MOST_RANKS];
 };
 
-static void party_open(struct party *party, int size)
+static void ranks_open(struct tray_ranks *ranks, int size)
 {
     size_t count;
     const struct rueda_setting *settings = rueda_settings(&count);
 
     for (size_t i = 0; i < count; i++)
         unsetenv(settings[i].name);
-    party->size = size;
+    ranks->size = size;
     for (int rank = 0; rank < size; rank++) {
-        party->send[rank] = malloc(ELEMENTS * sizeof(int32_t));
-        party->recv[rank] = malloc(ELEMENTS * sizeof(int32_t));
-        assert_non_null(party->send[rank]);
-        assert_non_null(party->recv[rank]);
+        ranks->send[rank] = malloc(ELEMENTS * sizeof(int32_t));
+        ranks->recv[rank] = malloc(ELEMENTS * sizeof(int32_t));
+        assert_non_null(ranks->send[rank]);
+        assert_non_null(ranks->recv[rank]);
     }
-    assert_int_equal(rueda_init_threads(size, NULL, party->ctx), RUEDA_OK);
+    assert_int_equal(rueda_init_threads(size, NULL, ranks->ctx), RUEDA_OK);
 }
 
-static void party_close(struct party *party)
+static void ranks_close(struct tray_ranks *ranks)
 {
-    for (int rank = 0; rank < party->size; rank++) {
-        rueda_shutdown(party->ctx[rank]);
-        free(party->send[rank]);
-        free(party->recv[rank]);
+    for (int rank = 0; rank < ranks->size; rank++) {
+        rueda_shutdown(ranks->ctx[rank]);
+        free(ranks->send[rank]);
+        free(ranks->recv[rank]);
     }
 }
 
-static struct rueda_slab *slab_of(const struct party *party, int rank)
+static struct rueda_slab *slab_of(const struct tray_ranks *ranks, int rank)
 {
-    return &party->ctx[rank]->job->slab;
+    return &ranks->ctx[rank]->job->slab;
 }
 
 /* What a rank brings to operation number `turn`. */
@@ -55,62 +55,62 @@ static int32_t number(int turn, int rank, size_t i)
     return (int32_t)(3 * i) + 10000000 * rank + turn;
 }
 
-static void run(struct party *party, int turn, rueda_kind kind, size_t count,
-                bool is_in_place)
+static void run(struct tray_ranks *ranks, int turn, rueda_kind kind,
+                size_t count, bool is_in_place)
 {
     rueda_handle handles[MOST_RANKS];
 
-    for (int rank = 0; rank < party->size; rank++) {
+    for (int rank = 0; rank < ranks->size; rank++) {
         struct rueda_coll_args args = RUEDA_COLL_ARGS_INIT;
 
         for (size_t i = 0; i < count; i++) {
-            party->send[rank][i] = number(turn, rank, i);
-            party->recv[rank][i] = is_in_place ? number(turn, rank, i) : -1;
+            ranks->send[rank][i] = number(turn, rank, i);
+            ranks->recv[rank][i] = is_in_place ? number(turn, rank, i) : -1;
         }
         args.kind = kind;
         args.dtype = RUEDA_INT32;
         args.count = count;
-        args.send = is_in_place ? party->recv[rank] : party->send[rank];
-        args.recv = party->recv[rank];
-        assert_int_equal(rueda_start(party->ctx[rank], &args, &handles[rank]),
+        args.send = is_in_place ? ranks->recv[rank] : ranks->send[rank];
+        args.recv = ranks->recv[rank];
+        assert_int_equal(rueda_start(ranks->ctx[rank], &args, &handles[rank]),
                          RUEDA_OK);
     }
-    for (int rank = 0; rank < party->size; rank++)
-        assert_int_equal(rueda_wait(party->ctx[rank], handles[rank], 50000),
+    for (int rank = 0; rank < ranks->size; rank++)
+        assert_int_equal(rueda_wait(ranks->ctx[rank], handles[rank], 50000),
                          RUEDA_OK);
 }
 
-static int32_t expected(const struct party *party, int turn, rueda_kind kind,
-                        size_t i)
+static int32_t expected(const struct tray_ranks *ranks, int turn,
+                        rueda_kind kind, size_t i)
 {
     int32_t sum = 0;
 
     if (kind == RUEDA_BROADCAST)
         return number(turn, 0, i);
-    for (int rank = 0; rank < party->size; rank++)
+    for (int rank = 0; rank < ranks->size; rank++)
         sum += number(turn, rank, i);
     return sum;
 }
 
-static void run_and_check(struct party *party, int turn, rueda_kind kind,
+static void run_and_check(struct tray_ranks *ranks, int turn, rueda_kind kind,
                           size_t count, bool is_in_place)
 {
-    run(party, turn, kind, count, is_in_place);
-    for (int rank = 0; rank < party->size; rank++)
+    run(ranks, turn, kind, count, is_in_place);
+    for (int rank = 0; rank < ranks->size; rank++)
         for (size_t i = 0; i < count; i++) {
-            int32_t wanted = expected(party, turn, kind, i);
+            int32_t wanted = expected(ranks, turn, kind, i);
 
-            if (party->recv[rank][i] != wanted)
+            if (ranks->recv[rank][i] != wanted)
                 fail_msg("turn %d, count %zu: rank %d has %d at %zu, not %d",
-                         turn, count, rank, (int)party->recv[rank][i], i,
+                         turn, count, rank, (int)ranks->recv[rank][i], i,
                          (int)wanted);
-            if (!is_in_place && party->send[rank][i] != number(turn, rank, i))
+            if (!is_in_place && ranks->send[rank][i] != number(turn, rank, i))
                 fail_msg("turn %d: input %zu of rank %d is spoilt", turn, i,
                          rank);
         }
 }
 
-static void run_all_lengths(struct party *party)
+static void run_all_lengths(struct tray_ranks *ranks)
 {
     /* Odd ones, so that slices end anywhere, or are empty. */
     static const size_t counts[] = {ELEMENTS, 5001,  131072, 32769,
@@ -118,50 +118,50 @@ static void run_all_lengths(struct party *party)
     const int lengths = (int)(sizeof(counts) / sizeof(counts[0]));
 
     for (int turn = 0; turn < 2 * lengths; turn++) {
-        run_and_check(party, turn, RUEDA_ALLREDUCE, counts[turn % lengths],
+        run_and_check(ranks, turn, RUEDA_ALLREDUCE, counts[turn % lengths],
                       turn % 2 == 0);
         if (turn % 3 == 0)
-            run_and_check(party, turn, RUEDA_BROADCAST, 100003, false);
+            run_and_check(ranks, turn, RUEDA_BROADCAST, 100003, false);
     }
 }
 
 static void some_ranks_add_their_own_slices(void **state)
 {
-    struct party party;
+    struct tray_ranks ranks;
 
     (void)state;
-    party_open(&party, 3);
-    run_all_lengths(&party);
-    for (int rank = 0; rank < party.size; rank++)
-        assert_int_equal(slab_of(&party, rank)->piles_used, 0);
-    party_close(&party);
+    ranks_open(&ranks, 3);
+    run_all_lengths(&ranks);
+    for (int rank = 0; rank < ranks.size; rank++)
+        assert_int_equal(slab_of(&ranks, rank)->piles_used, 0);
+    ranks_close(&ranks);
 }
 
 static void many_ranks_take_slices_as_they_come(void **state)
 {
-    struct party party;
+    struct tray_ranks ranks;
 
     (void)state;
-    party_open(&party, MOST_RANKS);
-    run_all_lengths(&party);
-    assert_true(slab_of(&party, 0)->piles_used > RUEDA_TRAYS);
-    for (int rank = 1; rank < party.size; rank++)
-        assert_int_equal(slab_of(&party, rank)->piles_used,
-                         slab_of(&party, 0)->piles_used);
-    party_close(&party);
+    ranks_open(&ranks, MOST_RANKS);
+    run_all_lengths(&ranks);
+    assert_true(slab_of(&ranks, 0)->piles_used > RUEDA_TRAYS);
+    for (int rank = 1; rank < ranks.size; rank++)
+        assert_int_equal(slab_of(&ranks, rank)->piles_used,
+                         slab_of(&ranks, 0)->piles_used);
+    ranks_close(&ranks);
 }
 
 /* In trays nothing is streamed. */
 static void trays_are_not_tried(void **state)
 {
-    struct party party;
+    struct tray_ranks ranks;
 
     (void)state;
-    party_open(&party, 3);
-    run_and_check(&party, 0, RUEDA_ALLREDUCE, ELEMENTS, true);
-    for (int rank = 0; rank < party.size; rank++)
-        assert_int_equal(slab_of(&party, rank)->trial.blocks, 0);
-    party_close(&party);
+    ranks_open(&ranks, 3);
+    run_and_check(&ranks, 0, RUEDA_ALLREDUCE, ELEMENTS, true);
+    for (int rank = 0; rank < ranks.size; rank++)
+        assert_int_equal(slab_of(&ranks, rank)->trial.blocks, 0);
+    ranks_close(&ranks);
 }
 
 int main(void)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations by name as a program hands them over, up to the engine's queue. */
 #include "os/thread.h"
-#include "unit/submit_desk.h"
+#include "support/fake_engine.h"
 
 /* ---- What arrives ----------------------------------------------------------
  */
 
 static void an_operation_arrives_as_it_was_asked_for(void **state)
 {
-    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "grad");
+    struct rueda_submit_args args = fake_args(RUEDA_ALLREDUCE, "grad");
     rueda_ctx *ctx = *state;
     struct rueda_named *named;
     rueda_handle handle;
@@ -20,15 +20,15 @@ static void an_operation_arrives_as_it_was_asked_for(void **state)
     args.postscale = 3;
     args.priority = 9;
     args.flags = RUEDA_LIVE_AVERAGE;
-    handle = submit(ctx, &args);
-    named = arrived(ctx);
+    handle = fake_submit(ctx, &args);
+    named = fake_arrived(ctx);
 
-    assert_null(arrived(ctx));
+    assert_null(fake_arrived(ctx));
     assert_int_equal(named->op.handle, handle);
     assert_int_equal(named->set, 1);
     assert_int_equal(named->member_count, 2);
-    assert_ptr_equal(named->send, room);
-    assert_ptr_equal(named->recv, room + 1000);
+    assert_ptr_equal(named->send, fake_room);
+    assert_ptr_equal(named->recv, fake_room + 1000);
     assert_string_equal(named->request.name, "grad");
     assert_int_equal(named->request.kind, RUEDA_ALLREDUCE);
     assert_int_equal(named->request.dtype, RUEDA_FLOAT64);
@@ -40,13 +40,13 @@ static void an_operation_arrives_as_it_was_asked_for(void **state)
     assert_int_equal(named->request.dims, 2);
     assert_int_equal(named->request.shape[0], 6);
     assert_int_equal(named->request.group, 0);
-    deliver(named, RUEDA_OK);
+    fake_deliver(named, RUEDA_OK);
     assert_int_equal(rueda_wait(ctx, handle, 0), RUEDA_OK);
 }
 
 static void what_a_kind_does_not_use_is_the_same_for_all(void **state)
 {
-    struct rueda_submit_args args = args_of(RUEDA_BARRIER, NULL);
+    struct rueda_submit_args args = fake_args(RUEDA_BARRIER, NULL);
     rueda_ctx *ctx = *state;
     struct rueda_named *named;
 
@@ -54,22 +54,22 @@ static void what_a_kind_does_not_use_is_the_same_for_all(void **state)
     args.reduction = RUEDA_MIN;
     args.prescale = 7;
     args.root = 2;
-    submit(ctx, &args);
-    named = arrived(ctx);
+    fake_submit(ctx, &args);
+    named = fake_arrived(ctx);
     assert_int_equal(named->request.dtype, RUEDA_UINT8);
     assert_int_equal(named->request.reduction, RUEDA_SUM);
     assert_true(named->request.prescale == 1);
     assert_int_equal(named->request.root, -1);
     assert_int_equal(named->request.dims, 0);
-    deliver(named, RUEDA_OK);
+    fake_deliver(named, RUEDA_OK);
 
     args.kind = RUEDA_BROADCAST;
     args.reduction = RUEDA_SUM;
-    submit(ctx, &args);
-    named = arrived(ctx);
+    fake_submit(ctx, &args);
+    named = fake_arrived(ctx);
     assert_int_equal(named->request.root, 2);
     assert_true(named->request.prescale == 1);
-    deliver(named, RUEDA_OK);
+    fake_deliver(named, RUEDA_OK);
 }
 
 static void arguments_of_an_older_program_are_completed(void **state)
@@ -77,22 +77,22 @@ static void arguments_of_an_older_program_are_completed(void **state)
     struct {
         struct rueda_submit_args args;
         char later[32];
-    } newer = {.args = args_of(RUEDA_ALLREDUCE, "x"), .later = "xyz"};
-    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "y");
+    } newer = {.args = fake_args(RUEDA_ALLREDUCE, "x"), .later = "xyz"};
+    struct rueda_submit_args args = fake_args(RUEDA_ALLREDUCE, "y");
     rueda_ctx *ctx = *state;
 
     newer.args.struct_size = sizeof(newer);
-    submit(ctx, &newer.args);
-    deliver(arrived(ctx), RUEDA_OK);
+    fake_submit(ctx, &newer.args);
+    fake_deliver(fake_arrived(ctx), RUEDA_OK);
     args.struct_size = 100;
-    refused(ctx, &args, RUEDA_ERR_INVALID, "RUEDA_SUBMIT_ARGS_INIT");
+    fake_refused(ctx, &args, RUEDA_ERR_INVALID, "RUEDA_SUBMIT_ARGS_INIT");
 }
 
 static void names_of_any_length_are_copied(void **state)
 {
     rueda_ctx *ctx = *state;
     static char name[10001];
-    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, name);
+    struct rueda_submit_args args = fake_args(RUEDA_ALLREDUCE, name);
     static const size_t lengths[] = {0, 1, 63, 64, 10000};
 
     for (int i = 0; i < 5; i++) {
@@ -101,12 +101,12 @@ static void names_of_any_length_are_copied(void **state)
 
         memset(name, 0, sizeof(name));
         memset(name, 'n', lengths[i]);
-        handle = submit(ctx, &args);
+        handle = fake_submit(ctx, &args);
         memset(name, 'x', lengths[i]);
-        named = arrived(ctx);
+        named = fake_arrived(ctx);
         assert_int_equal(strlen(named->request.name), lengths[i]);
         assert_true(lengths[i] == 0 || named->request.name[0] == 'n');
-        deliver(named, RUEDA_OK);
+        fake_deliver(named, RUEDA_OK);
         assert_int_equal(rueda_wait(ctx, handle, 0), RUEDA_OK);
     }
 }
@@ -114,22 +114,22 @@ static void names_of_any_length_are_copied(void **state)
 static void splits_are_copied(void **state)
 {
     size_t splits[3] = {1, 2, 3};
-    struct rueda_submit_args args = args_of(RUEDA_ALLTOALL, "a");
+    struct rueda_submit_args args = fake_args(RUEDA_ALLTOALL, "a");
     rueda_ctx *ctx = *state;
     struct rueda_named *named;
 
     args.splits = splits;
-    submit(ctx, &args);
+    fake_submit(ctx, &args);
     splits[1] = 77;
-    named = arrived(ctx);
+    named = fake_arrived(ctx);
     assert_int_equal(named->splits[1], 2);
-    deliver(named, RUEDA_OK);
+    fake_deliver(named, RUEDA_OK);
     args.name = "b";
     args.splits = NULL;
-    submit(ctx, &args);
-    named = arrived(ctx);
+    fake_submit(ctx, &args);
+    named = fake_arrived(ctx);
     assert_null(named->splits);
-    deliver(named, RUEDA_OK);
+    fake_deliver(named, RUEDA_OK);
 }
 
 static void those_without_a_name_are_counted_in_their_set(void **state)
@@ -142,18 +142,18 @@ static void those_without_a_name_are_counted_in_their_set(void **state)
 
     for (int set = 0; set < 2; set++) {
         for (int i = 0; i < 5; i++) {
-            struct rueda_submit_args args = args_of(kinds[i], NULL);
+            struct rueda_submit_args args = fake_args(kinds[i], NULL);
             struct rueda_named *named;
 
             if (kinds[i] == RUEDA_JOIN && set == 1)
                 continue;
             args.set = set;
             args.peer = 2;
-            submit(ctx, &args);
-            named = arrived(ctx);
+            fake_submit(ctx, &args);
+            named = fake_arrived(ctx);
             assert_null(named->request.name);
             assert_int_equal(named->request.number, numbers[i]);
-            deliver(named, RUEDA_OK);
+            fake_deliver(named, RUEDA_OK);
         }
     }
 }
@@ -163,45 +163,47 @@ static void those_without_a_name_are_counted_in_their_set(void **state)
 
 static void a_name_is_refused_until_its_handle_ends(void **state)
 {
-    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "x");
+    struct rueda_submit_args args = fake_args(RUEDA_ALLREDUCE, "x");
     rueda_ctx *ctx = *state;
     struct rueda_submit_args other = args;
-    rueda_handle handle = submit(ctx, &args);
+    rueda_handle handle = fake_submit(ctx, &args);
 
-    refused(ctx, &args, RUEDA_ERR_INVALID,
-            "rank 1: allreduce \"x\": requested with the same name as another "
-            "tensor that is currently being processed");
+    fake_refused(
+        ctx, &args, RUEDA_ERR_INVALID,
+        "rank 1: allreduce \"x\": requested with the same name as another "
+        "tensor that is currently being processed");
     other.set = 1;
-    submit(ctx, &other);
-    deliver(arrived(ctx), RUEDA_ERR_MISMATCH);
+    fake_submit(ctx, &other);
+    fake_deliver(fake_arrived(ctx), RUEDA_ERR_MISMATCH);
     /* However fast it was, and although one can see that it has ended. */
     assert_int_equal(rueda_poll(ctx, handle), RUEDA_ERR_MISMATCH);
-    refused(ctx, &args, RUEDA_ERR_INVALID, "wait for that first");
+    fake_refused(ctx, &args, RUEDA_ERR_INVALID, "wait for that first");
     assert_int_equal(rueda_wait(ctx, handle, 0), RUEDA_ERR_MISMATCH);
-    submit(ctx, &args);
+    fake_submit(ctx, &args);
 }
 
 static void a_refused_operation_leaves_nothing_behind(void **state)
 {
-    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "x");
-    struct rueda_submit_args bad = args_of(RUEDA_ALLREDUCE, "y");
-    struct rueda_submit_args unnamed = args_of(RUEDA_ALLREDUCE, NULL);
+    struct rueda_submit_args args = fake_args(RUEDA_ALLREDUCE, "x");
+    struct rueda_submit_args bad = fake_args(RUEDA_ALLREDUCE, "y");
+    struct rueda_submit_args unnamed = fake_args(RUEDA_ALLREDUCE, NULL);
     rueda_ctx *ctx = *state;
 
     bad.send = NULL;
-    refused(ctx, &bad, RUEDA_ERR_INVALID, "send is NULL");
+    fake_refused(ctx, &bad, RUEDA_ERR_INVALID, "send is NULL");
     bad.name = NULL;
-    refused(ctx, &bad, RUEDA_ERR_INVALID, "rank 1: allreduce: send is NULL");
+    fake_refused(ctx, &bad, RUEDA_ERR_INVALID,
+                 "rank 1: allreduce: send is NULL");
     args.set = 2;
-    refused(ctx, &args, RUEDA_ERR_INVALID, "rank 1 is not a member");
+    fake_refused(ctx, &args, RUEDA_ERR_INVALID, "rank 1 is not a member");
     args.set = 3;
-    refused(ctx, &args, RUEDA_ERR_INVALID, "there is no such process set");
-    assert_null(arrived(ctx));
-    bad.send = room;
+    fake_refused(ctx, &args, RUEDA_ERR_INVALID, "there is no such process set");
+    assert_null(fake_arrived(ctx));
+    bad.send = fake_room;
     bad.name = "y";
-    submit(ctx, &bad);
-    submit(ctx, &unnamed);
-    deliver(arrived(ctx), RUEDA_OK);
+    fake_submit(ctx, &bad);
+    fake_submit(ctx, &unnamed);
+    fake_deliver(fake_arrived(ctx), RUEDA_OK);
     assert_int_equal(rueda_named_of(rueda_op_peek(&ctx->engine.lanes.arrived))
                          ->request.number,
                      0);
@@ -209,35 +211,35 @@ static void a_refused_operation_leaves_nothing_behind(void **state)
 
 static void a_rank_joins_once_at_a_time(void **state)
 {
-    struct rueda_submit_args args = args_of(RUEDA_JOIN, NULL);
+    struct rueda_submit_args args = fake_args(RUEDA_JOIN, NULL);
     struct rueda_result result = RUEDA_RESULT_INIT;
     rueda_ctx *ctx = *state;
-    rueda_handle handle = submit(ctx, &args);
+    rueda_handle handle = fake_submit(ctx, &args);
     struct rueda_named *named;
 
     args.name = "whatever";
-    refused(ctx, &args, RUEDA_ERR_INVALID, "this rank has joined already");
-    args = args_of(RUEDA_BARRIER, NULL);
-    refused(ctx, &args, RUEDA_ERR_INVALID, "this rank has joined already");
-    named = arrived(ctx);
+    fake_refused(ctx, &args, RUEDA_ERR_INVALID, "this rank has joined already");
+    args = fake_args(RUEDA_BARRIER, NULL);
+    fake_refused(ctx, &args, RUEDA_ERR_INVALID, "this rank has joined already");
+    named = fake_arrived(ctx);
     assert_null(named->request.name);
     named->last_rank = 2;
-    deliver(named, RUEDA_OK);
+    fake_deliver(named, RUEDA_OK);
     assert_int_equal(rueda_wait_for(ctx, handle, 0, &result), RUEDA_OK);
     assert_int_equal(result.last_rank, 2);
     rueda_numbers_go_on(&ctx->engine.numbers, RUEDA_ALL_RANKS, 0);
-    submit(ctx, &args);
+    fake_submit(ctx, &args);
 }
 
 static void a_failed_context_takes_nothing_more(void **state)
 {
-    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "x");
+    struct rueda_submit_args args = fake_args(RUEDA_ALLREDUCE, "x");
     rueda_ctx *ctx = *state;
     int ranks[1] = {0};
     int set = 77;
 
     rueda_fail(ctx, "out of coffee");
-    refused(ctx, &args, RUEDA_ERR_CANCELLED, "out of coffee");
+    fake_refused(ctx, &args, RUEDA_ERR_CANCELLED, "out of coffee");
     assert_int_equal(rueda_set_create(ctx, ranks, 1, &set),
                      RUEDA_ERR_CANCELLED);
     assert_int_equal(set, 77);
@@ -261,7 +263,7 @@ static void *submit_all(void *arg)
         char name[16];
 
         snprintf(name, sizeof(name), "t%d", i);
-        args = args_of(RUEDA_ALLREDUCE, name);
+        args = fake_args(RUEDA_ALLREDUCE, name);
         self->taken += rueda_submit(self->ctx, &args, &handle) == RUEDA_OK;
     }
     return NULL;
@@ -287,9 +289,9 @@ static void of_threads_with_the_same_names_one_wins_each(void **state)
         taken += submitters[i].taken;
     }
     assert_int_equal(taken, NAMES);
-    while ((named = arrived(ctx)) != NULL) {
+    while ((named = fake_arrived(ctx)) != NULL) {
         count++;
-        deliver(named, RUEDA_OK);
+        fake_deliver(named, RUEDA_OK);
     }
     assert_int_equal(count, NAMES);
 }
@@ -299,40 +301,40 @@ static void of_threads_with_the_same_names_one_wins_each(void **state)
 
 static void a_group_arrives_whole_and_marked(void **state)
 {
-    struct rueda_submit_args args[3] = {args_of(RUEDA_ALLREDUCE, "a"),
-                                        args_of(RUEDA_ALLREDUCE, "b"),
-                                        args_of(RUEDA_ALLREDUCE, NULL)};
+    struct rueda_submit_args args[3] = {fake_args(RUEDA_ALLREDUCE, "a"),
+                                        fake_args(RUEDA_ALLREDUCE, "b"),
+                                        fake_args(RUEDA_ALLREDUCE, NULL)};
     rueda_handle handles[3] = {0};
     rueda_ctx *ctx = *state;
     uint64_t group = 0;
 
     assert_int_equal(rueda_submit_group(ctx, args, 3, handles), RUEDA_OK);
-    assert_int_equal(atomic_load(&wakes), 1);
+    assert_int_equal(atomic_load(&fake_wakes), 1);
     for (int i = 0; i < 3; i++) {
-        struct rueda_named *named = arrived(ctx);
+        struct rueda_named *named = fake_arrived(ctx);
 
         assert_int_equal(named->op.handle, handles[i]);
         assert_int_equal(named->request.group_count, 3);
         assert_int_not_equal(named->request.group, 0);
         assert_true(i == 0 || named->request.group == group);
         group = named->request.group;
-        deliver(named, RUEDA_OK);
+        fake_deliver(named, RUEDA_OK);
     }
 }
 
 static uint64_t group_of(rueda_ctx *ctx, const char *first, const char *second)
 {
-    struct rueda_submit_args args[2] = {args_of(RUEDA_ALLREDUCE, first),
-                                        args_of(RUEDA_ALLREDUCE, second)};
+    struct rueda_submit_args args[2] = {fake_args(RUEDA_ALLREDUCE, first),
+                                        fake_args(RUEDA_ALLREDUCE, second)};
     rueda_handle handles[2];
     uint64_t groups[2];
 
     assert_int_equal(rueda_submit_group(ctx, args, 2, handles), RUEDA_OK);
     for (int i = 0; i < 2; i++) {
-        struct rueda_named *named = arrived(ctx);
+        struct rueda_named *named = fake_arrived(ctx);
 
         groups[i] = named->request.group;
-        deliver(named, RUEDA_OK);
+        fake_deliver(named, RUEDA_OK);
         assert_int_equal(rueda_wait(ctx, handles[i], 0), RUEDA_OK);
     }
     assert_true(groups[0] == groups[1]);
@@ -351,9 +353,9 @@ static void a_group_is_known_by_all_who_are_in_it(void **state)
 
 static void of_a_group_all_or_none_are_handed_over(void **state)
 {
-    struct rueda_submit_args args[3] = {args_of(RUEDA_ALLGATHER, "a"),
-                                        args_of(RUEDA_ALLGATHER, NULL),
-                                        args_of(RUEDA_ALLGATHER, "a")};
+    struct rueda_submit_args args[3] = {fake_args(RUEDA_ALLGATHER, "a"),
+                                        fake_args(RUEDA_ALLGATHER, NULL),
+                                        fake_args(RUEDA_ALLGATHER, "a")};
     rueda_handle handles[3] = {7, 7, 7};
     rueda_ctx *ctx = *state;
 
@@ -378,14 +380,14 @@ static void of_a_group_all_or_none_are_handed_over(void **state)
                          RUEDA_ERR_INVALID);
         assert_non_null(strstr(rueda_last_error(), "not done in groups"));
     }
-    assert_null(arrived(ctx));
+    assert_null(fake_arrived(ctx));
     assert_int_equal(handles[0], 7);
 
     args[0].kind = RUEDA_ALLGATHER;
     args[2].kind = RUEDA_ALLGATHER;
     assert_int_equal(rueda_submit_group(ctx, args, 3, handles), RUEDA_OK);
-    arrived(ctx);
-    assert_int_equal(arrived(ctx)->request.number, 0);
+    fake_arrived(ctx);
+    assert_int_equal(fake_arrived(ctx)->request.number, 0);
 }
 
 /* ---- Process sets
@@ -412,9 +414,9 @@ static void carry_out(struct rueda_engine *engine)
     change.request = named->request;
     change.rank_count = named->rank_count;
     memcpy(change.ranks, named->ranks, (size_t)named->rank_count * sizeof(int));
-    change.inner = rueda_set_create(all[1], ranks, 1, &set);
+    change.inner = rueda_set_create(fake_contexts[1], ranks, 1, &set);
     named->made_set = 5;
-    deliver(named, RUEDA_OK);
+    fake_deliver(named, RUEDA_OK);
 }
 
 static void disagree(struct rueda_engine *engine)
@@ -424,7 +426,7 @@ static void disagree(struct rueda_engine *engine)
     rueda_op_pop(&engine->lanes.arrived);
     rueda_named_of(op)->error = strdup("rank 0 wants other ranks");
     op->has_own = true;
-    deliver(rueda_named_of(op), RUEDA_ERR_MISMATCH);
+    fake_deliver(rueda_named_of(op), RUEDA_ERR_MISMATCH);
 }
 
 static void a_set_is_made_of_sorted_ranks(void **state)
@@ -435,7 +437,7 @@ static void a_set_is_made_of_sorted_ranks(void **state)
     uint64_t hash;
     int set = -7;
 
-    turn = carry_out;
+    fake_turn = carry_out;
     assert_int_equal(rueda_set_create(ctx, ranks, 2, &set), RUEDA_OK);
     assert_int_equal(set, 5);
     assert_int_equal(change.kind, RUEDA_SET_ADD);
@@ -449,7 +451,8 @@ static void a_set_is_made_of_sorted_ranks(void **state)
 
     assert_int_equal(rueda_set_create(ctx, sorted, 2, &set), RUEDA_OK);
     assert_int_equal(change.request.shape[1], hash);
-    assert_int_equal(rueda_set_create(ctx, set_ranks[1], 2, &set), RUEDA_OK);
+    assert_int_equal(rueda_set_create(ctx, fake_set_ranks[1], 2, &set),
+                     RUEDA_OK);
     assert_int_not_equal(change.request.shape[1], hash);
 }
 
@@ -461,7 +464,7 @@ static void a_set_of_impossible_ranks_is_refused(void **state)
     rueda_ctx *ctx = *state;
     int set = 77;
 
-    turn = carry_out;
+    fake_turn = carry_out;
     assert_int_equal(rueda_set_create(ctx, twice, 3, &set), RUEDA_ERR_INVALID);
     assert_non_null(strstr(rueda_last_error(), "rank 2 twice"));
     assert_int_equal(rueda_set_create(ctx, high, 2, &set), RUEDA_ERR_INVALID);
@@ -477,7 +480,7 @@ static void ranks_that_disagree_about_a_set_are_told(void **state)
     static const int ranks[] = {2, 0};
     int set = 77;
 
-    turn = disagree;
+    fake_turn = disagree;
     assert_int_equal(rueda_set_create(*state, ranks, 2, &set),
                      RUEDA_ERR_MISMATCH);
     assert_string_equal(rueda_last_error(), "rank 0 wants other ranks");
@@ -488,7 +491,7 @@ static void a_set_that_is_there_can_be_removed(void **state)
 {
     rueda_ctx *ctx = *state;
 
-    turn = carry_out;
+    fake_turn = carry_out;
     assert_int_equal(rueda_set_destroy(ctx, 2), RUEDA_OK);
     assert_int_equal(change.kind, RUEDA_SET_DROP);
     assert_int_equal(change.rank_count, 1);

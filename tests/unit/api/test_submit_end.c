@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How operations by name end, as a program sees it: results and callbacks. */
-#include "unit/submit_desk.h"
+#include "support/fake_engine.h"
 
 /* ---- Results ---------------------------------------------------------------
  */
 
 static void a_result_tells_what_came_out(void **state)
 {
-    struct rueda_submit_args args = args_of(RUEDA_ALLTOALL, "x");
+    struct rueda_submit_args args = fake_args(RUEDA_ALLTOALL, "x");
     struct rueda_result result = RUEDA_RESULT_INIT;
     rueda_ctx *ctx = *state;
-    rueda_handle handle = submit(ctx, &args);
-    struct rueda_named *named = arrived(ctx);
+    rueda_handle handle = fake_submit(ctx, &args);
+    struct rueda_named *named = fake_arrived(ctx);
     size_t rows[3] = {0};
 
     assert_int_equal(rueda_wait_for(ctx, handle, 0, &result),
                      RUEDA_ERR_TIMEOUT);
     assert_null(result.data);
-    named->data = room;
+    named->data = fake_room;
     named->rows = 9;
     named->rows_from = malloc(3 * sizeof(size_t));
     named->op.has_own = true;
     for (int i = 0; i < 3; i++)
         named->rows_from[i] = (size_t)i + 2;
-    deliver(named, RUEDA_OK);
+    fake_deliver(named, RUEDA_OK);
     result.rows_from = rows;
     result.rows_from_count = 3;
     assert_int_equal(rueda_poll(ctx, handle), RUEDA_OK);
     assert_int_equal(rueda_wait_for(ctx, handle, 0, &result), RUEDA_OK);
-    assert_ptr_equal(result.data, room);
+    assert_ptr_equal(result.data, fake_room);
     assert_int_equal(result.rows, 9);
     assert_int_equal(result.rows_from_count, 3);
     assert_int_equal(rows[2], 4);
@@ -40,16 +40,16 @@ static void a_result_tells_what_came_out(void **state)
 
 static void without_room_only_the_number_of_rows_is_told(void **state)
 {
-    struct rueda_submit_args args = args_of(RUEDA_ALLTOALL, "x");
+    struct rueda_submit_args args = fake_args(RUEDA_ALLTOALL, "x");
     struct rueda_result result = RUEDA_RESULT_INIT;
     rueda_ctx *ctx = *state;
-    rueda_handle handle = submit(ctx, &args);
-    struct rueda_named *named = arrived(ctx);
+    rueda_handle handle = fake_submit(ctx, &args);
+    struct rueda_named *named = fake_arrived(ctx);
     size_t rows[2] = {77, 77};
 
     named->rows_from = calloc(3, sizeof(size_t));
     named->op.has_own = true;
-    deliver(named, RUEDA_OK);
+    fake_deliver(named, RUEDA_OK);
     result.rows_from = rows;
     result.rows_from_count = 2;
     assert_int_equal(rueda_wait_for(ctx, handle, 0, &result), RUEDA_OK);
@@ -59,17 +59,17 @@ static void without_room_only_the_number_of_rows_is_told(void **state)
 
 static void a_failure_tells_why(void **state)
 {
-    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "x");
+    struct rueda_submit_args args = fake_args(RUEDA_ALLREDUCE, "x");
     struct rueda_result result = RUEDA_RESULT_INIT;
     rueda_ctx *ctx = *state;
-    rueda_handle handle = submit(ctx, &args);
-    struct rueda_named *named = arrived(ctx);
+    rueda_handle handle = fake_submit(ctx, &args);
+    struct rueda_named *named = fake_arrived(ctx);
     char words[8];
 
     named->error = strdup("ranks differ");
     named->op.has_own = true;
-    named->data = room;
-    deliver(named, RUEDA_ERR_MISMATCH);
+    named->data = fake_room;
+    fake_deliver(named, RUEDA_ERR_MISMATCH);
     result.error = words;
     result.error_bytes = sizeof(words);
     assert_int_equal(rueda_wait_for(ctx, handle, 0, &result),
@@ -78,8 +78,8 @@ static void a_failure_tells_why(void **state)
     assert_null(result.data);
     assert_string_equal(rueda_last_error(), "ranks differ");
 
-    handle = submit(ctx, &args);
-    deliver(arrived(ctx), RUEDA_ERR_TIMEOUT);
+    handle = fake_submit(ctx, &args);
+    fake_deliver(fake_arrived(ctx), RUEDA_ERR_TIMEOUT);
     assert_int_equal(rueda_wait(ctx, handle, 0), RUEDA_ERR_TIMEOUT);
     assert_string_equal(rueda_last_error(),
                         rueda_status_str(RUEDA_ERR_TIMEOUT));
@@ -104,7 +104,7 @@ static void go_on(void *arg, rueda_status status)
 {
     struct after *after = arg;
     rueda_handle next = after->handle;
-    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "x");
+    struct rueda_submit_args args = fake_args(RUEDA_ALLREDUCE, "x");
 
     after->times++;
     after->status = status;
@@ -116,21 +116,21 @@ static void go_on(void *arg, rueda_status status)
 
 static void a_callback_may_end_its_handle_and_submit(void **state)
 {
-    struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE, "x");
+    struct rueda_submit_args args = fake_args(RUEDA_ALLREDUCE, "x");
     rueda_ctx *ctx = *state;
-    struct after after = {.ctx = ctx, .handle = submit(ctx, &args)};
+    struct after after = {.ctx = ctx, .handle = fake_submit(ctx, &args)};
     rueda_handle first = after.handle;
 
     assert_int_equal(rueda_handle_then(ctx, first, go_on, &after), RUEDA_OK);
     assert_int_equal(rueda_handle_then(ctx, first, go_on, &after),
                      RUEDA_ERR_INVALID);
     assert_non_null(strstr(rueda_last_error(), "a callback already"));
-    deliver(arrived(ctx), RUEDA_OK);
+    fake_deliver(fake_arrived(ctx), RUEDA_OK);
     assert_int_equal(after.times, 1);
     assert_int_equal(after.end, RUEDA_OK);
     assert_int_equal(rueda_poll(ctx, first), RUEDA_ERR_INVALID);
 
-    deliver(arrived(ctx), RUEDA_ERR_MISMATCH);
+    fake_deliver(fake_arrived(ctx), RUEDA_ERR_MISMATCH);
     assert_int_equal(after.times, 1);
     assert_int_equal(rueda_handle_then(ctx, after.handle, go_on, &after),
                      RUEDA_OK);
@@ -170,34 +170,34 @@ static void wait_for_others(void *arg, rueda_status status)
 
 static void a_callback_that_would_wait_is_refused(void **state)
 {
-    struct rueda_submit_args first = args_of(RUEDA_ALLREDUCE, "first");
-    struct rueda_submit_args other = args_of(RUEDA_ALLREDUCE, "other");
+    struct rueda_submit_args first = fake_args(RUEDA_ALLREDUCE, "first");
+    struct rueda_submit_args other = fake_args(RUEDA_ALLREDUCE, "other");
     rueda_ctx *ctx = *state;
-    rueda_handle handle = submit(ctx, &first);
-    struct after after = {.ctx = ctx, .handle = submit(ctx, &other)};
-    struct rueda_named *named = arrived(ctx);
+    rueda_handle handle = fake_submit(ctx, &first);
+    struct after after = {.ctx = ctx, .handle = fake_submit(ctx, &other)};
+    struct rueda_named *named = fake_arrived(ctx);
 
     assert_int_equal(rueda_handle_then(ctx, handle, wait_for_others, &after),
                      RUEDA_OK);
-    deliver(named, RUEDA_OK);
+    fake_deliver(named, RUEDA_OK);
     assert_int_equal(after.times, 7);
     /* Only the other has arrived, and it can be waited for from here. */
-    named = arrived(ctx);
+    named = fake_arrived(ctx);
     assert_int_equal(named->op.handle, after.handle);
-    assert_null(arrived(ctx));
+    assert_null(fake_arrived(ctx));
     assert_null(rueda_op_peek(&ctx->engine.queue));
-    deliver(named, RUEDA_OK);
+    fake_deliver(named, RUEDA_OK);
     assert_int_equal(rueda_wait(ctx, after.handle, -1), RUEDA_OK);
 
     /* Also if it is called at once. */
-    after = (struct after){.ctx = ctx, .handle = submit(ctx, &other)};
-    handle = submit(ctx, &first);
-    named = arrived(ctx);
-    deliver(arrived(ctx), RUEDA_OK);
+    after = (struct after){.ctx = ctx, .handle = fake_submit(ctx, &other)};
+    handle = fake_submit(ctx, &first);
+    named = fake_arrived(ctx);
+    fake_deliver(fake_arrived(ctx), RUEDA_OK);
     assert_int_equal(rueda_handle_then(ctx, handle, wait_for_others, &after),
                      RUEDA_OK);
     assert_int_equal(after.times, 7);
-    deliver(named, RUEDA_OK);
+    fake_deliver(named, RUEDA_OK);
 }
 
 int main(void)

@@ -394,7 +394,7 @@ static void stages_are_asked_for_in_both_ways(void **state)
     check_refused("RUEDA_STAGED_ALLGATHER", bad);
 }
 
-/* Who wants no warning may still want an end. */
+/* A user who wants no warning may still want an end. */
 static void a_stall_ends_a_job_also_without_a_warning(void **state)
 {
     struct rueda_config config;

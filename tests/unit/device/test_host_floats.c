@@ -17,7 +17,7 @@ static void check_widening(const struct rueda_kernels *kernels,
     rueda_host_convert(kernels, RUEDA_FLOAT32, wide, dtype, halves, 65536);
     rueda_host_convert(kernels, dtype, back, RUEDA_FLOAT32, wide, 65536);
     for (int i = 0; i < 65536; i++) {
-        const double value = value_of(dtype, halves[i]);
+        const double value = numbers_half(dtype, halves[i]);
         uint32_t bits;
 
         memcpy(&bits, &wide[i], sizeof(bits));
@@ -29,6 +29,8 @@ static void check_widening(const struct rueda_kernels *kernels,
         } else {
             assert_true((double)wide[i] == value);
             assert_int_equal(bits >> 31, halves[i] >> 15);
+            assert_int_equal(back[i], halves[i]);
+            numbers_store(dtype, back, (size_t)i, value);
             assert_int_equal(back[i], halves[i]);
         }
     }
@@ -51,11 +53,11 @@ static void check_rounding(const struct rueda_kernels *kernels,
     const uint16_t infinity = dtype == RUEDA_FLOAT16 ? 0x7c00 : 0x7f80;
 
     for (uint16_t half = 0; half < infinity; half++) {
-        const double value = value_of(dtype, half);
-        const double step =
-            half == 0 ? value_of(dtype, 1) : value - value_of(dtype, half - 1);
+        const double value = numbers_half(dtype, half);
+        const double step = half == 0 ? numbers_half(dtype, 1)
+                                      : value - numbers_half(dtype, half - 1);
         const double up = half + 1 < infinity
-                              ? value_of(dtype, (uint16_t)(half + 1))
+                              ? numbers_half(dtype, (uint16_t)(half + 1))
                               : value + step;
         const float middle = (float)((value + up) / 2);
         const float in[] = {nextafterf(middle, 0), middle,
@@ -111,8 +113,8 @@ static void dots_are_right_for_every_float(void **state)
             const double a = small_number(floats[f], 0, i);
             const double b = small_number(floats[f], 1, i);
 
-            put(floats[f], sources[0], i, a);
-            put(floats[f], sources[1], i, b);
+            numbers_store(floats[f], sources[0], i, a);
+            numbers_store(floats[f], sources[1], i, b);
             expected[0] += a * b;
             expected[1] += a * a;
             expected[2] += b * b;
@@ -135,12 +137,12 @@ static void fill_with_finite(rueda_dtype dtype, unsigned char *p, size_t count)
 
     fill_with_anything(dtype, p, count);
     for (size_t i = 0; i < count; i++) {
-        const double number = get(dtype, p, i);
+        const double number = numbers_load(dtype, p, i);
 
         if (!isfinite(number))
             memset(p + i * size, 0, size);
         else if (fabs(number) > 1e100)
-            put(dtype, p, i, (double)(next_random() >> 20));
+            numbers_store(dtype, p, i, (double)(next_random() >> 20));
     }
 }
 
@@ -176,13 +178,13 @@ static void combine_adds_multiples(void **state)
         for (size_t j = 0; j < present_count; j++) {
             for (int k = 0; k < 2; k++)
                 for (size_t i = 0; i < count; i++)
-                    put(floats[f], sources[k], i,
-                        small_number(floats[f], k, i));
+                    numbers_store(floats[f], sources[k], i,
+                                  small_number(floats[f], k, i));
 
             rueda_host_combine(present[j], floats[f], sources[1], sources[0],
                                sources[1], by, count);
             for (size_t i = 0; i < count; i++)
-                assert_true(get(floats[f], sources[1], i) ==
+                assert_true(numbers_load(floats[f], sources[1], i) ==
                             0.5 * small_number(floats[f], 0, i) -
                                 3.0 * small_number(floats[f], 1, i));
         }

@@ -60,7 +60,7 @@ static void every_reduction_is_right_for_every_dtype(void **state)
     for (int dtype = 0; dtype < RUEDA_DTYPE_COUNT; dtype++) {
         for (int k = 0; k < n; k++)
             for (size_t i = 0; i < count; i++)
-                put(dtype, sources[k], i, small_number(dtype, k, i));
+                numbers_store(dtype, sources[k], i, small_number(dtype, k, i));
         for (size_t r = 0; r < LENGTH_OF(reductions); r++) {
             const struct rueda_arith arith = {dtype, reductions[r], 1.0, 1.0};
 
@@ -70,7 +70,7 @@ static void every_reduction_is_right_for_every_dtype(void **state)
 
                 for (int k = 1; k < n; k++)
                     sum = joined(&arith, sum, small_number(dtype, k, i));
-                put(dtype, wanted, i, sum);
+                numbers_store(dtype, wanted, i, sum);
             }
             for (size_t j = 0; j < present_count; j++) {
                 memset(result, 0xa5, sizeof(result));
@@ -85,8 +85,8 @@ static void drop_signs_of_zeros(rueda_dtype dtype, unsigned char *vector,
                                 size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (is_float(dtype) && get(dtype, vector, i) == 0)
-            put(dtype, vector, i, 0);
+        if (is_float(dtype) && numbers_load(dtype, vector, i) == 0)
+            numbers_store(dtype, vector, i, 0);
 }
 
 /* Random numbers of every size, and both ends of integers. */
@@ -155,14 +155,15 @@ static void scales_multiply_inputs_and_result(void **state)
 
         for (int k = 0; k < 3; k++)
             for (size_t i = 0; i < count; i++)
-                put(dtype, sources[k], i, small_number(dtype, k, i));
+                numbers_store(dtype, sources[k], i, small_number(dtype, k, i));
         memset(wanted, 0xa5, sizeof(wanted));
         for (size_t i = 0; i < count; i++) {
             double sum = 0;
 
             for (int k = 0; k < 3; k++)
                 sum += small_number(dtype, k, i);
-            put(dtype, wanted, i, dtype == RUEDA_BOOL ? sum > 0 : sum);
+            numbers_store(dtype, wanted, i,
+                          dtype == RUEDA_BOOL ? sum > 0 : sum);
         }
         for (size_t j = 0; j < present_count; j++) {
             memset(result, 0xa5, sizeof(result));
@@ -245,12 +246,12 @@ static void halves_are_added_in_fp32_and_rounded_once(void **state)
     (void)state;
     for (int k = 0; k < n; k++)
         for (size_t i = 0; i < count; i++)
-            put(RUEDA_FLOAT16, sources[k], i, k == 0 ? 2048 : 1);
+            numbers_store(RUEDA_FLOAT16, sources[k], i, k == 0 ? 2048 : 1);
 
     for (size_t j = 0; j < present_count; j++) {
         reduce(present[j], &arith, result, n, count);
         for (size_t i = 0; i < count; i++)
-            assert_true(get(RUEDA_FLOAT16, result, i) == 2066);
+            assert_true(numbers_load(RUEDA_FLOAT16, result, i) == 2066);
     }
 }
 
@@ -290,7 +291,7 @@ static void a_nan_anywhere_makes_minimum_and_maximum_nan(void **state)
                 const struct rueda_arith max = {floats[f], RUEDA_MAX, 1, 1};
 
                 for (int k = 0; k < 3; k++)
-                    put(floats[f], sources[k], 0, k - 1);
+                    numbers_store(floats[f], sources[k], 0, k - 1);
                 memcpy(sources[at], &nan, rueda_dtype_size(floats[f]));
                 reduce(present[j], &min, result, 3, 1);
                 assert_true(is_nan_at(floats[f], result, 0));

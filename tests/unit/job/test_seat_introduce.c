@@ -283,7 +283,7 @@ static void beside_mpi_ranks_of_several_hosts_need_a_store(void **state)
     }
 }
 
-/* Who uses no exchange of the launcher's has nothing to leave to MPI. */
+/* A rank that uses no exchange of the launcher has nothing to leave to MPI. */
 static void other_launchers_do_not_care_about_mpi(void **state)
 {
     static environment tables[] = {

@@ -22,7 +22,7 @@ static int forget_lsf(void **state)
     return 0;
 }
 
-/* An options line; its words are parted by spaces. */
+/* An options line; its words are separated by spaces. */
 struct line {
     char text[256];
     char *argv[WORDS_MAX + 1];

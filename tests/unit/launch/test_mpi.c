@@ -5,7 +5,7 @@
 
 #define WORDS_MAX 32
 
-/* The words, parted by bars, for a command line whose words are parted by
+/* The words, separated by bars, for a command line whose words are separated by
  * spaces. After "mpirun" alone: why there are none. */
 static void expect_words(const char *text, rueda_mpi mpi,
                          const char *hosts_text, const char *expected)

@@ -10,7 +10,7 @@
 
 #define WORDS_MAX 24
 
-/* A command line whose words are parted by single spaces, and the variables
+/* A command line whose words are separated by single spaces, and the variables
  * that it makes. */
 struct line {
     char text[512];

@@ -11,7 +11,7 @@
 
 #define MOST 8
 
-struct scene {
+struct fixture {
     struct rueda_loop_hub *hub;
     struct rueda_mesh mesh;
     struct rueda_negotiator *member;
@@ -27,12 +27,12 @@ static int64_t no_time(void *arg)
     return 1;
 }
 
-static void open_scene(struct scene *scene, size_t fusion_bytes,
-                       bool groups_alone)
+static void open_fixture(struct fixture *fixture, size_t fusion_bytes,
+                         bool groups_alone)
 {
     static const int rank = 0;
     struct rueda_negotiator_args args = {
-        .mesh = &scene->mesh,
+        .mesh = &fixture->mesh,
         .tag = {1, 1, 0},
         .ranks = &rank,
         .cache_capacity = MOST,
@@ -41,30 +41,30 @@ static void open_scene(struct scene *scene, size_t fusion_bytes,
         .now_ns = no_time,
     };
 
-    memset(scene, 0, sizeof(*scene));
-    assert_int_equal(rueda_loop_hub_open(1, &scene->hub), RUEDA_OK);
+    memset(fixture, 0, sizeof(*fixture));
+    assert_int_equal(rueda_loop_hub_open(1, &fixture->hub), RUEDA_OK);
     assert_int_equal(
-        rueda_mesh_init(&scene->mesh, 0, 1, rueda_loop_connect, scene->hub),
+        rueda_mesh_init(&fixture->mesh, 0, 1, rueda_loop_connect, fixture->hub),
         RUEDA_OK);
-    assert_int_equal(rueda_negotiator_new(&args, &scene->member), RUEDA_OK);
+    assert_int_equal(rueda_negotiator_new(&args, &fixture->member), RUEDA_OK);
 }
 
-static void close_scene(struct scene *scene)
+static void close_fixture(struct fixture *fixture)
 {
-    rueda_negotiator_free(scene->member);
-    rueda_mesh_fini(&scene->mesh);
-    rueda_loop_hub_leave(scene->hub, 0);
-    rueda_loop_hub_release(scene->hub);
+    rueda_negotiator_free(fixture->member);
+    rueda_mesh_fini(&fixture->mesh);
+    rueda_loop_hub_leave(fixture->hub, 0);
+    rueda_loop_hub_release(fixture->hub);
 }
 
 /* The next tensor, an allreduce of 64 bytes, to be changed before it is
  * submitted. */
-static struct rueda_request *next(struct scene *scene)
+static struct rueda_request *next(struct fixture *fixture)
 {
-    struct rueda_request *request = &scene->requests[scene->count];
-    char *name = scene->names[scene->count];
+    struct rueda_request *request = &fixture->requests[fixture->count];
+    char *name = fixture->names[fixture->count];
 
-    name[0] = (char)('a' + scene->count++);
+    name[0] = (char)('a' + fixture->count++);
     *request = (struct rueda_request){
         .kind = RUEDA_ALLREDUCE,
         .dtype = RUEDA_FLOAT32,
@@ -79,49 +79,49 @@ static struct rueda_request *next(struct scene *scene)
     return request;
 }
 
-static void submit(struct scene *scene, struct rueda_request *request)
+static void submit(struct fixture *fixture, struct rueda_request *request)
 {
-    assert_int_equal(rueda_negotiator_submit(scene->member, request, request),
+    assert_int_equal(rueda_negotiator_submit(fixture->member, request, request),
                      RUEDA_OK);
 }
 
-static void say(struct scene *scene, const char *what)
+static void say(struct fixture *fixture, const char *what)
 {
-    const size_t used = strlen(scene->said);
+    const size_t used = strlen(fixture->said);
 
-    snprintf(scene->said + used, sizeof(scene->said) - used, "%s", what);
+    snprintf(fixture->said + used, sizeof(fixture->said) - used, "%s", what);
 }
 
 /* Carry out what is decided, until nothing is. */
-static const char *batches(struct scene *scene)
+static const char *batches(struct fixture *fixture)
 {
     struct rueda_text error = {{0}};
     const struct rueda_decision *decision;
 
-    while (rueda_negotiator_turn(scene->member, &error) == RUEDA_OK ||
-           rueda_negotiator_next(scene->member) != NULL) {
-        decision = rueda_negotiator_next(scene->member);
+    while (rueda_negotiator_turn(fixture->member, &error) == RUEDA_OK ||
+           rueda_negotiator_next(fixture->member) != NULL) {
+        decision = rueda_negotiator_next(fixture->member);
         if (decision == NULL)
             continue;
-        if (scene->said[0] != '\0')
-            say(scene, " ");
+        if (fixture->said[0] != '\0')
+            say(fixture, " ");
         for (int i = 0; i < decision->count; i++)
-            say(scene, decision->items[i].request->name);
-        rueda_negotiator_done(scene->member);
+            say(fixture, decision->items[i].request->name);
+        rueda_negotiator_done(fixture->member);
     }
-    return scene->said;
+    return fixture->said;
 }
 
 /* So many alike, with so many bytes for a batch. */
 static void assert_batches(int count, size_t fusion_bytes, const char *wanted)
 {
-    struct scene scene;
+    struct fixture fixture;
 
-    open_scene(&scene, fusion_bytes, false);
+    open_fixture(&fixture, fusion_bytes, false);
     for (int i = 0; i < count; i++)
-        submit(&scene, next(&scene));
-    assert_string_equal(batches(&scene), wanted);
-    close_scene(&scene);
+        submit(&fixture, next(&fixture));
+    assert_string_equal(batches(&fixture), wanted);
+    close_fixture(&fixture);
 }
 
 static void tensors_run_together_up_to_the_size_of_the_slab(void **state)
@@ -182,18 +182,18 @@ static void what_does_not_fit_is_passed_over(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
-        struct scene scene;
+        struct fixture fixture;
 
-        open_scene(&scene, 1024, false);
+        open_fixture(&fixture, 1024, false);
         for (int n = 0; n < 5; n++) {
-            struct rueda_request *request = next(&scene);
+            struct rueda_request *request = next(&fixture);
 
             if (n == 1 || n == 3)
                 changes[i](request);
-            submit(&scene, request);
+            submit(&fixture, request);
         }
-        assert_string_equal(batches(&scene), "ace bd");
-        close_scene(&scene);
+        assert_string_equal(batches(&fixture), "ace bd");
+        close_fixture(&fixture);
     }
 }
 
@@ -207,18 +207,18 @@ static void nobody_looks_further_than_the_slab_is_long(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct scene scene;
+        struct fixture fixture;
         struct rueda_request *request;
 
-        open_scene(&scene, cases[i].bytes, false);
-        submit(&scene, next(&scene));
-        request = next(&scene);
+        open_fixture(&fixture, cases[i].bytes, false);
+        submit(&fixture, next(&fixture));
+        request = next(&fixture);
         request->dtype = RUEDA_INT32;
         request->shape[0] = 32;
-        submit(&scene, request);
-        submit(&scene, next(&scene));
-        assert_string_equal(batches(&scene), cases[i].wanted);
-        close_scene(&scene);
+        submit(&fixture, request);
+        submit(&fixture, next(&fixture));
+        assert_string_equal(batches(&fixture), cases[i].wanted);
+        close_fixture(&fixture);
     }
 }
 
@@ -228,41 +228,41 @@ static void some_kinds_run_alone(void **state)
 
     (void)state;
     for (int i = 0; i < 3; i++) {
-        struct scene scene;
+        struct fixture fixture;
 
-        open_scene(&scene, 1024, false);
+        open_fixture(&fixture, 1024, false);
         for (int n = 0; n < 2; n++) {
-            struct rueda_request *request = next(&scene);
+            struct rueda_request *request = next(&fixture);
 
             if (i < 2)
                 request->kind = kinds[i];
             else
                 request->reduction = RUEDA_ADASUM;
-            submit(&scene, request);
+            submit(&fixture, request);
         }
-        assert_string_equal(batches(&scene), "a b");
-        close_scene(&scene);
+        assert_string_equal(batches(&fixture), "a b");
+        close_fixture(&fixture);
     }
 }
 
 /* Broadcasts from one root, and a large one. */
 static void small_broadcasts_run_together(void **state)
 {
-    struct scene scene;
+    struct fixture fixture;
 
     (void)state;
-    open_scene(&scene, 1 << 20, false);
+    open_fixture(&fixture, 1 << 20, false);
     for (int n = 0; n < 6; n++) {
-        struct rueda_request *request = next(&scene);
+        struct rueda_request *request = next(&fixture);
 
         request->kind = RUEDA_BROADCAST;
         request->root = n == 1 || n == 4 ? 1 : 0;
         if (n == 2)
             request->shape[0] = RUEDA_ROUND_BROADCAST_MOST;
-        submit(&scene, request);
+        submit(&fixture, request);
     }
-    assert_string_equal(batches(&scene), "adf be c");
-    close_scene(&scene);
+    assert_string_equal(batches(&fixture), "adf be c");
+    close_fixture(&fixture);
 }
 
 static struct rueda_request *in_group(struct rueda_request *request,
@@ -275,16 +275,16 @@ static struct rueda_request *in_group(struct rueda_request *request,
 
 static void a_group_waits_for_the_last_of_it(void **state)
 {
-    struct scene scene;
+    struct fixture fixture;
 
     (void)state;
-    open_scene(&scene, 1024, false);
-    submit(&scene, in_group(next(&scene), 2));
-    submit(&scene, next(&scene));
-    assert_string_equal(batches(&scene), "b");
-    submit(&scene, in_group(next(&scene), 2));
-    assert_string_equal(batches(&scene), "b ac");
-    close_scene(&scene);
+    open_fixture(&fixture, 1024, false);
+    submit(&fixture, in_group(next(&fixture), 2));
+    submit(&fixture, next(&fixture));
+    assert_string_equal(batches(&fixture), "b");
+    submit(&fixture, in_group(next(&fixture), 2));
+    assert_string_equal(batches(&fixture), "b ac");
+    close_fixture(&fixture);
 }
 
 static void a_group_runs_with_others_unless_it_is_to_be_alone(void **state)
@@ -293,33 +293,33 @@ static void a_group_runs_with_others_unless_it_is_to_be_alone(void **state)
 
     (void)state;
     for (int alone = 0; alone < 2; alone++) {
-        struct scene scene;
+        struct fixture fixture;
 
-        open_scene(&scene, 1024, alone != 0);
-        submit(&scene, next(&scene));
-        submit(&scene, in_group(next(&scene), 2));
-        submit(&scene, in_group(next(&scene), 2));
-        submit(&scene, next(&scene));
-        assert_string_equal(batches(&scene), wanted[alone]);
-        close_scene(&scene);
+        open_fixture(&fixture, 1024, alone != 0);
+        submit(&fixture, next(&fixture));
+        submit(&fixture, in_group(next(&fixture), 2));
+        submit(&fixture, in_group(next(&fixture), 2));
+        submit(&fixture, next(&fixture));
+        assert_string_equal(batches(&fixture), wanted[alone]);
+        close_fixture(&fixture);
     }
 }
 
 static void the_highest_priority_comes_first(void **state)
 {
     static const int priorities[] = {0, 2, 1, 2};
-    struct scene scene;
+    struct fixture fixture;
 
     (void)state;
-    open_scene(&scene, 0, false);
+    open_fixture(&fixture, 0, false);
     for (int i = 0; i < 4; i++) {
-        struct rueda_request *request = next(&scene);
+        struct rueda_request *request = next(&fixture);
 
         request->priority = priorities[i];
-        submit(&scene, request);
+        submit(&fixture, request);
     }
-    assert_string_equal(batches(&scene), "b d c a");
-    close_scene(&scene);
+    assert_string_equal(batches(&fixture), "b d c a");
+    close_fixture(&fixture);
 }
 
 int main(void)

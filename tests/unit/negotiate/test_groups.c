@@ -33,7 +33,7 @@ struct member {
     int last; /* it has no more than these */
 };
 
-struct scene {
+struct fixture {
     struct rueda_loop_hub *hub;
     struct member members[RANKS];
     int rounds;
@@ -48,15 +48,15 @@ static int64_t no_time(void *arg)
     return 1;
 }
 
-static int below(struct scene *scene, int limit)
+static int below(struct fixture *fixture, int limit)
 {
-    scene->dice = rueda_hash_mix(scene->dice + 0x9e3779b97f4a7c15u);
-    return (int)(scene->dice % (uint64_t)limit);
+    fixture->dice = rueda_hash_mix(fixture->dice + 0x9e3779b97f4a7c15u);
+    return (int)(fixture->dice % (uint64_t)limit);
 }
 
 /* Two members a host, so that there are some between the others and the
  * coordinator. */
-static void open_scene(struct scene *scene, uint64_t seed)
+static void open_fixture(struct fixture *fixture, uint64_t seed)
 {
     static const int ranks[RANKS] = {0, 1, 2, 3, 4, 5, 6};
     static const int hosts[RANKS] = {0, 1, 1, 2, 2, 3, 3};
@@ -69,14 +69,14 @@ static void open_scene(struct scene *scene, uint64_t seed)
         .now_ns = no_time,
     };
 
-    memset(scene, 0, sizeof(*scene));
-    scene->dice = seed;
-    assert_int_equal(rueda_loop_hub_open(RANKS, &scene->hub), RUEDA_OK);
+    memset(fixture, 0, sizeof(*fixture));
+    fixture->dice = seed;
+    assert_int_equal(rueda_loop_hub_open(RANKS, &fixture->hub), RUEDA_OK);
     for (int i = 0; i < RANKS; i++) {
-        struct member *member = &scene->members[i];
+        struct member *member = &fixture->members[i];
 
         assert_int_equal(rueda_mesh_init(&member->mesh, i, RANKS,
-                                         rueda_loop_connect, scene->hub),
+                                         rueda_loop_connect, fixture->hub),
                          RUEDA_OK);
         member->last = ROUNDS;
         args.mesh = &member->mesh;
@@ -85,25 +85,25 @@ static void open_scene(struct scene *scene, uint64_t seed)
     }
 }
 
-static void close_scene(struct scene *scene)
+static void close_fixture(struct fixture *fixture)
 {
     for (int i = 0; i < RANKS; i++) {
-        struct member *member = &scene->members[i];
+        struct member *member = &fixture->members[i];
 
         rueda_mesh_cancel(&member->mesh, RUEDA_ERR_CANCELLED);
         rueda_negotiator_free(member->negotiator);
         rueda_mesh_fini(&member->mesh);
-        rueda_loop_hub_leave(scene->hub, i);
-        rueda_loop_hub_release(scene->hub);
+        rueda_loop_hub_leave(fixture->hub, i);
+        rueda_loop_hub_release(fixture->hub);
     }
 }
 
 /* Letters are names; digits are operations without one. */
-static void plan(struct scene *scene, int rank, int round, const char *names,
-                 bool is_grouped)
+static void plan(struct fixture *fixture, int rank, int round,
+                 const char *names, bool is_grouped)
 {
     static char letters[26][2];
-    struct part *part = &scene->members[rank].parts[round];
+    struct part *part = &fixture->members[rank].parts[round];
     uint64_t group = 0;
 
     part->count = (int)strlen(names);
@@ -167,15 +167,16 @@ static bool has_name_of(const struct member *member, const struct part *part)
     return false;
 }
 
-static bool may_submit(const struct scene *scene, const struct member *member)
+static bool may_submit(const struct fixture *fixture,
+                       const struct member *member)
 {
-    if (member->next >= scene->rounds || member->next >= member->last)
+    if (member->next >= fixture->rounds || member->next >= member->last)
         return false;
-    if (scene->ahead > 0)
-        return member->next < member->done + scene->ahead &&
+    if (fixture->ahead > 0)
+        return member->next < member->done + fixture->ahead &&
                !has_name_of(member, &member->parts[member->next]);
     for (int i = 0; i < RANKS; i++)
-        if (scene->members[i].done < member->next)
+        if (fixture->members[i].done < member->next)
             return false;
     return true;
 }
@@ -192,13 +193,13 @@ static void submit_next(struct member *member)
 }
 
 /* One turn of a member; how many rounds it is done with by that. */
-static int take_turn(struct scene *scene, struct member *member)
+static int take_turn(struct fixture *fixture, struct member *member)
 {
     const int done = member->done;
     struct rueda_text error = {{0}};
     int peer;
 
-    if (may_submit(scene, member))
+    if (may_submit(fixture, member))
         submit_next(member);
     rueda_mesh_progress(&member->mesh, &peer);
     assert_true(rueda_negotiator_turn(member->negotiator, &error) >= 0);
@@ -209,18 +210,18 @@ static int take_turn(struct scene *scene, struct member *member)
     return member->done - done;
 }
 
-static void run_all(struct scene *scene)
+static void run_all(struct fixture *fixture)
 {
     int left = 0;
 
     for (int i = 0; i < RANKS; i++)
-        left += scene->rounds - scene->members[i].done;
+        left += fixture->rounds - fixture->members[i].done;
     for (int i = 0; i < TURNS && left > 0; i++)
-        left -= take_turn(scene, &scene->members[below(scene, RANKS)]);
+        left -= take_turn(fixture, &fixture->members[below(fixture, RANKS)]);
     assert_int_equal(left, 0);
     for (int i = 0; i < RANKS; i++)
-        assert_int_equal(rueda_negotiator_pending(scene->members[i].negotiator),
-                         0);
+        assert_int_equal(
+            rueda_negotiator_pending(fixture->members[i].negotiator), 0);
 }
 
 static void assert_failed(const struct part *part, int which, const char *words)
@@ -238,26 +239,26 @@ static void groups_that_differ_fail_and_leave_names_free(void **state)
 
     (void)state;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        struct scene scene;
+        struct fixture fixture;
         int odd;
 
-        open_scene(&scene, seed);
-        scene.rounds = ROUNDS;
-        odd = below(&scene, RANKS);
+        open_fixture(&fixture, seed);
+        fixture.rounds = ROUNDS;
+        odd = below(&fixture, RANKS);
         for (int round = 0; round < ROUNDS; round++) {
-            const char *other = others[below(&scene, 5)];
+            const char *other = others[below(&fixture, 5)];
 
             for (int i = 0; i < RANKS; i++)
-                plan(&scene, i, round,
+                plan(&fixture, i, round,
                      round % 2 == 1 ? "abcd"
                      : i == odd     ? other
                                     : "ab",
                      true);
         }
-        run_all(&scene);
+        run_all(&fixture);
         for (int i = 0; i < RANKS * ROUNDS; i++) {
             const struct part *part =
-                &scene.members[i / ROUNDS].parts[i % ROUNDS];
+                &fixture.members[i / ROUNDS].parts[i % ROUNDS];
 
             for (int k = 0; k < part->count; k++) {
                 if (i % ROUNDS % 2 == 1)
@@ -270,30 +271,30 @@ static void groups_that_differ_fail_and_leave_names_free(void **state)
                                   "Mismatched groups");
             }
         }
-        close_scene(&scene);
+        close_fixture(&fixture);
     }
 }
 
-/* Who has had one number more than the others has failed with it, and so do
- * they when they come to it. */
+/* A member that has had one number more than the others has failed with it, and
+ * so do they when they come to it. */
 static void groups_without_names_that_differ_get_in_step(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        struct scene scene;
+        struct fixture fixture;
         int odd;
 
-        open_scene(&scene, seed);
-        scene.rounds = 3;
-        odd = below(&scene, RANKS);
+        open_fixture(&fixture, seed);
+        fixture.rounds = 3;
+        odd = below(&fixture, RANKS);
         for (int i = 0; i < RANKS; i++) {
-            plan(&scene, i, 0, i == odd ? "012" : "01", true);
-            plan(&scene, i, 1, i == odd ? "" : "2", false);
-            plan(&scene, i, 2, "34", true);
+            plan(&fixture, i, 0, i == odd ? "012" : "01", true);
+            plan(&fixture, i, 1, i == odd ? "" : "2", false);
+            plan(&fixture, i, 2, "34", true);
         }
-        run_all(&scene);
+        run_all(&fixture);
         for (int i = 0; i < RANKS; i++) {
-            const struct member *member = &scene.members[i];
+            const struct member *member = &fixture.members[i];
 
             assert_failed(&member->parts[0], 0, "Mismatched groups");
             assert_failed(&member->parts[0], 1, "Mismatched groups");
@@ -302,15 +303,15 @@ static void groups_without_names_that_differ_get_in_step(void **state)
             for (int k = 0; k < 2; k++)
                 assert_int_equal(member->parts[2].ends[k], RUEDA_DECIDED_RUN);
         }
-        close_scene(&scene);
+        close_fixture(&fixture);
     }
 }
 
 /* Longer than anything moves. */
-static void run_some(struct scene *scene)
+static void run_some(struct fixture *fixture)
 {
     for (int i = 0; i < TURNS / 4; i++)
-        take_turn(scene, &scene->members[below(scene, RANKS)]);
+        take_turn(fixture, &fixture->members[below(fixture, RANKS)]);
 }
 
 /* Of a group all end alike, or all wait. */
@@ -322,20 +323,20 @@ static void assert_is_whole(const struct part *part)
 }
 
 /* All that the member does not have, one by one. */
-static void submit_rest(struct scene *scene, int rank, const char *names)
+static void submit_rest(struct fixture *fixture, int rank, const char *names)
 {
-    struct member *member = &scene->members[rank];
+    struct member *member = &fixture->members[rank];
     char rest[MOST + 1] = "";
     int count = 0;
 
     for (; *names != '\0'; names++) {
         struct part *one = &member->parts[member->next];
 
-        plan(scene, rank, member->next, (const char[]){*names, '\0'}, false);
+        plan(fixture, rank, member->next, (const char[]){*names, '\0'}, false);
         if (!has_name_of(member, one))
             rest[count++] = *names;
     }
-    plan(scene, rank, member->next, rest, false);
+    plan(fixture, rank, member->next, rest, false);
     submit_next(member);
 }
 
@@ -355,64 +356,64 @@ static void plan_join(struct member *member, int round)
 
 /* Nobody waits for the others between groups, so what is new here meets what
  * fails there, and much of it waits for what others do not bring. */
-static void race(struct scene *scene, uint64_t seed, bool is_joining)
+static void race(struct fixture *fixture, uint64_t seed, bool is_joining)
 {
     static const char *const others[] = {"", "a", "b", "ab", "bc", "cab"};
 
-    open_scene(scene, seed);
-    scene->rounds = RACING;
-    scene->ahead = RACING;
+    open_fixture(fixture, seed);
+    fixture->rounds = RACING;
+    fixture->ahead = RACING;
     for (int i = 0; i < RANKS * RACING; i++) {
         char names[MOST + 1];
 
         snprintf(names, sizeof(names), "%c%s", 'p' + i % RACING,
-                 others[below(scene, below(scene, 6) + 1)]);
-        plan(scene, i / RACING, i % RACING, names, true);
+                 others[below(fixture, below(fixture, 6) + 1)]);
+        plan(fixture, i / RACING, i % RACING, names, true);
     }
     for (int i = 0; i < RANKS && is_joining; i++)
-        plan_join(&scene->members[i], below(scene, RACING));
-    run_some(scene);
+        plan_join(&fixture->members[i], below(fixture, RACING));
+    run_some(fixture);
     for (int i = 0; i < RANKS * RACING && !is_joining; i++)
-        assert_is_whole(&scene->members[i / RACING].parts[i % RACING]);
+        assert_is_whole(&fixture->members[i / RACING].parts[i % RACING]);
 }
 
 /* Everything has ended; now they all have the same. */
-static void end_race(struct scene *scene)
+static void end_race(struct fixture *fixture)
 {
-    scene->ahead = 0;
-    scene->rounds = ROUNDS;
+    fixture->ahead = 0;
+    fixture->rounds = ROUNDS;
     for (int i = 0; i < RANKS; i++) {
-        struct member *member = &scene->members[i];
+        struct member *member = &fixture->members[i];
 
         assert_int_equal(member->done, member->next);
         member->done = ROUNDS - 1;
         member->next = ROUNDS - 1;
         member->last = ROUNDS;
         memset(&member->parts[ROUNDS - 1], 0, sizeof(member->parts[0]));
-        plan(scene, i, ROUNDS - 1, "abcp", true);
+        plan(fixture, i, ROUNDS - 1, "abcp", true);
     }
-    run_all(scene);
+    run_all(fixture);
     for (int i = 0; i < RANKS; i++) {
-        const struct part *part = &scene->members[i].parts[ROUNDS - 1];
+        const struct part *part = &fixture->members[i].parts[ROUNDS - 1];
 
         assert_is_whole(part);
         assert_int_equal(part->ends[0], RUEDA_DECIDED_RUN);
     }
-    close_scene(scene);
+    close_fixture(fixture);
 }
 
 static void groups_of_who_goes_on_stay_whole(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        struct scene scene;
+        struct fixture fixture;
 
-        race(&scene, seed, false);
+        race(&fixture, seed, false);
         for (int i = 0; i < RANKS; i++)
-            submit_rest(&scene, i, "abcpqrs");
-        scene.rounds = 0;
-        run_some(&scene);
-        end_race(&scene);
+            submit_rest(&fixture, i, "abcpqrs");
+        fixture.rounds = 0;
+        run_some(&fixture);
+        end_race(&fixture);
     }
 }
 
@@ -421,10 +422,10 @@ static void groups_that_differ_end_with_a_join(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        struct scene scene;
+        struct fixture fixture;
 
-        race(&scene, seed, true);
-        end_race(&scene);
+        race(&fixture, seed, true);
+        end_race(&fixture);
     }
 }
 
@@ -434,26 +435,26 @@ static void numbers_in_other_groups_end(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         const char *const numbers = "01234567";
-        struct scene scene;
+        struct fixture fixture;
 
-        open_scene(&scene, seed);
-        scene.rounds = RACING + 1;
-        scene.ahead = RACING;
+        open_fixture(&fixture, seed);
+        fixture.rounds = RACING + 1;
+        fixture.ahead = RACING;
         for (int i = 0; i < RANKS; i++) {
             int first = 0;
 
-            for (int round = 0; round < scene.rounds; round++) {
-                int count = round < RACING ? below(&scene, MOST + 1 - first)
+            for (int round = 0; round < fixture.rounds; round++) {
+                int count = round < RACING ? below(&fixture, MOST + 1 - first)
                                            : MOST - first;
                 char names[MOST + 1];
 
                 snprintf(names, sizeof(names), "%.*s", count, numbers + first);
-                plan(&scene, i, round, names, true);
+                plan(&fixture, i, round, names, true);
                 first += count;
             }
         }
-        run_all(&scene);
-        end_race(&scene);
+        run_all(&fixture);
+        end_race(&fixture);
     }
 }
 

@@ -11,7 +11,7 @@
 
 #define RANKS 3
 
-struct scene {
+struct fixture {
     struct rueda_loop_hub *hub;
     struct rueda_mesh meshes[RANKS];
     struct rueda_negotiator *members[RANKS];
@@ -21,7 +21,7 @@ struct scene {
     uint64_t latest[RANKS][4];
     int counts[RANKS];
     struct hearer {
-        struct scene *scene;
+        struct fixture *fixture;
         int rank;
     } hearers[RANKS];
 };
@@ -35,61 +35,61 @@ static int64_t no_time(void *arg)
 static void hear(void *arg, uint64_t word)
 {
     const struct hearer *hearer = arg;
-    struct scene *scene = hearer->scene;
+    struct fixture *fixture = hearer->fixture;
     const int rank = hearer->rank;
 
-    assert_in_range(scene->counts[rank], 0, 3);
-    scene->latest[rank][scene->counts[rank]] =
-        rueda_negotiator_latest(scene->members[rank]);
-    scene->words[rank][scene->counts[rank]++] = word;
+    assert_in_range(fixture->counts[rank], 0, 3);
+    fixture->latest[rank][fixture->counts[rank]] =
+        rueda_negotiator_latest(fixture->members[rank]);
+    fixture->words[rank][fixture->counts[rank]++] = word;
 }
 
-static int open_scene(void **state)
+static int open_fixture(void **state)
 {
     static const int ranks[RANKS] = {0, 1, 2};
-    struct scene *scene = calloc(1, sizeof(*scene));
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
 
-    assert_non_null(scene);
-    assert_int_equal(rueda_loop_hub_open(RANKS, &scene->hub), RUEDA_OK);
+    assert_non_null(fixture);
+    assert_int_equal(rueda_loop_hub_open(RANKS, &fixture->hub), RUEDA_OK);
     for (int i = 0; i < RANKS; i++) {
         const struct rueda_negotiator_args args = {
-            .mesh = &scene->meshes[i],
+            .mesh = &fixture->meshes[i],
             .tag = {1, 1, 0},
             .ranks = ranks,
             .cache_capacity = 4,
             .now_ns = no_time,
             .heard_word = hear,
-            .cargo_arg = &scene->hearers[i],
+            .cargo_arg = &fixture->hearers[i],
         };
 
-        scene->hearers[i] = (struct hearer){scene, i};
-        assert_int_equal(rueda_mesh_init(&scene->meshes[i], i, RANKS,
-                                         rueda_loop_connect, scene->hub),
+        fixture->hearers[i] = (struct hearer){fixture, i};
+        assert_int_equal(rueda_mesh_init(&fixture->meshes[i], i, RANKS,
+                                         rueda_loop_connect, fixture->hub),
                          RUEDA_OK);
-        assert_int_equal(rueda_negotiator_new(&args, &scene->members[i]),
+        assert_int_equal(rueda_negotiator_new(&args, &fixture->members[i]),
                          RUEDA_OK);
     }
-    *state = scene;
+    *state = fixture;
     return 0;
 }
 
-static int close_scene(void **state)
+static int close_fixture(void **state)
 {
-    struct scene *scene = *state;
+    struct fixture *fixture = *state;
 
     for (int i = 0; i < RANKS; i++) {
-        rueda_mesh_cancel(&scene->meshes[i], RUEDA_ERR_CANCELLED);
-        rueda_negotiator_free(scene->members[i]);
-        rueda_mesh_fini(&scene->meshes[i]);
-        rueda_loop_hub_leave(scene->hub, i);
-        rueda_loop_hub_release(scene->hub);
+        rueda_mesh_cancel(&fixture->meshes[i], RUEDA_ERR_CANCELLED);
+        rueda_negotiator_free(fixture->members[i]);
+        rueda_mesh_fini(&fixture->meshes[i]);
+        rueda_loop_hub_leave(fixture->hub, i);
+        rueda_loop_hub_release(fixture->hub);
     }
-    free(scene);
+    free(fixture);
     return 0;
 }
 
 /* Until nobody gets on any more. */
-static void drive(struct scene *scene)
+static void drive(struct fixture *fixture)
 {
     int still = 0;
 
@@ -97,8 +97,8 @@ static void drive(struct scene *scene)
         struct rueda_text error = {{0}};
         int peer;
 
-        rueda_mesh_progress(&scene->meshes[i], &peer);
-        still = rueda_negotiator_turn(scene->members[i], &error) == RUEDA_OK
+        rueda_mesh_progress(&fixture->meshes[i], &peer);
+        still = rueda_negotiator_turn(fixture->members[i], &error) == RUEDA_OK
                     ? 0
                     : still + 1;
     }
@@ -107,66 +107,66 @@ static void drive(struct scene *scene)
 static const struct rueda_request tensor = {
     .device = RUEDA_DEVICE_HOST, .dims = 1, .shape = {2}, .name = "grad"};
 
-static void submit(struct scene *scene, int rank)
+static void submit(struct fixture *fixture, int rank)
 {
-    assert_int_equal(
-        rueda_negotiator_submit(scene->members[rank], &tensor, (void *)&tensor),
-        RUEDA_OK);
+    assert_int_equal(rueda_negotiator_submit(fixture->members[rank], &tensor,
+                                             (void *)&tensor),
+                     RUEDA_OK);
 }
 
 /* ---- Tests --------------------------------------------------------------- */
 
 static void all_members_hear_words_in_the_order_of_the_log(void **state)
 {
-    struct scene *scene = *state;
+    struct fixture *fixture = *state;
 
-    assert_int_equal(rueda_negotiator_tell(scene->members[0], 7), RUEDA_OK);
+    assert_int_equal(rueda_negotiator_tell(fixture->members[0], 7), RUEDA_OK);
     for (int i = 0; i < RANKS; i++)
-        submit(scene, i);
-    drive(scene);
-    assert_int_equal(rueda_negotiator_tell(scene->members[0], UINT64_MAX),
+        submit(fixture, i);
+    drive(fixture);
+    assert_int_equal(rueda_negotiator_tell(fixture->members[0], UINT64_MAX),
                      RUEDA_OK);
-    drive(scene);
+    drive(fixture);
 
     for (int i = 0; i < RANKS; i++) {
-        assert_int_equal(scene->counts[i], 2);
-        assert_true(scene->words[i][0] == 7);
-        assert_true(scene->words[i][1] == UINT64_MAX);
+        assert_int_equal(fixture->counts[i], 2);
+        assert_true(fixture->words[i][0] == 7);
+        assert_true(fixture->words[i][1] == UINT64_MAX);
         /* The first came before the decision, the second after it. */
-        assert_true(scene->latest[i][0] == 0);
-        assert_true(scene->latest[i][1] ==
-                    rueda_negotiator_next(scene->members[i])->index);
-        rueda_negotiator_done(scene->members[i]);
-        assert_true(rueda_negotiator_latest(scene->members[i]) == 0);
+        assert_true(fixture->latest[i][0] == 0);
+        assert_true(fixture->latest[i][1] ==
+                    rueda_negotiator_next(fixture->members[i])->index);
+        rueda_negotiator_done(fixture->members[i]);
+        assert_true(rueda_negotiator_latest(fixture->members[i]) == 0);
     }
 }
 
-static void follow(struct scene *scene, const unsigned char *bytes, size_t len,
-                   rueda_status wanted)
+static void follow(struct fixture *fixture, const unsigned char *bytes,
+                   size_t len, rueda_status wanted)
 {
     struct rueda_in in = {.at = bytes, .end = bytes + len};
 
-    assert_int_equal(rueda_log_follow(scene->members[1], &in), wanted);
+    assert_int_equal(rueda_log_follow(fixture->members[1], &in), wanted);
 }
 
 static void a_word_that_is_cut_or_not_wanted_makes_no_sense(void **state)
 {
     static const unsigned char word[9] = {RUEDA_DOWN_WORD, 1};
-    struct scene *scene = *state;
+    struct fixture *fixture = *state;
 
     for (size_t len = 1; len < sizeof(word); len++)
-        follow(scene, word, len, RUEDA_ERR_IO);
-    assert_int_equal(scene->counts[1], 0);
-    follow(scene, word, sizeof(word), RUEDA_OK);
-    assert_int_equal(scene->counts[1], 1);
-    scene->members[1]->args.heard_word = NULL;
-    follow(scene, word, sizeof(word), RUEDA_ERR_IO);
+        follow(fixture, word, len, RUEDA_ERR_IO);
+    assert_int_equal(fixture->counts[1], 0);
+    follow(fixture, word, sizeof(word), RUEDA_OK);
+    assert_int_equal(fixture->counts[1], 1);
+    fixture->members[1]->args.heard_word = NULL;
+    follow(fixture, word, sizeof(word), RUEDA_ERR_IO);
 }
 
 /* It was handed over before, and is not decided yet. */
 static void what_waits_begins_with_the_timeline(void **state)
 {
-    struct scene *scene = *state;
+    struct fixture *fixture = *state;
     char path[64];
     struct rueda_timeline_args args = {.ranks = RANKS, .path = path};
     struct rueda_timeline *timeline;
@@ -175,13 +175,13 @@ static void what_waits_begins_with_the_timeline(void **state)
     FILE *file;
 
     snprintf(path, sizeof(path), "/tmp/rueda_word_%d.json", (int)getpid());
-    submit(scene, 0);
+    submit(fixture, 0);
     assert_int_equal(rueda_timeline_open(&args, &timeline, &error), RUEDA_OK);
-    rueda_negotiator_trace(scene->members[0], timeline);
-    submit(scene, 1);
-    submit(scene, 2);
-    drive(scene);
-    rueda_negotiator_trace(scene->members[0], NULL);
+    rueda_negotiator_trace(fixture->members[0], timeline);
+    submit(fixture, 1);
+    submit(fixture, 2);
+    drive(fixture);
+    rueda_negotiator_trace(fixture->members[0], NULL);
     rueda_timeline_close(timeline);
 
     file = fopen(path, "re");
@@ -195,7 +195,7 @@ static void what_waits_begins_with_the_timeline(void **state)
 }
 
 #define TEST(test)                                                             \
-    cmocka_unit_test_setup_teardown(test, open_scene, close_scene)
+    cmocka_unit_test_setup_teardown(test, open_fixture, close_fixture)
 
 int main(void)
 {

@@ -29,7 +29,7 @@ struct guest {
 };
 
 /* A meeting, with its guests as they are going to come. */
-struct party {
+struct meeting {
     char job[64];
     struct rueda_key key;
     struct guest guests[MOST];
@@ -63,40 +63,40 @@ static void hush(void *arg, rueda_log_level level, const char *line)
     (void)line;
 }
 
-static int party_open(void **state)
+static int meeting_open(void **state)
 {
-    static struct party party;
+    static struct meeting meeting;
     static int number;
 
-    memset(&party, 0, sizeof(party));
-    snprintf(party.job, sizeof(party.job), "unit-%d-%d", (int)getpid(),
+    memset(&meeting, 0, sizeof(meeting));
+    snprintf(meeting.job, sizeof(meeting.job), "unit-%d-%d", (int)getpid(),
              number++);
-    party.descriptors = count_descriptors();
+    meeting.descriptors = count_descriptors();
     rueda_log_set_sink(hush, NULL);
-    *state = &party;
+    *state = &meeting;
     return 0;
 }
 
-static int party_close(void **state)
+static int meeting_close(void **state)
 {
-    struct party *party = *state;
+    struct meeting *meeting = *state;
 
-    for (int i = 0; i < party->count; i++)
-        rueda_segment_close(party->guests[i].segment);
+    for (int i = 0; i < meeting->count; i++)
+        rueda_segment_close(meeting->guests[i].segment);
     rueda_log_set_sink(NULL, NULL);
-    return count_descriptors() == party->descriptors ? 0 : -1;
+    return count_descriptors() == meeting->descriptors ? 0 : -1;
 }
 
-static struct guest *invite(struct party *party, int rank, int size,
+static struct guest *invite(struct meeting *meeting, int rank, int size,
                             int64_t timeout_ms)
 {
-    struct guest *guest = &party->guests[party->count++];
+    struct guest *guest = &meeting->guests[meeting->count++];
 
     guest->meeting = (struct rueda_meeting){
         .rank = rank,
         .size = size,
-        .job = party->job,
-        .key = &party->key,
+        .job = meeting->job,
+        .key = &meeting->key,
         .deadline_ns = rueda_clock_ns() + timeout_ms * MS,
         .inherited = -1,
         .prepare = prepare,
@@ -114,24 +114,24 @@ static void *come(void *arg)
 }
 
 /* All come at once; done when the last has an answer. */
-static void meet(struct party *party)
+static void meet(struct meeting *meeting)
 {
-    for (int i = 0; i < party->count; i++)
-        assert_int_equal(rueda_thread_start(&party->guests[i].thread, come,
-                                            &party->guests[i]),
+    for (int i = 0; i < meeting->count; i++)
+        assert_int_equal(rueda_thread_start(&meeting->guests[i].thread, come,
+                                            &meeting->guests[i]),
                          RUEDA_OK);
-    for (int i = 0; i < party->count; i++)
-        assert_int_equal(pthread_join(party->guests[i].thread, NULL), 0);
+    for (int i = 0; i < meeting->count; i++)
+        assert_int_equal(pthread_join(meeting->guests[i].thread, NULL), 0);
 }
 
-static void check_all_met(struct party *party)
+static void check_all_met(struct meeting *meeting)
 {
-    for (int i = 0; i < party->count; i++) {
-        struct guest *guest = &party->guests[i];
+    for (int i = 0; i < meeting->count; i++) {
+        struct guest *guest = &meeting->guests[i];
 
         assert_int_equal(guest->status, RUEDA_OK);
         assert_int_equal(guest->segment->agreement->slab_offset, 4321);
-        for (int k = 0; k < party->count; k++) {
+        for (int k = 0; k < meeting->count; k++) {
             const struct rueda_member *member = &guest->segment->members[k];
 
             assert_int_equal(member->presence, RUEDA_PRESENT);
@@ -151,19 +151,19 @@ static void check_failed(const struct guest *guest, rueda_status status,
 
 static void ranks_meet_and_can_wake_each_other(void **state)
 {
-    struct party *party = *state;
+    struct meeting *meeting = *state;
 
     for (int rank = 0; rank < 4; rank++)
-        invite(party, rank, 4, 20000);
-    meet(party);
+        invite(meeting, rank, 4, 20000);
+    meet(meeting);
 
-    check_all_met(party);
+    check_all_met(meeting);
     for (int i = 0; i < 4; i++) {
-        struct rueda_segment *asleep = party->guests[i].segment;
+        struct rueda_segment *asleep = meeting->guests[i].segment;
         int64_t before = rueda_clock_ns();
 
         rueda_segment_arm(asleep);
-        rueda_segment_notify(party->guests[(i + 1) % 4].segment, i);
+        rueda_segment_notify(meeting->guests[(i + 1) % 4].segment, i);
         rueda_segment_wait(asleep, 20000 * MS);
         assert_true(rueda_clock_ns() - before < 10000 * MS);
     }
@@ -171,37 +171,37 @@ static void ranks_meet_and_can_wake_each_other(void **state)
 
 static void a_rank_alone_meets_nobody(void **state)
 {
-    struct party *party = *state;
+    struct meeting *meeting = *state;
 
-    invite(party, 0, 1, 20000);
-    meet(party);
-    check_all_met(party);
+    invite(meeting, 0, 1, 20000);
+    meet(meeting);
+    check_all_met(meeting);
 }
 
 static void ranks_with_the_same_key_meet(void **state)
 {
-    struct party *party = *state;
+    struct meeting *meeting = *state;
 
-    party->key.present = true;
-    memset(party->key.bytes, 9, sizeof(party->key.bytes));
+    meeting->key.present = true;
+    memset(meeting->key.bytes, 9, sizeof(meeting->key.bytes));
     for (int rank = 0; rank < 3; rank++)
-        invite(party, rank, 3, 20000);
-    meet(party);
-    check_all_met(party);
+        invite(meeting, rank, 3, 20000);
+    meet(meeting);
+    check_all_met(meeting);
 }
 
 static void another_key_is_refused(void **state)
 {
-    struct party *party = *state;
+    struct meeting *meeting = *state;
     struct rueda_key other = {.present = true, .bytes = {1}};
     struct guest *host;
     struct guest *stranger;
 
-    party->key.present = true;
-    host = invite(party, 0, 2, 300);
-    stranger = invite(party, 1, 2, 300);
+    meeting->key.present = true;
+    host = invite(meeting, 0, 2, 300);
+    stranger = invite(meeting, 1, 2, 300);
     stranger->meeting.key = &other;
-    meet(party);
+    meet(meeting);
 
     check_failed(host, RUEDA_ERR_TIMEOUT, "1 of 2 ranks of job");
     check_failed(stranger, RUEDA_ERR_AUTH, "rank 0 and rank 1 do not agree");
@@ -209,66 +209,66 @@ static void another_key_is_refused(void **state)
 
 static void another_number_of_ranks_is_refused_in_words(void **state)
 {
-    struct party *party = *state;
-    struct guest *host = invite(party, 0, 2, 300);
-    struct guest *guest = invite(party, 1, 3, 300);
+    struct meeting *meeting = *state;
+    struct guest *host = invite(meeting, 0, 2, 300);
+    struct guest *guest = invite(meeting, 1, 3, 300);
 
-    meet(party);
+    meet(meeting);
     check_failed(host, RUEDA_ERR_TIMEOUT, "did not come in time: rank 1");
     check_failed(guest, RUEDA_ERR_MISMATCH, "has 3 ranks, rank 0 says 2");
 }
 
 static void a_rank_that_comes_twice_ends_the_start_of_all(void **state)
 {
-    struct party *party = *state;
+    struct meeting *meeting = *state;
 
     for (int i = 0; i < 3; i++)
-        invite(party, i < 2 ? i : 1, 4, 10000);
-    meet(party);
+        invite(meeting, i < 2 ? i : 1, 4, 10000);
+    meet(meeting);
     for (int i = 0; i < 3; i++) {
-        check_failed(&party->guests[i], RUEDA_ERR_MISMATCH,
+        check_failed(&meeting->guests[i], RUEDA_ERR_MISMATCH,
                      "two processes say that they are rank 1");
-        check_failed(&party->guests[i], RUEDA_ERR_MISMATCH,
+        check_failed(&meeting->guests[i], RUEDA_ERR_MISMATCH,
                      "set another RUEDA_JOB");
     }
 }
 
 static void a_second_rank_0_ends_the_start_of_all(void **state)
 {
-    struct party *party = *state;
+    struct meeting *meeting = *state;
 
-    invite(party, 0, 3, 10000);
-    invite(party, 0, 3, 10000);
-    invite(party, 1, 3, 1000); /* it may come too late to hear of it */
-    meet(party);
+    invite(meeting, 0, 3, 10000);
+    invite(meeting, 0, 3, 10000);
+    invite(meeting, 1, 3, 1000); /* it may come too late to hear of it */
+    meet(meeting);
     for (int i = 0; i < 2; i++)
-        check_failed(&party->guests[i], RUEDA_ERR_MISMATCH,
+        check_failed(&meeting->guests[i], RUEDA_ERR_MISMATCH,
                      "two processes say that they are rank 0");
-    assert_true(party->guests[2].status < 0);
-    assert_null(party->guests[2].segment);
+    assert_true(meeting->guests[2].status < 0);
+    assert_null(meeting->guests[2].segment);
 }
 
 static void a_name_by_program_is_claimed_while_the_job_runs(void **state)
 {
-    struct party *party = *state;
+    struct meeting *meeting = *state;
     struct guest *second;
     struct guest *third;
 
     for (int i = 0; i < 2; i++)
-        invite(party, i, 2, 20000)->meeting.is_by_program = true;
-    meet(party);
-    check_all_met(party);
+        invite(meeting, i, 2, 20000)->meeting.is_by_program = true;
+    meet(meeting);
+    check_all_met(meeting);
 
-    second = invite(party, 0, 2, 50);
+    second = invite(meeting, 0, 2, 50);
     second->meeting.is_by_program = true;
     come(second);
     check_failed(second, RUEDA_ERR_MISMATCH, "runs already");
     check_failed(second, RUEDA_ERR_MISMATCH, "set another RUEDA_JOB");
 
     /* It is free again when rank 0 leaves. */
-    rueda_segment_close(party->guests[0].segment);
-    party->guests[0].segment = NULL;
-    third = invite(party, 0, 2, 50);
+    rueda_segment_close(meeting->guests[0].segment);
+    meeting->guests[0].segment = NULL;
+    third = invite(meeting, 0, 2, 50);
     third->meeting.is_by_program = true;
     come(third);
     check_failed(third, RUEDA_ERR_TIMEOUT, "did not come in time: rank 1");
@@ -276,23 +276,23 @@ static void a_name_by_program_is_claimed_while_the_job_runs(void **state)
 
 static void a_rank_that_cannot_be_is_refused_in_words(void **state)
 {
-    struct party *party = *state;
-    struct guest *host = invite(party, 0, 2, 300);
-    struct guest *guest = invite(party, 7, 2, 300);
+    struct meeting *meeting = *state;
+    struct guest *host = invite(meeting, 0, 2, 300);
+    struct guest *guest = invite(meeting, 7, 2, 300);
 
-    meet(party);
+    meet(meeting);
     check_failed(host, RUEDA_ERR_TIMEOUT, "1 of 2 ranks");
     check_failed(guest, RUEDA_ERR_MISMATCH, "there is no rank 7 in a job of 2");
 }
 
 static void a_guest_that_cannot_start_fails_the_host(void **state)
 {
-    struct party *party = *state;
-    struct guest *host = invite(party, 0, 2, 20000);
-    struct guest *guest = invite(party, 1, 2, 20000);
+    struct meeting *meeting = *state;
+    struct guest *host = invite(meeting, 0, 2, 20000);
+    struct guest *guest = invite(meeting, 1, 2, 20000);
 
     guest->meeting.prepare = prepare_badly;
-    meet(party);
+    meet(meeting);
     check_failed(host, RUEDA_ERR_PEER_LOST,
                  "rank 1 went away while the job started");
     check_failed(guest, RUEDA_ERR_LIMIT, "rank 1 has no mind to");
@@ -300,12 +300,12 @@ static void a_guest_that_cannot_start_fails_the_host(void **state)
 
 static void a_host_that_cannot_start_is_missed(void **state)
 {
-    struct party *party = *state;
-    struct guest *host = invite(party, 0, 2, 300);
-    struct guest *guest = invite(party, 1, 2, 300);
+    struct meeting *meeting = *state;
+    struct guest *host = invite(meeting, 0, 2, 300);
+    struct guest *guest = invite(meeting, 1, 2, 300);
 
     host->meeting.prepare = prepare_badly;
-    meet(party);
+    meet(meeting);
     check_failed(host, RUEDA_ERR_LIMIT, "rank 0 has no mind to");
     check_failed(guest, RUEDA_ERR_TIMEOUT, "did not show up in time");
 }
@@ -340,14 +340,14 @@ static void *intrude(void *arg)
 
 static void strangers_do_not_keep_the_ranks_from_meeting(void **state)
 {
-    struct party *party = *state;
+    struct meeting *meeting = *state;
     struct intruder all[3] = {
-        {.job = party->job, .fd = -1, .words = "GET / HTTP/1.1\r\n\r\n"},
-        {.job = party->job, .fd = -1, .is_silent = true},
-        {.job = party->job, .fd = -1},
+        {.job = meeting->job, .fd = -1, .words = "GET / HTTP/1.1\r\n\r\n"},
+        {.job = meeting->job, .fd = -1, .is_silent = true},
+        {.job = meeting->job, .fd = -1},
     };
-    struct guest *host = invite(party, 0, 2, 20000);
-    struct guest *guest = invite(party, 1, 2, 20000);
+    struct guest *host = invite(meeting, 0, 2, 20000);
+    struct guest *guest = invite(meeting, 1, 2, 20000);
 
     assert_int_equal(rueda_thread_start(&host->thread, come, host), RUEDA_OK);
     for (int i = 0; i < 3; i++)
@@ -358,7 +358,7 @@ static void strangers_do_not_keep_the_ranks_from_meeting(void **state)
     for (int i = 0; i < 3; i++)
         rueda_fd_close(all[i].fd);
 
-    check_all_met(party);
+    check_all_met(meeting);
 }
 
 static void count_line(void *arg, rueda_log_level level, const char *line)
@@ -371,9 +371,9 @@ static void count_line(void *arg, rueda_log_level level, const char *line)
 /* Rank 0 holds some, drops the oldest, and does not log each of them. */
 static void a_crowd_does_not_keep_the_ranks_from_meeting(void **state)
 {
-    struct party *party = *state;
-    struct guest *host = invite(party, 0, 2, 20000);
-    struct guest *guest = invite(party, 1, 2, 20000);
+    struct meeting *meeting = *state;
+    struct guest *host = invite(meeting, 0, 2, 20000);
+    struct guest *guest = invite(meeting, 1, 2, 20000);
     struct intruder crowd[300];
     atomic_int lines = 0;
 
@@ -381,7 +381,7 @@ static void a_crowd_does_not_keep_the_ranks_from_meeting(void **state)
     assert_int_equal(rueda_thread_start(&host->thread, come, host), RUEDA_OK);
     for (int i = 0; i < 300; i++) {
         crowd[i] =
-            (struct intruder){.job = party->job, .fd = -1, .is_silent = true};
+            (struct intruder){.job = meeting->job, .fd = -1, .is_silent = true};
         intrude(&crowd[i]);
     }
     assert_int_equal(rueda_thread_start(&guest->thread, come, guest), RUEDA_OK);
@@ -390,45 +390,45 @@ static void a_crowd_does_not_keep_the_ranks_from_meeting(void **state)
     rueda_log_set_sink(NULL, NULL);
     for (int i = 0; i < 300; i++)
         rueda_fd_close(crowd[i].fd);
-    check_all_met(party);
+    check_all_met(meeting);
     /* The first one, and how many more there were. */
     assert_int_equal(lines, 2);
 }
 
 static void a_name_that_is_taken_is_told_with_the_remedy(void **state)
 {
-    struct party *party = *state;
-    struct guest *host = invite(party, 0, 2, 30);
+    struct meeting *meeting = *state;
+    struct guest *host = invite(meeting, 0, 2, 30);
     char name[128];
     int taken;
 
-    rueda_meet_name(name, sizeof(name), party->job);
+    rueda_meet_name(name, sizeof(name), meeting->job);
     assert_int_equal(rueda_unix_listen(name, &taken), RUEDA_OK);
-    meet(party);
+    meet(meeting);
     rueda_fd_close(taken);
     check_failed(host, RUEDA_ERR_IO, "is starting, set RUEDA_JOB");
 }
 
-#define PARTY(test)                                                            \
-    cmocka_unit_test_setup_teardown(test, party_open, party_close)
+#define MEETING(test)                                                          \
+    cmocka_unit_test_setup_teardown(test, meeting_open, meeting_close)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PARTY(ranks_meet_and_can_wake_each_other),
-        PARTY(a_rank_alone_meets_nobody),
-        PARTY(ranks_with_the_same_key_meet),
-        PARTY(another_key_is_refused),
-        PARTY(another_number_of_ranks_is_refused_in_words),
-        PARTY(a_rank_that_comes_twice_ends_the_start_of_all),
-        PARTY(a_second_rank_0_ends_the_start_of_all),
-        PARTY(a_name_by_program_is_claimed_while_the_job_runs),
-        PARTY(a_rank_that_cannot_be_is_refused_in_words),
-        PARTY(a_guest_that_cannot_start_fails_the_host),
-        PARTY(a_host_that_cannot_start_is_missed),
-        PARTY(strangers_do_not_keep_the_ranks_from_meeting),
-        PARTY(a_crowd_does_not_keep_the_ranks_from_meeting),
-        PARTY(a_name_that_is_taken_is_told_with_the_remedy),
+        MEETING(ranks_meet_and_can_wake_each_other),
+        MEETING(a_rank_alone_meets_nobody),
+        MEETING(ranks_with_the_same_key_meet),
+        MEETING(another_key_is_refused),
+        MEETING(another_number_of_ranks_is_refused_in_words),
+        MEETING(a_rank_that_comes_twice_ends_the_start_of_all),
+        MEETING(a_second_rank_0_ends_the_start_of_all),
+        MEETING(a_name_by_program_is_claimed_while_the_job_runs),
+        MEETING(a_rank_that_cannot_be_is_refused_in_words),
+        MEETING(a_guest_that_cannot_start_fails_the_host),
+        MEETING(a_host_that_cannot_start_is_missed),
+        MEETING(strangers_do_not_keep_the_ranks_from_meeting),
+        MEETING(a_crowd_does_not_keep_the_ranks_from_meeting),
+        MEETING(a_name_that_is_taken_is_told_with_the_remedy),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,7 +161,8 @@ static void no_wake_up_is_lost_between_two_threads(void **state)
     assert_int_equal(turn, 40000);
 }
 
-/* ---- Who is gone ----------------------------------------------------- */
+/* ---- Ranks that are gone
+ * ----------------------------------------------------- */
 
 static void who_shuts_down_is_named(void **state)
 {

@@ -201,7 +201,7 @@ static void each_slice_of_a_pile_is_taken_once(void **state)
         empty_pile(slabs, pile);
 }
 
-/* Who asks in vain in one pile may take from the next already. */
+/* A rank that finds nothing in one pile may take from the next already. */
 static void piles_are_independent(void **state)
 {
     struct slabs *slabs = *state;
@@ -237,7 +237,8 @@ static void a_tiny_exchange_brings_everybodys_bytes(void **state)
     }
 }
 
-/* Who is one exchange ahead does not spoil the lines of the last one. */
+/* A rank that is one exchange ahead does not spoil the lines of the last one.
+ */
 static void the_next_tiny_exchange_leaves_the_last_one_whole(void **state)
 {
     struct slabs *slabs = *state;

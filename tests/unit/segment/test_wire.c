@@ -47,7 +47,7 @@ static void hang_up(struct line *line)
     line->a = -1;
 }
 
-/* ---- Who is calling -------------------------------------------------- */
+/* ---- The caller -------------------------------------------------- */
 
 static void who_i_am_survives_the_way(void **state)
 {

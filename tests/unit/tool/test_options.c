@@ -11,7 +11,7 @@
 
 #define WORDS_MAX 20
 
-/* The options of a command line whose words are parted by single spaces. */
+/* The options of a command line whose words are separated by single spaces. */
 struct line {
     char text[256];
     char *argv[WORDS_MAX];

@@ -310,7 +310,7 @@ static void a_lost_store_is_an_error_that_says_where_it_was(void **state)
     rueda_client_close(client);
 }
 
-/* Who left in good order is not mourned. */
+/* A rank that left in good order is not reported as dead. */
 static void a_store_that_closes_says_so(void **state)
 {
     struct place *place = *state;

@@ -4,7 +4,7 @@
  * another allocation failing each time. The linker puts the functions below in
  * the place of malloc() and its like (see CMakeLists.txt).
  */
-#include "unit/store_desk.h"
+#include "support/recorded_store.h"
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
@@ -65,58 +65,60 @@ static struct rueda_store_request request_of(int i)
     return request;
 }
 
-/* One request; what is refused for want of memory has changed nothing. */
-static void ask_one(struct desk *desk, int i)
+/* One request; what is refused for lack of memory has changed nothing. */
+static void ask_one(struct recorded_store *recorded, int i)
 {
-    struct rueda_store_stats before = stats_of(desk);
+    struct rueda_store_stats before = recorded_stats_of(recorded);
     struct rueda_store_stats after;
     rueda_status status = RUEDA_OK;
 
-    desk_ask(desk, 1, request_of(i));
-    if (desk->count > 0)
-        status = desk->heard[desk->count - 1].reply.status;
-    after = stats_of(desk);
+    recorded_store_ask(recorded, 1, request_of(i));
+    if (recorded->count > 0)
+        status = recorded->heard[recorded->count - 1].reply.status;
+    after = recorded_stats_of(recorded);
     if (status == RUEDA_ERR_NOMEM)
         assert_memory_equal(&after, &before, sizeof(after));
 }
 
 /* Enough requests for tables and heap to grow. Returns false if the store did
  * not even open. */
-static bool play(struct desk *desk)
+static bool play(struct recorded_store *recorded)
 {
-    struct rueda_store_options options = {.emit = desk_hear, .arg = desk};
-    rueda_status status = rueda_store_open(&options, &desk->store);
+    struct rueda_store_options options = {.emit = recorded_store_record,
+                                          .arg = recorded};
+    rueda_status status = rueda_store_open(&options, &recorded->store);
 
     if (status != RUEDA_OK) {
         assert_int_equal(status, RUEDA_ERR_NOMEM);
         return false;
     }
     do
-        ASK(desk, 1, ATTACH, SESSION('a'));
-    while (only_on(desk, 1)->status == RUEDA_ERR_NOMEM);
+        ASK(recorded, 1, ATTACH, SESSION('a'));
+    while (recorded_only_on(recorded, 1)->status == RUEDA_ERR_NOMEM);
     for (int i = 0; i < 300; i++)
-        ask_one(desk, i);
+        ask_one(recorded, i);
     return true;
 }
 
-static void check_play(struct desk *desk)
+static void check_play(struct recorded_store *recorded)
 {
     struct rueda_store_stats stats;
 
-    if (!play(desk))
+    if (!play(recorded))
         return;
     /* Memory is there again, and so is the store. */
     until_failure = -1;
-    attach(desk, 1, 'a');
-    ASK(desk, 1, SET, .number = 10000, KEY("key"), VALUE("value"));
-    ASK(desk, 1, GET, KEY("key"));
-    stats = stats_of(desk);
-    check_value(only_on(desk, 1), stats.revision, "value");
-    rueda_store_close(desk->store);
-    desk->store = NULL;
+    recorded_attach(recorded, 1, 'a');
+    ASK(recorded, 1, SET, .number = 10000, KEY("key"), VALUE("value"));
+    ASK(recorded, 1, GET, KEY("key"));
+    stats = recorded_stats_of(recorded);
+    check_value(recorded_only_on(recorded, 1), stats.revision, "value");
+    rueda_store_close(recorded->store);
+    recorded->store = NULL;
 }
 
-static void every_allocation_may_fail(struct desk *desk, int in_a_row)
+static void every_allocation_may_fail(struct recorded_store *recorded,
+                                      int in_a_row)
 {
     bool was_reached;
     int nth = 0;
@@ -124,7 +126,7 @@ static void every_allocation_may_fail(struct desk *desk, int in_a_row)
     do {
         until_failure = nth++;
         failures = in_a_row;
-        check_play(desk);
+        check_play(recorded);
         was_reached = failures < in_a_row;
         until_failure = -1;
     } while (was_reached);
@@ -133,7 +135,7 @@ static void every_allocation_may_fail(struct desk *desk, int in_a_row)
 
 static int no_store(void **state)
 {
-    *state = calloc(1, sizeof(struct desk));
+    *state = calloc(1, sizeof(struct recorded_store));
     return *state != NULL ? 0 : -1;
 }
 
@@ -151,9 +153,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_failed_allocation_is_survived,
-                                        no_store, desk_close),
+                                        no_store, recorded_store_close),
         cmocka_unit_test_setup_teardown(three_failed_allocations_are_survived,
-                                        no_store, desk_close),
+                                        no_store, recorded_store_close),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
  * connections, come back and repeat what they asked. Every reply, the next
  * deadline and the totals must agree at every step.
  */
-#include "unit/store_model.h"
+#include "support/store_model.h"
 
 #define STEPS 200000
 
@@ -14,27 +14,27 @@ static rueda_status ran(struct model *model, int session,
                         const struct rueda_store_request *request,
                         struct rueda_store_reply *reply)
 {
-    const struct key *key = &model->keys[key_of(request)];
+    const struct key *key = &model->keys[model_key_of(request)];
 
     switch (request->kind) {
     case RUEDA_STORE_GET:
-        show(key, reply);
+        model_show(key, reply);
         return RUEDA_OK;
     case RUEDA_STORE_WAIT:
-        return waited(model, session, request, reply);
+        return model_waited(model, session, request, reply);
     case RUEDA_STORE_SET:
     case RUEDA_STORE_CAS:
-        return was_set(model, session, request, reply);
+        return model_was_set(model, session, request, reply);
     case RUEDA_STORE_ADD:
-        return added(model, request, reply);
+        return model_added(model, request, reply);
     case RUEDA_STORE_DELETE:
         if (key->revision == 0)
             return RUEDA_OK;
-        deleted(model, key_of(request));
+        model_deleted(model, model_key_of(request));
         reply->revision = model->revision;
         return RUEDA_OK;
     case RUEDA_STORE_WATCH:
-        return watched(model, session, request, reply);
+        return model_watched(model, session, request, reply);
     case RUEDA_STORE_UNWATCH:
         for (int i = model->watch_count - 1; i >= 0; i--)
             if (model->watches[i].session == session &&
@@ -42,12 +42,12 @@ static rueda_status ran(struct model *model, int session,
                 REMOVE(model->watches, model->watch_count, i);
         return RUEDA_OK;
     case RUEDA_STORE_BYE:
-        session_ended(model, session);
+        model_session_ended(model, session);
         return RUEDA_OK;
     case RUEDA_STORE_WILL:
-        return will_left(model, session, request);
+        return model_will_left(model, session, request);
     default:
-        return lease_changed(model, session, request, reply);
+        return model_lease_changed(model, session, request, reply);
     }
 }
 
@@ -62,26 +62,26 @@ static void attached(struct model *model, int at, uint64_t connection)
                                       .count = session->is_there};
 
     if (session->is_attached) {
-        parted(model, at);
-        heard(model, at, &bye);
+        model_parted(model, at);
+        model_heard(model, at, &bye);
     }
     session->is_there = true;
     session->is_attached = true;
     session->connection = connection;
-    heard(model, at, &reply);
+    model_heard(model, at, &reply);
 }
 
 static void was_lost(struct model *model, int session, bool is_cut)
 {
     struct will *will = &model->sessions[session].will;
 
-    parted(model, session);
+    model_parted(model, session);
     is_cut = is_cut && will->is_there;
     will->due = (struct due){INT64_MAX, 1};
     if (will->is_there && !is_cut)
-        will->due = due_in(model, will->time_ms);
+        will->due = model_due_in(model, will->time_ms);
     model->sessions[session].due =
-        due_in(model, is_cut ? PATIENCE_MS : GRACE_MS);
+        model_due_in(model, is_cut ? PATIENCE_MS : GRACE_MS);
 }
 
 /* The store was asked this for the first time. */
@@ -94,7 +94,7 @@ static void asked(struct model *model, int at,
 
     reply.status = ran(model, at, request, &reply);
     if (reply.status != RUEDA_IN_PROGRESS)
-        heard(model, at, &reply);
+        model_heard(model, at, &reply);
     if (!is_change)
         return;
     if (session->past_count == REPEATABLE)
@@ -114,9 +114,9 @@ static void asked_again(struct model *model, int at, int i)
     } else if (past.reply.status == RUEDA_ERR_MISMATCH) {
         past.reply.revision = 0;
         past.reply.value_bytes = 0;
-        show(&model->keys[key_of(&past.request)], &past.reply);
+        model_show(&model->keys[model_key_of(&past.request)], &past.reply);
     }
-    heard(model, at, &past.reply);
+    model_heard(model, at, &past.reply);
     model->repeated++;
 }
 
@@ -176,7 +176,7 @@ static void fill_key(struct model *model, struct rueda_store_request *request)
     static const char *const prefixes[] = {"", "a", "ab", "c", "x"};
     int key = (int)pick(model, KEYS);
 
-    request->key = names[key];
+    request->key = model_names[key];
     if (request->kind == RUEDA_STORE_WATCH)
         request->key = prefixes[pick(model, 5)];
     request->key_bytes = strlen(request->key);
@@ -235,7 +235,7 @@ static void step_attach(struct model *model, int session)
 {
     uint64_t connection = ++model->last_connection;
 
-    ASK(model->desk, connection, ATTACH, .number = 1,
+    ASK(model->recorded, connection, ATTACH, .number = 1,
         SESSION((char)('a' + session)));
     attached(model, session, connection);
 }
@@ -245,7 +245,8 @@ static void step_ask(struct model *model, int session)
     struct rueda_store_request request = pick_request(model);
 
     request.number = ++model->sessions[session].number;
-    desk_ask(model->desk, model->sessions[session].connection, request);
+    recorded_store_ask(model->recorded, model->sessions[session].connection,
+                       request);
     asked(model, session, &request, is_change(request.kind));
 }
 
@@ -257,7 +258,8 @@ static void step_repeat(struct model *model, int at)
     if (session->past_count == 0)
         return;
     i = (int)pick(model, (uint32_t)session->past_count);
-    desk_ask(model->desk, session->connection, session->past[i].request);
+    recorded_store_ask(model->recorded, session->connection,
+                       session->past[i].request);
     asked_again(model, at, i);
 }
 
@@ -267,25 +269,26 @@ static void step(struct model *model)
     uint32_t what = pick(model, 200);
 
     if (what < 20) {
-        tick(model->desk, pick(model, what == 0 ? 2 * GRACE_MS : 30));
-        ticked(model);
+        recorded_tick(model->recorded,
+                      pick(model, what == 0 ? 2 * GRACE_MS : 30));
+        model_ticked(model);
     } else if (!model->sessions[session].is_attached || what == 20) {
         step_attach(model, session);
     } else if (what < 24) {
-        (what == 21 ? cut : lose)(model->desk,
-                                  model->sessions[session].connection);
+        (what == 21 ? recorded_cut : recorded_lose)(
+            model->recorded, model->sessions[session].connection);
         was_lost(model, session, what == 21);
     } else if (what < 50) {
         step_repeat(model, session);
     } else {
         step_ask(model, session);
     }
-    no_more(model->desk);
+    recorded_no_more(model->recorded);
 }
 
 static void check_totals(const struct model *model)
 {
-    struct rueda_store_stats stats = stats_of(model->desk);
+    struct rueda_store_stats stats = recorded_stats_of(model->recorded);
     size_t keys = 0;
     size_t sessions = 0;
     int ignored;
@@ -296,22 +299,22 @@ static void check_totals(const struct model *model)
         sessions += model->sessions[i].is_there;
     assert_int_equal(stats.revision, model->revision);
     assert_int_equal(stats.keys, keys);
-    assert_int_equal(stats.bytes, total_bytes(model));
+    assert_int_equal(stats.bytes, model_total_bytes(model));
     assert_int_equal(stats.sessions, sessions);
     assert_int_equal(stats.waits, model->wait_count);
     assert_int_equal(stats.watches, model->watch_count);
     assert_int_equal(stats.leases, model->lease_count);
-    assert_int_equal(rueda_store_next_ns(model->desk->store),
-                     next_due(model, &ignored, &ignored).ns);
+    assert_int_equal(rueda_store_next_ns(model->recorded->store),
+                     model_next_due(model, &ignored, &ignored).ns);
 }
 
 static void check_contents(struct model *model)
 {
-    attach(model->desk, UINT64_MAX, 'z');
+    recorded_attach(model->recorded, UINT64_MAX, 'z');
     for (int i = 0; i < KEYS; i++) {
         const struct key *key = &model->keys[i];
         const struct rueda_store_reply *reply =
-            ANSWER(model->desk, UINT64_MAX, GET, KEY(names[i]));
+            ANSWER(model->recorded, UINT64_MAX, GET, KEY(model_names[i]));
 
         assert_int_equal(reply->revision, key->revision);
         assert_int_equal(reply->value_bytes, key->bytes);
@@ -343,7 +346,7 @@ static void the_store_agrees_with_its_model(void **state)
     struct model *model = calloc(1, sizeof(*model));
 
     assert_non_null(model);
-    model->desk = *state;
+    model->recorded = *state;
     model->seed = 1;
     for (int i = 0; i < STEPS; i++) {
         step(model);
@@ -356,14 +359,14 @@ static void the_store_agrees_with_its_model(void **state)
 
 static int small_open(void **state)
 {
-    return desk_open_with(state, MOST_BYTES);
+    return recorded_store_open_with(state, MOST_BYTES);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_store_agrees_with_its_model,
-                                        small_open, desk_close),
+                                        small_open, recorded_store_close),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

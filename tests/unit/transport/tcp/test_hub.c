@@ -525,7 +525,7 @@ static void who_begins_more_messages_than_it_can_send_is_stopped(void **state)
                      RUEDA_TCP_OUTGOING + 1);
 }
 
-/* Rank 0 sends what rank 1 has no memory for: that is no fault of rank 0's. */
+/* Rank 0 sends what rank 1 has no memory for: rank 0 is not to blame. */
 static void out_of_memory_is_not_held_against_the_sender(void **state)
 {
     static const int hosts[RANKS] = {0, 1, 2};

@@ -1,112 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A model of the store: arrays that are searched from end to end. They are kept
- * in the order of coming, so order is checked too. Functions are named for what
- * has happened in the store; each reads what the store must have said of it.
- */
-#ifndef RUEDA_TESTS_UNIT_STORE_MODEL_H
-#define RUEDA_TESTS_UNIT_STORE_MODEL_H
+#include "support/store_model.h"
 
-#include "unit/store_desk.h"
+const char *const model_names[KEYS] = {"a",  "aa", "aaa", "ab", "abc", "b",
+                                       "ba", "c",  "ca",  "cb", "d",   "dddd"};
 
-#define KEYS       12
-#define SESSIONS   5
-#define MOST       1024 /* of anything in the model */
-#define MOST_BYTES 90
-#define REPEATABLE 80 /* a little more than the store remembers */
-
-static const char *const names[KEYS] = {"a",  "aa", "aaa", "ab", "abc", "b",
-                                        "ba", "c",  "ca",  "cb", "d",   "dddd"};
-
-/* What is due, or INT64_MAX; of those at once, the one set first. */
-struct due {
-    int64_t ns;
-    int order;
-};
-
-struct key {
-    uint64_t revision;
-    unsigned char value[16];
-    size_t bytes;
-    uint64_t lease;
-    int bound; /* when it came under its lease */
-};
-
-struct wait {
-    int session;
-    int key;
-    uint64_t number;
-    uint64_t above;
-    struct due due;
-};
-
-struct watch {
-    int session;
-    uint64_t number;
-    const char *prefix;
-};
-
-struct lease {
-    int session;
-    uint64_t id;
-    uint32_t time_ms;
-    struct due due;
-};
-
-/* A change and its answer. */
-struct past {
-    struct rueda_store_request request;
-    struct rueda_store_reply reply;
-};
-
-struct will {
-    bool is_there;
-    int key;
-    unsigned char value[16];
-    size_t bytes;
-    uint32_t time_ms;
-    struct due due; /* while its session is not attached */
-};
-
-struct session {
-    bool is_there;
-    bool is_attached;
-    struct will will;
-    uint64_t connection;
-    struct due due;
-    uint64_t number;
-    int past_count;
-    struct past past[REPEATABLE]; /* the last ones, oldest first */
-};
-
-struct model {
-    struct desk *desk;
-    uint32_t seed;
-    uint64_t revision;
-    uint64_t last_lease;
-    uint64_t last_connection;
-    int order;
-    struct key keys[KEYS];
-    struct session sessions[SESSIONS];
-    struct wait waits[MOST];
-    int wait_count;
-    struct watch watches[MOST];
-    int watch_count;
-    struct lease leases[MOST];
-    int lease_count;
-    int seen[RUEDA_STORE_EVENT_DELETE + 1];
-    int failed[-RUEDA_ERR_STALLED + 1];
-    int repeated;
-    int wills[3]; /* carried out, too late, without room */
-};
-
-/* ---- What the store must have said -------------------------------------- */
-
-static void heard(struct model *model, int session,
-                  const struct rueda_store_reply *expected)
+void model_heard(struct model *model, int session,
+                 const struct rueda_store_reply *expected)
 {
     uint64_t connection = model->sessions[session].connection;
-    const struct rueda_store_reply *reply = next_on(model->desk, connection);
+    const struct rueda_store_reply *reply =
+        recorded_next_on(model->recorded, connection);
 
     assert_int_equal(reply->kind, expected->kind);
     assert_int_equal(reply->number, expected->number);
@@ -124,7 +27,7 @@ static void heard(struct model *model, int session,
     model->failed[-reply->status]++;
 }
 
-static void show(const struct key *key, struct rueda_store_reply *reply)
+void model_show(const struct key *key, struct rueda_store_reply *reply)
 {
     if (key->revision == 0)
         return;
@@ -135,26 +38,23 @@ static void show(const struct key *key, struct rueda_store_reply *reply)
 
 /* ---- Changes ------------------------------------------------------------ */
 
-#define REMOVE(array, count, i)                                                \
-    memmove(&(array)[i], &(array)[(i) + 1],                                    \
-            (size_t)(--(count) - (i)) * sizeof((array)[0]))
-
-static struct due due_in(struct model *model, uint32_t time_ms)
+struct due model_due_in(struct model *model, uint32_t time_ms)
 {
-    return (struct due){model->desk->now_ns + time_ms * MS, model->order++};
+    return (struct due){model->recorded->now_ns + time_ms * MS, model->order++};
 }
 
 static void heard_by_watches(struct model *model, int key,
                              struct rueda_store_reply *event)
 {
-    event->key = names[key];
-    event->key_bytes = strlen(names[key]);
+    event->key = model_names[key];
+    event->key_bytes = strlen(model_names[key]);
     for (int i = 0; i < model->watch_count; i++) {
         const struct watch *watch = &model->watches[i];
 
         event->number = watch->number;
-        if (strncmp(names[key], watch->prefix, strlen(watch->prefix)) == 0)
-            heard(model, watch->session, event);
+        if (strncmp(model_names[key], watch->prefix, strlen(watch->prefix)) ==
+            0)
+            model_heard(model, watch->session, event);
     }
 }
 
@@ -163,7 +63,7 @@ static void changed(struct model *model, int key)
     struct rueda_store_reply reply = {.kind = RUEDA_STORE_WAIT};
     int i = 0;
 
-    show(&model->keys[key], &reply);
+    model_show(&model->keys[key], &reply);
     while (i < model->wait_count) {
         struct wait wait = model->waits[i];
 
@@ -172,14 +72,14 @@ static void changed(struct model *model, int key)
             continue;
         }
         reply.number = wait.number;
-        heard(model, wait.session, &reply);
+        model_heard(model, wait.session, &reply);
         REMOVE(model->waits, model->wait_count, i);
     }
     reply.kind = RUEDA_STORE_EVENT_SET;
     heard_by_watches(model, key, &reply);
 }
 
-static void deleted(struct model *model, int key)
+void model_deleted(struct model *model, int key)
 {
     struct rueda_store_reply event = {.kind = RUEDA_STORE_EVENT_DELETE,
                                       .revision = ++model->revision};
@@ -188,13 +88,13 @@ static void deleted(struct model *model, int key)
     heard_by_watches(model, key, &event);
 }
 
-static uint64_t total_bytes(const struct model *model)
+uint64_t model_total_bytes(const struct model *model)
 {
     uint64_t bytes = 0;
 
     for (int i = 0; i < KEYS; i++)
         if (model->keys[i].revision != 0)
-            bytes += strlen(names[i]) + model->keys[i].bytes;
+            bytes += strlen(model_names[i]) + model->keys[i].bytes;
     return bytes;
 }
 
@@ -206,7 +106,7 @@ static rueda_status put(struct model *model, int key, const void *value,
 
     now->bytes = bytes;
     now->revision = model->revision + 1;
-    if (total_bytes(model) > MOST_BYTES) {
+    if (model_total_bytes(model) > MOST_BYTES) {
         *now = before;
         return RUEDA_ERR_LIMIT;
     }
@@ -242,11 +142,11 @@ static void lease_ended(struct model *model, int at)
                 (first < 0 || model->keys[i].bound < model->keys[first].bound))
                 first = i;
         if (first >= 0)
-            deleted(model, first);
+            model_deleted(model, first);
     } while (first >= 0);
 }
 
-static void parted(struct model *model, int session)
+void model_parted(struct model *model, int session)
 {
     for (int i = model->wait_count - 1; i >= 0; i--)
         if (model->waits[i].session == session)
@@ -257,11 +157,11 @@ static void parted(struct model *model, int session)
     model->sessions[session].is_attached = false;
 }
 
-static void session_ended(struct model *model, int session)
+void model_session_ended(struct model *model, int session)
 {
     int i = 0;
 
-    parted(model, session);
+    model_parted(model, session);
     while (i < model->lease_count) {
         if (model->leases[i].session == session)
             lease_ended(model, i);
@@ -309,9 +209,7 @@ static struct due due_of(const struct model *model, int list, int i)
     return list == 2 ? session->due : session->will.due;
 }
 
-/* What is due next: *out_list is 0 for a wait, 1 a lease, 2 a session, 3 a
- * will. */
-static struct due next_due(const struct model *model, int *out_list, int *out_i)
+struct due model_next_due(const struct model *model, int *out_list, int *out_i)
 {
     struct due due = {INT64_MAX, 0};
     const int counts[4] = {model->wait_count, model->lease_count, SESSIONS,
@@ -330,45 +228,44 @@ static struct due next_due(const struct model *model, int *out_list, int *out_i)
     return due;
 }
 
-static void ticked(struct model *model)
+void model_ticked(struct model *model)
 {
     int list = 0;
     int i = 0;
 
-    while (next_due(model, &list, &i).ns <= model->desk->now_ns) {
+    while (model_next_due(model, &list, &i).ns <= model->recorded->now_ns) {
         struct rueda_store_reply late = {.kind = RUEDA_STORE_WAIT,
                                          .status = RUEDA_ERR_TIMEOUT};
 
         if (list == 0) {
             late.number = model->waits[i].number;
-            heard(model, model->waits[i].session, &late);
+            model_heard(model, model->waits[i].session, &late);
             REMOVE(model->waits, model->wait_count, i);
         } else if (list == 1) {
             lease_ended(model, i);
         } else {
             will_executed(model, i);
             if (list == 2)
-                session_ended(model, i);
+                model_session_ended(model, i);
         }
     }
 }
 
 /* ---- Requests ----------------------------------------------------------- */
 
-/* Keys of the test are pointers into names. */
-static int key_of(const struct rueda_store_request *request)
+int model_key_of(const struct rueda_store_request *request)
 {
     for (int i = 0; i < KEYS; i++)
-        if (request->key == names[i])
+        if (request->key == model_names[i])
             return i;
     return 0;
 }
 
-static rueda_status added(struct model *model,
-                          const struct rueda_store_request *request,
-                          struct rueda_store_reply *reply)
+rueda_status model_added(struct model *model,
+                         const struct rueda_store_request *request,
+                         struct rueda_store_reply *reply)
 {
-    struct key *key = &model->keys[key_of(request)];
+    struct key *key = &model->keys[model_key_of(request)];
     int64_t sum = 0;
     rueda_status status;
 
@@ -377,7 +274,7 @@ static rueda_status added(struct model *model,
     if (key->revision != 0)
         memcpy(&sum, key->value, sizeof(sum));
     sum += request->count;
-    status = put(model, key_of(request), &sum, sizeof(sum),
+    status = put(model, model_key_of(request), &sum, sizeof(sum),
                  key->revision != 0 ? key->lease : 0);
     if (status == RUEDA_OK) {
         reply->revision = model->revision;
@@ -386,30 +283,30 @@ static rueda_status added(struct model *model,
     return status;
 }
 
-static rueda_status was_set(struct model *model, int session,
-                            const struct rueda_store_request *request,
-                            struct rueda_store_reply *reply)
+rueda_status model_was_set(struct model *model, int session,
+                           const struct rueda_store_request *request,
+                           struct rueda_store_reply *reply)
 {
-    const struct key *key = &model->keys[key_of(request)];
+    const struct key *key = &model->keys[model_key_of(request)];
     rueda_status status;
 
     if (request->kind == RUEDA_STORE_CAS &&
         key->revision != request->revision) {
-        show(key, reply);
+        model_show(key, reply);
         return RUEDA_ERR_MISMATCH;
     }
     if (request->id != 0 && lease_find(model, session, request->id) < 0)
         return RUEDA_ERR_CLOSED;
-    status = put(model, key_of(request), request->value, request->value_bytes,
-                 request->id);
+    status = put(model, model_key_of(request), request->value,
+                 request->value_bytes, request->id);
     if (status == RUEDA_OK)
         reply->revision = model->revision;
     return status;
 }
 
-static rueda_status lease_changed(struct model *model, int session,
-                                  const struct rueda_store_request *request,
-                                  struct rueda_store_reply *reply)
+rueda_status model_lease_changed(struct model *model, int session,
+                                 const struct rueda_store_request *request,
+                                 struct rueda_store_reply *reply)
 {
     int at = lease_find(model, session, request->id);
     int count = 0;
@@ -424,7 +321,7 @@ static rueda_status lease_changed(struct model *model, int session,
             .session = session,
             .id = reply->id,
             .time_ms = request->time_ms,
-            .due = due_in(model, request->time_ms),
+            .due = model_due_in(model, request->time_ms),
         };
         return RUEDA_OK;
     }
@@ -432,19 +329,19 @@ static rueda_status lease_changed(struct model *model, int session,
         return RUEDA_ERR_CLOSED;
     reply->id = request->id;
     if (request->kind == RUEDA_STORE_LEASE_RENEW)
-        model->leases[at].due = due_in(model, model->leases[at].time_ms);
+        model->leases[at].due = model_due_in(model, model->leases[at].time_ms);
     else
         lease_ended(model, at);
     return RUEDA_OK;
 }
 
-static rueda_status will_left(struct model *model, int session,
-                              const struct rueda_store_request *request)
+rueda_status model_will_left(struct model *model, int session,
+                             const struct rueda_store_request *request)
 {
     struct will *will = &model->sessions[session].will;
 
     *will = (struct will){.is_there = true,
-                          .key = key_of(request),
+                          .key = model_key_of(request),
                           .bytes = request->value_bytes,
                           .time_ms = request->time_ms};
     if (request->value_bytes > 0)
@@ -452,16 +349,16 @@ static rueda_status will_left(struct model *model, int session,
     return RUEDA_OK;
 }
 
-static rueda_status waited(struct model *model, int session,
-                           const struct rueda_store_request *request,
-                           struct rueda_store_reply *reply)
+rueda_status model_waited(struct model *model, int session,
+                          const struct rueda_store_request *request,
+                          struct rueda_store_reply *reply)
 {
-    const struct key *key = &model->keys[key_of(request)];
+    const struct key *key = &model->keys[model_key_of(request)];
     struct due never = {INT64_MAX, 1};
     int count = 0;
 
     if (key->revision > request->revision) {
-        show(key, reply);
+        model_show(key, reply);
         return RUEDA_OK;
     }
     for (int i = 0; i < model->wait_count; i++)
@@ -471,17 +368,18 @@ static rueda_status waited(struct model *model, int session,
     assert_true(model->wait_count < MOST);
     model->waits[model->wait_count++] = (struct wait){
         .session = session,
-        .key = key_of(request),
+        .key = model_key_of(request),
         .number = request->number,
         .above = request->revision,
-        .due = request->time_ms == 0 ? never : due_in(model, request->time_ms),
+        .due = request->time_ms == 0 ? never
+                                     : model_due_in(model, request->time_ms),
     };
     return RUEDA_IN_PROGRESS;
 }
 
-static rueda_status watched(struct model *model, int session,
-                            const struct rueda_store_request *request,
-                            struct rueda_store_reply *reply)
+rueda_status model_watched(struct model *model, int session,
+                           const struct rueda_store_request *request,
+                           struct rueda_store_reply *reply)
 {
     struct rueda_store_reply event = {.kind = RUEDA_STORE_EVENT_SET,
                                       .number = request->number};
@@ -505,14 +403,12 @@ static rueda_status watched(struct model *model, int session,
         if (next < 0)
             break;
         after = model->keys[next].revision;
-        event.key = names[next];
-        event.key_bytes = strlen(names[next]);
-        show(&model->keys[next], &event);
-        if (strncmp(names[next], request->key, request->key_bytes) == 0)
-            heard(model, session, &event);
+        event.key = model_names[next];
+        event.key_bytes = strlen(model_names[next]);
+        model_show(&model->keys[next], &event);
+        if (strncmp(model_names[next], request->key, request->key_bytes) == 0)
+            model_heard(model, session, &event);
     }
     reply->revision = model->revision;
     return RUEDA_OK;
 }
-
-#endif /* RUEDA_TESTS_UNIT_STORE_MODEL_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/party.h"
+#include "support/test_rank.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,54 +10,53 @@
 #include "support/processes.h"
 #include "support/threads.h"
 
-const struct party_place party_processes = {"processes", false, "auto"};
-const struct party_place party_processes_messages = {"processes", false, "shm"};
-const struct party_place party_threads = {"threads", true, "auto"};
-const struct party_place party_threads_messages = {"threads", true, "loop"};
+const struct rank_place rank_processes = {"processes", false, "auto"};
+const struct rank_place rank_processes_messages = {"processes", false, "shm"};
+const struct rank_place rank_threads = {"threads", true, "auto"};
+const struct rank_place rank_threads_messages = {"threads", true, "loop"};
 
-int party_says(struct party *me, const char *format, ...)
+int rank_says(struct test_rank *me, const char *format, ...)
 {
     char *words = me->board->words[me->rank];
     va_list args;
 
     va_start(args, format);
     if (words[0] == '\0')
-        vsnprintf(words, PARTY_WORDS, format, args);
+        vsnprintf(words, RANK_WORDS, format, args);
     va_end(args);
     return 1;
 }
 
-int party_expect(struct party *me, rueda_status is, rueda_status wanted,
-                 const char *what)
+int rank_expect(struct test_rank *me, rueda_status is, rueda_status wanted,
+                const char *what)
 {
     if (is == wanted)
         return 0;
-    return party_says(me, "%s: \"%s\" instead of \"%s\" (%s)", what,
-                      rueda_status_str(is), rueda_status_str(wanted),
-                      me->ctx != NULL ? rueda_error(me->ctx) : "no context");
+    return rank_says(me, "%s: \"%s\" instead of \"%s\" (%s)", what,
+                     rueda_status_str(is), rueda_status_str(wanted),
+                     me->ctx != NULL ? rueda_error(me->ctx) : "no context");
 }
 
-void party_run(const struct party_place *place, int size, party_fn body,
-               void *arg)
+void rank_run(const struct rank_place *place, int size, rank_fn body, void *arg)
 {
     int failures;
 
     setenv("RUEDA_TRANSPORT", place->transport, 1);
     if (place->is_threads) {
-        failures = threads_run(size, body, arg, PARTY_DEADLINE_MS);
+        failures = threads_run(size, body, arg, RANK_DEADLINE_MS);
     } else {
         struct processes processes;
 
         processes_start(&processes, size, processes_join, body, arg);
-        failures = processes_end(&processes, PARTY_DEADLINE_MS);
+        failures = processes_end(&processes, RANK_DEADLINE_MS);
     }
     unsetenv("RUEDA_TRANSPORT");
     assert_int_equal(failures, 0);
 }
 
-void party_skip_without_fork(void)
+void rank_skip_without_fork(void)
 {
-#ifdef PARTY_TSAN
+#ifdef RANK_TSAN
     print_message("skipped: the thread sanitizer does not follow fork()\n");
     skip();
 #endif
@@ -70,12 +69,12 @@ static void swallow(void *arg, rueda_log_level level, const char *line)
     (void)line;
 }
 
-void party_hush(void)
+void rank_hush(void)
 {
     rueda_log_set_sink(swallow, NULL);
 }
 
-void party_job_name(char *out, size_t bytes)
+void rank_job_name(char *out, size_t bytes)
 {
     static atomic_int count;
 
@@ -83,7 +82,7 @@ void party_job_name(char *out, size_t bytes)
              atomic_fetch_add(&count, 1));
 }
 
-int64_t party_now_ms(void)
+int64_t rank_now_ms(void)
 {
     struct timespec now;
 
@@ -91,7 +90,7 @@ int64_t party_now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-void party_sleep_ms(int ms)
+void rank_sleep_ms(int ms)
 {
     struct timespec left = {.tv_sec = ms / 1000,
                             .tv_nsec = (long)(ms % 1000) * 1000000};

@@ -1,26 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What tests of operations by name share, which stand in place of the engine:
- * they look at what arrives and deliver it. Rank 1 of 3; beside the global set
- * there is set 1 of the ranks 1 and 2, and set 2 of the ranks 0 and 2.
- */
-#ifndef RUEDA_TESTS_UNIT_SUBMIT_DESK_H
-#define RUEDA_TESTS_UNIT_SUBMIT_DESK_H
-
-#include "api/ctx.h"
-#include "op/named.h"
-#include "unit/unit.h"
+#include "support/fake_engine.h"
 
 /* ---- In place of the engine ---------------------------------------------- */
 
-static const int set_ranks[3][3] = {{0, 1, 2}, {1, 2}, {0, 2}};
-static const struct rueda_set sets[3] = {
-    {0, 3, 1, set_ranks[0]}, {1, 2, 0, set_ranks[1]}, {2, 2, -1, set_ranks[2]}};
-static atomic_int wakes;
+const int fake_set_ranks[3][3] = {{0, 1, 2}, {1, 2}, {0, 2}};
+static const struct rueda_set sets[3] = {{0, 3, 1, fake_set_ranks[0]},
+                                         {1, 2, 0, fake_set_ranks[1]},
+                                         {2, 2, -1, fake_set_ranks[2]}};
+atomic_int fake_wakes;
 
 /* What a waiting caller's turn does; NULL: nothing. */
-static void (*turn)(struct rueda_engine *engine);
+void (*fake_turn)(struct rueda_engine *engine);
 
+/* The linker's names for what stands in place of these functions. */
 const struct rueda_set *__wrap_rueda_engine_set(struct rueda_engine *engine,
                                                 int id);
 void __wrap_rueda_engine_submit(struct rueda_engine *engine,
@@ -40,14 +32,14 @@ const struct rueda_set *__wrap_rueda_engine_set(struct rueda_engine *engine,
 void __wrap_rueda_engine_submit(struct rueda_engine *engine,
                                 struct rueda_op *op)
 {
-    atomic_fetch_add(&wakes, 1);
+    atomic_fetch_add(&fake_wakes, 1);
     rueda_op_push(&engine->lanes.arrived, op);
 }
 
 void __wrap_rueda_engine_submit_chain(struct rueda_engine *engine,
                                       struct rueda_op *first)
 {
-    atomic_fetch_add(&wakes, 1);
+    atomic_fetch_add(&fake_wakes, 1);
     rueda_op_push_chain(&engine->lanes.arrived, first);
 }
 
@@ -55,14 +47,14 @@ rueda_status __wrap_rueda_engine_wait(struct rueda_engine *engine,
                                       struct rueda_op *op, int64_t deadline_ns)
 {
     (void)deadline_ns;
-    if (turn != NULL)
-        turn(engine);
+    if (fake_turn != NULL)
+        fake_turn(engine);
     return rueda_op_status(op) == RUEDA_IN_PROGRESS ? RUEDA_ERR_TIMEOUT
                                                     : rueda_op_status(op);
 }
 
 /* The oldest that has arrived, taken out; NULL: none. */
-static inline struct rueda_named *arrived(rueda_ctx *ctx)
+struct rueda_named *fake_arrived(rueda_ctx *ctx)
 {
     struct rueda_op *op = rueda_op_peek(&ctx->engine.lanes.arrived);
 
@@ -73,7 +65,7 @@ static inline struct rueda_named *arrived(rueda_ctx *ctx)
     return rueda_named_of(op);
 }
 
-static inline void deliver(struct rueda_named *named, rueda_status status)
+void fake_deliver(struct rueda_named *named, rueda_status status)
 {
     struct rueda_then_list due = {NULL, NULL};
 
@@ -84,53 +76,51 @@ static inline void deliver(struct rueda_named *named, rueda_status status)
 /* ---- Contexts --------------------------------------------------------------
  */
 
-static rueda_ctx *all[3];
+rueda_ctx *fake_contexts[3];
 
-static inline int open_all(void **state)
+int fake_engine_open(void **state)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
 
-    turn = NULL;
-    atomic_store(&wakes, 0);
+    fake_turn = NULL;
+    atomic_store(&fake_wakes, 0);
     args.process_sets = "dynamic";
-    if (rueda_init_threads(3, &args, all) != RUEDA_OK)
+    if (rueda_init_threads(3, &args, fake_contexts) != RUEDA_OK)
         return -1;
-    *state = all[1];
+    *state = fake_contexts[1];
     return 0;
 }
 
 /* What arrived and was not delivered ends here, as in a shutdown. */
-static inline int close_all(void **state)
+int fake_engine_close(void **state)
 {
     struct rueda_named *named;
 
     (void)state;
-    while ((named = arrived(all[1])) != NULL)
-        deliver(named, RUEDA_ERR_CLOSED);
+    while ((named = fake_arrived(fake_contexts[1])) != NULL)
+        fake_deliver(named, RUEDA_ERR_CLOSED);
     for (int i = 0; i < 3; i++)
-        rueda_shutdown(all[i]);
+        rueda_shutdown(fake_contexts[i]);
     return 0;
 }
 
-static float room[4096];
-static const size_t shape[] = {6, 2};
+float fake_room[4096];
+const size_t fake_shape[] = {6, 2};
 
-static inline struct rueda_submit_args args_of(rueda_kind kind,
-                                               const char *name)
+struct rueda_submit_args fake_args(rueda_kind kind, const char *name)
 {
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
 
     args.kind = kind;
     args.name = name;
-    args.send = room;
-    args.recv = room + 1000;
+    args.send = fake_room;
+    args.recv = fake_room + 1000;
     args.dims = 2;
-    args.shape = shape;
+    args.shape = fake_shape;
     return args;
 }
 
-static inline rueda_handle submit(rueda_ctx *ctx,
-                                  const struct rueda_submit_args *args)
+rueda_handle fake_submit(rueda_ctx *ctx, const struct rueda_submit_args *args)
 {
     rueda_handle handle = 0;
 
@@ -139,8 +129,8 @@ static inline rueda_handle submit(rueda_ctx *ctx,
     return handle;
 }
 
-static inline void refused(rueda_ctx *ctx, const struct rueda_submit_args *args,
-                           rueda_status status, const char *words)
+void fake_refused(rueda_ctx *ctx, const struct rueda_submit_args *args,
+                  rueda_status status, const char *words)
 {
     rueda_handle handle = 77;
 
@@ -148,7 +138,3 @@ static inline void refused(rueda_ctx *ctx, const struct rueda_submit_args *args,
     assert_int_equal(handle, 77);
     assert_non_null(strstr(rueda_last_error(), words));
 }
-
-#define OPEN(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-#endif /* RUEDA_TESTS_UNIT_SUBMIT_DESK_H */

@@ -120,7 +120,7 @@ static const struct rueda_order_ops reverse_ops = {
 };
 
 /* A lane of a job of one rank, which no thread but the test's drives. */
-struct scene {
+struct fixture {
     rueda_ctx *ctx;
     struct rueda_lane *lane;
     struct reverse reverse;
@@ -129,40 +129,41 @@ struct scene {
     float out[COUNT];
 };
 
-static int scene_open(void **state)
+static int fixture_open(void **state)
 {
-    struct scene *scene =
-        aligned_alloc(_Alignof(struct scene), sizeof(struct scene));
+    struct fixture *fixture =
+        aligned_alloc(_Alignof(struct fixture), sizeof(struct fixture));
     struct rueda_text error = {{0}};
     struct rueda_lanes *lanes;
 
-    assert_non_null(scene);
-    memset(scene, 0, sizeof(*scene));
-    assert_int_equal(rueda_init_threads(1, NULL, &scene->ctx), RUEDA_OK);
-    lanes = &scene->ctx->engine.lanes;
+    assert_non_null(fixture);
+    memset(fixture, 0, sizeof(*fixture));
+    assert_int_equal(rueda_init_threads(1, NULL, &fixture->ctx), RUEDA_OK);
+    lanes = &fixture->ctx->engine.lanes;
     assert_int_equal(rueda_lane_new(lanes,
                                     rueda_sets_find(lanes, RUEDA_SET_GLOBAL),
-                                    &scene->lane, &error),
+                                    &fixture->lane, &error),
                      RUEDA_OK);
-    assert_string_equal(scene->lane->order.ops->name, "log");
-    scene->lane->order = (struct rueda_order){&reverse_ops, &scene->reverse};
-    *state = scene;
+    assert_string_equal(fixture->lane->order.ops->name, "log");
+    fixture->lane->order =
+        (struct rueda_order){&reverse_ops, &fixture->reverse};
+    *state = fixture;
     return 0;
 }
 
-static int scene_close(void **state)
+static int fixture_close(void **state)
 {
-    struct scene *scene = *state;
+    struct fixture *fixture = *state;
 
-    rueda_lane_free(scene->lane);
-    rueda_shutdown(scene->ctx);
-    free(scene);
+    rueda_lane_free(fixture->lane);
+    rueda_shutdown(fixture->ctx);
+    free(fixture);
     return 0;
 }
 
-static void submit(struct scene *scene, int i)
+static void submit(struct fixture *fixture, int i)
 {
-    struct rueda_named *named = &scene->named[i];
+    struct rueda_named *named = &fixture->named[i];
 
     rueda_named_init(named, RUEDA_ALLREDUCE);
     named->op.is_named = true;
@@ -172,74 +173,74 @@ static void submit(struct scene *scene, int i)
     named->request.dims = 1;
     named->request.shape[0] = 1;
     named->member_count = 1;
-    named->send = &scene->in[i];
-    named->recv = &scene->out[i];
-    scene->in[i] = (float)(i + 1);
-    rueda_lane_submit(scene->lane, named);
+    named->send = &fixture->in[i];
+    named->recv = &fixture->out[i];
+    fixture->in[i] = (float)(i + 1);
+    rueda_lane_submit(fixture->lane, named);
 }
 
-static void take_turns(struct scene *scene)
+static void take_turns(struct fixture *fixture)
 {
     struct rueda_text error = {{0}};
 
     for (int i = 0; i < 10 * COUNT; i++)
-        assert_true(rueda_lane_turn(scene->lane, &error) >= 0);
+        assert_true(rueda_lane_turn(fixture->lane, &error) >= 0);
 }
 
 static void a_lane_runs_in_the_order_of_its_source(void **state)
 {
-    struct scene *scene = *state;
-    struct rueda_lanes *lanes = &scene->ctx->engine.lanes;
+    struct fixture *fixture = *state;
+    struct rueda_lanes *lanes = &fixture->ctx->engine.lanes;
 
     for (int i = 0; i < COUNT - 1; i++)
-        submit(scene, i);
-    take_turns(scene);
+        submit(fixture, i);
+    take_turns(fixture);
     assert_null(rueda_lanes_pop_ended(lanes));
-    assert_true(scene->reverse.turns > 0);
+    assert_true(fixture->reverse.turns > 0);
 
-    submit(scene, COUNT - 1);
-    take_turns(scene);
+    submit(fixture, COUNT - 1);
+    take_turns(fixture);
     for (int i = COUNT - 1; i >= 0; i--) {
-        assert_ptr_equal(rueda_lanes_pop_ended(lanes), &scene->named[i]);
-        assert_int_equal(scene->named[i].op.outcome, RUEDA_OK);
-        assert_true(scene->out[i] == scene->in[i]);
+        assert_ptr_equal(rueda_lanes_pop_ended(lanes), &fixture->named[i]);
+        assert_int_equal(fixture->named[i].op.outcome, RUEDA_OK);
+        assert_true(fixture->out[i] == fixture->in[i]);
     }
     assert_null(rueda_lanes_pop_ended(lanes));
-    assert_int_equal(scene->reverse.left, 0);
-    assert_int_equal(scene->lane->ended, COUNT);
+    assert_int_equal(fixture->reverse.left, 0);
+    assert_int_equal(fixture->lane->ended, COUNT);
 }
 
 static void what_a_source_refuses_ends_at_once(void **state)
 {
-    struct scene *scene = *state;
-    struct rueda_lanes *lanes = &scene->ctx->engine.lanes;
+    struct fixture *fixture = *state;
+    struct rueda_lanes *lanes = &fixture->ctx->engine.lanes;
 
-    scene->reverse.given = COUNT;
-    submit(scene, 0);
-    assert_ptr_equal(rueda_lanes_pop_ended(lanes), &scene->named[0]);
-    assert_int_equal(scene->named[0].op.outcome, RUEDA_ERR_NOMEM);
-    assert_int_equal(scene->lane->count, 0);
+    fixture->reverse.given = COUNT;
+    submit(fixture, 0);
+    assert_ptr_equal(rueda_lanes_pop_ended(lanes), &fixture->named[0]);
+    assert_int_equal(fixture->named[0].op.outcome, RUEDA_ERR_NOMEM);
+    assert_int_equal(fixture->lane->count, 0);
 }
 
 static void a_lane_that_closes_ends_its_source(void **state)
 {
-    struct scene *scene = *state;
-    struct rueda_lanes *lanes = &scene->ctx->engine.lanes;
+    struct fixture *fixture = *state;
+    struct rueda_lanes *lanes = &fixture->ctx->engine.lanes;
 
-    submit(scene, 0);
-    submit(scene, 1);
-    assert_false(rueda_lane_is_over(scene->lane));
-    rueda_lane_close(scene->lane);
+    submit(fixture, 0);
+    submit(fixture, 1);
+    assert_false(rueda_lane_is_over(fixture->lane));
+    rueda_lane_close(fixture->lane);
     for (int i = 0; i < 2; i++) {
-        assert_ptr_equal(rueda_lanes_pop_ended(lanes), &scene->named[i]);
-        assert_int_equal(scene->named[i].op.outcome, RUEDA_ERR_CANCELLED);
+        assert_ptr_equal(rueda_lanes_pop_ended(lanes), &fixture->named[i]);
+        assert_int_equal(fixture->named[i].op.outcome, RUEDA_ERR_CANCELLED);
     }
-    assert_true(scene->reverse.is_ended);
-    assert_true(rueda_lane_is_over(scene->lane));
+    assert_true(fixture->reverse.is_ended);
+    assert_true(rueda_lane_is_over(fixture->lane));
 }
 
 #define SCENE(test)                                                            \
-    cmocka_unit_test_setup_teardown(test, scene_open, scene_close)
+    cmocka_unit_test_setup_teardown(test, fixture_open, fixture_close)
 
 int main(void)
 {
