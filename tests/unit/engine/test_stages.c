@@ -23,12 +23,12 @@ struct what {
 };
 
 /* Before the first named operation opens the lane. */
-static void use_far_device(struct party *me)
+static void use_far_device(struct test_rank *me)
 {
     me->ctx->engine.lanes.device = &far_device;
 }
 
-static int run_together(struct party *me)
+static int run_together(struct test_rank *me)
 {
     const struct what *what = me->arg;
     struct named_op *ops = named_ops_new(TENSORS);
@@ -64,7 +64,7 @@ static void assert_together(struct what what, int parts_in, int parts_out)
     struct far_counts counts;
 
     far_reset();
-    party_run(&party_threads, RANKS, run_together, &what);
+    rank_run(&rank_threads, RANKS, run_together, &what);
     counts = far_counts();
     assert_int_equal(counts.most_in, parts_in);
     assert_int_equal(counts.most_out, parts_out);
