@@ -63,7 +63,8 @@ static bool is_stuck(struct rueda_engine *engine, const struct rueda_lane *asks)
         lanes->relay.stop != NULL || lanes->dropped_count > 0)
         return false;
     for (int i = 0; i < lanes->count; i++)
-        if (!is_undecided(lanes->all[i], lanes->all[i] == asks))
+        if ((lanes->all[i] == asks || asks->set->id == RUEDA_SET_GLOBAL) &&
+            !is_undecided(lanes->all[i], lanes->all[i] == asks))
             return false;
     return true;
 }
@@ -140,7 +141,8 @@ void rueda_standstill_look(void *arg, struct rueda_still *out)
         struct rueda_negotiator_counts counts =
             rueda_negotiator_counts(engine->lanes.all[i]->negotiator);
 
-        if (engine->lanes.all[i] == lane)
+        /* What a set alone can help needs no message of another. */
+        if (engine->lanes.all[i] == lane || lane->set->id != RUEDA_SET_GLOBAL)
             continue;
         out->sent += counts.sent;
         out->received += counts.received;
