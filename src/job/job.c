@@ -491,8 +491,10 @@ rueda_status rueda_job_open(const struct rueda_config *config,
         if (status == RUEDA_OK)
             status = assemble(job, &introduction, error);
         /* Other hosts may have begun to count on us. */
-        if (status != RUEDA_OK && job->network != NULL)
+        if (status != RUEDA_OK && job->network != NULL) {
             rueda_failure_tell(job, error->chars);
+            rueda_failure_await_told(job);
+        }
     }
     rueda_key_wipe(&key);
     if (status != RUEDA_OK) {
