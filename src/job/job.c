@@ -84,16 +84,21 @@ static rueda_status open_messages(struct rueda_job *job)
     const struct rueda_agreement *agreement = job->segment->agreement;
     bool is_loop =
         job->hub != NULL && agreement->transport != RUEDA_TRANSPORT_SHM;
+    rueda_status status;
 
     job->has_slab = agreement->transport == RUEDA_TRANSPORT_AUTO;
     rueda_slab_init(&job->slab, job->segment,
                     rueda_segment_at(job->segment, agreement->slab_offset),
                     agreement->cell_bytes);
-    if (is_loop)
-        return rueda_mesh_init(&job->mesh, job->rank, job->size,
-                               rueda_loop_connect, job->hub);
-    return rueda_mesh_init(&job->mesh, job->rank, job->size, connect_of(job),
-                           job);
+    status = is_loop ? rueda_mesh_init(&job->mesh, job->rank, job->size,
+                                       rueda_loop_connect, job->hub)
+                     : rueda_mesh_init(&job->mesh, job->rank, job->size,
+                                       connect_of(job), job);
+    if (status != RUEDA_OK)
+        return status;
+    job->term = 1;
+    rueda_mesh_begin_term(&job->mesh, job->term);
+    return RUEDA_OK;
 }
 
 const char *rueda_job_transport(const struct rueda_job *job)

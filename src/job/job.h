@@ -54,6 +54,7 @@ struct rueda_job {
     struct rueda_slab slab;
     bool has_slab; /* of the ranks of this host; not where settings ask for
                       messages only */
+    uint32_t term; /* of its members, from 1; in every message */
     struct rueda_mesh mesh;
     struct rueda_loop_hub *hub; /* ranks are threads: how messages go */
     struct rueda_hub *network;  /* messages to other hosts, or NULL */

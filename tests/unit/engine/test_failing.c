@@ -272,6 +272,8 @@ static struct rueda_engine *pair_open(struct pair *pair, struct scene *scene)
     rueda_engine_push(engine, &pair->op);
     engine_turn(engine);
     assert_int_equal(rueda_op_status(&pair->op), RUEDA_IN_PROGRESS);
+    assert_int_equal(pair->ctx[0]->job->term, 1);
+    assert_int_equal(pair->ctx[0]->job->mesh.term, 1);
     return engine;
 }
 
