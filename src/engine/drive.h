@@ -39,7 +39,8 @@ static inline void rueda_drive_wake_holder(struct rueda_engine *engine)
 static inline bool rueda_drive_is_idle(struct rueda_engine *engine)
 {
     return rueda_op_peek(&engine->queue) == NULL &&
-           !rueda_lanes_are_busy(&engine->lanes);
+           !rueda_lanes_are_busy(&engine->lanes) &&
+           !rueda_failing_is_on(engine);
 }
 
 /* Has anything been pushed that no turn has taken in yet? */

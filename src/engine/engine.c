@@ -9,9 +9,7 @@
 #include "base/fence.h"
 #include "base/log.h"
 #include "engine/sets.h"
-#include "job/failure_report.h"
 #include "os/clock.h"
-#include "trace/flight.h"
 
 /* What the algorithms see of an operation. A broadcast looks at send only in
  * its root. */
@@ -94,9 +92,8 @@ static void finish(struct rueda_engine *engine, rueda_status status)
     deliver(engine, rueda_op_peek(&engine->queue), status);
 }
 
-/* Whoever is first writes the words; the others find them. */
-static bool keep_first(struct rueda_engine *engine, rueda_status status,
-                       const char *why)
+bool rueda_engine_keep_first(struct rueda_engine *engine, rueda_status status,
+                             const char *why)
 {
     if (atomic_exchange(&engine->is_failing, true))
         return false;
@@ -105,29 +102,12 @@ static bool keep_first(struct rueda_engine *engine, rueda_status status,
     return true;
 }
 
-void rueda_engine_blame(struct rueda_engine *engine, rueda_status status,
-                        const char *why)
-{
-    if (!keep_first(engine, status, why))
-        return;
-    /* What the program says of itself it can show as it likes. */
-    if (status == RUEDA_ERR_CANCELLED)
-        log_info("%s", why);
-    else
-        log_error("%s", why);
-    /* Who lost a peer has nothing to tell that others do not see. The others of
-     * this host come second, because they hang up when they see it. */
-    if (status != RUEDA_ERR_PEER_LOST)
-        rueda_failure_tell(engine->job, why);
-    rueda_segment_fail(engine->job->segment, why);
-}
-
 void rueda_engine_end(struct rueda_engine *engine, rueda_status status,
                       const char *why)
 {
     struct rueda_op *op;
 
-    keep_first(engine, status, why);
+    rueda_engine_keep_first(engine, status, why);
     while (atomic_load(&engine->failed) == RUEDA_OK)
         rueda_yield(); /* another thread is writing its words */
     status = (rueda_status)atomic_load(&engine->failed);
@@ -138,63 +118,6 @@ void rueda_engine_end(struct rueda_engine *engine, rueda_status status,
         deliver(engine, op, status);
     rueda_lanes_end(&engine->lanes, status);
     deliver_named(engine);
-}
-
-static void fail(struct rueda_engine *engine, rueda_status status,
-                 const char *why)
-{
-    rueda_engine_blame(engine, status, why);
-    rueda_engine_end(engine, status, why);
-    rueda_job_hang_up(engine->job, engine->cause.chars);
-}
-
-/* What this rank was at when somebody was lost. */
-static void tell_work(const struct rueda_engine *engine,
-                      struct rueda_text *words)
-{
-    const struct rueda_task *task = &engine->track.task;
-
-    if (!engine->track.is_running && !rueda_lanes_have_work(&engine->lanes))
-        return;
-    rueda_text_add(words, " while rank %d was in ", engine->job->rank);
-    if (engine->track.is_running)
-        rueda_text_add(words, "%s number %llu", rueda_kind_str(task->coll.kind),
-                       (unsigned long long)task->tag.sequence);
-    else
-        rueda_lanes_tell(&engine->lanes, words);
-}
-
-void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer)
-{
-    struct rueda_segment *segment = engine->job->segment;
-    struct rueda_text why = {{0}};
-    int first = -1;
-    /* That rank has read the verdict earlier than this one. */
-    rueda_status verdict = rueda_standstill_verdict(&engine->lanes, &why);
-
-    if (verdict != RUEDA_OK) {
-        fail(engine, verdict, why.chars);
-        return;
-    }
-    rueda_segment_watch(segment);
-    if (peer < 0)
-        rueda_mesh_progress(&engine->job->mesh, &peer);
-    /* What a failing rank tells itself says more than who went because of it.
-     * Of a host that is silent nobody knows more than we do. */
-    if (!rueda_job_is_certain(engine->job, peer) ||
-        rueda_failure_has_come(engine->job))
-        rueda_failure_hear(engine->job, &peer, &why);
-    if (rueda_text_is_empty(&why))
-        first = rueda_segment_first_gone(segment, &why);
-    if (rueda_text_is_empty(&why)) {
-        rueda_job_why_lost(engine->job, peer, &why);
-        rueda_failure_spread(engine->job, peer, why.chars);
-    }
-    engine->cause = why;
-    tell_work(engine, &why);
-    if (first >= 0)
-        rueda_flight_tell(segment, first, &why);
-    fail(engine, RUEDA_ERR_PEER_LOST, why.chars);
 }
 
 /*
@@ -216,9 +139,9 @@ static bool turn_ordered(struct rueda_engine *engine, struct rueda_op *op,
     if (status == RUEDA_IN_PROGRESS)
         return is_first || track->task.moves != moves;
     if (status == RUEDA_ERR_PEER_LOST)
-        rueda_engine_fail_by_peer(engine, peer);
+        rueda_failing_begin_by_peer(engine, peer);
     else if (status < 0)
-        fail(engine, status, rueda_status_str(status));
+        rueda_failing_begin(engine, status, rueda_status_str(status));
     else
         finish(engine, RUEDA_OK);
     return true;
@@ -232,20 +155,22 @@ static bool turn_named(struct rueda_engine *engine, int peer)
     error.chars[0] = '\0';
     status = rueda_lanes_turn(&engine->lanes, &error);
     if (status == RUEDA_ERR_PEER_LOST) {
-        rueda_engine_fail_by_peer(engine, peer);
+        rueda_failing_begin_by_peer(engine, peer);
     } else if (status < 0) {
         if (rueda_text_is_empty(&error))
             rueda_text_set(&error, "%s", rueda_status_str(status));
-        fail(engine, status, error.chars);
+        rueda_failing_begin(engine, status, error.chars);
     } else {
         deliver_named(engine);
     }
     return status != RUEDA_IN_PROGRESS;
 }
 
-static bool has_failed(const struct rueda_engine *engine)
+/* Has the engine failed, or does it wait for the words of a failure? */
+static bool is_failing(const struct rueda_engine *engine)
 {
-    return atomic_load_explicit(&engine->failed, memory_order_relaxed) < 0;
+    return atomic_load_explicit(&engine->failed, memory_order_relaxed) < 0 ||
+           rueda_failing_is_on(engine);
 }
 
 /* Lanes without work of their own get a turn when messages have come, or when
@@ -257,18 +182,16 @@ static bool turn(struct rueda_engine *engine, struct rueda_op *op,
     rueda_status messages;
     int peer = -1;
 
-    if (has_failed(engine)) {
+    if (is_failing(engine)) {
         has_moved = op != NULL || rueda_lanes_have_work(&engine->lanes);
-        rueda_engine_end(engine, RUEDA_ERR_CLOSED, "");
-        rueda_job_hang_up(engine->job, engine->cause.chars);
-        return has_moved;
+        return rueda_failing_turn(engine) && has_moved;
     }
     messages = rueda_mesh_progress(&engine->job->mesh, &peer);
     if (op != NULL)
         has_moved = turn_ordered(engine, op, peer);
     if ((is_check || messages == RUEDA_OK ||
          rueda_lanes_have_work(&engine->lanes)) &&
-        !has_failed(engine))
+        !is_failing(engine))
         has_moved = turn_named(engine, peer) || has_moved;
     has_moved = has_moved || messages == RUEDA_OK;
     /* Between threads nobody else tells those who sleep of messages. */
@@ -282,7 +205,8 @@ bool engine_turn(struct rueda_engine *engine)
 {
     struct rueda_op *op = rueda_op_peek(&engine->queue);
 
-    if (op == NULL && !rueda_lanes_are_busy(&engine->lanes))
+    if (op == NULL && !rueda_lanes_are_busy(&engine->lanes) &&
+        !rueda_failing_is_on(engine))
         return false;
     return turn(engine, op, op == NULL);
 }

@@ -23,6 +23,7 @@
 
 #include "base/text.h"
 #include "engine/census.h"
+#include "engine/failing.h"
 #include "engine/lanes.h"
 #include "engine/policy.h"
 #include "engine/track.h"
@@ -51,6 +52,7 @@ struct rueda_engine {
     struct rueda_text
         cause;         /* of a lost peer, for those who lose us; holder's */
     atomic_int failed; /* rueda_status, once error is written */
+    struct rueda_failing failing; /* the holder's own */
 
     /* The token, and those who wait for it or for the holder's deliveries. */
     atomic_int token;
@@ -122,14 +124,13 @@ bool engine_turn(struct rueda_engine *engine);
  * rank. Only by the holder of the token. */
 bool rueda_engine_check(struct rueda_engine *engine);
 
-/*
- * Fail for good, if nothing has failed before: keep why, log it, and tell the
- * other ranks. Any thread; operations end at the holder's next turn.
- */
-void rueda_engine_blame(struct rueda_engine *engine, rueda_status status,
-                        const char *why);
+/* Keep this status and these words if nothing has failed before; true if so.
+ * Any thread. */
+bool rueda_engine_keep_first(struct rueda_engine *engine, rueda_status status,
+                             const char *why);
 
-/* The same, and see to it that there is a next turn. */
+/* Fail for the program, and see to it that there is a next turn, which ends all
+ * operations (failing.h). Any thread that does not hold the token. */
 void rueda_engine_abort(struct rueda_engine *engine, const char *why);
 
 /* Fail for good, without telling anybody: end all operations with the status of
@@ -140,9 +141,5 @@ void rueda_engine_end(struct rueda_engine *engine, rueda_status status,
 /* Do what others may wait for, for a second or so at most: the end is near.
  * Nobody else drives any more. */
 void rueda_engine_flush(struct rueda_engine *engine);
-
-/* Fail with RUEDA_ERR_PEER_LOST and words that say who is gone; peer is
- * whose connection was lost, if nobody is found. An operation is under way. */
-void rueda_engine_fail_by_peer(struct rueda_engine *engine, int peer);
 
 #endif /* RUEDA_ENGINE_ENGINE_H */

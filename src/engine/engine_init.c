@@ -136,6 +136,7 @@ void rueda_engine_fini(struct rueda_engine *engine)
         rueda_thread_join(engine->thread);
     }
     rueda_engine_flush(engine);
+    rueda_failing_finish(engine);
     rueda_engine_end(engine, RUEDA_ERR_CLOSED, "the context was shut down");
     rueda_then_run(&engine->due);
     rueda_lanes_fini(&engine->lanes);

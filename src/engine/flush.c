@@ -11,6 +11,13 @@
 #define NOTES_QUIET_NS ((int64_t)500000000)
 #define NOTES_APART_NS ((int64_t)1000000)
 
+/* Has the engine failed, or does it wait for the words of a failure? */
+static bool is_failing(const struct rueda_engine *engine)
+{
+    return atomic_load(&engine->failed) != RUEDA_OK ||
+           rueda_failing_is_on(engine);
+}
+
 /* What this rank has to pass on, others may wait for after it has left; and
  * what it frees, they may still read. */
 static void flush(struct rueda_engine *engine)
@@ -18,7 +25,7 @@ static void flush(struct rueda_engine *engine)
     int64_t until = rueda_clock_ns() + FLUSH_NS;
 
     rueda_relay_flush(&engine->lanes);
-    while (atomic_load(&engine->failed) == RUEDA_OK &&
+    while (!is_failing(engine) &&
            (rueda_lanes_are_sending(&engine->lanes) ||
             rueda_lanes_have_lent(&engine->lanes)) &&
            rueda_clock_ns() < until)
@@ -46,8 +53,7 @@ static void hear_notes(struct rueda_engine *engine)
     int64_t quiet_ns = now + NOTES_QUIET_NS;
     bool is_over = !rueda_relay_may_come(&engine->lanes);
 
-    while (atomic_load(&engine->failed) == RUEDA_OK && !is_over &&
-           now < until && now < quiet_ns) {
+    while (!is_failing(engine) && !is_over && now < until && now < quiet_ns) {
         /* What those sent who are gone by now is there. */
         is_over = have_all_gone(engine);
         now = rueda_clock_ns();

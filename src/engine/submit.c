@@ -107,7 +107,7 @@ void rueda_engine_submit_chain(struct rueda_engine *engine,
 
 void rueda_engine_abort(struct rueda_engine *engine, const char *why)
 {
-    rueda_engine_blame(engine, RUEDA_ERR_CANCELLED, why);
+    rueda_failing_by_program(engine, why);
     rueda_drive_wake_holder(engine);
     rueda_drive_tell(engine);
 }

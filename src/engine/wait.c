@@ -46,8 +46,10 @@ static int64_t patience_ns(const struct rueda_engine *engine,
                            int64_t deadline_ns)
 {
     const struct rueda_hub *hub = engine->job->network;
-    const int64_t network = hub != NULL ? hub->ops->patience_ns(hub) : -1;
+    int64_t network = hub != NULL ? hub->ops->patience_ns(hub) : -1;
 
+    if (rueda_failing_is_on(engine))
+        network = RUEDA_FAILURE_POLL_NS;
     return rueda_policy_sleep_ns(&engine->policy, rueda_clock_ns(), deadline_ns,
                                  network);
 }
@@ -99,7 +101,7 @@ static void sleep_until_woken(struct rueda_engine *engine, struct rueda_op *op,
         hub->ops->tend(hub);
         hub->ops->before_sleep(hub);
     }
-    has_lost = is_spoilt(engine);
+    has_lost = !rueda_failing_is_on(engine) && is_spoilt(engine);
     if ((is_time_to_check(engine) ? rueda_drive_check(engine)
                                   : engine_turn(engine)) ||
         is_enough(engine, op) || rueda_drive_has_arrivals(engine)) {
@@ -111,7 +113,7 @@ static void sleep_until_woken(struct rueda_engine *engine, struct rueda_op *op,
         return;
     }
     rueda_segment_disarm(segment);
-    rueda_engine_fail_by_peer(engine, -1);
+    rueda_failing_begin_by_peer(engine, -1);
 }
 
 /* Did other threads of this system have my core for most of that time? If the

@@ -269,7 +269,7 @@ static void fail(struct rueda_engine *engine, const struct subject *subject,
                    "job ends (%s)",
                    engine->job->rank, (double)limit_ms / 1e3, setting);
     tell_members(engine, subject, &words);
-    rueda_engine_blame(engine, RUEDA_ERR_STALLED, words.chars);
+    rueda_failing_begin(engine, RUEDA_ERR_STALLED, words.chars);
 }
 
 static void warn(struct rueda_engine *engine, const struct subject *subject,

@@ -8,10 +8,9 @@
 #include "os/process.h"
 
 /* How long a failing rank takes to say so, at most, and how long others wait
- * for it when they have lost somebody. */
-#define TELL_NS   ((int64_t)300000000)
-#define HEAR_NS   ((int64_t)300000000)
-#define GLANCE_NS ((int64_t)2000000)
+ * for it when they have lost a peer. */
+#define TELL_NS ((int64_t)300000000)
+#define HEAR_NS ((int64_t)300000000)
 
 /* For the store to answer; and for a verdict about its host where it does not:
  * the hosts that ask it do so within a second of each other. */
@@ -23,11 +22,13 @@
  * connection was cut the store is more patient.) */
 #define ABSENT_MS 100
 
-static size_t key_of(const struct rueda_job *job, char out[32])
+static size_t key_of(const struct rueda_job *job,
+                     char out[RUEDA_FAILURE_KEY_BYTES])
 {
     int len = job->contact.life > 0
-                  ? snprintf(out, 32, "%u/failed", job->contact.life)
-                  : snprintf(out, 32, "failed");
+                  ? snprintf(out, RUEDA_FAILURE_KEY_BYTES, "%u/failed",
+                             job->contact.life)
+                  : snprintf(out, RUEDA_FAILURE_KEY_BYTES, "failed");
 
     return (size_t)len;
 }
@@ -39,7 +40,7 @@ static rueda_status leave_will(struct rueda_job *job, int64_t deadline_ns,
                                        .time_ms = ABSENT_MS};
     struct rueda_text words = {{0}};
     struct rueda_store_reply reply;
-    char key[32];
+    char key[RUEDA_FAILURE_KEY_BYTES];
     char host[64];
 
     rueda_process_host(host, sizeof(host));
@@ -60,7 +61,7 @@ rueda_status rueda_failure_open(struct rueda_job *job, int64_t deadline_ns,
     struct rueda_store_request watch = {.kind = RUEDA_STORE_WATCH};
     struct rueda_store_reply reply;
     rueda_status status;
-    char key[32];
+    char key[RUEDA_FAILURE_KEY_BYTES];
 
     watch.key_bytes = key_of(job, key);
     watch.key = key;
@@ -80,20 +81,27 @@ void rueda_failure_event(void *arg, const struct rueda_store_reply *event)
                        (const char *)event->value);
 }
 
+/* Ask the store without waiting, under the lock. */
+static void post(struct rueda_job *job, rueda_store_kind kind,
+                 const char *words)
+{
+    struct rueda_store_request request = {.kind = kind};
+
+    request.key_bytes = key_of(job, job->failure_key);
+    request.key = job->failure_key;
+    request.value = words;
+    request.value_bytes = strlen(words);
+    rueda_client_post(job->client, &request);
+}
+
+/* Only the first failure of a context is told, so that the words are written
+ * once, and the client may borrow them. */
 static void say(struct rueda_job *job, const char *words)
 {
-    struct rueda_store_request tell = {.kind = RUEDA_STORE_CAS};
-    struct rueda_text ignored = {{0}};
-    struct rueda_store_reply reply;
-    char key[32];
-
-    tell.key_bytes = key_of(job, key);
-    tell.key = key;
-    tell.value = words;
-    tell.value_bytes = strlen(words);
     pthread_mutex_lock(&job->failure_lock);
-    rueda_client_ask(job->client, &tell, rueda_clock_ns() + TELL_NS, &reply,
-                     &ignored);
+    rueda_text_set(&job->told, "%s", words);
+    job->telling_until_ns = rueda_clock_ns() + TELL_NS;
+    post(job, RUEDA_STORE_CAS, job->told.chars);
     pthread_mutex_unlock(&job->failure_lock);
 }
 
@@ -165,56 +173,106 @@ bool rueda_failure_has_come(struct rueda_job *job)
     return has_come;
 }
 
-/* Words and the end of a connection come by different ways. */
-static bool await_failure(struct rueda_job *job, int64_t until_ns, int *peer)
+bool rueda_failure_is_told(struct rueda_job *job)
 {
-    int silent = -1;
-
-    while (!rueda_failure_has_come(job)) {
-        if (job->network != NULL) {
-            job->network->ops->tend(job->network);
-            silent = job->network->ops->first_silent(job->network);
-        }
-        if (silent >= 0)
-            *peer = silent;
-        if (silent >= 0 || rueda_clock_ns() >= until_ns)
-            return false;
-        rueda_sleep_ns(GLANCE_NS);
-    }
-    return true;
-}
-
-static bool is_answering(struct rueda_job *job)
-{
-    struct rueda_store_request get = {.kind = RUEDA_STORE_GET};
-    struct rueda_text ignored = {{0}};
-    struct rueda_store_reply reply;
-    rueda_status status;
-    char key[32];
-
-    get.key_bytes = key_of(job, key);
-    get.key = key;
-    pthread_mutex_lock(&job->failure_lock);
-    status = rueda_client_ask(job->client, &get, rueda_clock_ns() + ANSWER_NS,
-                              &reply, &ignored);
-    pthread_mutex_unlock(&job->failure_lock);
-    return status == RUEDA_OK;
-}
-
-bool rueda_failure_hear(struct rueda_job *job, int *peer,
-                        struct rueda_text *words)
-{
-    int64_t begin = rueda_clock_ns();
-    bool has_come;
+    bool is_told;
 
     if (job->client == NULL)
+        return true;
+    pthread_mutex_lock(&job->failure_lock);
+    if (job->telling_until_ns != 0) {
+        poll_now(job);
+        if (rueda_client_posted(job->client) != RUEDA_IN_PROGRESS ||
+            rueda_clock_ns() >= job->telling_until_ns)
+            job->telling_until_ns = 0;
+    }
+    is_told = job->telling_until_ns == 0;
+    pthread_mutex_unlock(&job->failure_lock);
+    return is_told;
+}
+
+void rueda_failure_await_told(struct rueda_job *job)
+{
+    while (!rueda_failure_is_told(job))
+        rueda_sleep_ns(RUEDA_FAILURE_POLL_NS);
+}
+
+/* ---- Hearing ------------------------------------------------------------ */
+
+void rueda_failure_hear(struct rueda_hearing *hearing)
+{
+    hearing->stage = RUEDA_HEARING_WORDS;
+    hearing->begin_ns = rueda_clock_ns();
+    hearing->until_ns = hearing->begin_ns + HEAR_NS;
+}
+
+/* Words and the end of a connection come by different ways: has a rank told,
+ * or is one lost of which no rank knows more? */
+static bool has_heard(struct rueda_job *job, int *peer,
+                      struct rueda_text *words)
+{
+    struct rueda_hub *hub = job->network;
+    int silent = -1;
+
+    if (rueda_failure_has_come(job)) {
+        pthread_mutex_lock(&job->failure_lock);
+        rueda_text_add(words, "%s", job->failure.chars);
+        pthread_mutex_unlock(&job->failure_lock);
+        return true;
+    }
+    if (hub != NULL) {
+        hub->ops->tend(hub);
+        silent = hub->ops->first_silent(hub);
+    }
+    if (silent >= 0)
+        *peer = silent;
+    return silent >= 0;
+}
+
+/* Does the store answer at all? What this rank tells at the same time is a
+ * question as good as any. */
+static void ask(struct rueda_job *job)
+{
+    pthread_mutex_lock(&job->failure_lock);
+    if (rueda_client_posted(job->client) != RUEDA_IN_PROGRESS)
+        post(job, RUEDA_STORE_GET, "");
+    pthread_mutex_unlock(&job->failure_lock);
+}
+
+static bool is_answered(struct rueda_job *job)
+{
+    bool is_answered;
+
+    pthread_mutex_lock(&job->failure_lock);
+    is_answered = rueda_client_posted(job->client) == RUEDA_OK;
+    pthread_mutex_unlock(&job->failure_lock);
+    return is_answered;
+}
+
+bool rueda_failure_has_heard(struct rueda_job *job,
+                             struct rueda_hearing *hearing, int *peer,
+                             struct rueda_text *words)
+{
+    if (job->client == NULL || has_heard(job, peer, words))
+        return true;
+    if (hearing->stage == RUEDA_HEARING_ANSWER && is_answered(job))
+        return true;
+    if (rueda_clock_ns() < hearing->until_ns)
         return false;
-    has_come = await_failure(job, begin + HEAR_NS, peer);
-    if (!has_come && !rueda_job_is_certain(job, *peer) && !is_answering(job))
-        has_come = await_failure(job, begin + DOUBT_NS, peer);
-    if (!has_come)
+    switch (hearing->stage) {
+    case RUEDA_HEARING_WORDS:
+        if (rueda_job_is_certain(job, *peer))
+            return true;
+        ask(job);
+        hearing->stage = RUEDA_HEARING_ANSWER;
+        hearing->until_ns = rueda_clock_ns() + ANSWER_NS;
         return false;
-    /* The first words stay as they are. */
-    rueda_text_add(words, "%s", job->failure.chars);
+    case RUEDA_HEARING_ANSWER:
+        hearing->stage = RUEDA_HEARING_VERDICT;
+        hearing->until_ns = hearing->begin_ns + DOUBT_NS;
+        return false;
+    case RUEDA_HEARING_VERDICT:
+        break;
+    }
     return true;
 }

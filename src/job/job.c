@@ -87,6 +87,7 @@ static rueda_status open_messages(struct rueda_job *job)
     const struct rueda_agreement *agreement = job->segment->agreement;
     bool is_loop =
         job->hub != NULL && agreement->transport != RUEDA_TRANSPORT_SHM;
+    rueda_status status;
 
     /* All ranks are here, and nobody else can read the segment. */
     if (!job->object_key.present)
@@ -96,11 +97,15 @@ static rueda_status open_messages(struct rueda_job *job)
     rueda_slab_init(&job->slab, job->segment,
                     rueda_segment_at(job->segment, agreement->slab_offset),
                     agreement->cell_bytes);
-    if (is_loop)
-        return rueda_mesh_init(&job->mesh, job->rank, job->size,
-                               rueda_loop_connect, job->hub);
-    return rueda_mesh_init(&job->mesh, job->rank, job->size, connect_of(job),
-                           job);
+    status = is_loop ? rueda_mesh_init(&job->mesh, job->rank, job->size,
+                                       rueda_loop_connect, job->hub)
+                     : rueda_mesh_init(&job->mesh, job->rank, job->size,
+                                       connect_of(job), job);
+    if (status != RUEDA_OK)
+        return status;
+    job->term = 1;
+    rueda_mesh_begin_term(&job->mesh, job->term);
+    return RUEDA_OK;
 }
 
 const char *rueda_job_transport(const struct rueda_job *job)
@@ -537,8 +542,10 @@ rueda_status rueda_job_open(const struct rueda_config *config,
         if (status == RUEDA_OK)
             status = assemble(job, &introduction, error);
         /* Other hosts may have begun to count on us. */
-        if (status != RUEDA_OK && job->network != NULL)
+        if (status != RUEDA_OK && job->network != NULL) {
             rueda_failure_tell(job, error->chars);
+            rueda_failure_await_told(job);
+        }
     }
     rueda_key_wipe(&key);
     if (status != RUEDA_OK) {

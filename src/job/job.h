@@ -27,6 +27,9 @@
 
 struct rueda_loop_hub;
 
+/* Of the key under which the store has a failure. */
+#define RUEDA_FAILURE_KEY_BYTES 32
+
 struct rueda_job {
     struct rueda_config config;
     int rank;
@@ -40,14 +43,19 @@ struct rueda_job {
     int *ranks;                      /* of this host, if there is a topology */
     struct rueda_contact contact;
     struct rueda_client
-        *client; /* with `failure`, under failure_lock once we run */
+        *client; /* with what follows, under failure_lock once we run */
     struct rueda_text failure; /* of another host (failure_report.h) */
+    struct rueda_text told;    /* of this rank, and until when the store may
+                                  take to answer (0: it does not have to) */
+    int64_t telling_until_ns;
+    char failure_key[RUEDA_FAILURE_KEY_BYTES];
     pthread_mutex_t failure_lock;
 
     struct rueda_segment *segment; /* of the ranks of this host */
     struct rueda_slab slab;
     bool has_slab; /* of the ranks of this host; not where settings ask for
                       messages only */
+    uint32_t term; /* of its members, from 1; in every message */
     struct rueda_mesh mesh;
     struct rueda_loop_hub *hub; /* ranks are threads: how messages go */
     struct rueda_hub *network;  /* messages to other hosts, or NULL */

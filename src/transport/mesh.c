@@ -12,6 +12,7 @@ rueda_status rueda_mesh_init(struct rueda_mesh *mesh, int rank, int size,
     mesh->connect = connect;
     mesh->owner = owner;
     mesh->open_count = 0;
+    mesh->term = 0;
     mesh->parent = NULL;
     mesh->ranks = NULL;
     mesh->eps = calloc((size_t)size, sizeof(struct rueda_ep *));
@@ -70,9 +71,36 @@ static struct rueda_ep *endpoint(struct rueda_mesh *mesh, int peer,
     req->status = mesh->connect(mesh, peer, &ep);
     if (req->status != RUEDA_OK)
         return NULL;
+    rueda_ep_begin_term(ep, mesh->term);
     mesh->eps[peer] = ep;
     mesh->open[mesh->open_count++] = peer;
     return ep;
+}
+
+/* Every message passes here, so that none is without its term. */
+static struct rueda_tag in_term(const struct rueda_mesh *mesh,
+                                struct rueda_tag tag)
+{
+    tag.term = mesh->parent != NULL ? mesh->parent->term : mesh->term;
+    return tag;
+}
+
+void rueda_mesh_begin_term(struct rueda_mesh *mesh, uint32_t term)
+{
+    if (term <= mesh->term)
+        return;
+    mesh->term = term;
+    for (int i = 0; i < mesh->open_count; i++)
+        rueda_ep_begin_term(mesh->eps[mesh->open[i]], term);
+}
+
+uint64_t rueda_mesh_dropped(const struct rueda_mesh *mesh)
+{
+    uint64_t dropped = 0;
+
+    for (int i = 0; i < mesh->open_count; i++)
+        dropped += mesh->eps[mesh->open[i]]->term.dropped;
+    return dropped;
 }
 
 void rueda_mesh_send(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
@@ -81,7 +109,7 @@ void rueda_mesh_send(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
     struct rueda_ep *ep = endpoint(mesh, peer, req);
 
     if (ep != NULL)
-        rueda_ep_send(ep, tag, buf, len, req);
+        rueda_ep_send(ep, in_term(mesh, tag), buf, len, req);
 }
 
 void rueda_mesh_recv(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
@@ -90,7 +118,7 @@ void rueda_mesh_recv(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
     struct rueda_ep *ep = endpoint(mesh, peer, req);
 
     if (ep != NULL)
-        rueda_ep_recv(ep, tag, buf, len, req);
+        rueda_ep_recv(ep, in_term(mesh, tag), buf, len, req);
 }
 
 rueda_status rueda_mesh_progress(struct rueda_mesh *mesh, int *out_peer)

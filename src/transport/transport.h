@@ -21,7 +21,8 @@
 
 /* What a message belongs to. Messages of one tag on one endpoint are received
  * in the order in which they were sent; different tags do not wait for each
- * other. */
+ * other. The term counts the memberships of the job, from 1: a mesh writes its
+ * own into every tag, and an endpoint drops messages of terms that are past. */
 struct rueda_tag {
     uint32_t term;
     uint32_t set;
@@ -51,6 +52,23 @@ struct rueda_req {
 
 struct rueda_ep;
 
+/* The term of an endpoint, which never falls, and how many messages of older
+ * ones it has dropped. */
+struct rueda_term {
+    uint32_t current; /* 0: no message is too old */
+    uint64_t dropped;
+};
+
+static inline bool rueda_term_is_past(const struct rueda_term *term,
+                                      struct rueda_tag tag)
+{
+    return tag.term < term->current;
+}
+
+/* Is a message of this tag too old? Then it is counted, and the first one is
+ * logged; the transport drops it. */
+bool rueda_term_drops(struct rueda_term *term, struct rueda_tag tag);
+
 struct rueda_transport_ops {
     const char *name; /* "shm", "tcp": the config, log and trace name too */
 
@@ -64,6 +82,10 @@ struct rueda_transport_ops {
      * the data. A message whose length is not that of its receive ends the
      * receive with RUEDA_ERR_MISMATCH and is dropped; the endpoint lives on.
      * A send may end before its receive is posted. len may be 0.
+     *
+     * A message of a term before the endpoint's own matches no receive: the
+     * transport takes it and drops it, and its send ends as if it had been
+     * received. One of a later term waits.
      *
      * An endpoint that has failed ends req at once with RUEDA_ERR_PEER_LOST.
      */
@@ -79,6 +101,11 @@ struct rueda_transport_ops {
      */
     rueda_status (*progress)(struct rueda_ep *ep);
 
+    /* The endpoint's term has risen: drop the messages that have come before
+     * and wait for a receive, if they are older now. No receive of an older
+     * term is posted: the caller has cancelled those. */
+    void (*begin_term)(struct rueda_ep *ep);
+
     /* End what is in flight with status. Afterwards the transport holds no
      * pointer of the caller's. A message that is half received when its
      * receive is cancelled makes the endpoint fail. */
@@ -93,6 +120,7 @@ struct rueda_transport_ops {
 struct rueda_ep {
     const struct rueda_transport_ops *ops;
     int peer; /* the peer's rank in the mesh */
+    struct rueda_term term;
 };
 
 static inline void rueda_ep_send(struct rueda_ep *ep, struct rueda_tag tag,
@@ -111,6 +139,15 @@ static inline void rueda_ep_recv(struct rueda_ep *ep, struct rueda_tag tag,
 static inline rueda_status rueda_ep_progress(struct rueda_ep *ep)
 {
     return ep->ops->progress(ep);
+}
+
+/* A term that is not later than the endpoint's changes nothing. */
+static inline void rueda_ep_begin_term(struct rueda_ep *ep, uint32_t term)
+{
+    if (term <= ep->term.current)
+        return;
+    ep->term.current = term;
+    ep->ops->begin_term(ep);
 }
 
 static inline void rueda_ep_cancel(struct rueda_ep *ep, rueda_status status)
@@ -207,6 +244,7 @@ struct rueda_mesh {
     struct rueda_ep **eps; /* [size]; NULL until first used, and for oneself */
     int *open; /* the peers that have an endpoint, in order of use */
     int open_count;
+    uint32_t term; /* of all messages; 0 until the first one begins */
 
     /* A view has none of the above but rank and size: */
     struct rueda_mesh *parent; /* NULL: this is no view */
@@ -225,12 +263,13 @@ rueda_status rueda_mesh_init(struct rueda_mesh *mesh, int rank, int size,
  * alone closes; so the view ends before it. Progress is the parent's: on a view
  * it does nothing, and who is lost is told in the parent's ranks.
  *
- * A view changes no tag. Two rows of messages between the same two ranks are
- * kept apart by their tags, or by their order: under one tag messages match in
- * the order in which they are sent and received, so rows that all members start
- * one after another, in the same order, may share a tag. Views without two
- * ranks in common may always. What runs at the same time as other work of the
- * same ranks, as two process sets do, needs a tag of its own (its set).
+ * A view changes no tag but for the parent's term. Two rows of messages between
+ * the same two ranks are kept apart by their tags, or by their order: under one
+ * tag messages match in the order in which they are sent and received, so rows
+ * that all members start one after another, in the same order, may share a tag.
+ * Views without two ranks in common may always. What runs at the same time as
+ * other work of the same ranks, as two process sets do, needs a tag of its own
+ * (its set).
  */
 rueda_status rueda_mesh_init_view(struct rueda_mesh *view,
                                   struct rueda_mesh *parent, const int *ranks,
@@ -239,9 +278,19 @@ rueda_status rueda_mesh_init_view(struct rueda_mesh *view,
 /* Closes every endpoint; of a view, none. */
 void rueda_mesh_fini(struct rueda_mesh *mesh);
 
+/* Begin a later term, on all endpoints that there are and will be. What is in
+ * flight of an earlier one has been cancelled. Not for a view, which has its
+ * parent's. */
+void rueda_mesh_begin_term(struct rueda_mesh *mesh, uint32_t term);
+
+/* How many messages of past terms its endpoints have dropped; not for a view.
+ */
+uint64_t rueda_mesh_dropped(const struct rueda_mesh *mesh);
+
 /*
  * Send to or receive from a member other than oneself, making the endpoint
- * first if there is none; if that fails, req ends with its status.
+ * first if there is none; if that fails, req ends with its status. The mesh
+ * fills in the tag's term.
  */
 void rueda_mesh_send(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
                      const void *buf, size_t len, struct rueda_req *req);

@@ -109,6 +109,104 @@ static void a_message_of_any_length_arrives(void **state)
     }
 }
 
+/* ---- Terms ----------------------------------------------------------- */
+
+static const size_t term_lengths[] = {0, 5, 88, 5000, 200000, MIB};
+
+static struct rueda_tag in_term(uint32_t term)
+{
+    return (struct rueda_tag){.term = term, .set = 2, .sequence = 7};
+}
+
+/* How many b has dropped, once they are as many, or after seconds. */
+static uint64_t drive_to_dropped(struct pair *pair, uint64_t count)
+{
+    int64_t deadline = now_ns() + DEADLINE_NS;
+
+    while (pair->b->term.dropped < count && now_ns() < deadline) {
+        rueda_ep_progress(pair->a);
+        rueda_ep_progress(pair->b);
+    }
+    return pair->b->term.dropped;
+}
+
+/* One of term 2 passes, from a to b. */
+static void pass_one(struct pair *pair, struct rueda_req *received,
+                     const unsigned char *in, size_t len)
+{
+    unsigned char *out = bytes_new(len);
+    struct rueda_req sent;
+
+    fill(out, len, 2);
+    rueda_ep_send(pair->a, in_term(2), out, len, &sent);
+    assert_int_equal(drive(pair, &sent), RUEDA_OK);
+    assert_int_equal(drive(pair, received), RUEDA_OK);
+    assert_true(is_filled(in, len, 2));
+    free(out);
+}
+
+static void a_message_of_a_past_term_is_dropped(void **state)
+{
+    struct pair *pair = *state;
+
+    rueda_ep_begin_term(pair->b, 2);
+    rueda_ep_begin_term(pair->b, 1); /* which is past */
+    for (size_t i = 0; i < sizeof(term_lengths) / sizeof(size_t); i++) {
+        size_t len = term_lengths[i];
+        unsigned char *old = bytes_new(len);
+        unsigned char *in = bytes_new(len);
+        struct rueda_req sent;
+        struct rueda_req received;
+
+        fill(old, len, 1);
+        rueda_ep_recv(pair->b, in_term(2), in, len, &received);
+        rueda_ep_send(pair->a, in_term(1), old, len, &sent);
+        assert_int_equal(drive(pair, &sent), RUEDA_OK);
+        assert_int_equal(received.status, RUEDA_IN_PROGRESS);
+        pass_one(pair, &received, in, len);
+        assert_int_equal(drive_to_dropped(pair, i + 1), i + 1);
+        free(in);
+        free(old);
+    }
+    assert_int_equal(pair->a->term.dropped, 0);
+}
+
+static void a_message_that_waits_is_dropped_when_a_term_begins(void **state)
+{
+    struct pair *pair = *state;
+
+    for (size_t i = 0; i < sizeof(term_lengths) / sizeof(size_t); i++) {
+        size_t len = term_lengths[i];
+        uint32_t term = 10 * (uint32_t)(i + 1);
+        unsigned char *out = bytes_new(len);
+        unsigned char *in = bytes_new(len);
+        struct rueda_req sent[2];
+        struct rueda_req received;
+
+        fill(out, len, i);
+        rueda_ep_begin_term(pair->b, term);
+        rueda_ep_send(pair->a, in_term(term), out, len, &sent[0]);
+        /* One of a term that is still to come waits. */
+        rueda_ep_send(pair->a, in_term(term + 1), out, len, &sent[1]);
+        for (int turn = 0; turn < 1000; turn++) {
+            rueda_ep_progress(pair->a);
+            rueda_ep_progress(pair->b);
+        }
+        assert_int_equal(pair->b->term.dropped, i);
+        rueda_ep_begin_term(pair->b, term + 1);
+        assert_int_equal(drive(pair, &sent[0]), RUEDA_OK);
+        rueda_ep_recv(pair->b, in_term(term + 1), in, len, &received);
+        assert_int_equal(drive(pair, &received), RUEDA_OK);
+        assert_int_equal(drive(pair, &sent[1]), RUEDA_OK);
+        assert_true(is_filled(in, len, i));
+        assert_int_equal(drive_to_dropped(pair, i + 1), i + 1);
+        free(in);
+        free(out);
+    }
+}
+
+/* ---- Order ----------------------------------------------------------- */
+
 static void a_receive_may_come_after_its_send(void **state)
 {
     static const size_t lengths[] = {0, 5, 88, 5000, 70000, MIB};
@@ -545,6 +643,8 @@ int conformance_run(const struct fixture *fixture)
     struct CMUnitTest tests[] = {
         CASE(an_idle_endpoint_is_in_progress),
         CASE(a_message_of_any_length_arrives),
+        CASE(a_message_of_a_past_term_is_dropped),
+        CASE(a_message_that_waits_is_dropped_when_a_term_begins),
         CASE(a_receive_may_come_after_its_send),
         CASE(five_mebibytes_go_both_ways_at_once),
         CASE(a_hundred_tags_are_received_in_another_order),

@@ -99,9 +99,47 @@ static void who_connects_to_a_rank_that_left_finds_it_lost(void **state)
     close_job(&job);
 }
 
+/* Rank 1 is a term ahead of rank 0 for a while. */
+static void a_mesh_writes_its_term_into_every_message(void **state)
+{
+    static const int both[] = {0, 1};
+    struct rueda_mesh view;
+    struct rueda_req sent[2];
+    struct rueda_req received;
+    struct job job;
+    int out[2] = {10, 11};
+    int in = 0;
+    int peer;
+
+    (void)state;
+    open_job(&job);
+    assert_int_equal(rueda_mesh_init_view(&view, &job.meshes[0], both, 2),
+                     RUEDA_OK);
+    rueda_mesh_begin_term(&job.meshes[0], 4);
+    rueda_mesh_begin_term(&job.meshes[1], 5);
+    rueda_mesh_recv(&job.meshes[1], 0, tag_of(1), &in, sizeof(in), &received);
+    rueda_mesh_send(&job.meshes[0], 1, tag_of(1), &out[0], sizeof(int),
+                    &sent[0]);
+    rueda_mesh_progress(&job.meshes[1], &peer);
+    assert_int_equal(received.status, RUEDA_IN_PROGRESS);
+    assert_int_equal(rueda_mesh_dropped(&job.meshes[1]), 1);
+
+    rueda_mesh_begin_term(&job.meshes[0], 5);
+    rueda_mesh_send(&view, 1, tag_of(1), &out[1], sizeof(int), &sent[1]);
+    rueda_mesh_progress(&job.meshes[1], &peer);
+    assert_int_equal(received.status, RUEDA_OK);
+    assert_int_equal(in, out[1]);
+    assert_int_equal(rueda_mesh_dropped(&job.meshes[1]), 1);
+    rueda_mesh_progress(&job.meshes[0], &peer);
+    assert_int_equal(sent[0].status, RUEDA_OK);
+    rueda_mesh_fini(&view);
+    close_job(&job);
+}
+
 int main(void)
 {
     const struct CMUnitTest hub[] = {
+        cmocka_unit_test(a_mesh_writes_its_term_into_every_message),
         cmocka_unit_test(the_ranks_of_a_hub_find_each_other),
         cmocka_unit_test(who_connects_to_a_rank_that_left_finds_it_lost),
     };

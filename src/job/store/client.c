@@ -44,6 +44,13 @@ typedef enum stage {
     THERE,
 } stage;
 
+/* A request for whose answer no caller waits. */
+struct post {
+    struct rueda_store_request request;
+    bool is_sent;        /* over the connection that we have */
+    rueda_status status; /* RUEDA_IN_PROGRESS: it has no answer yet */
+};
+
 struct rueda_client {
     struct rueda_client_args args;
     struct rueda_key key;
@@ -67,6 +74,7 @@ struct rueda_client {
     size_t wanted;   /* bytes of the frame that is coming */
     size_t consumed; /* of the inbox, by the reply that is lent out */
     struct watch watches[RUEDA_STORE_MOST_WATCHES];
+    struct post post;
 };
 
 static int64_t sooner(int64_t a, int64_t b)
@@ -89,6 +97,7 @@ static void forget_connection(struct rueda_client *client)
     client->inbox.len = 0;
     client->consumed = 0;
     client->wanted = RUEDA_STORE_HEAD_BYTES;
+    client->post.is_sent = false;
 }
 
 static void hang_up(struct rueda_client *client)
@@ -200,12 +209,18 @@ static struct watch *watch_of(struct rueda_client *client, uint64_t number)
     return NULL;
 }
 
-/* Is it an event? Then it is delivered. */
+/* Is it an event, or the answer to what was posted? Then it is delivered. */
 static bool take_event(struct rueda_client *client,
                        const struct rueda_store_reply *reply)
 {
     struct watch *watch;
 
+    if (client->post.is_sent && reply->kind != RUEDA_STORE_EVENT_SET &&
+        reply->kind != RUEDA_STORE_EVENT_DELETE &&
+        reply->number == client->post.request.number) {
+        client->post.status = RUEDA_OK;
+        return true;
+    }
     if (reply->kind == RUEDA_STORE_BYE && reply->number == 0) {
         client->is_over = reply->status == RUEDA_OK;
         return true;
@@ -622,7 +637,8 @@ static rueda_status come_back(struct rueda_client *client)
     return status;
 }
 
-rueda_status rueda_client_reconnect(struct rueda_client *client)
+/* Take what has come, or go on with making the connection. */
+static rueda_status reconnect(struct rueda_client *client)
 {
     rueda_status status = RUEDA_OK;
     struct rueda_store_reply reply;
@@ -643,6 +659,50 @@ rueda_status rueda_client_reconnect(struct rueda_client *client)
     status = come_back(client);
     client->is_lost = status == RUEDA_ERR_PEER_LOST;
     return status;
+}
+
+/* Send what was posted, if it has to be sent. A part of it that does not fit
+ * into the socket costs the connection, as the next one repeats it whole. */
+static void send_post(struct rueda_client *client)
+{
+    struct post *post = &client->post;
+
+    if (post->status != RUEDA_IN_PROGRESS || post->is_sent ||
+        client->stage != THERE)
+        return;
+    if (send_request(client, &post->request, rueda_clock_ns()) == RUEDA_OK)
+        post->is_sent = true;
+    else
+        hang_up(client);
+}
+
+rueda_status rueda_client_reconnect(struct rueda_client *client)
+{
+    rueda_status status = reconnect(client);
+
+    if (status < 0 && client->post.status == RUEDA_IN_PROGRESS)
+        client->post.status = status;
+    send_post(client);
+    return status;
+}
+
+void rueda_client_post(struct rueda_client *client,
+                       const struct rueda_store_request *request)
+{
+    struct post *post = &client->post;
+
+    post->request = *request;
+    post->request.number = ++client->number;
+    post->is_sent = false;
+    post->status = rueda_store_request_check(&post->request);
+    if (post->status == RUEDA_OK)
+        post->status = RUEDA_IN_PROGRESS;
+    send_post(client);
+}
+
+rueda_status rueda_client_posted(const struct rueda_client *client)
+{
+    return client->post.status;
 }
 
 rueda_status rueda_client_poll(struct rueda_client *client,
@@ -674,6 +734,7 @@ rueda_status rueda_client_renew(struct rueda_client *client)
     client->is_attached = false;
     client->is_forgotten = false;
     memset(client->watches, 0, sizeof(client->watches));
+    client->post = (struct post){.status = RUEDA_OK};
     return rueda_random_fill(client->session, sizeof(client->session));
 }
 

@@ -67,6 +67,21 @@ rueda_status rueda_client_ask(struct rueda_client *client,
                               struct rueda_text *error);
 
 /*
+ * Ask without waiting for the answer: the request is sent at once, or by the
+ * next rueda_client_reconnect() that has a connection, and those that follow
+ * take the answer. Key and value are borrowed until rueda_client_posted()
+ * leaves RUEDA_IN_PROGRESS or the client is closed. There is one such request
+ * at a time: the client forgets an older one that has no answer yet. Not for
+ * WATCH and UNWATCH. Does not wait.
+ */
+void rueda_client_post(struct rueda_client *client,
+                       const struct rueda_store_request *request);
+
+/* What became of it: RUEDA_IN_PROGRESS; RUEDA_OK once the store has answered,
+ * whatever it says, and if there was none; else why no answer will come. */
+rueda_status rueda_client_posted(const struct rueda_client *client);
+
+/*
  * Take the events that have come. If the connection is broken it is made again,
  * a step with each look. Does not wait.
  *

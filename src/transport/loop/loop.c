@@ -122,6 +122,43 @@ static void loop_recv(struct rueda_ep *super, struct rueda_tag tag, void *buf,
     pthread_mutex_unlock(&link->lock);
 }
 
+/* Does any message that this end has not received belong to a past term? */
+static bool has_stale(const struct loop_ep *ep)
+{
+    const struct rueda_req *send = ep->link->sends[!ep->side].head;
+
+    while (send != NULL && !rueda_term_is_past(&ep->super.term, send->tag))
+        send = send->next;
+    return send != NULL;
+}
+
+/* Drops those; true if there were any. With the lock held. */
+static bool drop_stale(struct loop_ep *ep)
+{
+    struct rueda_reqs *sends = &ep->link->sends[!ep->side];
+    struct rueda_reqs kept = {NULL, NULL};
+    struct rueda_req *send;
+
+    if (!has_stale(ep))
+        return false;
+    while ((send = rueda_reqs_pop(sends)) != NULL)
+        if (rueda_term_drops(&ep->super.term, send->tag))
+            end_remote(ep, send, RUEDA_OK);
+        else
+            rueda_reqs_push(&kept, send);
+    *sends = kept;
+    return true;
+}
+
+static void loop_begin_term(struct rueda_ep *super)
+{
+    struct loop_ep *ep = (struct loop_ep *)super;
+
+    pthread_mutex_lock(&ep->link->lock);
+    drop_stale(ep);
+    pthread_mutex_unlock(&ep->link->lock);
+}
+
 static rueda_status loop_progress(struct rueda_ep *super)
 {
     struct loop_ep *ep = (struct loop_ep *)super;
@@ -135,6 +172,8 @@ static rueda_status loop_progress(struct rueda_ep *super)
         end(req, (rueda_status)req->channel);
         status = RUEDA_OK;
     }
+    if (drop_stale(ep))
+        status = RUEDA_OK;
     if (link->is_closed[!ep->side]) {
         rueda_reqs_end(&link->sends[ep->side], RUEDA_ERR_PEER_LOST);
         rueda_reqs_end(&link->recvs[ep->side], RUEDA_ERR_PEER_LOST);
@@ -185,6 +224,7 @@ static const struct rueda_transport_ops loop_ops = {
     .send = loop_send,
     .recv = loop_recv,
     .progress = loop_progress,
+    .begin_term = loop_begin_term,
     .cancel = loop_cancel,
     .close = loop_close,
 };

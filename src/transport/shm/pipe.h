@@ -150,21 +150,27 @@ struct rueda_shm_incoming {
 
 struct rueda_shm_reader {
     struct rueda_shm_pipe *pipe;
-    uint64_t next;    /* number of the next message */
-    unsigned waiting; /* channels whose message has no receive yet */
-    unsigned busy;    /* channels whose message is being read */
-    bool has_acked;   /* since the flag was last cleared */
+    uint64_t next;           /* number of the next message */
+    unsigned waiting;        /* channels whose message has no receive yet */
+    unsigned busy;           /* channels whose message is being read */
+    bool has_acked;          /* since the flag was last cleared */
+    struct rueda_term *term; /* of the endpoint */
     struct rueda_shm_incoming channels[RUEDA_SHM_CHANNELS];
     struct rueda_reqs posted; /* receives without a message */
 };
 
+/* term is borrowed. */
 void rueda_shm_reader_init(struct rueda_shm_reader *reader,
-                           struct rueda_shm_pipe *pipe);
+                           struct rueda_shm_pipe *pipe,
+                           struct rueda_term *term);
 
 /* As the writer's. */
 rueda_status rueda_shm_reader_recv(struct rueda_shm_reader *reader,
                                    struct rueda_req *req);
 rueda_status rueda_shm_reader_turn(struct rueda_shm_reader *reader);
+
+/* The term has risen: drop the messages without a receive that are too old. */
+void rueda_shm_reader_begin_term(struct rueda_shm_reader *reader);
 
 /* End all requests. Returns whether a message stays half read. Messages
  * without a receive stay. */

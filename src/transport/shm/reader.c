@@ -11,10 +11,11 @@
 #include "transport/shm/pipe.h"
 
 void rueda_shm_reader_init(struct rueda_shm_reader *reader,
-                           struct rueda_shm_pipe *pipe)
+                           struct rueda_shm_pipe *pipe, struct rueda_term *term)
 {
     *reader = (struct rueda_shm_reader){
         .pipe = pipe,
+        .term = term,
         .next = 1,
     };
 }
@@ -138,6 +139,20 @@ static rueda_status match(struct rueda_shm_reader *reader, unsigned channel,
     return read_more(reader, channel);
 }
 
+/* Reads a message to its end for no receive. */
+static rueda_status drop(struct rueda_shm_reader *reader, unsigned channel)
+{
+    struct rueda_shm_incoming *in = &reader->channels[channel];
+
+    in->req = NULL;
+    reader->busy |= 1u << channel;
+    if (in->len <= RUEDA_SHM_INLINE) {
+        finish(reader, channel);
+        return RUEDA_OK;
+    }
+    return read_more(reader, channel);
+}
+
 /* Is this an announcement that a writer can have made? */
 static rueda_status check(const struct rueda_shm_reader *reader, uint64_t len,
                           uint32_t channel, uint32_t ready)
@@ -191,6 +206,8 @@ static rueda_status accept(struct rueda_shm_reader *reader)
     in->written = ready;
     in->read = 0;
     in->req = NULL;
+    if (rueda_term_drops(reader->term, in->tag))
+        return drop(reader, channel);
     req = rueda_reqs_take(&reader->posted, in->tag);
     if (req != NULL)
         return match(reader, channel, req, text);
@@ -251,6 +268,20 @@ rueda_status rueda_shm_reader_recv(struct rueda_shm_reader *reader,
     }
     rueda_reqs_push(&reader->posted, req);
     return accept(reader);
+}
+
+void rueda_shm_reader_begin_term(struct rueda_shm_reader *reader)
+{
+    for (unsigned rest = reader->waiting; rest != 0; rest &= rest - 1) {
+        unsigned channel = (unsigned)__builtin_ctz(rest);
+
+        if (!rueda_term_drops(reader->term, reader->channels[channel].tag))
+            continue;
+        reader->waiting &= ~(1u << channel);
+        reader->busy |= 1u << channel; /* the next turn reads what is in it */
+        if (reader->channels[channel].len <= RUEDA_SHM_INLINE)
+            finish(reader, channel);
+    }
 }
 
 bool rueda_shm_reader_cancel(struct rueda_shm_reader *reader,

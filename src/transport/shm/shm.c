@@ -151,11 +151,20 @@ static void shm_close(struct rueda_ep *super)
     free(ep);
 }
 
+static void shm_begin_term(struct rueda_ep *super)
+{
+    struct shm_ep *ep = (struct shm_ep *)super;
+
+    if (!ep->has_failed)
+        rueda_shm_reader_begin_term(&ep->reader);
+}
+
 static const struct rueda_transport_ops shm_ops = {
     .name = "shm",
     .send = shm_send,
     .recv = shm_recv,
     .progress = shm_progress,
+    .begin_term = shm_begin_term,
     .cancel = shm_cancel,
     .close = shm_close,
 };
@@ -181,7 +190,7 @@ rueda_status rueda_shm_ep_open(struct rueda_segment *segment, void *area,
     ep->segment = segment;
     ep->member = peer_member;
     rueda_shm_writer_init(&ep->writer, &pipes[side]);
-    rueda_shm_reader_init(&ep->reader, &pipes[!side]);
+    rueda_shm_reader_init(&ep->reader, &pipes[!side], &ep->super.term);
     *out_ep = &ep->super;
     return RUEDA_OK;
 }

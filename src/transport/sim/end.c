@@ -135,6 +135,38 @@ bool rueda_sim_end_has_mail(const struct rueda_sim_end *end)
     return message != NULL;
 }
 
+/* Drops the messages of past terms that have come, or that are held back until
+ * a receive is there. */
+static void drop_stale(struct rueda_sim_end *end)
+{
+    struct rueda_sim_message *message =
+        end->super.term.current > 0 ? end->other->first : NULL;
+
+    while (message != NULL) {
+        struct rueda_sim_message *next = message->next;
+
+        if (!message->is_end && message->recv == NULL &&
+            (message->state == MESSAGE_HERE ||
+             message->state == MESSAGE_HELD) &&
+            rueda_term_drops(&end->super.term, message->tag)) {
+            if (message->send != NULL)
+                rueda_sim_end_complete(message->from, message->send, RUEDA_OK);
+            message->send = NULL;
+            rueda_sim_message_drop(message);
+        }
+        message = next;
+    }
+}
+
+static void sim_begin_term(struct rueda_ep *super)
+{
+    struct rueda_sim_end *end = (struct rueda_sim_end *)super;
+
+    lock(end->sim);
+    drop_stale(end);
+    unlock(end->sim);
+}
+
 static rueda_status sim_progress(struct rueda_ep *super)
 {
     struct rueda_sim_end *end = (struct rueda_sim_end *)super;
@@ -149,6 +181,7 @@ static rueda_status sim_progress(struct rueda_ep *super)
         if (carry_over(end))
             status = RUEDA_OK;
     }
+    drop_stale(end);
     if (end->is_lost && !rueda_sim_end_has_mail(end))
         status = RUEDA_ERR_PEER_LOST;
     unlock(sim);
@@ -285,6 +318,7 @@ static const struct rueda_transport_ops sim_ops = {
     .send = sim_send,
     .recv = sim_recv,
     .progress = sim_progress,
+    .begin_term = sim_begin_term,
     .cancel = sim_cancel,
     .close = sim_close,
 };

@@ -196,11 +196,17 @@ static void tcp_close(struct rueda_ep *super)
     free(ep);
 }
 
+static void tcp_begin_term(struct rueda_ep *super)
+{
+    rueda_tcp_receiver_begin_term((struct rueda_tcp_ep *)super);
+}
+
 static const struct rueda_transport_ops tcp_ops = {
     .name = "tcp",
     .send = tcp_send,
     .recv = tcp_recv,
     .progress = tcp_progress,
+    .begin_term = tcp_begin_term,
     .cancel = tcp_cancel,
     .close = tcp_close,
 };

@@ -187,6 +187,10 @@ bool rueda_tcp_receiver_find(struct rueda_tcp_ep *ep, struct rueda_req *req);
 /* Is any message half received that has a receive? */
 bool rueda_tcp_receiver_is_busy(const struct rueda_tcp_ep *ep);
 
+/* The endpoint's term has risen: drop the messages without a receive that are
+ * too old. */
+void rueda_tcp_receiver_begin_term(struct rueda_tcp_ep *ep);
+
 /* End all receives with status, and forget all messages but those that have
  * come whole and wait to be asked for. */
 void rueda_tcp_receiver_end(struct rueda_tcp_ep *ep, rueda_status status);

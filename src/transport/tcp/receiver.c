@@ -60,6 +60,19 @@ static struct rueda_tcp_incoming *record_of(struct rueda_tcp_ep *ep,
 
 /* ---- Matching ----------------------------------------------------------- */
 
+/* It is settled where the bytes of a message go: its sender may send all of
+ * them. */
+static void let_come(struct rueda_tcp_ep *ep,
+                     struct rueda_tcp_incoming *message)
+{
+    /* The sender has no more messages under way than there is room here. */
+    if (message->total > RUEDA_TCP_HELD_BYTES &&
+        ep->grant_count < RUEDA_TCP_OUTGOING)
+        ep->grants[ep->grant_count++] = message->first;
+    ep->taken += message->held;
+    message->held = 0;
+}
+
 /* A message and its receive have found each other. */
 static void match(struct rueda_tcp_ep *ep, struct rueda_tcp_incoming *message,
                   struct rueda_req *req)
@@ -70,12 +83,7 @@ static void match(struct rueda_tcp_ep *ep, struct rueda_tcp_incoming *message,
         message->is_dropped = true;
         req->status = RUEDA_ERR_MISMATCH;
     }
-    /* The sender has no more messages under way than there is room here. */
-    if (message->total > RUEDA_TCP_HELD_BYTES &&
-        ep->grant_count < RUEDA_TCP_OUTGOING)
-        ep->grants[ep->grant_count++] = message->first;
-    ep->taken += message->held;
-    message->held = 0;
+    let_come(ep, message);
 }
 
 /* How far it has come without a hole: as far as the first piece that is still
@@ -125,6 +133,25 @@ bool rueda_tcp_receiver_find(struct rueda_tcp_ep *ep, struct rueda_req *req)
     return true;
 }
 
+void rueda_tcp_receiver_begin_term(struct rueda_tcp_ep *ep)
+{
+    struct rueda_tcp_incoming *message = ep->incoming;
+
+    while (message != NULL) {
+        struct rueda_tcp_incoming *next = message->next;
+
+        if (message->req == NULL && !message->is_dropped &&
+            rueda_term_drops(&ep->super.term, message->tag)) {
+            message->is_dropped = true;
+            let_come(ep, message);
+            free(message->store);
+            message->store = NULL;
+            settle(ep, message);
+        }
+        message = next;
+    }
+}
+
 /* ---- Pieces ------------------------------------------------------------- */
 
 /* NULL: no memory. */
@@ -136,6 +163,11 @@ begin_message(struct rueda_tcp_ep *ep, const struct rueda_tcp_frame *in)
 
     if (message == NULL)
         return NULL;
+    if (rueda_term_drops(&ep->super.term, in->tag)) {
+        message->is_dropped = true;
+        let_come(ep, message);
+        return message;
+    }
     req = rueda_reqs_take(&ep->recvs, in->tag);
     if (req != NULL) {
         match(ep, message, req);

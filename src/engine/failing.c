@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define RUEDA_LOG_TAG "engine"
+
+#include "engine/failing.h"
+
+#include "base/log.h"
+#include "engine/engine.h"
+#include "os/clock.h"
+#include "trace/flight.h"
+
+static bool has_failed(const struct rueda_engine *engine)
+{
+    return atomic_load_explicit(&engine->failed, memory_order_relaxed) < 0;
+}
+
+/* The operations of the context end with the words that stand. */
+static void end_all(struct rueda_engine *engine)
+{
+    engine->failing.stage = RUEDA_FAILING_OVER;
+    rueda_engine_end(engine, RUEDA_ERR_CLOSED, "");
+    rueda_job_hang_up(engine->job, engine->cause.chars);
+}
+
+/* The words stand, and the store may be about to take them. */
+static void wait_until_told(struct rueda_engine *engine)
+{
+    if (!rueda_failure_is_told(engine->job)) {
+        engine->failing.stage = RUEDA_FAILING_TELLING;
+        return;
+    }
+    rueda_segment_fail(engine->job->segment, engine->error.chars);
+    end_all(engine);
+}
+
+void rueda_failing_begin(struct rueda_engine *engine, rueda_status status,
+                         const char *why)
+{
+    if (engine->failing.stage != RUEDA_FAILING_NOT)
+        return;
+    if (!rueda_engine_keep_first(engine, status, why)) {
+        end_all(engine);
+        return;
+    }
+    log_error("%s", why);
+    rueda_failure_tell(engine->job, why);
+    wait_until_told(engine);
+}
+
+/* Adds what this rank was doing when a peer was lost. */
+static void add_work(const struct rueda_engine *engine,
+                     struct rueda_text *words)
+{
+    const struct rueda_task *task = &engine->track.task;
+
+    if (!engine->track.is_running && !rueda_lanes_have_work(&engine->lanes))
+        return;
+    rueda_text_add(words, " while rank %d was in ", engine->job->rank);
+    if (engine->track.is_running)
+        rueda_text_add(words, "%s number %llu", rueda_kind_str(task->coll.kind),
+                       (unsigned long long)task->tag.sequence);
+    else
+        rueda_lanes_tell(&engine->lanes, words);
+}
+
+/* Hearing is over: `heard` has the words of the rank that failed, or none. Only
+ * what no other rank has said yet is news for the other hosts. */
+static void blame_peer(struct rueda_engine *engine,
+                       const struct rueda_text *heard)
+{
+    const int peer = engine->failing.peer;
+    struct rueda_segment *segment = engine->job->segment;
+    struct rueda_text why = *heard;
+    bool is_news = false;
+    int first = -1;
+
+    if (rueda_text_is_empty(&why))
+        first = rueda_segment_first_gone(segment, &why);
+    if (rueda_text_is_empty(&why)) {
+        rueda_job_why_lost(engine->job, peer, &why);
+        is_news = true;
+    }
+    engine->cause = why;
+    add_work(engine, &why);
+    if (first >= 0)
+        rueda_flight_tell(segment, first, &why);
+    if (!rueda_engine_keep_first(engine, RUEDA_ERR_PEER_LOST, why.chars)) {
+        end_all(engine);
+        return;
+    }
+    log_error("%s", why.chars);
+    if (is_news)
+        rueda_failure_spread(engine->job, peer, engine->cause.chars);
+    wait_until_told(engine);
+}
+
+/* A thread that called rueda_fail() has said more than there is to hear. */
+static void hear(struct rueda_engine *engine)
+{
+    struct rueda_failing *failing = &engine->failing;
+    struct rueda_text heard = {{0}};
+
+    if (has_failed(engine))
+        end_all(engine);
+    else if (rueda_failure_has_heard(engine->job, &failing->hearing,
+                                     &failing->peer, &heard))
+        blame_peer(engine, &heard);
+}
+
+void rueda_failing_begin_by_peer(struct rueda_engine *engine, int peer)
+{
+    const struct rueda_text none = {{0}};
+    struct rueda_failing *failing = &engine->failing;
+    struct rueda_text words = {{0}};
+    rueda_status verdict;
+
+    if (failing->stage != RUEDA_FAILING_NOT)
+        return;
+    /* The peer may have read the verdict earlier than this rank. */
+    verdict = rueda_standstill_verdict(&engine->lanes, &words);
+    if (verdict != RUEDA_OK) {
+        rueda_failing_begin(engine, verdict, words.chars);
+        return;
+    }
+    rueda_segment_watch(engine->job->segment);
+    if (peer < 0)
+        rueda_mesh_progress(&engine->job->mesh, &peer);
+    failing->peer = peer;
+    /* The words of a failing rank say more than the loss of a rank that went
+     * because of it. Of a silent host no rank knows more than we do. */
+    if (rueda_job_is_certain(engine->job, peer) &&
+        !rueda_failure_has_come(engine->job)) {
+        blame_peer(engine, &none);
+        return;
+    }
+    failing->stage = RUEDA_FAILING_HEARING;
+    rueda_failure_hear(&failing->hearing);
+    hear(engine);
+}
+
+bool rueda_failing_is_on(const struct rueda_engine *engine)
+{
+    return engine->failing.stage == RUEDA_FAILING_HEARING ||
+           engine->failing.stage == RUEDA_FAILING_TELLING;
+}
+
+bool rueda_failing_turn(struct rueda_engine *engine)
+{
+    switch (engine->failing.stage) {
+    case RUEDA_FAILING_HEARING:
+        hear(engine);
+        break;
+    case RUEDA_FAILING_TELLING:
+        wait_until_told(engine);
+        break;
+    case RUEDA_FAILING_NOT:
+    case RUEDA_FAILING_OVER:
+        end_all(engine);
+        break;
+    }
+    return engine->failing.stage == RUEDA_FAILING_OVER;
+}
+
+void rueda_failing_finish(struct rueda_engine *engine)
+{
+    while (rueda_failing_is_on(engine)) {
+        rueda_failing_turn(engine);
+        if (rueda_failing_is_on(engine))
+            rueda_sleep_ns(RUEDA_FAILURE_POLL_NS);
+    }
+}
+
+void rueda_failing_by_program(struct rueda_engine *engine, const char *why)
+{
+    if (!rueda_engine_keep_first(engine, RUEDA_ERR_CANCELLED, why))
+        return;
+    /* What the program says of itself it can show as it likes. */
+    log_info("%s", why);
+    rueda_failure_tell(engine->job, why);
+    rueda_failure_await_told(engine->job);
+    rueda_segment_fail(engine->job->segment, why);
+}
