@@ -69,7 +69,7 @@ bool rueda_drive_check(struct rueda_engine *engine)
         if (!rueda_engine_check(engine))
             break;
     rueda_policy_has_checked(&engine->policy, rueda_clock_ns());
-    rueda_watch_look(engine);
+    rueda_watch_check(engine);
     /* The holder may sleep next. */
     rueda_drive_plan_check(engine);
     return has_moved;

@@ -181,9 +181,9 @@ static bool is_speaker(const struct rueda_engine *engine,
     return true;
 }
 
-void rueda_watch_tell_rank(void *look_arg, int rank, struct rueda_text *words)
+void rueda_watch_tell_rank(void *check_arg, int rank, struct rueda_text *words)
 {
-    const struct rueda_lane *lane = look_arg;
+    const struct rueda_lane *lane = check_arg;
     const struct rueda_segment *segment = lane->lanes->job->segment;
 
     for (int i = 0; i < segment->size; i++) {
@@ -319,7 +319,7 @@ static void judge(struct rueda_engine *engine, const struct subject *subject,
         warn(engine, subject, age_ns);
 }
 
-void rueda_watch_look(struct rueda_engine *engine)
+void rueda_watch_check(struct rueda_engine *engine)
 {
     const int64_t first_ms = rueda_watch_first_ms(&engine->job->config);
     struct rueda_watch *watch = &engine->watch;

@@ -28,6 +28,6 @@ struct rueda_watch {
 int64_t rueda_watch_first_ms(const struct rueda_config *config);
 
 /* Look at it; warn, or fail for good. Only by the holder of the token. */
-void rueda_watch_look(struct rueda_engine *engine);
+void rueda_watch_check(struct rueda_engine *engine);
 
 #endif /* RUEDA_ENGINE_WATCH_H */
