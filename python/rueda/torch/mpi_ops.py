@@ -14,10 +14,10 @@ from typing import Any, Callable
 
 import torch
 
+from rueda.common.agreement import begin_again as _compare_again
 from rueda.common.basics import Adasum, Average, Max, Min, Product, Sum
 from rueda.common.basics import basics as _basics
 from rueda.common.exceptions import HorovodInternalError
-from rueda.common.agreement import begin_again as _compare_again
 from rueda.common.handles import forget_all as _forget_all
 from rueda.common.handles import poll, synchronize
 from rueda.common.process_sets import (
