@@ -626,6 +626,8 @@ const char *rueda_job_host(const struct rueda_job *job, int rank)
 {
     if (rank < 0 || rank >= job->size)
         return "?";
+    if (job->topology == NULL && job->segment == NULL)
+        return "?"; /* the start has not come so far */
     if (job->topology == NULL)
         return job->segment->members[rank].host;
     return job->topology->hosts[job->topology->places[rank].host].name;

@@ -90,7 +90,8 @@ void rueda_job_close(struct rueda_job *job);
 /* In the child of a fork: close descriptors and touch nothing else. */
 void rueda_job_forked(struct rueda_job *job);
 
-/* Where a rank runs; "?" if it is none. Valid as long as the job. */
+/* Where a rank runs; "?" if it is none, or the start has not found out yet.
+ * Valid as long as the job. */
 const char *rueda_job_host(const struct rueda_job *job, int rank);
 
 /* Is it known here why the connection with a rank is lost, so that nobody can

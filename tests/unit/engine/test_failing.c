@@ -208,6 +208,19 @@ static void a_dead_store_ends_what_was_posted(void **state)
     assert_non_null(strstr(scene->job.failure.chars, "the launcher"));
 }
 
+/* A start that fails has neither a segment nor a table of hosts yet. */
+static void a_store_that_dies_during_the_start_is_told(void **state)
+{
+    struct scene *scene = *state;
+
+    scene->job.config.store_keeper = RUEDA_STORE_BY_RANK_0;
+    kill(scene->keeper, SIGKILL);
+    rueda_failure_tell(&scene->job, "out of coffee");
+    rueda_failure_await_told(&scene->job);
+    assert_true(rueda_failure_has_come(&scene->job));
+    assert_non_null(strstr(scene->job.failure.chars, "rank 0 (on host ?)"));
+}
+
 /* Returns the last stage. */
 static rueda_hearing_stage hear_to_the_end(struct rueda_job *job,
                                            struct rueda_text *words)
@@ -366,6 +379,7 @@ int main(void)
         SCENE(telling_ends_though_the_store_does_not_answer),
         SCENE(what_was_posted_outlives_its_connection),
         SCENE(a_dead_store_ends_what_was_posted),
+        SCENE(a_store_that_dies_during_the_start_is_told),
         SCENE(hearing_ends_when_a_store_without_words_answers),
         SCENE(hearing_lasts_longer_where_the_store_is_silent),
         SCENE(operations_end_after_turns_that_do_not_wait),
