@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Callable
 
 from cluster import Hosts, ip
-from ranks import Done, environment, run_all
+from ranks import Done, environment, program, run_all
 from test_encryption import ADD as ADD_TENSORS
 
 LIMIT_S = 90
@@ -21,21 +21,7 @@ PORT = 4000
 
 MakeHosts = Callable[[int], Hosts]
 
-# The ranks send each other objects, and say what became of them.
-OBJECTS = r"""
-from rueda import _core as core
-from rueda.common.basics import basics as hvd
-from rueda.common.exceptions import HorovodInternalError
-from rueda.common.objects import allgather_object, broadcast_object
-hvd.init()
-for call in (lambda: broadcast_object("INNOCENT!" * 3, 0),
-             lambda: allgather_object("INNOCENT?" * (core.rank() + 2))):
-    try:
-        print(call(), flush=True)
-    except HorovodInternalError as error:
-        print("refused:", error, flush=True)
-hvd.shutdown()
-"""
+OBJECTS = program("exchange_objects.py")
 
 
 def hexed(old: str, new: str) -> str:
@@ -49,8 +35,8 @@ def meddler(hosts: Hosts, *words: str) -> Iterator[list[str]]:
     hosts.set_mtu(1500, 1500)
     for host in (0, 1):
         hosts.silence(host)
-    program = Path(__file__).resolve().parents[1] / "support" / "meddler.py"
-    command = ["ip", "netns", "exec", hosts.bridge, sys.executable, str(program)]
+    script = Path(__file__).resolve().parents[1] / "support" / "meddler.py"
+    command = ["ip", "netns", "exec", hosts.bridge, sys.executable, str(script)]
     process = subprocess.Popen(
         [*command, "port0", "port1", *words], stdout=subprocess.PIPE, text=True
     )
@@ -67,12 +53,12 @@ def meddler(hosts: Hosts, *words: str) -> Iterator[list[str]]:
     reader.join(LIMIT_S)
 
 
-def run(hosts: Hosts, key_file: str, program: str, **more: str) -> list[Done]:
+def run(hosts: Hosts, key_file: str, path: str, **more: str) -> list[Done]:
     """One rank a host."""
     common = {"RUEDA_SIZE": "2", "RUEDA_STORE": f"{hosts.ipv4(0)}:{PORT}",
               "RUEDA_KEY_FILE": key_file, "RUEDA_LOG_LEVEL": "info", **more}  # fmt: skip
     return run_all(
-        [hosts.command(rank, sys.executable, "-c", program) for rank in range(2)],
+        [hosts.command(rank, sys.executable, path) for rank in range(2)],
         [environment(RUEDA_RANK=str(rank), **common) for rank in range(2)],
         LIMIT_S,
     )
@@ -112,14 +98,7 @@ def test_an_object_that_was_changed_is_not_unpickled(
 
 
 # Adds up numbers, which takes ranks that have found each other.
-ADD = r"""
-from rueda import _core as core
-from rueda.common.basics import basics as hvd
-from rueda.common.objects import allgather_object
-hvd.init()
-print(sum(allgather_object(core.rank() + 1)), flush=True)
-hvd.shutdown()
-"""
+ADD = program("add_and_say.py")
 
 
 def test_where_ranks_are_cannot_be_read_or_changed_on_the_way(

@@ -630,7 +630,7 @@ def test_strangers_at_the_launchers_door_harm_nobody(make_cluster, key_file: str
     for kind in ("http", "version", "scanner"):
         call(hosts, kind, port)
     words = [hosts.ipv4(0), str(port), "30"]
-    crowd = subprocess.Popen(hosts.command(2, sys.executable, "-c", STRANGER, "flood", *words))
+    crowd = subprocess.Popen(hosts.command(2, sys.executable, STRANGER, "flood", *words))
     try:
         while "many others call" not in said[-1]:
             said.append(launcher.stderr.readline())

@@ -55,7 +55,7 @@ def add(send, recv, count, way):
         7,
         0,
         0,
-        way == "keep",
+        0,
         send,
         recv,
         count,
@@ -70,7 +70,7 @@ def add(send, recv, count, way):
 
 def check(count, way):
     given = inputs(count)
-    out = given if way in ("in place", "keep") else array.array("f", bytes(4 * count))
+    out = given if way == "in place" else array.array("f", bytes(4 * count))
     send, recv = given.buffer_info()[0], out.buffer_info()[0]
     if way == "shared":
         send, recv = ctypes.c_void_p(), ctypes.c_void_p()
