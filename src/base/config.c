@@ -346,11 +346,11 @@ static const struct rueda_setting settings[] = {
      "every:100: in every 100th step as well; off: never",
      AT(check_every), parse_check},
     {"RUEDA_STALL_GIVE_UP", "1800s",
-     "end the job after so long in which no rank could move: every rank waits, "
-     "or the missing one is stopped; 0: never",
+     "end the job when no rank could move for this time: every rank waits, or "
+     "the missing one is stopped; 0: never",
      AT(stall_give_up_ms), parse_duration},
     {"RUEDA_STALL_REPEAT", "600s",
-     "warn again of the same stall after so long, or after another "
+     "warn again about the same stall after this time, or after another "
      "RUEDA_STALL_WARN if that is longer",
      AT(stall_repeat_ms), parse_duration},
     {"RUEDA_TIMELINE", "",

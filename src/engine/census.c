@@ -94,15 +94,6 @@ void rueda_census_wait(struct rueda_census *census, uint64_t deliveries)
     atomic_store_explicit(&me->is_waiting, true, memory_order_release);
 }
 
-void rueda_census_go_on(struct rueda_census *census, uint64_t deliveries)
-{
-    struct rueda_census_thread *me = me_in(census);
-
-    if (me != NULL &&
-        atomic_load_explicit(&me->is_waiting, memory_order_relaxed))
-        atomic_store(&me->seen, deliveries);
-}
-
 /* A thread that has ended does nothing any more. */
 static bool may_act(const struct rueda_census_thread *thread,
                     uint64_t deliveries)

@@ -41,20 +41,19 @@ void rueda_census_act(struct rueda_census *census);
  */
 void rueda_census_wait(struct rueda_census *census, uint64_t deliveries);
 
-/* The same for one that waits already; else nothing. */
-void rueda_census_go_on(struct rueda_census *census, uint64_t deliveries);
-
 static inline uint64_t rueda_census_deliveries(struct rueda_census *census)
 {
-    return atomic_load(&census->deliveries);
+    return atomic_load_explicit(&census->deliveries, memory_order_acquire);
 }
 
-/* Statuses have been stored. By the holder of the engine's token. */
+/* Statuses have been stored: a thread that reads this number finds them. By the
+ * holder of the engine's token. */
 static inline void rueda_census_delivered(struct rueda_census *census)
 {
-    atomic_store(
+    atomic_store_explicit(
         &census->deliveries,
-        atomic_load_explicit(&census->deliveries, memory_order_relaxed) + 1);
+        atomic_load_explicit(&census->deliveries, memory_order_relaxed) + 1,
+        memory_order_release);
 }
 
 /* Does every thread wait that has used the context and lives, at least one, and

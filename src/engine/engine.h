@@ -44,6 +44,7 @@ struct rueda_engine {
     struct rueda_track track;
     struct rueda_lanes lanes;   /* of named operations */
     struct rueda_then_list due; /* callbacks, once the token is free */
+    bool is_endless;   /* the holder waits for its operation without end */
     pthread_t yielder; /* who waited last for its core to come back, ... */
     int64_t delay_ns;  /* ... and how long it had by then in its life */
 

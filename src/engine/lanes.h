@@ -191,8 +191,8 @@ rueda_status rueda_standstill_verdict(const struct rueda_lanes *lanes,
  */
 
 /* Add what the process of a rank does: "(pid 7 is stopped)"; nothing where that
- * cannot be seen. look_arg is a lane. */
-void rueda_watch_tell_rank(void *look_arg, int rank, struct rueda_text *words);
+ * cannot be seen. check_arg is a lane. */
+void rueda_watch_tell_rank(void *check_arg, int rank, struct rueda_text *words);
 
 /* ---- For lanes and sets -------------------------------------------------- */
 

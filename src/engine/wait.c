@@ -75,13 +75,15 @@ bool rueda_drive_check(struct rueda_engine *engine)
     return has_moved;
 }
 
-/* The calling thread, if it waits without end, still does. */
-static void stay_counted(struct rueda_engine *engine, struct rueda_op *op)
+/* The calling thread waits without end, and is about to sleep: it counts as one
+ * that does nothing else. Not before it sleeps, so that short waits cost
+ * nothing. */
+static void count_as_waiting(struct rueda_engine *engine, struct rueda_op *op)
 {
     const uint64_t deliveries = rueda_census_deliveries(&engine->census);
 
     if (rueda_op_status(op) == RUEDA_IN_PROGRESS)
-        rueda_census_go_on(&engine->census, deliveries);
+        rueda_census_wait(&engine->census, deliveries);
 }
 
 /* Nothing has moved for long: sleep until a doorbell rings or a peer dies. A
@@ -94,8 +96,8 @@ static void sleep_until_woken(struct rueda_engine *engine, struct rueda_op *op,
     struct rueda_hub *hub = engine->job->network;
     bool has_lost;
 
-    if (op != NULL)
-        stay_counted(engine, op);
+    if (op != NULL && engine->is_endless)
+        count_as_waiting(engine, op);
     rueda_segment_arm(segment);
     if (hub != NULL) {
         hub->ops->tend(hub);
@@ -205,30 +207,17 @@ static void park(struct rueda_engine *engine, struct rueda_op *op,
     pthread_mutex_unlock(&engine->lock);
 }
 
-/* Does op have to be waited for? A thread that waits without end counts as one
- * that does nothing else. */
-static bool begin_waiting(struct rueda_engine *engine, struct rueda_op *op,
-                          bool is_endless)
-{
-    const uint64_t deliveries = rueda_census_deliveries(&engine->census);
-
-    if (rueda_op_status(op) != RUEDA_IN_PROGRESS)
-        return false;
-    if (is_endless)
-        rueda_census_wait(&engine->census, deliveries);
-    else
-        rueda_census_act(&engine->census);
-    return true;
-}
-
 /* Wait; is_endless: the caller waits on at the deadline, if there is one. */
 static rueda_status wait_for(struct rueda_engine *engine, struct rueda_op *op,
                              int64_t deadline_ns, bool is_endless)
 {
     bool has_waited = false;
 
-    while (begin_waiting(engine, op, is_endless)) {
+    if (!is_endless)
+        rueda_census_act(&engine->census);
+    while (rueda_op_status(op) == RUEDA_IN_PROGRESS) {
         if (rueda_drive_take(engine)) {
+            engine->is_endless = is_endless;
             rueda_drive(engine, op, deadline_ns);
             rueda_drive_release(engine);
         } else {
@@ -238,6 +227,8 @@ static rueda_status wait_for(struct rueda_engine *engine, struct rueda_op *op,
                 atomic_fetch_add(&engine->callers, 1);
                 rueda_drive_wake_holder(engine);
             }
+            if (is_endless)
+                count_as_waiting(engine, op);
             park(engine, op, deadline_ns);
         }
         if (deadline_ns >= 0 && rueda_clock_ns() >= deadline_ns)

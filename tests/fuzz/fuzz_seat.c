@@ -93,7 +93,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status == RUEDA_OK)
         check_seat(&seat);
     else
-        must(memcmp(&seat, &before, sizeof(seat)) == 0);
+        must(memcmp((const char *)&seat, (const char *)&before, sizeof(seat)) ==
+             0);
     free(table.text);
     return 0;
 }

@@ -182,7 +182,7 @@ static void members_of_a_set_fail_while_another_rank_computes(void **state)
 /* Both wait in different sets for a while, and are helped: no deadlock. */
 static int wait_in_turn(struct test_rank *me)
 {
-    rueda_handle first;
+    rueda_handle first = 0;
     rueda_handle second;
 
     if (me->rank == 0)

@@ -133,17 +133,18 @@ static int stop_in_the_middle(struct test_rank *me)
     pthread_t thread;
 
     begin(me);
-    if (me->rank == 0)
-        pthread_create(&thread, NULL, stop_rank_1, NULL);
+    if (me->rank == 0 && pthread_create(&thread, NULL, stop_rank_1, NULL) != 0)
+        return 1;
     while (status == RUEDA_OK && rank_now_ms() - begin_ms < SOON_MS) {
         status = submit(me, "big", true, &handle);
         if (status == RUEDA_OK)
             status = rueda_wait(me->ctx, handle, -1);
     }
-    if (me->rank == 1)
-        return rank_expect(me, status, RUEDA_ERR_PEER_LOST, "the end");
-    pthread_join(thread, NULL);
-    return has_ended(me, status, begin_ms);
+    if (me->rank == 0) {
+        pthread_join(thread, NULL);
+        return has_ended(me, status, begin_ms);
+    }
+    return rank_expect(me, status, RUEDA_ERR_PEER_LOST, "the end");
 }
 
 static void a_rank_stopped_in_the_middle_is_told_and_ends_the_job(void **state)
