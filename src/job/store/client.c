@@ -509,10 +509,9 @@ rueda_status rueda_client_open(const struct rueda_client_args *args,
     if (status == RUEDA_ERR_TIMEOUT && rueda_text_is_empty(error)) {
         rueda_text_set(error, "rank %d found no store of the job ", args->rank);
         name_ways(client, error);
-        rueda_text_add(error,
-                       " (%s); is rank 0 running, and can this host reach it?",
-                       strerror(client->dial.cause != 0 ? client->dial.cause
-                                                        : ETIMEDOUT));
+        rueda_text_add(
+            error, " (%s); is rank 0 running, and can this host reach it?",
+            strerror(client->dial.cause != 0 ? client->dial.cause : ETIMEDOUT));
     }
     client_free(client);
     return status;
