@@ -85,7 +85,6 @@ static int wait_for_other_names(struct test_rank *me)
         NULL};
     rueda_handle handle;
 
-    rank_hush();
     submit(me, me->rank == 0 ? RUEDA_BROADCAST : RUEDA_ALLREDUCE,
            me->rank == 0 ? "b.g" : "a.g", &handle);
     return fails(me, handle, words);
@@ -105,7 +104,6 @@ static int leave_one_out(struct test_rank *me)
     rueda_handle first;
     rueda_handle handle;
 
-    rank_hush();
     submit(me, RUEDA_ALLREDUCE, "first", &first);
     submit(me, RUEDA_ALLREDUCE, me->rank == 1 ? "next" : "last", &handle);
     return succeeds(me, first) != 0 || fails(me, handle, words) != 0;
@@ -125,7 +123,6 @@ static int wait_without_a_name(struct test_rank *me)
         "allreduce \"other\"", NULL};
     rueda_handle handle;
 
-    rank_hush();
     submit(me, RUEDA_ALLREDUCE, me->rank == 1 ? "other" : NULL, &handle);
     return fails(me, handle, words);
 }
@@ -143,7 +140,6 @@ static int wait_in_other_sets(struct test_rank *me)
         "rank 1 for allreduce \"g\" of process set 1", NULL};
     rueda_handle handle;
 
-    rank_hush();
     submit_to(me, me->rank == 1 ? 1 : 0, RUEDA_ALLREDUCE, "g", &handle);
     return fails(me, handle, words);
 }
@@ -163,7 +159,6 @@ static int wait_in_one_set(struct test_rank *me)
         "rank 2 for allreduce \"b\" of process set 1", NULL};
     rueda_handle handle;
 
-    rank_hush();
     if (me->rank == 1) {
         rank_sleep_ms(LONG_MS);
         return 0;
@@ -207,7 +202,6 @@ static int compute_first(struct test_rank *me)
     static const char *const words[] = {"deadlock: ", NULL};
     rueda_handle handle;
 
-    rank_hush();
     if (me->rank == 1)
         rank_sleep_ms(LONG_MS);
     submit(me, RUEDA_ALLREDUCE, me->rank == 1 ? "b" : "a", &handle);
@@ -228,7 +222,6 @@ static int wait_in_slices(struct test_rank *me)
     char error[1024] = "";
     rueda_handle handle;
 
-    rank_hush();
     result.is_slice = true;
     result.error = error;
     result.error_bytes = sizeof(error);
@@ -392,5 +385,6 @@ int main(void)
         RANK_TEST(ranks_that_have_joined_are_no_deadlock, processes),
     };
 
+    rank_hush();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,14 +159,17 @@ static bool count_down(void *arg)
     return atomic_fetch_sub((atomic_int *)arg, 1) > 1;
 }
 
-/* Rank 0 of two, whose other rank does not come. */
+/* Rank 0 of two, whose other rank does not come. The name of the job keeps out
+ * the same test of another process. */
 static struct rueda_init_args lonely(int timeout_ms, char *words, size_t bytes)
 {
+    static char job[64];
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
 
+    snprintf(job, sizeof(job), "test-default-%d", (int)getpid());
     args.rank = 0;
     args.size = 2;
-    args.job = "test-default-lonely";
+    args.job = job;
     args.timeout_ms = timeout_ms;
     args.error = words;
     args.error_bytes = bytes;
