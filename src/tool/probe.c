@@ -22,8 +22,8 @@
 #define PAGE       4096
 #define TRIPS      200 /* round trips between two looks at the clock */
 #define LOOKS      15
-#define PATIENCE_S 2.0 /* for the other side to come */
-#define LIMIT_S    0.1 /* for the whole probe, where sides share a core */
+#define PATIENCE_S 20.0 /* for the other side, on a full machine */
+#define LIMIT_S    0.1  /* for the whole probe, where sides share a core */
 #define SPINS      20000
 
 /* Side 0 writes odd numbers, side 1 answers each with the next even one. */
