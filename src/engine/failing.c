@@ -54,7 +54,7 @@ static void add_work(const struct rueda_engine *engine,
 
     if (!engine->track.is_running && !rueda_lanes_have_work(&engine->lanes))
         return;
-    rueda_text_add(words, " while rank %d was in ", engine->job->rank);
+    rueda_text_add(words, " while rank %d was in ", engine->formation->rank);
     if (engine->track.is_running)
         rueda_text_add(words, "%s number %llu", rueda_kind_str(task->coll.kind),
                        (unsigned long long)task->tag.sequence);
@@ -123,7 +123,7 @@ void rueda_failing_begin_by_peer(struct rueda_engine *engine, int peer)
     }
     rueda_segment_watch(engine->job->segment);
     if (peer < 0)
-        rueda_mesh_progress(&engine->job->mesh, &peer);
+        rueda_mesh_progress(&engine->formation->mesh, &peer);
     failing->peer = peer;
     /* The words of a failing rank say more than the loss of a rank that went
      * because of it. Of a silent host no rank knows more than we do. */

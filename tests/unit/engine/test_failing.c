@@ -24,6 +24,7 @@ struct scene {
     struct rueda_address address;
     pid_t keeper;
     struct rueda_job job;
+    struct rueda_formation formation;
 };
 
 static void hush(void *arg, rueda_log_level level, const char *line)
@@ -73,7 +74,7 @@ static void fork_store(struct scene *scene)
 static struct rueda_client *client_for(struct scene *scene,
                                        struct rueda_job *job)
 {
-    const struct rueda_client_args args = {.rank = job->rank,
+    const struct rueda_client_args args = {.rank = job->formation->rank,
                                            .size = 2,
                                            .addresses = &scene->address,
                                            .address_count = 1,
@@ -98,8 +99,9 @@ static int scene_open(void **state)
     *state = scene;
     rueda_log_set_sink(hush, NULL);
     fork_store(scene);
-    scene->job.rank = 1;
-    scene->job.size = 2;
+    scene->job.formation = &scene->formation;
+    scene->formation.rank = 1;
+    scene->formation.size = 2;
     scene->job.config.store_keeper = RUEDA_STORE_BY_LAUNCHER;
     pthread_mutex_init(&scene->job.failure_lock, NULL);
     scene->job.client = client_for(scene, &scene->job);
@@ -285,8 +287,8 @@ static struct rueda_engine *pair_open(struct pair *pair, struct scene *scene)
     rueda_engine_push(engine, &pair->op);
     engine_turn(engine);
     assert_int_equal(rueda_op_status(&pair->op), RUEDA_IN_PROGRESS);
-    assert_int_equal(pair->ctx[0]->job->term, 1);
-    assert_int_equal(pair->ctx[0]->job->mesh.term, 1);
+    assert_int_equal(pair->ctx[0]->job->formation->term, 1);
+    assert_int_equal(pair->ctx[0]->job->formation->mesh.term, 1);
     return engine;
 }
 
