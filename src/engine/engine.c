@@ -138,10 +138,8 @@ static bool turn_ordered(struct rueda_engine *engine, struct rueda_op *op,
     status = is_first ? rueda_track_start(track) : rueda_track_progress(track);
     if (status == RUEDA_IN_PROGRESS)
         return is_first || track->task.moves != moves;
-    if (status == RUEDA_ERR_PEER_LOST)
-        rueda_failing_begin_by_peer(engine, peer);
-    else if (status < 0)
-        rueda_failing_begin(engine, status, rueda_status_str(status));
+    if (status < 0)
+        rueda_failing_take(engine, status, peer, rueda_status_str(status));
     else
         finish(engine, RUEDA_OK);
     return true;
@@ -154,12 +152,10 @@ static bool turn_named(struct rueda_engine *engine, int peer)
 
     error.chars[0] = '\0';
     status = rueda_lanes_turn(&engine->lanes, &error);
-    if (status == RUEDA_ERR_PEER_LOST) {
-        rueda_failing_begin_by_peer(engine, peer);
-    } else if (status < 0) {
+    if (status < 0) {
         if (rueda_text_is_empty(&error))
             rueda_text_set(&error, "%s", rueda_status_str(status));
-        rueda_failing_begin(engine, status, error.chars);
+        rueda_failing_take(engine, status, peer, error.chars);
     } else {
         deliver_named(engine);
     }
