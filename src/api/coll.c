@@ -25,8 +25,8 @@ static void complete(const struct rueda_coll_args *args,
 static rueda_status admit(rueda_ctx *ctx, const struct rueda_coll_args *args)
 {
     struct rueda_limits limits = {
-        .rank = ctx->job->rank,
-        .size = ctx->job->size,
+        .rank = ctx->job->formation->rank,
+        .size = ctx->job->formation->size,
     };
     struct rueda_text error;
     rueda_status status;

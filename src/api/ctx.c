@@ -194,7 +194,7 @@ rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
         report(&all, status, &error);
         return status;
     }
-    if (ctx->job->rank == 0)
+    if (ctx->job->formation->rank == 0)
         rueda_horovod_tell(&config);
     *out_ctx = ctx;
     return RUEDA_OK;
@@ -271,37 +271,38 @@ void rueda_shutdown(rueda_ctx *ctx)
 
 int rueda_rank(const rueda_ctx *ctx)
 {
-    return ctx->job->rank;
+    return ctx->job->formation->rank;
 }
 
 int rueda_size(const rueda_ctx *ctx)
 {
-    return ctx->job->size;
+    return ctx->job->formation->size;
 }
 
 int rueda_local_rank(const rueda_ctx *ctx)
 {
-    return ctx->job->place.local_rank;
+    return ctx->job->formation->place.local_rank;
 }
 
 int rueda_local_size(const rueda_ctx *ctx)
 {
-    return ctx->job->place.local_size;
+    return ctx->job->formation->place.local_size;
 }
 
 int rueda_cross_rank(const rueda_ctx *ctx)
 {
-    return ctx->job->place.cross_rank;
+    return ctx->job->formation->place.cross_rank;
 }
 
 int rueda_cross_size(const rueda_ctx *ctx)
 {
-    return ctx->job->place.cross_size;
+    return ctx->job->formation->place.cross_size;
 }
 
 bool rueda_is_homogeneous(const rueda_ctx *ctx)
 {
-    return ctx->job->topology == NULL || ctx->job->topology->is_homogeneous;
+    return ctx->job->formation->topology == NULL ||
+           ctx->job->formation->topology->is_homogeneous;
 }
 
 void rueda_fail(rueda_ctx *ctx, const char *why)

@@ -46,6 +46,7 @@ const char *rueda_internal_kernels(const rueda_ctx *ctx)
 
 const char *rueda_internal_transport(const rueda_ctx *ctx)
 {
-    return ctx->engine.track.place.slab != NULL ? "direct"
-                                                : rueda_job_transport(ctx->job);
+    return ctx->engine.track.place.slab != NULL
+               ? "direct"
+               : rueda_formation_transport(ctx->job->formation);
 }

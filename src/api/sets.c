@@ -28,11 +28,12 @@ static rueda_status check_ranks(const rueda_ctx *ctx, const int *sorted,
 {
     struct rueda_text error = {{0}};
 
-    rueda_text_add(&error, "rank %d: a process set with ", ctx->job->rank);
+    rueda_text_add(&error, "rank %d: a process set with ",
+                   ctx->job->formation->rank);
     for (int i = 0; i < count; i++) {
-        if (sorted[i] < 0 || sorted[i] >= ctx->job->size)
+        if (sorted[i] < 0 || sorted[i] >= ctx->job->formation->size)
             rueda_text_add(&error, "rank %d, in a job of %d ranks", sorted[i],
-                           ctx->job->size);
+                           ctx->job->formation->size);
         else if (i > 0 && sorted[i] == sorted[i - 1])
             rueda_text_add(&error, "rank %d twice; name each rank once",
                            sorted[i]);
@@ -58,7 +59,7 @@ static rueda_status refuse(const rueda_ctx *ctx, rueda_status status)
 {
     struct rueda_text error = {{0}};
 
-    rueda_text_add(&error, "rank %d: %s", ctx->job->rank,
+    rueda_text_add(&error, "rank %d: %s", ctx->job->formation->rank,
                    status == RUEDA_ERR_INVALID
                        ? "another change of process sets is in flight; make "
                          "changes one after another, on all ranks in the same "
@@ -79,7 +80,7 @@ static rueda_status change(rueda_ctx *ctx, int kind, int *ranks, int count,
         return refuse(ctx, status);
     }
     named->set = RUEDA_SET_GLOBAL;
-    named->member_count = ctx->job->size;
+    named->member_count = ctx->job->formation->size;
     named->ranks = ranks;
     named->op.has_own = true;
     named->rank_count = count;
@@ -196,7 +197,7 @@ rueda_status rueda_set_destroy_async(rueda_ctx *ctx, int set,
         rueda_text_set(&error,
                        "rank %d: there is no process set %d; it was never "
                        "made, or has been removed",
-                       ctx->job->rank, set);
+                       ctx->job->formation->rank, set);
         return rueda_fault(RUEDA_ERR_INVALID, error.chars);
     }
     id = malloc(sizeof(*id));
@@ -246,14 +247,15 @@ int rueda_set_ranks(const rueda_ctx *ctx, int set, int *ranks, int room)
 rueda_status rueda_static_sets_make(rueda_ctx *ctx, const char *text,
                                     struct rueda_text *error)
 {
-    int *ranks = calloc((size_t)ctx->job->size, sizeof(int));
+    int *ranks = calloc((size_t)ctx->job->formation->size, sizeof(int));
     rueda_status status = RUEDA_OK;
     int set;
 
     if (ranks == NULL)
         return RUEDA_ERR_NOMEM;
     while (status == RUEDA_OK) {
-        int count = rueda_set_text_next(&text, ctx->job->size, ranks, error);
+        int count =
+            rueda_set_text_next(&text, ctx->job->formation->size, ranks, error);
 
         if (count == 0)
             break;

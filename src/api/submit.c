@@ -185,7 +185,7 @@ static rueda_status refuse(const rueda_ctx *ctx,
 {
     struct rueda_text error = {{0}};
 
-    rueda_check_begin(ctx->job->rank, args, &error);
+    rueda_check_begin(ctx->job->formation->rank, args, &error);
     if (status == RUEDA_ERR_INVALID &&
         (args->kind == RUEDA_JOIN || args->name == NULL))
         rueda_text_add(&error, "this rank has joined already; wait for that "
@@ -216,7 +216,7 @@ static rueda_status prepare(rueda_ctx *ctx,
     rueda_status status;
 
     error.chars[0] = '\0';
-    status = rueda_check_submit(ctx->job->rank, set, args, &error);
+    status = rueda_check_submit(ctx->job->formation->rank, set, args, &error);
     if (status != RUEDA_OK)
         return rueda_fault(status, error.chars);
     status = rueda_named_take(ctx, (int)args->kind, &named);
@@ -287,7 +287,7 @@ static rueda_status check_group(const rueda_ctx *ctx,
 {
     struct rueda_text error = {{0}};
 
-    rueda_check_begin(ctx->job->rank, other, &error);
+    rueda_check_begin(ctx->job->formation->rank, other, &error);
     if ((unsigned)other->kind >= RUEDA_BARRIER)
         rueda_text_add(&error, "this kind is not done in groups; submit them "
                                "one by one");

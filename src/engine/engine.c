@@ -17,9 +17,9 @@ static void fill_in(struct rueda_engine *engine,
                     const struct rueda_coll_args *args, struct rueda_coll *out)
 {
     bool is_average = args->reduction == RUEDA_AVERAGE;
-    double divisor = is_average ? engine->job->size : 1;
+    double divisor = is_average ? engine->formation->size : 1;
     bool is_sent =
-        args->kind != RUEDA_BROADCAST || args->root == engine->job->rank;
+        args->kind != RUEDA_BROADCAST || args->root == engine->formation->rank;
 
     *out = (struct rueda_coll){
         .kind = args->kind,
@@ -111,7 +111,7 @@ void rueda_engine_end(struct rueda_engine *engine, rueda_status status,
     while (atomic_load(&engine->failed) == RUEDA_OK)
         rueda_yield(); /* another thread is writing its words */
     status = (rueda_status)atomic_load(&engine->failed);
-    rueda_mesh_cancel(&engine->job->mesh, status);
+    rueda_mesh_cancel(&engine->formation->mesh, status);
     if (engine->track.is_running)
         finish(engine, status);
     while ((op = rueda_op_peek(&engine->queue)) != NULL)
@@ -138,10 +138,8 @@ static bool turn_ordered(struct rueda_engine *engine, struct rueda_op *op,
     status = is_first ? rueda_track_start(track) : rueda_track_progress(track);
     if (status == RUEDA_IN_PROGRESS)
         return is_first || track->task.moves != moves;
-    if (status == RUEDA_ERR_PEER_LOST)
-        rueda_failing_begin_by_peer(engine, peer);
-    else if (status < 0)
-        rueda_failing_begin(engine, status, rueda_status_str(status));
+    if (status < 0)
+        rueda_failing_take(engine, status, peer, rueda_status_str(status));
     else
         finish(engine, RUEDA_OK);
     return true;
@@ -154,12 +152,10 @@ static bool turn_named(struct rueda_engine *engine, int peer)
 
     error.chars[0] = '\0';
     status = rueda_lanes_turn(&engine->lanes, &error);
-    if (status == RUEDA_ERR_PEER_LOST) {
-        rueda_failing_begin_by_peer(engine, peer);
-    } else if (status < 0) {
+    if (status < 0) {
         if (rueda_text_is_empty(&error))
             rueda_text_set(&error, "%s", rueda_status_str(status));
-        rueda_failing_begin(engine, status, error.chars);
+        rueda_failing_take(engine, status, peer, error.chars);
     } else {
         deliver_named(engine);
     }
@@ -186,7 +182,7 @@ static bool turn(struct rueda_engine *engine, struct rueda_op *op,
         has_moved = op != NULL || rueda_lanes_have_work(&engine->lanes);
         return rueda_failing_turn(engine) && has_moved;
     }
-    messages = rueda_mesh_progress(&engine->job->mesh, &peer);
+    messages = rueda_mesh_progress(&engine->formation->mesh, &peer);
     if (op != NULL)
         has_moved = turn_ordered(engine, op, peer);
     if ((is_check || messages == RUEDA_OK ||
@@ -196,7 +192,7 @@ static bool turn(struct rueda_engine *engine, struct rueda_op *op,
     has_moved = has_moved || messages == RUEDA_OK;
     /* Between threads nobody else tells those who sleep of messages. */
     if (has_moved && engine->job->hub != NULL &&
-        engine->job->mesh.open_count > 0)
+        engine->formation->mesh.open_count > 0)
         rueda_segment_notify_all(engine->job->segment);
     return has_moved;
 }

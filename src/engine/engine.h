@@ -33,7 +33,8 @@
 #include "op/op.h"
 
 struct rueda_engine {
-    struct rueda_job *job; /* borrowed */
+    struct rueda_job *job;             /* borrowed, like the next */
+    struct rueda_formation *formation; /* of the job, in force */
     struct rueda_select select;
 
     /* Ordered operations; the first of the queue runs. */

@@ -37,7 +37,7 @@ static void set_checks(struct rueda_engine *engine)
     const int64_t stall_ns = RUEDA_MS(rueda_watch_first_ms(config));
 
     rueda_policy_set_checks(&engine->policy, stall_ns, rueda_clock_ns());
-    if (stall_ns == 0 || engine->job->size == 1)
+    if (stall_ns == 0 || engine->formation->size == 1)
         return;
     pthread_mutex_lock(&engine->lock);
     rueda_drive_start_thread(engine);
@@ -54,25 +54,25 @@ static void unmap(struct rueda_engine *engine)
 static rueda_status open_track(struct rueda_engine *engine,
                                const struct rueda_device *device)
 {
-    struct rueda_job *job = engine->job;
+    struct rueda_formation *formation = engine->formation;
     struct rueda_track_args args = {
-        .job = job,
+        .job = engine->job,
         .select = &engine->select,
         .device = device,
-        .mesh = &job->mesh,
-        .slab = job->has_slab ? &job->slab : NULL,
+        .mesh = &formation->mesh,
+        .slab = formation->has_slab ? &formation->slab : NULL,
     };
     rueda_status status;
     int *hosts = NULL;
 
-    if (job->topology != NULL) {
-        hosts = calloc((size_t)job->size, sizeof(int));
+    if (formation->topology != NULL) {
+        hosts = calloc((size_t)formation->size, sizeof(int));
         if (hosts == NULL)
             return RUEDA_ERR_NOMEM;
-        for (int rank = 0; rank < job->size; rank++)
-            hosts[rank] = job->topology->places[rank].host;
+        for (int rank = 0; rank < formation->size; rank++)
+            hosts[rank] = rueda_formation_host(formation, rank);
         args.hosts = hosts;
-        args.host_limit = job->topology->host_count;
+        args.host_limit = formation->topology->host_count;
     }
     status = rueda_track_open(&engine->track, &args);
     free(hosts);
@@ -88,6 +88,7 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
 
     memset(engine, 0, sizeof(*engine));
     engine->job = job;
+    engine->formation = job->formation;
     rueda_select_init(&engine->select);
     status = rueda_select_parse(&engine->select, job->segment->agreement->algo,
                                 error);

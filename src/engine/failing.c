@@ -13,12 +13,29 @@ static bool has_failed(const struct rueda_engine *engine)
     return atomic_load_explicit(&engine->failed, memory_order_relaxed) < 0;
 }
 
+rueda_failing_size rueda_failing_size_of(rueda_status status, bool is_message)
+{
+    if (status == RUEDA_ERR_PEER_LOST)
+        return RUEDA_FAILING_TERM;
+    /* A message ends at both ends. A collective whose messages differ leaves
+     * some of them in flight, for others to take for theirs. */
+    return status == RUEDA_ERR_MISMATCH && is_message ? RUEDA_FAILING_OPERATION
+                                                      : RUEDA_FAILING_CONTEXT;
+}
+
 /* The operations of the context end with the words that stand. */
 static void end_all(struct rueda_engine *engine)
 {
     engine->failing.stage = RUEDA_FAILING_OVER;
     rueda_engine_end(engine, RUEDA_ERR_CLOSED, "");
     rueda_job_hang_up(engine->job, engine->cause.chars);
+}
+
+/* The program has failed the context before, in words of its own. */
+static void yield_to_program(struct rueda_engine *engine)
+{
+    engine->failing.size = RUEDA_FAILING_CONTEXT;
+    end_all(engine);
 }
 
 /* The words stand, and the store may be about to take them. */
@@ -38,9 +55,10 @@ void rueda_failing_begin(struct rueda_engine *engine, rueda_status status,
     if (engine->failing.stage != RUEDA_FAILING_NOT)
         return;
     if (!rueda_engine_keep_first(engine, status, why)) {
-        end_all(engine);
+        yield_to_program(engine);
         return;
     }
+    engine->failing.size = RUEDA_FAILING_CONTEXT;
     log_error("%s", why);
     rueda_failure_tell(engine->job, why);
     wait_until_told(engine);
@@ -54,7 +72,7 @@ static void add_work(const struct rueda_engine *engine,
 
     if (!engine->track.is_running && !rueda_lanes_have_work(&engine->lanes))
         return;
-    rueda_text_add(words, " while rank %d was in ", engine->job->rank);
+    rueda_text_add(words, " while rank %d was in ", engine->formation->rank);
     if (engine->track.is_running)
         rueda_text_add(words, "%s number %llu", rueda_kind_str(task->coll.kind),
                        (unsigned long long)task->tag.sequence);
@@ -84,7 +102,7 @@ static void blame_peer(struct rueda_engine *engine,
     if (first >= 0)
         rueda_flight_tell(segment, first, &why);
     if (!rueda_engine_keep_first(engine, RUEDA_ERR_PEER_LOST, why.chars)) {
-        end_all(engine);
+        yield_to_program(engine);
         return;
     }
     log_error("%s", why.chars);
@@ -100,7 +118,7 @@ static void hear(struct rueda_engine *engine)
     struct rueda_text heard = {{0}};
 
     if (has_failed(engine))
-        end_all(engine);
+        yield_to_program(engine);
     else if (rueda_failure_has_heard(engine->job, &failing->hearing,
                                      &failing->peer, &heard))
         blame_peer(engine, &heard);
@@ -123,7 +141,8 @@ void rueda_failing_begin_by_peer(struct rueda_engine *engine, int peer)
     }
     rueda_segment_watch(engine->job->segment);
     if (peer < 0)
-        rueda_mesh_progress(&engine->job->mesh, &peer);
+        rueda_mesh_progress(&engine->formation->mesh, &peer);
+    failing->size = RUEDA_FAILING_TERM;
     failing->peer = peer;
     /* The words of a failing rank say more than the loss of a rank that went
      * because of it. Of a silent host no rank knows more than we do. */
@@ -135,6 +154,15 @@ void rueda_failing_begin_by_peer(struct rueda_engine *engine, int peer)
     failing->stage = RUEDA_FAILING_HEARING;
     rueda_failure_hear(&failing->hearing);
     hear(engine);
+}
+
+void rueda_failing_take(struct rueda_engine *engine, rueda_status status,
+                        int peer, const char *why)
+{
+    if (rueda_failing_size_of(status, false) == RUEDA_FAILING_TERM)
+        rueda_failing_begin_by_peer(engine, peer);
+    else
+        rueda_failing_begin(engine, status, why);
 }
 
 bool rueda_failing_is_on(const struct rueda_engine *engine)
@@ -153,6 +181,8 @@ bool rueda_failing_turn(struct rueda_engine *engine)
         wait_until_told(engine);
         break;
     case RUEDA_FAILING_NOT:
+        yield_to_program(engine);
+        break;
     case RUEDA_FAILING_OVER:
         end_all(engine);
         break;

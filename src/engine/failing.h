@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Failing for good, as a state that turns of the engine carry on.
+ * A failure has one of three sizes, which rueda_failing_size_of() decides:
+ *
+ *      operation the members end this one alike, or it concerns this rank
+ *                alone: a mismatch that the order source found, an argument, a
+ *                message of another length. It has words of its own
+ *                (rueda_batch_refuse()), and all others go on.
+ *      term      a member is lost: all operations of the formation end. A
+ *                context that formed the next term would go on there; none
+ *                does yet (job/formation.h), so the context ends with the term.
+ *      context   this rank cannot go on, or the program says so.
+ *
+ * The last two fail for good, as a state that turns of the engine carry on:
  *
  *      HEARING   a peer is lost: wait for the words of the rank that failed
  *                first, on this host or another
@@ -34,20 +45,36 @@ typedef enum rueda_failing_stage {
     RUEDA_FAILING_OVER,
 } rueda_failing_stage;
 
+typedef enum rueda_failing_size {
+    RUEDA_FAILING_OPERATION,
+    RUEDA_FAILING_TERM,
+    RUEDA_FAILING_CONTEXT,
+} rueda_failing_size;
+
 struct rueda_failing {
     rueda_failing_stage stage;
+    rueda_failing_size size; /* unless the stage is NOT; no operation alone */
     struct rueda_hearing hearing;
     int peer; /* whose connection was lost; -1: not known */
 };
 
-/* Begin to fail with this status and these words, unless the engine fails
- * already. */
+/* How much ends with this failure: of a send or receive of one operation, or of
+ * anything else that a turn has returned. */
+rueda_failing_size rueda_failing_size_of(rueda_status status, bool is_message);
+
+/* A turn has returned this failure: begin to fail in the size that it has. peer
+ * is the rank whose connection was lost, or -1. */
+void rueda_failing_take(struct rueda_engine *engine, rueda_status status,
+                        int peer, const char *why);
+
+/* Begin to fail, the whole context, with this status and these words, unless
+ * the engine fails already. */
 void rueda_failing_begin(struct rueda_engine *engine, rueda_status status,
                          const char *why);
 
-/* Begin to fail with RUEDA_ERR_PEER_LOST and words that say which rank is gone;
- * peer is the one whose connection was lost, if no other is found. An operation
- * is in flight. */
+/* Begin to fail, the term, with RUEDA_ERR_PEER_LOST and words that say which
+ * rank is gone; peer is the one whose connection was lost, if no other is
+ * found. An operation is in flight. */
 void rueda_failing_begin_by_peer(struct rueda_engine *engine, int peer);
 
 /* Carry on; true if operations ended by it. */

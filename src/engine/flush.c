@@ -41,7 +41,7 @@ static bool have_all_gone(const struct rueda_engine *engine)
     for (int i = 0; i < segment->size; i++)
         if (i != segment->me && !rueda_segment_is_gone(segment, i))
             return false;
-    return segment->size == engine->job->size;
+    return segment->size == engine->formation->size;
 }
 
 /* Others who leave at about the same time send their last notes for the

@@ -14,22 +14,11 @@
 
 /* ---- Life ------------------------------------------------------------- */
 
-static int host_of(const struct rueda_job *job, int rank)
-{
-    return job->topology != NULL ? job->topology->places[rank].host : 0;
-}
-
-static int place_of(const struct rueda_job *job, int rank)
-{
-    return job->topology != NULL ? job->topology->places[rank].index : rank;
-}
-
 /* Where the members are. */
 static rueda_status find_members(struct rueda_lane *lane)
 {
-    const struct rueda_job *job = lane->lanes->job;
+    const struct rueda_formation *formation = lane->formation;
     size_t size = (size_t)lane->set->size;
-    int here = host_of(job, job->rank);
 
     lane->hosts = calloc(size, sizeof(int));
     lane->locals = calloc(size, sizeof(int));
@@ -38,39 +27,39 @@ static rueda_status find_members(struct rueda_lane *lane)
     for (int i = 0; i < lane->set->size; i++) {
         int rank = lane->set->ranks[i];
 
-        lane->hosts[i] = host_of(job, rank);
-        if (lane->hosts[i] == here)
-            lane->locals[lane->slab.size++] = place_of(job, rank);
+        lane->hosts[i] = rueda_formation_host(formation, rank);
+        if (formation->members[rank] >= 0)
+            lane->locals[lane->slab.size++] = formation->members[rank];
     }
-    lane->has_slab = job->has_slab && lane->slab.size > 1;
+    lane->has_slab = formation->has_slab && lane->slab.size > 1;
     return RUEDA_OK;
 }
 
 static rueda_status open_mesh(struct rueda_lane *lane)
 {
-    struct rueda_job *job = lane->lanes->job;
+    struct rueda_formation *formation = lane->formation;
     rueda_status status;
 
-    lane->mesh = &job->mesh;
-    if (lane->set->size == job->size)
+    lane->mesh = &formation->mesh;
+    if (lane->set->size == formation->size)
         return RUEDA_OK;
-    status = rueda_mesh_init_view(&lane->view, &job->mesh, lane->set->ranks,
-                                  lane->set->size);
+    status = rueda_mesh_init_view(&lane->view, &formation->mesh,
+                                  lane->set->ranks, lane->set->size);
     lane->mesh = &lane->view;
     return status;
 }
 
 static rueda_status open_track(struct rueda_lane *lane)
 {
-    const struct rueda_job *job = lane->lanes->job;
+    const struct rueda_topology *topology = lane->formation->topology;
     const struct rueda_track_args args = {
         .job = lane->lanes->job,
         .select = lane->lanes->select,
         .device = lane->lanes->device,
         .mesh = lane->mesh,
         .slab = lane->has_slab ? &lane->slab : NULL,
-        .hosts = job->topology != NULL ? lane->hosts : NULL,
-        .host_limit = job->topology != NULL ? job->topology->host_count : 1,
+        .hosts = topology != NULL ? lane->hosts : NULL,
+        .host_limit = topology != NULL ? topology->host_count : 1,
         .set = (uint32_t)lane->set->id + 1,
     };
 
@@ -85,14 +74,14 @@ static int64_t now_ns(void *arg)
 
 static rueda_status open_negotiator(struct rueda_lane *lane)
 {
-    const struct rueda_job *job = lane->lanes->job;
-    const struct rueda_config *config = &job->config;
+    const struct rueda_formation *formation = lane->formation;
+    const struct rueda_config *config = &formation->job->config;
     const struct rueda_negotiator_args args = {
         .mesh = lane->mesh,
         .tag = {.set = (uint32_t)lane->set->id + 1},
         .ranks = lane->set->ranks,
-        .hosts = job->topology != NULL ? lane->hosts : NULL,
-        .cache_capacity = (int)job->segment->agreement->cache_capacity,
+        .hosts = formation->topology != NULL ? lane->hosts : NULL,
+        .cache_capacity = (int)formation->segment->agreement->cache_capacity,
         .fusion_bytes = lane->fusion_bytes,
         .groups_alone = config->groups_alone,
         .stall_warn_ns = config->stall_warn_ms * 1000000,
@@ -122,7 +111,7 @@ static rueda_status open_negotiator(struct rueda_lane *lane)
 static rueda_status open_fusion(struct rueda_lane *lane,
                                 struct rueda_text *error)
 {
-    struct rueda_segment *segment = lane->lanes->job->segment;
+    struct rueda_segment *segment = lane->formation->segment;
     rueda_status status;
     void *memory;
 
@@ -136,6 +125,7 @@ static rueda_status open_fusion(struct rueda_lane *lane,
 }
 
 rueda_status rueda_lane_new(struct rueda_lanes *lanes,
+                            struct rueda_formation *formation,
                             const struct rueda_set *set,
                             struct rueda_lane **out, struct rueda_text *error)
 {
@@ -147,6 +137,8 @@ rueda_status rueda_lane_new(struct rueda_lanes *lanes,
         return RUEDA_ERR_NOMEM;
     memset(lane, 0, sizeof(*lane));
     lane->lanes = lanes;
+    lane->formation = formation;
+    rueda_formation_hold(formation);
     lane->set = set;
     lane->limit = UINT64_MAX;
     status = find_members(lane);
@@ -170,16 +162,15 @@ rueda_status rueda_lane_new(struct rueda_lanes *lanes,
 
 size_t rueda_lane_slab_bytes(const struct rueda_lane *lane)
 {
-    return lane->has_slab
-               ? rueda_slab_bytes(
-                     lane->slab.size,
-                     lane->lanes->job->segment->agreement->cell_bytes)
-               : 0;
+    return lane->has_slab ? rueda_slab_bytes(
+                                lane->slab.size,
+                                lane->formation->segment->agreement->cell_bytes)
+                          : 0;
 }
 
 void rueda_lane_open(struct rueda_lane *lane, uint64_t slab_offset)
 {
-    struct rueda_segment *segment = lane->lanes->job->segment;
+    struct rueda_segment *segment = lane->formation->segment;
 
     if (lane->has_slab)
         rueda_slab_init_some(&lane->slab, segment, lane->locals,
@@ -193,10 +184,11 @@ void rueda_lane_free(struct rueda_lane *lane)
     rueda_negotiator_free(lane->negotiator);
     rueda_messages_fini(&lane->messages);
     rueda_batch_fini(&lane->batch);
-    rueda_segment_free(lane->lanes->job->segment, lane->fusion);
+    rueda_segment_free(lane->formation->segment, lane->fusion);
     rueda_track_close(&lane->track);
     if (lane->view.size > 0)
         rueda_mesh_fini(&lane->view);
+    rueda_formation_release(lane->formation);
     free(lane->hosts);
     free(lane->locals);
     free(lane);
@@ -453,7 +445,7 @@ rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
  * ranks of the host. */
 bool rueda_lane_is_spoilt(const struct rueda_lane *lane)
 {
-    const struct rueda_segment *segment = lane->lanes->job->segment;
+    const struct rueda_segment *segment = lane->formation->segment;
     const bool counts_left =
         rueda_track_shares(&lane->track) || lane->batch.is_waiting;
 

@@ -24,14 +24,15 @@ struct rueda_lanes;
 #define RUEDA_LANE_MESSAGES ((uint64_t)1 << 63)
 
 struct rueda_lane {
-    struct rueda_lanes *lanes;   /* all of them; borrowed */
-    const struct rueda_set *set; /* borrowed */
-    struct rueda_mesh view;      /* of the set's members; size 0: there is
-                                    none, */
-    struct rueda_mesh *mesh;     /* this being the job's */
-    int *hosts;                  /* [set->size] the number of each one's */
-    int *locals;                 /* [slab.size] members of this host, by their
-                                    places in the segment */
+    struct rueda_lanes *lanes;         /* all of them; borrowed */
+    struct rueda_formation *formation; /* held */
+    const struct rueda_set *set;       /* borrowed */
+    struct rueda_mesh view;            /* of the set's members; size 0: there is
+                                          none, */
+    struct rueda_mesh *mesh;           /* this being the formation's */
+    int *hosts;  /* [set->size] the number of each one's */
+    int *locals; /* [slab.size] members of this host, by their
+                    places in the segment */
     struct rueda_slab slab;
     bool has_slab;
     struct rueda_track track;
@@ -61,12 +62,13 @@ struct rueda_lane {
 };
 
 /*
- * All that can fail in making a lane. The set is borrowed, and this rank is
- * among its members. The slab of the members of this host is told later. On
- * failure (RUEDA_ERR_NOMEM, RUEDA_ERR_LIMIT) nothing is left, and the second
- * comes with words.
+ * All that can fail in making a lane from a formation and a process set. The
+ * set is borrowed, and this rank is among its members. The slab of the members
+ * of this host is told later. On failure (RUEDA_ERR_NOMEM, RUEDA_ERR_LIMIT)
+ * nothing is left, and the second comes with words.
  */
 rueda_status rueda_lane_new(struct rueda_lanes *lanes,
+                            struct rueda_formation *formation,
                             const struct rueda_set *set,
                             struct rueda_lane **out, struct rueda_text *error);
 

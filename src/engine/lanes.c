@@ -19,9 +19,11 @@ rueda_status rueda_lanes_init(struct rueda_lanes *lanes, struct rueda_job *job,
 
     memset(lanes, 0, sizeof(*lanes));
     lanes->job = job;
+    lanes->formation = job->formation;
     lanes->select = select;
     lanes->device = device;
-    lanes->table = rueda_set_table_new(job->rank, job->size);
+    lanes->table =
+        rueda_set_table_new(job->formation->rank, job->formation->size);
     if (lanes->table == NULL)
         return RUEDA_ERR_NOMEM;
     all = rueda_sets_keep(lanes, RUEDA_SET_GLOBAL);
@@ -89,17 +91,18 @@ void rueda_lanes_drop(struct rueda_lanes *lanes, struct rueda_lane *lane)
 static rueda_status open_first(struct rueda_lanes *lanes,
                                struct rueda_text *error)
 {
-    const struct rueda_agreement *agreement = lanes->job->segment->agreement;
+    struct rueda_formation *formation = lanes->formation;
     struct rueda_lane *lane;
     rueda_status status;
 
     if (lanes->count > 0)
         return RUEDA_OK;
-    status = rueda_lane_new(lanes, rueda_sets_find(lanes, RUEDA_SET_GLOBAL),
-                            &lane, error);
+    status =
+        rueda_lane_new(lanes, formation,
+                       rueda_sets_find(lanes, RUEDA_SET_GLOBAL), &lane, error);
     if (status != RUEDA_OK)
         return status;
-    rueda_lane_open(lane, agreement->named_offset);
+    rueda_lane_open(lane, formation->named_offset);
     status = rueda_lanes_add(lanes, lane);
     if (status != RUEDA_OK)
         rueda_lane_free(lane);
@@ -110,7 +113,7 @@ void rueda_lanes_wake(struct rueda_lanes *lanes)
 {
     struct rueda_text ignored = {{0}};
 
-    if (lanes->count == 0 && lanes->job->size > 1 &&
+    if (lanes->count == 0 && lanes->formation->size > 1 &&
         open_first(lanes, &ignored) != RUEDA_OK)
         log_warn("no memory to hear of what other ranks wait for");
 }

@@ -35,7 +35,8 @@ struct rueda_relay {
 };
 
 struct rueda_lanes {
-    struct rueda_job *job;       /* borrowed, like the next two */
+    struct rueda_job *job;             /* borrowed, like the next four */
+    struct rueda_formation *formation; /* of lanes that are made now */
     struct rueda_engine *engine; /* whose they are; NULL in tests without one */
     const struct rueda_select *select;
     const struct rueda_device *device;

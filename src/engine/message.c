@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "engine/failing.h"
 #include "engine/lane.h"
 
 struct rueda_message {
@@ -98,7 +99,8 @@ rueda_status rueda_messages_turn(struct rueda_lane *lane)
             link = &(*link)->next;
             continue;
         }
-        if (status < 0 && status != RUEDA_ERR_MISMATCH)
+        if (status < 0 &&
+            rueda_failing_size_of(status, true) != RUEDA_FAILING_OPERATION)
             return status;
         finish(lane, link, status);
         moved = RUEDA_OK;

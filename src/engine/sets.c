@@ -112,18 +112,13 @@ enum {
     TOLD
 };
 
-static int host_of(const struct rueda_job *job, int rank)
-{
-    return job->topology != NULL ? job->topology->places[rank].host : 0;
-}
-
 /* The lowest member of my host, who has the slab of its members. */
-static int slab_owner_of(const struct rueda_job *job,
+static int slab_owner_of(const struct rueda_formation *formation,
                          const struct rueda_set *set)
 {
     int i = 0;
 
-    while (host_of(job, set->ranks[i]) != host_of(job, job->rank))
+    while (formation->members[set->ranks[i]] < 0)
         i++;
     return set->ranks[i];
 }
@@ -131,7 +126,7 @@ static int slab_owner_of(const struct rueda_job *job,
 /* All of my part that can fail. */
 static bool prepare(struct rueda_lanes *lanes, struct rueda_batch *batch)
 {
-    struct rueda_segment *segment = lanes->job->segment;
+    struct rueda_segment *segment = lanes->formation->segment;
     struct rueda_text ignored = {{0}};
     size_t bytes;
     void *slab;
@@ -143,10 +138,12 @@ static bool prepare(struct rueda_lanes *lanes, struct rueda_batch *batch)
         return false;
     if (batch->set->me < 0)
         return true;
-    if (rueda_lane_new(lanes, batch->set, &batch->made, &ignored) != RUEDA_OK)
+    if (rueda_lane_new(lanes, lanes->formation, batch->set, &batch->made,
+                       &ignored) != RUEDA_OK)
         return false;
     bytes = rueda_lane_slab_bytes(batch->made);
-    if (bytes == 0 || slab_owner_of(lanes->job, batch->set) != lanes->job->rank)
+    if (bytes == 0 ||
+        slab_owner_of(lanes->formation, batch->set) != lanes->formation->rank)
         return true;
     if (rueda_segment_alloc(segment, bytes, &slab, &ignored) != RUEDA_OK)
         return false;
@@ -186,8 +183,8 @@ static rueda_batch_next give_up(struct rueda_lane *lane,
     rueda_set_remove(lanes->table, batch->id, &words);
     if (batch->offset > 0)
         rueda_segment_free(
-            lanes->job->segment,
-            rueda_segment_at(lanes->job->segment, batch->offset));
+            lanes->formation->segment,
+            rueda_segment_at(lanes->formation->segment, batch->offset));
     /* It has taken no turn anywhere. */
     if (batch->made != NULL)
         rueda_lane_free(batch->made);
@@ -209,7 +206,7 @@ static rueda_batch_next finish_set(struct rueda_lane *lane,
         if (batch->answer[rank * TOLD + IS_READY] == 0)
             return give_up(lane, named, rank);
     if (batch->made != NULL) {
-        int owner = slab_owner_of(lanes->job, batch->set);
+        int owner = slab_owner_of(lanes->formation, batch->set);
 
         rueda_lane_open(batch->made, batch->answer[owner * TOLD + OFFSET]);
         status = rueda_lanes_add(lanes, batch->made);
@@ -291,7 +288,7 @@ static rueda_batch_next close_lane(struct rueda_lane *lane)
 static rueda_batch_next finish_drop(struct rueda_lane *lane)
 {
     struct rueda_lanes *lanes = lane->lanes;
-    struct rueda_segment *segment = lanes->job->segment;
+    struct rueda_segment *segment = lanes->formation->segment;
     struct rueda_lane *closed = lane->batch.closed;
     struct rueda_text error = {{0}};
 

@@ -45,7 +45,7 @@
 
 static bool is_rank_0(const struct rueda_lanes *lanes)
 {
-    return lanes->job->rank == 0;
+    return lanes->formation->rank == 0;
 }
 
 static struct rueda_negotiator *courier(const struct rueda_lanes *lanes)
@@ -126,7 +126,7 @@ void rueda_relay_heard(void *arg, int rank, const void *bytes, size_t len)
     const unsigned char *message = bytes;
     rueda_status status = RUEDA_OK;
 
-    if (len < HEAD_BYTES || rank < 1 || rank >= lanes->job->size)
+    if (len < HEAD_BYTES || rank < 1 || rank >= lanes->formation->size)
         status = RUEDA_ERR_INVALID;
     else if (relay->file == NULL || rueda_get_u32(message) != relay->number)
         return;
@@ -154,7 +154,7 @@ static rueda_status start(struct rueda_lanes *lanes,
 {
     const unsigned marks = named->request.flags != 0 ? WORD_MARKS : 0;
     struct rueda_relay *relay = &lanes->relay;
-    bool *told = calloc((size_t)lanes->job->size, sizeof(*told));
+    bool *told = calloc((size_t)lanes->formation->size, sizeof(*told));
     rueda_status status;
 
     if (told == NULL)
@@ -236,12 +236,12 @@ static void look_at_stop(struct rueda_lanes *lanes)
     struct rueda_relay *relay = &lanes->relay;
     const int64_t now = rueda_clock_ns();
 
-    if (relay->told_count < lanes->job->size && now < relay->quiet_ns &&
+    if (relay->told_count < lanes->formation->size && now < relay->quiet_ns &&
         now < relay->until_ns)
         return;
-    if (relay->told_count < lanes->job->size)
+    if (relay->told_count < lanes->formation->size)
         log_info("the timeline ends without the last notes of %d ranks",
-                 lanes->job->size - relay->told_count);
+                 lanes->formation->size - relay->told_count);
     if (lanes->timeline != NULL)
         finish(lanes);
     relay->file = NULL;
@@ -298,8 +298,8 @@ static void follow_on(struct rueda_lanes *lanes, uint32_t number,
                       bool has_marks)
 {
     const struct rueda_timeline_args args = {
-        .rank = lanes->job->rank,
-        .ranks = lanes->job->size,
+        .rank = lanes->formation->rank,
+        .ranks = lanes->formation->size,
         .marks_cycles = has_marks,
     };
     struct rueda_timeline *timeline;

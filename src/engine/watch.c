@@ -184,7 +184,7 @@ static bool is_speaker(const struct rueda_engine *engine,
 void rueda_watch_tell_rank(void *check_arg, int rank, struct rueda_text *words)
 {
     const struct rueda_lane *lane = check_arg;
-    const struct rueda_segment *segment = lane->lanes->job->segment;
+    const struct rueda_segment *segment = lane->formation->segment;
 
     for (int i = 0; i < segment->size; i++) {
         const int pid = segment->members[i].pid;
@@ -230,7 +230,7 @@ static void tell_members(const struct rueda_engine *engine,
             tell_member(segment, i, words);
             told++;
         }
-    if (segment->size < engine->job->size)
+    if (segment->size < engine->formation->size)
         rueda_text_add(words,
                        ". What ranks of other hosts do cannot be seen here");
 }
@@ -250,7 +250,7 @@ static int times_of(const struct rueda_engine *engine,
     if (subject->is_decided)
         return 1;
     lowest = subject->lane->set->ranks[0];
-    if (lowest == engine->job->rank)
+    if (lowest == engine->formation->rank)
         return 0;
     for (int i = 0; i < segment->size; i++)
         if (segment->members[i].rank == lowest)
@@ -267,7 +267,7 @@ static void fail(struct rueda_engine *engine, const struct subject *subject,
     rueda_text_add(&words,
                    " has not moved in rank %d for more than %g seconds, so the "
                    "job ends (%s)",
-                   engine->job->rank, (double)limit_ms / 1e3, setting);
+                   engine->formation->rank, (double)limit_ms / 1e3, setting);
     tell_members(engine, subject, &words);
     rueda_failing_begin(engine, RUEDA_ERR_STALLED, words.chars);
 }
@@ -281,7 +281,7 @@ static void warn(struct rueda_engine *engine, const struct subject *subject,
     rueda_text_add(&words,
                    " has not moved in rank %d for %.1f seconds "
                    "(RUEDA_STALL_WARN)",
-                   engine->job->rank, (double)age_ns / 1e9);
+                   engine->formation->rank, (double)age_ns / 1e9);
     tell_members(engine, subject, &words);
     log_warn("%s", words.chars);
 }
@@ -326,7 +326,7 @@ void rueda_watch_check(struct rueda_engine *engine)
     const int64_t now_ns = rueda_clock_ns();
     struct subject subject;
 
-    if (first_ms == 0 || engine->job->size == 1 ||
+    if (first_ms == 0 || engine->formation->size == 1 ||
         atomic_load(&engine->failed) < 0)
         return;
     if (!find_subject(engine, &subject)) {

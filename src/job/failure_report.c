@@ -47,7 +47,7 @@ static rueda_status leave_will(struct rueda_job *job, int64_t deadline_ns,
     rueda_text_set(&words,
                    "rank %d (pid %d on host %s) is gone: its connection with "
                    "the store ended",
-                   job->rank, rueda_process_id(), host);
+                   job->formation->rank, rueda_process_id(), host);
     will.key_bytes = key_of(job, key);
     will.key = key;
     will.value = words.chars;
@@ -113,15 +113,15 @@ void rueda_failure_tell(struct rueda_job *job, const char *why)
     if (job->client == NULL)
         return;
     rueda_process_host(host, sizeof(host));
-    rueda_text_set(&words, "rank %d (pid %d on host %s) failed: %s", job->rank,
-                   rueda_process_id(), host, why);
+    rueda_text_set(&words, "rank %d (pid %d on host %s) failed: %s",
+                   job->formation->rank, rueda_process_id(), host, why);
     say(job, words.chars);
 }
 
 /* Of rank 0's host, where the store is. */
 static bool has_store(const struct rueda_job *job, int rank)
 {
-    const struct rueda_topology *topology = job->topology;
+    const struct rueda_topology *topology = job->formation->topology;
 
     return job->config.store_keeper == RUEDA_STORE_BY_RANK_0 && rank >= 0 &&
            topology->places[rank].host == topology->places[0].host;

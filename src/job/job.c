@@ -21,108 +21,13 @@
 #include "os/process.h"
 #include "segment/meet.h"
 #include "transport/loop/loop.h"
-#include "transport/shm/shm.h"
-
-/* ---- Messages ---------------------------------------------------------- */
-
-/* A rank's place in the segment; -1: it is on another host. */
-static int member_of(const struct rueda_job *job, int rank)
-{
-    const struct rueda_topology *topology = job->topology;
-
-    if (topology == NULL)
-        return rank;
-    if (topology->places[rank].host != topology->places[job->rank].host)
-        return -1;
-    return topology->places[rank].index;
-}
-
-/* The channels of two ranks lie in the range of the lower one. */
-static rueda_status connect_shm(struct rueda_mesh *mesh, int peer,
-                                struct rueda_ep **out_ep)
-{
-    struct rueda_job *job = mesh->owner;
-    int me = job->segment->me;
-    int member = member_of(job, peer);
-    int low = member < me ? member : me;
-    int high = member < me ? me : member;
-    uint64_t offset;
-
-    offset = job->segment->members[low].pairs_offset +
-             (uint64_t)(high - low - 1) * rueda_shm_pair_bytes();
-    if (offset > job->segment->bytes - rueda_shm_pair_bytes())
-        return RUEDA_ERR_MISMATCH;
-    return rueda_shm_ep_open(job->segment,
-                             rueda_segment_at(job->segment, offset),
-                             me == low ? 0 : 1, peer, member, out_ep);
-}
-
-static rueda_status connect_tcp(struct rueda_mesh *mesh, int peer,
-                                struct rueda_ep **out_ep)
-{
-    struct rueda_job *job = mesh->owner;
-
-    return job->network->ops->connect(job->network, peer, out_ep);
-}
-
-/* A job of several hosts. */
-static rueda_status connect_any(struct rueda_mesh *mesh, int peer,
-                                struct rueda_ep **out_ep)
-{
-    struct rueda_job *job = mesh->owner;
-
-    return member_of(job, peer) >= 0 ? connect_shm(mesh, peer, out_ep)
-                                     : connect_tcp(mesh, peer, out_ep);
-}
-
-static rueda_mesh_connect connect_of(const struct rueda_job *job)
-{
-    if (job->segment->agreement->transport == RUEDA_TRANSPORT_TCP)
-        return connect_tcp;
-    return job->network != NULL ? connect_any : connect_shm;
-}
-
-static rueda_status open_messages(struct rueda_job *job)
-{
-    const struct rueda_agreement *agreement = job->segment->agreement;
-    bool is_loop =
-        job->hub != NULL && agreement->transport != RUEDA_TRANSPORT_SHM;
-    rueda_status status;
-
-    /* All ranks are here, and nobody else can read the segment. */
-    if (!job->object_key.present)
-        rueda_object_key(&agreement->key, "", 0, &job->object_key);
-
-    job->has_slab = agreement->transport == RUEDA_TRANSPORT_AUTO;
-    rueda_slab_init(&job->slab, job->segment,
-                    rueda_segment_at(job->segment, agreement->slab_offset),
-                    agreement->cell_bytes);
-    status = is_loop ? rueda_mesh_init(&job->mesh, job->rank, job->size,
-                                       rueda_loop_connect, job->hub)
-                     : rueda_mesh_init(&job->mesh, job->rank, job->size,
-                                       connect_of(job), job);
-    if (status != RUEDA_OK)
-        return status;
-    job->term = 1;
-    rueda_mesh_begin_term(&job->mesh, job->term);
-    return RUEDA_OK;
-}
-
-const char *rueda_job_transport(const struct rueda_job *job)
-{
-    if (job->mesh.connect == rueda_loop_connect)
-        return "loop";
-    return job->mesh.connect == connect_shm   ? "shm"
-           : job->mesh.connect == connect_tcp ? "tcp"
-                                              : "shm+tcp";
-}
 
 /* ---- Who is where ------------------------------------------------------- */
 
 /* All are here, by the launcher's word or by the way in which they meet. */
 static void place_here(struct rueda_job *job, const struct rueda_seat *seat)
 {
-    job->place = (struct rueda_topology_place){
+    job->formation->place = (struct rueda_topology_place){
         .index = seat->rank,
         .local_rank = seat->local_rank >= 0 ? seat->local_rank : seat->rank,
         .local_size = seat->local_size >= 0 ? seat->local_size : seat->size,
@@ -134,9 +39,9 @@ static void place_here(struct rueda_job *job, const struct rueda_seat *seat)
 static void place_cross(struct rueda_job *job, const struct rueda_seat *seat)
 {
     if (seat->cross_rank >= 0)
-        job->place.cross_rank = seat->cross_rank;
+        job->formation->place.cross_rank = seat->cross_rank;
     if (seat->cross_size >= 0)
-        job->place.cross_size = seat->cross_size;
+        job->formation->place.cross_size = seat->cross_size;
 }
 
 /* Nobody sleeps before the ranks of this host have met. */
@@ -189,14 +94,14 @@ static rueda_status open_network(struct rueda_job *job,
 /* The ranks of my host, in the job. */
 static rueda_status list_ranks(struct rueda_job *job)
 {
-    const struct rueda_topology *topology = job->topology;
-    int size = topology->hosts[job->place.host].size;
+    const struct rueda_topology *topology = job->formation->topology;
+    int size = topology->hosts[job->formation->place.host].size;
 
     job->ranks = calloc((size_t)size, sizeof(int));
     if (job->ranks == NULL)
         return RUEDA_ERR_NOMEM;
     for (int rank = 0; rank < topology->size; rank++)
-        if (topology->places[rank].host == job->place.host)
+        if (topology->places[rank].host == job->formation->place.host)
             job->ranks[topology->places[rank].index] = rank;
     return RUEDA_OK;
 }
@@ -275,7 +180,8 @@ static rueda_status call_together(struct rueda_job *job,
             return status;
         rueda_network_set_job(job->network, rueda_get_u64(call->nonce),
                               job->config.encrypt);
-        rueda_network_mark_inside(job->network, call->topology, job->rank);
+        rueda_network_mark_inside(job->network, call->topology,
+                                  job->formation->rank);
         return rueda_network_locate(job->network, call->topology,
                                     call->contacts, call->contacts_bytes);
     }
@@ -308,25 +214,27 @@ static rueda_status find_all(struct rueda_job *job,
         status = open_client(job, seat, args->deadline_ns, error);
     if (status == RUEDA_OK)
         status = call_together(job, args, &call, error);
-    job->topology = call.topology;
+    job->formation->topology = call.topology;
     call.topology = NULL;
     rueda_rollcall_fini(&call);
     if (status != RUEDA_OK)
         return status;
-    job->place = job->topology->places[seat->rank];
+    job->formation->place = job->formation->topology->places[seat->rank];
     status = list_ranks(job);
     /* Keys may serve several jobs, nonces do not. */
-    if (job->topology->host_count > 1)
+    if (job->formation->topology->host_count > 1)
         rueda_object_key(&job->contact.key, call.nonce, sizeof(call.nonce),
                          &job->object_key);
     rueda_nonce_text(call.nonce, nonce);
-    snprintf(name, RUEDA_NAME_BYTES, "%s-%d", nonce, job->place.host);
+    snprintf(name, RUEDA_NAME_BYTES, "%s-%d", nonce,
+             job->formation->place.host);
     meeting->job = name;
     meeting->title = seat->job;
     meeting->ranks = job->ranks;
     meeting->key = &job->contact.key;
-    meeting->rank = job->place.index;
-    meeting->size = job->topology->hosts[job->place.host].size;
+    meeting->rank = job->formation->place.index;
+    meeting->size =
+        job->formation->topology->hosts[job->formation->place.host].size;
     return status;
 }
 
@@ -341,12 +249,28 @@ static void leave_store(struct rueda_job *job)
 
 /* ---- Opening ------------------------------------------------------------ */
 
-static struct rueda_job *job_new(const struct rueda_config *config)
+static rueda_status open_messages(struct rueda_job *job)
+{
+    /* All ranks are here, and nobody else can read the segment. */
+    if (!job->object_key.present)
+        rueda_object_key(&job->segment->agreement->key, "", 0,
+                         &job->object_key);
+    return rueda_formation_open(job->formation);
+}
+
+/* Its formation is to be filled in and opened. */
+static struct rueda_job *job_new(const struct rueda_config *config, int rank,
+                                 int size)
 {
     struct rueda_job *job = calloc(1, sizeof(*job));
 
     if (job == NULL)
         return NULL;
+    job->formation = rueda_formation_new(job, rank, size);
+    if (job->formation == NULL) {
+        free(job);
+        return NULL;
+    }
     job->config = *config;
     pthread_mutex_init(&job->failure_lock, NULL);
     return job;
@@ -354,9 +278,9 @@ static struct rueda_job *job_new(const struct rueda_config *config)
 
 static void job_free(struct rueda_job *job)
 {
+    rueda_formation_release(job->formation);
     leave_store(job);
     close_network(job);
-    rueda_topology_free(job->topology);
     free(job->ranks);
     rueda_key_wipe(&job->object_key);
     pthread_mutex_destroy(&job->failure_lock);
@@ -370,7 +294,7 @@ static rueda_status prepare(void *arg, struct rueda_segment *segment,
     struct rueda_job *job = arg;
     rueda_status status;
 
-    segment->members[segment->me].rank = job->rank;
+    segment->members[segment->me].rank = job->formation->rank;
     _Static_assert(RUEDA_SETS_BYTES == RUEDA_SET_WORD_BYTES,
                    "a member has room for its sets");
     memcpy(segment->members[segment->me].sets, job->sets, sizeof(job->sets));
@@ -422,7 +346,8 @@ static rueda_status compare_sets(const struct rueda_segment *segment,
 
 static rueda_status open_tcp(struct rueda_job *job)
 {
-    bool is_local = job->topology == NULL || job->topology->host_count == 1;
+    bool is_local = job->formation->topology == NULL ||
+                    job->formation->topology->host_count == 1;
 
     if (job->network == NULL)
         return RUEDA_OK;
@@ -489,7 +414,8 @@ static rueda_status assemble(struct rueda_job *job,
         status = rueda_segment_meet(&meeting, &job->segment, error);
     if (status != RUEDA_OK)
         return status;
-    if (job->topology == NULL || job->topology->host_count == 1)
+    if (job->formation->topology == NULL ||
+        job->formation->topology->host_count == 1)
         leave_store(job);
     status = compare_sets(job->segment, error);
     if (status == RUEDA_OK)
@@ -532,12 +458,10 @@ rueda_status rueda_job_open(const struct rueda_config *config,
         status = rueda_key_read_fd(config->key_fd, error, &key);
     if (status != RUEDA_OK)
         return status;
-    job = job_new(config);
+    job = job_new(config, seat.rank, seat.size);
     status = RUEDA_ERR_NOMEM;
     if (job != NULL) {
-        job->rank = seat.rank;
-        job->size = seat.size;
-        status = rueda_set_word(args->sets != NULL ? args->sets : "", job->size,
+        status = rueda_set_word(args->sets != NULL ? args->sets : "", seat.size,
                                 job->sets);
         if (status == RUEDA_OK)
             status = assemble(job, &introduction, error);
@@ -554,9 +478,24 @@ rueda_status rueda_job_open(const struct rueda_config *config,
         return status;
     }
     log_info("joined job \"%s\" as rank %d of %d; messages go by %s", seat.job,
-             job->rank, job->size, rueda_job_transport(job));
+             seat.rank, seat.size, rueda_formation_transport(job->formation));
     *out = job;
     return RUEDA_OK;
+}
+
+/* A rank that is a thread. */
+static void place_thread(struct rueda_job *job, struct rueda_segment *segment,
+                         struct rueda_loop_hub *hub)
+{
+    struct rueda_formation *formation = job->formation;
+
+    formation->place =
+        (struct rueda_topology_place){.index = formation->rank,
+                                      .local_rank = formation->rank,
+                                      .local_size = formation->size,
+                                      .cross_size = 1};
+    job->segment = segment;
+    job->hub = hub;
 }
 
 rueda_status rueda_job_open_threads(const struct rueda_config *config, int size,
@@ -585,33 +524,23 @@ rueda_status rueda_job_open_threads(const struct rueda_config *config, int size,
         status = rueda_loop_hub_open(size, &hub);
     if (status != RUEDA_OK)
         goto err_close;
-    for (made = 0; made < size; made++) {
-        out[made] = job_new(config);
+    while (made < size && status == RUEDA_OK) {
+        status = RUEDA_ERR_NOMEM;
+        out[made] = job_new(config, made, size);
         if (out[made] == NULL)
-            goto err_undo;
-        out[made]->rank = made;
-        out[made]->size = size;
-        out[made]->place = (struct rueda_topology_place){.index = made,
-                                                         .local_rank = made,
-                                                         .local_size = size,
-                                                         .cross_size = 1};
-        out[made]->segment = segments[made];
-        out[made]->hub = hub;
+            break;
+        place_thread(out[made], segments[made], hub);
         status = open_messages(out[made]);
-        if (status != RUEDA_OK) {
-            free(out[made]);
-            goto err_undo;
-        }
+        made++;
     }
+    if (status != RUEDA_OK)
+        goto err_undo;
     free(segments);
     return RUEDA_OK;
 
 err_undo:
-    status = RUEDA_ERR_NOMEM;
-    for (int i = 0; i < made; i++) {
-        rueda_mesh_fini(&out[i]->mesh);
-        free(out[i]);
-    }
+    for (int i = 0; i < made; i++)
+        job_free(out[i]);
     for (int i = 0; i < size; i++)
         rueda_loop_hub_release(hub);
 err_close:
@@ -624,13 +553,15 @@ out_free:
 
 const char *rueda_job_host(const struct rueda_job *job, int rank)
 {
-    if (rank < 0 || rank >= job->size)
+    if (rank < 0 || rank >= job->formation->size)
         return "?";
-    if (job->topology == NULL && job->segment == NULL)
+    if (job->formation->topology == NULL && job->segment == NULL)
         return "?"; /* the start has not come so far */
-    if (job->topology == NULL)
+    if (job->formation->topology == NULL)
         return job->segment->members[rank].host;
-    return job->topology->hosts[job->topology->places[rank].host].name;
+    return job->formation->topology
+        ->hosts[job->formation->topology->places[rank].host]
+        .name;
 }
 
 bool rueda_job_is_certain(const struct rueda_job *job, int rank)
@@ -653,7 +584,7 @@ void rueda_job_why_lost(const struct rueda_job *job, int rank,
                        host);
     else if (rueda_job_is_certain(job, rank))
         rueda_text_set(words, "rank %d cannot reach rank %d (on host %s): %s",
-                       job->rank, rank, host,
+                       job->formation->rank, rank, host,
                        job->network->ops->why(job->network, rank));
     else
         rueda_text_set(words,
@@ -671,9 +602,10 @@ void rueda_job_close(struct rueda_job *job)
 {
     /* First, so that who misses an endpoint finds out why. */
     rueda_segment_leave(job->segment);
-    rueda_mesh_fini(&job->mesh);
+    rueda_formation_release(job->formation);
+    job->formation = NULL;
     if (job->hub != NULL)
-        rueda_loop_hub_leave(job->hub, job->rank);
+        rueda_loop_hub_leave(job->hub, job->segment->me);
     /* Wakes the others, who then find everything closed. */
     rueda_segment_close(job->segment);
     if (job->hub != NULL)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is where: my place in the job, the segment that I share with the others
- * of my host, and how messages reach them.
+ * A job, as one of its ranks sees it: how it started, and what outlives the
+ * changes of its membership: settings, keys, the store, the segment, the hubs.
+ * Which ranks there are, and where, is in its formation (formation.h).
  *
  * Opening blocks until all ranks are there or the deadline has passed. After
  * that a job belongs to the holder of the engine's token.
@@ -16,13 +17,12 @@
 #include "auth/key.h"
 #include "base/config.h"
 #include "base/text.h"
+#include "job/formation.h"
 #include "job/introduce.h"
 #include "job/seat.h"
 #include "job/set_text.h"
 #include "job/store/client.h"
-#include "job/topology.h"
 #include "segment/segment.h"
-#include "segment/slab.h"
 #include "transport/transport.h"
 
 struct rueda_loop_hub;
@@ -32,15 +32,12 @@ struct rueda_loop_hub;
 
 struct rueda_job {
     struct rueda_config config;
-    int rank;
-    int size;
-    struct rueda_topology_place place;
-    char sets[RUEDA_SET_WORD_BYTES]; /* that it starts with (set_text.h) */
+    struct rueda_formation *formation; /* in force; while the job opens, the
+                                          one that it makes */
+    char sets[RUEDA_SET_WORD_BYTES];   /* that it starts with (set_text.h) */
 
-    /* A job of several hosts: where everybody is, and the store, which stays.
-     */
-    struct rueda_topology *topology; /* NULL: all ranks are here */
-    int *ranks;                      /* of this host, if there is a topology */
+    /* A job of several hosts: the store, which stays. */
+    int *ranks; /* of this host, if there is a topology */
     struct rueda_contact contact;
     struct rueda_client
         *client; /* with what follows, under failure_lock once we run */
@@ -52,13 +49,8 @@ struct rueda_job {
     pthread_mutex_t failure_lock;
 
     struct rueda_segment *segment; /* of the ranks of this host */
-    struct rueda_slab slab;
-    bool has_slab; /* of the ranks of this host; not where settings ask for
-                      messages only */
-    uint32_t term; /* of its members, from 1; in every message */
-    struct rueda_mesh mesh;
-    struct rueda_loop_hub *hub; /* ranks are threads: how messages go */
-    struct rueda_hub *network;  /* messages to other hosts, or NULL */
+    struct rueda_loop_hub *hub;    /* ranks are threads: how messages go */
+    struct rueda_hub *network;     /* messages to other hosts, or NULL */
 
     struct rueda_key object_key; /* of objects that are unpickled */
 };
@@ -105,8 +97,5 @@ void rueda_job_why_lost(const struct rueda_job *job, int rank,
 /* This rank has failed: ranks of other hosts, who may wait for it, see their
  * connections end, and hear these words, which may be empty. */
 void rueda_job_hang_up(struct rueda_job *job, const char *words);
-
-/* The name of the transport that messages take. */
-const char *rueda_job_transport(const struct rueda_job *job);
 
 #endif /* RUEDA_JOB_JOB_H */

@@ -21,6 +21,7 @@ rueda_status rueda_mesh_init(struct rueda_mesh *mesh, int rank, int size,
     mesh->open = calloc((size_t)size, sizeof(int));
     if (mesh->open == NULL) {
         free(mesh->eps);
+        mesh->eps = NULL;
         return RUEDA_ERR_NOMEM;
     }
     return RUEDA_OK;

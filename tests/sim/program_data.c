@@ -205,7 +205,7 @@ static void describe(const struct program_numbers *numbers,
 struct program_op *program_op_new(const struct plan *plan, struct plan_op *op,
                                   rueda_ctx *ctx)
 {
-    const int rank = ctx->job->rank;
+    const int rank = ctx->job->formation->rank;
     const int me = plan_index(&plan->sets[op->set], rank);
     struct program_op *self = calloc(1, sizeof(*self));
     struct program_numbers numbers;

@@ -463,6 +463,31 @@ rueda_status program_rank_start(void *arg, int index)
 
 /* ---- Life ---------------------------------------------------------------- */
 
+/* As a rank's formation is, but for the simulator's messages. */
+static struct rueda_formation *form(struct scenario *scenario, int index)
+{
+    struct rank *rank = &scenario->rank[index];
+    struct rueda_formation *formation =
+        rueda_formation_new(&rank->job, index, scenario->size);
+    const struct rueda_topology_place *places = scenario->topology.places;
+
+    assert_non_null(formation);
+    formation->segment = rank->job.segment;
+    if (scenario->has_topology)
+        formation->topology = &scenario->topology;
+    for (int peer = 0; peer < scenario->size; peer++) {
+        int *member = &formation->members[peer];
+
+        *member = !scenario->has_topology                   ? peer
+                  : places[peer].host == places[index].host ? places[peer].index
+                                                            : -1;
+    }
+    assert_int_equal(rueda_mesh_init(&formation->mesh, index, scenario->size,
+                                     rueda_sim_connect, scenario->sim),
+                     RUEDA_OK);
+    return formation;
+}
+
 void program_rank_open(struct scenario *scenario, int index)
 {
     struct rank *rank = &scenario->rank[index];
@@ -471,20 +496,16 @@ void program_rank_open(struct scenario *scenario, int index)
     struct rueda_text error = {""};
 
     job->config = scenario->config;
-    job->rank = index;
-    job->size = scenario->size;
-    job->topology = scenario->has_topology ? &scenario->topology : NULL;
     assert_int_equal(rueda_segment_threads(1, &job->segment, &error), RUEDA_OK);
     job->segment->agreement->fusion_bytes = scenario->fusion_bytes;
     job->segment->agreement->cache_capacity =
         (uint32_t)scenario->config.cache_capacity;
-    assert_int_equal(rueda_mesh_init(&job->mesh, index, scenario->size,
-                                     rueda_sim_connect, scenario->sim),
-                     RUEDA_OK);
+    job->formation = form(scenario, index);
     assert_int_equal(rueda_lanes_init(&engine->lanes, job, &scenario->select,
                                       rueda_sim_device(scenario->sim, index)),
                      RUEDA_OK);
     engine->job = job;
+    engine->formation = job->formation;
     engine->lanes.numbers = &engine->numbers;
     rank->ctx.job = job;
     engine->policy.has_room = true; /* turns are taken here, not by who polls */
@@ -542,12 +563,13 @@ void program_rank_leave(struct scenario *scenario, int index,
     if (!rank->is_open)
         return;
     rank->is_open = false;
-    rueda_mesh_cancel(&rank->job.mesh, status);
+    rueda_mesh_cancel(&rank->job.formation->mesh, status);
     rueda_lanes_end(&engine->lanes, status);
     deliver(scenario, index);
     end_handles(scenario, index);
     rueda_lanes_fini(&engine->lanes);
-    rueda_mesh_fini(&rank->job.mesh);
+    rank->job.formation->topology = NULL; /* the scenario's */
+    rueda_formation_release(rank->job.formation);
     rueda_numbers_fini(&engine->numbers);
     rueda_names_fini(&rank->ctx.names);
     rueda_op_pool_fini(&rank->ctx.ops);

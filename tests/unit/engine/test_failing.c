@@ -24,6 +24,7 @@ struct scene {
     struct rueda_address address;
     pid_t keeper;
     struct rueda_job job;
+    struct rueda_formation formation;
 };
 
 static void hush(void *arg, rueda_log_level level, const char *line)
@@ -73,7 +74,7 @@ static void fork_store(struct scene *scene)
 static struct rueda_client *client_for(struct scene *scene,
                                        struct rueda_job *job)
 {
-    const struct rueda_client_args args = {.rank = job->rank,
+    const struct rueda_client_args args = {.rank = job->formation->rank,
                                            .size = 2,
                                            .addresses = &scene->address,
                                            .address_count = 1,
@@ -98,8 +99,9 @@ static int scene_open(void **state)
     *state = scene;
     rueda_log_set_sink(hush, NULL);
     fork_store(scene);
-    scene->job.rank = 1;
-    scene->job.size = 2;
+    scene->job.formation = &scene->formation;
+    scene->formation.rank = 1;
+    scene->formation.size = 2;
     scene->job.config.store_keeper = RUEDA_STORE_BY_LAUNCHER;
     pthread_mutex_init(&scene->job.failure_lock, NULL);
     scene->job.client = client_for(scene, &scene->job);
@@ -285,8 +287,8 @@ static struct rueda_engine *pair_open(struct pair *pair, struct scene *scene)
     rueda_engine_push(engine, &pair->op);
     engine_turn(engine);
     assert_int_equal(rueda_op_status(&pair->op), RUEDA_IN_PROGRESS);
-    assert_int_equal(pair->ctx[0]->job->term, 1);
-    assert_int_equal(pair->ctx[0]->job->mesh.term, 1);
+    assert_int_equal(pair->ctx[0]->job->formation->term, 1);
+    assert_int_equal(pair->ctx[0]->job->formation->mesh.term, 1);
     return engine;
 }
 
@@ -319,6 +321,7 @@ static void operations_end_after_turns_that_do_not_wait(void **state)
     rueda_failing_begin_by_peer(engine, 1);
     assert_true(rueda_failing_is_on(engine));
     assert_int_equal(engine->failing.stage, RUEDA_FAILING_HEARING);
+    assert_int_equal(engine->failing.size, RUEDA_FAILING_TERM);
     assert_int_equal(rueda_op_status(&pair.op), RUEDA_IN_PROGRESS);
     assert_int_equal(rueda_ctx_check(pair.ctx[0]), RUEDA_OK);
     pair_end(&pair, RUEDA_ERR_PEER_LOST);
@@ -331,6 +334,7 @@ static void a_failure_of_this_rank_is_told_between_turns(void **state)
 
     rueda_failing_begin(engine, RUEDA_ERR_MISMATCH, "a shape differs");
     assert_int_equal(engine->failing.stage, RUEDA_FAILING_TELLING);
+    assert_int_equal(engine->failing.size, RUEDA_FAILING_CONTEXT);
     assert_int_equal(rueda_op_status(&pair.op), RUEDA_IN_PROGRESS);
     assert_string_equal(rueda_error(pair.ctx[0]), "a shape differs");
     rueda_failing_begin_by_peer(engine, 1); /* comes second */
@@ -350,6 +354,7 @@ static void words_of_the_program_end_the_wait_for_others(void **state)
         rueda_engine_keep_first(engine, RUEDA_ERR_CANCELLED, "no coffee"));
     engine_turn(engine);
     assert_int_equal(rueda_op_status(&pair.op), RUEDA_ERR_CANCELLED);
+    assert_int_equal(engine->failing.size, RUEDA_FAILING_CONTEXT);
     assert_string_equal(rueda_error(pair.ctx[0]), "no coffee");
     rueda_drive_release(engine);
     rueda_shutdown(pair.ctx[1]);
@@ -369,6 +374,49 @@ static void a_context_that_fails_can_be_shut_down(void **state)
     assert_int_equal(rueda_op_status(&pair.op), RUEDA_ERR_PEER_LOST);
 }
 
+/* ---- Sizes ----------------------------------------------------------------
+ */
+
+static void a_failure_has_one_of_three_sizes(void **state)
+{
+    (void)state;
+    assert_int_equal(rueda_failing_size_of(RUEDA_ERR_MISMATCH, true),
+                     RUEDA_FAILING_OPERATION);
+    assert_int_equal(rueda_failing_size_of(RUEDA_ERR_PEER_LOST, true),
+                     RUEDA_FAILING_TERM);
+    assert_int_equal(rueda_failing_size_of(RUEDA_ERR_PEER_LOST, false),
+                     RUEDA_FAILING_TERM);
+    assert_int_equal(rueda_failing_size_of(RUEDA_ERR_MISMATCH, false),
+                     RUEDA_FAILING_CONTEXT);
+    assert_int_equal(rueda_failing_size_of(RUEDA_ERR_NOMEM, true),
+                     RUEDA_FAILING_CONTEXT);
+    assert_int_equal(rueda_failing_size_of(RUEDA_ERR_STALLED, false),
+                     RUEDA_FAILING_CONTEXT);
+}
+
+static void a_lost_peer_fails_the_term(void **state)
+{
+    struct pair pair;
+    struct rueda_engine *engine = pair_open(&pair, *state);
+
+    rueda_failing_take(engine, RUEDA_ERR_PEER_LOST, 1, "no words of this");
+    assert_int_equal(engine->failing.size, RUEDA_FAILING_TERM);
+    assert_int_equal(engine->failing.stage, RUEDA_FAILING_HEARING);
+    assert_int_equal(engine->failing.peer, 1);
+    pair_end(&pair, RUEDA_ERR_PEER_LOST);
+}
+
+static void what_else_a_turn_returns_fails_the_context(void **state)
+{
+    struct pair pair;
+    struct rueda_engine *engine = pair_open(&pair, *state);
+
+    rueda_failing_take(engine, RUEDA_ERR_LIMIT, 1, "too many of them");
+    assert_int_equal(engine->failing.size, RUEDA_FAILING_CONTEXT);
+    assert_string_equal(rueda_error(pair.ctx[0]), "too many of them");
+    pair_end(&pair, RUEDA_ERR_LIMIT);
+}
+
 #define SCENE(test)                                                            \
     cmocka_unit_test_setup_teardown(test, scene_open, scene_close)
 
@@ -386,6 +434,9 @@ int main(void)
         SCENE(a_failure_of_this_rank_is_told_between_turns),
         SCENE(words_of_the_program_end_the_wait_for_others),
         SCENE(a_context_that_fails_can_be_shut_down),
+        SCENE(a_lost_peer_fails_the_term),
+        SCENE(what_else_a_turn_returns_fails_the_context),
+        cmocka_unit_test(a_failure_has_one_of_three_sizes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

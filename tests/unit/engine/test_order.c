@@ -140,7 +140,7 @@ static int fixture_open(void **state)
     memset(fixture, 0, sizeof(*fixture));
     assert_int_equal(rueda_init_threads(1, NULL, &fixture->ctx), RUEDA_OK);
     lanes = &fixture->ctx->engine.lanes;
-    assert_int_equal(rueda_lane_new(lanes,
+    assert_int_equal(rueda_lane_new(lanes, lanes->formation,
                                     rueda_sets_find(lanes, RUEDA_SET_GLOBAL),
                                     &fixture->lane, &error),
                      RUEDA_OK);

@@ -12,14 +12,14 @@
 #define NUMBER 7 /* of the timeline */
 #define HEAD   5
 
-static struct rueda_job job = {.rank = 0, .size = RANKS};
+static struct rueda_formation formation = {.rank = 0, .size = RANKS};
 static bool told[RANKS];
 
 static struct rueda_lanes open_lanes(void)
 {
     const struct rueda_timeline_args args = {.ranks = RANKS,
                                              .path = "/dev/null"};
-    struct rueda_lanes lanes = {.job = &job,
+    struct rueda_lanes lanes = {.formation = &formation,
                                 .relay = {.number = NUMBER, .told = told}};
     struct rueda_text error = {{0}};
 

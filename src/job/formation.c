@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A formation is made, and its endpoints: between two ranks of this host in a
+ * pair of pipes in the segment, between threads by the loop hub, to other hosts
+ * by the job's network.
+ */
+#include "job/formation.h"
+
+#include <stdlib.h>
+
+#include "job/job.h"
+#include "transport/loop/loop.h"
+#include "transport/shm/shm.h"
+
+/* ---- Endpoints --------------------------------------------------------- */
+
+/* The pipes of two ranks lie in the range of the lower one. */
+static rueda_status connect_shm(struct rueda_mesh *mesh, int peer,
+                                struct rueda_ep **out_ep)
+{
+    const struct rueda_formation *formation = mesh->owner;
+    struct rueda_segment *segment = formation->segment;
+    const int me = formation->members[formation->rank];
+    const int member = formation->members[peer];
+    const bool is_low = me < member;
+    const int later = is_low ? member - me : me - member;
+    const uint64_t offset = formation->pairs[is_low ? formation->rank : peer] +
+                            (uint64_t)(later - 1) * rueda_shm_pair_bytes();
+
+    if (offset > segment->bytes - rueda_shm_pair_bytes())
+        return RUEDA_ERR_MISMATCH;
+    return rueda_shm_ep_open(segment, rueda_segment_at(segment, offset),
+                             is_low ? 0 : 1, peer, member, out_ep);
+}
+
+static rueda_status connect_tcp(struct rueda_mesh *mesh, int peer,
+                                struct rueda_ep **out_ep)
+{
+    const struct rueda_formation *formation = mesh->owner;
+    struct rueda_hub *network = formation->job->network;
+
+    return network->ops->connect(network, peer, out_ep);
+}
+
+/* A job of several hosts. */
+static rueda_status connect_any(struct rueda_mesh *mesh, int peer,
+                                struct rueda_ep **out_ep)
+{
+    const struct rueda_formation *formation = mesh->owner;
+
+    return formation->members[peer] >= 0 ? connect_shm(mesh, peer, out_ep)
+                                         : connect_tcp(mesh, peer, out_ep);
+}
+
+static rueda_mesh_connect connect_of(const struct rueda_formation *formation)
+{
+    if (formation->segment->agreement->transport == RUEDA_TRANSPORT_TCP)
+        return connect_tcp;
+    return formation->job->network != NULL ? connect_any : connect_shm;
+}
+
+static rueda_status open_mesh(struct rueda_formation *formation)
+{
+    struct rueda_loop_hub *hub = formation->job->hub;
+    const bool is_loop =
+        hub != NULL &&
+        formation->segment->agreement->transport != RUEDA_TRANSPORT_SHM;
+    rueda_status status;
+
+    status = is_loop ? rueda_mesh_init(&formation->mesh, formation->rank,
+                                       formation->size, rueda_loop_connect, hub)
+                     : rueda_mesh_init(&formation->mesh, formation->rank,
+                                       formation->size, connect_of(formation),
+                                       formation);
+    if (status == RUEDA_OK)
+        rueda_mesh_begin_term(&formation->mesh, formation->term);
+    return status;
+}
+
+const char *rueda_formation_transport(const struct rueda_formation *formation)
+{
+    const rueda_mesh_connect connect = formation->mesh.connect;
+
+    if (connect == rueda_loop_connect)
+        return "loop";
+    return connect == connect_shm   ? "shm"
+           : connect == connect_tcp ? "tcp"
+                                    : "shm+tcp";
+}
+
+/* ---- Life -------------------------------------------------------------- */
+
+struct rueda_formation *rueda_formation_new(struct rueda_job *job, int rank,
+                                            int size)
+{
+    struct rueda_formation *formation = calloc(1, sizeof(*formation));
+
+    if (formation == NULL)
+        return NULL;
+    atomic_init(&formation->holders, 1);
+    formation->job = job;
+    formation->rank = rank;
+    formation->size = size;
+    formation->members = calloc((size_t)size, sizeof(int));
+    formation->pairs = calloc((size_t)size, sizeof(uint64_t));
+    if (formation->members != NULL && formation->pairs != NULL)
+        return formation;
+    rueda_formation_release(formation);
+    return NULL;
+}
+
+/* A rank's place in the segment. */
+static int member_of(const struct rueda_formation *formation, int rank)
+{
+    if (formation->topology == NULL)
+        return rank;
+    if (formation->topology->places[rank].host != formation->place.host)
+        return -1;
+    return formation->topology->places[rank].index;
+}
+
+rueda_status rueda_formation_open(struct rueda_formation *formation)
+{
+    struct rueda_segment *segment = formation->job->segment;
+    const struct rueda_agreement *agreement = segment->agreement;
+
+    formation->segment = segment;
+    for (int rank = 0; rank < formation->size; rank++) {
+        const int member = member_of(formation, rank);
+
+        formation->members[rank] = member;
+        if (member >= 0)
+            formation->pairs[rank] = segment->members[member].pairs_offset;
+    }
+    formation->has_slab = agreement->transport == RUEDA_TRANSPORT_AUTO;
+    rueda_slab_init(&formation->slab, segment,
+                    rueda_segment_at(segment, agreement->slab_offset),
+                    agreement->cell_bytes);
+    formation->named_offset = agreement->named_offset;
+    formation->term = 1;
+    return open_mesh(formation);
+}
+
+void rueda_formation_hold(struct rueda_formation *formation)
+{
+    atomic_fetch_add(&formation->holders, 1);
+}
+
+void rueda_formation_release(struct rueda_formation *formation)
+{
+    if (formation == NULL || atomic_fetch_sub(&formation->holders, 1) > 1)
+        return;
+    rueda_mesh_fini(&formation->mesh);
+    rueda_topology_free(formation->topology);
+    free(formation->members);
+    free(formation->pairs);
+    free(formation);
+}
