@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the collectives of one process set run, one after another: a place for
+ * Where the collectives of one lane run, one after another: a place for
  * the algorithms, and the task that runs in it. Several tracks run at the same
  * time, kept apart by their tags and slabs.
  *
@@ -51,6 +51,14 @@ rueda_status rueda_track_start(struct rueda_track *track);
 /* Will what has been written there be taken in parts? Chooses the algorithm;
  * the coll is started next, with nothing changed that the choice depends on. */
 bool rueda_track_takes_parts(struct rueda_track *track);
+
+/* What has been written there is run by this algorithm. */
+static inline void rueda_track_use(struct rueda_track *track,
+                                   const struct rueda_algo *algo)
+{
+    track->task.algo = algo;
+    track->is_chosen = true;
+}
 
 static inline rueda_status rueda_track_progress(struct rueda_track *track)
 {
