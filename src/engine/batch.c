@@ -372,6 +372,12 @@ void rueda_batch_begin(struct rueda_lane *lane,
     batch->asked = 0;
     batch->asked_after = 0;
     batch->next = fn_of(lane, decision);
+    if (batch->next == laid_out) {
+        /* Nothing is to be waited for, nor packed. */
+        laid_out(lane);
+        batch->stage = RUEDA_STAGE_RUN;
+        return;
+    }
     if (decision->kind == RUEDA_DECIDED_RUN &&
         request->kind > RUEDA_BARRIER) /* several tasks, and no round */
         rueda_relay_step(

@@ -13,12 +13,23 @@
 #include "algo/select.h"
 #include "job/job.h"
 
+/* The algorithm of a task, and all that the choice depends on in one place
+ * where pieces are equal. */
+struct rueda_choice {
+    const struct rueda_algo *algo; /* NULL: none was chosen yet */
+    rueda_kind kind;
+    rueda_reduction reduction;
+    rueda_compression compression;
+    size_t bytes;
+};
+
 struct rueda_track {
     struct rueda_job *job; /* borrowed, like the next */
     const struct rueda_select *select;
     struct rueda_place place;
-    struct rueda_tag tag; /* of the next task */
-    bool is_chosen;       /* task.algo is that of the next task */
+    struct rueda_tag tag;     /* of the next task */
+    bool is_chosen;           /* task.algo is that of the next task */
+    struct rueda_choice last; /* what was searched for last */
     bool is_running;
     struct rueda_task task;
 };

@@ -295,6 +295,11 @@ void rueda_op_deliver(struct rueda_op *op, rueda_status status,
 {
     int expected = RUEDA_IN_PROGRESS;
 
+    /* One without a handle has no callback, and its owner waits for it. */
+    if (atomic_load_explicit(&op->handle, memory_order_relaxed) == 0) {
+        atomic_store_explicit(&op->status, status, memory_order_release);
+        return;
+    }
     /* Release: a thread that reads the status sees the result. Acquire: we see
      * the callback that was set before. */
     if (atomic_compare_exchange_strong_explicit(&op->status, &expected, status,
