@@ -31,7 +31,6 @@ rueda_status rueda_named_take(rueda_ctx *ctx, int kind,
     if (status != RUEDA_OK)
         return status;
     named = rueda_named_of(op);
-    op->is_named = true;
     rueda_named_init(named, kind);
     *out = named;
     return RUEDA_OK;
