@@ -113,14 +113,28 @@ rueda_status rueda_agreement_heed(const char *decision,
     return RUEDA_OK;
 }
 
+rueda_status rueda_agreement_slabs(struct rueda_segment *segment, int size,
+                                   uint64_t *out_slab, uint64_t *out_named,
+                                   struct rueda_text *error)
+{
+    const size_t bytes = rueda_slab_bytes(size, segment->agreement->cell_bytes);
+    rueda_status status;
+    void *slab;
+
+    status = rueda_segment_alloc(segment, bytes, &slab, error);
+    if (status != RUEDA_OK)
+        return status;
+    *out_slab = rueda_segment_offset(segment, slab);
+    /* Many programs never touch it. */
+    return rueda_segment_reserve(segment, bytes, out_named, error);
+}
+
 static rueda_status agree(const struct rueda_config *config,
                           struct rueda_segment *segment,
                           struct rueda_text *error)
 {
     struct rueda_agreement *agreement = segment->agreement;
     rueda_status status;
-    size_t bytes;
-    void *slab;
 
     status = algo_text(config, agreement->algo, sizeof(agreement->algo), error);
     if (status != RUEDA_OK)
@@ -133,14 +147,9 @@ static rueda_status agree(const struct rueda_config *config,
     agreement->cell_bytes = ring_bytes(config, segment->size) / RUEDA_CELLS;
     agreement->fusion_bytes = config->fusion_bytes;
     agreement->cache_capacity = (uint32_t)config->cache_capacity;
-    bytes = rueda_slab_bytes(segment->size, agreement->cell_bytes);
-    status = rueda_segment_alloc(segment, bytes, &slab, error);
-    if (status != RUEDA_OK)
-        return status;
-    agreement->slab_offset = rueda_segment_offset(segment, slab);
-    /* Many programs never touch it. */
-    return rueda_segment_reserve(segment, bytes, &agreement->named_offset,
-                                 error);
+    return rueda_agreement_slabs(segment, segment->size,
+                                 &agreement->slab_offset,
+                                 &agreement->named_offset, error);
 }
 
 rueda_status rueda_agreement_prepare(const struct rueda_config *config,

@@ -31,4 +31,10 @@ rueda_status rueda_agreement_prepare(const struct rueda_config *config,
                                      struct rueda_segment *segment,
                                      struct rueda_text *error);
 
+/* Find room in this rank's range for two slabs of `size` members: that of
+ * ordered operations, and that of named tensors. */
+rueda_status rueda_agreement_slabs(struct rueda_segment *segment, int size,
+                                   uint64_t *out_slab, uint64_t *out_named,
+                                   struct rueda_text *error);
+
 #endif /* RUEDA_JOB_AGREEMENT_H */

@@ -33,6 +33,20 @@ static rueda_status connect_shm(struct rueda_mesh *mesh, int peer,
                              is_low ? 0 : 1, peer, member, out_ep);
 }
 
+/* The hub knows threads by their place in the segment. */
+static rueda_status connect_loop(struct rueda_mesh *mesh, int peer,
+                                 struct rueda_ep **out_ep)
+{
+    const struct rueda_formation *formation = mesh->owner;
+    const int *members = formation->members;
+    const rueda_status status = rueda_loop_hub_connect(
+        formation->job->hub, members[formation->rank], members[peer], out_ep);
+
+    if (status == RUEDA_OK)
+        (*out_ep)->peer = peer;
+    return status;
+}
+
 static rueda_status connect_tcp(struct rueda_mesh *mesh, int peer,
                                 struct rueda_ep **out_ep)
 {
@@ -54,24 +68,21 @@ static rueda_status connect_any(struct rueda_mesh *mesh, int peer,
 
 static rueda_mesh_connect connect_of(const struct rueda_formation *formation)
 {
-    if (formation->segment->agreement->transport == RUEDA_TRANSPORT_TCP)
+    const uint32_t transport = formation->segment->agreement->transport;
+
+    if (transport == RUEDA_TRANSPORT_TCP)
         return connect_tcp;
+    if (formation->job->hub != NULL && transport != RUEDA_TRANSPORT_SHM)
+        return connect_loop;
     return formation->job->network != NULL ? connect_any : connect_shm;
 }
 
-static rueda_status open_mesh(struct rueda_formation *formation)
+rueda_status rueda_formation_open_mesh(struct rueda_formation *formation)
 {
-    struct rueda_loop_hub *hub = formation->job->hub;
-    const bool is_loop =
-        hub != NULL &&
-        formation->segment->agreement->transport != RUEDA_TRANSPORT_SHM;
     rueda_status status;
 
-    status = is_loop ? rueda_mesh_init(&formation->mesh, formation->rank,
-                                       formation->size, rueda_loop_connect, hub)
-                     : rueda_mesh_init(&formation->mesh, formation->rank,
-                                       formation->size, connect_of(formation),
-                                       formation);
+    status = rueda_mesh_init(&formation->mesh, formation->rank, formation->size,
+                             connect_of(formation), formation);
     if (status == RUEDA_OK)
         rueda_mesh_begin_term(&formation->mesh, formation->term);
     return status;
@@ -81,7 +92,7 @@ const char *rueda_formation_transport(const struct rueda_formation *formation)
 {
     const rueda_mesh_connect connect = formation->mesh.connect;
 
-    if (connect == rueda_loop_connect)
+    if (connect == connect_loop)
         return "loop";
     return connect == connect_shm   ? "shm"
            : connect == connect_tcp ? "tcp"
@@ -133,12 +144,13 @@ rueda_status rueda_formation_open(struct rueda_formation *formation)
             formation->pairs[rank] = segment->members[member].pairs_offset;
     }
     formation->has_slab = agreement->transport == RUEDA_TRANSPORT_AUTO;
+    formation->slab_offset = agreement->slab_offset;
     rueda_slab_init(&formation->slab, segment,
-                    rueda_segment_at(segment, agreement->slab_offset),
+                    rueda_segment_at(segment, formation->slab_offset),
                     agreement->cell_bytes);
     formation->named_offset = agreement->named_offset;
     formation->term = 1;
-    return open_mesh(formation);
+    return rueda_formation_open_mesh(formation);
 }
 
 void rueda_formation_hold(struct rueda_formation *formation)

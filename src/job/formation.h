@@ -40,7 +40,8 @@ struct rueda_formation {
     struct rueda_slab slab;
     bool has_slab; /* of the ranks of this host; not where settings ask for
                       messages only */
-    uint64_t named_offset; /* of the slab for named tensors of all members */
+    uint64_t slab_offset;  /* of that slab, */
+    uint64_t named_offset; /* and of the one for named tensors */
     struct rueda_mesh mesh;
 };
 
@@ -57,6 +58,57 @@ void rueda_formation_hold(struct rueda_formation *formation);
 
 /* The last one to let go closes the endpoints. NULL is allowed. */
 void rueda_formation_release(struct rueda_formation *formation);
+
+/* ---- The next one (formation_next.c) ---------------------------------- */
+
+/*
+ * Some members are lost, and the others, the survivors, go on in the next term.
+ * They keep the segment: what rueda_alloc() gave stays where it is. Messages of
+ * the old term reach no rank in the new one.
+ *
+ * This covers ranks of one host, as processes or as threads. It does not cover
+ * yet: several hosts, messages by TCP, and new members (all refused, or not
+ * expressible); who decides which ranks survive, for which the store is meant;
+ * and the engine, which has to drop its lanes, make new ones, run what has not
+ * been delivered once more, and watch and name members by their new numbers.
+ * Pipes and slabs of an old term stay allocated until the job ends.
+ */
+
+/* The ranks of now that rank 0, 1, ... of the next formation are. survivors are
+ * ranks of now, ascending: those below count keep their number, the others fill
+ * the gaps. */
+void rueda_formation_number(const int *survivors, int count, int *out);
+
+/*
+ * Begin the formation after `old`, which may have failed to meet. Its members
+ * are survivors[count], ranks of the old one, ascending, this rank among them;
+ * all of them say the same. Nothing of the old one is in flight: its operations
+ * have ended, or were cancelled. From here on its requests end with
+ * RUEDA_ERR_CLOSED; its slabs and its other memory stay.
+ *
+ * The caller holds *out, which is used when it has met. On failure, with words,
+ * nothing is left, and if survivors were refused (RUEDA_ERR_INVALID,
+ * RUEDA_ERR_UNSUPPORTED) the old one is as it was.
+ */
+rueda_status rueda_formation_begin_next(struct rueda_formation *old,
+                                        const int *survivors, int count,
+                                        struct rueda_formation **out,
+                                        struct rueda_text *error);
+
+/*
+ * Have all members begun it? RUEDA_OK: it is open. RUEDA_IN_PROGRESS: ask
+ * again; the segment notifies this rank. The caller has a deadline. Otherwise,
+ * with words, it never opens: RUEDA_ERR_PEER_LOST, a member is lost;
+ * RUEDA_ERR_CANCELLED, a member has gone on to a later term;
+ * RUEDA_ERR_MISMATCH, a member has begun it with others.
+ */
+rueda_status rueda_formation_meet(struct rueda_formation *next,
+                                  struct rueda_text *error);
+
+/* ---- For both files ---------------------------------------------------- */
+
+/* Open the mesh of a formation whose term and members are known. */
+rueda_status rueda_formation_open_mesh(struct rueda_formation *formation);
 
 /* The name of the transport that messages take. */
 const char *rueda_formation_transport(const struct rueda_formation *formation);

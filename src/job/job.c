@@ -553,15 +553,16 @@ out_free:
 
 const char *rueda_job_host(const struct rueda_job *job, int rank)
 {
-    if (rank < 0 || rank >= job->formation->size)
+    const struct rueda_formation *formation = job->formation;
+
+    if (rank < 0 || rank >= formation->size)
         return "?";
-    if (job->formation->topology == NULL && job->segment == NULL)
+    if (formation->topology != NULL)
+        return formation->topology->hosts[rueda_formation_host(formation, rank)]
+            .name;
+    if (job->segment == NULL)
         return "?"; /* the start has not come so far */
-    if (job->formation->topology == NULL)
-        return job->segment->members[rank].host;
-    return job->formation->topology
-        ->hosts[job->formation->topology->places[rank].host]
-        .name;
+    return job->segment->members[formation->members[rank]].host;
 }
 
 bool rueda_job_is_certain(const struct rueda_job *job, int rank)
@@ -596,6 +597,12 @@ void rueda_job_hang_up(struct rueda_job *job, const char *words)
 {
     if (job->network != NULL)
         job->network->ops->hang_up(job->network, words);
+}
+
+void rueda_job_follow(struct rueda_job *job, struct rueda_formation *next)
+{
+    rueda_formation_release(job->formation);
+    job->formation = next;
 }
 
 void rueda_job_close(struct rueda_job *job)

@@ -79,6 +79,10 @@ rueda_status rueda_job_open_threads(const struct rueda_config *config, int size,
 
 void rueda_job_close(struct rueda_job *job);
 
+/* The next formation, which has met and is taken, is in force; the one before
+ * lives on as long as others hold it. */
+void rueda_job_follow(struct rueda_job *job, struct rueda_formation *next);
+
 /* In the child of a fork: close descriptors and touch nothing else. */
 void rueda_job_forked(struct rueda_job *job);
 

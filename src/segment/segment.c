@@ -149,6 +149,7 @@ static void view_free(struct rueda_segment *segment)
     free(segment->doorbells);
     free(segment->pidfds);
     free(segment->dead);
+    free(segment->is_dismissed);
     free(segment);
 }
 
@@ -182,11 +183,13 @@ static struct rueda_segment *view_new(struct rueda_mapping *mapping, int me,
     segment->doorbells = fd_list_new(size);
     segment->pidfds = fd_list_new(size);
     segment->dead = calloc((size_t)size, sizeof(bool));
+    segment->is_dismissed = calloc((size_t)size, sizeof(bool));
     segment->heap =
         rueda_heap_new(ranges_begin(size) + (uint64_t)me * range_bytes(size),
                        range_bytes(size));
     if (segment->doorbells == NULL || segment->pidfds == NULL ||
-        segment->dead == NULL || segment->heap == NULL) {
+        segment->dead == NULL || segment->is_dismissed == NULL ||
+        segment->heap == NULL) {
         rueda_text_set(error, "no memory for a view of the segment");
         view_free(segment);
         return NULL;
@@ -548,11 +551,23 @@ bool rueda_segment_is_gone(const struct rueda_segment *segment, int member)
            presence_of(segment, member) >= RUEDA_FAILED;
 }
 
+void rueda_segment_dismiss(struct rueda_segment *segment, int member)
+{
+    segment->is_dismissed[member] = true;
+}
+
+/* Is a member gone that the job counts on? */
+static bool is_missed(const struct rueda_segment *segment, int member)
+{
+    return member != segment->me && !segment->is_dismissed[member] &&
+           rueda_segment_is_gone(segment, member);
+}
+
 bool rueda_segment_has_gone(const struct rueda_segment *segment,
                             bool counts_left)
 {
     for (int i = 0; i < segment->size; i++)
-        if (i != segment->me && rueda_segment_is_gone(segment, i) &&
+        if (is_missed(segment, i) &&
             (counts_left || presence_of(segment, i) != RUEDA_LEFT))
             return true;
     return false;
@@ -579,7 +594,7 @@ int rueda_segment_first_gone(const struct rueda_segment *segment,
     int first = -1;
 
     for (int i = 0; i < segment->size; i++)
-        if (i != segment->me && rueda_segment_is_gone(segment, i) &&
+        if (is_missed(segment, i) &&
             (first < 0 || is_before(segment, i, first)))
             first = i;
     if (first < 0)

@@ -48,6 +48,15 @@ enum rueda_presence {
 /* For what a member says of its process sets. */
 #define RUEDA_SETS_BYTES 128
 
+/* What a member has for the next term of its job (job/formation_next.c). */
+struct rueda_offer {
+    _Atomic uint64_t term; /* stored last, and 0 while it writes the others */
+    _Atomic uint64_t members; /* a hash of them, in their order */
+    _Atomic uint64_t pairs;   /* offset of its pipes with members after it */
+    _Atomic uint64_t slab;    /* offsets of slabs, from the first rank alone */
+    _Atomic uint64_t named;
+};
+
 /* A member's line, written by that member, read by all. Two cache lines, so
  * that neighbours' prefetchers do not meet. */
 struct rueda_member {
@@ -63,6 +72,7 @@ struct rueda_member {
     char sets[RUEDA_SETS_BYTES]; /* process sets that it starts with, in words
                                     that others compare (job/set_text.h) */
     uint16_t port; /* where it listens, if messages take TCP in this host */
+    struct rueda_offer offer;
 };
 
 /* What the first member decides for all, before the others can look. */
@@ -89,11 +99,12 @@ struct rueda_segment {
     struct rueda_heap *heap; /* pages of my own range, under heap_lock */
     pthread_mutex_t heap_lock;
     struct rueda_mapping *mapping;
-    int *doorbells; /* [size] eventfds; not mine if the ranks are threads */
-    int *pidfds;    /* [size], -1 where there is none (threads) */
-    bool *dead;     /* [size] seen by its pidfd */
-    int poller;     /* epoll of my doorbell and the pidfds */
-    int claim;      /* rank 0's on the name of the job (meet.h), or -1 */
+    int *doorbells;     /* [size] eventfds; not mine if the ranks are threads */
+    int *pidfds;        /* [size], -1 where there is none (threads) */
+    bool *dead;         /* [size] seen by its pidfd */
+    bool *is_dismissed; /* [size] no member of the job any more */
+    int poller;         /* epoll of my doorbell and the pidfds */
+    int claim;          /* rank 0's on the name of the job (meet.h), or -1 */
 };
 
 /*
@@ -176,8 +187,11 @@ static inline bool rueda_segment_has_left(const struct rueda_segment *segment,
                                 memory_order_acquire) == RUEDA_LEFT;
 }
 
-/* Is anybody gone? Not counting those that left in good order, if asked so:
- * they may have done their part before. */
+/* This member's job goes on without it: that it is gone is no news. */
+void rueda_segment_dismiss(struct rueda_segment *segment, int member);
+
+/* Is anybody gone? Not counting members that were dismissed, nor those that
+ * left in good order, if asked so: they may have done their part before. */
 bool rueda_segment_has_gone(const struct rueda_segment *segment,
                             bool counts_left);
 
@@ -188,9 +202,10 @@ void rueda_segment_fail(struct rueda_segment *segment, const char *why);
 /* Learn of deaths without waiting. */
 void rueda_segment_watch(struct rueda_segment *segment);
 
-/* The member to blame, or -1 if nobody is gone; says how in words: "rank 3 (pid
- * 71 on host a) died", or failed, with why. Who died comes first, then who
- * failed or left before others did, perhaps because of it. */
+/* The member to blame, or -1 if nobody is gone who was not dismissed; says how
+ * in words: "rank 3 (pid 71 on host a) died", or failed, with why. Who died
+ * comes first, then who failed or left before others did, perhaps because of
+ * it. */
 int rueda_segment_first_gone(const struct rueda_segment *segment,
                              struct rueda_text *out_words);
 

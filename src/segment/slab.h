@@ -108,8 +108,8 @@ size_t rueda_slab_bytes(int size, size_t cell_bytes);
 void rueda_slab_init(struct rueda_slab *slab, struct rueda_segment *segment,
                      void *at, size_t cell_bytes);
 
-/* The same for some of them: members[size] are their places in the segment,
- * ascending, and borrowed; mine is among them. */
+/* The same for some of them: members[size] are their places in the segment, in
+ * the order of their ranks, and borrowed; mine is among them. */
 void rueda_slab_init_some(struct rueda_slab *slab,
                           struct rueda_segment *segment, const int *members,
                           int size, void *at, size_t cell_bytes);

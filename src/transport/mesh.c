@@ -47,10 +47,33 @@ rueda_status rueda_mesh_init_view(struct rueda_mesh *view,
     return RUEDA_OK;
 }
 
+static void close_all(struct rueda_mesh *mesh)
+{
+    for (int i = 0; i < mesh->open_count; i++) {
+        rueda_ep_close(mesh->eps[mesh->open[i]]);
+        mesh->eps[mesh->open[i]] = NULL;
+    }
+    mesh->open_count = 0;
+}
+
+static rueda_status connect_never(struct rueda_mesh *mesh, int peer,
+                                  struct rueda_ep **out_ep)
+{
+    (void)mesh;
+    (void)peer;
+    (void)out_ep;
+    return RUEDA_ERR_CLOSED;
+}
+
+void rueda_mesh_retire(struct rueda_mesh *mesh)
+{
+    close_all(mesh);
+    mesh->connect = connect_never;
+}
+
 void rueda_mesh_fini(struct rueda_mesh *mesh)
 {
-    for (int i = 0; i < mesh->open_count; i++)
-        rueda_ep_close(mesh->eps[mesh->open[i]]);
+    close_all(mesh);
     free(mesh->open);
     free(mesh->eps);
     free(mesh->ranks);

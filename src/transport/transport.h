@@ -278,6 +278,11 @@ rueda_status rueda_mesh_init_view(struct rueda_mesh *view,
 /* Closes every endpoint; of a view, none. */
 void rueda_mesh_fini(struct rueda_mesh *mesh);
 
+/* Closes every endpoint, and ends every later request with RUEDA_ERR_CLOSED.
+ * What is in flight has been cancelled. Not for a view, which has its parent's.
+ */
+void rueda_mesh_retire(struct rueda_mesh *mesh);
+
 /* Begin a later term, on all endpoints that there are and will be. What is in
  * flight of an earlier one has been cancelled. Not for a view, which has its
  * parent's. */

@@ -361,39 +361,61 @@ void rueda_loop_hub_release(struct rueda_loop_hub *hub)
     free(hub);
 }
 
-rueda_status rueda_loop_connect(struct rueda_mesh *mesh, int peer,
-                                struct rueda_ep **out_ep)
+/* Has the peer closed its end? */
+static bool is_over(struct rueda_ep *super)
 {
-    struct rueda_loop_hub *hub = mesh->owner;
-    size_t size = (size_t)hub->size;
+    struct loop_ep *ep = (struct loop_ep *)super;
+    bool is_closed;
+
+    pthread_mutex_lock(&ep->link->lock);
+    is_closed = ep->link->is_closed[!ep->side];
+    pthread_mutex_unlock(&ep->link->lock);
+    return is_closed;
+}
+
+rueda_status rueda_loop_hub_connect(struct rueda_loop_hub *hub, int rank,
+                                    int peer, struct rueda_ep **out_ep)
+{
+    const size_t size = (size_t)hub->size;
+    struct rueda_ep *stale[2] = {NULL, NULL};
+    rueda_status status = RUEDA_OK;
     struct rueda_ep **mine;
     struct rueda_ep **theirs;
-    struct rueda_ep *stale = NULL;
-    rueda_status status = RUEDA_OK;
     bool is_gone;
 
-    if (peer < 0 || peer >= hub->size || peer == mesh->rank)
+    if (peer < 0 || peer >= hub->size || peer == rank)
         return RUEDA_ERR_INVALID;
-    mine = &hub->unasked[(size_t)mesh->rank * size + (size_t)peer];
-    theirs = &hub->unasked[(size_t)peer * size + (size_t)mesh->rank];
+    mine = &hub->unasked[(size_t)rank * size + (size_t)peer];
+    theirs = &hub->unasked[(size_t)peer * size + (size_t)rank];
 
     pthread_mutex_lock(&hub->lock);
+    is_gone = hub->is_gone[peer];
+    if (*mine != NULL && !is_gone && is_over(*mine)) {
+        stale[0] = *mine;
+        *mine = NULL;
+    }
     if (*mine != NULL) {
         *out_ep = *mine;
         *mine = NULL;
     } else {
         /* If the peer has not yet asked for its end of the last link, then
          * this rank has closed its own, and nobody will use that link. */
-        stale = *theirs;
+        stale[1] = *theirs;
         *theirs = NULL;
-        status = pair_open(mesh->rank, peer, out_ep, theirs);
+        status = pair_open(rank, peer, out_ep, theirs);
     }
-    is_gone = hub->is_gone[peer];
     pthread_mutex_unlock(&hub->lock);
 
-    if (stale != NULL)
-        rueda_ep_close(stale);
+    for (int i = 0; i < 2; i++)
+        if (stale[i] != NULL)
+            rueda_ep_close(stale[i]);
     if (is_gone)
         close_unasked(hub, peer);
     return status;
+}
+
+rueda_status rueda_loop_connect(struct rueda_mesh *mesh, int peer,
+                                struct rueda_ep **out_ep)
+{
+    return rueda_loop_hub_connect(mesh->owner, mesh->rank, peer, out_ep);
 }

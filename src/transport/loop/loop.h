@@ -37,6 +37,14 @@ void rueda_loop_hub_release(struct rueda_loop_hub *hub);
  */
 void rueda_loop_hub_leave(struct rueda_loop_hub *hub, int rank);
 
+/*
+ * Make the endpoint of two ranks of the hub, or take the one that the peer has
+ * made. One whose peer has closed its end since, and has not left, is of no use
+ * to either: then a new one is made. Any thread.
+ */
+rueda_status rueda_loop_hub_connect(struct rueda_loop_hub *hub, int rank,
+                                    int peer, struct rueda_ep **out_ep);
+
 /* For rueda_mesh_init(), with the hub as owner. Any thread. */
 rueda_status rueda_loop_connect(struct rueda_mesh *mesh, int peer,
                                 struct rueda_ep **out_ep);
