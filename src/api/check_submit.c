@@ -94,20 +94,12 @@ static rueda_status check_ranks(const struct query *query)
 static rueda_status check_special(const struct query *query)
 {
     const struct rueda_submit_args *args = query->args;
-    struct rueda_coll_args same = RUEDA_COLL_ARGS_INIT;
-    struct rueda_text why;
-    rueda_status status;
+    const rueda_status status =
+        rueda_check_numbers(args->kind, args->dtype, args->reduction,
+                            args->compression, query->why);
 
-    why.chars[0] = '\0';
-    same.kind = args->kind;
-    same.dtype = args->dtype;
-    same.reduction = args->reduction;
-    same.compression = args->compression;
-    status = rueda_check_numbers(&same, &why);
-    if (status != RUEDA_OK) {
-        rueda_text_add(query->why, "%s", why.chars);
+    if (status != RUEDA_OK)
         return status;
-    }
     if (is_of(query, RUEDA_REDUCE_SCATTER) && args->reduction != RUEDA_SUM &&
         args->reduction != RUEDA_AVERAGE)
         rueda_text_add(query->why, "%s is not done here; use sum or average",
@@ -233,16 +225,15 @@ static size_t result_count(const struct query *query)
 static bool are_apart(const struct query *query, size_t sent, size_t got)
 {
     const struct rueda_submit_args *args = query->args;
-    uintptr_t send = (uintptr_t)args->send;
-    uintptr_t recv = (uintptr_t)args->recv;
+    const bool is_same = args->send == args->recv;
 
-    if (send == recv &&
+    if (is_same &&
         (is_of(query, RUEDA_ALLREDUCE) || is_of(query, RUEDA_BROADCAST)))
         return true;
     if (got == SIZE_MAX) /* its own rows may be at home in a gathered result */
-        return is_of(query, RUEDA_ALLGATHER) || send != recv;
-    return send + sent * query->elem <= recv ||
-           recv + got * query->elem <= send;
+        return is_of(query, RUEDA_ALLGATHER) || !is_same;
+    return rueda_are_apart(args->send, sent * query->elem, args->recv,
+                           got * query->elem);
 }
 
 static rueda_status check_memory(const struct query *query)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/ctx.h"
+#include "os/clock.h"
 #include "support/named_op.h"
 
 #define MANY  40
@@ -189,8 +190,6 @@ static void ordered_messages_have_tags_of_their_own(void **state)
 
 /* ---- Dropping a set --------------------------------------------------- */
 
-/* What a member has begun is carried out by all, also by one whose lane of
- * ordered operations is not there when the set is dropped. */
 static int dropped_meanwhile(struct test_rank *me)
 {
     struct named_op *ops = named_ops_new(1);
@@ -224,6 +223,47 @@ static void a_set_can_be_dropped_while_ordered_operations_run(void **state)
     rank_run(*state, 3, dropped_meanwhile, NULL);
 }
 
+/* What a member has begun is carried out by all, also by one that submits its
+ * first ordered operation only while the set is being dropped. */
+static int submitted_late(struct test_rank *me)
+{
+    static const int64_t ms = 1000000;
+    const int set = named_add_set(me, members[0], 2);
+    struct rueda_engine *engine = &me->ctx->engine;
+    struct named_what what = nth(0, set, 0);
+    struct named_op *ops = named_ops_new(2);
+    struct named_op *drop = &ops[1];
+    int failed;
+
+    named_begin(drop, RUEDA_SET_DROP, "drop", RUEDA_ALL_RANKS);
+    drop->named.ranks = (int *)&set;
+    drop->named.rank_count = 1;
+    /* Waiting takes turns, so that this begins before the other does. */
+    if (me->rank == 0) {
+        named_submit(me, &what, ops);
+        rueda_engine_wait(engine, &ops->named.op, rueda_clock_ns() + 50 * ms);
+    }
+    named_hand_over(me, drop);
+    if (me->rank == 1) {
+        rueda_engine_wait(engine, &drop->named.op, rueda_clock_ns() + 300 * ms);
+        named_submit(me, &what, ops);
+    }
+    failed = named_check(me, ops);
+    if (failed == 0)
+        failed = rank_expect(
+            me,
+            rueda_engine_wait(engine, &drop->named.op,
+                              rueda_clock_ns() + RANK_DEADLINE_MS * ms),
+            RUEDA_OK, "drop");
+    free(ops);
+    return failed;
+}
+
+static void what_a_member_has_begun_is_carried_out_by_all(void **state)
+{
+    rank_run(*state, 2, submitted_late, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +271,7 @@ int main(void)
         RANK_EVERYWHERE(plain_and_ordered_calls_are_in_one_order),
         RANK_EVERYWHERE(ordered_messages_have_tags_of_their_own),
         RANK_EVERYWHERE(a_set_can_be_dropped_while_ordered_operations_run),
+        RANK_EVERYWHERE(what_a_member_has_begun_is_carried_out_by_all),
     };
 
     rank_hush();
