@@ -71,74 +71,65 @@ static bool buffers_fit(const struct rueda_coll_args *args,
                         const struct extent *extent)
 {
     size_t elem = rueda_dtype_size(args->dtype);
-    uintptr_t send = (uintptr_t)args->send;
-    uintptr_t recv = (uintptr_t)args->recv;
+    const bool is_same = args->send == args->recv;
 
-    if (extent->send == 0 || extent->recv == 0)
-        return true;
-    if (send + extent->send * elem <= recv ||
-        recv + extent->recv * elem <= send)
+    if (extent->send == 0 || extent->recv == 0 ||
+        rueda_are_apart(args->send, extent->send * elem, args->recv,
+                        extent->recv * elem))
         return true;
     if (args->kind == RUEDA_ALLGATHER)
-        return send == recv + extent->own * elem;
-    return send == recv &&
+        return (uintptr_t)args->send ==
+               (uintptr_t)args->recv + extent->own * elem;
+    return is_same &&
            (args->kind == RUEDA_ALLREDUCE || args->kind == RUEDA_BROADCAST);
 }
 
-static rueda_status check_reduction(const struct rueda_coll_args *args,
+static rueda_status check_reduction(rueda_kind kind, rueda_dtype dtype,
+                                    rueda_reduction reduction,
                                     struct rueda_text *error)
 {
-    if (rueda_dtype_size(args->dtype) == 0)
-        rueda_text_set(error, "dtype %d is unknown", (int)args->dtype);
-    else if ((unsigned)args->reduction >= RUEDA_REDUCTION_COUNT)
-        rueda_text_set(error, "reduction %d is unknown", (int)args->reduction);
-    else if (args->reduction == RUEDA_ADASUM &&
-             !rueda_dtype_is_float(args->dtype))
+    if (rueda_dtype_size(dtype) == 0)
+        rueda_text_set(error, "dtype %d is unknown", (int)dtype);
+    else if ((unsigned)reduction >= RUEDA_REDUCTION_COUNT)
+        rueda_text_set(error, "reduction %d is unknown", (int)reduction);
+    else if (reduction == RUEDA_ADASUM && !rueda_dtype_is_float(dtype))
         rueda_text_set(error, "adasum takes floating types, not %s",
-                       rueda_dtype_str(args->dtype));
-    else if (args->reduction == RUEDA_ADASUM && args->kind != RUEDA_ALLREDUCE)
+                       rueda_dtype_str(dtype));
+    else if (reduction == RUEDA_ADASUM && kind != RUEDA_ALLREDUCE)
         rueda_text_set(error, "adasum is an allreduce, not a %s",
-                       rueda_kind_str(args->kind));
+                       rueda_kind_str(kind));
     else
         return RUEDA_OK;
     return RUEDA_ERR_INVALID;
 }
 
-/* Programs compiled before the field existed ask for no compression. */
-static rueda_status check_compression(const struct rueda_coll_args *args,
-                                      struct rueda_text *error)
-{
-    const char *name;
-
-    if (!rueda_has_compression(args) ||
-        args->compression == RUEDA_COMPRESS_NONE)
-        return RUEDA_OK;
-    name = rueda_compression_str(args->compression);
-    if ((unsigned)args->compression >= RUEDA_COMPRESSION_COUNT)
-        rueda_text_set(error, "compression %d is unknown",
-                       (int)args->compression);
-    else if (args->kind != RUEDA_ALLREDUCE)
-        rueda_text_set(error, "compression %s is for allreduce, not for %s",
-                       name, rueda_kind_str(args->kind));
-    else if (args->dtype != RUEDA_FLOAT32 && args->dtype != RUEDA_FLOAT64)
-        rueda_text_set(error,
-                       "compression %s is for float32 and float64, not for %s",
-                       name, rueda_dtype_str(args->dtype));
-    else if (args->reduction != RUEDA_SUM && args->reduction != RUEDA_AVERAGE)
-        rueda_text_set(error,
-                       "compression %s is for sum and average, not for %s",
-                       name, rueda_reduction_str(args->reduction));
-    else
-        return RUEDA_OK;
-    return RUEDA_ERR_INVALID;
-}
-
-rueda_status rueda_check_numbers(const struct rueda_coll_args *args,
+rueda_status rueda_check_numbers(rueda_kind kind, rueda_dtype dtype,
+                                 rueda_reduction reduction,
+                                 rueda_compression compression,
                                  struct rueda_text *error)
 {
-    rueda_status status = check_reduction(args, error);
+    const rueda_status status = check_reduction(kind, dtype, reduction, error);
+    const char *name;
 
-    return status == RUEDA_OK ? check_compression(args, error) : status;
+    if (status != RUEDA_OK || compression == RUEDA_COMPRESS_NONE)
+        return status;
+    name = rueda_compression_str(compression);
+    if ((unsigned)compression >= RUEDA_COMPRESSION_COUNT)
+        rueda_text_set(error, "compression %d is unknown", (int)compression);
+    else if (kind != RUEDA_ALLREDUCE)
+        rueda_text_set(error, "compression %s is for allreduce, not for %s",
+                       name, rueda_kind_str(kind));
+    else if (dtype != RUEDA_FLOAT32 && dtype != RUEDA_FLOAT64)
+        rueda_text_set(error,
+                       "compression %s is for float32 and float64, not for %s",
+                       name, rueda_dtype_str(dtype));
+    else if (reduction != RUEDA_SUM && reduction != RUEDA_AVERAGE)
+        rueda_text_set(error,
+                       "compression %s is for sum and average, not for %s",
+                       name, rueda_reduction_str(reduction));
+    else
+        return RUEDA_OK;
+    return RUEDA_ERR_INVALID;
 }
 
 rueda_status rueda_check_coll(const struct rueda_limits *limits,
@@ -158,7 +149,8 @@ rueda_status rueda_check_coll(const struct rueda_limits *limits,
         rueda_text_set(error, "kind %d is unknown", (int)args->kind);
     else if (args->flags != 0)
         rueda_text_set(error, "flags %#x are unknown", args->flags);
-    else if (rueda_check_numbers(args, error) != RUEDA_OK)
+    else if (rueda_check_numbers(args->kind, args->dtype, args->reduction,
+                                 rueda_compression_of(args), error) != RUEDA_OK)
         return RUEDA_ERR_INVALID;
     else if (args->kind == RUEDA_BROADCAST &&
              (args->root < 0 || args->root >= limits->size))

@@ -33,6 +33,11 @@ static bool is_message(const struct query *query)
     return is_of(query, RUEDA_SEND) || is_of(query, RUEDA_RECV);
 }
 
+static bool is_ordered(const struct query *query)
+{
+    return (query->args->flags & RUEDA_ORDERED) != 0;
+}
+
 /* ---- The rank and the operation ------------------------------------------ */
 
 static rueda_status check_set(const struct query *query)
@@ -89,20 +94,12 @@ static rueda_status check_ranks(const struct query *query)
 static rueda_status check_special(const struct query *query)
 {
     const struct rueda_submit_args *args = query->args;
-    struct rueda_coll_args same = RUEDA_COLL_ARGS_INIT;
-    struct rueda_text why;
-    rueda_status status;
+    const rueda_status status =
+        rueda_check_numbers(args->kind, args->dtype, args->reduction,
+                            args->compression, query->why);
 
-    why.chars[0] = '\0';
-    same.kind = args->kind;
-    same.dtype = args->dtype;
-    same.reduction = args->reduction;
-    same.compression = args->compression;
-    status = rueda_check_numbers(&same, &why);
-    if (status != RUEDA_OK) {
-        rueda_text_add(query->why, "%s", why.chars);
+    if (status != RUEDA_OK)
         return status;
-    }
     if (is_of(query, RUEDA_REDUCE_SCATTER) && args->reduction != RUEDA_SUM &&
         args->reduction != RUEDA_AVERAGE)
         rueda_text_add(query->why, "%s is not done here; use sum or average",
@@ -228,16 +225,15 @@ static size_t result_count(const struct query *query)
 static bool are_apart(const struct query *query, size_t sent, size_t got)
 {
     const struct rueda_submit_args *args = query->args;
-    uintptr_t send = (uintptr_t)args->send;
-    uintptr_t recv = (uintptr_t)args->recv;
+    const bool is_same = args->send == args->recv;
 
-    if (send == recv &&
+    if (is_same &&
         (is_of(query, RUEDA_ALLREDUCE) || is_of(query, RUEDA_BROADCAST)))
         return true;
     if (got == SIZE_MAX) /* its own rows may be at home in a gathered result */
-        return is_of(query, RUEDA_ALLGATHER) || send != recv;
-    return send + sent * query->elem <= recv ||
-           recv + got * query->elem <= send;
+        return is_of(query, RUEDA_ALLGATHER) || !is_same;
+    return rueda_are_apart(args->send, sent * query->elem, args->recv,
+                           got * query->elem);
 }
 
 static rueda_status check_memory(const struct query *query)
@@ -264,10 +260,24 @@ static rueda_status check_memory(const struct query *query)
     return RUEDA_ERR_INVALID;
 }
 
+static rueda_status check_order(const struct query *query)
+{
+    if (is_ordered(query) && query->args->name != NULL)
+        rueda_text_add(query->why,
+                       "an ordered operation has no name; leave it NULL, or "
+                       "leave out RUEDA_ORDERED");
+    else if (is_ordered(query) && is_of(query, RUEDA_JOIN))
+        rueda_text_add(query->why,
+                       "a join cannot be ordered; leave out RUEDA_ORDERED");
+    else
+        return RUEDA_OK;
+    return RUEDA_ERR_INVALID;
+}
+
 static rueda_status check_rest(const struct query *query)
 {
     const struct rueda_submit_args *args = query->args;
-    const unsigned known = RUEDA_LIVE_AVERAGE | RUEDA_MORE;
+    const unsigned known = RUEDA_LIVE_AVERAGE | RUEDA_MORE | RUEDA_ORDERED;
 
     if (args->device < RUEDA_DEVICE_HOST) {
         rueda_text_add(query->why,
@@ -277,7 +287,8 @@ static rueda_status check_rest(const struct query *query)
         return RUEDA_ERR_INVALID;
     }
     /* What is negotiated is refused when all ranks know of it. */
-    if (args->device != RUEDA_DEVICE_HOST && is_message(query)) {
+    if (args->device != RUEDA_DEVICE_HOST &&
+        (is_message(query) || is_ordered(query))) {
         rueda_text_add(query->why,
                        "the tensor is on accelerator %d, and only tensors in "
                        "the memory of the host are taken; copy it there first",
@@ -346,6 +357,8 @@ rueda_status rueda_check_submit(int rank, const struct rueda_set *set,
         status = check_set(&query);
     if (status == RUEDA_OK)
         status = check_ranks(&query);
+    if (status == RUEDA_OK)
+        status = check_order(&query);
     if (status == RUEDA_OK)
         status = check_rest(&query);
     if (status == RUEDA_OK && has_data(&query))

@@ -10,8 +10,7 @@
 _Static_assert(sizeof(struct rueda_coll_args) >= RUEDA_FIRST_COLL_ARGS_BYTES,
                "arguments only grow");
 
-/* Write an operation of them, which programs compiled before the compression
- * existed do not ask for. */
+/* Write an operation of them. */
 static void fill_in(const struct rueda_coll_args *args,
                     struct rueda_named *named)
 {
@@ -31,8 +30,7 @@ static void fill_in(const struct rueda_coll_args *args,
     request->root = args->root;
     request->prescale = args->prescale;
     request->postscale = args->postscale;
-    if (rueda_has_compression(args))
-        request->compression = args->compression;
+    request->compression = rueda_compression_of(args);
 }
 
 /* May this operation start? */

@@ -2,8 +2,10 @@
 /*
  * An order source: it tells a lane which operations run next, in the same order
  * on every member of the process set. How the members come to that order is the
- * source's own affair. There is one source so far, the log (order_log.c): the
- * members negotiate, and the coordinator's log is the order.
+ * source's own affair. Of named operations it is the log (order_log.c): the
+ * members negotiate, and the coordinator's log is the order. Of ordered ones it
+ * is the counter (order_counter.c): the order of submission, which is the same
+ * on all members because the program promises it.
  *
  * A new source is one file: a table of the functions below over a state of its
  * own, and a function that returns both as a struct rueda_order. It is set as
@@ -15,7 +17,8 @@
  * - Each operation that was submitted is an item of exactly one decision, with
  *   the `mine` it was submitted with.
  * - Decisions have ascending indices. All members see the same decisions with
- *   the same items in the same order, whatever the order of submission.
+ *   the same items in the same order, whatever the order of submission (which
+ *   only the counter relies on).
  * - Of operations that only other members have (this one has joined), `mine` is
  *   NULL and the request is another member's.
  * - No function blocks.

@@ -22,7 +22,7 @@ struct rueda_order_counter {
     bool is_ended;
 };
 
-/* For a process set of so many members. RUEDA_ERR_NOMEM. */
+/* `members` is the size of the process set. RUEDA_ERR_NOMEM. */
 rueda_status rueda_order_counter_init(struct rueda_order_counter *self,
                                       int members);
 

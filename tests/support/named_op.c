@@ -150,6 +150,7 @@ void named_submit(struct test_rank *me, const struct named_what *what,
 
     named_begin(op, (int)what->kind, what->name, what->set);
     op->what = *what;
+    op->named.op.is_ordered = what->is_ordered;
     if (what->kind != RUEDA_BARRIER)
         fill_in(me, what, op);
     op->named.send = op->send;
