@@ -111,8 +111,8 @@ wipe:
     return status;
 }
 
-/* The same for a file that was open before. What has no name is reached by
- * nobody but those who were handed it, whatever its mode. */
+/* The same for a file that was open before. A file without a name can only be
+ * read by processes that were given a descriptor, whatever its mode. */
 static rueda_status check_fd(int fd, const struct rueda_keyfile *file,
                              struct rueda_text *why)
 {

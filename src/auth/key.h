@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The job's key: 32 random bytes that every rank of a job holds and nobody
- * else. It never goes over a wire and never into the log; handshake.h proves
- * that a peer has it.
+ * The job's key: 32 random bytes that only the ranks of a job hold. It never
+ * goes over a wire and never into the log; handshake.h proves that a peer has
+ * it.
  *
  * A key file, or what a launcher left open in its place, holds the 64
  * hexadecimal digits of the key and, if you like, a newline. Calls base/ and

@@ -6,8 +6,8 @@
 
 #include "launch/mpi.h"
 
-/* From so many hosts on Open MPI does not pass the start on from host to host,
- * where one failure in the middle is hard to find. */
+/* With this many hosts or more, Open MPI is told not to pass the start on from
+ * host to host, because a failure in the middle is then hard to find. */
 #define MANY_HOSTS 64
 
 rueda_mpi rueda_mpi_whose(const char *version)

@@ -120,7 +120,7 @@ static int run_guarded(const struct rueda_agent_args *args)
     agent = fork();
     if (agent == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
-        /* Who was killed before that has left no signal. */
+        /* A guardian that was killed before that sends no signal any more. */
         if (getppid() != guardian)
             exit(1);
         exit(rueda_agent_run(args));
@@ -155,7 +155,7 @@ static int serve_stdio(void)
 
 /* ---- By ourselves ------------------------------------------------------- */
 
-/* What we and the launcher know, and nobody else. */
+/* What only this agent and the launcher know. */
 struct secrets {
     struct rueda_key key;
     struct rueda_key session;

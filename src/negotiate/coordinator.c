@@ -4,8 +4,8 @@
  * batches, and written to the log.
  *
  * There is no clock in what runs. A batch is decided as soon as something is
- * ready and few are under way; what becomes ready meanwhile is joined to the
- * next. Only mismatched operations are given some time (mismatch.c).
+ * ready and few batches are in flight; what becomes ready meanwhile is joined
+ * to the next. Only mismatched operations are given some time (mismatch.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -74,8 +74,8 @@ rueda_status rueda_coordinator_refuse(struct rueda_negotiator *self,
     return status;
 }
 
-/* What cannot be done while somebody has joined, as there is nothing that it
- * could give: a product's 1 is another number when it is scaled. */
+/* Operations that cannot run after a member has joined, because it has no
+ * neutral value to contribute: a product's 1 changes when it is scaled. */
 static bool needs_all(const struct rueda_request *request)
 {
     if (request->kind == RUEDA_ALLREDUCE)
@@ -388,7 +388,7 @@ static rueda_status refuse_held(struct rueda_negotiator *self,
     return status;
 }
 
-/* Everybody has joined: what waits for the rest of a group can never run.
+/* All members have joined: what waits for the rest of a group can never run.
  */
 static rueda_status end_round(struct rueda_negotiator *self)
 {

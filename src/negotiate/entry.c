@@ -23,7 +23,7 @@ void rueda_absent_free(struct rueda_entry *entry)
     }
 }
 
-/* What it was while under way is over. */
+/* Forget what it was while it was in flight. */
 static void clear(struct rueda_entry *entry)
 {
     release(&entry->first);

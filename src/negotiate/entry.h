@@ -15,7 +15,7 @@
 
 /* A rank's request, perhaps in a copy of our own. */
 struct rueda_voice {
-    struct rueda_said said;     /* request is NULL: nobody */
+    struct rueda_said said;     /* request is NULL: no member has it */
     struct rueda_request *copy; /* or NULL: it lives elsewhere */
 };
 
@@ -43,17 +43,17 @@ struct rueda_mismatch {
  * its label is the entry's own. */
 struct rueda_entry {
     _Alignas(RUEDA_CACHE_LINE) struct rueda_label label;
-    struct rueda_entry *prev; /* among those under way, by arrival */
+    struct rueda_entry *prev; /* among those in flight, by arrival */
     struct rueda_entry *next;
     int id; /* -1: none */
     bool is_live;
 
-    /* While it is under way: */
+    /* While it is in flight: */
     bool is_pending;
     bool is_warned; /* of its stall (stall.c) */
     bool is_told;   /* to my parent; the coordinator's: it is ready */
     int count;      /* members below and with me that have it */
-    int difference; /* by the check of this number; 0: nobody differs */
+    int difference; /* by the check of this number; 0: all are equal */
     uint64_t from;
     void *mine;
     const struct rueda_request *my_request;
@@ -78,7 +78,7 @@ struct rueda_entry {
 
 struct rueda_entries {
     struct rueda_labels labels;
-    struct rueda_entry *first; /* under way */
+    struct rueda_entry *first; /* in flight */
     struct rueda_entry *last;
     struct rueda_entry *spare;
 };
@@ -93,7 +93,7 @@ struct rueda_entry *rueda_entry_find(const struct rueda_entries *entries,
 struct rueda_entry *rueda_entry_get(struct rueda_entries *entries,
                                     const struct rueda_request *request);
 
-/* It is under way from now on, if it was not. */
+/* It is in flight from now on, if it was not. */
 static inline void rueda_entry_begin(struct rueda_entries *entries,
                                      struct rueda_entry *entry)
 {
@@ -117,9 +117,9 @@ void rueda_entry_weigh(struct rueda_entry *entry, const struct rueda_said *said,
                        struct rueda_request *copy);
 
 /*
- * Somebody (a bit of `from`) has it, on `count` members, and `rank` says this.
- * The request lives elsewhere as long as the entry is under way, or it is
- * `copy`, which is then the entry's.
+ * A child or this member (a bit of `from`) has it, on `count` members, and
+ * `rank` reports this request. The request lives elsewhere as long as the entry
+ * is in flight, or it is `copy`, which is then the entry's.
  */
 static inline void rueda_entry_hear(struct rueda_entry *entry,
                                     const struct rueda_said *said,
@@ -131,10 +131,10 @@ static inline void rueda_entry_hear(struct rueda_entry *entry,
         rueda_entry_weigh(entry, said, copy);
 }
 
-/* No longer under way; freed if it has no id. */
+/* No longer in flight; freed if it has no id. */
 void rueda_entry_end(struct rueda_entries *entries, struct rueda_entry *entry);
 
-/* All that follows its id: freed if it is not under way. */
+/* It has lost its id: freed if it is not in flight. */
 void rueda_entry_drop_id(struct rueda_entries *entries,
                          struct rueda_entry *entry);
 

@@ -14,7 +14,7 @@ void rueda_decided_free(struct rueda_decided *decided)
     free(decided);
 }
 
-/* A decision with room for so many items, at the end of the queue once it is
+/* A decision with room for this many items, at the end of the queue once it is
  * appended; NULL without memory. */
 static struct rueda_decided *new_decided(struct rueda_negotiator *self,
                                          rueda_decision_kind kind, int room)
@@ -109,7 +109,7 @@ static void note_run(struct rueda_negotiator *self,
     rueda_timeline_begin(self->timeline, request->name, RUEDA_TIMELINE_QUEUE);
 }
 
-/* Its part in a batch; then it is no longer under way. */
+/* Add an entry to a batch; it is then no longer in flight. */
 static rueda_status add_item(struct rueda_negotiator *self,
                              struct rueda_decided *decided, int count,
                              struct rueda_entry *entry,
@@ -264,7 +264,8 @@ rueda_status rueda_log_fail(struct rueda_negotiator *self, void *mine,
     return RUEDA_OK;
 }
 
-/* An error of what is under way here: the others of its group fail, too. */
+/* An error of an operation in flight here: the others of its group fail, too.
+ */
 static rueda_status end_by_error(struct rueda_negotiator *self,
                                  struct rueda_entry *entry, const char *words)
 {
@@ -318,7 +319,7 @@ static rueda_status follow_error(struct rueda_negotiator *self,
     return status;
 }
 
-/* All have: from here on nobody has. */
+/* All have joined: from here on none has. */
 static rueda_status follow_joined(struct rueda_negotiator *self,
                                   struct rueda_in *in)
 {

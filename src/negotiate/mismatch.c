@@ -93,7 +93,7 @@ static rueda_status give_member_up(struct rueda_negotiator *self,
     return give_mine_up(self, entry, words);
 }
 
-/* The same of one that I keep, which nobody knows of. */
+/* The same for an operation that I keep and have reported to no member. */
 static rueda_status give_late_up(struct rueda_mismatch *mismatch,
                                  const char *words)
 {
@@ -110,7 +110,7 @@ static bool is_late_in(const struct rueda_mismatch *mismatch, uint64_t group)
 }
 
 /* All of a group are submitted before anything is followed, so those that have
- * not ended are under way. */
+ * not ended are in flight. */
 rueda_status rueda_mismatch_group(struct rueda_negotiator *self, uint64_t group,
                                   const char *words)
 {
@@ -154,8 +154,9 @@ static bool is_over(const struct rueda_coordinator *root,
     return false;
 }
 
-/* Have I said so myself of what is under way? Who is below me knows no more of
- * the log than I do, so it means the same one, or one that is over. */
+/* Have I already reported this for the operation in flight? My children have
+ * read no more of the log than I have, so they mean the same one, or one that
+ * is over. */
 static bool is_told(const struct rueda_negotiator *self,
                     const struct rueda_request *label)
 {
@@ -255,8 +256,9 @@ rueda_status rueda_mismatch_end_round(struct rueda_negotiator *self)
     return status;
 }
 
-/* It must not be taken for one that came later. Those whose error all know are
- * forgotten: nobody says of them any more that they wait. */
+/* A refusal must not be taken for that of a later operation. Those whose error
+ * all members know are forgotten: no member reports them as waiting any more.
+ */
 rueda_status rueda_mismatch_note_refusal(struct rueda_negotiator *self,
                                          uint64_t hash)
 {

@@ -325,8 +325,8 @@ static rueda_status either(rueda_status a, rueda_status b)
     return a == RUEDA_OK || b == RUEDA_OK ? RUEDA_OK : RUEDA_IN_PROGRESS;
 }
 
-/* What comes after the end concerns nobody here. */
-static rueda_status hear_in_vain(struct rueda_negotiator *self, int index)
+/* Read and drop what comes after the end. */
+static rueda_status hear_after_end(struct rueda_negotiator *self, int index)
 {
     struct rueda_heard heard;
 
@@ -336,13 +336,13 @@ static rueda_status hear_in_vain(struct rueda_negotiator *self, int index)
 static rueda_status hear(struct rueda_negotiator *self, int index)
 {
     if (self->is_ending)
-        return hear_in_vain(self, index);
+        return hear_after_end(self, index);
     return index < self->tree.child_count ? hear_child(self, index)
                                           : hear_parent(self);
 }
 
-/* Everything that has come. *peer is with whom it failed; who is lost keeps
- * nobody from hearing the others. */
+/* Read everything that has come. *peer is the neighbour with which it failed; a
+ * lost neighbour does not keep the others from being heard. */
 static rueda_status hear_all(struct rueda_negotiator *self, int *peer,
                              bool *out_is_lost)
 {

@@ -2,14 +2,14 @@
 /*
  * What is ready on every member of a process set, and in which order it runs.
  *
- * Members say what they have been given, first in full and then by number. What
- * they say goes up a tree of members, joined on the way, to the coordinator,
- * the lowest member. What it decides is a log that goes down the same tree, and
- * that all members follow in its order: run these together; these differ, and
- * why; everybody has joined.
+ * Members report what was submitted to them, in full the first time and later
+ * by id. The reports go up a tree of members, combined on the way, to the
+ * coordinator, the lowest member. It writes its decisions into a log that goes
+ * down the same tree, and that all members follow in its order: run these
+ * together; these differ, and why; all members have joined.
  *
  * A state machine over a mesh: nothing blocks, nothing is shared between
- * ranks but messages. Used by whoever holds the engine's token.
+ * ranks but messages. Used by the thread that holds the engine's token.
  */
 #ifndef RUEDA_NEGOTIATE_NEGOTIATOR_H
 #define RUEDA_NEGOTIATE_NEGOTIATOR_H
@@ -52,8 +52,8 @@ struct rueda_negotiator_args {
                                 another stall_warn_ns */
     int64_t call_after_ns;   /* how long members may take to submit the rest
                                 of a mismatched group */
-    int64_t give_up_ns;      /* if all members wait for so long and nothing
-                                moves, the job ends; 0: it does not */
+    int64_t give_up_ns;      /* the job ends when all members have waited this
+                                long and nothing moves; 0: never */
     int64_t (*now_ns)(void *arg);
     void *now_arg;
 
@@ -82,7 +82,7 @@ void rueda_negotiator_free(struct rueda_negotiator *self);
 /*
  * I have this operation. Both are borrowed until a decision gives `mine` back.
  * Not NULL. A join is submitted like any other operation. RUEDA_ERR_INVALID:
- * one of its name is under way here, or I have joined.
+ * one of its name is in flight here, or I have joined.
  */
 rueda_status rueda_negotiator_submit(struct rueda_negotiator *self,
                                      const struct rueda_request *request,
@@ -112,7 +112,7 @@ void rueda_negotiator_end(struct rueda_negotiator *self);
 bool rueda_negotiator_is_over(const struct rueda_negotiator *self);
 
 /* How many of mine are not decided; and is there anything to send? While either
- * is so, somebody has to take turns. */
+ * is so, a thread has to take turns. */
 int rueda_negotiator_pending(const struct rueda_negotiator *self);
 bool rueda_negotiator_is_sending(const struct rueda_negotiator *self);
 

@@ -203,7 +203,7 @@ static rueda_status hear_full(struct rueda_negotiator *self, int index,
     return status == RUEDA_OK ? note(self, entry, index, count) : status;
 }
 
-/* Nobody below the child has got what was called. */
+/* No member below the child has the operation that was called. */
 static rueda_status hear_blank(struct rueda_negotiator *self, int index,
                                struct rueda_in *in)
 {

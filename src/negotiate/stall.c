@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations that some members have and others do not. Who has members below it
- * looks now and then; of those that have waited for half of the time until a
- * warning it tells its parent who is missing, so that the coordinator knows
- * when it is due. Members of whom nobody tells anything are all missing.
+ * Operations that some members have and others do not. Every inner node of the
+ * tree checks periodically. For operations that have waited for half of the
+ * time until a warning it reports the missing members to its parent, so that
+ * the coordinator knows them when the warning is due. A subtree that reports
+ * nothing is missing as a whole.
  */
 #define RUEDA_LOG_TAG "negotiate"
 
@@ -44,7 +45,7 @@ void rueda_stall_begin(struct rueda_negotiator *self)
             rueda_negotiator_now(self) + patience_ns(self) / LOOKS;
 }
 
-/* ---- Who is missing ----------------------------------------------------- */
+/* ---- Missing members ---------------------------------------------------- */
 
 struct missing {
     int *members; /* [size] */

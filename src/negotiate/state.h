@@ -158,13 +158,13 @@ struct rueda_negotiator {
     uint64_t applied; /* entries of the log that I know */
     uint64_t child_applied[RUEDA_TREE_CHILDREN]; /* and all below each child */
 
-    /* Who has joined. */
+    /* Members that have joined. */
     void *my_join;   /* NULL: I have not */
     uint64_t number; /* after those of all operations of the log */
     int child_joined[RUEDA_TREE_CHILDREN];
     int joined;       /* below and with me */
     uint64_t settled; /* bits of `from` that need not be waited for */
-    bool *is_joined;  /* [size], or NULL as long as nobody ever has */
+    bool *is_joined;  /* [size], or NULL as long as none ever has */
 
     struct rueda_decided *first; /* decided and not done */
     struct rueda_decided *last;
@@ -176,7 +176,7 @@ struct rueda_negotiator {
 
     struct rueda_timeline *timeline; /* or NULL */
     int64_t now_ns;                  /* of this turn */
-    int64_t next_check_ns; /* INT64_MAX: nobody is below me, or it is off */
+    int64_t next_check_ns; /* INT64_MAX: I have no children, or it is off */
     int64_t warned_ns;
     struct rueda_wave wave;
     struct rueda_coordinator root; /* if I am it */
@@ -280,7 +280,7 @@ rueda_status rueda_mismatch_hear(struct rueda_negotiator *self,
 /* The coordinator: call or refuse what it has heard of. */
 rueda_status rueda_mismatch_decide(struct rueda_negotiator *self);
 
-/* The coordinator: everybody has joined, so nobody answers any more. */
+/* The coordinator: all members have joined, so none answers any more. */
 rueda_status rueda_mismatch_end_round(struct rueda_negotiator *self);
 
 /* The coordinator has written an error of what has this hash. */

@@ -75,7 +75,7 @@ static void launch(struct rueda_talk *talk,
     talk->sent++;
 }
 
-/* How the message under way stands. */
+/* The state of the message in flight. */
 static rueda_status land(struct rueda_talk *talk)
 {
     rueda_status head = talk->out_head_req.status;

@@ -44,7 +44,7 @@ struct rueda_talk {
     struct rueda_req in_body_req;
     unsigned char *in_body; /* of in_room bytes */
     size_t in_room;
-    size_t in_len; /* of the body under way; 0: none is */
+    size_t in_len; /* of the body in flight; 0: none is */
 
     /* Each side says which message is its last, so that both know when nothing
      * of theirs is on its way any more. */
@@ -88,7 +88,7 @@ struct rueda_talk_stamp {
 };
 
 /*
- * Send on what is written, if nothing is under way. RUEDA_OK if that moved
+ * Send on what is written, if nothing is in flight. RUEDA_OK if that moved
  * anything, RUEDA_IN_PROGRESS if not; RUEDA_ERR_PEER_LOST, RUEDA_ERR_NOMEM.
  */
 rueda_status rueda_talk_send(struct rueda_talk *talk,

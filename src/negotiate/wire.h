@@ -104,7 +104,7 @@ struct rueda_in {
                         everything after that is zero */
 };
 
-/* So many bytes, where they are, or NULL. */
+/* The next `len` bytes, where they are, or NULL. */
 static inline const unsigned char *rueda_in_bytes(struct rueda_in *in,
                                                   size_t len)
 {

@@ -179,7 +179,7 @@ static rueda_status lost_host(const struct rueda_meeting *meeting,
     return status == RUEDA_ERR_INVALID ? RUEDA_ERR_LIMIT : status;
 }
 
-/* Receive the segment and everybody's descriptors, and enter. fds is room for
+/* Receive the segment and all descriptors, and enter. fds is room for
  * [2 * size + 1], -1 each. */
 static rueda_status enter_as_guest(const struct rueda_meeting *meeting, int fd,
                                    int *fds, struct rueda_segment **out,
@@ -286,7 +286,7 @@ rueda_status rueda_segment_contest(const struct rueda_meeting *meeting,
     return status;
 }
 
-/* ---- Everybody -------------------------------------------------------- */
+/* ---- Every rank ------------------------------------------------------- */
 
 rueda_status rueda_segment_meet(const struct rueda_meeting *meeting,
                                 struct rueda_segment **out,

@@ -5,9 +5,10 @@
  * Rank 0 makes the segment and listens on an abstract Unix socket named after
  * the user and the job. The others connect, prove themselves (auth/), and hand
  * over their doorbell and a pidfd of their own, so no process id has to be
- * visible across containers. When all have come, rank 0 hands everybody the
- * memfd and all descriptors; each maps, fills in its line and says so; then
- * rank 0 lets all go. Whatever goes wrong, each rank gets the words.
+ * visible across containers. When all have come, rank 0 sends every rank the
+ * memfd and all descriptors; each maps the segment, fills in its line and
+ * reports that; then rank 0 releases all. If anything fails, each rank gets the
+ * message.
  *
  * Two jobs that use one name could take each other's ranks. So a second process
  * that says it is rank 0, or any other rank that is there already, ends the
@@ -38,13 +39,13 @@ struct rueda_meeting {
     int inherited; /* rank 0's memfd, or -1: it makes one */
 
     /* Called in every rank once it sees the segment and before others see its
-     * line: rank 0 fills in segment->agreement, everybody its own line. */
+     * line: rank 0 fills in segment->agreement, each rank its own line. */
     rueda_status (*prepare)(void *arg, struct rueda_segment *segment,
                             struct rueda_text *error);
     void *arg;
 };
 
-/* The rank in the job of somebody who meets, for words. */
+/* The rank in the job of a member of the meeting, for messages. */
 static inline int rueda_meeting_rank(const struct rueda_meeting *meeting,
                                      int who)
 {

@@ -412,7 +412,7 @@ static void depart(struct rueda_segment *segment, enum rueda_presence how)
         order = atomic_fetch_add(&head->departures, 1) + 1;
         atomic_store_explicit(&me->departure, order, memory_order_relaxed);
     }
-    /* Who has failed and then leaves is to be remembered for the failure. */
+    /* A rank that failed before it leaves is remembered for the failure. */
     if (atomic_load_explicit(&me->presence, memory_order_relaxed) ==
         RUEDA_FAILED)
         return;
@@ -509,7 +509,7 @@ static void poll_now(struct rueda_segment *segment, int64_t timeout_ns)
         int member = (int)numbers[i];
 
         if (member >= segment->size)
-            continue; /* somebody else's descriptor: it is enough to be awake */
+            continue; /* a descriptor of the caller's: being awake is enough */
         if (member == segment->me) {
             rueda_doorbell_clear(segment->doorbells[member]);
         } else {
@@ -565,7 +565,7 @@ static unsigned departure_of(const struct rueda_segment *segment, int member)
                                 memory_order_relaxed);
 }
 
-/* Was `a` gone before `b`? Who died is blamed before all others. */
+/* Was `a` gone before `b`? A rank that died is blamed before all others. */
 static bool is_before(const struct rueda_segment *segment, int a, int b)
 {
     return departure_of(segment, a) < departure_of(segment, b);
@@ -667,7 +667,7 @@ void rueda_segment_free(struct rueda_segment *segment, void *ptr)
     offset = rueda_segment_offset(segment, ptr);
     pthread_mutex_lock(&segment->heap_lock);
     bytes = rueda_heap_give(segment->heap, offset);
-    /* Before somebody else is given the pages. */
+    /* Before the pages are given to another caller. */
     if (bytes > 0)
         rueda_memory_punch(segment->mapping->fd, offset, bytes);
     pthread_mutex_unlock(&segment->heap_lock);

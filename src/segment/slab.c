@@ -139,7 +139,7 @@ void rueda_slab_post_reduced(struct rueda_slab *slab, uint64_t block)
 }
 
 /* In every round of a pile its slices are taken, one for each member, and then
- * each member asks in vain once. */
+ * each member asks once more and gets none. */
 int rueda_slab_take_slice(struct rueda_slab *slab, uint64_t pile)
 {
     const uint64_t size = (uint64_t)slab->size;

@@ -52,7 +52,7 @@ static inline rueda_way rueda_trial_way(const struct rueda_trial *trial,
     return trial->score > 0 ? RUEDA_WAY_STREAM : RUEDA_WAY_STORE;
 }
 
-/* A trial block of so many bytes begins; then time was spent on it; then it is
+/* A trial block of this size begins; then time was spent on it; then it is
  * done. The trial counts if both its blocks were timed and neither is more than
  * twice as long as the other. */
 void rueda_trial_begin(struct rueda_trial *trial, uint64_t block, size_t bytes);

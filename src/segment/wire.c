@@ -50,7 +50,7 @@ rueda_status rueda_meet_send_fds(int fd, const int *fds, int count,
             fds += part;
             count -= part;
         } else if (status == RUEDA_IN_PROGRESS) {
-            /* There may be room, and too many descriptors under way. */
+            /* There may be room, and too many descriptors in flight. */
             rueda_sleep_ns(PAUSE_NS);
             status = rueda_stream_await(fd, true, deadline_ns);
         }

@@ -9,8 +9,9 @@
  * view is a mesh of some members of another one, over the other one's
  * endpoints.
  *
- * Nothing here blocks. All calls on the endpoints of a mesh come from whoever
- * holds the engine's token, so a transport needs no locks against its own rank.
+ * Nothing here blocks. All calls on the endpoints of a mesh come from the
+ * thread that holds the engine's token, so a transport needs no locks against
+ * its own rank.
  */
 #ifndef RUEDA_TRANSPORT_TRANSPORT_H
 #define RUEDA_TRANSPORT_TRANSPORT_H
@@ -29,7 +30,7 @@ struct rueda_tag {
     uint64_t sequence;
 };
 
-/* The sequence of messages about operations, which are no part of one. */
+/* The sequence of messages about operations that do not belong to one. */
 #define RUEDA_CONTROL_SEQUENCE UINT64_MAX
 
 static inline bool rueda_tag_equal(struct rueda_tag a, struct rueda_tag b)

@@ -79,7 +79,7 @@ static void pack_free(struct dl_managed *managed)
     free(pack);
 }
 
-/* A capsule that somebody has taken has another name. */
+/* A consumer that takes a capsule gives it another name. */
 static void capsule_free(PyObject *capsule)
 {
     struct dl_managed *managed;

@@ -22,7 +22,7 @@ static int *ranks_of(PyObject *tuple, int *out_count)
     for (Py_ssize_t i = 0; i < count; i++) {
         long rank = PyLong_AsLong(PyTuple_GetItem(tuple, i));
 
-        /* What does not fit is nobody's rank either. */
+        /* A number that does not fit an int is not a rank either. */
         ranks[i] = rank < 0 || rank > INT_MAX ? -1 : (int)rank;
     }
     if (PyErr_Occurred() != NULL) {
@@ -154,7 +154,7 @@ PyObject *rueda_core_timeline_start(PyObject *module, PyObject *args)
         rueda_timeline_start(ctx, path, marks_cycles ? RUEDA_MARK_CYCLES : 0);
     rueda_default_leave();
     PyEval_RestoreThread(thread);
-    /* No failure of the job, which could be begun anew. */
+    /* Not a failure of the job, which elastic training would restart. */
     if (status == RUEDA_ERR_IO)
         return rueda_core_raise(RUEDA_ERR_INVALID, rueda_last_error());
     return rueda_core_answer(status);

@@ -121,7 +121,7 @@ PyObject *rueda_core_wait_for(PyObject *module, PyObject *args)
     return told;
 }
 
-/* An operation that nobody waits for. */
+/* An operation for which the program does not wait. */
 struct forgotten {
     rueda_ctx *ctx;
     rueda_handle handle;

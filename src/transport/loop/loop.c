@@ -352,7 +352,7 @@ void rueda_loop_hub_release(struct rueda_loop_hub *hub)
     if (!is_last)
         return;
 
-    /* Nobody is left to be woken. */
+    /* No rank is left to be woken. */
     for (int rank = 0; rank < hub->size; rank++)
         close_unasked(hub, rank);
     pthread_mutex_destroy(&hub->lock);
@@ -383,7 +383,7 @@ rueda_status rueda_loop_connect(struct rueda_mesh *mesh, int peer,
         *mine = NULL;
     } else {
         /* If the peer has not yet asked for its end of the last link, then
-         * this rank has closed its own, and nobody will use that link. */
+         * this rank has closed its own, and no rank will use that link. */
         stale = *theirs;
         *theirs = NULL;
         status = pair_open(mesh->rank, peer, out_ep, theirs);

@@ -4,9 +4,9 @@
  * one that keeps the contract: the others are compared with it.
  *
  * A link joins two ends. What is posted at either end waits in the link's lists
- * until its counterpart comes; whoever posts second copies the bytes, once,
- * from the sender's buffer into the receiver's. A send therefore ends when it
- * has been received.
+ * until its counterpart comes; the end that posts second copies the bytes,
+ * once, from the sender's buffer into the receiver's. A send therefore ends
+ * when it has been received.
  *
  * Uses base only. Each end belongs to one thread at a time; the two ends may be
  * driven by two threads.

@@ -95,7 +95,7 @@ static void give_turn(struct rueda_sim *sim, int rank)
         rueda_sim_rank_end(sim, rank, status);
 }
 
-/* ---- Who waits for whom ----------------------------------------------- */
+/* ---- Ranks that wait for each other ----------------------------------- */
 
 static bool is_receiving(const struct rueda_sim_end *end)
 {

@@ -152,7 +152,7 @@ static void tcp_cancel(struct rueda_ep *super, rueda_status status)
         rueda_tcp_sender_is_busy(ep) || rueda_tcp_receiver_is_busy(ep);
 
     if (!is_busy) {
-        /* Messages that nobody has asked for stay. */
+        /* Messages for which no receive is posted stay. */
         rueda_reqs_end(&ep->sends, status);
         rueda_reqs_end(&ep->recvs, status);
         return;

@@ -60,7 +60,7 @@ void rueda_tcp_hub_accuse(struct rueda_tcp_hub *hub, int peer, const char *what)
     lose(hub, peer, words.chars, RUEDA_LOG_ERROR);
 }
 
-/* Its system, or the way there, gives up: nobody at the other end did. */
+/* Its system, or the way there, gives up; the process there did not. */
 void rueda_tcp_hub_break(struct rueda_tcp_hub *hub, int peer,
                          rueda_status status)
 {
@@ -147,7 +147,7 @@ void rueda_tcp_hub_glance(struct rueda_tcp_hub *hub)
 }
 
 /* Streams are spread over interfaces. One that has addresses of both families
- * would be used twice, so those of the second are for want of a better way. */
+ * would be used twice, so those of the second are used last. */
 static int spread_of(const struct rueda_tcp_peer *peer)
 {
     const struct rueda_address *at = peer->addresses;

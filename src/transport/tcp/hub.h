@@ -85,7 +85,7 @@ unsigned rueda_tcp_hub_checks(const struct rueda_tcp_hub *hub);
 /* How many streams an endpoint should have. */
 int rueda_tcp_hub_streams(const struct rueda_tcp_hub *hub);
 
-/* Who sleeps is to be woken by this socket. */
+/* A sleeping thread is to be woken by this socket. */
 void rueda_tcp_hub_show(const struct rueda_tcp_hub *hub, int fd);
 
 /* Log these words, keep them as the reason, and fail the endpoint with a peer,

@@ -137,7 +137,7 @@ static bool adopt(struct rueda_tcp_hub *hub, struct rueda_tcp_pulse *pulse,
     return true;
 }
 
-/* Has anybody opened? */
+/* Has any address answered? */
 static void listen_to_knocks(struct rueda_tcp_hub *hub,
                              struct rueda_tcp_pulse *pulse, int64_t now)
 {
@@ -168,8 +168,8 @@ static void listen_to_knocks(struct rueda_tcp_hub *hub,
     }
 }
 
-/* When a host was last heard, on any connection with it; 0: not known. Who has
- * been at work looks at a pulse that broke long ago. */
+/* When a host was last heard, on any connection with it; 0: not known. A rank
+ * that was busy may see only now that a pulse broke long ago. */
 static int64_t last_heard(const struct rueda_tcp_hub *hub, int host,
                           int64_t now)
 {
@@ -245,7 +245,7 @@ static void look_for(struct rueda_tcp_hub *hub, int host, int64_t now)
 
 /* ---- Beating ------------------------------------------------------------ */
 
-/* Take the last words of a peer. What somebody on the way has written is not
+/* Take the last words of a peer. What an attacker on the way has written is not
  * shown. */
 static void hear_words(struct rueda_tcp_hub *hub, struct rueda_seal *seal,
                        const unsigned char *message, size_t len)
@@ -326,7 +326,7 @@ static state feel_ours(struct rueda_tcp_hub *hub, struct rueda_tcp_pulse *pulse)
         return status == RUEDA_ERR_IO ? SILENT : ENDED;
     if (!rueda_tcp_peer_about(hub, pulse->shake, &them) ||
         them.rank != pulse->peer)
-        return ENDED; /* the address is somebody else's too */
+        return ENDED; /* another process has that address, too */
     rueda_seal_pair(rueda_handshake_session_key(pulse->shake), RUEDA_INITIATOR,
                     &pulse->seals.out, &pulse->seals.in);
     rueda_handshake_fini(pulse->shake);
@@ -381,7 +381,7 @@ void rueda_tcp_pulses_check(struct rueda_tcp_hub *hub, int64_t now_ns)
             drop(pulse);
             lost_pulse(hub, host, how, now_ns);
         }
-        /* Also if there is one of theirs by now: somebody may open. */
+        /* Also if there is one of theirs by now: a peer may answer. */
         if (pulse->is_wanted && pulse->fd < 0)
             look_for(hub, host, now_ns);
     }

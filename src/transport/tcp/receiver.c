@@ -65,7 +65,7 @@ static struct rueda_tcp_incoming *record_of(struct rueda_tcp_ep *ep,
 static void let_come(struct rueda_tcp_ep *ep,
                      struct rueda_tcp_incoming *message)
 {
-    /* The sender has no more messages under way than there is room here. */
+    /* The sender has no more messages in flight than there is room here. */
     if (message->total > RUEDA_TCP_HELD_BYTES &&
         ep->grant_count < RUEDA_TCP_OUTGOING)
         ep->grants[ep->grant_count++] = message->first;
@@ -199,7 +199,7 @@ rueda_status rueda_tcp_receiver_begin(struct rueda_tcp_ep *ep,
     message->begun += in->bytes;
     ep->unfinished += (message->begun < message->total) - (in->offset > 0);
     if (ep->unfinished > RUEDA_TCP_OUTGOING)
-        return RUEDA_ERR_INVALID; /* nobody sends so many at a time */
+        return RUEDA_ERR_INVALID; /* more than a sender has in flight */
     stream->incoming = message;
     stream->in_got = 0;
     stream->is_receiving = true;

@@ -229,6 +229,6 @@ bool rueda_tcp_sender_told(struct rueda_tcp_ep *ep,
             return true;
         }
     }
-    /* All of it was under way already. */
+    /* All of it was in flight already. */
     return frame->first < ep->next_out;
 }

@@ -38,7 +38,7 @@ static void forget(struct rueda_tcp_speed *speed, int64_t now_ns)
 }
 
 /* Upwards at once: it can do that. Downwards slowly: it may have been empty
- * for a while that nobody saw. */
+ * for a while between two looks. */
 static void note(struct rueda_tcp_speed *speed, size_t seen)
 {
     if (seen < speed->moment)
