@@ -33,7 +33,7 @@ static void flush(struct rueda_engine *engine)
             rueda_yield();
 }
 
-/* Of other hosts nobody knows before their connections end. */
+/* Ranks of other hosts count as here until their connections end. */
 static bool have_all_gone(const struct rueda_engine *engine)
 {
     const struct rueda_segment *segment = engine->job->segment;

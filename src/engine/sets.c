@@ -13,8 +13,8 @@ struct rueda_set_copy {
     int ranks[];
 };
 
-/* Never changed once it is shown. Older ones stay, for somebody may read them
- * still. */
+/* Never changed once it is published. Older ones stay, because a thread may
+ * still read them. */
 struct rueda_set_list {
     struct rueda_set_list *older;
     int count;
@@ -175,7 +175,7 @@ static rueda_batch_next begin_set(struct rueda_lane *lane,
     return RUEDA_BATCH_TASK;
 }
 
-/* Somebody cannot: the same on all ranks. */
+/* A member has no memory: all of them end the operation in the same way. */
 static rueda_batch_next give_up(struct rueda_lane *lane,
                                 struct rueda_named *named, int rank)
 {
@@ -273,7 +273,8 @@ static void hear_limit(struct rueda_lane *lane)
             batch->closed->limit = batch->answer[rank];
 }
 
-/* When all have come so far, nobody reads the slab of the set any more. */
+/* When all members have come this far, none reads the slab of the set any more.
+ */
 static rueda_batch_next close_lane(struct rueda_lane *lane)
 {
     struct rueda_lane *closed = lane->batch.closed;

@@ -45,7 +45,7 @@ static uint64_t version_of(struct rueda_engine *engine)
 /* ---- What this rank is at --------------------------------------------------
  */
 
-/* Is all in the lane undecided, and nothing of its order under way to another
+/* Is all in the lane undecided, and nothing of its order in flight to another
  * rank? The lane that asks sends its answers itself. */
 static bool is_undecided(const struct rueda_lane *lane, bool is_asking)
 {

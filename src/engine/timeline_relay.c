@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The timeline of a context. Rank 0 keeps the file, and says in the log of the
- * set of all ranks when a timeline begins and ends: whoever follows it notes
- * what happens between the two. Notes of others go to rank 0 with what they
- * negotiate there, each message with the number of its timeline, so that what
- * comes late is not taken for one of the next.
+ * The timeline of a context. Rank 0 keeps the file, and writes into the log of
+ * the set of all ranks when a timeline begins and ends: each rank that follows
+ * the log records what happens between the two. Records of other ranks go to
+ * rank 0 with their negotiation messages, each with the number of its timeline,
+ * so that late records are not taken for those of the next one.
  *
  *     rank 0   start: "on 1" ......... stop: "off 1"  <- "last", closes
  *     rank 3         notes, notes, ...       carries out what was decided
@@ -38,9 +38,9 @@
 #define QUIET_NS ((int64_t)1000000000)
 #define STOP_NS  ((int64_t)5000000000)
 
-/* A program that stops on another rank does so on rank 0 as well, mostly: so
- * long it is waited for. What is noted meanwhile belongs to no timeline then.
- */
+/* A program that stops the timeline on another rank usually does so on rank 0
+ * as well, so we wait this long for rank 0. Events recorded in between are
+ * dropped. */
 #define HOLD_NS ((int64_t)2000000000)
 
 static bool is_rank_0(const struct rueda_lanes *lanes)
@@ -65,7 +65,7 @@ static void note_in(struct rueda_lanes *lanes, struct rueda_timeline *timeline)
 
 /* ---- To rank 0 ----------------------------------------------------------- */
 
-/* A block of so many bytes is behind the head. */
+/* Pass on a block of this many bytes that lies behind the head. */
 static void pass(const struct rueda_lanes *lanes, uint32_t number,
                  unsigned char *message, size_t len, bool is_last)
 {
@@ -219,7 +219,7 @@ static void begin_end(struct rueda_lanes *lanes)
         finish(lanes);
 }
 
-/* The call that stops has ended; rank 0 waits for nobody any more. */
+/* The call that stops has ended; rank 0 waits for no rank any more. */
 static void end_stop(struct rueda_lanes *lanes, rueda_status status)
 {
     struct rueda_relay *relay = &lanes->relay;

@@ -19,7 +19,7 @@ struct rueda_engine;
 struct rueda_watch {
     uint64_t mark;      /* stands for the operation and how far it was */
     int64_t since_ns;   /* when it was first seen so */
-    int64_t warned_ns;  /* 0: of this nobody has been warned */
+    int64_t warned_ns;  /* 0: no warning has been logged */
     int64_t stopped_ns; /* since when a process was seen stopped; 0: none is */
 };
 

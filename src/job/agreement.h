@@ -20,7 +20,7 @@ rueda_status rueda_agreement_decide(const struct rueda_config *config,
                                     char out[RUEDA_DECISION_BYTES],
                                     struct rueda_text *error);
 
-/* Everybody: take them in place of one's own. RUEDA_ERR_INVALID if they make
+/* Every rank: take them in place of one's own. RUEDA_ERR_INVALID if they make
  * no sense; config is then as it was. */
 rueda_status rueda_agreement_heed(const char *decision,
                                   struct rueda_config *config);

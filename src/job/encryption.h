@@ -6,7 +6,7 @@
  * settings of all ranks:
  *
  *      always and never         there is no job, with words that name both
- *      authenticate and never   likewise
+ *      authenticate and never   the same
  *      any always               all streams are sealed
  *      any never                none is
  *      else, where any is auto  sealed if an address of any rank is neither

@@ -102,7 +102,7 @@ static rueda_status exchange_card(const struct rueda_introduce_args *args,
     return status;
 }
 
-/* Rank 0 fills in what nobody else knows. */
+/* Rank 0 fills in what only it knows. */
 static rueda_status make_card(const struct rueda_introduce_args *args,
                               struct rueda_business_card *card,
                               struct rueda_text *error)

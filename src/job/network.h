@@ -20,8 +20,8 @@
 void rueda_network_write(const struct rueda_address *addresses, int count,
                          char *out, size_t bytes);
 
-/* The reverse; returns how many. What is no address in numbers is left out, and
- * nobody is asked. */
+/* The reverse; returns how many. Words that are not numeric addresses are left
+ * out; names are not looked up. */
 int rueda_network_read(const char *text, struct rueda_address *out, int room);
 
 /* How many seconds of silence a connection with the store bears: more than one

@@ -129,7 +129,7 @@ static rueda_status nonsense(struct rueda_pmi_wire *wire, const char *what)
     return RUEDA_ERR_INVALID;
 }
 
-/* Receive until the inbox holds at least so many bytes. */
+/* Receive until the inbox holds at least this many bytes. */
 static rueda_status hold(struct rueda_pmi_wire *wire, size_t bytes)
 {
     while (wire->held < bytes) {

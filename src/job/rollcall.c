@@ -227,7 +227,7 @@ static rueda_status note(const struct desk *desk, struct roll *roll, int rank,
     return RUEDA_OK;
 }
 
-/* Who has not come, in words. */
+/* List the ranks that have not come. */
 static void name_missing(const struct desk *desk)
 {
     const struct rueda_store_request get = {.kind = RUEDA_STORE_GET};
@@ -279,8 +279,8 @@ static rueda_status gather(const struct desk *desk, struct roll *roll)
     return status;
 }
 
-/* Tell all: the nonce, settings, the lengths of the table and of the decision,
- * these two, and where everybody can be reached. */
+/* Send to all: the nonce, settings, the lengths of the table and of the
+ * decision, these two, and where each rank can be reached. */
 static rueda_status announce(const struct desk *desk,
                              const struct rueda_rollcall *call)
 {
@@ -486,7 +486,7 @@ static rueda_status hear_roll(const struct desk *desk,
     return status;
 }
 
-/* ---- Everybody ---------------------------------------------------------- */
+/* ---- Every rank --------------------------------------------------------- */
 
 rueda_status rueda_rollcall(struct rueda_client *client,
                             const struct rueda_rollcall_args *args,
@@ -503,7 +503,7 @@ rueda_status rueda_rollcall(struct rueda_client *client,
         if (status == RUEDA_OK)
             status = args->seat->rank == 0 ? call_roll(&desk, out)
                                            : hear_roll(&desk, out);
-        /* A store that was started anew knows nothing of us. */
+        /* A store that was restarted knows nothing of us. */
         if (status != RUEDA_IN_PROGRESS && status != RUEDA_ERR_CLOSED)
             return status;
         if (rueda_clock_ns() + PAUSE_NS >= args->deadline_ns)

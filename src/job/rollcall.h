@@ -63,7 +63,7 @@ struct rueda_rollcall_args {
 
 struct rueda_rollcall {
     unsigned char nonce[RUEDA_NONCE_BYTES]; /* the same in all ranks */
-    struct rueda_shared_settings settings;  /* likewise */
+    struct rueda_shared_settings settings;  /* the same */
     struct rueda_topology *topology;
     char decision[RUEDA_DECISION_BYTES]; /* of rank 0 */
     char *contacts; /* of all ranks, one after another, each with its end */

@@ -395,7 +395,7 @@ static void add_introduction(const struct rueda_seat *seat,
         break;
     case RUEDA_INTRODUCE_NOBODY:
     case RUEDA_INTRODUCE_COUNT:
-        rueda_text_add(why, "; there is nobody to be introduced to");
+        rueda_text_add(why, "; there is no other rank to be introduced to");
         break;
     }
 }

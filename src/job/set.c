@@ -147,7 +147,7 @@ static rueda_status check_list(const struct rueda_set_table *table,
     if (table->count == RUEDA_SET_MAX || table->next_id == INT32_MAX) {
         rueda_text_set(error,
                        "%d process sets are there and %d were made, which is "
-                       "the most; remove one, or start anew",
+                       "the most; remove one, or restart the job",
                        table->count, table->next_id);
         return RUEDA_ERR_LIMIT;
     }

@@ -11,9 +11,8 @@
 static int refuse(const char *text, struct rueda_text *error)
 {
     rueda_text_set(error,
-                   "process sets are ranks parted by commas, sets parted by "
-                   "semicolons, such as 0,2;4-7; what begins with \"%.20s\" "
-                   "is not",
+                   "process sets are ranks separated by commas, and sets by "
+                   "semicolons, such as 0,2;4-7; cannot read \"%.20s\"",
                    text);
     return -1;
 }

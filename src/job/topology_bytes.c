@@ -297,6 +297,6 @@ err_memory:
     rueda_text_set(error, "no memory for the table of %u ranks", size);
     return RUEDA_ERR_NOMEM;
 err_bad:
-    rueda_text_set(error, "%zu bytes that are no table of ranks", len);
+    rueda_text_set(error, "%zu bytes that are not a table of ranks", len);
     return RUEDA_ERR_INVALID;
 }

@@ -583,7 +583,7 @@ rueda_status rueda_client_ask(struct rueda_client *client,
             return lost(client, status, error);
         if (status == RUEDA_OK && client->is_forgotten) {
             client->is_forgotten = false;
-            rueda_text_set(error, "the store has been started anew");
+            rueda_text_set(error, "the store has been restarted");
             return RUEDA_ERR_CLOSED;
         }
         if (status == RUEDA_OK) {

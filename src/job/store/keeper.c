@@ -395,8 +395,9 @@ static void close_in_child(struct rueda_fork_hook *hook)
         rueda_fd_close(keeper->guests[i].fd);
 }
 
-/* The store ends in good order, so nobody is to believe that it is lost. Best
- * effort: who has not read what was sent before gets half a word. */
+/* Tell a guest that the store ends in good order, so that it does not report
+ * the store as lost. Best effort: a guest that has not read what was sent
+ * before gets only a part of it. */
 static void say_goodbye(struct guest *guest)
 {
     const struct rueda_store_reply bye = {.kind = RUEDA_STORE_BYE};
