@@ -4,7 +4,7 @@
  * say what they like: children what they have, the parent what is decided.
  *
  * An input is a list of steps: a byte that says who speaks or what the member
- * itself does, a byte for a length, and so many bytes of a message. The first
+ * itself does, a byte for a length, and this many bytes of a message. The first
  * choice is whether it is the coordinator, and how many numbers it knows.
  */
 #include "fuzz/fuzz.h"

@@ -190,8 +190,8 @@ static void save_settings(void)
 
 /* ---- Handshakes --------------------------------------------------------- */
 
-/* What a peer sends to whoever fuzz_handshake.c is. It is the second to draw
- * a nonce, as it is here. */
+/* What a peer sends to the end that fuzz_handshake.c plays. It is the second to
+ * draw a nonce, as it is here. */
 static void save_handshake(const char *name, unsigned choice)
 {
     struct rueda_key key = {.bytes = {1, 2, 3}, .present = (choice & 2) != 0};
@@ -655,8 +655,8 @@ static void out_blank(struct rueda_out *message)
     rueda_out_u32(message, 2);
 }
 
-/* A child has what nobody else has, which the coordinator calls; both say that
- * they have not got it. The first says so again, and only half of it. */
+/* A child has what no other member has, which the coordinator calls; both say
+ * that they have not got it. The first says so again, and only half of it. */
 static void save_negotiation_vain(void)
 {
     struct rueda_out message = {0};

@@ -79,7 +79,7 @@ def wait_until(is_so: Callable[[], bool], limit_s: float = 20.0) -> bool:
 
 
 def read_ids(folder: Path, count: int) -> list[int]:
-    """The ids that so many processes have written to files there."""
+    """The ids that this many processes have written to files there."""
 
     def found() -> list[int]:
         texts = [file.read_text() for file in folder.glob("id*")]
@@ -436,7 +436,7 @@ def test_the_first_that_fails_decides(run) -> None:
 
 
 def test_ranks_that_have_hardly_begun_hear_the_end(run) -> None:
-    """Rank 0 fails while others are being started: nobody waits for the grace."""
+    """Rank 0 fails while others are being started: the job does not wait for the grace."""
     script = "[ $RUEDA_RANK = 0 ] && exit 4; exec sleep 600"
     for _ in range(10):
         began = time.monotonic()

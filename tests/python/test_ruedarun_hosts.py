@@ -420,7 +420,7 @@ def test_input_that_nobody_reads_does_no_harm(make_cluster) -> None:
 
 
 def answers(cluster: Cluster, host: int) -> bool:
-    """Is anybody at the port of ssh?"""
+    """Does a process listen at the port of ssh?"""
     knock = cluster.hosts.command(0, "bash", "-c", f": </dev/tcp/{cluster.hosts.ipv4(host)}/22")
     return subprocess.run(knock, stderr=subprocess.DEVNULL, timeout=LIMIT_S).returncode == 0
 

@@ -41,7 +41,7 @@ def step(model: Any, optimizer: Any) -> None:
 
 
 def said_in(model: Any, optimizer: Any, steps: int = 1) -> list[str]:
-    """What this rank is told in so many steps."""
+    """What this rank is told in this many steps."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         for _ in range(steps):

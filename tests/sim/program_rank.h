@@ -17,8 +17,8 @@
 /*
  * A thread submits its part of a round, and ends its handles; which one of a
  * rank runs next is rolled. A patient one does so in the order of the program,
- * and waits for some before it goes on. As nobody waits for what comes later in
- * the program than what he is going to submit, all get through.
+ * and waits for some before it goes on. As no rank waits for what comes later
+ * in the program than what he is going to submit, all get through.
  */
 struct thread {
     int order[PLAN_OPS]; /* of those that are left to submit */

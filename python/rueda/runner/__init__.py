@@ -18,7 +18,7 @@ class RankError(RuntimeError):
     def __init__(self, words: str, rank: int | None = None, code: int | None = None) -> None:
         super().__init__(words)
         self.rank = rank  #: which one, where that is known
-        self.code = code  #: the exit code of ruedarun, likewise
+        self.code = code  #: the exit code of ruedarun, where that is known
 
     def __reduce__(self) -> tuple:
         return RankError, (self.args[0], self.rank, self.code)

@@ -2,8 +2,8 @@
 /*
  * Contexts as a program sees them, where no second process is needed: jobs of
  * one rank, and of two ranks that are threads. The thread of the test drives
- * both ranks by starting operations; what nobody waits for is driven by the
- * contexts' own threads.
+ * both ranks by starting operations; operations that no caller waits for are
+ * driven by the contexts' own threads.
  */
 #include <sys/stat.h>
 

@@ -88,7 +88,7 @@ static int close_fixture(void **state)
     return 0;
 }
 
-/* Until nobody gets on any more. */
+/* Until nothing moves any more. */
 static void drive(struct fixture *fixture)
 {
     int still = 0;
