@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two messages of the handshake and the checks on them. A check that fails
+ * ends the handshake with a message that names the remedy, and wipes the
+ * secrets. The order of the checks matters: version before the fields that
+ * depend on it, proof before anything that the peer says about itself is
+ * believed.
+ */
 #include "auth/handshake.h"
 
 #include <errno.h>

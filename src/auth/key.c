@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Keys: made of random bytes, read from a file or a descriptor, written to a
+ * file, wiped. A key file is refused if users other than its owner may read it,
+ * and the message says which command changes that.
+ */
 #include "auth/key.h"
 
 #include <errno.h>

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Adding and removing a process set, as operations that all ranks take part in.
+ * Each member prepares a lane; if one of them has no memory, all give up and
+ * the set does not exist. A removed set ends when all members have come to the
+ * end of its log. Threads of the program read the sets from a list that is
+ * replaced, never changed.
+ */
 #include "engine/sets.h"
 
 #include <stdlib.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Warnings about this rank's oldest operation when it has not moved for long:
+ * the ranks it waits for, and processes of this host that are stopped. One rank
+ * of each host writes the warning, and later, where the settings ask for it,
+ * ends the job.
+ */
 #define RUEDA_LOG_TAG "engine"
 
 #include "engine/watch.h"

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How rank 0 decides the settings that must be the same on all ranks, and how
+ * the others take them over: the size of a ring from the caches, the algorithms
+ * as one text, the transport, the ring and slab of the segment. A wrong setting
+ * is found here, on rank 0, before any rank waits for it.
+ */
 #include "job/agreement.h"
 
 #include <errno.h>

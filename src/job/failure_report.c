@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How this rank reports its failure to ranks of other hosts, and learns why one
+ * of theirs failed. The first failing rank writes its message under one key of
+ * the store, which all ranks watch. For a rank that dies without a word the
+ * store publishes its will. Nothing waits: requests are posted, and answers are
+ * taken when they have come.
+ */
 #include "job/failure_report.h"
 
 #include <stdio.h>

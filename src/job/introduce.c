@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a rank gets from its seat to an address of the store and a key: from
+ * settings, from a file or descriptor of the launcher, or from the business
+ * card that rank 0 sends through the launcher's exchange or the caller's.
+ * Failures name the variable or the launcher to look at.
+ */
 #define RUEDA_LOG_TAG "job"
 
 #include "job/introduce.h"

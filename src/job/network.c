@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening the network of a job: where this rank listens, how addresses travel
+ * as text through the roll call, and how the hub learns where the peers are.
+ * The one file of job/ that knows which transport joins hosts.
+ */
 #include "job/network.h"
 
 #include <stdio.h>

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Passing rank 0's business card by PMI-1 or PMI-2. A card is longer than a
+ * value may be, so rank 0 puts it in parts; all ranks meet in a fence; the
+ * others get the parts and join them. Both dialects differ only in their
+ * commands, which struct rueda_pmi_dialect has (exchange_pmi1.c,
+ * exchange_pmi2.c).
+ */
 #include "job/pmi.h"
 
 #include <assert.h>

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The roll call over the store. Each rank writes a record of itself under its
+ * number; rank 0 collects the records, builds the table of hosts, decides the
+ * settings and announces all that under one key; the others read it and
+ * confirm. If a rank is missing or records do not fit, rank 0 calls the job
+ * off, and every rank gets the same message.
+ */
 #include "job/rollcall.h"
 
 #include <stdio.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finding the seat: the nearest launcher that has set its variables, the
+ * numbers that it gives, and how the ranks will be introduced. Everything that
+ * was found is also explained in words, for `rueda doctor` and the log.
+ */
 #include "job/seat.h"
 
 #include <stdio.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One row for each launcher: by which variables it is recognised, where rank,
+ * size and the local numbers are, and how its ranks are introduced. The order
+ * of the rows is the order of seat.h: the nearest launcher first.
+ */
 #include "job/seat_launchers.h"
 
 #include <stdio.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of process sets that every rank has. All ranks add and remove sets
+ * in the same order, so the same set has the same id on all of them, and an id
+ * is never used again. A list of ranks is checked here, before any rank is
+ * asked.
+ */
 #include "job/set.h"
 
 #include <stdlib.h>

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Process sets as text: "0,2;4-7" is a set of ranks 0 and 2 and one of ranks 4
+ * to
+ * 7. A text is read in one pass, with errors that quote the place. The word of
+ * a text is what ranks compare to find out whether all were given the same
+ * sets.
+ */
 #include "job/set_text.h"
 
 #include <inttypes.h>

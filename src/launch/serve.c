@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `ruedarun agent` does when it has been started on a host: it dials the
+ * launcher, or uses the pipe by which it was started, proves the key, and hands
+ * the sealed stream to the agent. Its guardian, a parent process, stays to end
+ * the ranks if the agent is killed.
+ */
 #include "launch/serve.h"
 
 #include <errno.h>

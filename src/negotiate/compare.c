@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Comparing two requests for the same operation. The checks have numbers, which
+ * are their places in a table; the first check that finds a difference is the
+ * one that is reported, with what two ranks say.
+ */
 #include "negotiate/compare.h"
 
 #include <ctype.h>

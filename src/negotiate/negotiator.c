@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The negotiator itself: it is made and freed, takes operations, reads what has
+ * come from the neighbours in the tree, sends what has been written, and hands
+ * out decisions. What members say is handled in ready.c and coordinator.c, the
+ * log in log.c, names with ids in ids.c, failures in mismatch.c and stall.c.
+ */
 #include "negotiate/negotiator.h"
 
 #include <stdlib.h>

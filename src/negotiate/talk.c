@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One message at a time between two neighbours of the tree, in each direction.
+ * A short message fits its head; the rest of a longer one follows. The head
+ * also carries clocks: from how long messages take, the two ends estimate by
+ * how much their clocks differ, which the timeline needs.
+ */
 #include "negotiate/talk.h"
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stages of a dial. A step connects, or looks whether a connection was made
+ * or refused, and sets out on the next way when one has failed. Time is passed
+ * in, and no function but rueda_dial_wait() sleeps.
+ */
 #define RUEDA_LOG_TAG "os"
 
 #include "os/dial.h"

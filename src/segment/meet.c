@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rank 0's side and the guests' side of a meeting (meet.h). Rank 0 makes the
+ * segment and admits guests by auth/admission.h; a guest connects, proves
+ * itself, and sends its descriptors. Both sides work through the same few
+ * messages, which wire.h has, and stop at the same deadline.
+ */
 #define RUEDA_LOG_TAG "segment"
 
 #include "segment/meet.h"

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The segment from inside: the mapping and the views of ranks that share one
+ * process, doorbells and sleep, presence and blame, and memory. What one member
+ * shows the others is in its line (struct rueda_member); a member writes only
+ * its own.
+ */
 #define RUEDA_LOG_TAG "segment"
 
 #include "segment/segment.h"

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lines, rings, trays and piles of a slab, as slab.h has them. Each member
+ * has lines of counters that only it writes. A store has release order and a
+ * load has acquire order, so a member that reads a counter also sees the data
+ * before it. What all members have reached is remembered, and asked for only
+ * once.
+ */
 #include "segment/slab.h"
 
 #include <string.h>

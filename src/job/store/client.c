@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A rank's connection with the store. The first part finds the way and proves
+ * the key; then come frames, sessions and requests. A connection that breaks is
+ * made again, in steps that do not block, and the session goes on: the store
+ * answers a repeated request as before. Replies that answer no request are
+ * events, which go to the watch they belong to.
+ */
 #define RUEDA_LOG_TAG "job"
 
 #include "job/store/client.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests and replies of the store as frames: a head of 48 bytes, the key, the
+ * value. Decoding accepts only what encoding writes: lengths that add up, known
+ * kinds, zeros in the fields that a kind does not use.
+ */
 #include "job/store/wire.h"
 
 #include <string.h>

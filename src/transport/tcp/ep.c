@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An endpoint of TCP as the contract has it (transport.h): it takes requests,
+ * gives turns to its streams, and fails as a whole when one of them fails. What
+ * is sent next is decided in sender.c, where pieces go in receiver.c, and
+ * stream.c moves bytes.
+ */
 #include "transport/tcp/ep.h"
 
 #include <stdlib.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A rank's share of TCP: its listeners, what it knows of its peers (addresses,
+ * hosts, failures), and the periodic duties. Connections are made in
+ * connecting.c, silence is found in pulse.c and stall.c, and hub_ops.c offers
+ * all of it as the table of transport.h.
+ */
 #define RUEDA_LOG_TAG "tcp"
 
 #include "transport/tcp/hub.h"

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pulses: made, kept, and judged (pulse.h). A pulse that breaks puts its host
+ * in doubt; then all its addresses are dialled at the same time, and the first
+ * answer of its system clears it. A pulse also carries the last words of a rank
+ * that hangs up.
+ */
 #define RUEDA_LOG_TAG "tcp"
 
 #include "transport/tcp/pulse.h"

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where incoming pieces go. The first piece of a message makes a record, which
+ * is matched with a posted receive or waits for one. Until then the receiver
+ * holds the beginning of the message; once it is matched, the sender may send
+ * the rest, straight into the caller's buffer.
+ */
 #include <stdlib.h>
 #include <string.h>
 

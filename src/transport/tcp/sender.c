@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which stream sends what. A message is cut into pieces. A stream that can take
+ * more bytes asks for the next piece; it gets one of the oldest message that
+ * may go on, as long as the receiver has given credit for it. How large a piece
+ * is depends on how fast the stream has been (speed.h). Small frames that the
+ * protocol itself needs (credit, grants) go first.
+ */
 #include "os/clock.h"
 #include "os/stream.h"
 #include "transport/tcp/ep.h"

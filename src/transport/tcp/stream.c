@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One TCP connection of an endpoint: it reads heads and pieces into their
+ * places and writes frames, as far as the socket takes and gives bytes without
+ * blocking. It also opens and seals records where the connection is encrypted.
+ */
 #define RUEDA_LOG_TAG "tcp"
 
 #include <stdlib.h>
