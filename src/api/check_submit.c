@@ -7,7 +7,7 @@
 #include "api/check.h"
 
 /* What is checked, and what was found out on the way. */
-struct query {
+struct submit_query {
     int rank;
     const struct rueda_set *set;
     const struct rueda_submit_args *args;
@@ -17,25 +17,25 @@ struct query {
     struct rueda_text *why;
 };
 
-static bool is_of(const struct query *query, rueda_kind kind)
+static bool is_of(const struct submit_query *query, rueda_kind kind)
 {
     return query->args->kind == kind;
 }
 
 /* Has it numbers at all? */
-static bool has_data(const struct query *query)
+static bool has_data(const struct submit_query *query)
 {
     return !is_of(query, RUEDA_BARRIER) && !is_of(query, RUEDA_JOIN);
 }
 
-static bool is_message(const struct query *query)
+static bool is_message(const struct submit_query *query)
 {
     return is_of(query, RUEDA_SEND) || is_of(query, RUEDA_RECV);
 }
 
 /* ---- The rank and the operation ------------------------------------------ */
 
-static rueda_status check_set(const struct query *query)
+static rueda_status check_set(const struct submit_query *query)
 {
     const struct rueda_set *set = query->set;
     struct rueda_text *why = query->why;
@@ -58,7 +58,7 @@ static rueda_status check_set(const struct query *query)
 }
 
 /* Others that are named by their rank. */
-static rueda_status check_ranks(const struct query *query)
+static rueda_status check_ranks(const struct submit_query *query)
 {
     const struct rueda_submit_args *args = query->args;
     struct rueda_text *why = query->why;
@@ -86,7 +86,7 @@ static rueda_status check_ranks(const struct query *query)
 
 /* Types and reductions that are not plain, in the words of ordered collectives.
  */
-static rueda_status check_special(const struct query *query)
+static rueda_status check_special(const struct submit_query *query)
 {
     const struct rueda_submit_args *args = query->args;
     struct rueda_coll_args same = RUEDA_COLL_ARGS_INIT;
@@ -117,12 +117,12 @@ static rueda_status check_special(const struct query *query)
 }
 
 /* Most are plain. */
-static rueda_status check_numbers(const struct query *query)
+static rueda_status check_numbers(const struct submit_query *query)
 {
     const struct rueda_submit_args *args = query->args;
 
-    return rueda_numbers_are_plain(args->dtype, args->reduction,
-                                   args->compression)
+    return rueda_check_numbers_are_plain(args->dtype, args->reduction,
+                                         args->compression)
                ? RUEDA_OK
                : check_special(query);
 }
@@ -135,7 +135,7 @@ static bool multiply(size_t *a, size_t b)
            *a <= PTRDIFF_MAX / 16;
 }
 
-static rueda_status check_shape(struct query *query)
+static rueda_status check_shape(struct submit_query *query)
 {
     const struct rueda_submit_args *args = query->args;
     struct rueda_text *why = query->why;
@@ -166,7 +166,7 @@ measure:
 }
 
 /* Rows for each member. */
-static rueda_status check_splits(const struct query *query)
+static rueda_status check_splits(const struct submit_query *query)
 {
     const size_t *splits = query->args->splits;
     int members = query->set->size;
@@ -201,7 +201,7 @@ static rueda_status check_splits(const struct query *query)
  */
 
 /* Elements that are written here; SIZE_MAX: not known yet. */
-static size_t result_count(const struct query *query)
+static size_t result_count(const struct submit_query *query)
 {
     int members = query->set->size;
 
@@ -225,7 +225,7 @@ static size_t result_count(const struct query *query)
 }
 
 /* Are send and recv apart, or the same memory where that is allowed? */
-static bool are_apart(const struct query *query, size_t sent, size_t got)
+static bool are_apart(const struct submit_query *query, size_t sent, size_t got)
 {
     const struct rueda_submit_args *args = query->args;
     uintptr_t send = (uintptr_t)args->send;
@@ -240,7 +240,7 @@ static bool are_apart(const struct query *query, size_t sent, size_t got)
            recv + got * query->elem <= send;
 }
 
-static rueda_status check_memory(const struct query *query)
+static rueda_status check_memory(const struct submit_query *query)
 {
     const struct rueda_submit_args *args = query->args;
     bool is_sent = is_of(query, RUEDA_BROADCAST) ? args->root == query->rank
@@ -264,7 +264,7 @@ static rueda_status check_memory(const struct query *query)
     return RUEDA_ERR_INVALID;
 }
 
-static rueda_status check_rest(const struct query *query)
+static rueda_status check_rest(const struct submit_query *query)
 {
     const struct rueda_submit_args *args = query->args;
     const unsigned known = RUEDA_LIVE_AVERAGE | RUEDA_MORE;
@@ -307,7 +307,7 @@ void rueda_check_begin(int rank, const struct rueda_submit_args *args,
 
 /* Of operations with data, in an order in which each check can rely on those
  * before it. */
-static rueda_status check_data(struct query *query)
+static rueda_status check_data(struct submit_query *query)
 {
     rueda_status status = check_numbers(query);
 
@@ -325,7 +325,7 @@ rueda_status rueda_check_submit(int rank, const struct rueda_set *set,
                                 struct rueda_text *error)
 {
     struct rueda_text why;
-    struct query query = {
+    struct submit_query query = {
         .rank = rank,
         .set = set,
         .args = args,

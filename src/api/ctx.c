@@ -47,7 +47,7 @@ static rueda_status ctx_new(struct rueda_job *job, rueda_ctx **out,
         goto err_free;
     rueda_op_pool_init(&ctx->ops);
     rueda_names_init(&ctx->names);
-    rueda_timeline_begin_ctx(ctx);
+    rueda_ctx_begin_timeline(ctx);
     ctx->fork_hook.in_child = in_child;
     rueda_fork_hook_add(&ctx->fork_hook);
     *out = ctx;
@@ -262,7 +262,7 @@ void rueda_shutdown(rueda_ctx *ctx)
     if (ctx == NULL || !rueda_fork_hook_remove(&ctx->fork_hook))
         return;
     rueda_engine_fini(&ctx->engine);
-    rueda_timeline_end_ctx(ctx);
+    rueda_ctx_end_timeline(ctx);
     rueda_job_close(ctx->job);
     rueda_op_pool_fini(&ctx->ops);
     rueda_names_fini(&ctx->names);

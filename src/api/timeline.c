@@ -79,7 +79,7 @@ static rueda_status start(rueda_ctx *ctx, const char *path, bool marks_cycles)
     return RUEDA_OK;
 }
 
-void rueda_timeline_begin_ctx(rueda_ctx *ctx)
+void rueda_ctx_begin_timeline(rueda_ctx *ctx)
 {
     const struct rueda_config *config = &ctx->job->config;
 
@@ -91,7 +91,7 @@ void rueda_timeline_begin_ctx(rueda_ctx *ctx)
         log_error("no timeline: %s", rueda_last_error());
 }
 
-void rueda_timeline_end_ctx(rueda_ctx *ctx)
+void rueda_ctx_end_timeline(rueda_ctx *ctx)
 {
     rueda_timeline_close(ctx->timeline);
     free(ctx->timeline_path);

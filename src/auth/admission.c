@@ -168,11 +168,11 @@ static void begin(struct rueda_admission *admission, int fd, bool is_local,
         return;
     }
     if (!is_local) {
-        rueda_tcp_peer(fd, &from);
-        rueda_tcp_hurry(fd);
+        rueda_socket_peer(fd, &from);
+        rueda_socket_hurry(fd);
     }
     if (!is_local && args->keep_alive > 0)
-        rueda_tcp_keep_alive(fd, args->keep_alive);
+        rueda_socket_keep_alive(fd, args->keep_alive);
     stranger = make_room(admission);
     if (rueda_poller_add(admission->poller, fd,
                          number_of(admission, stranger)) != RUEDA_OK) {

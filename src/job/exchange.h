@@ -39,7 +39,7 @@ struct rueda_business_card_exchange {
 };
 
 /* What all three say when the deadline passes while ranks wait for others. */
-void rueda_exchange_late(int rank, int size, struct rueda_text *error);
+void rueda_launcher_exchange_late(int rank, int size, struct rueda_text *error);
 
 /*
  * In rank 0 the card is handed out, in the others it is filled in; bytes is
@@ -55,14 +55,14 @@ void rueda_exchange_late(int rank, int size, struct rueda_text *error);
  * RUEDA_ERR_PEER_LOST: the launcher has gone.
  * RUEDA_ERR_INVALID: what it said makes no sense, or it refused.
  */
-rueda_status
-rueda_exchange_pmix(const struct rueda_business_card_exchange *exchange,
-                    void *card, size_t bytes, struct rueda_text *error);
-rueda_status
-rueda_exchange_pmi1(const struct rueda_business_card_exchange *exchange,
-                    void *card, size_t bytes, struct rueda_text *error);
-rueda_status
-rueda_exchange_pmi2(const struct rueda_business_card_exchange *exchange,
-                    void *card, size_t bytes, struct rueda_text *error);
+rueda_status rueda_launcher_exchange_pmix(
+    const struct rueda_business_card_exchange *exchange, void *card,
+    size_t bytes, struct rueda_text *error);
+rueda_status rueda_launcher_exchange_pmi1(
+    const struct rueda_business_card_exchange *exchange, void *card,
+    size_t bytes, struct rueda_text *error);
+rueda_status rueda_launcher_exchange_pmi2(
+    const struct rueda_business_card_exchange *exchange, void *card,
+    size_t bytes, struct rueda_text *error);
 
 #endif /* RUEDA_JOB_EXCHANGE_H */

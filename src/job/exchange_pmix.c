@@ -140,7 +140,8 @@ static rueda_status refused(struct session *session, const char *what,
                             int status)
 {
     if (status == RUEDA_PMIX_TIMED_OUT) {
-        rueda_exchange_late(session->rank, session->size, &session->error);
+        rueda_launcher_exchange_late(session->rank, session->size,
+                                     &session->error);
         return RUEDA_ERR_TIMEOUT;
     }
     rueda_text_set(&session->error,
@@ -289,9 +290,9 @@ static bool await_end(struct session *session, int64_t deadline_ns)
     return is_over;
 }
 
-rueda_status
-rueda_exchange_pmix(const struct rueda_business_card_exchange *exchange,
-                    void *card, size_t bytes, struct rueda_text *error)
+rueda_status rueda_launcher_exchange_pmix(
+    const struct rueda_business_card_exchange *exchange, void *card,
+    size_t bytes, struct rueda_text *error)
 {
     struct session *session;
     rueda_status status;

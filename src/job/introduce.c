@@ -70,14 +70,14 @@ static rueda_status pass_on(const struct rueda_introduce_args *args,
 
     switch (args->seat->introduction) {
     case RUEDA_INTRODUCE_PMIX:
-        return rueda_exchange_pmix(&exchange, bytes, RUEDA_BUSINESS_CARD_PACKED,
-                                   error);
+        return rueda_launcher_exchange_pmix(&exchange, bytes,
+                                            RUEDA_BUSINESS_CARD_PACKED, error);
     case RUEDA_INTRODUCE_PMI1:
-        return rueda_exchange_pmi1(&exchange, bytes, RUEDA_BUSINESS_CARD_PACKED,
-                                   error);
+        return rueda_launcher_exchange_pmi1(&exchange, bytes,
+                                            RUEDA_BUSINESS_CARD_PACKED, error);
     case RUEDA_INTRODUCE_PMI2:
-        return rueda_exchange_pmi2(&exchange, bytes, RUEDA_BUSINESS_CARD_PACKED,
-                                   error);
+        return rueda_launcher_exchange_pmi2(&exchange, bytes,
+                                            RUEDA_BUSINESS_CARD_PACKED, error);
     default:
         break;
     }

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening and closing a job: find the seat, meet the ranks of this host, call
+ * the roll where there are several hosts, take over what rank 0 decided, and
+ * connect the mesh over shared memory, a network or threads.
+ */
 #define RUEDA_LOG_TAG "job"
 
 #include "job/job.h"

@@ -105,7 +105,8 @@ static rueda_status meet(const struct rueda_pmi_dialect *dialect,
     struct rueda_text late = {{0}};
     rueda_status status;
 
-    rueda_exchange_late(pmi->exchange->rank, pmi->exchange->size, &late);
+    rueda_launcher_exchange_late(pmi->exchange->rank, pmi->exchange->size,
+                                 &late);
     pmi->wire.silence = late.chars;
     status = dialect->fence(pmi);
     pmi->wire.silence = silence;

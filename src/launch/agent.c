@@ -43,7 +43,8 @@ static void find_launcher(const struct rueda_agent_args *args, char *out,
     struct rueda_address peer;
 
     out[0] = '\0';
-    if (args->session != NULL && rueda_tcp_peer(args->in, &peer) == RUEDA_OK) {
+    if (args->session != NULL &&
+        rueda_socket_peer(args->in, &peer) == RUEDA_OK) {
         rueda_address_text(&peer, out, bytes);
     } else if (args->is_by_ssh && ssh != NULL) {
         const int len = (int)strcspn(ssh, " ");

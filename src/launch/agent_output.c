@@ -7,11 +7,11 @@
 
 #define READ_BYTES ((size_t)1 << 16)
 
-typedef enum progress {
+typedef enum outlet_progress {
     MORE,    /* something was read */
     NOTHING, /* there is nothing now */
     CLOSED,
-} progress;
+} outlet_progress;
 
 static void close_outlet(struct rueda_outlet *outlet)
 {
@@ -22,7 +22,7 @@ static void close_outlet(struct rueda_outlet *outlet)
     outlet->fd = -1;
 }
 
-static progress read_some(struct rueda_outlet *outlet)
+static outlet_progress read_some(struct rueda_outlet *outlet)
 {
     static unsigned char bytes[READ_BYTES]; /* the agent has one thread */
     struct rueda_agent *agent = outlet->worker->agent;

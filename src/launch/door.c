@@ -170,7 +170,7 @@ static bool listen_at(struct rueda_door *door, const struct rueda_address *at,
     struct rueda_address bound;
     char text[RUEDA_ADDRESS_TEXT];
 
-    if (rueda_tcp_listen(at, listener, &bound) == RUEDA_OK) {
+    if (rueda_socket_listen(at, listener, &bound) == RUEDA_OK) {
         door->listener_count++;
         if (rueda_admission_listen(&door->admission, *listener, false) ==
             RUEDA_OK)

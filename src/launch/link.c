@@ -245,8 +245,8 @@ void rueda_link_check(struct rueda_link *link)
     uint64_t taken;
     bool is_waiting;
 
-    if (link->in >= 0 && rueda_tcp_flow(link->out, &taken, &is_waiting) &&
-        is_waiting && rueda_tcp_heard_ms(link->out) > RUEDA_AGENT_SILENCE_MS)
+    if (link->in >= 0 && rueda_socket_flow(link->out, &taken, &is_waiting) &&
+        is_waiting && rueda_socket_heard_ms(link->out) > RUEDA_AGENT_SILENCE_MS)
         end(link, "its host does not answer any more");
 }
 

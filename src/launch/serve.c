@@ -201,7 +201,7 @@ static int dial_launcher(struct rueda_dial *dial, struct secrets *secrets,
            !rueda_dial_is_refused(dial, rueda_clock_ns())) {
         status = rueda_dial_step(dial, rueda_clock_ns(), &is_new);
         if (is_new) {
-            rueda_tcp_keep_alive(dial->fd, RUEDA_AGENT_QUESTIONS);
+            rueda_socket_keep_alive(dial->fd, RUEDA_AGENT_QUESTIONS);
             rueda_handshake_fini(&shake);
             status = rueda_handshake_init(&shake, RUEDA_INITIATOR,
                                           RUEDA_FOR_LAUNCHER, &secrets->key,

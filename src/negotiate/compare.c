@@ -22,7 +22,7 @@ static void tell_kind_name(const struct rueda_request *request,
         rueda_text_add(out, "%c", toupper((unsigned char)*at));
 }
 
-void rueda_request_title(const struct rueda_request *request,
+void rueda_compare_title(const struct rueda_request *request,
                          struct rueda_text *out)
 {
     if (request->name != NULL)
@@ -32,7 +32,7 @@ void rueda_request_title(const struct rueda_request *request,
                        (unsigned long long)request->number);
 }
 
-void rueda_request_shape_str(const struct rueda_request *request,
+void rueda_compare_shape_str(const struct rueda_request *request,
                              struct rueda_text *out)
 {
     rueda_text_add(out, "[");
@@ -101,7 +101,7 @@ static void tell_shape(const struct rueda_request *request,
         return;
     }
     rueda_text_add(out, "sent a tensor of shape ");
-    rueda_request_shape_str(request, out);
+    rueda_compare_shape_str(request, out);
 }
 
 /* What is no number on both is the same. */
@@ -304,5 +304,5 @@ void rueda_compare_explain(const struct rueda_said *a,
     rueda_text_add(out, ", but another rank (%d) ", b->rank);
     tell(check, b->request, a->request, out);
     rueda_text_add(out, ": ");
-    rueda_request_title(a->request, out);
+    rueda_compare_title(a->request, out);
 }

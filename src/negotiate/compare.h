@@ -36,7 +36,7 @@ void rueda_compare_explain(const struct rueda_said *a,
 
 /* Equal bit by bit, but for the label. In words, as a call of memcmp() takes
  * longer than what it does here. */
-static inline bool rueda_request_is_alike(const struct rueda_request *a,
+static inline bool rueda_compare_is_alike(const struct rueda_request *a,
                                           const struct rueda_request *b)
 {
     uint64_t x[RUEDA_REQUEST_WORDS];
@@ -56,19 +56,19 @@ static inline bool rueda_request_is_alike(const struct rueda_request *a,
 
 /* Equal in all that all ranks have to say alike, and in priority: one may stand
  * for the other. */
-static inline bool rueda_request_is_same(const struct rueda_request *a,
+static inline bool rueda_compare_is_same(const struct rueda_request *a,
                                          const struct rueda_request *b)
 {
-    return rueda_request_is_alike(a, b) ||
+    return rueda_compare_is_alike(a, b) ||
            (a->priority == b->priority && rueda_compare(a, b) == 0);
 }
 
 /* "tensor "grad.3"" or "operation 7 without a name". */
-void rueda_request_title(const struct rueda_request *request,
+void rueda_compare_title(const struct rueda_request *request,
                          struct rueda_text *out);
 
 /* "[2, 3]". */
-void rueda_request_shape_str(const struct rueda_request *request,
+void rueda_compare_shape_str(const struct rueda_request *request,
                              struct rueda_text *out);
 
 #endif /* RUEDA_NEGOTIATE_COMPARE_H */

@@ -41,8 +41,9 @@ static rueda_status follow(struct rueda_negotiator *self)
 {
     struct rueda_out *log = &self->root.log;
     struct rueda_in in = {.at = log->bytes, .end = log->bytes + log->len};
-    rueda_status status =
-        log->has_failed ? RUEDA_ERR_NOMEM : rueda_log_follow(self, &in);
+    rueda_status status = log->has_failed
+                              ? RUEDA_ERR_NOMEM
+                              : rueda_negotiator_log_follow(self, &in);
 
     log->len = 0;
     return status;
@@ -113,14 +114,14 @@ static void judge(const struct rueda_negotiator *self,
                        "has joined): ",
                        title_of(request), self->root.last_joined);
         why->chars[0] = (char)(why->chars[0] - 'a' + 'A');
-        rueda_request_title(request, why);
+        rueda_compare_title(request, why);
     } else if (lacks_rows(request)) {
         rueda_text_set(why,
                        "Rank %d tried to %s a rank-zero tensor; reshape it to "
                        "one of 1 row: ",
                        entry->first.said.rank,
                        rueda_kind_str((rueda_kind)request->kind));
-        rueda_request_title(request, why);
+        rueda_compare_title(request, why);
     }
 }
 

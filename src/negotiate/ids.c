@@ -157,7 +157,7 @@ rueda_status rueda_ids_write(struct rueda_negotiator *self,
     int id;
 
     if (entry->is_live && (request == &entry->agreed ||
-                           rueda_request_is_same(request, &entry->agreed))) {
+                           rueda_compare_is_same(request, &entry->agreed))) {
         note_use(self, entry);
         rueda_out_id(items, run, RUEDA_ITEM_ID, (uint32_t)entry->id);
         return RUEDA_OK;

@@ -242,9 +242,10 @@ static rueda_status follow_run(struct rueda_negotiator *self,
 
 /* ---- The others --------------------------------------------------------- */
 
-rueda_status rueda_log_fail(struct rueda_negotiator *self, void *mine,
-                            const struct rueda_request *request,
-                            const char *words)
+rueda_status rueda_negotiator_log_fail(struct rueda_negotiator *self,
+                                       void *mine,
+                                       const struct rueda_request *request,
+                                       const char *words)
 {
     struct rueda_decided *decided = new_decided(self, RUEDA_DECIDED_ERROR, 1);
 
@@ -283,7 +284,8 @@ static rueda_status end_by_error(struct rueda_negotiator *self,
         status = rueda_mismatch_note_number(self, entry->label.number);
     }
     if (status == RUEDA_OK)
-        status = rueda_log_fail(self, entry->mine, entry->my_request, words);
+        status = rueda_negotiator_log_fail(self, entry->mine, entry->my_request,
+                                           words);
     entry->mismatch = NULL;
     rueda_entry_end(&self->entries, entry);
     /* If I said so of this one, I have said it of all. */
@@ -312,7 +314,7 @@ static rueda_status follow_error(struct rueda_negotiator *self,
         /* Also who has joined, and never had it, has come so far. */
         status = entry != NULL && entry->is_pending
                      ? end_by_error(self, entry, words)
-                     : rueda_log_fail(self, NULL, NULL, words);
+                     : rueda_negotiator_log_fail(self, NULL, NULL, words);
     }
     free((char *)label.name);
     free(words);
@@ -358,8 +360,8 @@ static rueda_status follow_retire(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
-rueda_status rueda_log_follow(struct rueda_negotiator *self,
-                              struct rueda_in *in)
+rueda_status rueda_negotiator_log_follow(struct rueda_negotiator *self,
+                                         struct rueda_in *in)
 {
     rueda_status status = RUEDA_OK;
 

@@ -136,7 +136,7 @@ rueda_status rueda_mismatch_submit_past(struct rueda_negotiator *self,
     struct rueda_text words = {{0}};
 
     rueda_text_set(&words, "other ranks had this in a group that failed: ");
-    rueda_request_title(entry->my_request, &words);
+    rueda_compare_title(entry->my_request, &words);
     return give_mine_up(self, entry, words.chars);
 }
 
@@ -264,7 +264,7 @@ rueda_status rueda_mismatch_note_refusal(struct rueda_negotiator *self,
 {
     const uint64_t known_to_all = rueda_negotiator_applied(self);
     struct rueda_coordinator *root = &self->root;
-    struct rueda_refusal *larger;
+    struct rueda_refused *larger;
     int known = 0;
     int kept;
 
@@ -278,7 +278,7 @@ rueda_status rueda_mismatch_note_refusal(struct rueda_negotiator *self,
     larger = realloc(root->refusals, (size_t)(kept + 1) * sizeof(*larger));
     if (larger == NULL)
         return RUEDA_ERR_NOMEM;
-    larger[kept] = (struct rueda_refusal){hash, self->applied};
+    larger[kept] = (struct rueda_refused){hash, self->applied};
     root->refusals = larger;
     root->refusal_count = kept + 1;
     return RUEDA_OK;
@@ -344,7 +344,7 @@ rueda_status rueda_mismatch_submit_late(struct rueda_negotiator *self,
     struct rueda_entry *entry;
 
     if (self->my_join != NULL)
-        return rueda_log_fail(self, mismatch->late, request, words);
+        return rueda_negotiator_log_fail(self, mismatch->late, request, words);
     entry = rueda_entry_get(&self->entries, request);
     if (entry == NULL)
         return RUEDA_ERR_NOMEM;

@@ -154,7 +154,7 @@ static inline void enter(struct rueda_negotiator *self,
     entry->count++;
     if (self->timeline != NULL)
         note_submit(self, request);
-    if (entry->is_live && rueda_request_is_same(request, &entry->agreed))
+    if (entry->is_live && rueda_compare_is_same(request, &entry->agreed))
         said.request = &entry->agreed;
     rueda_entry_hear(entry, &said, NULL);
     rueda_ready_check(self, entry);
@@ -310,7 +310,7 @@ static rueda_status hear_parent(struct rueda_negotiator *self)
     len = (size_t)(heard.in.end - heard.in.at);
     for (int i = 0; i < self->tree.child_count; i++)
         rueda_out_bytes(&self->talks[i].out, heard.in.at, len);
-    return rueda_log_follow(self, &heard.in);
+    return rueda_negotiator_log_follow(self, &heard.in);
 }
 
 static rueda_status hear_child(struct rueda_negotiator *self, int index)

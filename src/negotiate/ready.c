@@ -16,7 +16,7 @@ static bool is_known(const struct rueda_entry *entry)
 
     return entry->is_live && entry->difference == 0 &&
            (first == &entry->agreed ||
-            rueda_request_is_same(first, &entry->agreed));
+            rueda_compare_is_same(first, &entry->agreed));
 }
 
 static void tell_voice(struct rueda_out *out, const struct rueda_said *said)

@@ -63,7 +63,7 @@ struct rueda_group {
 };
 
 /* An error of the log, which not all may know of yet. */
-struct rueda_refusal {
+struct rueda_refused {
     uint64_t hash; /* of the label */
     uint64_t index;
 };
@@ -79,7 +79,7 @@ struct rueda_coordinator {
     struct rueda_labels groups;
     bool has_mismatch; /* some are to be called, or refused */
     int64_t call_ns;   /* when more are to be called; INT64_MAX: never */
-    struct rueda_refusal *refusals;
+    struct rueda_refused *refusals;
     int refusal_count;
     int running; /* decided and not done */
 
@@ -237,13 +237,14 @@ rueda_status rueda_word_follow(struct rueda_negotiator *self,
 /* ---- log.c: what is decided, on its way down ---------------------------- */
 
 /* Follow entries of the log, to the end. */
-rueda_status rueda_log_follow(struct rueda_negotiator *self,
-                              struct rueda_in *in);
+rueda_status rueda_negotiator_log_follow(struct rueda_negotiator *self,
+                                         struct rueda_in *in);
 
 /* One of mine has failed, and is decided so. RUEDA_ERR_NOMEM. */
-rueda_status rueda_log_fail(struct rueda_negotiator *self, void *mine,
-                            const struct rueda_request *request,
-                            const char *words);
+rueda_status rueda_negotiator_log_fail(struct rueda_negotiator *self,
+                                       void *mine,
+                                       const struct rueda_request *request,
+                                       const char *words);
 
 void rueda_decided_free(struct rueda_decided *decided);
 

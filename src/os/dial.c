@@ -143,7 +143,7 @@ static void set_out(struct rueda_dial *dial, int64_t now_ns)
     rueda_status status;
 
     if (address != NULL)
-        status = rueda_tcp_connect(address, &dial->fd);
+        status = rueda_socket_connect(address, &dial->fd);
     else
         status = rueda_unix_connect(dial->args.socket, &dial->fd);
     if (status != RUEDA_OK) {
@@ -161,7 +161,7 @@ static void set_out(struct rueda_dial *dial, int64_t now_ns)
 static bool has_connected(struct rueda_dial *dial, int64_t now_ns)
 {
     rueda_status status =
-        address_of(dial) != NULL ? rueda_tcp_connected(dial->fd) : RUEDA_OK;
+        address_of(dial) != NULL ? rueda_socket_connected(dial->fd) : RUEDA_OK;
 
     if (status == RUEDA_OK) {
         dial->stage = RUEDA_DIAL_CONNECTED;

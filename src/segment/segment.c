@@ -40,7 +40,7 @@ static const char magic_text[8] = "RUEDAseg";
 
 /* At the start of the mapping; members follow on the next page, then their
  * flight recorders. */
-struct head {
+struct segment_head {
     char magic[8];
     uint32_t size;
     uint64_t range_bytes;
@@ -168,7 +168,7 @@ static struct rueda_segment *view_new(struct rueda_mapping *mapping, int me,
                                       int size, struct rueda_text *error)
 {
     struct rueda_segment *segment = calloc(1, sizeof(*segment));
-    struct head *head = mapping->base;
+    struct segment_head *head = mapping->base;
 
     if (segment == NULL) {
         rueda_text_set(error, "no memory for a view of the segment");
@@ -230,7 +230,7 @@ static rueda_status mapping_make(int size, int inherited,
 {
     struct rueda_mapping *mapping;
     rueda_status status;
-    struct head *head;
+    struct segment_head *head;
     int fd;
 
     if (size < 1 || size > RUEDA_SEGMENT_MAX) {
@@ -282,7 +282,7 @@ rueda_status rueda_segment_attach(int rank, int size, int memfd,
 {
     struct rueda_mapping *mapping;
     struct rueda_segment *segment;
-    struct head *head;
+    struct segment_head *head;
 
     if (!rueda_memfd_is_sealed(memfd, rueda_segment_bytes(size))) {
         rueda_text_set(error,
@@ -411,7 +411,7 @@ static void close_descriptors(struct rueda_segment *segment)
 static void depart(struct rueda_segment *segment, enum rueda_presence how)
 {
     struct rueda_member *me = &segment->members[segment->me];
-    struct head *head = (struct head *)segment->base;
+    struct segment_head *head = (struct segment_head *)segment->base;
     unsigned order;
 
     if (atomic_load_explicit(&me->departure, memory_order_relaxed) == 0) {

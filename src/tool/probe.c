@@ -27,7 +27,7 @@
 #define SPINS      20000
 
 /* Side 0 writes odd numbers, side 1 answers each with the next even one. */
-struct line {
+struct probe_line {
     _Alignas(64) _Atomic uint64_t turn;
     _Alignas(64) _Atomic uint64_t is_over;
 };
@@ -78,7 +78,7 @@ static inline void relax(void)
 
 /* Wait until the line says this. A side that waits long gives up its core: the
  * other may need it. */
-static bool await(struct line *line, uint64_t turn, double deadline)
+static bool await(struct probe_line *line, uint64_t turn, double deadline)
 {
     unsigned spins = 0;
 
@@ -97,7 +97,7 @@ static bool await(struct line *line, uint64_t turn, double deadline)
     return true;
 }
 
-static bool ask(struct line *line, double *out_seconds)
+static bool ask(struct probe_line *line, double *out_seconds)
 {
     struct rueda_series trips = {0};
     const double start = rueda_tool_clock();
@@ -124,7 +124,7 @@ static bool ask(struct line *line, double *out_seconds)
     return is_well;
 }
 
-static bool answer(struct line *line)
+static bool answer(struct probe_line *line)
 {
     double deadline = rueda_tool_clock() + PATIENCE_S;
 
@@ -140,7 +140,7 @@ bool rueda_probe_run(const char *path, int side,
                      struct rueda_probe_result *out_result,
                      struct rueda_text *words)
 {
-    struct line *line;
+    struct probe_line *line;
     bool is_well;
     const int fd = open(path, O_RDWR | O_CLOEXEC);
 

@@ -81,8 +81,9 @@ static rueda_status take_step(struct rueda_negotiator *self, enum step step,
             return RUEDA_OK;
         return rueda_ready_hear(self, (int)step, in);
     case PARENT:
-        return rueda_is_coordinator(self) ? RUEDA_OK
-                                          : rueda_log_follow(self, in);
+        return rueda_is_coordinator(self)
+                   ? RUEDA_OK
+                   : rueda_negotiator_log_follow(self, in);
     case SUBMIT:
         (void)rueda_negotiator_submit(self, mine, (void *)mine);
         return RUEDA_OK;

@@ -527,7 +527,7 @@ static void save_card(const char *name, bool has_key)
     snprintf(card.addresses, sizeof(card.addresses),
              "10.1.2.3:4000 [2001:db8::1]:4001");
     rueda_business_card_pack(&card, seed);
-    save("card", name, seed, sizeof(seed));
+    save("business_card", name, seed, sizeof(seed));
 }
 
 /* ---- The launcher's frames ---------------------------------------------- */
@@ -673,7 +673,7 @@ static void save_negotiation_vain(void)
     message.len -= 2;
     add_step(&input, 0, &message);
     rueda_out_u8(&input, 2 << 1);
-    save("negotiate", "vain", input.bytes, input.len);
+    save("negotiate", "mismatch", input.bytes, input.len);
     rueda_out_fini(&message);
     rueda_out_fini(&input);
 }

@@ -21,10 +21,10 @@ except ImportError:
 else:
     import rueda.torch as hvd
     from test_torch_optimizer import (
+        all_ranks,
         assert_same,
         assert_same_on_all_ranks,
         batch,
-        all_ranks,
         new_model,
         new_optimizer,
         raises,

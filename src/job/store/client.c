@@ -44,12 +44,12 @@ struct watch {
 };
 
 /* How far we have come on the way to the store. */
-typedef enum stage {
+typedef enum client_stage {
     AWAY, /* not connected; dialling, or not */
     PROVING,
     ATTACHING,
     THERE,
-} stage;
+} client_stage;
 
 /* A request for whose answer no caller waits. */
 struct post {
@@ -67,7 +67,7 @@ struct rueda_client {
     bool is_over;      /* it has said that it closes */
     bool is_lost;      /* look() has not found it again */
     bool is_dialling;  /* on the way back or for the first time */
-    stage stage;
+    client_stage stage;
     int fd;                       /* the dialler's; -1: none */
     struct rueda_dial dial;       /* has the connection, also when THERE */
     struct rueda_handshake shake; /* while PROVING */
@@ -386,7 +386,7 @@ static rueda_status begin(struct rueda_client *client)
     forget_connection(client);
     client->fd = client->dial.fd;
     client->is_sealed = !rueda_dial_is_local(&client->dial);
-    rueda_tcp_keep_alive(client->fd, questions > 0 ? questions : QUESTIONS);
+    rueda_socket_keep_alive(client->fd, questions > 0 ? questions : QUESTIONS);
     return begin_proof(client);
 }
 

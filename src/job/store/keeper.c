@@ -320,8 +320,8 @@ static rueda_status listen_tcp(struct rueda_keeper *keeper,
         int at = keeper->address_count;
         char text[RUEDA_ADDRESS_TEXT];
 
-        if (rueda_tcp_listen(&args->addresses[i], &keeper->listeners[at],
-                             &keeper->addresses[at]) == RUEDA_OK &&
+        if (rueda_socket_listen(&args->addresses[i], &keeper->listeners[at],
+                                &keeper->addresses[at]) == RUEDA_OK &&
             rueda_admission_listen(&keeper->admission, keeper->listeners[at],
                                    false) == RUEDA_OK) {
             keeper->address_count++;

@@ -57,8 +57,8 @@ static size_t about_us(const struct rueda_tcp_hub *hub, int fd,
                        unsigned char bytes[RUEDA_TCP_ABOUT_BYTES])
 {
     struct rueda_address peer;
-    bool is_near =
-        rueda_tcp_peer(fd, &peer) == RUEDA_OK && rueda_address_is_near(&peer);
+    bool is_near = rueda_socket_peer(fd, &peer) == RUEDA_OK &&
+                   rueda_address_is_near(&peer);
 
     *out = (struct rueda_tcp_about){
         .rank = hub->rank,
@@ -119,26 +119,27 @@ static rueda_status agree(const struct rueda_tcp_hub *hub, int fd,
 static void attach(struct rueda_tcp_ep *ep, int fd, rueda_handshake_role role,
                    const struct rueda_key *session)
 {
-    struct rueda_tcp_cover *cover = NULL;
+    struct rueda_tcp_sealing *sealing = NULL;
     rueda_status status = RUEDA_OK;
 
     if (ep->has_failed || ep->stream_count == RUEDA_TCP_MOST_STREAMS)
         status = RUEDA_ERR_CLOSED;
     if (status == RUEDA_OK && session != NULL)
-        status = rueda_tcp_cover_new(
+        status = rueda_tcp_sealing_new(
             session, role, ep->hub->encrypt == RUEDA_ENCRYPT_AUTHENTICATE,
-            &cover);
+            &sealing);
     if (status == RUEDA_OK)
         status =
-            rueda_tcp_stream_open(&ep->streams[ep->stream_count], fd, cover);
+            rueda_tcp_stream_open(&ep->streams[ep->stream_count], fd, sealing);
     if (status == RUEDA_OK) {
         ep->stream_count++;
-        rueda_tcp_keep_open(fd);
-        if (ep->hub->peers[ep->super.peer].is_inside || rueda_tcp_is_inside(fd))
-            rueda_tcp_hurry_inside(fd);
+        rueda_socket_keep_open(fd);
+        if (ep->hub->peers[ep->super.peer].is_inside ||
+            rueda_socket_is_inside(fd))
+            rueda_socket_hurry_inside(fd);
         return;
     }
-    rueda_tcp_cover_free(cover);
+    rueda_tcp_sealing_free(sealing);
     rueda_fd_close(fd);
     if (status == RUEDA_ERR_NOMEM)
         rueda_tcp_hub_lose(ep->hub, ep->super.peer,
@@ -179,7 +180,7 @@ static void show(void *arg, int fd)
 static rueda_status begin(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep,
                           bool is_probe, int address)
 {
-    const struct rueda_tcp_peer *peer = &hub->peers[ep->super.peer];
+    const struct rueda_socket_peer *peer = &hub->peers[ep->super.peer];
     const struct rueda_dial_args args = {.addresses = peer->addresses,
                                          .address_count = peer->address_count,
                                          .first_pause_ns = PAUSE_NS,

@@ -26,7 +26,7 @@ struct rueda_tcp_stall {
     bool is_told;
 };
 
-struct rueda_tcp_peer {
+struct rueda_socket_peer {
     struct rueda_address *addresses; /* NULL: not located */
     int address_count;
     int host;
@@ -54,9 +54,9 @@ struct rueda_tcp_hub {
     int listeners[RUEDA_TCP_MOST_ADDRESSES];
     struct rueda_address addresses[RUEDA_TCP_MOST_ADDRESSES];
     int address_count;
-    struct rueda_tcp_peer *peers;   /* [size] */
-    struct rueda_tcp_pulse *pulses; /* [size], by host */
-    int host_count;                 /* that were named */
+    struct rueda_socket_peer *peers; /* [size] */
+    struct rueda_tcp_pulse *pulses;  /* [size], by host */
+    int host_count;                  /* that were named */
     struct rueda_admission admission;
     struct rueda_tcp_dialling *diallings; /* newest first */
     struct rueda_tcp_arrival *arrivals;   /* whose endpoints are not made */
@@ -157,7 +157,7 @@ bool rueda_tcp_peer_about(const struct rueda_tcp_hub *hub,
 #define RUEDA_TCP_STALL_HINT "is the MTU of an interface too large for the way?"
 
 /* Has it been told that no bytes get through to this peer? */
-bool rueda_tcp_stalls_are_told(const struct rueda_tcp_peer *peer);
+bool rueda_tcp_stalls_are_told(const struct rueda_socket_peer *peer);
 
 /* Look after the streams of all endpoints, about once a second. */
 void rueda_tcp_stalls_check(struct rueda_tcp_hub *hub, int64_t now_ns);

@@ -85,7 +85,7 @@ static int next_peer(const struct rueda_tcp_hub *hub, int host, int after)
 {
     for (int i = 1; i <= hub->size; i++) {
         int rank = (after + i) % hub->size;
-        const struct rueda_tcp_peer *peer = &hub->peers[rank];
+        const struct rueda_socket_peer *peer = &hub->peers[rank];
 
         if (peer->host == host && peer->ep != NULL && !peer->ep->has_failed &&
             peer->address_count > 0)
@@ -117,7 +117,7 @@ static void knock(struct rueda_tcp_hub *hub, int host, int64_t now)
     rueda_fd_close(at->fd);
     at->fd = -1;
     at->peer = peer;
-    if (rueda_tcp_connect(&hub->peers[peer].addresses[address], &at->fd) ==
+    if (rueda_socket_connect(&hub->peers[peer].addresses[address], &at->fd) ==
         RUEDA_OK) {
         if (rueda_stream_is_short(pulse->cause))
             pulse->cause = 0;
@@ -137,8 +137,8 @@ static bool adopt(struct rueda_tcp_hub *hub, struct rueda_tcp_pulse *pulse,
     pulse->fd = from->fd;
     pulse->peer = from->peer;
     from->fd = -1;
-    rueda_tcp_keep_alive(pulse->fd, QUESTIONS);
-    rueda_tcp_limit_silence(pulse->fd, KERNEL_NS / 1000000);
+    rueda_socket_keep_alive(pulse->fd, QUESTIONS);
+    rueda_socket_limit_silence(pulse->fd, KERNEL_NS / 1000000);
     rueda_tcp_begin_proof(hub, pulse->fd, pulse->shake, RUEDA_TCP_FOR_PULSE);
     return true;
 }
@@ -153,7 +153,7 @@ static void listen_to_knocks(struct rueda_tcp_hub *hub,
 
         if (at->fd < 0)
             continue;
-        status = rueda_tcp_connected(at->fd);
+        status = rueda_socket_connected(at->fd);
         if (status == RUEDA_IN_PROGRESS)
             continue;
         if (status == RUEDA_OK && adopt(hub, pulse, at)) {
@@ -188,7 +188,7 @@ static int64_t last_heard(const struct rueda_tcp_hub *hub, int host,
             continue;
         for (int i = 0; i < ep->stream_count; i++) {
             int64_t ago = ep->streams[i].fd >= 0
-                              ? rueda_tcp_heard_ms(ep->streams[i].fd)
+                              ? rueda_socket_heard_ms(ep->streams[i].fd)
                               : -1;
 
             if (ago >= 0 && now - ago * 1000000 > latest)
@@ -361,7 +361,7 @@ static void lost_pulse(struct rueda_tcp_hub *hub, int host, state how,
 static void feel_theirs(struct rueda_tcp_hub *hub, int64_t now)
 {
     for (int rank = 0; rank < hub->size; rank++) {
-        struct rueda_tcp_peer *peer = &hub->peers[rank];
+        struct rueda_socket_peer *peer = &hub->peers[rank];
         state how;
 
         if (peer->pulse < 0)
@@ -425,8 +425,8 @@ void rueda_tcp_pulse_take(struct rueda_tcp_hub *hub, int peer, int fd,
     struct rueda_tcp_pulse *pulse = &hub->pulses[hub->peers[peer].host];
     struct rueda_tcp_pulse_seals *seals = &hub->peers[peer].pulse_seals;
 
-    rueda_tcp_keep_alive(fd, QUESTIONS);
-    rueda_tcp_limit_silence(fd, KERNEL_NS / 1000000);
+    rueda_socket_keep_alive(fd, QUESTIONS);
+    rueda_socket_limit_silence(fd, KERNEL_NS / 1000000);
     if (hub->peers[peer].pulse >= 0)
         rueda_fd_close(hub->peers[peer].pulse);
     else

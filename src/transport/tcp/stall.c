@@ -32,14 +32,14 @@ static bool judge(struct rueda_tcp_hub *hub, int rank, int fd,
     uint64_t taken;
     bool is_waiting;
 
-    if (!rueda_tcp_flow(fd, &taken, &is_waiting) || !is_waiting ||
+    if (!rueda_socket_flow(fd, &taken, &is_waiting) || !is_waiting ||
         taken != stall->taken) {
         *stall = (struct rueda_tcp_stall){.taken = taken, .since_ns = now};
         return false;
     }
     if (now - stall->since_ns >= TELL_NS && !stall->is_told) {
         stall->is_told = true;
-        if (rueda_tcp_peer(fd, &peer) == RUEDA_OK)
+        if (rueda_socket_peer(fd, &peer) == RUEDA_OK)
             rueda_address_text(&peer, text, sizeof(text));
         log_warn("connected with rank %d at %s, but no bytes have got through "
                  "for %d s; " RUEDA_TCP_STALL_HINT,
@@ -50,7 +50,7 @@ static bool judge(struct rueda_tcp_hub *hub, int rank, int fd,
 
 static void look_at(struct rueda_tcp_hub *hub, int rank, int64_t now)
 {
-    struct rueda_tcp_peer *peer = &hub->peers[rank];
+    struct rueda_socket_peer *peer = &hub->peers[rank];
     struct rueda_text words = {{0}};
 
     for (int i = 0; i < peer->ep->stream_count; i++) {
@@ -66,7 +66,7 @@ static void look_at(struct rueda_tcp_hub *hub, int rank, int64_t now)
     }
 }
 
-bool rueda_tcp_stalls_are_told(const struct rueda_tcp_peer *peer)
+bool rueda_tcp_stalls_are_told(const struct rueda_socket_peer *peer)
 {
     for (int i = 0; peer->stalls != NULL && i < RUEDA_TCP_MOST_STREAMS; i++)
         if (peer->stalls[i].is_told)
@@ -75,7 +75,7 @@ bool rueda_tcp_stalls_are_told(const struct rueda_tcp_peer *peer)
 }
 
 /* After a long pause between checks the old times mean nothing: restart. */
-static void restart(struct rueda_tcp_peer *peer, int64_t now)
+static void restart(struct rueda_socket_peer *peer, int64_t now)
 {
     for (int i = 0; i < RUEDA_TCP_MOST_STREAMS; i++)
         peer->stalls[i].since_ns = now;
@@ -89,7 +89,7 @@ void rueda_tcp_stalls_check(struct rueda_tcp_hub *hub, int64_t now_ns)
         return;
     hub->stall_ns = now_ns;
     for (int rank = 0; rank < hub->size; rank++) {
-        struct rueda_tcp_peer *peer = &hub->peers[rank];
+        struct rueda_socket_peer *peer = &hub->peers[rank];
 
         if (peer->ep == NULL || peer->ep->has_failed || peer->stalls == NULL)
             continue;

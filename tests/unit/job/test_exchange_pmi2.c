@@ -47,7 +47,8 @@ static const struct step getting[] = {
 static rueda_status meet(struct fake *fake, const struct step *script, int rank,
                          char *card, size_t bytes)
 {
-    return fake_meet(fake, rueda_exchange_pmi2, script, rank, card, bytes);
+    return fake_meet(fake, rueda_launcher_exchange_pmi2, script, rank, card,
+                     bytes);
 }
 
 static void rank_0_hands_out_its_card(void **state)

@@ -669,7 +669,7 @@ static void over_tcp_a_request_that_is_not_sealed_is_refused(void **state)
     size_t len = rueda_store_request_encode(&attach, bytes);
     int fd;
 
-    assert_int_equal(rueda_tcp_connect(&place->addresses[0], &fd), RUEDA_OK);
+    assert_int_equal(rueda_socket_connect(&place->addresses[0], &fd), RUEDA_OK);
     rueda_fd_wait(fd, true, 4000 * MS);
     prove_over(place, fd);
     rueda_stream_send(fd, bytes, len, &len);
