@@ -35,6 +35,7 @@ static bool is_message(const struct submit_query *query)
 
 /* ---- The rank and the operation ------------------------------------------ */
 
+/* The set must exist, and this rank must be a member of it. */
 static rueda_status check_set(const struct submit_query *query)
 {
     const struct rueda_set *set = query->set;
@@ -135,6 +136,7 @@ static bool multiply(size_t *a, size_t b)
            *a <= PTRDIFF_MAX / 16;
 }
 
+/* The dimensions and their product, which must fit an address space. */
 static rueda_status check_shape(struct submit_query *query)
 {
     const struct rueda_submit_args *args = query->args;
@@ -240,6 +242,7 @@ static bool are_apart(const struct submit_query *query, size_t sent, size_t got)
            recv + got * query->elem <= send;
 }
 
+/* Every buffer that is read or written here must be given. */
 static rueda_status check_memory(const struct submit_query *query)
 {
     const struct rueda_submit_args *args = query->args;
@@ -264,6 +267,7 @@ static rueda_status check_memory(const struct submit_query *query)
     return RUEDA_ERR_INVALID;
 }
 
+/* Fields that do not depend on the kind. */
 static rueda_status check_rest(const struct submit_query *query)
 {
     const struct rueda_submit_args *args = query->args;
@@ -320,6 +324,8 @@ static rueda_status check_data(struct submit_query *query)
     return status;
 }
 
+/* Collect one message, with the operation's name in front, and turn it into a
+ * status. */
 rueda_status rueda_check_submit(int rank, const struct rueda_set *set,
                                 const struct rueda_submit_args *args,
                                 struct rueda_text *error)

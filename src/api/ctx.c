@@ -93,6 +93,7 @@ static rueda_status load(const struct rueda_init_args *args,
     return RUEDA_OK;
 }
 
+/* What job/ needs from the caller's arguments. */
 static struct rueda_job_args job_args(const struct rueda_init_args *args)
 {
     struct rueda_job_args wanted = {.exchange = args->exchange,
@@ -167,6 +168,8 @@ static rueda_status make_sets(rueda_ctx *ctx,
     return status;
 }
 
+/* Settings first, then the job, then the context: a setting that is wrong is
+ * reported before this rank waits for others. */
 rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
 {
     struct rueda_text error = {{0}};
@@ -218,6 +221,8 @@ static rueda_status ctx_new_all(struct rueda_job **jobs, int size,
     return RUEDA_OK;
 }
 
+/* All ranks of a job as threads of this process, for tests and for programs
+ * that want them so. All contexts are made, or none. */
 rueda_status rueda_init_threads(int size, const struct rueda_init_args *args,
                                 rueda_ctx **out_ctx)
 {
@@ -251,6 +256,8 @@ rueda_status rueda_init_threads(int size, const struct rueda_init_args *args,
     return status;
 }
 
+/* Ends what is unfinished. Harmless when repeated, and in the child of a fork.
+ */
 void rueda_shutdown(rueda_ctx *ctx)
 {
     if (ctx != NULL && rueda_then_is_running()) {
@@ -357,6 +364,7 @@ rueda_status rueda_ctx_check_wait(void)
                        "it; submit, and ask to be called when that has ended");
 }
 
+/* Memory in the segment, which other ranks of the host reach without a copy. */
 rueda_status rueda_alloc(rueda_ctx *ctx, size_t bytes, void **out)
 {
     struct rueda_text error = {{0}};

@@ -121,6 +121,8 @@ static void exchange(struct opening *self, const struct rueda_init_args *caller)
     pthread_cond_broadcast(&self->changed);
 }
 
+/* The thread that opens. A context that no caller wants any more is shut down
+ * before any of them could use it. */
 static void *open_it(void *arg)
 {
     struct opening *self = arg;
@@ -231,6 +233,8 @@ static rueda_status await(struct opening *self,
     return status;
 }
 
+/* A context that was inherited by fork() is forgotten first: it belongs to the
+ * parent. */
 rueda_status rueda_default_open(const struct rueda_init_args *args,
                                 rueda_default_goes_on_fn goes_on, void *arg)
 {
@@ -275,6 +279,8 @@ static void wait_until_all_left(rueda_ctx *ctx)
     }
 }
 
+/* A start that is in flight ends in nothing; a context is shut down when the
+ * last call has left it. */
 void rueda_default_close(void)
 {
     rueda_ctx *ctx;

@@ -4,6 +4,8 @@
 #include "api/ctx.h"
 #include "device/host.h"
 
+/* The i-th algorithm that can run the kind, in the order of the registry; NULL:
+ * there are no more. */
 const char *rueda_internal_algo_name(size_t i, rueda_kind kind)
 {
     for (int at = 0; rueda_algos[at] != NULL; at++) {

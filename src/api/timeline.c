@@ -106,6 +106,8 @@ static rueda_status check(const rueda_ctx *ctx)
     return status == RUEDA_OK ? rueda_ctx_check_wait() : status;
 }
 
+/* Only rank 0 does anything; the call is allowed on all ranks, as Horovod's is.
+ */
 rueda_status rueda_timeline_start(rueda_ctx *ctx, const char *path,
                                   unsigned flags)
 {
@@ -123,6 +125,8 @@ rueda_status rueda_timeline_start(rueda_ctx *ctx, const char *path,
     return status;
 }
 
+/* Rank 0 waits until all ranks have sent what they noted; the others send it
+ * and return. */
 rueda_status rueda_timeline_stop(rueda_ctx *ctx)
 {
     rueda_status status = check(ctx);

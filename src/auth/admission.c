@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
@@ -24,7 +25,7 @@
 
 /* How long listeners are left alone when not even the spare descriptor
  * helps. */
-#define REST_NS ((int64_t)100000000)
+#define REST_NS RUEDA_MS(100)
 
 /* Numbers of the poller: strangers from 0, listeners from here. */
 #define FIRST_LISTENER (UINT32_MAX - RUEDA_ADMISSION_LISTENERS)

@@ -3,9 +3,10 @@
 
 #include "auth/refusals.h"
 
+#include "base/duration.h"
 #include "base/log.h"
 
-#define WHILE_NS ((int64_t)10000000000)
+#define WHILE_NS RUEDA_S(10)
 
 static const char *const more_words[RUEDA_REFUSAL_KINDS] = {
     [RUEDA_REFUSED_UNPROVEN] = "proved nothing",

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a rank still does for the others before it leaves. */
+#include "base/duration.h"
 #include "engine/engine.h"
 #include "os/clock.h"
 
 /* How long what others wait for may take to be sent in the end. */
-#define FLUSH_NS ((int64_t)1000000000)
+#define FLUSH_NS RUEDA_S(1)
 
 /* And without how much there will be no more notes of others; how often they
  * are looked for. */
-#define NOTES_QUIET_NS ((int64_t)500000000)
-#define NOTES_APART_NS ((int64_t)1000000)
+#define NOTES_QUIET_NS RUEDA_MS(500)
+#define NOTES_APART_NS RUEDA_MS(1)
 
 /* Has the engine failed, or does it wait for the words of a failure? */
 static bool is_failing(const struct rueda_engine *engine)

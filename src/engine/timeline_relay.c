@@ -15,6 +15,8 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "base/duration.h"
+#include "base/least.h"
 #include "base/log.h"
 #include "engine/lanes.h"
 #include "os/clock.h"
@@ -31,17 +33,17 @@
 
 /* Where there is a timeline, others than rank 0 listen so often, though they
  * have nothing to do. */
-#define LISTEN_NS ((int64_t)200000000)
+#define LISTEN_NS RUEDA_MS(200)
 
 /* How long rank 0 waits in the end for the notes of the others: without any
  * news, and in all. */
-#define QUIET_NS ((int64_t)1000000000)
-#define STOP_NS  ((int64_t)5000000000)
+#define QUIET_NS RUEDA_S(1)
+#define STOP_NS  RUEDA_S(5)
 
 /* A program that stops the timeline on another rank usually does so on rank 0
  * as well, so we wait this long for rank 0. Events recorded in between are
  * dropped. */
-#define HOLD_NS ((int64_t)2000000000)
+#define HOLD_NS RUEDA_S(2)
 
 static bool is_rank_0(const struct rueda_lanes *lanes)
 {
@@ -355,11 +357,6 @@ void rueda_relay_carry(struct rueda_lanes *lanes)
         look_at_stop(lanes);
 }
 
-static int64_t sooner(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 int64_t rueda_relay_due_ns(const struct rueda_lanes *lanes)
 {
     const struct rueda_negotiator *negotiator = courier(lanes);
@@ -368,14 +365,14 @@ int64_t rueda_relay_due_ns(const struct rueda_lanes *lanes)
     int64_t due;
 
     if (relay->stop != NULL)
-        return sooner(relay->quiet_ns, relay->until_ns);
+        return rueda_sooner(relay->quiet_ns, relay->until_ns);
     if (lanes->timeline == NULL || is_rank_0(lanes) || negotiator == NULL)
         return INT64_MAX;
     due = relay->held_ns != 0 ||
                   !rueda_negotiator_find_shift(negotiator, &shift_ns)
               ? INT64_MAX
               : rueda_timeline_due_ns(lanes->timeline);
-    return sooner(due, relay->heard_ns + LISTEN_NS);
+    return rueda_sooner(due, relay->heard_ns + LISTEN_NS);
 }
 
 /* Rank 0 may still wait for those who are slower than this one. */

@@ -119,6 +119,7 @@ rueda_status rueda_agreement_heed(const char *decision,
     return RUEDA_OK;
 }
 
+/* Rank 0 decides for the ranks of this host and lays out the slab. */
 static rueda_status agree(const struct rueda_config *config,
                           struct rueda_segment *segment,
                           struct rueda_text *error)

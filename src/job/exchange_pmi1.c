@@ -13,6 +13,7 @@
  */
 #include "job/pmi.h"
 
+/* Say hello, and learn how long names and values may be. */
 static rueda_status join(struct rueda_pmi *pmi)
 {
     struct rueda_pmi_wire *wire = &pmi->wire;

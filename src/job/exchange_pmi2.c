@@ -15,6 +15,7 @@
 
 #include "job/pmi.h"
 
+/* The launcher and our settings must agree on rank and size. */
 static rueda_status check_place(struct rueda_pmi *pmi)
 {
     const struct rueda_business_card_exchange *exchange = pmi->exchange;
@@ -81,6 +82,7 @@ static rueda_status fence(struct rueda_pmi *pmi)
     return rueda_pmi_ask(&pmi->wire, "kvs-fence-response", "cmd=kvs-fence;");
 }
 
+/* Read a value; one that is not there is RUEDA_ERR_MISMATCH. */
 static rueda_status get(struct rueda_pmi *pmi, const char *key, char *out)
 {
     rueda_status status =

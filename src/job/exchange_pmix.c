@@ -17,12 +17,13 @@
 #include <string.h>
 
 #include "auth/key.h"
+#include "base/duration.h"
 #include "job/exchange.h"
 #include "job/pmix.h"
 #include "os/clock.h"
 #include "os/thread.h"
 
-#define SECOND ((int64_t)1000000000)
+#define SECOND RUEDA_S(1)
 
 /* How long before the deadline we stop waiting for other ranks, to have time to
  * take leave; a tenth of the time if that is less. */

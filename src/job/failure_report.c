@@ -11,18 +11,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "os/clock.h"
 #include "os/process.h"
 
 /* How long a failing rank takes to say so, at most, and how long others wait
  * for it when they have lost a peer. */
-#define TELL_NS ((int64_t)300000000)
-#define HEAR_NS ((int64_t)300000000)
+#define TELL_NS RUEDA_MS(300)
+#define HEAR_NS RUEDA_MS(300)
 
 /* For the store to answer; and for a verdict about its host where it does not:
  * the hosts that ask it do so within a second of each other. */
-#define ANSWER_NS ((int64_t)100000000)
-#define DOUBT_NS  ((int64_t)1300000000)
+#define ANSWER_NS RUEDA_MS(100)
+#define DOUBT_NS  RUEDA_MS(1300)
 
 /* How long a rank whose connection with the store has ended may be without one,
  * which it makes again if it can, until its will is carried out. (Where the
@@ -40,6 +41,7 @@ static size_t key_of(const struct rueda_job *job,
     return (size_t)len;
 }
 
+/* Have the store publish this if our connection ends without a word. */
 static rueda_status leave_will(struct rueda_job *job, int64_t deadline_ns,
                                struct rueda_text *error)
 {
@@ -256,6 +258,8 @@ static bool is_answered(struct rueda_job *job)
     return is_answered;
 }
 
+/* Each stage has a limit of its own: the words of the rank, the answer of the
+ * store, a verdict about the store's host. */
 bool rueda_failure_has_heard(struct rueda_job *job,
                              struct rueda_hearing *hearing, int *peer,
                              struct rueda_text *words)

@@ -15,6 +15,7 @@
 #ifndef RUEDA_JOB_FAILURE_REPORT_H
 #define RUEDA_JOB_FAILURE_REPORT_H
 
+#include "base/duration.h"
 #include "job/job.h"
 
 /* Begin to watch, and leave a will. */
@@ -22,7 +23,7 @@ rueda_status rueda_failure_open(struct rueda_job *job, int64_t deadline_ns,
                                 struct rueda_text *error);
 
 /* How soon to call again for what is not done yet. */
-#define RUEDA_FAILURE_POLL_NS ((int64_t)2000000)
+#define RUEDA_FAILURE_POLL_NS RUEDA_MS(2)
 
 /* Begin to tell the other hosts why this rank has failed, unless another rank
  * has told before. Does nothing in a job of one host. For the first failure of

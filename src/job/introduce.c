@@ -89,6 +89,7 @@ static rueda_status pass_on(const struct rueda_introduce_args *args,
     return RUEDA_ERR_IO;
 }
 
+/* Rank 0 gives its card, the others take it. */
 static rueda_status exchange_card(const struct rueda_introduce_args *args,
                                   struct rueda_business_card *card,
                                   struct rueda_text *error)
@@ -124,6 +125,7 @@ static rueda_status make_card(const struct rueda_introduce_args *args,
 
 /* ---- The store ---------------------------------------------------------- */
 
+/* On rank 0: serve the store here. */
 static rueda_status open_store(const struct rueda_introduce_args *args,
                                struct rueda_contact *contact,
                                struct rueda_text *error)
@@ -190,6 +192,8 @@ static rueda_status receive_all(const struct rueda_introduce_args *args,
     return exchange_card(args, card, error);
 }
 
+/* The card of rank 0 goes through the launcher once in a process; a second
+ * context of this process remembers it. */
 static rueda_status introduce_by_card(const struct rueda_introduce_args *args,
                                       struct rueda_contact *contact,
                                       struct rueda_text *error)
@@ -234,6 +238,8 @@ static void listen_widely(const char *store, struct rueda_contact *contact)
         rueda_address_set_port(&contact->addresses[i], port);
 }
 
+/* The user has said where the store is, so a key is needed that the user has
+ * distributed. */
 static rueda_status introduce_by_store(const struct rueda_introduce_args *args,
                                        struct rueda_contact *contact,
                                        struct rueda_text *error)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "auth/key.h"
+#include "base/duration.h"
 #include "base/number.h"
 #include "os/clock.h"
 
@@ -132,7 +133,7 @@ static rueda_status pass(const struct rueda_pmi_dialect *dialect,
 }
 
 /* For the launcher's answer to a farewell after the deadline. */
-#define FAREWELL_NS ((int64_t)200000000)
+#define FAREWELL_NS RUEDA_MS(200)
 
 /* A process that leaves without a word is taken for one that crashed; and Hydra
  * breaks if it is gone before the answer, with all that its ranks have said. */

@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/config.h"
+#include "base/duration.h"
 #include "job/network.h"
 #include "os/clock.h"
 #include "os/process.h"
@@ -32,13 +33,13 @@
 
 /* Rank 0 gives up a little sooner, so that the others hear why: a tenth of the
  * time, at most this. */
-#define SOONER_NS ((int64_t)500000000)
+#define SOONER_NS RUEDA_MS(500)
 
 /* A lease is given up with its session; its own time plays no part. */
 #define LEASE_MS ((uint32_t)24 * 3600 * 1000)
 
 /* Between two looks for a store that takes us. */
-#define PAUSE_NS ((int64_t)10000000)
+#define PAUSE_NS RUEDA_MS(10)
 
 /* A rank at the store. */
 struct desk {
@@ -213,6 +214,8 @@ static void hear_wish(struct roll *roll, int rank, rueda_encrypt_choice setting)
     rueda_encrypt_hear(&roll->vote, rank, setting, addresses, count);
 }
 
+/* Take in the record of one rank, and check what has to be the same on all
+ * ranks. */
 static rueda_status note(const struct desk *desk, struct roll *roll, int rank,
                          const struct rueda_store_reply *reply)
 {
@@ -257,6 +260,8 @@ static void name_missing(const struct desk *desk)
     }
 }
 
+/* Collect the records. If some ranks are late, stop a moment before the
+ * deadline, so that the missing ones can still be named to the others. */
 static rueda_status gather(const struct desk *desk, struct roll *roll)
 {
     const struct rueda_store_request wait = {.kind = RUEDA_STORE_WAIT};
@@ -360,6 +365,7 @@ static void call_off(const struct desk *desk, rueda_status status,
         await_heard(&quiet);
 }
 
+/* Rank 0's part: collect, decide, announce, and wait until all have heard. */
 static rueda_status call_roll(const struct desk *desk,
                               struct rueda_rollcall *out)
 {
@@ -456,6 +462,7 @@ rueda_status rueda_rollcall_read(const void *announced, size_t bytes, int size,
     return RUEDA_OK;
 }
 
+/* The part of all other ranks: wait for the announcement, and confirm it. */
 static rueda_status hear_roll(const struct desk *desk,
                               struct rueda_rollcall *out)
 {
@@ -495,6 +502,7 @@ static rueda_status hear_roll(const struct desk *desk,
 
 /* ---- Every rank --------------------------------------------------------- */
 
+/* Once more if the store was restarted in between. */
 rueda_status rueda_rollcall(struct rueda_client *client,
                             const struct rueda_rollcall_args *args,
                             struct rueda_rollcall *out,

@@ -96,6 +96,7 @@ static rueda_status check_both(const struct rueda_seat_query *query,
     return RUEDA_ERR_INVALID;
 }
 
+/* Rank, size and the local numbers, as the launcher's variables have them. */
 static rueda_status read_numbers(const struct rueda_seat_query *query,
                                  const struct rueda_launcher_row *row,
                                  int *numbers, struct rueda_text *error)
@@ -223,6 +224,8 @@ static uint64_t hash_of(const char *const *words, int count)
     return hash;
 }
 
+/* The name of the job where no person has given one: from the ids that the
+ * launcher gives to its ranks, else from their common parent. */
 static void derive_job(const struct rueda_seat_query *query,
                        const struct rueda_launcher_row *row, char *out)
 {
@@ -281,6 +284,7 @@ static rueda_status name_job(const struct rueda_seat_query *query,
     return RUEDA_OK;
 }
 
+/* Check "host:port" here, so that the message names the variable. */
 static rueda_status take_store(const char *store, struct rueda_seat *seat,
                                struct rueda_text *error)
 {
@@ -329,6 +333,8 @@ static rueda_status introduce_beside_mpi(const struct rueda_seat_query *query,
     return RUEDA_OK;
 }
 
+/* How the ranks will meet: what the caller or the user says comes before what
+ * the launcher offers. */
 static rueda_status introduce(const struct rueda_seat_query *query,
                               const struct rueda_launcher_row *row,
                               struct rueda_seat *seat, struct rueda_text *error)
@@ -375,6 +381,7 @@ static void add_others(const struct rueda_seat_query *query,
     }
 }
 
+/* How the ranks meet, in words. */
 static void add_introduction(const struct rueda_seat *seat,
                              struct rueda_text *why)
 {

@@ -60,6 +60,7 @@ static void append(struct rueda_set_table *table, struct entry *entry)
     table->entries[table->count++] = entry;
 }
 
+/* A table has the set of all ranks from the start. */
 struct rueda_set_table *rueda_set_table_new(int rank, int size)
 {
     struct rueda_set_table *table = calloc(1, sizeof(*table));
@@ -189,6 +190,7 @@ static rueda_status check_new(const struct rueda_set_table *table,
     return RUEDA_OK;
 }
 
+/* A set of the same ranks must not exist yet. */
 rueda_status rueda_set_add(struct rueda_set_table *table, const int *ranks,
                            int count, int *out_id, struct rueda_text *error)
 {
@@ -214,6 +216,7 @@ rueda_status rueda_set_add(struct rueda_set_table *table, const int *ranks,
     return RUEDA_OK;
 }
 
+/* The id is not used again. */
 rueda_status rueda_set_remove(struct rueda_set_table *table, int id,
                               struct rueda_text *error)
 {

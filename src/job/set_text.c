@@ -70,6 +70,7 @@ static bool parse_range(const char **at, int size, int *ranks, int *count,
     return true;
 }
 
+/* Read the ranks of the next set and move *text behind it. */
 int rueda_set_text_next(const char **text, int size, int *ranks,
                         struct rueda_text *error)
 {
@@ -114,6 +115,7 @@ static uint64_t hash_sets(const char *text, int size, int *ranks)
     return count == 0 ? hash : rueda_hash(text, strlen(text), 1);
 }
 
+/* The hash decides; the beginning of the text is there for messages. */
 rueda_status rueda_set_word(const char *text, int size,
                             char out[RUEDA_SET_WORD_BYTES])
 {

@@ -38,6 +38,7 @@ static bool is_ipv6(struct list_piece name)
            strspn(name.start + 1, LETTERS "%:") == name.len - 2;
 }
 
+/* Add slots to a host; one that was named before is the same host again. */
 static bool add(struct rueda_hosts *hosts, struct list_piece name, int slots,
                 struct rueda_text *words)
 {
@@ -145,6 +146,7 @@ static bool add_colon_item(struct rueda_hosts *hosts, struct list_piece item,
         words);
 }
 
+/* The list of -H: "a:2,b:4", an IPv6 address in brackets. */
 bool rueda_hosts_parse(const char *text, struct rueda_hosts *out,
                        struct rueda_text *words)
 {
@@ -186,6 +188,7 @@ static struct list_piece trimmed(const char *line, size_t len)
     return piece;
 }
 
+/* One line of a host file: "name slots=N" as Open MPI has it, or "name:N". */
 static bool add_line(struct rueda_hosts *hosts, struct list_piece line,
                      struct rueda_text *words)
 {
@@ -212,6 +215,8 @@ static bool add_line(struct rueda_hosts *hosts, struct list_piece line,
                     words);
 }
 
+/* The text of a host file. Comments and empty lines are skipped; an error names
+ * the line. */
 bool rueda_hosts_parse_file(const char *path, const char *text,
                             struct rueda_hosts *out, struct rueda_text *words)
 {
@@ -268,6 +273,8 @@ bool rueda_hosts_find(const char *list, const char *file, int slots,
     return rueda_hosts_local(slots, out);
 }
 
+/* The list as -H takes it, with or without slots. The caller frees it; NULL
+ * without memory. */
 char *rueda_hosts_text(const struct rueda_hosts *hosts, bool has_slots)
 {
     char *text = NULL;

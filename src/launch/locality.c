@@ -119,6 +119,9 @@ static void ask_all(const struct rueda_hosts *hosts, struct cpu_query *queries,
     uv_loop_close(&loop);
 }
 
+/* Which of these hosts are this machine? Names that have to be looked up are
+ * asked for in parallel, since a slow name server would hold up the start
+ * otherwise. */
 void rueda_locality_find(const struct rueda_hosts *hosts, int count,
                          int timeout_ms, bool *is_local)
 {

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "auth/shake.h"
+#include "base/duration.h"
 #include "base/near.h"
 #include "base/number.h"
 #include "launch/agent.h"
@@ -28,12 +29,12 @@
 #include "os/process.h"
 #include "os/stream.h"
 
-#define END_NS   ((int64_t)3000000000)
-#define PAUSE_NS ((int64_t)100000000)
-#define SECOND   ((int64_t)1000000000)
+#define END_NS   RUEDA_S(3)
+#define PAUSE_NS RUEDA_MS(100)
+#define SECOND   RUEDA_S(1)
 
 /* Between two questions to the resolver, which all agents may ask. */
-#define NAME_PAUSE_NS ((int64_t)500000000)
+#define NAME_PAUSE_NS RUEDA_MS(500)
 
 static const char usage[] =
     "usage: ruedarun agent --join HOST:PORT --key-file FILE [OPTIONS]\n"

@@ -28,22 +28,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "negotiate/state.h"
 
 /* How often to look, how long the coordinator has waited when it asks, and how
  * long after one wave the next one is. */
-#define LOOK_NS  ((int64_t)50 * 1000000)
-#define QUIET_NS ((int64_t)250 * 1000000)
-#define APART_NS ((int64_t)200 * 1000000)
+#define LOOK_NS  RUEDA_MS(50)
+#define QUIET_NS RUEDA_MS(250)
+#define APART_NS RUEDA_MS(200)
 
 /* Waves of members that prove nothing: some of them in the time until the end,
  * and no further apart than a minute. */
 #define WAVES         8
-#define APART_MOST_NS ((int64_t)60 * 1000000000)
+#define APART_MOST_NS RUEDA_S(60)
 
 /* A member that knows the verdict leaves time to the others to read it, for the
  * end of one member ends all. */
-#define LEAVE_NS ((int64_t)100 * 1000000)
+#define LEAVE_NS RUEDA_MS(100)
 
 /* ---- What members wait for ---------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/duration.h"
 
 #define SHORT (RUEDA_TALK_HEAD - RUEDA_TALK_PREFIX)
 
@@ -146,7 +147,7 @@ static rueda_status listen_for_body(struct rueda_talk *talk, size_t len)
 }
 
 /* What takes longer tells nothing about clocks. */
-#define LONGEST_WAY_NS ((int64_t)3600 * 1000000000)
+#define LONGEST_WAY_NS RUEDA_S(3600)
 
 /*
  * Of all messages the one that was on its way for the shortest time knows best

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "auth/shake.h"
+#include "base/duration.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
@@ -31,8 +32,8 @@
 /* Rank 0 hangs up on a rank in the middle of the handshake when it has another
  * key, and also when many others call or it is out of descriptors. So a rank
  * dials again for a while before it believes that it is not wanted. */
-#define DOUBT_KEY_NS  ((int64_t)1000000000)
-#define DOUBT_LOST_NS ((int64_t)5000000000)
+#define DOUBT_KEY_NS  RUEDA_S(1)
+#define DOUBT_LOST_NS RUEDA_S(5)
 
 /* My doorbell and the descriptor of my death. */
 static rueda_status own_descriptors(int out_fds[2], struct rueda_text *error)

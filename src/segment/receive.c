@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "auth/admission.h"
+#include "base/duration.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
@@ -22,11 +23,11 @@
 #include "os/unix_socket.h"
 #include "segment/wire.h"
 
-#define SLICE_NS ((int64_t)100000000)
+#define SLICE_NS RUEDA_MS(100)
 
 /* How long the rank 0 of an older job may take to end, when all of its other
  * ranks have. */
-#define PATIENCE_NS ((int64_t)2000000000)
+#define PATIENCE_NS RUEDA_S(2)
 
 struct reception {
     const struct rueda_meeting *meeting;
@@ -232,7 +233,7 @@ static rueda_status take_name(struct reception *reception,
         status = rueda_segment_contest(meeting, own, error);
         if (status != RUEDA_IN_PROGRESS)
             return status;
-        rueda_sleep_ns(1000000);
+        rueda_sleep_ns(RUEDA_MS(1));
     }
     rueda_text_set(error,
                    "cannot listen for job \"%s\": %s; if another job of "
@@ -256,7 +257,7 @@ static rueda_status take_claim(const struct rueda_meeting *meeting,
         deadline = meeting->deadline_ns;
     while (rueda_unix_listen(name, &segment->claim) != RUEDA_OK) {
         if (errno == EADDRINUSE && rueda_clock_ns() < deadline) {
-            rueda_sleep_ns(1000000);
+            rueda_sleep_ns(RUEDA_MS(1));
             continue;
         }
         segment->claim = -1;

@@ -92,6 +92,8 @@ static bool follow(struct launched_rank *rank, int size,
     return is_well;
 }
 
+/* Rank 0 coordinates the others through the job itself, so no crew is started.
+ */
 static bool lead(struct rueda_bench *bench, struct launched_rank *rank)
 {
     static struct rueda_crew crew;
@@ -146,6 +148,7 @@ static void set_environment(const struct rueda_bench *bench)
     setenv("RUEDA_ALGO", algo, 1);
 }
 
+/* `rueda bench` under a launcher: every rank of the launcher's job measures. */
 int rueda_launched_main(struct rueda_bench *bench)
 {
     struct launched_rank rank = {0};

@@ -32,6 +32,7 @@ struct probe_line {
     _Alignas(64) _Atomic uint64_t is_over;
 };
 
+/* Make the page that two workers share, and the path by which they open it. */
 bool rueda_probe_open(struct rueda_probe *probe)
 {
     probe->fd = memfd_create("rueda-probe", MFD_CLOEXEC);
@@ -97,6 +98,8 @@ static bool await(struct probe_line *line, uint64_t turn, double deadline)
     return true;
 }
 
+/* One side: write a number, wait for the next one, and keep the median time of
+ * many such trips. */
 static bool ask(struct probe_line *line, double *out_seconds)
 {
     struct rueda_series trips = {0};
@@ -136,6 +139,8 @@ static bool answer(struct probe_line *line)
     return atomic_load_explicit(&line->is_over, memory_order_acquire) != 0;
 }
 
+/* How long a cache line takes from one core to another: a measure of the
+ * machine, apart from any library. */
 bool rueda_probe_run(const char *path, int side,
                      struct rueda_probe_result *out_result,
                      struct rueda_text *words)

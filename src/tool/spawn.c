@@ -81,6 +81,7 @@ static void say_network(struct command_line *line,
     say(line, hosts->hosts_text);
 }
 
+/* The words of mpirun. */
 static void say_launcher(struct command_line *line,
                          const struct rueda_crew *crew)
 {
@@ -99,6 +100,8 @@ static void say_launcher(struct command_line *line,
     say(line, number(line, 0, crew->size));
 }
 
+/* The whole command of one worker: how it is reached, which program it is, and
+ * what it is to be. */
 static bool compose(struct command_line *line, const struct rueda_crew *crew,
                     const struct rueda_crew_listener *listener, int rank)
 {
@@ -274,6 +277,8 @@ static bool start_all(struct rueda_crew *crew,
     return true;
 }
 
+/* Ranks of ours are started one by one; an mpirun starts its own. What it
+ * prints goes to a memory file, for messages. */
 bool rueda_bench_spawn(struct rueda_crew *crew,
                        const struct rueda_crew_listener *listener)
 {
@@ -309,6 +314,7 @@ void rueda_bench_spawn_epitaph(int status, char *words, size_t room)
         snprintf(words, room, "ended with exit code %d", WEXITSTATUS(status));
 }
 
+/* Read the end of the memory file. */
 void rueda_bench_spawn_last_words(const struct rueda_crew *crew, char *words,
                                   size_t room)
 {

@@ -121,6 +121,7 @@ static bool is_well(struct mpi_rank *self, int code, const char *what)
     return false;
 }
 
+/* Find MPI's type and operation for this case. */
 static bool prepare(struct rueda_system *system, const struct rueda_case *work,
                     const void *send, void *recv)
 {
@@ -150,6 +151,7 @@ static bool prepare(struct rueda_system *system, const struct rueda_case *work,
     return true;
 }
 
+/* One call of MPI. Returns its error code. */
 static int run_op(struct mpi_rank *self, unsigned iteration)
 {
     const struct mpi_calls *mpi = &self->calls;
@@ -231,6 +233,8 @@ static void *open_library(bool is_openmpi, struct rueda_text *words)
     return library;
 }
 
+/* MPI is loaded at run time, so the tool needs none to be built; each call is
+ * found by name. */
 static bool find_calls(struct mpi_rank *self, struct rueda_text *words)
 {
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -249,6 +253,7 @@ static bool find_calls(struct mpi_rank *self, struct rueda_text *words)
     return true;
 }
 
+/* MPI_Init, my place, and the version as text. */
 static bool join(struct mpi_rank *self, struct rueda_text *words)
 {
     char version[8192]; /* MPI_MAX_LIBRARY_VERSION_STRING of MPICH */
@@ -271,6 +276,8 @@ static bool join(struct mpi_rank *self, struct rueda_text *words)
     return true;
 }
 
+/* A system for the benchmark over the MPI library of this flavour; NULL with a
+ * message. */
 struct rueda_system *rueda_system_mpi(const char *flavour,
                                       struct rueda_text *words)
 {

@@ -106,6 +106,7 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
+/* Start the ranks of a crew of threads. Returns how many there are. */
 static int start_threads(struct thread *threads, int count)
 {
     int started;
@@ -172,6 +173,7 @@ static int be_process(const struct worker_place *place)
     return be_rank(place, system, &words);
 }
 
+/* `rueda bench-worker`: what `rueda bench` starts. It is not for users. */
 int rueda_bench_worker_main(int argc, char **argv)
 {
     struct worker_place place;

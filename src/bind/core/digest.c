@@ -8,6 +8,7 @@
 /* Fewer bytes are hashed sooner than Python's lock is given and taken. */
 #define LEAST_WITHOUT_LOCK ((Py_ssize_t)1 << 16)
 
+/* Large memory is read without Python's lock. */
 PyObject *rueda_core_digest(PyObject *module, PyObject *args)
 {
     PyObject *address;
@@ -37,6 +38,7 @@ PyObject *rueda_core_digest(PyObject *module, PyObject *args)
     return PyLong_FromLongLong((int64_t)hash);
 }
 
+/* What the setting says, as the library has read it. */
 PyObject *rueda_core_check_every(PyObject *module, PyObject *args)
 {
     rueda_ctx *ctx = rueda_core_enter();

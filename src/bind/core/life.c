@@ -66,6 +66,8 @@ static int exchange_bytes(void *arg, void *bytes, size_t len)
     return failed;
 }
 
+/* The library starts on a thread of its own, so Ctrl-C reaches the caller while
+ * it waits. */
 PyObject *rueda_core_init(PyObject *module, PyObject *args)
 {
     struct rueda_init_args init = RUEDA_INIT_ARGS_INIT;
@@ -130,6 +132,7 @@ PyObject *rueda_core_is_initialized(PyObject *module, PyObject *args)
 
 /* ---- Who and where ------------------------------------------------------- */
 
+/* A number that the default context knows. */
 static PyObject *tell(PyObject *module, PyObject *args,
                       int (*ask)(const rueda_ctx *))
 {
@@ -178,6 +181,7 @@ PyObject *rueda_core_cross_size(PyObject *module, PyObject *args)
     return tell(module, args, rueda_cross_size);
 }
 
+/* True without a context, as a single process is. */
 PyObject *rueda_core_is_homogeneous(PyObject *module, PyObject *args)
 {
     rueda_ctx *ctx = rueda_default_enter();
@@ -195,6 +199,7 @@ PyObject *rueda_core_is_homogeneous(PyObject *module, PyObject *args)
 /* ---- Failure -------------------------------------------------------------
  */
 
+/* The words may hold anything that Python can print. */
 PyObject *rueda_core_fail(PyObject *module, PyObject *why)
 {
     PyObject *bytes = PyUnicode_AsEncodedString(why, "utf-8", "replace");

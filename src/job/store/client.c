@@ -16,6 +16,8 @@
 #include <string.h>
 
 #include "auth/shake.h"
+#include "base/duration.h"
+#include "base/least.h"
 #include "base/log.h"
 #include "job/store/inbox.h"
 #include "job/store/wire.h"
@@ -27,11 +29,11 @@
 #include "segment/wire.h"
 
 /* Between two rounds over all ways to the store (os/dial.h). */
-#define FIRST_PAUSE_NS ((int64_t)200000)
-#define MOST_PAUSE_NS  ((int64_t)50000000)
+#define FIRST_PAUSE_NS RUEDA_US(200)
+#define MOST_PAUSE_NS  RUEDA_MS(50)
 
 /* For a store that was there. */
-#define LOST_NS ((int64_t)3000000000)
+#define LOST_NS RUEDA_S(3)
 
 #define QUESTIONS 4
 
@@ -83,11 +85,6 @@ struct rueda_client {
     struct watch watches[RUEDA_STORE_MOST_WATCHES];
     struct post post;
 };
-
-static int64_t sooner(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- The way there ------------------------------------------------------ */
 
@@ -585,7 +582,8 @@ rueda_status rueda_client_ask(struct rueda_client *client,
     for (;;) {
         status = RUEDA_OK;
         if (client->stage != THERE)
-            status = connect_by(client, sooner(deadline_ns, give_up_ns), error);
+            status = connect_by(client, rueda_sooner(deadline_ns, give_up_ns),
+                                error);
         if (status != RUEDA_OK && give_up_ns != INT64_MAX)
             return lost(client, status, error);
         if (status == RUEDA_OK && client->is_forgotten) {
@@ -621,7 +619,7 @@ static int64_t patience_ns(const struct rueda_client *client)
 {
     const int questions = client->args.questions;
 
-    return (questions > 0 ? questions : QUESTIONS) * (int64_t)1000000000;
+    return RUEDA_S(questions > 0 ? questions : QUESTIONS);
 }
 
 /* RUEDA_IN_PROGRESS: it takes longer. RUEDA_ERR_PEER_LOST: there is no way: at
@@ -745,7 +743,7 @@ rueda_status rueda_client_renew(struct rueda_client *client)
 }
 
 /* How long to wait for the store's farewell. */
-#define FAREWELL_NS ((int64_t)200000000)
+#define FAREWELL_NS RUEDA_MS(200)
 
 /* One that was cut is made again, or the store would take us for dead. */
 static rueda_status be_there(struct rueda_client *client, int64_t deadline_ns)

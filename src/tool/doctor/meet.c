@@ -64,6 +64,7 @@ static int64_t wall_ns(void)
 
 /* ---- Exchanges ---------------------------------------------------------- */
 
+/* Send to a peer and receive from it at the same time. */
 static rueda_status exchange(struct met_rank *rank, int peer, size_t bytes)
 {
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
@@ -126,6 +127,8 @@ static rueda_status measure(struct met_rank *rank, int peer,
     return status;
 }
 
+/* Measure one way between this rank and a peer: latency with short messages,
+ * bandwidth with long ones. */
 static rueda_status meet(struct met_rank *rank, int peer, const char *way)
 {
     static const struct series short_ones = {

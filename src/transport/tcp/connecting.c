@@ -18,18 +18,19 @@
 #include <string.h>
 
 #include "auth/shake.h"
+#include "base/duration.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
 #include "os/stream.h"
 #include "transport/tcp/hub.h"
 
-#define PAUSE_NS ((int64_t)20000000)
+#define PAUSE_NS RUEDA_MS(20)
 
 /* How often to probe a rank, and how long that may be refused: a rank that
  * opens a listener at all has done so before others learn of it. */
-#define PROBE_NS   ((int64_t)1000000000)
-#define REFUSED_NS ((int64_t)500000000)
+#define PROBE_NS   RUEDA_S(1)
+#define REFUSED_NS RUEDA_MS(500)
 #define NEVER      INT64_MAX
 
 struct rueda_tcp_dialling {

@@ -9,14 +9,15 @@
 
 #include <stdlib.h>
 
+#include "base/duration.h"
 #include "os/clock.h"
 #include "os/event.h"
 #include "os/stream.h"
 #include "transport/tcp/hub.h"
 
 /* How long to stay for what the peer has not taken yet, when we leave. */
-#define LEAVE_NS  ((int64_t)2000000000)
-#define GLANCE_NS ((int64_t)200000)
+#define LEAVE_NS  RUEDA_S(2)
+#define GLANCE_NS RUEDA_US(200)
 
 /* Between two looks at a stream that is quiet, at most. */
 #define MOST_QUIET 15

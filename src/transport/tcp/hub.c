@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
@@ -21,13 +22,13 @@
 #define SILENCE_MS 10000
 
 /* While operations wait: stalled streams are looked for. */
-#define NAP_NS ((int64_t)1000000000)
+#define NAP_NS RUEDA_S(1)
 
 /* While a slow stream is given nothing. */
-#define HELD_BACK_NAP_NS ((int64_t)1000000)
+#define HELD_BACK_NAP_NS RUEDA_MS(1)
 
 /* While they do not. */
-#define GLANCE_NS ((int64_t)100000000)
+#define GLANCE_NS RUEDA_MS(100)
 
 void rueda_tcp_hub_show(const struct rueda_tcp_hub *hub, int fd)
 {
@@ -231,8 +232,8 @@ static struct rueda_tcp_hub *hub_new(const struct rueda_tcp_args *args)
     hub->rank = args->rank;
     hub->streams = args->streams;
     hub->encrypt = args->encrypt;
-    hub->give_up_ns = give_up * 1000000;
-    hub->silence_ns = silence * 1000000;
+    hub->give_up_ns = RUEDA_MS(give_up);
+    hub->silence_ns = RUEDA_MS(silence);
     hub->key = *args->key;
     for (int i = 0; i < RUEDA_TCP_MOST_ADDRESSES; i++)
         hub->listeners[i] = -1;

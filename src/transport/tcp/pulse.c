@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "auth/shake.h"
+#include "base/duration.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
@@ -23,14 +24,14 @@
 /* One question without an answer makes a system doubt, which is two seconds
  * after the last sign of life. */
 #define QUESTIONS 1
-#define KERNEL_NS ((int64_t)2000000000)
+#define KERNEL_NS RUEDA_S(2)
 
 /* Between two knocks, and the least time for them however low the limit. */
-#define KNOCK_NS ((int64_t)100000000)
-#define LEAST_NS ((int64_t)300000000)
+#define KNOCK_NS RUEDA_MS(100)
+#define LEAST_NS RUEDA_MS(300)
 
 /* A host that is there, but has no rank that would hold a pulse. */
-#define AGAIN_NS ((int64_t)1000000000)
+#define AGAIN_NS RUEDA_S(1)
 
 /* How a pulse is. */
 typedef enum state {

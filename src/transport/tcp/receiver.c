@@ -8,12 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "transport/tcp/ep.h"
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- Records ------------------------------------------------------------ */
 
@@ -103,7 +99,8 @@ static size_t prefix_of(const struct rueda_tcp_ep *ep,
         const struct rueda_tcp_stream *stream = &ep->streams[i];
 
         if (stream->is_receiving && stream->incoming == message)
-            prefix = least(prefix, (size_t)stream->in.offset + stream->in_got);
+            prefix =
+                rueda_least(prefix, (size_t)stream->in.offset + stream->in_got);
     }
     return prefix;
 }
@@ -178,7 +175,8 @@ begin_message(struct rueda_tcp_ep *ep, const struct rueda_tcp_frame *in)
     if (req != NULL) {
         match(ep, message, req);
     } else if (message->total > 0) {
-        message->store = malloc(least(message->total, RUEDA_TCP_HELD_BYTES));
+        message->store =
+            malloc(rueda_least(message->total, RUEDA_TCP_HELD_BYTES));
         if (message->store == NULL)
             return NULL;
     }

@@ -6,17 +6,13 @@
  * is depends on how fast the stream has been (speed.h). Small frames that the
  * protocol itself needs (credit, grants) go first.
  */
+#include "base/least.h"
 #include "os/clock.h"
 #include "os/stream.h"
 #include "transport/tcp/ep.h"
 
 /* No longer than this, a message goes by whichever stream. */
 #define SHORT_BYTES ((size_t)4 << 10)
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- Which piece -------------------------------------------------------- */
 
@@ -102,9 +98,9 @@ static size_t next_bytes(const struct rueda_tcp_stream *stream,
     size_t end = message->req->len;
 
     if (!message->is_granted)
-        end = least(end, RUEDA_TCP_HELD_BYTES);
-    return least(end - message->assigned,
-                 rueda_tcp_speed_piece(&stream->speed));
+        end = rueda_least(end, RUEDA_TCP_HELD_BYTES);
+    return rueda_least(end - message->assigned,
+                       rueda_tcp_speed_piece(&stream->speed));
 }
 
 /* ---- Frames ------------------------------------------------------------- */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/tcp/speed.h"
 
+#include "base/duration.h"
 #include "transport/tcp/frame.h"
 
-#define MOMENT_NS ((int64_t)1000000)
+#define MOMENT_NS RUEDA_MS(1)
 #define QUEUE     4 /* moments' worth may wait in a socket */
 
 /* A shorter time shows bursts, not speed. After so long without a look that

@@ -6,11 +6,12 @@
  */
 #define RUEDA_LOG_TAG "tcp"
 
+#include "base/duration.h"
 #include "base/log.h"
 #include "transport/tcp/hub.h"
 
-#define CHECK_NS ((int64_t)1000000000)
-#define TELL_NS  ((int64_t)5000000000)
+#define CHECK_NS RUEDA_S(1)
+#define TELL_NS  RUEDA_S(5)
 
 /* A system whose wait was not answered waits twice as long the next time, so
  * after a silence bytes move again within about as long as it lasted. */

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 
+#include "base/least.h"
 #include "os/event.h"
 #include "os/stream.h"
 #include "os/tcp.h"
@@ -19,11 +20,6 @@
 
 /* So much at a time from one stream, then the others have their turn. */
 #define TURN_BYTES ((size_t)1 << 20)
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 rueda_status rueda_tcp_stream_open(struct rueda_tcp_stream *stream, int fd,
                                    struct rueda_tcp_sealing *sealing)
@@ -218,8 +214,8 @@ static size_t fill_piece(struct rueda_tcp_ep *ep,
 {
     const struct rueda_tcp_room places = room_of(stream);
     const unsigned char *from = stream->ahead + stream->ahead_begin;
-    size_t bytes = least(ahead_of(stream), places.piece_left);
-    size_t tag = least(ahead_of(stream) - bytes, places.tag_left);
+    size_t bytes = rueda_least(ahead_of(stream), places.piece_left);
+    size_t tag = rueda_least(ahead_of(stream) - bytes, places.tag_left);
 
     if (places.piece != NULL && bytes > 0)
         memcpy(places.piece, from, bytes);
@@ -266,7 +262,7 @@ static rueda_status read_piece(struct rueda_tcp_ep *ep,
     status = rueda_stream_recv_both(stream->fd, places.piece, places.piece_left,
                                     places.tag, places.tag_left, moved);
     *is_dry = *moved < places.piece_left + places.tag_left;
-    came = is_sealed ? *moved : least(*moved, places.piece_left);
+    came = is_sealed ? *moved : rueda_least(*moved, places.piece_left);
     stream->ahead_begin = 0;
     stream->ahead_end = *moved - came;
     if (came > 0)
