@@ -23,8 +23,8 @@ static bool has_duty(struct rueda_engine *engine)
     return atomic_load(&engine->is_told);
 }
 
-/* If another thread holds the token, that thread tells us on release, and
- * checks while it waits. */
+/* If another thread holds the token, that thread wakes us when it releases the
+ * token, and checks while it waits. */
 static void do_duty(struct rueda_engine *engine, bool is_check)
 {
     /* Our store of false in is_told comes before our load of the token. A

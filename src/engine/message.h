@@ -21,7 +21,7 @@ struct rueda_messages {
     struct rueda_message *spare;
 };
 
-/* Begin one; it ends by rueda_lane_finish(), at once if it cannot be. */
+/* Begin one; it ends by rueda_lane_finish(), at once if it cannot run. */
 void rueda_message_begin(struct rueda_lane *lane, struct rueda_named *named);
 
 /* End those that have come through. RUEDA_OK if there were any; a lost peer is

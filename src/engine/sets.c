@@ -111,8 +111,8 @@ void rueda_sets_free(struct rueda_lanes *lanes)
 
 /* ---- Making a set ----------------------------------------------------- */
 
-/* What each rank tells of its part: whether all went well, and where the slab
- * of its host is, if it was to find room for it. */
+/* What each rank reports of its part: whether all went well, and where the slab
+ * of its host is, if it had to allocate it. */
 enum {
     IS_READY,
     OFFSET,
@@ -124,7 +124,7 @@ static int host_of(const struct rueda_job *job, int rank)
     return job->topology != NULL ? job->topology->places[rank].host : 0;
 }
 
-/* The lowest member of my host, who has the slab of its members. */
+/* The lowest member of my host, which allocates the slab of its members. */
 static int slab_owner_of(const struct rueda_job *job,
                          const struct rueda_set *set)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How this rank stands, for those who ask whether all ranks wait
- * (negotiate/still.c): does every thread of the program that uses the context
- * wait, and is all that it has submitted undecided?
+ * The state of this rank for the search for deadlocks (negotiate/still.c): does
+ * every thread of the program that uses the context wait, and is all that it
+ * has submitted undecided?
  */
 #include <stdio.h>
 

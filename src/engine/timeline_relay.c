@@ -31,12 +31,12 @@
 #define WORD_MARKS 2u
 #define WORD_BITS  2
 
-/* Where there is a timeline, others than rank 0 listen so often, though they
+/* Where there is a timeline, ranks other than 0 listen this often, even if they
  * have nothing to do. */
 #define LISTEN_NS RUEDA_MS(200)
 
-/* How long rank 0 waits in the end for the notes of the others: without any
- * news, and in all. */
+/* How long rank 0 waits at the end for the records of the others: after the
+ * last one that came, and in all. */
 #define QUIET_NS RUEDA_S(1)
 #define STOP_NS  RUEDA_S(5)
 
@@ -57,7 +57,7 @@ static struct rueda_negotiator *courier(const struct rueda_lanes *lanes)
     return lane != NULL ? lane->negotiator : NULL;
 }
 
-/* Note in this one, or in none. */
+/* Record into this timeline, or into none. */
 static void note_in(struct rueda_lanes *lanes, struct rueda_timeline *timeline)
 {
     lanes->timeline = timeline;
@@ -83,10 +83,10 @@ static void say_last(const struct rueda_lanes *lanes, uint32_t number)
     pass(lanes, number, message, 0, true);
 }
 
-/* As many blocks as there are, or one. They wait until it is known how far my
- * clock is from rank 0's, which the first answer of a rank there tells: it
- * would be a matter of days where one host was started long before another.
- * False: it is not known. */
+/* Send all blocks, or one. They wait until the difference between my clock and
+ * rank 0's is known, which the first answer of a rank there tells: it can be
+ * days where one host was started long before another. False: it is not known.
+ */
 static bool send(struct rueda_lanes *lanes, bool all)
 {
     const struct rueda_negotiator *negotiator = courier(lanes);
@@ -190,7 +190,8 @@ static bool is_at_work(const struct rueda_lanes *lanes)
     return false;
 }
 
-/* Nothing more is noted here. Others than rank 0 say so, if they have not. */
+/* Record nothing more here. Ranks other than 0 report that, if they have not.
+ */
 static void finish(struct rueda_lanes *lanes)
 {
     struct rueda_relay *relay = &lanes->relay;
@@ -375,7 +376,7 @@ int64_t rueda_relay_due_ns(const struct rueda_lanes *lanes)
     return rueda_sooner(due, relay->heard_ns + LISTEN_NS);
 }
 
-/* Rank 0 may still wait for those who are slower than this one. */
+/* Rank 0 may still wait for ranks that are slower than this one. */
 static bool is_just_over(const struct rueda_relay *relay)
 {
     return relay->ended_ns != 0 &&

@@ -90,7 +90,7 @@ static bool same_shape(const struct rueda_request *a,
             memcmp(a->shape, b->shape, a->dims * sizeof(a->shape[0])) == 0);
 }
 
-/* What ranks say of a process set is their number and a hash of them. */
+/* For a process set, ranks compare the number of its members and a hash. */
 static void tell_shape(const struct rueda_request *request,
                        struct rueda_text *out)
 {
@@ -104,7 +104,7 @@ static void tell_shape(const struct rueda_request *request,
     rueda_compare_shape_str(request, out);
 }
 
-/* What is no number on both is the same. */
+/* Two factors that are not a number count as equal. */
 static bool same_factor(double a, double b)
 {
     return a == b || (isnan(a) && isnan(b));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Do two ranks ask for the same? Checks come in a fixed order, and the first
- * that fails is what ranks are told. Pure.
+ * Do two ranks request the same operation? Checks come in a fixed order, and
+ * ranks report the first that fails. Pure.
  */
 #ifndef RUEDA_NEGOTIATE_COMPARE_H
 #define RUEDA_NEGOTIATE_COMPARE_H
@@ -34,8 +34,8 @@ int rueda_compare(const struct rueda_request *a, const struct rueda_request *b);
 void rueda_compare_explain(const struct rueda_said *a,
                            const struct rueda_said *b, struct rueda_text *out);
 
-/* Equal bit by bit, but for the label. In words, as a call of memcmp() takes
- * longer than what it does here. */
+/* Equal bit by bit, but for the label. Compared as 64-bit words, because a call
+ * of memcmp() takes longer. */
 static inline bool rueda_compare_is_alike(const struct rueda_request *a,
                                           const struct rueda_request *b)
 {
@@ -54,8 +54,8 @@ static inline bool rueda_compare_is_alike(const struct rueda_request *a,
     return difference == 0;
 }
 
-/* Equal in all that all ranks have to say alike, and in priority: one may stand
- * for the other. */
+/* Equal in everything that must be the same on all ranks, and in priority: one
+ * may replace the other. */
 static inline bool rueda_compare_is_same(const struct rueda_request *a,
                                          const struct rueda_request *b)
 {

@@ -49,7 +49,7 @@ static rueda_status follow(struct rueda_negotiator *self)
     return status;
 }
 
-/* Members hear of it, and so do I. */
+/* Send it to the members, and follow it here. */
 rueda_status rueda_coordinator_append(struct rueda_negotiator *self)
 {
     tell_children(self);
@@ -92,7 +92,7 @@ static const char *title_of(const struct rueda_request *request)
                : rueda_kind_str((rueda_kind)request->kind);
 }
 
-/* What is given away by rows, and has none. */
+/* A tensor that is scattered by rows, and has none. */
 static bool lacks_rows(const struct rueda_request *request)
 {
     return request->dims == 0 && (request->kind == RUEDA_ALLGATHER ||
@@ -100,7 +100,7 @@ static bool lacks_rows(const struct rueda_request *request)
                                   request->kind == RUEDA_REDUCE_SCATTER);
 }
 
-/* Why it cannot run; empty if it can. */
+/* Write why it cannot run; nothing if it can. */
 static void judge(const struct rueda_negotiator *self,
                   const struct rueda_entry *entry, struct rueda_text *why)
 {
@@ -147,7 +147,7 @@ static void enqueue(struct rueda_coordinator *root, struct rueda_entry *entry)
         root->last_ready = entry;
 }
 
-/* What is ready of a group, or NULL: nothing. */
+/* The ready operations of a group, or NULL: there are none. */
 static struct rueda_group *find_group(const struct rueda_coordinator *root,
                                       const struct rueda_request *request)
 {
@@ -182,7 +182,7 @@ static void drop_group(struct rueda_coordinator *root,
     free(group);
 }
 
-/* All are there, and wait in the order in which they came. */
+/* All of the group are ready: queue them in the order in which they came. */
 static void release(struct rueda_coordinator *root, struct rueda_group *group)
 {
     struct rueda_entry *turned = NULL;
@@ -259,7 +259,7 @@ static rueda_status settle(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
-/* Nothing can be said against it, and it waits for no other. */
+/* Nothing prevents it from running, and it waits for no other. */
 static bool is_plain(const struct rueda_negotiator *self,
                      const struct rueda_entry *entry)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a member knows of one operation: who of the members below it has it, and
- * whether they say the same. An entry whose operation has a id outlives it,
- * and is there when its name comes again.
+ * What a member knows of one operation: which members below it have it, and
+ * whether their requests agree. An entry with an id outlives its operation, and
+ * is used again when the name comes again.
  */
 #ifndef RUEDA_NEGOTIATE_ENTRY_H
 #define RUEDA_NEGOTIATE_ENTRY_H
@@ -19,7 +19,7 @@ struct rueda_voice {
     struct rueda_request *copy; /* or NULL: it lives elsewhere */
 };
 
-/* Members that a child says have not got it. */
+/* Members that do not have it, as a child reports. */
 struct rueda_absent {
     struct rueda_absent *next;
     int child;
@@ -30,11 +30,11 @@ struct rueda_absent {
 
 /* Of one that can never become ready (mismatch.c). */
 struct rueda_mismatch {
-    bool is_told;     /* mine, and I have said so of all of its group */
-    bool is_called;   /* all members say something of it, that it may fail */
+    bool is_told;     /* mine, and reported with all of its group */
+    bool is_called;   /* all members report on it, so that it can fail */
     char *why;        /* the coordinator's: with these words, or NULL, */
     int64_t since_ns; /* and when it heard so */
-    void *late;       /* mine, which came when I had said that I have none */
+    void *late;       /* mine, submitted after I reported that I lack it */
     const struct rueda_request *late_request;
     char *late_why; /* its group has failed with these words, or NULL */
 };
@@ -111,8 +111,8 @@ static inline void rueda_entry_begin(struct rueda_entries *entries,
     entries->last = entry;
 }
 
-/* Another voice than the first, which says something of its own: do they
- * differ? Of those who differ the one counts whose check comes first. */
+/* A second request, which is not equal to the first bit by bit: do they differ?
+ * Of several differences the one counts whose check comes first. */
 void rueda_entry_weigh(struct rueda_entry *entry, const struct rueda_said *said,
                        struct rueda_request *copy);
 

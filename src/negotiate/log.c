@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Following the log: every member reads the same entries in the same order and
- * makes the same of them. */
+ * derives the same decisions from them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,8 +74,8 @@ static void note_number(struct rueda_negotiator *self,
         self->number = request->number + 1;
 }
 
-/* I take part without having it: with a copy of the request, as the entry may
- * be gone when it runs. Only for who has joined. */
+/* This member has joined and takes part without having the operation: with a
+ * copy of the request, because the entry may be gone when it runs. */
 static rueda_status add_foreign(struct rueda_negotiator *self,
                                 struct rueda_decided *decided, int count,
                                 const struct rueda_request *request)
@@ -174,7 +174,7 @@ static rueda_status give_id(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
-/* An item with its request in full, and perhaps a id for it. */
+/* An item with its request in full, and perhaps an id for it. */
 static rueda_status follow_request(struct rueda_negotiator *self,
                                    struct rueda_in *in, bool has_id,
                                    struct rueda_decided *decided, int count)
@@ -288,7 +288,7 @@ static rueda_status end_by_error(struct rueda_negotiator *self,
                                            words);
     entry->mismatch = NULL;
     rueda_entry_end(&self->entries, entry);
-    /* If I said so of this one, I have said it of all. */
+    /* If I reported this one, I have reported the whole group. */
     if (status == RUEDA_OK && group_count > 0 &&
         (mismatch == NULL || !mismatch->is_told))
         status = rueda_mismatch_group(self, group, words);
@@ -311,7 +311,7 @@ static rueda_status follow_error(struct rueda_negotiator *self,
     if (!in->has_failed) {
         entry = rueda_entry_find(&self->entries, &label);
         note_number(self, &label);
-        /* Also who has joined, and never had it, has come so far. */
+        /* Members that joined, and never submitted it, advance too. */
         status = entry != NULL && entry->is_pending
                      ? end_by_error(self, entry, words)
                      : rueda_negotiator_log_fail(self, NULL, NULL, words);

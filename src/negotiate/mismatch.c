@@ -21,7 +21,9 @@
 
 #include "negotiate/state.h"
 
-/* What is remembered of an entry in such a case, NULL without memory. */
+/* The record of an entry's mismatch, made if there is none; NULL without
+ * memory.
+ */
 static struct rueda_mismatch *mismatch_of(struct rueda_entry *entry)
 {
     if (entry->mismatch == NULL)
@@ -44,7 +46,7 @@ static void tell_mismatch(struct rueda_negotiator *self,
     rueda_out_text(out, words);
 }
 
-/* By the coordinator, which calls it, or refuses it, when it decides next. */
+/* On the coordinator, which calls or refuses it when it decides next. */
 static rueda_status give_up(struct rueda_negotiator *self,
                             struct rueda_entry *entry, const char *words)
 {
@@ -69,7 +71,7 @@ static bool is_mine_in(const struct rueda_entry *entry, uint64_t group)
            entry->my_request->group == group;
 }
 
-/* One of mine, which I have not said this of. */
+/* One of mine, which I have not reported yet. */
 static rueda_status give_mine_up(struct rueda_negotiator *self,
                                  struct rueda_entry *entry, const char *words)
 {
@@ -140,8 +142,8 @@ rueda_status rueda_mismatch_submit_past(struct rueda_negotiator *self,
     return give_mine_up(self, entry, words.chars);
 }
 
-/* Has it been refused since its owner knew so much of the log? The latest come
- * last. */
+/* Has it been refused since its owner had read the log up to this index? The
+ * latest refusals come last. */
 static bool is_over(const struct rueda_coordinator *root,
                     const struct rueda_request *label, uint64_t applied)
 {
@@ -194,8 +196,8 @@ rueda_status rueda_mismatch_hear(struct rueda_negotiator *self,
 /* ---- The coordinator -------------------------------------------------------
  */
 
-/* Not at once: who has tensors one by one that others have in a group may be
- * about to submit it, and is to hear the error, too. */
+/* Not at once: a rank that submits the tensors of the group one by one may be
+ * about to submit this one, and must get the error, too. */
 static rueda_status call(struct rueda_negotiator *self,
                          const struct rueda_entry *entry)
 {
@@ -316,7 +318,7 @@ rueda_status rueda_mismatch_follow(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
-/* I have said that I have not got it. */
+/* This member has reported that it lacks the operation, and now submits it. */
 rueda_status rueda_mismatch_submit(struct rueda_negotiator *self,
                                    struct rueda_entry *entry,
                                    const struct rueda_request *request,
@@ -354,7 +356,8 @@ rueda_status rueda_mismatch_submit_late(struct rueda_negotiator *self,
                : RUEDA_OK;
 }
 
-/* Where it is among those that have failed before I came to them, or -1. */
+/* The index of a number among those that failed before this member reached
+ * them, or -1. */
 static int find_past(const struct rueda_negotiator *self, uint64_t number)
 {
     int i = self->past_count - 1;
@@ -364,7 +367,7 @@ static int find_past(const struct rueda_negotiator *self, uint64_t number)
     return i;
 }
 
-/* Each rank that comes to it has it called, so it may be known. */
+/* Several ranks may have this number called, so it may be known already. */
 rueda_status rueda_mismatch_note_number(struct rueda_negotiator *self,
                                         uint64_t number)
 {

@@ -114,8 +114,8 @@ static struct rueda_entry *entry_of(struct rueda_negotiator *self,
     return rueda_entry_get(&self->entries, request);
 }
 
-/* How many ids ahead of the one at work; for names it is less, as who has
- * them must have come before. */
+/* How many ids ahead of the current one to prefetch; fewer for names, since the
+ * entry must have been read before. */
 #define AHEAD      8
 #define NAME_AHEAD 4
 

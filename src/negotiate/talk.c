@@ -146,14 +146,14 @@ static rueda_status listen_for_body(struct rueda_talk *talk, size_t len)
     return RUEDA_OK;
 }
 
-/* What takes longer tells nothing about clocks. */
+/* Longer round trips say nothing about clocks. */
 #define LONGEST_WAY_NS RUEDA_S(3600)
 
 /*
- * Of all messages the one that was on its way for the shortest time knows best
- * how far the clocks are apart. What it knew grows old, as clocks drift, so
- * each message makes the best one a little worse. Numbers of a peer may be any,
- * so they are added without a sign.
+ * The message with the shortest round trip gives the best estimate of how far
+ * the clocks are apart. Estimates grow old, because clocks drift, so each
+ * message makes the best one a little worse. Numbers of a peer may be any, so
+ * they are added without a sign.
  */
 static void compare_clocks(struct rueda_talk *talk, int64_t now_ns)
 {
