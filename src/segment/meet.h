@@ -27,13 +27,13 @@
 struct rueda_segment;
 
 struct rueda_meeting {
-    int rank; /* among those who meet; the first one holds the door */
+    int rank; /* in the meeting; the first one admits the others */
     int size;
     const char *job;    /* names the socket */
     const char *title;  /* of the job, for people; NULL: the same */
     bool is_by_program; /* the name stands for a program and a folder; rank 0
                            claims it as long as the job runs */
-    const int *ranks;   /* of all who meet, in the job; NULL: the same */
+    const int *ranks;   /* of all members, in the job; NULL: the same */
     const struct rueda_key *key; /* present or not */
     int64_t deadline_ns;
     int inherited; /* rank 0's memfd, or -1: it makes one */

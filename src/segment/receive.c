@@ -47,7 +47,7 @@ static bool is_contested(const struct reception *reception, int rank)
                          reception->sockets[rank] >= 0);
 }
 
-/* A connection has proven that it is of the job; does what it says fit? */
+/* A connection has proven the job's key; do its rank and size fit? */
 static bool fits(const struct reception *reception,
                  const struct rueda_handshake *shake, int *out_rank,
                  struct rueda_text *why)
@@ -213,8 +213,8 @@ static rueda_status let_in(struct reception *reception,
     return status;
 }
 
-/* Listen under the name of the job. A process that does so already gets word of
- * me, and both starts end; unless it has just heard from its last rank. */
+/* Listen under the name of the job. A process that already does so is told, and
+ * both starts end, unless its last rank has just come. */
 static rueda_status take_name(struct reception *reception,
                               struct rueda_text *error)
 {

@@ -422,7 +422,7 @@ static void depart(struct rueda_segment *segment, enum rueda_presence how)
     if (atomic_load_explicit(&me->presence, memory_order_relaxed) ==
         RUEDA_FAILED)
         return;
-    /* Release: who sees it sees all that I have written, the order too. */
+    /* Release: a member that sees it sees all that I have written before. */
     atomic_store_explicit(&me->presence, how, memory_order_release);
 }
 
@@ -611,8 +611,8 @@ static int rank_of(const struct rueda_segment *segment)
     return segment->members[segment->me].rank;
 }
 
-/* Pages that are still to be touched by others count as if they were free, so
- * a margin is left for them. */
+/* Pages that other ranks have allocated and not yet touched count as free, so a
+ * margin is left for them. */
 #define MARGIN_BYTES ((size_t)64 << 20)
 
 rueda_status rueda_segment_alloc(struct rueda_segment *segment, size_t bytes,

@@ -13,9 +13,10 @@
  * Pages cost memory only when they are first touched, and the whole file is
  * gone with its last process: nothing has a name that could be left behind.
  *
- * A member that is about to sleep says so in its line; who has news for it
- * rings its doorbell, an eventfd, only then. A member that leaves says so in
- * its line; one that dies is seen by its pidfd (rueda_segment_watch).
+ * A member that is about to sleep shows that in its line; a member with news
+ * for it rings its doorbell, an eventfd, only then. A member that leaves shows
+ * that in its line; one that dies is noticed by its pidfd
+ * (rueda_segment_watch).
  *
  * A struct rueda_segment is one member's view and is used by one thread at a
  * time (the holder of the engine's token), except where noted.
@@ -45,7 +46,7 @@ enum rueda_presence {
     RUEDA_LEFT,   /* closed its context in good order */
 };
 
-/* For what a member says of its process sets. */
+/* For the text by which members compare their process sets. */
 #define RUEDA_SETS_BYTES 128
 
 /* A member's line, written by that member, read by all. Two cache lines, so

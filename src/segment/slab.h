@@ -58,7 +58,8 @@ struct rueda_notice {
 struct rueda_slab_line {
     _Alignas(128) _Atomic uint64_t posted;
     _Alignas(128) _Atomic uint64_t reduced;
-    _Atomic uint64_t returned; /* as posted, by who has let go of buffers */
+    _Atomic uint64_t
+        returned; /* as posted: I no longer read the others' buffers */
     struct rueda_notice notice;
     struct rueda_tiny tiny[RUEDA_TINY_LINES];
 };
@@ -93,7 +94,7 @@ struct rueda_slab {
     uint64_t next;       /* the number of the next free cell */
     uint64_t tinies;     /* how many tiny exchanges there were */
     uint64_t piles_used; /* how many blocks had a pile */
-    uint64_t lent;       /* who has returned that has let go of my buffers */
+    uint64_t lent;       /* members that have returned this read none of mine */
     struct rueda_cursor posted;
     struct rueda_cursor reduced;
     struct rueda_cursor returned;
@@ -140,7 +141,7 @@ bool rueda_slab_all_reduced(struct rueda_slab *slab, uint64_t block);
 bool rueda_slab_has_posted(const struct rueda_slab *slab, int member,
                            uint64_t block);
 
-/* My block is in its place (or reduced); wakes who sleeps. */
+/* My block is in its place (or reduced); wakes members that sleep. */
 void rueda_slab_post(struct rueda_slab *slab, uint64_t block);
 void rueda_slab_post_reduced(struct rueda_slab *slab, uint64_t block);
 

@@ -10,9 +10,9 @@
  * RUEDA_TRIAL_EVERY blocks the first is stored and the second is streamed, in
  * all members alike, since they all count the same blocks. What a member spends
  * on each, writing its own and reading the others', is a vote for one way; the
- * votes of late decide about the blocks between.
+ * latest votes decide about the blocks between.
  *
- * Members may come to different ends: each decides for its own ring. Pure
+ * Members may decide differently: each decides for its own ring. Pure
  * arithmetic, no clock.
  */
 #ifndef RUEDA_SEGMENT_TRIAL_H

@@ -10,7 +10,7 @@
 #include "os/stream.h"
 #include "os/unix_socket.h"
 
-/* How long between two looks for what no descriptor tells. */
+/* How often to retry what no descriptor reports. */
 #define PAUSE_NS 100000
 
 void rueda_meet_about_write(unsigned char *out, int rank, int size)

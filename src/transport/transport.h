@@ -262,7 +262,7 @@ rueda_status rueda_mesh_init(struct rueda_mesh *mesh, int rank, int size,
  *
  * Requests pass through the parent's endpoints, which the parent makes, and
  * alone closes; so the view ends before it. Progress is the parent's: on a view
- * it does nothing, and who is lost is told in the parent's ranks.
+ * it does nothing, and a lost peer is reported by its rank in the parent.
  *
  * A view changes no tag but for the parent's term. Two rows of messages between
  * the same two ranks are kept apart by their tags, or by their order: under one
@@ -299,8 +299,8 @@ void rueda_mesh_recv(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
                      void *buf, size_t len, struct rueda_req *req);
 
 /*
- * Progress on all endpoints, also on those behind one that is lost: who has
- * left may have done its part. RUEDA_OK if anything moved; else as
+ * Progress on all endpoints, also on those after one that is lost: a peer that
+ * has left may have done its part. RUEDA_OK if anything moved; else as
  * rueda_ep_progress(). *out_peer is the first lost peer, if there is one.
  */
 rueda_status rueda_mesh_progress(struct rueda_mesh *mesh, int *out_peer);

@@ -32,7 +32,8 @@ void rueda_loop_hub_release(struct rueda_loop_hub *hub);
 
 /*
  * This rank is gone, dead or finished: ends that were made for it and that it
- * has not asked for are closed, and who connects to it later finds it lost.
+ * has not asked for are closed, and a rank that connects to it later finds it
+ * lost.
  * Optional, before the release. Endpoints that it has are not touched.
  */
 void rueda_loop_hub_leave(struct rueda_loop_hub *hub, int rank);

@@ -181,7 +181,7 @@ static void show(void *arg, int fd)
 static rueda_status begin(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep,
                           bool is_probe, int address)
 {
-    const struct rueda_socket_peer *peer = &hub->peers[ep->super.peer];
+    const struct rueda_tcp_peer *peer = &hub->peers[ep->super.peer];
     const struct rueda_dial_args args = {.addresses = peer->addresses,
                                          .address_count = peer->address_count,
                                          .first_pause_ns = PAUSE_NS,

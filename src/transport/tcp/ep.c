@@ -15,7 +15,7 @@
 #include "os/stream.h"
 #include "transport/tcp/hub.h"
 
-/* How long to stay for what the peer has not taken yet, when we leave. */
+/* How long closing waits until the peer's system has taken what was sent. */
 #define LEAVE_NS  RUEDA_S(2)
 #define GLANCE_NS RUEDA_US(200)
 

@@ -71,7 +71,7 @@ struct rueda_tcp_stream {
     int fd;         /* -1: none */
     bool has_ended; /* the peer will send nothing more */
     unsigned quiet; /* how often in a row nothing came, up to a limit */
-    unsigned rest;  /* so often it need not be looked at */
+    unsigned rest;  /* how many more turns may skip it */
 
     struct rueda_tcp_sealing *sealing; /* NULL: it is not sealed */
 

@@ -41,7 +41,7 @@ void rueda_tcp_hub_show(const struct rueda_tcp_hub *hub, int fd)
 static void lose(struct rueda_tcp_hub *hub, int peer, const char *why,
                  rueda_log_level level)
 {
-    struct rueda_socket_peer *at = &hub->peers[peer];
+    struct rueda_tcp_peer *at = &hub->peers[peer];
 
     if (at->ep == NULL || at->ep->has_failed)
         return;
@@ -155,7 +155,7 @@ void rueda_tcp_hub_glance(struct rueda_tcp_hub *hub)
 
 /* Streams are spread over interfaces. One that has addresses of both families
  * would be used twice, so those of the second are used last. */
-static int spread_of(const struct rueda_socket_peer *peer)
+static int spread_of(const struct rueda_tcp_peer *peer)
 {
     const struct rueda_address *at = peer->addresses;
     int count = 1;
@@ -169,7 +169,7 @@ static int spread_of(const struct rueda_socket_peer *peer)
 void rueda_tcp_hub_join(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep)
 {
     int rank = ep->super.peer;
-    struct rueda_socket_peer *peer = &hub->peers[rank];
+    struct rueda_tcp_peer *peer = &hub->peers[rank];
 
     peer->ep = ep;
     if (peer->stalls == NULL)
@@ -237,7 +237,7 @@ static struct rueda_tcp_hub *hub_new(const struct rueda_tcp_args *args)
     hub->key = *args->key;
     for (int i = 0; i < RUEDA_TCP_MOST_ADDRESSES; i++)
         hub->listeners[i] = -1;
-    hub->peers = calloc(size, sizeof(struct rueda_socket_peer));
+    hub->peers = calloc(size, sizeof(struct rueda_tcp_peer));
     hub->pulses = calloc(size, sizeof(struct rueda_tcp_pulse));
     if (hub->peers == NULL || hub->pulses == NULL) {
         rueda_tcp_hub_close(hub);

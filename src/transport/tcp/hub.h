@@ -26,7 +26,7 @@ struct rueda_tcp_stall {
     bool is_told;
 };
 
-struct rueda_socket_peer {
+struct rueda_tcp_peer {
     struct rueda_address *addresses; /* NULL: not located */
     int address_count;
     int host;
@@ -54,9 +54,9 @@ struct rueda_tcp_hub {
     int listeners[RUEDA_TCP_MOST_ADDRESSES];
     struct rueda_address addresses[RUEDA_TCP_MOST_ADDRESSES];
     int address_count;
-    struct rueda_socket_peer *peers; /* [size] */
-    struct rueda_tcp_pulse *pulses;  /* [size], by host */
-    int host_count;                  /* that were named */
+    struct rueda_tcp_peer *peers;   /* [size] */
+    struct rueda_tcp_pulse *pulses; /* [size], by host */
+    int host_count;                 /* that were named */
     struct rueda_admission admission;
     struct rueda_tcp_dialling *diallings; /* newest first */
     struct rueda_tcp_arrival *arrivals;   /* whose endpoints are not made */
@@ -92,10 +92,10 @@ void rueda_tcp_hub_show(const struct rueda_tcp_hub *hub, int fd);
  * if there is one that has not failed. */
 void rueda_tcp_hub_lose(struct rueda_tcp_hub *hub, int peer, const char *why);
 
-/* The peer has sent what no rank sends. That costs it its endpoint and no other
- * its own: its bytes cannot be told from good ones any more, and what it was to
- * bring on a stream that is closed would be missing. One line of the log, which
- * is the reason too. */
+/* The peer has sent what no rank sends: its endpoint fails, and no other does.
+ * Its bytes cannot be told from good ones any more, and pieces on a stream that
+ * is closed would be missing. Writes one line of the log, which is the reason,
+ * too. */
 void rueda_tcp_hub_accuse(struct rueda_tcp_hub *hub, int peer,
                           const char *what);
 
@@ -153,11 +153,11 @@ bool rueda_tcp_peer_about(const struct rueda_tcp_hub *hub,
 
 /* ---- stall.c ------------------------------------------------------------ */
 
-/* What people should look at then. */
+/* What users should check then. */
 #define RUEDA_TCP_STALL_HINT "is the MTU of an interface too large for the way?"
 
-/* Has it been told that no bytes get through to this peer? */
-bool rueda_tcp_stalls_are_told(const struct rueda_socket_peer *peer);
+/* Has it been logged that no bytes get through to this peer? */
+bool rueda_tcp_stalls_are_told(const struct rueda_tcp_peer *peer);
 
 /* Look after the streams of all endpoints, about once a second. */
 void rueda_tcp_stalls_check(struct rueda_tcp_hub *hub, int64_t now_ns);

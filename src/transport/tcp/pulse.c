@@ -86,7 +86,7 @@ static int next_peer(const struct rueda_tcp_hub *hub, int host, int after)
 {
     for (int i = 1; i <= hub->size; i++) {
         int rank = (after + i) % hub->size;
-        const struct rueda_socket_peer *peer = &hub->peers[rank];
+        const struct rueda_tcp_peer *peer = &hub->peers[rank];
 
         if (peer->host == host && peer->ep != NULL && !peer->ep->has_failed &&
             peer->address_count > 0)
@@ -362,7 +362,7 @@ static void lost_pulse(struct rueda_tcp_hub *hub, int host, state how,
 static void feel_theirs(struct rueda_tcp_hub *hub, int64_t now)
 {
     for (int rank = 0; rank < hub->size; rank++) {
-        struct rueda_socket_peer *peer = &hub->peers[rank];
+        struct rueda_tcp_peer *peer = &hub->peers[rank];
         state how;
 
         if (peer->pulse < 0)

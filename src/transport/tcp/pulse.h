@@ -50,7 +50,7 @@ struct rueda_tcp_pulse {
     bool was_heard; /* it has answered before */
     bool is_silent; /* the verdict */
     int fd;         /* of the pulse that we have dialled; -1: none */
-    int peer;       /* and who is at the other end */
+    int peer;       /* and the rank at its other end */
     struct rueda_handshake *shake; /* until that has proven itself, or NULL */
     struct rueda_tcp_pulse_seals seals; /* once it has */
     int theirs;                         /* how many its ranks have dialled */

@@ -7,8 +7,8 @@
 #define MOMENT_NS RUEDA_MS(1)
 #define QUEUE     4 /* moments' worth may wait in a socket */
 
-/* A shorter time shows bursts, not speed. After so long without a look that
- * shows anything the stream may have become faster. */
+/* A shorter time shows bursts, not speed. After this long without a useful
+ * sample the stream may have become faster. */
 #define CHECK_NS  (4 * MOMENT_NS)
 #define FORGET_NS (50 * MOMENT_NS)
 #define FASTEST   ((size_t)1 << 30)

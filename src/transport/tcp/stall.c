@@ -51,7 +51,7 @@ static bool judge(struct rueda_tcp_hub *hub, int rank, int fd,
 
 static void look_at(struct rueda_tcp_hub *hub, int rank, int64_t now)
 {
-    struct rueda_socket_peer *peer = &hub->peers[rank];
+    struct rueda_tcp_peer *peer = &hub->peers[rank];
     struct rueda_text words = {{0}};
 
     for (int i = 0; i < peer->ep->stream_count; i++) {
@@ -67,7 +67,7 @@ static void look_at(struct rueda_tcp_hub *hub, int rank, int64_t now)
     }
 }
 
-bool rueda_tcp_stalls_are_told(const struct rueda_socket_peer *peer)
+bool rueda_tcp_stalls_are_told(const struct rueda_tcp_peer *peer)
 {
     for (int i = 0; peer->stalls != NULL && i < RUEDA_TCP_MOST_STREAMS; i++)
         if (peer->stalls[i].is_told)
@@ -76,7 +76,7 @@ bool rueda_tcp_stalls_are_told(const struct rueda_socket_peer *peer)
 }
 
 /* After a long pause between checks the old times mean nothing: restart. */
-static void restart(struct rueda_socket_peer *peer, int64_t now)
+static void restart(struct rueda_tcp_peer *peer, int64_t now)
 {
     for (int i = 0; i < RUEDA_TCP_MOST_STREAMS; i++)
         peer->stalls[i].since_ns = now;
@@ -90,7 +90,7 @@ void rueda_tcp_stalls_check(struct rueda_tcp_hub *hub, int64_t now_ns)
         return;
     hub->stall_ns = now_ns;
     for (int rank = 0; rank < hub->size; rank++) {
-        struct rueda_socket_peer *peer = &hub->peers[rank];
+        struct rueda_tcp_peer *peer = &hub->peers[rank];
 
         if (peer->ep == NULL || peer->ep->has_failed || peer->stalls == NULL)
             continue;

@@ -18,7 +18,8 @@
 #include "transport/tcp/ep.h"
 #include "transport/tcp/hub.h"
 
-/* So much at a time from one stream, then the others have their turn. */
+/* At most this much at a time from one stream, then the others have their turn.
+ */
 #define TURN_BYTES ((size_t)1 << 20)
 
 rueda_status rueda_tcp_stream_open(struct rueda_tcp_stream *stream, int fd,
@@ -99,7 +100,7 @@ static size_t head_bytes(const struct rueda_tcp_stream *stream)
                                    : RUEDA_TCP_HEAD_BYTES;
 }
 
-/* What a head says is worth telling once its seal, if any, is genuine. */
+/* The contents of a head are logged only if its seal, if any, is genuine. */
 static void fail_by_head(struct rueda_tcp_ep *ep, const char *what,
                          const struct rueda_tcp_frame *frame)
 {
