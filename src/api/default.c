@@ -63,8 +63,9 @@ struct opening {
     rueda_status status;
 
     /* The caller's exchange runs on the caller's thread. */
-    const struct rueda_init_args *caller; /* who waits and has one, or NULL */
-    void *bytes;                          /* to be exchanged, or NULL */
+    const struct rueda_init_args
+        *caller; /* a caller that waits and has one, or NULL */
+    void *bytes; /* to be exchanged, or NULL */
     size_t len;
     int answer;
 };

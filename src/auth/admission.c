@@ -88,7 +88,7 @@ static void refuse(struct rueda_admission *admission,
     hang_up(admission, stranger);
 }
 
-/* Ask the owner, to whom the descriptor may go. */
+/* Ask the owner, which may take the descriptor. */
 static void hand_over(struct rueda_admission *admission,
                       struct rueda_stranger *stranger)
 {

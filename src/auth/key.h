@@ -32,7 +32,7 @@ rueda_status rueda_key_create(struct rueda_key *out_key);
 /*
  * Read the key at path. RUEDA_ERR_IO if the file cannot be read; RUEDA_ERR_AUTH
  * if it is no safe place for a secret: not a regular file, open to the group
- * or to others, or owned by someone who is neither us nor root;
+ * or to others, or owned by a user other than ours and root;
  * RUEDA_ERR_INVALID if what it holds is not a key. why then says what is wrong
  * and how to mend it. May block as long as the file system does.
  */

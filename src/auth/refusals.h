@@ -17,7 +17,7 @@ typedef enum rueda_refusal {
     RUEDA_REFUSED_UNPROVEN, /* no key, a wrong one, or another protocol */
     RUEDA_REFUSED_VERSION,
     RUEDA_REFUSED_MISFIT, /* knows the key and does not belong here */
-    RUEDA_REFUSED_LEFT,   /* before it had said who it is */
+    RUEDA_REFUSED_LEFT,   /* before it had proven itself */
     RUEDA_REFUSED_SLOW,   /* did not say so in time */
     RUEDA_REFUSED_CROWD,  /* made room for others */
     RUEDA_REFUSAL_KINDS,

@@ -103,8 +103,8 @@ static void post(struct rueda_job *job, rueda_store_kind kind,
     rueda_client_post(job->client, &request);
 }
 
-/* Only the first failure of a context is told, so that the words are written
- * once, and the client may borrow them. */
+/* Only the first failure of a context is reported, so that the words are
+ * written once, and the client may borrow them. */
 static void say(struct rueda_job *job, const char *words)
 {
     pthread_mutex_lock(&job->failure_lock);
@@ -143,7 +143,8 @@ void rueda_failure_spread(struct rueda_job *job, int lost, const char *words)
         say(job, words);
 }
 
-/* Is the store lost, that says more than silence. */
+/* If the store itself is lost, report that: it is more useful than a timeout.
+ */
 static void miss_store(struct rueda_job *job)
 {
     if (job->config.store_keeper == RUEDA_STORE_BY_LAUNCHER)
@@ -215,8 +216,8 @@ void rueda_failure_hear(struct rueda_hearing *hearing)
     hearing->until_ns = hearing->begin_ns + HEAR_NS;
 }
 
-/* Words and the end of a connection come by different ways: has a rank told,
- * or is one lost of which no rank knows more? */
+/* The words of a failing rank and the end of its connection arrive by different
+ * ways: have words come, or is a rank lost of which no rank knows more? */
 static bool has_heard(struct rueda_job *job, int *peer,
                       struct rueda_text *words)
 {
@@ -238,8 +239,8 @@ static bool has_heard(struct rueda_job *job, int *peer,
     return silent >= 0;
 }
 
-/* Does the store answer at all? What this rank tells at the same time is a
- * question as good as any. */
+/* Does the store answer at all? A report of this rank that is in flight serves
+ * as the question. */
 static void ask(struct rueda_job *job)
 {
     pthread_mutex_lock(&job->failure_lock);

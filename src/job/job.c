@@ -440,7 +440,7 @@ static rueda_status open_tcp(struct rueda_job *job)
 
 static bool needs_store(const struct rueda_seat *seat)
 {
-    return seat->introduction != RUEDA_INTRODUCE_NOBODY &&
+    return seat->introduction != RUEDA_INTRODUCE_NONE &&
            seat->introduction != RUEDA_INTRODUCE_SOCKET;
 }
 

@@ -13,7 +13,7 @@
 #include "segment/segment.h"
 #include "transport/transport.h"
 
-/* What a rank tells others: its addresses, separated by blanks. */
+/* What a rank publishes: its addresses, separated by blanks. */
 #define RUEDA_NETWORK_TEXT 512
 
 /* Addresses as text; those that do not fit are left out. */
@@ -46,8 +46,8 @@ rueda_status rueda_network_open_local(const struct rueda_config *config,
 rueda_status rueda_network_locate_local(struct rueda_hub *hub,
                                         const struct rueda_segment *segment);
 
-/* texts: what all ranks told, one after another, each with its end. Ranks that
- * told nothing cannot be reached. RUEDA_ERR_INVALID, RUEDA_ERR_NOMEM. */
+/* texts: the addresses of all ranks, one after another, each with its end.
+ * Ranks without any cannot be reached. RUEDA_ERR_INVALID, RUEDA_ERR_NOMEM. */
 rueda_status rueda_network_locate(struct rueda_hub *hub,
                                   const struct rueda_topology *topology,
                                   const char *texts, size_t bytes);

@@ -172,7 +172,7 @@ struct roll {
     struct rueda_topology_record *records; /* [size] */
     char *contacts;                        /* of all, each with its end */
     size_t bytes;
-    struct rueda_text difference; /* who has other sets than rank 0 */
+    struct rueda_text difference; /* a rank with other sets than rank 0 */
     struct rueda_encrypt_vote vote;
 };
 
@@ -204,7 +204,8 @@ rueda_status rueda_rollcall_read_rank(const void *said, size_t bytes,
     return RUEDA_OK;
 }
 
-/* The contact of the rank, which ends the list, says where it listens. */
+/* Count the rank's setting of encryption; its contact, the last of the list,
+ * has the addresses at which it listens. */
 static void hear_wish(struct roll *roll, int rank, rueda_encrypt_choice setting)
 {
     struct rueda_address addresses[RUEDA_TCP_MOST_ADDRESSES];
@@ -345,7 +346,7 @@ static rueda_status await_heard(const struct desk *desk)
     return RUEDA_OK;
 }
 
-/* Tell all why there is no job; those who have come hear it. */
+/* Announce why there is no job; the ranks that have come read it. */
 static void call_off(const struct desk *desk, rueda_status status,
                      bool have_come)
 {
@@ -467,7 +468,7 @@ static rueda_status hear_roll(const struct desk *desk,
                               struct rueda_rollcall *out)
 {
     const struct rueda_store_request wait = {.kind = RUEDA_STORE_WAIT};
-    /* Rank 0, which may keep the store, stays until all have said so. */
+    /* Rank 0, which may keep the store, stays until all have confirmed. */
     const struct rueda_store_request heard = {.kind = RUEDA_STORE_ADD,
                                               .count = 1};
     struct rueda_text ignored = {{0}};

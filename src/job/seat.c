@@ -342,7 +342,7 @@ static rueda_status introduce(const struct rueda_seat_query *query,
     const char *store = chosen(query, query->store, "RUEDA_STORE");
     rueda_status status;
 
-    seat->introduction = RUEDA_INTRODUCE_NOBODY;
+    seat->introduction = RUEDA_INTRODUCE_NONE;
     if (row == NULL || seat->size == 1)
         return RUEDA_OK;
     if (query->has_exchange) {
@@ -360,7 +360,7 @@ static rueda_status introduce(const struct rueda_seat_query *query,
 
 /* ---- Why ---------------------------------------------------------------- */
 
-/* Launchers of whom something is there, but who are not ours. */
+/* List launchers whose variables are set, but which did not start us. */
 static void add_others(const struct rueda_seat_query *query,
                        const struct rueda_launcher_row *mine,
                        struct rueda_text *why)
@@ -405,7 +405,7 @@ static void add_introduction(const struct rueda_seat *seat,
     case RUEDA_INTRODUCE_CALLER:
         rueda_text_add(why, "; the caller introduces the ranks");
         break;
-    case RUEDA_INTRODUCE_NOBODY:
+    case RUEDA_INTRODUCE_NONE:
     case RUEDA_INTRODUCE_COUNT:
         rueda_text_add(why, "; there is no other rank to be introduced to");
         break;

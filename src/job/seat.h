@@ -57,7 +57,7 @@ typedef enum rueda_launcher {
  *      caller  the caller passes bytes from rank 0 to all
  */
 #define RUEDA_INTRODUCTION_MAP(X)                                              \
-    X(NOBODY, "nobody")                                                        \
+    X(NONE, "none")                                                            \
     X(SOCKET, "socket")                                                        \
     X(STORE, "store")                                                          \
     X(PMIX, "pmix")                                                            \
@@ -107,7 +107,7 @@ struct rueda_seat_query {
      * found out: it is left to MPI, in all ranks alike.
      */
     bool has_mpi;
-    int parent; /* process id of who started us: Hydra's proxy on this host,
+    int parent; /* process id of our launcher: Hydra's proxy on this host,
                    where we come from one, else the parent */
 };
 

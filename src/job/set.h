@@ -3,7 +3,7 @@
  * Process sets: lists of ranks that run collectives among themselves.
  *
  * A table belongs to one rank. Set 0 has all ranks and stays. All ranks make
- * the same changes in the same order (who calls this sees to it), so that a
+ * the same changes in the same order (the callers ensure that), so that a
  * set has the same id everywhere; ids grow and are never used again, so that
  * a late message cannot reach a set that came after its own.
  *

@@ -58,7 +58,7 @@ static void add_smpiargs(const struct rueda_options *options,
     free(text);
 }
 
-/* The command line of jsrun. Users who give their own binding arguments decide
+/* The command line of jsrun. Users that give their own binding arguments decide
  * about placement themselves. */
 void rueda_jsrun_words(const struct rueda_options *options, const char *erf,
                        struct rueda_strings *out)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the mpirun of each MPI is told what to do. */
+/* The command line of mpirun, for each MPI. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

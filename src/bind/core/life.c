@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Beginning and end, who I am, and saying that I cannot go on. */
+/* init and shutdown, the numbers of this rank, and reporting a failure. */
 #include "bind/core/core.h"
 
 #include <string.h>
@@ -130,7 +130,7 @@ PyObject *rueda_core_is_initialized(PyObject *module, PyObject *args)
     return PyBool_FromLong(1);
 }
 
-/* ---- Who and where ------------------------------------------------------- */
+/* ---- Numbers of this rank ------------------------------------------------ */
 
 /* A number that the default context knows. */
 static PyObject *tell(PyObject *module, PyObject *args,

@@ -35,7 +35,7 @@ struct rueda_client_args {
     void (*on_event)(void *arg, const struct rueda_store_reply *event);
 
     /* Called for every socket that is made, by the thread that calls, so that
-     * who sleeps is woken by it; may be NULL. Not within close(). */
+     * a sleeping thread is woken by it; may be NULL. Not within close(). */
     void (*on_socket)(void *arg, int fd);
     void *arg;
 };

@@ -148,8 +148,8 @@ bool rueda_store_has_room(const struct rueda_store *store,
                           const struct rueda_store_request *request,
                           size_t value_bytes);
 
-/* Give the node a value, which is taken, and a lease or NULL; tell all who
- * listen. The caller has looked for room. */
+/* Give the node a value, which is taken, and a lease or NULL; notify all
+ * watchers. The caller has checked that there is room. */
 void rueda_store_node_set(struct rueda_store *store,
                           struct rueda_store_node *node,
                           struct rueda_store_value *value,

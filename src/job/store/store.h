@@ -59,7 +59,8 @@
  * is awaited.
  *
  * Order. All that a request brings about is sent before its own reply: first
- * to those who WAIT, in the order of their coming, then to those who WATCH.
+ * to sessions that WAIT, in the order of their requests, then to those that
+ * WATCH.
  *
  * Once only. Within a session the numbers of SET, CAS, ADD, DELETE, LEASE_OPEN
  * and LEASE_CLOSE rise. One that comes again is not carried out again, and is
@@ -136,7 +137,7 @@ struct rueda_store_request {
     uint32_t time_ms;
 };
 
-/* A value of the store's, shared with those who have still to send it. */
+/* A value of the store's, shared with replies that are still to be sent. */
 struct rueda_store_value;
 
 struct rueda_store_reply {

@@ -9,7 +9,7 @@
 #include "tool/doctor/judge.h"
 #include "tool/stats.h"
 
-/* ---- Who meets whom ----------------------------------------------------- */
+/* ---- Which hosts meet in a round ---------------------------------------- */
 
 int rueda_pair_rounds(int hosts)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver: who gets a turn when, and what its work costs. */
+/* The driver: which rank gets a turn when, and what its work costs. */
 #include "transport/sim/state.h"
 
 #include <string.h>

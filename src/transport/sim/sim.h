@@ -82,8 +82,9 @@ rueda_status rueda_sim_connect(struct rueda_mesh *mesh, int peer,
 /* This rank's device, for struct rueda_place. Its work costs it time. */
 const struct rueda_device *rueda_sim_device(struct rueda_sim *sim, int rank);
 
-/* This rank has failed and closed its endpoints: who still asks for it, or
- * made an end that it never asked for, finds it lost. */
+/* This rank has failed and closed its endpoints: a rank that still
+ * connects to it, or that made an end which this rank never asked for, finds it
+ * lost. */
 void rueda_sim_leave(struct rueda_sim *sim, int rank);
 
 /* The first peer that this rank has lost, or -1. As rueda_mesh_progress()

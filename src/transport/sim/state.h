@@ -30,7 +30,7 @@ enum event_kind {
     EVENT_WAKE, /* a rank has time for its next turn */
     EVENT_FAULT_BEGIN,
     EVENT_FAULT_END,
-    EVENT_FAULT_LIMIT, /* who cannot reach each other gives up */
+    EVENT_FAULT_LIMIT, /* ranks that cannot reach each other give up */
 };
 
 /* In the order in which a message goes through them. */
