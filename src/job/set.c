@@ -90,11 +90,6 @@ void rueda_set_table_free(struct rueda_set_table *table)
     free(table);
 }
 
-int rueda_set_count(const struct rueda_set_table *table)
-{
-    return table->count;
-}
-
 /* The place of the first entry whose id is not below this one. */
 static int place_of(const struct rueda_set_table *table, int id)
 {
@@ -120,15 +115,6 @@ const struct rueda_set *rueda_set_find(const struct rueda_set_table *table,
     if (place == table->count || table->entries[place]->set.id != id)
         return NULL;
     return &table->entries[place]->set;
-}
-
-int rueda_set_next(const struct rueda_set_table *table, int after)
-{
-    int place = after < 0 ? 0 : place_of(table, after);
-
-    if (place < table->count && table->entries[place]->set.id == after)
-        place++;
-    return place < table->count ? table->entries[place]->set.id : -1;
 }
 
 /* ---- Changes ------------------------------------------------------------ */

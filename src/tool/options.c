@@ -5,12 +5,11 @@
  */
 #include "tool/options.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/config.h"
 #include "base/near.h"
+#include "base/number.h"
 #include "tool/lists.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -45,18 +44,14 @@ static const char *const alloc_names[] = {"private", "shared", NULL};
 static bool whole(const char *name, const char *value, int low, int high,
                   int *out, struct rueda_text *words)
 {
-    char *end;
-    long number;
+    int number;
 
-    errno = 0;
-    number = strtol(value, &end, 10);
-    if (end == value || *end != '\0' || errno != 0 || number < low ||
-        number > high) {
+    if (!rueda_parse_int(value, &number) || number < low || number > high) {
         rueda_text_set(words, "%s takes a number from %d to %d, not '%.64s'",
                        name, low, high, value);
         return false;
     }
-    *out = (int)number;
+    *out = number;
     return true;
 }
 

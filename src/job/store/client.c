@@ -709,24 +709,6 @@ rueda_status rueda_client_posted(const struct rueda_client *client)
     return client->post.status;
 }
 
-rueda_status rueda_client_poll(struct rueda_client *client,
-                               struct rueda_text *error)
-{
-    struct rueda_store_reply reply;
-    rueda_status status = RUEDA_OK;
-
-    while (status == RUEDA_OK && client->stage == THERE) {
-        status = next_reply(client, &reply);
-        if (status == RUEDA_OK)
-            take_event(client, &reply);
-    }
-    if (status == RUEDA_IN_PROGRESS)
-        return RUEDA_OK;
-    hang_up(client);
-    status = connect_by(client, rueda_clock_ns() + LOST_NS, error);
-    return status == RUEDA_OK ? RUEDA_OK : lost(client, status, error);
-}
-
 int rueda_client_fd(const struct rueda_client *client)
 {
     return client->fd;

@@ -96,11 +96,6 @@ rueda_status rueda_client_posted(const struct rueda_client *client);
  */
 rueda_status rueda_client_reconnect(struct rueda_client *client);
 
-/* Take the events that have come; waits only where the connection is broken
- * and has to be made again. As rueda_client_ask(). */
-rueda_status rueda_client_poll(struct rueda_client *client,
-                               struct rueda_text *error);
-
 /* Readable when there may be events, or when a connection in the making goes
  * on; -1: there is none. Changes when it is made again. */
 int rueda_client_fd(const struct rueda_client *client);

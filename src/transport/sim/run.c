@@ -133,7 +133,7 @@ static void tell_rank(const struct rueda_sim *sim, int rank,
         comma = ", ";
     }
     if (*comma == '\0')
-        rueda_text_add(why, "nobody");
+        rueda_text_add(why, "no rank");
 }
 
 static void tell(const struct rueda_sim *sim, const char *what,

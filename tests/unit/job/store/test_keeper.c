@@ -266,7 +266,6 @@ static void a_watch_outlives_its_connection(void **state)
     struct rueda_client *watcher = client_for(place, 0);
     struct rueda_client *writer = client_for(place, 0);
     struct rueda_store_reply reply;
-    struct rueda_text error = {{0}};
     int64_t until = rueda_clock_ns() + 5000 * MS;
 
     assert_int_equal(ask(watcher, RUEDA_STORE_WATCH, "news/", "", &reply),
@@ -281,7 +280,7 @@ static void a_watch_outlives_its_connection(void **state)
     assert_int_equal(ask(writer, RUEDA_STORE_SET, "news/2", "b", &reply),
                      RUEDA_OK);
     while (place->events < 2 && rueda_clock_ns() < until)
-        assert_int_equal(rueda_client_poll(watcher, &error), RUEDA_OK);
+        assert_true(rueda_client_reconnect(watcher) >= 0);
     assert_int_equal(place->events, 2);
     assert_string_equal(place->last_key, "news/2");
     rueda_client_close(watcher);
