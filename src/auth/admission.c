@@ -148,7 +148,7 @@ static struct rueda_stranger *make_room(struct rueda_admission *admission)
             oldest = stranger;
     }
     refuse(admission, oldest, RUEDA_REFUSED_CROWD,
-           "it had not said who it is, and many others call");
+           "it had not proven itself, and many others connect");
     return oldest;
 }
 
@@ -328,7 +328,7 @@ void rueda_admission_progress(struct rueda_admission *admission, int64_t now_ns)
         if (admission->strangers[i].fd >= 0 &&
             now_ns >= admission->strangers[i].deadline_ns)
             refuse(admission, &admission->strangers[i], RUEDA_REFUSED_SLOW,
-                   "it did not say in time who it is");
+                   "it did not prove itself in time");
     rueda_refusals_sum(&admission->refusals, admission->who, now_ns);
 }
 

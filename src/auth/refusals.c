@@ -12,8 +12,8 @@ static const char *const more_words[RUEDA_REFUSAL_KINDS] = {
     [RUEDA_REFUSED_UNPROVEN] = "proved nothing",
     [RUEDA_REFUSED_VERSION] = "spoke another version",
     [RUEDA_REFUSED_MISFIT] = "did not belong here",
-    [RUEDA_REFUSED_LEFT] = "left before they had said who they are",
-    [RUEDA_REFUSED_SLOW] = "did not say in time who they are",
+    [RUEDA_REFUSED_LEFT] = "left before they had proven themselves",
+    [RUEDA_REFUSED_SLOW] = "did not prove themselves in time",
     [RUEDA_REFUSED_CROWD] = "made room for others",
 };
 

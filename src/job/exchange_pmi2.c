@@ -24,8 +24,9 @@ static rueda_status check_place(struct rueda_pmi *pmi)
 
     if (!rueda_pmi_number(&pmi->wire, "rank", &rank) ||
         !rueda_pmi_number(&pmi->wire, "size", &size)) {
-        rueda_text_set(pmi->wire.error,
-                       "the launcher does not say who we are (PMI-2 fullinit)");
+        rueda_text_set(
+            pmi->wire.error,
+            "the launcher does not give our rank and size (PMI-2 fullinit)");
         return RUEDA_ERR_INVALID;
     }
     if (rank != exchange->rank || size != exchange->size) {

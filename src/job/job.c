@@ -151,7 +151,8 @@ static void wake_by(void *arg, int fd)
 
     if (job->segment != NULL &&
         rueda_segment_watch_fd(job->segment, fd) != RUEDA_OK)
-        log_warn("a connection will not wake who sleeps: %s", strerror(errno));
+        log_warn("cannot watch a connection, so wake-ups may be late: %s",
+                 strerror(errno));
 }
 
 /* Reach the store. */

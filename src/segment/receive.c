@@ -59,7 +59,8 @@ static bool fits(const struct reception *reception,
 
     about = rueda_handshake_peer_about(shake, &bytes);
     if (!rueda_meet_about_read(about, bytes, out_rank, &size))
-        rueda_text_set(why, "rank %d does not understand who is calling",
+        rueda_text_set(why,
+                       "rank %d does not understand what the connection is",
                        rueda_meeting_rank(meeting, 0));
     else if (size != meeting->size)
         rueda_text_set(why,

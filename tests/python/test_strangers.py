@@ -25,9 +25,9 @@ WORDS = {
     "http": "the peer does not speak the protocol of rueda",
     "version": "the peer speaks versions 7 to 9 of the protocol, this side speaks 2 to 2",
     "scanner": "closed the connection 0 bytes into its hello",
-    "silent": "it did not say in time who it is",
-    "one byte a second": "it did not say in time who it is",
-    "flood": "it had not said who it is, and many others call",
+    "silent": "it did not prove itself in time",
+    "one byte a second": "it did not prove itself in time",
+    "flood": "it had not proven itself, and many others connect",
 }
 
 

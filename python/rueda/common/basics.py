@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a rank: where it begins, who it is, how it ends."""
+"""init and shutdown of a rank, its numbers, and the end of its process."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ class HorovodBasics:
         a list of ranks is accepted and means all of them. ``process_sets`` is a
         list of :class:`ProcessSet`, the same on all ranks, or ``"dynamic"``.
 
-        Does nothing if there is a job already. :class:`ValueError` says who did
-        not come, or what is wrong.
+        Does nothing if there is a job already. :class:`ValueError` names the
+        ranks that did not come, or says what is wrong.
         """
         if comm is not None and not is_communicator(comm) and not _is_list_of_ranks(comm):
             raise ValueError(f"comm is a list of ranks or a communicator, not {comm!r}")

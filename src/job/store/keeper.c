@@ -177,7 +177,8 @@ static bool fits(const struct rueda_keeper *keeper,
 
     about = rueda_handshake_peer_about(shake, &bytes);
     if (!rueda_meet_about_read(about, bytes, &rank, &size))
-        rueda_text_set(why, "the store does not understand who is calling");
+        rueda_text_set(why,
+                       "the store does not understand what the connection is");
     else if (size != keeper->size || rank < 0 || rank >= size)
         rueda_text_set(why,
                        "rank %d of %d came to the store of a job of %d ranks; "
