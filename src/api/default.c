@@ -328,3 +328,13 @@ int rueda_default_check_every(const rueda_ctx *ctx)
 {
     return ctx->job->config.check_every;
 }
+
+int rueda_default_has_timeline(const rueda_ctx *ctx)
+{
+    return ctx->job->config.timeline[0] != '\0';
+}
+
+int rueda_default_has_dynamic_sets(const rueda_ctx *ctx)
+{
+    return ctx->job->config.dynamic_sets;
+}

@@ -37,18 +37,3 @@ PyObject *rueda_core_digest(PyObject *module, PyObject *args)
     }
     return PyLong_FromLongLong((int64_t)hash);
 }
-
-/* What the setting says, as the library has read it. */
-PyObject *rueda_core_check_every(PyObject *module, PyObject *args)
-{
-    rueda_ctx *ctx = rueda_core_enter();
-    int every;
-
-    (void)module;
-    (void)args;
-    if (ctx == NULL)
-        return NULL;
-    every = rueda_default_check_every(ctx);
-    rueda_default_leave();
-    return PyLong_FromLong(every);
-}

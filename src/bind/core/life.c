@@ -181,6 +181,21 @@ PyObject *rueda_core_cross_size(PyObject *module, PyObject *args)
     return tell(module, args, rueda_cross_size);
 }
 
+PyObject *rueda_core_check_every(PyObject *module, PyObject *args)
+{
+    return tell(module, args, rueda_default_check_every);
+}
+
+PyObject *rueda_core_has_timeline(PyObject *module, PyObject *args)
+{
+    return tell(module, args, rueda_default_has_timeline);
+}
+
+PyObject *rueda_core_has_dynamic_sets(PyObject *module, PyObject *args)
+{
+    return tell(module, args, rueda_default_has_dynamic_sets);
+}
+
 /* True without a context, as a single process is. */
 PyObject *rueda_core_is_homogeneous(PyObject *module, PyObject *args)
 {
