@@ -41,11 +41,6 @@ const char *rueda_internal_kernels_find(const char *wanted)
     return kernels != NULL ? rueda_kernels_name(kernels) : NULL;
 }
 
-const char *rueda_internal_kernels(const rueda_ctx *ctx)
-{
-    return rueda_kernels_name(rueda_host_of(ctx->engine.track.place.device));
-}
-
 const char *rueda_internal_transport(const rueda_ctx *ctx)
 {
     return ctx->engine.track.place.slab != NULL ? "direct"

@@ -151,50 +151,21 @@ static PyObject *tell(PyObject *module, PyObject *args,
     return PyLong_FromLong(answer);
 }
 
-PyObject *rueda_core_rank(PyObject *module, PyObject *args)
-{
-    return tell(module, args, rueda_rank);
-}
-
-PyObject *rueda_core_size(PyObject *module, PyObject *args)
-{
-    return tell(module, args, rueda_size);
-}
-
-PyObject *rueda_core_local_rank(PyObject *module, PyObject *args)
-{
-    return tell(module, args, rueda_local_rank);
-}
-
-PyObject *rueda_core_local_size(PyObject *module, PyObject *args)
-{
-    return tell(module, args, rueda_local_size);
-}
-
-PyObject *rueda_core_cross_rank(PyObject *module, PyObject *args)
-{
-    return tell(module, args, rueda_cross_rank);
-}
-
-PyObject *rueda_core_cross_size(PyObject *module, PyObject *args)
-{
-    return tell(module, args, rueda_cross_size);
-}
-
-PyObject *rueda_core_check_every(PyObject *module, PyObject *args)
-{
-    return tell(module, args, rueda_default_check_every);
-}
-
-PyObject *rueda_core_has_timeline(PyObject *module, PyObject *args)
-{
-    return tell(module, args, rueda_default_has_timeline);
-}
-
-PyObject *rueda_core_has_dynamic_sets(PyObject *module, PyObject *args)
-{
-    return tell(module, args, rueda_default_has_dynamic_sets);
-}
+/* A function of the module that answers one such question. */
+#define ANSWER(name, ask)                                                      \
+    PyObject *rueda_core_##name(PyObject *module, PyObject *args)              \
+    {                                                                          \
+        return tell(module, args, ask);                                        \
+    }
+ANSWER(rank, rueda_rank)
+ANSWER(size, rueda_size)
+ANSWER(local_rank, rueda_local_rank)
+ANSWER(local_size, rueda_local_size)
+ANSWER(cross_rank, rueda_cross_rank)
+ANSWER(cross_size, rueda_cross_size)
+ANSWER(check_every, rueda_default_check_every)
+ANSWER(has_timeline, rueda_default_has_timeline)
+ANSWER(has_dynamic_sets, rueda_default_has_dynamic_sets)
 
 /* True without a context, as a single process is. */
 PyObject *rueda_core_is_homogeneous(PyObject *module, PyObject *args)
