@@ -17,7 +17,7 @@
 #include "negotiate/state.h"
 
 /* Checks in the time until a warning, or until the end where there is none. */
-#define LOOKS 4
+#define CHECKS 4
 
 /* Operations that are reported at once, and names of them for each rank. */
 #define MOST_ENTRIES 256
@@ -42,7 +42,7 @@ void rueda_stall_begin(struct rueda_negotiator *self)
 {
     if (patience_ns(self) > 0 && self->tree.child_count > 0)
         self->next_check_ns =
-            rueda_negotiator_now(self) + patience_ns(self) / LOOKS;
+            rueda_negotiator_now(self) + patience_ns(self) / CHECKS;
 }
 
 /* ---- Missing members ---------------------------------------------------- */
@@ -423,7 +423,7 @@ rueda_status rueda_stall_check(struct rueda_negotiator *self,
     now_ns = self->now_ns;
     if (now_ns < self->next_check_ns)
         return RUEDA_IN_PROGRESS;
-    self->next_check_ns = now_ns + patience_ns(self) / LOOKS;
+    self->next_check_ns = now_ns + patience_ns(self) / CHECKS;
     missing.members = malloc((size_t)self->size * 2 * sizeof(int));
     if (missing.members == NULL)
         return RUEDA_ERR_NOMEM;

@@ -33,7 +33,7 @@
 
 /* How often to check, how long the coordinator has waited when it asks, and the
  * time between two waves. */
-#define LOOK_NS  RUEDA_MS(50)
+#define CHECK_NS RUEDA_MS(50)
 #define QUIET_NS RUEDA_MS(250)
 #define APART_NS RUEDA_MS(200)
 
@@ -370,7 +370,7 @@ static rueda_status look(struct rueda_negotiator *self)
     }
     if (still.level == RUEDA_STILL_NOT)
         return RUEDA_IN_PROGRESS;
-    if (is_my_turn(self) && self->now_ns - wave->since_ns >= LOOK_NS)
+    if (is_my_turn(self) && self->now_ns - wave->since_ns >= CHECK_NS)
         return answer(self);
     if (may_ask(self) && self->now_ns >= wave->ask_ns &&
         self->now_ns - wave->since_ns >= QUIET_NS)
@@ -393,7 +393,7 @@ rueda_status rueda_still_check(struct rueda_negotiator *self,
     }
     if (self->now_ns < wave->look_ns || (!is_my_turn(self) && !may_ask(self)))
         return RUEDA_IN_PROGRESS;
-    wave->look_ns = self->now_ns + LOOK_NS;
+    wave->look_ns = self->now_ns + CHECK_NS;
     return look(self);
 }
 

@@ -21,7 +21,7 @@
 
 #define PAGE       4096
 #define TRIPS      200 /* round trips between two looks at the clock */
-#define LOOKS      15
+#define SAMPLES    15
 #define PATIENCE_S 2.0 /* for the other side to come */
 #define LIMIT_S    0.1 /* for the whole probe, where sides share a core */
 #define SPINS      20000
@@ -107,7 +107,7 @@ static bool ask(struct probe_line *line, double *out_seconds)
     uint64_t turn = 1;
     bool is_well = true;
 
-    for (int look = 0; look < LOOKS && is_well; look++) {
+    for (int sample = 0; sample < SAMPLES && is_well; sample++) {
         const double before = rueda_tool_clock();
 
         if (before - start > LIMIT_S && trips.count > 0)
@@ -117,7 +117,7 @@ static bool ask(struct probe_line *line, double *out_seconds)
             is_well = await(line, turn + 1, start + PATIENCE_S);
         }
         /* The first one is that in which the other side wakes up. */
-        if (look > 0)
+        if (sample > 0)
             rueda_series_add(&trips,
                              (rueda_tool_clock() - before) / (2.0 * TRIPS));
     }

@@ -11,8 +11,8 @@ and the others. The part of the tree at and below a member is its *share*.
     order: a member applies an entry before any member below it can see it (in a
     host: before it publishes the entry). Everything that members agree on, the
     table included, is a function of the entries that they have applied.
-2.  Announcements. Each member keeps a *record* for every name that is under
-    way in its share: what itself and each child have announced. When each of
+2.  Announcements. Each member keeps a *record* for every name that is in
+    flight in its share: what itself and each child have announced. When each of
     them has announced the name, or has joined with its whole share, the member
     announces it to its parent, once: READY(slot, count, rank) if all have one
     signature and the table has a live slot for name and signature, else

@@ -77,8 +77,8 @@ rueda_status program_rank_turn(void *arg, int index);
 void program_rank_tell(const struct scenario *scenario, int index,
                        struct rueda_text *words);
 
-/* It is over, or has failed, if it has not left yet: end all that it has under
- * way. */
+/* It is over, or has failed, if it has not left yet: end all that it has in
+ * flight. */
 void program_rank_leave(struct scenario *scenario, int index,
                         rueda_status status);
 

@@ -122,11 +122,11 @@ static bool read_stream(struct rueda_tcp_ep *ep, int i)
 
 static void wake_streams(struct rueda_tcp_ep *ep)
 {
-    unsigned looks = rueda_tcp_hub_checks(ep->hub);
+    unsigned checks = rueda_tcp_hub_checks(ep->hub);
 
-    for (int i = 0; i < ep->stream_count && ep->looks != looks; i++)
+    for (int i = 0; i < ep->stream_count && ep->checks != checks; i++)
         ep->streams[i].rest = 0;
-    ep->looks = looks;
+    ep->checks = checks;
 }
 
 static rueda_status tcp_progress(struct rueda_ep *super)

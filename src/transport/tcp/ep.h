@@ -107,7 +107,7 @@ struct rueda_tcp_ep {
     bool has_failed;
     struct rueda_tcp_stream streams[RUEDA_TCP_MOST_STREAMS];
     int stream_count; /* that have been connected so far */
-    unsigned looks;   /* of the hub, when all streams were looked at last */
+    unsigned checks;  /* of the hub, when all streams were checked last */
 
     /* sender.c */
     struct rueda_reqs sends; /* not begun */

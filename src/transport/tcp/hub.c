@@ -139,12 +139,12 @@ int64_t rueda_tcp_hub_patience_ns(const struct rueda_tcp_hub *hub)
 
 void rueda_tcp_hub_check_all(struct rueda_tcp_hub *hub)
 {
-    hub->looks++;
+    hub->checks++;
 }
 
 unsigned rueda_tcp_hub_checks(const struct rueda_tcp_hub *hub)
 {
-    return hub->looks;
+    return hub->checks;
 }
 
 void rueda_tcp_hub_glance(struct rueda_tcp_hub *hub)

@@ -45,7 +45,7 @@ struct rueda_tcp_hub {
     int streams;
     rueda_encrypt_choice encrypt;
     uint64_t job; /* a number that only its ranks have */
-    unsigned looks;
+    unsigned checks;
     int64_t give_up_ns;
     int64_t silence_ns;
     struct rueda_key key;
