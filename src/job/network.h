@@ -16,6 +16,9 @@
 /* What a rank publishes: its addresses, separated by blanks. */
 #define RUEDA_NETWORK_TEXT 512
 
+/* How many addresses a rank publishes at most. */
+#define RUEDA_NETWORK_ADDRESSES 8
+
 /* Addresses as text; those that do not fit are left out. */
 void rueda_network_write(const struct rueda_address *addresses, int count,
                          char *out, size_t bytes);

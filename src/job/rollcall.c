@@ -19,7 +19,6 @@
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/random.h"
-#include "transport/tcp/tcp.h"
 
 /* The first byte of "job", and what follows a table's. */
 #define IS_TABLE  't'
@@ -208,9 +207,9 @@ rueda_status rueda_rollcall_read_rank(const void *said, size_t bytes,
  * has the addresses at which it listens. */
 static void hear_wish(struct roll *roll, int rank, rueda_encrypt_choice setting)
 {
-    struct rueda_address addresses[RUEDA_TCP_MOST_ADDRESSES];
+    struct rueda_address addresses[RUEDA_NETWORK_ADDRESSES];
     const int count = rueda_network_read(roll->contacts + roll->bytes,
-                                         addresses, RUEDA_TCP_MOST_ADDRESSES);
+                                         addresses, RUEDA_NETWORK_ADDRESSES);
 
     rueda_encrypt_hear(&roll->vote, rank, setting, addresses, count);
 }

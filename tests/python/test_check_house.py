@@ -348,9 +348,10 @@ def test_exceptions_only_shrink(tmp_path: Path) -> None:
         ("src/engine/track.c", "/* as rueda_tcp_hub_tend() does */\n", []),
         ("src/engine/track.c", "struct rueda_hub *hub;\n", []),
         ("src/job/network.c", '#include "transport/tcp/tcp.h"\n', []),
+        ("src/job/rollcall.c", '#include "transport/tcp/tcp.h"\n', ["transport"]),
     ],
 )
-def test_transports_in_engine(tmp_path: Path, file: str, text: str, wanted: list[str]) -> None:
+def test_transports_in_engine_and_job(tmp_path: Path, file: str, text: str, wanted: list[str]) -> None:
     assert rules(tmp_path, {file: text}) == wanted
 
 
