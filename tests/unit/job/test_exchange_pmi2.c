@@ -133,7 +133,7 @@ static void a_place_that_is_not_told_is_refused(void **state)
     char card[] = "mine";
 
     assert_int_equal(meet(*state, script, 2, card, 4), RUEDA_ERR_INVALID);
-    assert_said(*state, "who we are");
+    assert_said(*state, "our rank and size");
 }
 
 static void a_card_that_is_none_is_refused_and_ours_left_alone(void **state)
