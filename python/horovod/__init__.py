@@ -22,7 +22,7 @@ _alias.install(__name__, "rueda", __path__)
 
 
 def __getattr__(name: str) -> Any:
-    """``horovod.run`` is loaded by those who use it."""
+    """``horovod.run`` is loaded on first use."""
     if name != "run":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .runner import run

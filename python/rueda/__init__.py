@@ -21,7 +21,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def __getattr__(name: str) -> Any:
-    """:func:`rueda.run` is loaded by those who use it."""
+    """:func:`rueda.run` is loaded on first use."""
     if name != "run":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .runner import run

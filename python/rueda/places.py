@@ -85,7 +85,7 @@ def torch_exchange(store: Any = None, size: int | None = None, timeout_s: float 
     ``init_process_group("env://")``. With a store, say the number of ranks too.
 
     Each call may take up to ``timeout_s`` seconds; a :class:`TimeoutError` then
-    names who is missing. Keep the exchange until ``rueda_init()`` returns,
+    names the missing ranks. Keep the exchange until ``rueda_init()`` returns,
     because it may hold the store. A process that reaches that store can read what
     passes through it: torch asks for no key.
     """

@@ -37,7 +37,7 @@
 #include "algo/local.h"
 #include "algo/registry.h"
 
-enum stage {
+enum adasum_stage {
     FOLD,   /* the core takes in the ranks beyond it */
     HALVE,  /* level 0 and up: get the partner's numbers of my half */
     SUM,    /* the products, over the block of the level */
@@ -47,7 +47,7 @@ enum stage {
 };
 
 struct adasum {
-    enum stage stage;
+    enum adasum_stage stage;
     int level;
     int distance; /* log2 of it, in SUM: 0 up to level */
     char *theirs; /* what came from the partner; owned */
@@ -107,11 +107,11 @@ static void begin_fold(struct rueda_task *task)
     struct adasum *adasum = (struct adasum *)task->state;
     struct rueda_exchange *exchange = &adasum->exchange;
     const size_t bytes = task->coll.count * task->coll.elem_bytes;
-    const int folded = rueda_core_folded(task);
+    const int folded = rueda_algo_core_folded(task);
 
     if (folded < 0)
         return;
-    if (rueda_core_has(task)) {
+    if (rueda_algo_core_has(task)) {
         exchange->from = folded;
         exchange->in = adasum->theirs;
         exchange->in_bytes = bytes;
@@ -126,10 +126,11 @@ static void begin_halving(struct rueda_task *task)
 {
     struct adasum *adasum = (struct adasum *)task->state;
     struct rueda_exchange *exchange = &adasum->exchange;
-    const struct rueda_range kept = rueda_core_mine(task, adasum->level);
-    const struct rueda_range given = rueda_core_theirs(task, adasum->level);
+    const struct rueda_range kept = rueda_algo_core_mine(task, adasum->level);
+    const struct rueda_range given =
+        rueda_algo_core_theirs(task, adasum->level);
 
-    exchange->to = rueda_core_partner(task, adasum->level);
+    exchange->to = rueda_algo_core_partner(task, adasum->level);
     exchange->out = rueda_local_at(task->coll.recv, task, given.at);
     exchange->out_bytes = given.count * task->coll.elem_bytes;
     exchange->from = exchange->to;
@@ -142,7 +143,7 @@ static void begin_sum(struct rueda_task *task)
     struct adasum *adasum = (struct adasum *)task->state;
     struct rueda_exchange *exchange = &adasum->exchange;
 
-    exchange->to = rueda_core_partner(task, adasum->distance);
+    exchange->to = rueda_algo_core_partner(task, adasum->distance);
     exchange->out = (const char *)adasum->dots;
     exchange->out_bytes = sizeof(adasum->dots);
     exchange->from = exchange->to;
@@ -166,10 +167,10 @@ static void begin(struct rueda_task *task)
         begin_sum(task);
         break;
     case DOUBLE:
-        rueda_core_double(&adasum->exchange, task, adasum->level);
+        rueda_algo_core_double(&adasum->exchange, task, adasum->level);
         break;
     case UNFOLD:
-        rueda_core_unfold(&adasum->exchange, task);
+        rueda_algo_core_unfold(&adasum->exchange, task);
         break;
     case DONE:
         break;
@@ -181,11 +182,11 @@ static void end_fold(struct rueda_task *task)
     struct adasum *adasum = (struct adasum *)task->state;
     const struct rueda_range all = {0, task->coll.count};
 
-    if (!rueda_core_has(task)) {
+    if (!rueda_algo_core_has(task)) {
         adasum->stage = UNFOLD;
         return;
     }
-    if (rueda_core_folded(task) >= 0) {
+    if (rueda_algo_core_folded(task) >= 0) {
         multiply(task, all, true);
         combine(task, all, true);
     }
@@ -196,7 +197,7 @@ static void end_fold(struct rueda_task *task)
 static void end_sum(struct rueda_task *task)
 {
     struct adasum *adasum = (struct adasum *)task->state;
-    const struct rueda_range mine = rueda_core_mine(task, adasum->level);
+    const struct rueda_range mine = rueda_algo_core_mine(task, adasum->level);
 
     for (int i = 0; i < 3; i++)
         adasum->dots[i] += adasum->other_dots[i];
@@ -205,7 +206,7 @@ static void end_sum(struct rueda_task *task)
         return;
     }
     combine(task, mine, is_lower(task, adasum->level));
-    if (adasum->level < rueda_core_levels(task) - 1) {
+    if (adasum->level < rueda_algo_core_levels(task) - 1) {
         adasum->stage = HALVE;
         adasum->level++;
     } else {
@@ -224,7 +225,7 @@ static void advance(struct rueda_task *task)
         end_fold(task);
         break;
     case HALVE:
-        multiply(task, rueda_core_mine(task, adasum->level),
+        multiply(task, rueda_algo_core_mine(task, adasum->level),
                  is_lower(task, adasum->level));
         adasum->stage = SUM;
         adasum->distance = 0;
@@ -266,11 +267,11 @@ static rueda_status adasum_progress(struct rueda_task *task)
 /* Elements that `theirs` has to hold. */
 static size_t theirs_count(const struct rueda_task *task)
 {
-    if (!rueda_core_has(task))
+    if (!rueda_algo_core_has(task))
         return 0;
-    if (rueda_core_folded(task) >= 0)
+    if (rueda_algo_core_folded(task) >= 0)
         return task->coll.count;
-    return rueda_core_mine(task, 0).count;
+    return rueda_algo_core_mine(task, 0).count;
 }
 
 static rueda_status adasum_post(struct rueda_task *task)

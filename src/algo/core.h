@@ -17,28 +17,30 @@
 #include "algo/exchange.h"
 
 /* The number of levels. */
-int rueda_core_levels(const struct rueda_task *task);
+int rueda_algo_core_levels(const struct rueda_task *task);
 
 /* Does this rank belong to the core? */
-bool rueda_core_has(const struct rueda_task *task);
+bool rueda_algo_core_has(const struct rueda_task *task);
 
 /* The rank beyond the core that is folded into this one, or the one that this
  * one is folded into; negative if there is none. */
-int rueda_core_folded(const struct rueda_task *task);
+int rueda_algo_core_folded(const struct rueda_task *task);
 
-int rueda_core_partner(const struct rueda_task *task, int level);
+int rueda_algo_core_partner(const struct rueda_task *task, int level);
 
 /* What this rank and its partner of a level keep after the vector has been
  * halved between them. */
-struct rueda_range rueda_core_mine(const struct rueda_task *task, int level);
-struct rueda_range rueda_core_theirs(const struct rueda_task *task, int level);
+struct rueda_range rueda_algo_core_mine(const struct rueda_task *task,
+                                        int level);
+struct rueda_range rueda_algo_core_theirs(const struct rueda_task *task,
+                                          int level);
 
 /* Give the partner what I have of recv after this level, and get its part. */
-void rueda_core_double(struct rueda_exchange *exchange,
-                       const struct rueda_task *task, int level);
+void rueda_algo_core_double(struct rueda_exchange *exchange,
+                            const struct rueda_task *task, int level);
 
 /* Bring recv to the rank beyond the core, if there is one. */
-void rueda_core_unfold(struct rueda_exchange *exchange,
-                       const struct rueda_task *task);
+void rueda_algo_core_unfold(struct rueda_exchange *exchange,
+                            const struct rueda_task *task);
 
 #endif /* RUEDA_ALGO_CORE_H */

@@ -8,7 +8,7 @@
 /* ---- Pieces ------------------------------------------------------------ */
 
 /* What of a part is in a range of the vector, in bytes. */
-struct piece {
+struct range_piece {
     const struct rueda_part *part;
     size_t in_part;
     size_t in_range;
@@ -52,7 +52,7 @@ static struct pieces pieces_of(const struct rueda_coll *coll, size_t begin,
 }
 
 /* Between parts there may be a few bytes that are of none. */
-static bool next_piece(struct pieces *pieces, struct piece *out)
+static bool next_piece(struct pieces *pieces, struct range_piece *out)
 {
     const struct rueda_part *part = pieces->next;
 
@@ -74,7 +74,7 @@ static void publish_range(const struct rueda_direct *direct, uint64_t i,
                           struct pieces range, char *to)
 {
     const bool is_streamed = rueda_direct_streams(direct, i);
-    struct piece piece;
+    struct range_piece piece;
 
     while (next_piece(&range, &piece)) {
         const char *from = piece.part->send;
@@ -126,7 +126,7 @@ static void allreduce_fetch(const struct rueda_direct *direct, uint64_t i)
 {
     struct pieces range = block_pieces(direct, i);
     const void *sources[RUEDA_SEGMENT_MAX];
-    struct piece piece;
+    struct range_piece piece;
 
     while (next_piece(&range, &piece)) {
         const struct rueda_part *part = piece.part;
@@ -147,7 +147,7 @@ static void restore_block(const struct rueda_direct *direct, uint64_t i)
 {
     const char *from = block_at(direct, direct->slab->rank, i);
     struct pieces range = block_pieces(direct, i);
-    struct piece piece;
+    struct range_piece piece;
 
     while (next_piece(&range, &piece)) {
         const struct rueda_part *part = piece.part;
@@ -243,7 +243,7 @@ static void scatter_publish(const struct rueda_direct *direct, uint64_t i)
 
 /* My own chunk is not published: there is room for zeros. */
 static const void *own_source(const struct rueda_direct *direct, uint64_t i,
-                              const struct piece *piece)
+                              const struct range_piece *piece)
 {
     const int rank = direct->slab->rank;
     char *zeros = chunk_at(direct, rank, i, rank) + piece->in_range;
@@ -259,7 +259,7 @@ static void scatter_fetch(const struct rueda_direct *direct, uint64_t i)
     char *to = (char *)direct->coll->recv + i * direct->chunk_bytes;
     struct pieces range = chunk_pieces(direct, i, rank);
     const void *sources[RUEDA_SEGMENT_MAX];
-    struct piece piece;
+    struct range_piece piece;
 
     while (next_piece(&range, &piece)) {
         for (int member = 0; member < direct->slab->size; member++)

@@ -23,7 +23,7 @@
 #include "algo/local.h"
 #include "algo/registry.h"
 
-enum stage {
+enum doubling_stage {
     FOLD,   /* the core takes in the ranks beyond it */
     MEET,   /* level 0 and up */
     UNFOLD, /* the ranks beyond the core get the result */
@@ -31,7 +31,7 @@ enum stage {
 };
 
 struct doubling {
-    enum stage stage;
+    enum doubling_stage stage;
     int level;
     struct rueda_range part; /* of the vector, in elements */
     size_t parts;            /* so far, this one among them */
@@ -68,16 +68,16 @@ static void begin(struct rueda_task *task)
 {
     struct doubling *doubling = (struct doubling *)task->state;
     struct rueda_exchange *exchange = &doubling->exchange;
-    const int folded = rueda_core_folded(task);
-    const int partner = rueda_core_partner(task, doubling->level);
-    const bool is_last = doubling->level == rueda_core_levels(task) - 1;
+    const int folded = rueda_algo_core_folded(task);
+    const int partner = rueda_algo_core_partner(task, doubling->level);
+    const bool is_last = doubling->level == rueda_algo_core_levels(task) - 1;
 
     rueda_exchange_begin(exchange);
     switch (doubling->stage) {
     case FOLD:
         if (folded < 0)
             break;
-        if (!rueda_core_has(task)) {
+        if (!rueda_algo_core_has(task)) {
             give(task, folded);
             break;
         }
@@ -94,7 +94,7 @@ static void begin(struct rueda_task *task)
     case UNFOLD:
         if (folded < 0)
             break;
-        if (rueda_core_has(task))
+        if (rueda_algo_core_has(task))
             give(task, folded);
         else
             get(task, folded);
@@ -123,10 +123,10 @@ static void advance(struct rueda_task *task)
 
     switch (doubling->stage) {
     case FOLD:
-        doubling->stage = rueda_core_has(task) ? MEET : UNFOLD;
+        doubling->stage = rueda_algo_core_has(task) ? MEET : UNFOLD;
         break;
     case MEET:
-        if (doubling->level == rueda_core_levels(task) - 1)
+        if (doubling->level == rueda_algo_core_levels(task) - 1)
             doubling->stage = UNFOLD;
         else
             doubling->level++;

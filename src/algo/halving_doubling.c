@@ -25,7 +25,7 @@
 #include "algo/local.h"
 #include "algo/registry.h"
 
-enum stage {
+enum halving_stage {
     FOLD,   /* the core takes in the ranks beyond it */
     HALVE,  /* level 0 and up */
     DOUBLE, /* the last level and down */
@@ -34,7 +34,7 @@ enum stage {
 };
 
 struct halving {
-    enum stage stage;
+    enum halving_stage stage;
     int level;
     const char *own; /* my numbers so far: send, until some are in recv */
     struct rueda_exchange exchange;
@@ -46,11 +46,11 @@ static void begin_fold(struct rueda_task *task)
     struct halving *halving = (struct halving *)task->state;
     struct rueda_exchange *exchange = &halving->exchange;
     const size_t bytes = task->coll.count * task->coll.elem_bytes;
-    const int folded = rueda_core_folded(task);
+    const int folded = rueda_algo_core_folded(task);
 
     if (folded < 0)
         return;
-    if (rueda_core_has(task)) {
+    if (rueda_algo_core_has(task)) {
         exchange->from = folded;
         exchange->in = task->coll.recv;
         exchange->in_bytes = bytes;
@@ -67,17 +67,18 @@ static void begin_halving(struct rueda_task *task)
 {
     struct halving *halving = (struct halving *)task->state;
     struct rueda_exchange *exchange = &halving->exchange;
-    const struct rueda_range kept = rueda_core_mine(task, halving->level);
-    const struct rueda_range given = rueda_core_theirs(task, halving->level);
+    const struct rueda_range kept = rueda_algo_core_mine(task, halving->level);
+    const struct rueda_range given =
+        rueda_algo_core_theirs(task, halving->level);
 
-    exchange->to = rueda_core_partner(task, halving->level);
+    exchange->to = rueda_algo_core_partner(task, halving->level);
     exchange->out = rueda_local_const_at(halving->own, task, given.at);
     exchange->out_bytes = given.count * task->coll.elem_bytes;
     exchange->from = exchange->to;
     exchange->in = rueda_local_at(task->coll.recv, task, kept.at);
     exchange->in_bytes = kept.count * task->coll.elem_bytes;
     exchange->own = rueda_local_const_at(halving->own, task, kept.at);
-    if (halving->level == rueda_core_levels(task) - 1)
+    if (halving->level == rueda_algo_core_levels(task) - 1)
         exchange->postscale = task->coll.arith.postscale;
     halving->own = task->coll.recv;
 }
@@ -95,10 +96,10 @@ static void begin(struct rueda_task *task)
         begin_halving(task);
         break;
     case DOUBLE:
-        rueda_core_double(&halving->exchange, task, halving->level);
+        rueda_algo_core_double(&halving->exchange, task, halving->level);
         break;
     case UNFOLD:
-        rueda_core_unfold(&halving->exchange, task);
+        rueda_algo_core_unfold(&halving->exchange, task);
         break;
     case DONE:
         break;
@@ -112,10 +113,10 @@ static void advance(struct rueda_task *task)
 
     switch (halving->stage) {
     case FOLD:
-        halving->stage = rueda_core_has(task) ? HALVE : UNFOLD;
+        halving->stage = rueda_algo_core_has(task) ? HALVE : UNFOLD;
         break;
     case HALVE:
-        if (halving->level == rueda_core_levels(task) - 1)
+        if (halving->level == rueda_algo_core_levels(task) - 1)
             halving->stage = DOUBLE;
         else
             halving->level++;

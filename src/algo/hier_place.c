@@ -30,18 +30,18 @@ static size_t slice_bytes(int hosts)
 /* ---- Members ----------------------------------------------------------- */
 
 /* What is found out of the members and their hosts. */
-struct census {
+struct host_census {
     int *index;   /* [size] of each member on its host */
     int *members; /* [host_limit] how many each host has */
 };
 
-static void census_fini(struct census *census)
+static void census_fini(struct host_census *census)
 {
     free(census->index);
     free(census->members);
 }
 
-static rueda_status census_init(struct census *census,
+static rueda_status census_init(struct host_census *census,
                                 const struct rueda_hier_args *args, int size)
 {
     census->index = calloc((size_t)size, sizeof(int));
@@ -55,7 +55,7 @@ static rueda_status census_init(struct census *census,
     return RUEDA_OK;
 }
 
-static void measure(struct rueda_hier *hier, const struct census *census,
+static void measure(struct rueda_hier *hier, const struct host_census *census,
                     int host_limit)
 {
     hier->hosts = 0;
@@ -137,7 +137,7 @@ static rueda_status open_level(struct rueda_hier *hier, int level,
 static rueda_status open_levels(struct rueda_hier *hier,
                                 const struct rueda_place *place,
                                 const struct rueda_hier_args *args,
-                                const struct census *census)
+                                const struct host_census *census)
 {
     const int host = args->hosts[place->mesh->rank];
     rueda_status status =
@@ -176,7 +176,7 @@ static rueda_status map_memory(struct rueda_hier *hier)
 static rueda_status fill_in(struct rueda_hier *hier,
                             const struct rueda_place *place,
                             const struct rueda_hier_args *args,
-                            const struct census *census)
+                            const struct host_census *census)
 {
     const int me = place->mesh->rank;
     rueda_status status;
@@ -199,7 +199,7 @@ rueda_status rueda_hier_new(const struct rueda_place *place,
                             struct rueda_hier **out)
 {
     struct rueda_hier *hier;
-    struct census census;
+    struct host_census census;
     rueda_status status = census_init(&census, args, place->mesh->size);
 
     if (status != RUEDA_OK)

@@ -19,15 +19,15 @@
 #define FLAT "flat"
 
 /* Part of the string: what a row, or a field of it, is while it is read. */
-struct span {
+struct select_span {
     const char *at;
     size_t length;
 };
 
 /* Characters up to one of `ends`, which is skipped in *rest. */
-static struct span cut(struct span *rest, const char *ends)
+static struct select_span cut(struct select_span *rest, const char *ends)
 {
-    struct span first = {rest->at, 0};
+    struct select_span first = {rest->at, 0};
 
     while (first.length < rest->length &&
            strchr(ends, rest->at[first.length]) == NULL)
@@ -41,18 +41,18 @@ static struct span cut(struct span *rest, const char *ends)
     return first;
 }
 
-static bool has(struct span span, char c)
+static bool has(struct select_span span, char c)
 {
     return memchr(span.at, c, span.length) != NULL;
 }
 
-static bool is_word(struct span span, const char *word)
+static bool is_word(struct select_span span, const char *word)
 {
     return strlen(word) == span.length &&
            memcmp(span.at, word, span.length) == 0;
 }
 
-static struct span trim(struct span span)
+static struct select_span trim(struct select_span span)
 {
     while (span.length > 0 && isspace((unsigned char)span.at[0])) {
         span.at++;
@@ -66,7 +66,7 @@ static struct span trim(struct span span)
 /* ---- Reading --------------------------------------------------------- */
 
 /* Digits, and if `suffixes` is set one of k, m, g, t. */
-static bool parse_number(struct span span, bool suffixes, size_t *out)
+static bool parse_number(struct select_span span, bool suffixes, size_t *out)
 {
     char text[24] = "";
 
@@ -77,10 +77,10 @@ static bool parse_number(struct span span, bool suffixes, size_t *out)
     return rueda_parse_size(text, out);
 }
 
-static bool parse_sizes(struct span sizes, struct rueda_select_row *row)
+static bool parse_sizes(struct select_span sizes, struct rueda_select_row *row)
 {
-    struct span to = sizes;
-    const struct span from = cut(&to, "-");
+    struct select_span to = sizes;
+    const struct select_span from = cut(&to, "-");
 
     if (!has(sizes, '-') || !parse_number(from, true, &row->bytes_from))
         return false;
@@ -92,10 +92,10 @@ static bool parse_sizes(struct span sizes, struct rueda_select_row *row)
            row->bytes_from < row->bytes_to;
 }
 
-static bool parse_ranks(struct span ranks, struct rueda_select_row *row)
+static bool parse_ranks(struct select_span ranks, struct rueda_select_row *row)
 {
-    struct span rest = ranks;
-    const struct span from = cut(&rest, "-");
+    struct select_span rest = ranks;
+    const struct select_span from = cut(&rest, "-");
     size_t first;
     size_t last;
 
@@ -113,7 +113,7 @@ static bool parse_ranks(struct span ranks, struct rueda_select_row *row)
     return true;
 }
 
-static bool parse_kind(struct span name, rueda_kind *out_kind)
+static bool parse_kind(struct select_span name, rueda_kind *out_kind)
 {
     for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++)
         if (is_word(name, rueda_kind_str((rueda_kind)kind))) {
@@ -123,7 +123,8 @@ static bool parse_kind(struct span name, rueda_kind *out_kind)
     return false;
 }
 
-static const struct rueda_algo *parse_algo(struct span name, rueda_kind kind)
+static const struct rueda_algo *parse_algo(struct select_span name,
+                                           rueda_kind kind)
 {
     for (int i = 0; rueda_algos[i] != NULL; i++)
         if (is_word(name, rueda_algos[i]->name) &&
@@ -132,7 +133,7 @@ static const struct rueda_algo *parse_algo(struct span name, rueda_kind kind)
     return NULL;
 }
 
-static rueda_status bad_kind(struct span name, struct rueda_text *error)
+static rueda_status bad_kind(struct select_span name, struct rueda_text *error)
 {
     rueda_text_set(error, "'%.*s' is not a kind of collective; there are",
                    (int)name.length, name.at);
@@ -142,7 +143,7 @@ static rueda_status bad_kind(struct span name, struct rueda_text *error)
     return RUEDA_ERR_INVALID;
 }
 
-static rueda_status bad_algo(struct span name, rueda_kind kind,
+static rueda_status bad_algo(struct select_span name, rueda_kind kind,
                              struct rueda_text *error)
 {
     const char *comma = "";
@@ -159,13 +160,13 @@ static rueda_status bad_algo(struct span name, rueda_kind kind,
 }
 
 /* sizes, @ranks, or both. */
-static rueda_status parse_ranges(struct span ranges,
+static rueda_status parse_ranges(struct select_span ranges,
                                  struct rueda_select_row *row,
                                  struct rueda_text *error)
 {
     const bool has_ranks = has(ranges, '@');
-    struct span ranks = ranges;
-    const struct span sizes = cut(&ranks, "@");
+    struct select_span ranks = ranges;
+    const struct select_span sizes = cut(&ranks, "@");
 
     if (sizes.length > 0) {
         if (row->kind == RUEDA_ALLTOALL || row->kind == RUEDA_BARRIER) {
@@ -191,12 +192,13 @@ static rueda_status parse_ranges(struct span ranges,
 }
 
 /* The algorithm of a row that stands for none is NULL. */
-static rueda_status parse_row(struct span text, struct rueda_select_row *row,
+static rueda_status parse_row(struct select_span text,
+                              struct rueda_select_row *row,
                               struct rueda_text *error)
 {
-    struct span rest = text;
-    const struct span kind = trim(cut(&rest, ":"));
-    struct span ranges = {NULL, 0};
+    struct select_span rest = text;
+    const struct select_span kind = trim(cut(&rest, ":"));
+    struct select_span ranges = {NULL, 0};
     const struct rueda_algo *algo;
     rueda_status status;
 
@@ -227,12 +229,12 @@ static rueda_status parse_row(struct span text, struct rueda_select_row *row,
 rueda_status rueda_select_parse(struct rueda_select *select, const char *text,
                                 struct rueda_text *error)
 {
-    struct span rest = {text, strlen(text)};
+    struct select_span rest = {text, strlen(text)};
     unsigned flat = select->flat;
     int count = select->added_count;
 
     while (rest.length > 0) {
-        const struct span row = trim(cut(&rest, ";"));
+        const struct select_span row = trim(cut(&rest, ";"));
         rueda_status status;
 
         if (row.length == 0)

@@ -31,6 +31,8 @@ static bool total(const struct rueda_limits *limits, const size_t *counts,
     return true;
 }
 
+/* How many elements each kind reads and writes. False: the counts do not fit an
+ * address space. */
 static bool extent_of(const struct rueda_limits *limits,
                       const struct rueda_coll_args *args, struct extent *out)
 {
@@ -84,6 +86,7 @@ static bool buffers_fit(const struct rueda_coll_args *args,
            (args->kind == RUEDA_ALLREDUCE || args->kind == RUEDA_BROADCAST);
 }
 
+/* Type, reduction and factors must be ones that the arithmetic has. */
 static rueda_status check_reduction(rueda_kind kind, rueda_dtype dtype,
                                     rueda_reduction reduction,
                                     struct rueda_text *error)
@@ -132,6 +135,8 @@ rueda_status rueda_check_numbers(rueda_kind kind, rueda_dtype dtype,
     return RUEDA_ERR_INVALID;
 }
 
+/* The checks in the order in which they rely on each other: the size of the
+ * struct before its fields, the kind before what depends on it. */
 rueda_status rueda_check_coll(const struct rueda_limits *limits,
                               const struct rueda_coll_args *args,
                               struct rueda_text *error)

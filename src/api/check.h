@@ -38,9 +38,9 @@ rueda_status rueda_check_coll(const struct rueda_limits *limits,
                               struct rueda_text *error);
 
 /* Are these valid, whatever the kind? */
-static inline bool rueda_numbers_are_plain(rueda_dtype dtype,
-                                           rueda_reduction reduction,
-                                           rueda_compression compression)
+static inline bool rueda_check_numbers_are_plain(rueda_dtype dtype,
+                                                 rueda_reduction reduction,
+                                                 rueda_compression compression)
 {
     return rueda_dtype_bytes(dtype) > 0 &&
            (reduction == RUEDA_SUM || reduction == RUEDA_AVERAGE) &&

@@ -7,7 +7,7 @@
 #include "api/check.h"
 
 /* What is checked, and what was found out on the way. */
-struct query {
+struct submit_query {
     int rank;
     const struct rueda_set *set;
     const struct rueda_submit_args *args;
@@ -17,30 +17,31 @@ struct query {
     struct rueda_text *why;
 };
 
-static bool is_of(const struct query *query, rueda_kind kind)
+static bool is_of(const struct submit_query *query, rueda_kind kind)
 {
     return query->args->kind == kind;
 }
 
 /* Has it numbers at all? */
-static bool has_data(const struct query *query)
+static bool has_data(const struct submit_query *query)
 {
     return !is_of(query, RUEDA_BARRIER) && !is_of(query, RUEDA_JOIN);
 }
 
-static bool is_message(const struct query *query)
+static bool is_message(const struct submit_query *query)
 {
     return is_of(query, RUEDA_SEND) || is_of(query, RUEDA_RECV);
 }
 
-static bool is_ordered(const struct query *query)
+static bool is_ordered(const struct submit_query *query)
 {
     return (query->args->flags & RUEDA_ORDERED) != 0;
 }
 
 /* ---- The rank and the operation ------------------------------------------ */
 
-static rueda_status check_set(const struct query *query)
+/* The set must exist, and this rank must be a member of it. */
+static rueda_status check_set(const struct submit_query *query)
 {
     const struct rueda_set *set = query->set;
     struct rueda_text *why = query->why;
@@ -63,7 +64,7 @@ static rueda_status check_set(const struct query *query)
 }
 
 /* Others that are named by their rank. */
-static rueda_status check_ranks(const struct query *query)
+static rueda_status check_ranks(const struct submit_query *query)
 {
     const struct rueda_submit_args *args = query->args;
     struct rueda_text *why = query->why;
@@ -91,7 +92,7 @@ static rueda_status check_ranks(const struct query *query)
 
 /* Types and reductions that are not plain, in the words of ordered collectives.
  */
-static rueda_status check_special(const struct query *query)
+static rueda_status check_special(const struct submit_query *query)
 {
     const struct rueda_submit_args *args = query->args;
     const rueda_status status =
@@ -114,12 +115,12 @@ static rueda_status check_special(const struct query *query)
 }
 
 /* Most are plain. */
-static rueda_status check_numbers(const struct query *query)
+static rueda_status check_numbers(const struct submit_query *query)
 {
     const struct rueda_submit_args *args = query->args;
 
-    return rueda_numbers_are_plain(args->dtype, args->reduction,
-                                   args->compression)
+    return rueda_check_numbers_are_plain(args->dtype, args->reduction,
+                                         args->compression)
                ? RUEDA_OK
                : check_special(query);
 }
@@ -132,7 +133,8 @@ static bool multiply(size_t *a, size_t b)
            *a <= PTRDIFF_MAX / 16;
 }
 
-static rueda_status check_shape(struct query *query)
+/* The dimensions and their product, which must fit an address space. */
+static rueda_status check_shape(struct submit_query *query)
 {
     const struct rueda_submit_args *args = query->args;
     struct rueda_text *why = query->why;
@@ -163,7 +165,7 @@ measure:
 }
 
 /* Rows for each member. */
-static rueda_status check_splits(const struct query *query)
+static rueda_status check_splits(const struct submit_query *query)
 {
     const size_t *splits = query->args->splits;
     int members = query->set->size;
@@ -198,7 +200,7 @@ static rueda_status check_splits(const struct query *query)
  */
 
 /* Elements that are written here; SIZE_MAX: not known yet. */
-static size_t result_count(const struct query *query)
+static size_t result_count(const struct submit_query *query)
 {
     int members = query->set->size;
 
@@ -222,7 +224,7 @@ static size_t result_count(const struct query *query)
 }
 
 /* Are send and recv apart, or the same memory where that is allowed? */
-static bool are_apart(const struct query *query, size_t sent, size_t got)
+static bool are_apart(const struct submit_query *query, size_t sent, size_t got)
 {
     const struct rueda_submit_args *args = query->args;
     const bool is_same = args->send == args->recv;
@@ -236,7 +238,8 @@ static bool are_apart(const struct query *query, size_t sent, size_t got)
                            got * query->elem);
 }
 
-static rueda_status check_memory(const struct query *query)
+/* Every buffer that is read or written here must be given. */
+static rueda_status check_memory(const struct submit_query *query)
 {
     const struct rueda_submit_args *args = query->args;
     bool is_sent = is_of(query, RUEDA_BROADCAST) ? args->root == query->rank
@@ -260,7 +263,8 @@ static rueda_status check_memory(const struct query *query)
     return RUEDA_ERR_INVALID;
 }
 
-static rueda_status check_order(const struct query *query)
+/* An ordered operation is known by its turn, and has no name. */
+static rueda_status check_order(const struct submit_query *query)
 {
     if (is_ordered(query) && query->args->name != NULL)
         rueda_text_add(query->why,
@@ -274,7 +278,8 @@ static rueda_status check_order(const struct query *query)
     return RUEDA_ERR_INVALID;
 }
 
-static rueda_status check_rest(const struct query *query)
+/* Fields that do not depend on the kind. */
+static rueda_status check_rest(const struct submit_query *query)
 {
     const struct rueda_submit_args *args = query->args;
     const unsigned known = RUEDA_LIVE_AVERAGE | RUEDA_MORE | RUEDA_ORDERED;
@@ -318,7 +323,7 @@ void rueda_check_begin(int rank, const struct rueda_submit_args *args,
 
 /* Of operations with data, in an order in which each check can rely on those
  * before it. */
-static rueda_status check_data(struct query *query)
+static rueda_status check_data(struct submit_query *query)
 {
     rueda_status status = check_numbers(query);
 
@@ -331,12 +336,14 @@ static rueda_status check_data(struct query *query)
     return status;
 }
 
+/* Collect one message, with the operation's name in front, and turn it into a
+ * status. */
 rueda_status rueda_check_submit(int rank, const struct rueda_set *set,
                                 const struct rueda_submit_args *args,
                                 struct rueda_text *error)
 {
     struct rueda_text why;
-    struct query query = {
+    struct submit_query query = {
         .rank = rank,
         .set = set,
         .args = args,

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Ordered collectives: from the arguments to an operation that the engine gets.
+ */
 #define RUEDA_LOG_TAG "api"
 
 #include "api/check.h"
@@ -54,6 +56,8 @@ static rueda_status admit(rueda_ctx *ctx, const struct rueda_coll_args *args)
     return rueda_fault(status, error.chars);
 }
 
+/* An ordered operation with a handle: from the pool, since it outlives this
+ * call. */
 rueda_status rueda_start(rueda_ctx *ctx, const struct rueda_coll_args *args,
                          rueda_handle *out_handle)
 {
@@ -71,6 +75,8 @@ rueda_status rueda_start(rueda_ctx *ctx, const struct rueda_coll_args *args,
     return RUEDA_OK;
 }
 
+/* An ordered operation that the caller waits for at once: on its stack, which
+ * saves the pool and the handle. */
 rueda_status rueda_run(rueda_ctx *ctx, const struct rueda_coll_args *args)
 {
     rueda_status status = admit(ctx, args);

@@ -47,7 +47,7 @@ static rueda_status ctx_new(struct rueda_job *job, rueda_ctx **out,
         goto err_free;
     rueda_op_pool_init(&ctx->ops);
     rueda_names_init(&ctx->names);
-    rueda_timeline_begin_ctx(ctx);
+    rueda_ctx_begin_timeline(ctx);
     ctx->fork_hook.in_child = in_child;
     rueda_fork_hook_add(&ctx->fork_hook);
     *out = ctx;
@@ -93,6 +93,7 @@ static rueda_status load(const struct rueda_init_args *args,
     return RUEDA_OK;
 }
 
+/* What job/ needs from the caller's arguments. */
 static struct rueda_job_args job_args(const struct rueda_init_args *args)
 {
     struct rueda_job_args wanted = {.exchange = args->exchange,
@@ -167,6 +168,8 @@ static rueda_status make_sets(rueda_ctx *ctx,
     return status;
 }
 
+/* Settings first, then the job, then the context: a setting that is wrong is
+ * reported before this rank waits for others. */
 rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
 {
     struct rueda_text error = {{0}};
@@ -218,6 +221,8 @@ static rueda_status ctx_new_all(struct rueda_job **jobs, int size,
     return RUEDA_OK;
 }
 
+/* All ranks of a job as threads of this process, for tests and for programs
+ * that want them so. All contexts are made, or none. */
 rueda_status rueda_init_threads(int size, const struct rueda_init_args *args,
                                 rueda_ctx **out_ctx)
 {
@@ -251,6 +256,8 @@ rueda_status rueda_init_threads(int size, const struct rueda_init_args *args,
     return status;
 }
 
+/* Ends what is unfinished. Harmless when repeated, and in the child of a fork.
+ */
 void rueda_shutdown(rueda_ctx *ctx)
 {
     if (ctx != NULL && rueda_then_is_running()) {
@@ -262,7 +269,7 @@ void rueda_shutdown(rueda_ctx *ctx)
     if (ctx == NULL || !rueda_fork_hook_remove(&ctx->fork_hook))
         return;
     rueda_engine_fini(&ctx->engine);
-    rueda_timeline_end_ctx(ctx);
+    rueda_ctx_end_timeline(ctx);
     rueda_job_close(ctx->job);
     rueda_op_pool_fini(&ctx->ops);
     rueda_names_fini(&ctx->names);
@@ -358,6 +365,7 @@ rueda_status rueda_ctx_check_wait(void)
                        "it; submit, and ask to be called when that has ended");
 }
 
+/* Memory in the segment, which other ranks of the host reach without a copy. */
 rueda_status rueda_alloc(rueda_ctx *ctx, size_t bytes, void **out)
 {
     struct rueda_text error = {{0}};

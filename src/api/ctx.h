@@ -44,9 +44,9 @@ rueda_status rueda_static_sets_make(rueda_ctx *ctx, const char *text,
 
 /* The timeline that settings ask for, if any, on rank 0; a file that cannot be
  * made is logged. Before anything is submitted. */
-void rueda_timeline_begin_ctx(rueda_ctx *ctx);
+void rueda_ctx_begin_timeline(rueda_ctx *ctx);
 
 /* Write what there is; the engine is gone. */
-void rueda_timeline_end_ctx(rueda_ctx *ctx);
+void rueda_ctx_end_timeline(rueda_ctx *ctx);
 
 #endif /* RUEDA_API_CTX_H */

@@ -63,8 +63,9 @@ struct opening {
     rueda_status status;
 
     /* The caller's exchange runs on the caller's thread. */
-    const struct rueda_init_args *caller; /* who waits and has one, or NULL */
-    void *bytes;                          /* to be exchanged, or NULL */
+    const struct rueda_init_args
+        *caller; /* a caller that waits and has one, or NULL */
+    void *bytes; /* to be exchanged, or NULL */
     size_t len;
     int answer;
 };
@@ -121,6 +122,8 @@ static void exchange(struct opening *self, const struct rueda_init_args *caller)
     pthread_cond_broadcast(&self->changed);
 }
 
+/* The thread that opens. A context that no caller wants any more is shut down
+ * before any of them could use it. */
 static void *open_it(void *arg)
 {
     struct opening *self = arg;
@@ -231,6 +234,8 @@ static rueda_status await(struct opening *self,
     return status;
 }
 
+/* A context that was inherited by fork() is forgotten first: it belongs to the
+ * parent. */
 rueda_status rueda_default_open(const struct rueda_init_args *args,
                                 rueda_default_goes_on_fn goes_on, void *arg)
 {
@@ -275,6 +280,8 @@ static void wait_until_all_left(rueda_ctx *ctx)
     }
 }
 
+/* A start that is in flight ends in nothing; a context is shut down when the
+ * last call has left it. */
 void rueda_default_close(void)
 {
     rueda_ctx *ctx;
@@ -320,4 +327,14 @@ bool rueda_default_is(const rueda_ctx *ctx)
 int rueda_default_check_every(const rueda_ctx *ctx)
 {
     return ctx->job->config.check_every;
+}
+
+int rueda_default_has_timeline(const rueda_ctx *ctx)
+{
+    return ctx->job->config.timeline[0] != '\0';
+}
+
+int rueda_default_has_dynamic_sets(const rueda_ctx *ctx)
+{
+    return ctx->job->config.dynamic_sets;
 }

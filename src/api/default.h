@@ -42,6 +42,11 @@ RUEDA_API void rueda_default_leave(void);
 /* What RUEDA_CHECK says (base/config.h) for this context. */
 RUEDA_API int rueda_default_check_every(const rueda_ctx *ctx);
 
+/* Is RUEDA_TIMELINE set, and may process sets change while the job runs? 1 or
+ * 0, as the library has read the settings. */
+RUEDA_API int rueda_default_has_timeline(const rueda_ctx *ctx);
+RUEDA_API int rueda_default_has_dynamic_sets(const rueda_ctx *ctx);
+
 /* Is this still the default context? If not, calls that have entered should
  * leave. */
 RUEDA_API bool rueda_default_is(const rueda_ctx *ctx);

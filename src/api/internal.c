@@ -4,6 +4,8 @@
 #include "api/ctx.h"
 #include "device/host.h"
 
+/* The i-th algorithm that can run the kind, in the order of the registry; NULL:
+ * there are no more. */
 const char *rueda_internal_algo_name(size_t i, rueda_kind kind)
 {
     for (int at = 0; rueda_algos[at] != NULL; at++) {
@@ -37,12 +39,6 @@ const char *rueda_internal_kernels_find(const char *wanted)
     const struct rueda_kernels *kernels = rueda_host_kernels(wanted);
 
     return kernels != NULL ? rueda_kernels_name(kernels) : NULL;
-}
-
-const char *rueda_internal_kernels(const rueda_ctx *ctx)
-{
-    return rueda_kernels_name(
-        rueda_host_of(rueda_engine_place(&ctx->engine)->device));
 }
 
 const char *rueda_internal_transport(const rueda_ctx *ctx)

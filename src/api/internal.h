@@ -18,9 +18,6 @@ bool rueda_internal_algo_needs_hosts(const char *name);
  * NULL where this CPU cannot run them. */
 const char *rueda_internal_kernels_find(const char *wanted);
 
-/* The vector kernels that this context adds with: "avx2". */
-const char *rueda_internal_kernels(const rueda_ctx *ctx);
-
 /* The transport that its messages take: "shm". */
 const char *rueda_internal_transport(const rueda_ctx *ctx);
 

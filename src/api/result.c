@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/ctx.h"
+#include "base/duration.h"
 #include "op/named.h"
 #include "os/clock.h"
 
@@ -32,6 +33,8 @@ static struct rueda_op *find(rueda_ctx *ctx, rueda_handle handle,
     return op;
 }
 
+/* Asking also drives the engine if the background thread would need a core for
+ * that. */
 rueda_status rueda_poll(rueda_ctx *ctx, rueda_handle handle)
 {
     rueda_status status = RUEDA_OK;
@@ -72,6 +75,7 @@ static void copy_rows(const struct rueda_named *named, int members,
     result->rows_from_count = members;
 }
 
+/* What the caller learns of an operation that has ended, by its kind. */
 static void fill_in(rueda_ctx *ctx, struct rueda_op *op, rueda_status status,
                     struct rueda_result *result)
 {
@@ -120,7 +124,7 @@ static rueda_status finish(rueda_ctx *ctx, rueda_handle handle, int timeout_ms,
             return status;
     }
     if (timeout_ms >= 0)
-        deadline = rueda_clock_ns() + (int64_t)timeout_ms * 1000000;
+        deadline = rueda_clock_ns() + RUEDA_MS(timeout_ms);
     status = is_slice(result)
                  ? rueda_engine_wait_slice(&ctx->engine, op, deadline)
                  : rueda_engine_wait(&ctx->engine, op, deadline);
@@ -150,6 +154,7 @@ rueda_status rueda_wait_for(rueda_ctx *ctx, rueda_handle handle, int timeout_ms,
     return finish(ctx, handle, timeout_ms, result);
 }
 
+/* Register the one callback of an operation. */
 rueda_status rueda_handle_then(rueda_ctx *ctx, rueda_handle handle,
                                rueda_then_fn fn, void *arg)
 {

@@ -99,6 +99,8 @@ static rueda_status change(rueda_ctx *ctx, int kind, int *ranks, int count,
     return RUEDA_OK;
 }
 
+/* Check and sort the ranks, then submit the change. The list lives until the
+ * change has ended. */
 static rueda_status create(rueda_ctx *ctx, const int *ranks, int count,
                            rueda_handle *out_handle)
 {
@@ -180,6 +182,8 @@ rueda_status rueda_set_destroy(rueda_ctx *ctx, int set)
     return status == RUEDA_OK ? rueda_wait(ctx, handle, -1) : status;
 }
 
+/* Removing is an operation of the global set, so that all ranks remove at the
+ * same place in the log. */
 rueda_status rueda_set_destroy_async(rueda_ctx *ctx, int set,
                                      rueda_handle *out_handle)
 {
@@ -244,6 +248,8 @@ int rueda_set_ranks(const rueda_ctx *ctx, int set, int *ranks, int room)
 
 /* ---- From the start ------------------------------------------------------ */
 
+/* The sets that RUEDA_PROCESS_SETS or the caller gave, one after another, so
+ * that their ids are the same on all ranks. */
 rueda_status rueda_static_sets_make(rueda_ctx *ctx, const char *text,
                                     struct rueda_text *error)
 {

@@ -21,6 +21,8 @@ _Static_assert(sizeof(struct rueda_submit_args) >=
 /* ---- One operation --------------------------------------------------------
  */
 
+/* An operation comes from the pool with its handle; its other fields are set
+ * where their meaning is known. */
 rueda_status rueda_named_take(rueda_ctx *ctx, int kind,
                               struct rueda_named **out)
 {
@@ -36,6 +38,8 @@ rueda_status rueda_named_take(rueda_ctx *ctx, int kind,
     return RUEDA_OK;
 }
 
+/* Short names live in the operation, so that a repeated step allocates nothing.
+ */
 rueda_status rueda_named_set_name(struct rueda_named *named, const char *name)
 {
     size_t bytes;
@@ -58,6 +62,7 @@ rueda_status rueda_named_set_name(struct rueda_named *named, const char *name)
     return RUEDA_OK;
 }
 
+/* From here on a second operation of this name is refused. */
 rueda_status rueda_named_claim(rueda_ctx *ctx, struct rueda_named *named,
                                const char *name)
 {
@@ -135,6 +140,7 @@ static void describe(const struct rueda_submit_args *args,
     out->flags = args->flags & RUEDA_LIVE_AVERAGE;
 }
 
+/* The caller's list may be gone when the operation runs. */
 static rueda_status copy_splits(const struct rueda_submit_args *args,
                                 struct rueda_named *named)
 {
@@ -150,6 +156,7 @@ static rueda_status copy_splits(const struct rueda_submit_args *args,
     return RUEDA_OK;
 }
 
+/* From the checked arguments to the operation. */
 static rueda_status fill_in(const struct rueda_submit_args *args, int members,
                             struct rueda_named *named)
 {
@@ -251,6 +258,8 @@ static rueda_status number(rueda_ctx *ctx, struct rueda_named *named)
                               &request->number);
 }
 
+/* A number is drawn last, since one that is drawn must be used: the other ranks
+ * count, too. */
 rueda_status rueda_submit(rueda_ctx *ctx, const struct rueda_submit_args *args,
                           rueda_handle *out_handle)
 {
@@ -283,6 +292,7 @@ rueda_status rueda_submit(rueda_ctx *ctx, const struct rueda_submit_args *args,
 /* ---- Groups ----------------------------------------------------------------
  */
 
+/* All of a group are of one kind and one set, because they run as one. */
 static rueda_status check_group(const rueda_ctx *ctx,
                                 const struct rueda_submit_args *first,
                                 const struct rueda_submit_args *other)
@@ -377,6 +387,8 @@ static void push_all(rueda_ctx *ctx, struct rueda_op *first, uint64_t group,
     rueda_engine_submit_chain(&ctx->engine, first);
 }
 
+/* All members are checked before the first is submitted, so a group is never
+ * half there. */
 rueda_status rueda_submit_group(rueda_ctx *ctx,
                                 const struct rueda_submit_args *args, int count,
                                 rueda_handle *out_handles)

@@ -78,7 +78,7 @@ static rueda_status start(rueda_ctx *ctx, const char *path, bool marks_cycles)
     return RUEDA_OK;
 }
 
-void rueda_timeline_begin_ctx(rueda_ctx *ctx)
+void rueda_ctx_begin_timeline(rueda_ctx *ctx)
 {
     const struct rueda_config *config = &ctx->job->config;
 
@@ -90,7 +90,7 @@ void rueda_timeline_begin_ctx(rueda_ctx *ctx)
         log_error("no timeline: %s", rueda_last_error());
 }
 
-void rueda_timeline_end_ctx(rueda_ctx *ctx)
+void rueda_ctx_end_timeline(rueda_ctx *ctx)
 {
     rueda_timeline_close(ctx->timeline);
     free(ctx->timeline_path);
@@ -105,6 +105,8 @@ static rueda_status check(const rueda_ctx *ctx)
     return status == RUEDA_OK ? rueda_ctx_check_wait() : status;
 }
 
+/* Only rank 0 does anything; the call is allowed on all ranks, as Horovod's is.
+ */
 rueda_status rueda_timeline_start(rueda_ctx *ctx, const char *path,
                                   unsigned flags)
 {
@@ -122,6 +124,8 @@ rueda_status rueda_timeline_start(rueda_ctx *ctx, const char *path,
     return status;
 }
 
+/* Rank 0 waits until all ranks have sent what they noted; the others send it
+ * and return. */
 rueda_status rueda_timeline_stop(rueda_ctx *ctx)
 {
     rueda_status status = check(ctx);

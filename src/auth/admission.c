@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
@@ -24,7 +25,7 @@
 
 /* How long listeners are left alone when not even the spare descriptor
  * helps. */
-#define REST_NS ((int64_t)100000000)
+#define REST_NS RUEDA_MS(100)
 
 /* Numbers of the poller: strangers from 0, listeners from here. */
 #define FIRST_LISTENER (UINT32_MAX - RUEDA_ADMISSION_LISTENERS)
@@ -87,7 +88,7 @@ static void refuse(struct rueda_admission *admission,
     hang_up(admission, stranger);
 }
 
-/* Ask the owner, to whom the descriptor may go. */
+/* Ask the owner, which may take the descriptor. */
 static void hand_over(struct rueda_admission *admission,
                       struct rueda_stranger *stranger)
 {
@@ -147,7 +148,7 @@ static struct rueda_stranger *make_room(struct rueda_admission *admission)
             oldest = stranger;
     }
     refuse(admission, oldest, RUEDA_REFUSED_CROWD,
-           "it had not said who it is, and many others call");
+           "it had not proven itself, and many others connect");
     return oldest;
 }
 
@@ -168,11 +169,11 @@ static void begin(struct rueda_admission *admission, int fd, bool is_local,
         return;
     }
     if (!is_local) {
-        rueda_tcp_peer(fd, &from);
-        rueda_tcp_hurry(fd);
+        rueda_socket_peer(fd, &from);
+        rueda_socket_hurry(fd);
     }
     if (!is_local && args->keep_alive > 0)
-        rueda_tcp_keep_alive(fd, args->keep_alive);
+        rueda_socket_keep_alive(fd, args->keep_alive);
     stranger = make_room(admission);
     if (rueda_poller_add(admission->poller, fd,
                          number_of(admission, stranger)) != RUEDA_OK) {
@@ -327,7 +328,7 @@ void rueda_admission_progress(struct rueda_admission *admission, int64_t now_ns)
         if (admission->strangers[i].fd >= 0 &&
             now_ns >= admission->strangers[i].deadline_ns)
             refuse(admission, &admission->strangers[i], RUEDA_REFUSED_SLOW,
-                   "it did not say in time who it is");
+                   "it did not prove itself in time");
     rueda_refusals_sum(&admission->refusals, admission->who, now_ns);
 }
 

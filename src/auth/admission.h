@@ -27,10 +27,11 @@
 
 #include "auth/refusals.h"
 #include "auth/shake.h"
+#include "base/duration.h"
 
 #define RUEDA_ADMISSION_MOST      64
 #define RUEDA_ADMISSION_LISTENERS 16
-#define RUEDA_ADMISSION_NS        ((int64_t)5000000000)
+#define RUEDA_ADMISSION_NS        RUEDA_S(5)
 
 struct rueda_admission_calls {
     /* Optional. Writes what this end says about itself on fd; returns how many

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two messages of the handshake and the checks on them. A check that fails
+ * ends the handshake with a message that names the remedy, and wipes the
+ * secrets. The order of the checks matters: version before the fields that
+ * depend on it, proof before anything that the peer says about itself is
+ * believed.
+ */
 #include "auth/handshake.h"
 
 #include <errno.h>
@@ -6,6 +13,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/least.h"
 #include "os/random.h"
 
 /* Where the fields of a HELLO are. */
@@ -42,11 +50,6 @@ static const char proof_labels[2][sizeof("rueda handshake 2: initiator")] = {
     [RUEDA_ACCEPTOR] = "rueda handshake 2: acceptor",
 };
 static const char session_label[] = "rueda handshake 2: session";
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* The status, except that memory which is all zero, because it was never begun
  * or has been wiped, must not pass for a success. */
@@ -163,7 +166,7 @@ size_t rueda_handshake_output(const struct rueda_handshake *hs,
  * the caller began to send it. */
 void rueda_handshake_sent(struct rueda_handshake *hs, size_t count)
 {
-    hs->out_sent += least(count, hs->out_len - hs->out_sent);
+    hs->out_sent += rueda_least(count, hs->out_len - hs->out_sent);
 }
 
 /* Add our PROOF to what waits to be sent. */
@@ -175,7 +178,7 @@ static void prove(struct rueda_handshake *hs)
 
 static rueda_status check_magic(struct rueda_handshake *hs)
 {
-    if (memcmp(hs->in, magic, least(hs->in_len, MAGIC_BYTES)) == 0)
+    if (memcmp(hs->in, magic, rueda_least(hs->in_len, MAGIC_BYTES)) == 0)
         return RUEDA_OK;
     rueda_text_set(&hs->why, "the peer does not speak the protocol of rueda; "
                              "check that address and port are those of a rank");
@@ -341,7 +344,7 @@ rueda_status rueda_handshake_input(struct rueda_handshake *hs,
     while (status == RUEDA_IN_PROGRESS && used < len) {
         bool is_hello = hs->in_len < HELLO_BYTES;
         size_t end = is_hello ? HELLO_BYTES : RUEDA_HANDSHAKE_BYTES;
-        size_t count = least(end - hs->in_len, len - used);
+        size_t count = rueda_least(end - hs->in_len, len - used);
 
         memcpy(hs->in + hs->in_len, (const unsigned char *)bytes + used, count);
         hs->in_len += count;

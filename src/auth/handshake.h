@@ -28,15 +28,15 @@
  * initiator's HELLO and the acceptor's. So a proof is good for one sender in
  * one connection, and only if both ends saw every bit of both HELLOs alike:
  * replay, reflection, tampering and a forced older version all fail. The
- * acceptor, which anybody can call, proves nothing to a stranger.
+ * acceptor, to which any process can connect, proves nothing to a stranger.
  *
  * What it does not do. Without a key on either end the proof is made under a
  * key of zeros and finds only accidents: the transport must have checked who
  * the peer is (SO_PEERCRED says the same user) BEFORE the handshake, and must
  * refuse peers on other hosts. With a key, someone in the middle may pass the
  * handshake on unchanged and then meddle with the bytes that follow, unless
- * those are sealed under the session key. Whoever learns the job's key can
- * compute the session keys of connections it has recorded.
+ * those are sealed under the session key. An attacker who learns the job's key
+ * can compute the session keys of connections recorded before.
  *
  * Calls base/, os/ and libsodium. A handshake belongs to one thread at a time.
  * The caller sets the deadline and logs failures: it knows the peer's address.
@@ -173,8 +173,8 @@ unsigned rueda_handshake_purpose(const struct rueda_handshake *hs);
 /* The version that both ends use. */
 uint32_t rueda_handshake_version(const struct rueda_handshake *hs);
 
-/* A key of this connection alone, which nobody without the job's key can
- * compute, to seal what follows. Not present if the job has no key. */
+/* A key of this connection alone, to seal what follows. It cannot be computed
+ * without the job's key. Not present if the job has no key. */
 const struct rueda_key *
 rueda_handshake_session_key(const struct rueda_handshake *hs);
 

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Keys: made of random bytes, read from a file or a descriptor, written to a
+ * file, wiped. A key file is refused if users other than its owner may read it,
+ * and the message says which command changes that.
+ */
 #include "auth/key.h"
 
 #include <errno.h>
@@ -111,8 +116,8 @@ wipe:
     return status;
 }
 
-/* The same for a file that was open before. What has no name is reached by
- * nobody but those who were handed it, whatever its mode. */
+/* The same for a file that was open before. A file without a name can only be
+ * read by processes that were given a descriptor, whatever its mode. */
 static rueda_status check_fd(int fd, const struct rueda_keyfile *file,
                              struct rueda_text *why)
 {

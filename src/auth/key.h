@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The job's key: 32 random bytes that every rank of a job holds and nobody
- * else. It never goes over a wire and never into the log; handshake.h proves
- * that a peer has it.
+ * The job's key: 32 random bytes that only the ranks of a job hold. It never
+ * goes over a wire and never into the log; handshake.h proves that a peer has
+ * it.
  *
  * A key file, or what a launcher left open in its place, holds the 64
  * hexadecimal digits of the key and, if you like, a newline. Calls base/ and
@@ -32,7 +32,7 @@ rueda_status rueda_key_create(struct rueda_key *out_key);
 /*
  * Read the key at path. RUEDA_ERR_IO if the file cannot be read; RUEDA_ERR_AUTH
  * if it is no safe place for a secret: not a regular file, open to the group
- * or to others, or owned by someone who is neither us nor root;
+ * or to others, or owned by a user other than ours and root;
  * RUEDA_ERR_INVALID if what it holds is not a key. why then says what is wrong
  * and how to mend it. May block as long as the file system does.
  */

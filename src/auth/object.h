@@ -2,7 +2,7 @@
 /*
  * The seal of an object that ranks send each other: bytes which the receiver
  * will unpickle, so that they run code there. Data of a collective may travel
- * over streams that nobody authenticates, and through ranks in between; so an
+ * over streams without authentication, and through ranks in between; so an
  * object carries a proof of its own, from the rank that made it to the rank
  * that reads it.
  *

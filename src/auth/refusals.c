@@ -3,16 +3,17 @@
 
 #include "auth/refusals.h"
 
+#include "base/duration.h"
 #include "base/log.h"
 
-#define WHILE_NS ((int64_t)10000000000)
+#define WHILE_NS RUEDA_S(10)
 
 static const char *const more_words[RUEDA_REFUSAL_KINDS] = {
     [RUEDA_REFUSED_UNPROVEN] = "proved nothing",
     [RUEDA_REFUSED_VERSION] = "spoke another version",
     [RUEDA_REFUSED_MISFIT] = "did not belong here",
-    [RUEDA_REFUSED_LEFT] = "left before they had said who they are",
-    [RUEDA_REFUSED_SLOW] = "did not say in time who they are",
+    [RUEDA_REFUSED_LEFT] = "left before they had proven themselves",
+    [RUEDA_REFUSED_SLOW] = "did not prove themselves in time",
     [RUEDA_REFUSED_CROWD] = "made room for others",
 };
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Words about callers who were not let in. Anybody can call, a thousand times a
- * second, so each kind of caller is named once, with its address; how many more
- * there were is said when a while is over. One thread at a time.
+ * Log lines about connections that were refused. Any process can connect, a
+ * thousand times a second, so each kind of refusal is logged once, with the
+ * address; the number of further ones is logged when a while is over. One
+ * thread at a time.
  */
 #ifndef RUEDA_AUTH_REFUSALS_H
 #define RUEDA_AUTH_REFUSALS_H
@@ -16,7 +17,7 @@ typedef enum rueda_refusal {
     RUEDA_REFUSED_UNPROVEN, /* no key, a wrong one, or another protocol */
     RUEDA_REFUSED_VERSION,
     RUEDA_REFUSED_MISFIT, /* knows the key and does not belong here */
-    RUEDA_REFUSED_LEFT,   /* before it had said who it is */
+    RUEDA_REFUSED_LEFT,   /* before it had proven itself */
     RUEDA_REFUSED_SLOW,   /* did not say so in time */
     RUEDA_REFUSED_CROWD,  /* made room for others */
     RUEDA_REFUSAL_KINDS,
@@ -33,7 +34,8 @@ struct rueda_refusals {
 /* Which kind of caller a failed handshake was. */
 rueda_refusal rueda_refusal_of(rueda_status status);
 
-/* Who refused whom and why; from may be NULL. */
+/* Log that `who` refused the connection from there, and why; from may be NULL.
+ */
 void rueda_refuse(struct rueda_refusals *refusals, rueda_refusal kind,
                   const char *who, const struct rueda_address *from,
                   const char *why, int64_t now_ns);

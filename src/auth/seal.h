@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sealing what follows a handshake: records that nobody without the session key
- * can read, change, leave out, repeat or put in another order. Pure: no I/O,
- * nothing allocated.
+ * Sealing what follows a handshake: without the session key records can be
+ * neither read nor changed, left out, repeated or reordered unnoticed. Pure: no
+ * I/O, nothing allocated.
  *
  * A connection has two seals at each end, one for each direction, with keys
  * that are derived from the session key and the role of the sender. A record is
@@ -15,8 +15,8 @@
  *
  * A record has no head, and its length goes nowhere: both ends must know from
  * the records before it how long the next one is. So there is no length that
- * somebody could change. A user who sends frames seals a head, of fixed length,
- * as one record, and what the head announces as the next:
+ * an attacker could change. A user who sends frames seals a head, of fixed
+ * length, as one record, and what the head announces as the next:
  *
  *      | head, sealed | tag | piece, sealed | tag | head, sealed | tag | ...
  *
@@ -29,7 +29,7 @@
  * the same way and of the same nonces.
  *
  * The end of the stream is not sealed: between two records it looks like a peer
- * that has left, which somebody on the way can bring about anyhow.
+ * that has left, which an attacker on the way can bring about anyhow.
  *
  * The nonce never repeats under a key: a direction of a connection has
  * RUEDA_SEAL_RECORDS records, then it fails. At a million a second that
@@ -95,8 +95,8 @@ rueda_status rueda_seal_close(struct rueda_seal *seal, const void *plain,
 rueda_status rueda_seal_open(struct rueda_seal *seal, const void *sealed,
                              size_t bytes, const void *tag, void *out);
 
-/* The next record was thrown away unread, and nobody will know what it said:
- * go on with the one after it. The same statuses but RUEDA_ERR_INVALID. */
+/* The next record was thrown away unread: go on with the one after it. The same
+ * statuses but RUEDA_ERR_INVALID. */
 rueda_status rueda_seal_skip(struct rueda_seal *seal);
 
 #endif /* RUEDA_AUTH_SEAL_H */

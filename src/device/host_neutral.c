@@ -5,7 +5,7 @@
 
 #include "device/host.h"
 
-enum number {
+enum neutral_number {
     ZERO,
     ONE,
     LOWEST,
@@ -30,7 +30,7 @@ static const uint64_t bits_of[RUEDA_DTYPE_COUNT][4] = {
 
 /* A negative scale turns numbers round, but no bool; one of 0 makes 0 of all
  * numbers, but no number of an infinite one. */
-static enum number choose(const struct rueda_arith *arith)
+static enum neutral_number choose(const struct rueda_arith *arith)
 {
     const bool is_turned = arith->prescale < 0 && arith->dtype != RUEDA_BOOL;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The background thread: it drives the engine while no caller does, and checks
- * now and then whether other ranks wait for this one. It sleeps on `work` until
- * it is told of work or a check is due. It first leaves the work for a while to
- * the threads that submitted it, for those mostly wait soon.
+ * periodically whether other ranks wait for this one. It sleeps on `work` until
+ * another thread wakes it or a check is due. It first leaves the work for a
+ * while to the threads that submitted it, because those usually wait soon.
  */
 #define RUEDA_LOG_TAG "engine"
 
@@ -23,8 +23,8 @@ static bool has_duty(struct rueda_engine *engine)
     return atomic_load(&engine->is_told);
 }
 
-/* If another thread holds the token, that thread tells us on release, and
- * checks while it waits. */
+/* If another thread holds the token, that thread wakes us when it releases the
+ * token, and checks while it waits. */
 static void do_duty(struct rueda_engine *engine, bool is_check)
 {
     /* Our store of false in is_told comes before our load of the token. A

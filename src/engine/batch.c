@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A batch goes through its stages: wait for data, pack, run, unpack, deliver
+ * (batch.h). This file has the walk and what all kinds of operation share;
+ * which task a stage starts is in batch_whole.c and batch_rows.c.
+ */
 #include "engine/batch.h"
 
 #include <stdlib.h>

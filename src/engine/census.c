@@ -14,7 +14,7 @@ struct rueda_census_thread {
     _Atomic uint64_t seen;
 };
 
-/* What this thread is in the census that it used last. */
+/* The entry of this thread in the census that it used last. */
 static _Thread_local struct {
     uint64_t serial;
     struct rueda_census_thread *thread;
@@ -94,7 +94,7 @@ void rueda_census_wait(struct rueda_census *census, uint64_t deliveries)
     atomic_store_explicit(&me->is_waiting, true, memory_order_release);
 }
 
-/* A thread that has ended does nothing any more. */
+/* Can this thread still submit anything? One that has ended cannot. */
 static bool may_act(const struct rueda_census_thread *thread,
                     uint64_t deliveries)
 {

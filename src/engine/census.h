@@ -31,13 +31,13 @@ struct rueda_census {
 void rueda_census_init(struct rueda_census *census);
 void rueda_census_fini(struct rueda_census *census);
 
-/* This thread does something else than to wait. Any thread, before its act can
- * be seen; not counted inside a callback. */
+/* This thread does something else than wait. Any thread, before other threads
+ * can see what it does; not counted inside a callback. */
 void rueda_census_act(struct rueda_census *census);
 
 /*
- * This thread is about to wait without end, or goes on waiting: of what was
- * delivered before `deliveries` was read its operation is not. Any thread.
+ * This thread is about to wait without end, or goes on waiting: its operation
+ * is not among those delivered before `deliveries` was read. Any thread.
  */
 void rueda_census_wait(struct rueda_census *census, uint64_t deliveries);
 
@@ -56,9 +56,9 @@ static inline void rueda_census_delivered(struct rueda_census *census)
         memory_order_release);
 }
 
-/* Does every thread wait that has used the context and lives, at least one, and
- * does none run a callback? By the holder of the token, which looks for
- * arrivals after it. */
+/* Does every living thread that has used the context wait, is there at least
+ * one, and does none run a callback? By the holder of the token, which looks
+ * for arrivals afterwards. */
 bool rueda_census_all_wait(struct rueda_census *census);
 
 #endif /* RUEDA_ENGINE_CENSUS_H */

@@ -3,8 +3,8 @@
  * Driving the engine: what the files that do it share. engine.h has the
  * outline.
  *
- *   token.c        one thread at a time drives: the token, and telling others
- *   wait.c         a thread that holds the token takes turns, or waits
+ *   token.c        one thread at a time drives: the token, and waking the
+ * others wait.c         a thread that holds the token takes turns, or waits
  *   background.c   the thread that drives when no caller waits
  *   submit.c       operations come in
  *   engine_init.c  the engine begins and ends
@@ -61,7 +61,7 @@ static inline bool rueda_drive_plan_check(struct rueda_engine *engine)
 void rueda_drive_let_go(struct rueda_engine *engine);
 void rueda_drive_release(struct rueda_engine *engine);
 
-/* Tell the background thread that there is work. */
+/* Wake the background thread: there is work. */
 void rueda_drive_tell(struct rueda_engine *engine);
 
 /* Check whether other ranks wait for this one; true if anything moved. Only by

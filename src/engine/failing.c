@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What happens between the first sign of a failure and the end of the context:
+ * the cause is looked for, the other ranks are told, and only then do
+ * operations end. Each step is one that a turn can take without waiting.
+ */
 #define RUEDA_LOG_TAG "engine"
 
 #include "engine/failing.h"

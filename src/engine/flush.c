@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a rank still does for the others before it leaves. */
+/* Before shutdown: for a limited time, finish what other ranks may be waiting
+ * for. */
+#include "base/duration.h"
 #include "engine/engine.h"
 #include "os/clock.h"
 
-/* How long what others wait for may take to be sent in the end. */
-#define FLUSH_NS ((int64_t)1000000000)
+/* How long to send what other ranks wait for. */
+#define FLUSH_NS RUEDA_S(1)
 
-/* And without how much there will be no more notes of others; how often they
- * are looked for. */
-#define NOTES_QUIET_NS ((int64_t)500000000)
-#define NOTES_APART_NS ((int64_t)1000000)
+/* After this long without timeline records of other ranks none are expected any
+ * more; how often to look for them. */
+#define NOTES_QUIET_NS RUEDA_MS(500)
+#define NOTES_APART_NS RUEDA_MS(1)
 
 /* Has the engine failed, or does it wait for the words of a failure? */
 static bool is_failing(const struct rueda_engine *engine)
@@ -18,8 +20,8 @@ static bool is_failing(const struct rueda_engine *engine)
            rueda_failing_is_on(engine);
 }
 
-/* What this rank has to pass on, others may wait for after it has left; and
- * what it frees, they may still read. */
+/* Send what this rank has to pass on, because other ranks may wait for it; and
+ * wait for those that still read memory which this rank will free. */
 static void flush(struct rueda_engine *engine)
 {
     int64_t until = rueda_clock_ns() + FLUSH_NS;
@@ -33,7 +35,7 @@ static void flush(struct rueda_engine *engine)
             rueda_yield();
 }
 
-/* Of other hosts nobody knows before their connections end. */
+/* Ranks of other hosts count as here until their connections end. */
 static bool have_all_gone(const struct rueda_engine *engine)
 {
     const struct rueda_segment *segment = engine->job->segment;
@@ -44,8 +46,8 @@ static bool have_all_gone(const struct rueda_engine *engine)
     return segment->size == engine->formation->size;
 }
 
-/* Others who leave at about the same time send their last notes for the
- * timeline by way of this rank, until none has come for a while. */
+/* Ranks that leave at about the same time send their last timeline records by
+ * way of this rank: wait until none has come for a while. */
 static void hear_notes(struct rueda_engine *engine)
 {
     int64_t now = rueda_clock_ns();
@@ -54,7 +56,7 @@ static void hear_notes(struct rueda_engine *engine)
     bool is_over = !rueda_relay_may_come(&engine->lanes);
 
     while (!is_failing(engine) && !is_over && now < until && now < quiet_ns) {
-        /* What those sent who are gone by now is there. */
+        /* What the ranks that are gone by now sent has arrived. */
         is_over = have_all_gone(engine);
         now = rueda_clock_ns();
         if (rueda_engine_check(engine)) {

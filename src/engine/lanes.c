@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All lanes of a context: operations that threads have pushed are handed to the
+ * lane of their process set, every lane gets its turn, and operations that have
+ * ended are queued for delivery.
+ */
 #define RUEDA_LOG_TAG "engine"
 
 #include "engine/lanes.h"

@@ -75,13 +75,6 @@ rueda_status rueda_lanes_init(struct rueda_lanes *lanes, struct rueda_job *job,
 /* All operations have ended, and nothing is in flight. */
 void rueda_lanes_fini(struct rueda_lanes *lanes);
 
-/* Hand an operation over; any thread. */
-static inline void rueda_lanes_push(struct rueda_lanes *lanes,
-                                    struct rueda_named *named)
-{
-    rueda_op_push(&lanes->arrived, &named->op);
-}
-
 /* Has anything been submitted that is not delivered? Cheap. */
 static inline bool rueda_lanes_have_work(const struct rueda_lanes *lanes)
 {

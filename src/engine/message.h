@@ -3,7 +3,7 @@
  * Sends and receives of a lane. They are not negotiated: a message is matched
  * by its set, peer and tag.
  *
- * Used by whoever holds the engine's token.
+ * Used by the thread that holds the engine's token.
  */
 #ifndef RUEDA_ENGINE_MESSAGE_H
 #define RUEDA_ENGINE_MESSAGE_H
@@ -16,12 +16,12 @@ struct rueda_message;
 
 /* Zero has none. */
 struct rueda_messages {
-    struct rueda_message *first; /* under way */
+    struct rueda_message *first; /* in flight */
     int count;                   /* of them */
     struct rueda_message *spare;
 };
 
-/* Begin one; it ends by rueda_lane_finish(), at once if it cannot be. */
+/* Begin one; it ends by rueda_lane_finish(), at once if it cannot run. */
 void rueda_message_begin(struct rueda_lane *lane, struct rueda_named *named);
 
 /* End those that have come through. RUEDA_OK if there were any; a lost peer is
@@ -31,7 +31,7 @@ rueda_status rueda_messages_turn(struct rueda_lane *lane);
 /* Nothing is in flight any more: end all with this status. */
 void rueda_messages_end(struct rueda_lane *lane, rueda_status status);
 
-/* None is under way. */
+/* None is in flight. */
 void rueda_messages_fini(struct rueda_messages *messages);
 
 #endif /* RUEDA_ENGINE_MESSAGE_H */

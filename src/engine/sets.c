@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Adding and removing a process set, as operations that all ranks take part in.
+ * Each member prepares a lane; if one of them has no memory, all give up and
+ * the set does not exist. A removed set ends when all members have come to the
+ * end of its log. Threads of the program read the sets from a list that is
+ * replaced, never changed.
+ */
 #include "engine/sets.h"
 
 #include <stdlib.h>
@@ -15,8 +22,8 @@ struct rueda_set_copy {
     int ranks[];
 };
 
-/* Never changed once it is shown. Older ones stay, for somebody may read them
- * still. */
+/* Never changed once it is published. Older ones stay, because a thread may
+ * still read them. */
 struct rueda_set_list {
     struct rueda_set_list *older;
     int count;
@@ -109,15 +116,15 @@ void rueda_sets_free(struct rueda_lanes *lanes)
 
 /* ---- Making a set ----------------------------------------------------- */
 
-/* What each rank tells of its part: whether all went well, and where the slab
- * of its host is, if it was to find room for it. */
+/* What each rank reports of its part: whether all went well, and where the slab
+ * of its host is, if it had to allocate it. */
 enum {
     IS_READY,
     OFFSET,
     TOLD
 };
 
-/* The lowest member of my host, who has the slab of its members. */
+/* The lowest member of my host, which allocates the slab of its members. */
 static int slab_owner_of(const struct rueda_formation *formation,
                          const struct rueda_set *set)
 {
@@ -190,7 +197,7 @@ static rueda_batch_next begin_set(struct rueda_lane *lane,
     return RUEDA_BATCH_TASK;
 }
 
-/* Somebody cannot: the same on all ranks. */
+/* A member has no memory: all of them end the operation in the same way. */
 static rueda_batch_next give_up(struct rueda_lane *lane,
                                 struct rueda_named *named, int rank)
 {
@@ -356,7 +363,9 @@ static rueda_status hear_limits(struct rueda_lane *lane)
     return status;
 }
 
-/* When all have come so far, nobody reads the slab of the set any more. */
+/* When all members have come this far, none reads the slabs of the set any
+ * more.
+ */
 static rueda_batch_next close_lanes(struct rueda_lane *lane)
 {
     struct rueda_lane **closed = lane->batch.closed;

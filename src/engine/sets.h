@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Process sets as other threads see them, and how sets come and go: all ranks
- * carry out the same decisions of the lane of all ranks, members or not.
+ * Process sets as other threads see them, and how sets are added and removed:
+ * all ranks, members or not, carry out the same decisions of the lane of all
+ * ranks.
  */
 #ifndef RUEDA_ENGINE_SETS_H
 #define RUEDA_ENGINE_SETS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How this rank stands, for those who ask whether all ranks wait
- * (negotiate/still.c): does every thread of the program that uses the context
- * wait, and is all that it has submitted undecided?
+ * The state of this rank for the search for deadlocks (negotiate/still.c): does
+ * every thread of the program that uses the context wait, and is all that it
+ * has submitted undecided?
  */
 #include <stdio.h>
 
@@ -44,7 +44,7 @@ static uint64_t version_of(struct rueda_engine *engine)
 /* ---- What this rank is at --------------------------------------------------
  */
 
-/* Is all in the lane undecided, and nothing of its order under way to another
+/* Is all in the lane undecided, and nothing of its order in flight to another
  * rank? The lane that asks sends its answers itself. */
 static bool is_undecided(const struct rueda_lane *lane, bool is_asking)
 {

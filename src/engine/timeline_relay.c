@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The timeline of a context. Rank 0 keeps the file, and says in the log of the
- * set of all ranks when a timeline begins and ends: whoever follows it notes
- * what happens between the two. Notes of others go to rank 0 with what they
- * negotiate there, each message with the number of its timeline, so that what
- * comes late is not taken for one of the next.
+ * The timeline of a context. Rank 0 keeps the file, and writes into the log of
+ * the set of all ranks when a timeline begins and ends: each rank that follows
+ * the log records what happens between the two. Records of other ranks go to
+ * rank 0 with their negotiation messages, each with the number of its timeline,
+ * so that late records are not taken for those of the next one.
  *
  *     rank 0   start: "on 1" ......... stop: "off 1"  <- "last", closes
  *     rank 3         notes, notes, ...       carries out what was decided
@@ -15,6 +15,8 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "base/duration.h"
+#include "base/least.h"
 #include "base/log.h"
 #include "engine/lanes.h"
 #include "os/clock.h"
@@ -29,19 +31,19 @@
 #define WORD_MARKS 2u
 #define WORD_BITS  2
 
-/* Where there is a timeline, others than rank 0 listen so often, though they
+/* Where there is a timeline, ranks other than 0 listen this often, even if they
  * have nothing to do. */
-#define LISTEN_NS ((int64_t)200000000)
+#define LISTEN_NS RUEDA_MS(200)
 
-/* How long rank 0 waits in the end for the notes of the others: without any
- * news, and in all. */
-#define QUIET_NS ((int64_t)1000000000)
-#define STOP_NS  ((int64_t)5000000000)
+/* How long rank 0 waits at the end for the records of the others: after the
+ * last one that came, and in all. */
+#define QUIET_NS RUEDA_S(1)
+#define STOP_NS  RUEDA_S(5)
 
-/* A program that stops on another rank does so on rank 0 as well, mostly: so
- * long it is waited for. What is noted meanwhile belongs to no timeline then.
- */
-#define HOLD_NS ((int64_t)2000000000)
+/* A program that stops the timeline on another rank usually does so on rank 0
+ * as well, so we wait this long for rank 0. Events recorded in between are
+ * dropped. */
+#define HOLD_NS RUEDA_S(2)
 
 static bool is_rank_0(const struct rueda_lanes *lanes)
 {
@@ -56,7 +58,7 @@ static struct rueda_negotiator *courier(const struct rueda_lanes *lanes)
     return lane != NULL ? lane->negotiator : NULL;
 }
 
-/* Note in this one, or in none. */
+/* Record into this timeline, or into none. */
 static void note_in(struct rueda_lanes *lanes, struct rueda_timeline *timeline)
 {
     lanes->timeline = timeline;
@@ -67,7 +69,7 @@ static void note_in(struct rueda_lanes *lanes, struct rueda_timeline *timeline)
 
 /* ---- To rank 0 ----------------------------------------------------------- */
 
-/* A block of so many bytes is behind the head. */
+/* Pass on a block of this many bytes that lies behind the head. */
 static void pass(const struct rueda_lanes *lanes, uint32_t number,
                  unsigned char *message, size_t len, bool is_last)
 {
@@ -83,10 +85,10 @@ static void say_last(const struct rueda_lanes *lanes, uint32_t number)
     pass(lanes, number, message, 0, true);
 }
 
-/* As many blocks as there are, or one. They wait until it is known how far my
- * clock is from rank 0's, which the first answer of a rank there tells: it
- * would be a matter of days where one host was started long before another.
- * False: it is not known. */
+/* Send all blocks, or one. They wait until the difference between my clock and
+ * rank 0's is known, which the first answer of a rank there tells: it can be
+ * days where one host was started long before another. False: it is not known.
+ */
 static bool send(struct rueda_lanes *lanes, bool all)
 {
     const struct rueda_negotiator *negotiator = courier(lanes);
@@ -190,7 +192,8 @@ static bool is_at_work(const struct rueda_lanes *lanes)
     return false;
 }
 
-/* Nothing more is noted here. Others than rank 0 say so, if they have not. */
+/* Record nothing more here. Ranks other than 0 report that, if they have not.
+ */
 static void finish(struct rueda_lanes *lanes)
 {
     struct rueda_relay *relay = &lanes->relay;
@@ -222,7 +225,7 @@ static void begin_end(struct rueda_lanes *lanes)
         finish(lanes);
 }
 
-/* The call that stops has ended; rank 0 waits for nobody any more. */
+/* The call that stops has ended; rank 0 waits for no rank any more. */
 static void end_stop(struct rueda_lanes *lanes, rueda_status status)
 {
     struct rueda_relay *relay = &lanes->relay;
@@ -358,11 +361,6 @@ void rueda_relay_carry(struct rueda_lanes *lanes)
         look_at_stop(lanes);
 }
 
-static int64_t sooner(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 int64_t rueda_relay_due_ns(const struct rueda_lanes *lanes)
 {
     const struct rueda_negotiator *negotiator = courier(lanes);
@@ -371,17 +369,17 @@ int64_t rueda_relay_due_ns(const struct rueda_lanes *lanes)
     int64_t due;
 
     if (relay->stop != NULL)
-        return sooner(relay->quiet_ns, relay->until_ns);
+        return rueda_sooner(relay->quiet_ns, relay->until_ns);
     if (lanes->timeline == NULL || is_rank_0(lanes) || negotiator == NULL)
         return INT64_MAX;
     due = relay->held_ns != 0 ||
                   !rueda_negotiator_find_shift(negotiator, &shift_ns)
               ? INT64_MAX
               : rueda_timeline_due_ns(lanes->timeline);
-    return sooner(due, relay->heard_ns + LISTEN_NS);
+    return rueda_sooner(due, relay->heard_ns + LISTEN_NS);
 }
 
-/* Rank 0 may still wait for those who are slower than this one. */
+/* Rank 0 may still wait for ranks that are slower than this one. */
 static bool is_just_over(const struct rueda_relay *relay)
 {
     return relay->ended_ns != 0 &&

@@ -9,7 +9,7 @@
  */
 #include "engine/drive.h"
 
-/* Many operations are submitted in a row, and the thread is told once. */
+/* Many operations are submitted in a row, and the thread is woken once. */
 void rueda_drive_tell(struct rueda_engine *engine)
 {
     if (atomic_exchange(&engine->is_told, true))
@@ -37,7 +37,7 @@ void rueda_drive_let_go(struct rueda_engine *engine)
         tell_of_check(engine);
     /* What rueda_drive_has_arrivals() loads below must not be older than this
      * store of the token (do_duty() says why). The load of `parked` in between
-     * sees to that: it is sequentially consistent like the store, so that it
+     * guarantees that: it is sequentially consistent like the store, so it
      * comes after it, and no later load passes it. Neither order may be weaker.
      */
     atomic_store_explicit(&engine->token, 0, memory_order_seq_cst);

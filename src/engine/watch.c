@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Warnings about this rank's oldest operation when it has not moved for long:
+ * the ranks it waits for, and processes of this host that are stopped. One rank
+ * of each host writes the warning, and later, where the settings ask for it,
+ * ends the job.
+ */
 #define RUEDA_LOG_TAG "engine"
 
 #include "engine/watch.h"
@@ -9,7 +15,7 @@
 #include "os/process.h"
 #include "trace/flight.h"
 
-/* Ranks whose processes are told of. */
+/* Ranks whose processes a warning describes. */
 #define MOST_TOLD 4
 
 /* The operation that is watched. */
@@ -99,7 +105,7 @@ static bool is_stopped(char state)
     return state == 'T';
 }
 
-/* Can the process say anything itself? */
+/* Is the process unable to report itself? */
 static bool is_mute(char state)
 {
     return state == 'T' || state == 't' || state == 'Z' || state == 'X';
@@ -225,12 +231,13 @@ static void tell_members(const struct rueda_engine *engine,
                        ". What ranks of other hosts do cannot be seen here");
 }
 
-/* ---- Looking
- * ----------------------------------------------------------------- */
+/* ---- Checking ----------------------------------------------------------- */
 
-/* The coordinator warns of what ranks have not submitted, and ends the job
- * then. After how many times their limits do others, who cannot know whether it
- * still does? 0: they leave it to the coordinator. */
+/* The coordinator warns about operations that ranks have not submitted, and
+ * ends the job. After how many times their limits do other ranks do so, which
+ * cannot know whether the coordinator still does? 0: they leave it to the
+ * coordinator.
+ */
 static int times_of(const struct rueda_engine *engine,
                     const struct subject *subject)
 {

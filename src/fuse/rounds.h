@@ -2,11 +2,12 @@
 /*
  * What runs together. The coordinator asks which requests fit together in a
  * batch, and how much of the slab each takes. A batch is carried out in rounds
- * of tensors that are in the slab at the same time: mostly one, more where an
- * allgather has other rows than the coordinator reckoned with.
+ * of tensors that are in the slab at the same time: usually one, more where an
+ * allgather has more rows than the coordinator expected.
  *
  * Which tensors are in a round depends on what all members know, so that all
- * come to the same. Where the tensors come from and go to is up to each member.
+ * members choose the same. Where the tensors come from and go to is up to each
+ * member.
  *
  * No clock, no message, and no byte of a tensor is touched here. A round is
  * used by one thread.

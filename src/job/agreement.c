@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How rank 0 decides the settings that must be the same on all ranks, and how
+ * the others take them over: the size of a ring from the caches, the algorithms
+ * as one text, the transport, the ring and slab of the segment. A wrong setting
+ * is found here, on rank 0, before any rank waits for it.
+ */
 #include "job/agreement.h"
 
 #include <errno.h>
@@ -129,6 +135,7 @@ rueda_status rueda_agreement_slabs(struct rueda_segment *segment, int size,
     return rueda_segment_reserve(segment, bytes, out_named, error);
 }
 
+/* Rank 0 decides for the ranks of this host and lays out the slab. */
 static rueda_status agree(const struct rueda_config *config,
                           struct rueda_segment *segment,
                           struct rueda_text *error)

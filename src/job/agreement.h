@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all ranks must choose alike. Rank 0 decides it from its settings; in a
- * job of several hosts it tells the others in the roll call. The first rank of
- * a host then fills in the agreement in the segment.
+ * Settings that must be the same on all ranks. Rank 0 decides them from its
+ * own; in a job of several hosts it announces them in the roll call. The first
+ * rank of a host then fills in the agreement in the segment.
  */
 #ifndef RUEDA_JOB_AGREEMENT_H
 #define RUEDA_JOB_AGREEMENT_H
@@ -20,7 +20,7 @@ rueda_status rueda_agreement_decide(const struct rueda_config *config,
                                     char out[RUEDA_DECISION_BYTES],
                                     struct rueda_text *error);
 
-/* Everybody: take them in place of one's own. RUEDA_ERR_INVALID if they make
+/* Every rank: take them in place of one's own. RUEDA_ERR_INVALID if they make
  * no sense; config is then as it was. */
 rueda_status rueda_agreement_heed(const char *decision,
                                   struct rueda_config *config);

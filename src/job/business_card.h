@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What rank 0 tells all ranks through their launcher (exchange.h): where its
- * store can be reached, and the key to prove that one is of the job. Pure.
+ * What rank 0 sends to all ranks through their launcher (exchange.h): where its
+ * store can be reached, and the key by which a rank proves that it belongs to
+ * the job. Pure.
  *
  * As bytes, RUEDA_BUSINESS_CARD_PACKED of them:
  *

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How what ranks of several hosts send each other is protected: one decision
- * for the whole job. Each rank says at the store, which is sealed, what it has
- * in RUEDA_ENCRYPT and where it listens; rank 0 decides, and tells all. By the
+ * How messages between hosts are protected: one decision for the whole job.
+ * Each rank reports its RUEDA_ENCRYPT and the addresses at which it listens to
+ * the store, over a sealed connection; rank 0 decides and announces it. By the
  * settings of all ranks:
  *
  *      always and never         there is no job, with words that name both
- *      authenticate and never   likewise
+ *      authenticate and never   the same
  *      any always               all streams are sealed
  *      any never                none is
  *      else, where any is auto  sealed if an address of any rank is neither
@@ -50,7 +50,7 @@ rueda_status rueda_encrypt_decide(const struct rueda_encrypt_vote *vote,
                                   rueda_encrypt_choice *out,
                                   struct rueda_text *why);
 
-/* How each kind of what ranks say travels between hosts, in one line. */
+/* How each kind of message travels between hosts, in one line. */
 void rueda_encrypt_explain(rueda_encrypt_choice decision, const char *why,
                            struct rueda_text *out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job/exchange.h"
 
-void rueda_exchange_late(int rank, int size, struct rueda_text *error)
+void rueda_launcher_exchange_late(int rank, int size, struct rueda_text *error)
 {
     rueda_text_set(error,
                    "rank %d waited for all %d ranks, and not all ranks came to "

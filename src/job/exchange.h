@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How rank 0 tells all ranks where it can be found: by a card, some bytes that
- * mean nothing here, passed through the exchange that the launcher offers.
+ * How rank 0 publishes where it can be found: by a card, bytes that are opaque
+ * here, passed through the exchange that the launcher offers.
  *
  *   pmix   Open MPI's mpirun, prrte, srun --mpi=pmix: libpmix, opened at run
  *          time
  *   pmi1   Hydra (MPICH, Intel MPI): lines over the socket PMI_FD
  *   pmi2   srun --mpi=pmi2: counted messages over the socket PMI_FD
  *
- * Every rank of the job calls the same function, once in its life: we take
- * leave of the launcher after the exchange, so the caller keeps the card. A
+ * Every rank of the job calls the same function, once in its life: it finalizes
+ * the launcher's interface after the exchange, so the caller keeps the card. A
  * launcher serves each process once, whichever of the three it speaks, so a
  * process that has an MPI, or will have one, must not come here: with PMI-1 and
  * PMI-2 the two would talk over the same socket, and under Open MPI 4 MPI_Init
- * fails after our leave. seat.h sees to it where an MPI is loaded. What arrives
- * is as trustworthy as the launcher, no more.
+ * fails after we have finalized. seat.h avoids that where an MPI is loaded.
+ * What arrives is only as trustworthy as the launcher.
  *
  * Calls block, until the deadline at most. One thread at a time.
  */
@@ -38,8 +38,8 @@ struct rueda_business_card_exchange {
     int64_t deadline_ns; /* on rueda_clock_ns() */
 };
 
-/* What all three say when the deadline passes while ranks wait for others. */
-void rueda_exchange_late(int rank, int size, struct rueda_text *error);
+/* The message of all three when the deadline passes while ranks are missing. */
+void rueda_launcher_exchange_late(int rank, int size, struct rueda_text *error);
 
 /*
  * In rank 0 the card is handed out, in the others it is filled in; bytes is
@@ -55,14 +55,14 @@ void rueda_exchange_late(int rank, int size, struct rueda_text *error);
  * RUEDA_ERR_PEER_LOST: the launcher has gone.
  * RUEDA_ERR_INVALID: what it said makes no sense, or it refused.
  */
-rueda_status
-rueda_exchange_pmix(const struct rueda_business_card_exchange *exchange,
-                    void *card, size_t bytes, struct rueda_text *error);
-rueda_status
-rueda_exchange_pmi1(const struct rueda_business_card_exchange *exchange,
-                    void *card, size_t bytes, struct rueda_text *error);
-rueda_status
-rueda_exchange_pmi2(const struct rueda_business_card_exchange *exchange,
-                    void *card, size_t bytes, struct rueda_text *error);
+rueda_status rueda_launcher_exchange_pmix(
+    const struct rueda_business_card_exchange *exchange, void *card,
+    size_t bytes, struct rueda_text *error);
+rueda_status rueda_launcher_exchange_pmi1(
+    const struct rueda_business_card_exchange *exchange, void *card,
+    size_t bytes, struct rueda_text *error);
+rueda_status rueda_launcher_exchange_pmi2(
+    const struct rueda_business_card_exchange *exchange, void *card,
+    size_t bytes, struct rueda_text *error);
 
 #endif /* RUEDA_JOB_EXCHANGE_H */

@@ -13,6 +13,7 @@
  */
 #include "job/pmi.h"
 
+/* Say hello, and learn how long names and values may be. */
 static rueda_status join(struct rueda_pmi *pmi)
 {
     struct rueda_pmi_wire *wire = &pmi->wire;
@@ -71,9 +72,9 @@ static rueda_status leave(struct rueda_pmi *pmi)
     return rueda_pmi_ask(&pmi->wire, "finalize_ack", "cmd=finalize");
 }
 
-rueda_status
-rueda_exchange_pmi1(const struct rueda_business_card_exchange *exchange,
-                    void *card, size_t bytes, struct rueda_text *error)
+rueda_status rueda_launcher_exchange_pmi1(
+    const struct rueda_business_card_exchange *exchange, void *card,
+    size_t bytes, struct rueda_text *error)
 {
     static const struct rueda_pmi_dialect pmi1 = {
         .name = "PMI-1",

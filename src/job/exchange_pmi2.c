@@ -15,6 +15,7 @@
 
 #include "job/pmi.h"
 
+/* The launcher and our settings must agree on rank and size. */
 static rueda_status check_place(struct rueda_pmi *pmi)
 {
     const struct rueda_business_card_exchange *exchange = pmi->exchange;
@@ -23,8 +24,9 @@ static rueda_status check_place(struct rueda_pmi *pmi)
 
     if (!rueda_pmi_number(&pmi->wire, "rank", &rank) ||
         !rueda_pmi_number(&pmi->wire, "size", &size)) {
-        rueda_text_set(pmi->wire.error,
-                       "the launcher does not say who we are (PMI-2 fullinit)");
+        rueda_text_set(
+            pmi->wire.error,
+            "the launcher does not give our rank and size (PMI-2 fullinit)");
         return RUEDA_ERR_INVALID;
     }
     if (rank != exchange->rank || size != exchange->size) {
@@ -81,6 +83,7 @@ static rueda_status fence(struct rueda_pmi *pmi)
     return rueda_pmi_ask(&pmi->wire, "kvs-fence-response", "cmd=kvs-fence;");
 }
 
+/* Read a value; one that is not there is RUEDA_ERR_MISMATCH. */
 static rueda_status get(struct rueda_pmi *pmi, const char *key, char *out)
 {
     rueda_status status =
@@ -102,9 +105,9 @@ static rueda_status leave(struct rueda_pmi *pmi)
     return rueda_pmi_ask(&pmi->wire, "finalize-response", "cmd=finalize;");
 }
 
-rueda_status
-rueda_exchange_pmi2(const struct rueda_business_card_exchange *exchange,
-                    void *card, size_t bytes, struct rueda_text *error)
+rueda_status rueda_launcher_exchange_pmi2(
+    const struct rueda_business_card_exchange *exchange, void *card,
+    size_t bytes, struct rueda_text *error)
 {
     static const struct rueda_pmi_dialect pmi2 = {
         .name = "PMI-2",

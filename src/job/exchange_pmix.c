@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PMIx, through the library that the site has; no header of it is needed. Rank
- * 0 puts the card, all meet in a fence that carries what was put to everybody,
+ * 0 puts the card, all meet in a fence that carries what was put to all ranks,
  * and the others get it.
  *
  * No call of PMIx can be trusted to end: PMIx_Init waits for ever for a
- * launcher that is stopped, and a timeout is a mere wish that some launchers do
- * not grant. So a thread of our own makes all calls, and for those that wait
- * for other ranks it takes the non-blocking kind, so that it can still take
- * leave in good order when somebody is missing. The caller waits for the
- * thread, but not beyond the deadline.
+ * launcher that is stopped, and some launchers ignore the timeout that they are
+ * given. So a thread of our own makes all calls, and those that wait for other
+ * ranks are of the non-blocking kind, so that it can still finalize in good
+ * order when a rank is missing. The caller waits for the thread, but not beyond
+ * the deadline.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -17,12 +17,13 @@
 #include <string.h>
 
 #include "auth/key.h"
+#include "base/duration.h"
 #include "job/exchange.h"
 #include "job/pmix.h"
 #include "os/clock.h"
 #include "os/thread.h"
 
-#define SECOND ((int64_t)1000000000)
+#define SECOND RUEDA_S(1)
 
 /* How long before the deadline we stop waiting for other ranks, to have time to
  * take leave; a tenth of the time if that is less. */
@@ -45,7 +46,7 @@ struct session {
     pthread_mutex_t lock;
     pthread_cond_t changed;
 
-    /* The call under way. The library keeps pointers to who and info until it
+    /* The call in flight. The library keeps pointers to who and info until it
      * answers; the rest is guarded by lock. */
     struct rueda_pmix_proc who;
     struct rueda_pmix_info info[2];
@@ -93,7 +94,7 @@ static void on_value(int status, struct rueda_pmix_value *value, void *arg)
     struct session *session = arg;
 
     pthread_mutex_lock(&session->lock);
-    /* Nobody wipes a value that comes after the end. */
+    /* A value that comes after the end would not be wiped. */
     if (!session->is_over && status == RUEDA_PMIX_SUCCESS && value != NULL &&
         value->type == RUEDA_PMIX_BYTES && value->data.object.bytes != NULL) {
         size_t size = value->data.object.size;
@@ -140,7 +141,8 @@ static rueda_status refused(struct session *session, const char *what,
                             int status)
 {
     if (status == RUEDA_PMIX_TIMED_OUT) {
-        rueda_exchange_late(session->rank, session->size, &session->error);
+        rueda_launcher_exchange_late(session->rank, session->size,
+                                     &session->error);
         return RUEDA_ERR_TIMEOUT;
     }
     rueda_text_set(&session->error,
@@ -289,9 +291,9 @@ static bool await_end(struct session *session, int64_t deadline_ns)
     return is_over;
 }
 
-rueda_status
-rueda_exchange_pmix(const struct rueda_business_card_exchange *exchange,
-                    void *card, size_t bytes, struct rueda_text *error)
+rueda_status rueda_launcher_exchange_pmix(
+    const struct rueda_business_card_exchange *exchange, void *card,
+    size_t bytes, struct rueda_text *error)
 {
     struct session *session;
     rueda_status status;

@@ -1,21 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How this rank reports its failure to ranks of other hosts, and learns why one
+ * of theirs failed. The first failing rank writes its message under one key of
+ * the store, which all ranks watch. For a rank that dies without a word the
+ * store publishes its will. Nothing waits: requests are posted, and answers are
+ * taken when they have come.
+ */
 #include "job/failure_report.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "os/clock.h"
 #include "os/process.h"
 
 /* How long a failing rank takes to say so, at most, and how long others wait
  * for it when they have lost a peer. */
-#define TELL_NS ((int64_t)300000000)
-#define HEAR_NS ((int64_t)300000000)
+#define TELL_NS RUEDA_MS(300)
+#define HEAR_NS RUEDA_MS(300)
 
 /* For the store to answer; and for a verdict about its host where it does not:
  * the hosts that ask it do so within a second of each other. */
-#define ANSWER_NS ((int64_t)100000000)
-#define DOUBT_NS  ((int64_t)1300000000)
+#define ANSWER_NS RUEDA_MS(100)
+#define DOUBT_NS  RUEDA_MS(1300)
 
 /* How long a rank whose connection with the store has ended may be without one,
  * which it makes again if it can, until its will is carried out. (Where the
@@ -33,6 +41,7 @@ static size_t key_of(const struct rueda_job *job,
     return (size_t)len;
 }
 
+/* Have the store publish this if our connection ends without a word. */
 static rueda_status leave_will(struct rueda_job *job, int64_t deadline_ns,
                                struct rueda_text *error)
 {
@@ -94,8 +103,8 @@ static void post(struct rueda_job *job, rueda_store_kind kind,
     rueda_client_post(job->client, &request);
 }
 
-/* Only the first failure of a context is told, so that the words are written
- * once, and the client may borrow them. */
+/* Only the first failure of a context is reported, so that the words are
+ * written once, and the client may borrow them. */
 static void say(struct rueda_job *job, const char *words)
 {
     pthread_mutex_lock(&job->failure_lock);
@@ -134,7 +143,8 @@ void rueda_failure_spread(struct rueda_job *job, int lost, const char *words)
         say(job, words);
 }
 
-/* Is the store lost, that says more than silence. */
+/* If the store itself is lost, report that: it is more useful than a timeout.
+ */
 static void miss_store(struct rueda_job *job)
 {
     if (job->config.store_keeper == RUEDA_STORE_BY_LAUNCHER)
@@ -206,8 +216,8 @@ void rueda_failure_hear(struct rueda_hearing *hearing)
     hearing->until_ns = hearing->begin_ns + HEAR_NS;
 }
 
-/* Words and the end of a connection come by different ways: has a rank told,
- * or is one lost of which no rank knows more? */
+/* The words of a failing rank and the end of its connection arrive by different
+ * ways: have words come, or is a rank lost of which no rank knows more? */
 static bool has_heard(struct rueda_job *job, int *peer,
                       struct rueda_text *words)
 {
@@ -229,8 +239,8 @@ static bool has_heard(struct rueda_job *job, int *peer,
     return silent >= 0;
 }
 
-/* Does the store answer at all? What this rank tells at the same time is a
- * question as good as any. */
+/* Does the store answer at all? A report of this rank that is in flight serves
+ * as the question. */
 static void ask(struct rueda_job *job)
 {
     pthread_mutex_lock(&job->failure_lock);
@@ -249,6 +259,8 @@ static bool is_answered(struct rueda_job *job)
     return is_answered;
 }
 
+/* Each stage has a limit of its own: the words of the rank, the answer of the
+ * store, a verdict about the store's host. */
 bool rueda_failure_has_heard(struct rueda_job *job,
                              struct rueda_hearing *hearing, int *peer,
                              struct rueda_text *words)

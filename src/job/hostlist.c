@@ -32,6 +32,7 @@ static const char *first_of_bracket(const char *at, size_t *out_digits)
     return at + 1 + inside + 1;
 }
 
+/* The first host of Slurm's compressed list, such as "node[07-12],login". */
 bool rueda_hostlist_first(const char *list, char *out, size_t bytes)
 {
     char name[NAME_BYTES];
@@ -80,6 +81,8 @@ static const char *read_count(const char *at, int *out)
     return at;
 }
 
+/* How many tasks the node has, from "4(x2),3": the counts of one node after the
+ * other. */
 int rueda_hostlist_tasks(const char *list, int node)
 {
     const char *at = list;

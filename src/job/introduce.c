@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a rank gets from its seat to an address of the store and a key: from
+ * settings, from a file or descriptor of the launcher, or from the business
+ * card that rank 0 sends through the launcher's exchange or the caller's.
+ * Failures name the variable or the launcher to look at.
+ */
 #define RUEDA_LOG_TAG "job"
 
 #include "job/introduce.h"
@@ -64,14 +70,14 @@ static rueda_status pass_on(const struct rueda_introduce_args *args,
 
     switch (args->seat->introduction) {
     case RUEDA_INTRODUCE_PMIX:
-        return rueda_exchange_pmix(&exchange, bytes, RUEDA_BUSINESS_CARD_PACKED,
-                                   error);
+        return rueda_launcher_exchange_pmix(&exchange, bytes,
+                                            RUEDA_BUSINESS_CARD_PACKED, error);
     case RUEDA_INTRODUCE_PMI1:
-        return rueda_exchange_pmi1(&exchange, bytes, RUEDA_BUSINESS_CARD_PACKED,
-                                   error);
+        return rueda_launcher_exchange_pmi1(&exchange, bytes,
+                                            RUEDA_BUSINESS_CARD_PACKED, error);
     case RUEDA_INTRODUCE_PMI2:
-        return rueda_exchange_pmi2(&exchange, bytes, RUEDA_BUSINESS_CARD_PACKED,
-                                   error);
+        return rueda_launcher_exchange_pmi2(&exchange, bytes,
+                                            RUEDA_BUSINESS_CARD_PACKED, error);
     default:
         break;
     }
@@ -83,6 +89,7 @@ static rueda_status pass_on(const struct rueda_introduce_args *args,
     return RUEDA_ERR_IO;
 }
 
+/* Rank 0 gives its card, the others take it. */
 static rueda_status exchange_card(const struct rueda_introduce_args *args,
                                   struct rueda_business_card *card,
                                   struct rueda_text *error)
@@ -102,7 +109,7 @@ static rueda_status exchange_card(const struct rueda_introduce_args *args,
     return status;
 }
 
-/* Rank 0 fills in what nobody else knows. */
+/* Rank 0 fills in what only it knows. */
 static rueda_status make_card(const struct rueda_introduce_args *args,
                               struct rueda_business_card *card,
                               struct rueda_text *error)
@@ -118,6 +125,7 @@ static rueda_status make_card(const struct rueda_introduce_args *args,
 
 /* ---- The store ---------------------------------------------------------- */
 
+/* On rank 0: serve the store here. */
 static rueda_status open_store(const struct rueda_introduce_args *args,
                                struct rueda_contact *contact,
                                struct rueda_text *error)
@@ -184,6 +192,8 @@ static rueda_status receive_all(const struct rueda_introduce_args *args,
     return exchange_card(args, card, error);
 }
 
+/* The card of rank 0 goes through the launcher once in a process; a second
+ * context of this process remembers it. */
 static rueda_status introduce_by_card(const struct rueda_introduce_args *args,
                                       struct rueda_contact *contact,
                                       struct rueda_text *error)
@@ -228,6 +238,8 @@ static void listen_widely(const char *store, struct rueda_contact *contact)
         rueda_address_set_port(&contact->addresses[i], port);
 }
 
+/* The user has said where the store is, so a key is needed that the user has
+ * distributed. */
 static rueda_status introduce_by_store(const struct rueda_introduce_args *args,
                                        struct rueda_contact *contact,
                                        struct rueda_text *error)

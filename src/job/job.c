@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening and closing a job: find the seat, meet the ranks of this host, call
+ * the roll where there are several hosts, take over what rank 0 decided, and
+ * connect the mesh over shared memory, a network or threads.
+ */
 #define RUEDA_LOG_TAG "job"
 
 #include "job/job.h"
@@ -51,7 +56,8 @@ static void wake_by(void *arg, int fd)
 
     if (job->segment != NULL &&
         rueda_segment_watch_fd(job->segment, fd) != RUEDA_OK)
-        log_warn("a connection will not wake who sleeps: %s", strerror(errno));
+        log_warn("cannot watch a connection, so wake-ups may be late: %s",
+                 strerror(errno));
 }
 
 /* Reach the store. */
@@ -360,7 +366,7 @@ static rueda_status open_tcp(struct rueda_job *job)
 
 static bool needs_store(const struct rueda_seat *seat)
 {
-    return seat->introduction != RUEDA_INTRODUCE_NOBODY &&
+    return seat->introduction != RUEDA_INTRODUCE_NONE &&
            seat->introduction != RUEDA_INTRODUCE_SOCKET;
 }
 

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening the network of a job: where this rank listens, how addresses travel
+ * as text through the roll call, and how the hub learns where the peers are.
+ * The one file of job/ that knows which transport joins hosts.
+ */
 #include "job/network.h"
 
 #include <stdio.h>
@@ -7,6 +12,9 @@
 #include "os/interface.h"
 #include "os/process.h"
 #include "transport/tcp/tcp.h"
+
+_Static_assert(RUEDA_NETWORK_ADDRESSES <= RUEDA_TCP_MOST_ADDRESSES,
+               "the hub takes all that a rank publishes");
 
 void rueda_network_write(const struct rueda_address *addresses, int count,
                          char *out, size_t bytes)
@@ -64,7 +72,7 @@ rueda_status rueda_network_open(const struct rueda_config *config, int rank,
                                 char text[RUEDA_NETWORK_TEXT],
                                 struct rueda_text *error)
 {
-    struct rueda_address addresses[RUEDA_TCP_MOST_ADDRESSES];
+    struct rueda_address addresses[RUEDA_NETWORK_ADDRESSES];
     struct rueda_tcp_args args = {.rank = rank,
                                   .size = size,
                                   .key = key,
@@ -79,7 +87,7 @@ rueda_status rueda_network_open(const struct rueda_config *config, int rank,
     int count;
 
     args.address_count =
-        rueda_address_own(config->network, addresses, RUEDA_TCP_MOST_ADDRESSES);
+        rueda_address_own(config->network, addresses, RUEDA_NETWORK_ADDRESSES);
     if (args.address_count == 0 && config->network[0] != '\0') {
         rueda_text_set(error,
                        "RUEDA_NETWORK is \"%s\", and rank %d has no address "
@@ -103,7 +111,7 @@ rueda_status rueda_network_locate(struct rueda_hub *hub,
     const char *end = texts + bytes;
 
     for (int rank = 0; rank < topology->size; rank++) {
-        struct rueda_address addresses[RUEDA_TCP_MOST_ADDRESSES];
+        struct rueda_address addresses[RUEDA_NETWORK_ADDRESSES];
         size_t len = strnlen(texts, (size_t)(end - texts));
         rueda_status status;
 
@@ -111,7 +119,7 @@ rueda_status rueda_network_locate(struct rueda_hub *hub,
             return RUEDA_ERR_INVALID;
         status = rueda_tcp_hub_locate(
             rueda_tcp_hub_of(hub), rank, topology->places[rank].host, addresses,
-            rueda_network_read(texts, addresses, RUEDA_TCP_MOST_ADDRESSES));
+            rueda_network_read(texts, addresses, RUEDA_NETWORK_ADDRESSES));
         if (status != RUEDA_OK)
             return status;
         texts += len + 1;

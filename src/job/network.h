@@ -13,15 +13,18 @@
 #include "segment/segment.h"
 #include "transport/transport.h"
 
-/* What a rank tells others: its addresses, separated by blanks. */
+/* What a rank publishes: its addresses, separated by blanks. */
 #define RUEDA_NETWORK_TEXT 512
+
+/* How many addresses a rank publishes at most. */
+#define RUEDA_NETWORK_ADDRESSES 8
 
 /* Addresses as text; those that do not fit are left out. */
 void rueda_network_write(const struct rueda_address *addresses, int count,
                          char *out, size_t bytes);
 
-/* The reverse; returns how many. What is no address in numbers is left out, and
- * nobody is asked. */
+/* The reverse; returns how many. Words that are not numeric addresses are left
+ * out; names are not looked up. */
 int rueda_network_read(const char *text, struct rueda_address *out, int room);
 
 /* How many seconds of silence a connection with the store bears: more than one
@@ -46,8 +49,8 @@ rueda_status rueda_network_open_local(const struct rueda_config *config,
 rueda_status rueda_network_locate_local(struct rueda_hub *hub,
                                         const struct rueda_segment *segment);
 
-/* texts: what all ranks told, one after another, each with its end. Ranks that
- * told nothing cannot be reached. RUEDA_ERR_INVALID, RUEDA_ERR_NOMEM. */
+/* texts: the addresses of all ranks, one after another, each with its end.
+ * Ranks without any cannot be reached. RUEDA_ERR_INVALID, RUEDA_ERR_NOMEM. */
 rueda_status rueda_network_locate(struct rueda_hub *hub,
                                   const struct rueda_topology *topology,
                                   const char *texts, size_t bytes);

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Passing rank 0's business card by PMI-1 or PMI-2. A card is longer than a
+ * value may be, so rank 0 puts it in parts; all ranks meet in a fence; the
+ * others get the parts and join them. Both dialects differ only in their
+ * commands, which struct rueda_pmi_dialect has (exchange_pmi1.c,
+ * exchange_pmi2.c).
+ */
 #include "job/pmi.h"
 
 #include <assert.h>
@@ -7,6 +14,7 @@
 #include <string.h>
 
 #include "auth/key.h"
+#include "base/duration.h"
 #include "base/number.h"
 #include "os/clock.h"
 
@@ -98,7 +106,8 @@ static rueda_status meet(const struct rueda_pmi_dialect *dialect,
     struct rueda_text late = {{0}};
     rueda_status status;
 
-    rueda_exchange_late(pmi->exchange->rank, pmi->exchange->size, &late);
+    rueda_launcher_exchange_late(pmi->exchange->rank, pmi->exchange->size,
+                                 &late);
     pmi->wire.silence = late.chars;
     status = dialect->fence(pmi);
     pmi->wire.silence = silence;
@@ -124,7 +133,7 @@ static rueda_status pass(const struct rueda_pmi_dialect *dialect,
 }
 
 /* For the launcher's answer to a farewell after the deadline. */
-#define FAREWELL_NS ((int64_t)200000000)
+#define FAREWELL_NS RUEDA_MS(200)
 
 /* A process that leaves without a word is taken for one that crashed; and Hydra
  * breaks if it is gone before the answer, with all that its ranks have said. */

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bytes of PMI, in both forms (pmi_wire.h): a command is written as pairs,
+ * an answer is received into an inbox until it is whole, and a value is found
+ * in it by its key. Lengths are bounded, because a launcher that answers too
+ * much must not fill memory.
+ */
 #include "job/pmi_wire.h"
 
 #include <errno.h>
@@ -129,7 +135,7 @@ static rueda_status nonsense(struct rueda_pmi_wire *wire, const char *what)
     return RUEDA_ERR_INVALID;
 }
 
-/* Receive until the inbox holds at least so many bytes. */
+/* Receive until the inbox holds at least this many bytes. */
 static rueda_status hold(struct rueda_pmi_wire *wire, size_t bytes)
 {
     while (wire->held < bytes) {

@@ -2,7 +2,7 @@
 /*
  * The two wires of PMI: a command and its answer, each some pairs key=value.
  *
- *   lines     "cmd=get kvsname=a key=b\n"     parted by spaces
+ *   lines     "cmd=get kvsname=a key=b\n"     separated by spaces
  *   counted   "21    cmd=kvs-get;key=b;"      each ended by a semicolon, after
  *                                             their length in six characters
  *

@@ -74,9 +74,9 @@ static rueda_status find_calls(void *library, struct rueda_pmix_calls *out,
     const char *version;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        char *slot = (char *)out + names[i].offset;
+        char *place = (char *)out + names[i].offset;
 
-        if (rueda_library_function(library, names[i].name, slot) != RUEDA_OK) {
+        if (rueda_library_function(library, names[i].name, place) != RUEDA_OK) {
             rueda_text_set(error, "%s has no %s; is it PMIx %d to %d?",
                            RUEDA_PMIX_LIBRARY, names[i].name, FIRST_MAJOR,
                            LAST_MAJOR);

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The roll call over the store. Each rank writes a record of itself under its
+ * number; rank 0 collects the records, builds the table of hosts, decides the
+ * settings and announces all that under one key; the others read it and
+ * confirm. If a rank is missing or records do not fit, rank 0 calls the job
+ * off, and every rank gets the same message.
+ */
 #include "job/rollcall.h"
 
 #include <stdio.h>
@@ -7,11 +14,11 @@
 
 #include "base/bytes.h"
 #include "base/config.h"
+#include "base/duration.h"
 #include "job/network.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/random.h"
-#include "transport/tcp/tcp.h"
 
 /* The first byte of "job", and what follows a table's. */
 #define IS_TABLE  't'
@@ -25,13 +32,13 @@
 
 /* Rank 0 gives up a little sooner, so that the others hear why: a tenth of the
  * time, at most this. */
-#define SOONER_NS ((int64_t)500000000)
+#define SOONER_NS RUEDA_MS(500)
 
 /* A lease is given up with its session; its own time plays no part. */
 #define LEASE_MS ((uint32_t)24 * 3600 * 1000)
 
 /* Between two looks for a store that takes us. */
-#define PAUSE_NS ((int64_t)10000000)
+#define PAUSE_NS RUEDA_MS(10)
 
 /* A rank at the store. */
 struct desk {
@@ -164,7 +171,7 @@ struct roll {
     struct rueda_topology_record *records; /* [size] */
     char *contacts;                        /* of all, each with its end */
     size_t bytes;
-    struct rueda_text difference; /* who has other sets than rank 0 */
+    struct rueda_text difference; /* a rank with other sets than rank 0 */
     struct rueda_encrypt_vote vote;
 };
 
@@ -196,16 +203,19 @@ rueda_status rueda_rollcall_read_rank(const void *said, size_t bytes,
     return RUEDA_OK;
 }
 
-/* The contact of the rank, which ends the list, says where it listens. */
+/* Count the rank's setting of encryption; its contact, the last of the list,
+ * has the addresses at which it listens. */
 static void hear_wish(struct roll *roll, int rank, rueda_encrypt_choice setting)
 {
-    struct rueda_address addresses[RUEDA_TCP_MOST_ADDRESSES];
+    struct rueda_address addresses[RUEDA_NETWORK_ADDRESSES];
     const int count = rueda_network_read(roll->contacts + roll->bytes,
-                                         addresses, RUEDA_TCP_MOST_ADDRESSES);
+                                         addresses, RUEDA_NETWORK_ADDRESSES);
 
     rueda_encrypt_hear(&roll->vote, rank, setting, addresses, count);
 }
 
+/* Take in the record of one rank, and check what has to be the same on all
+ * ranks. */
 static rueda_status note(const struct desk *desk, struct roll *roll, int rank,
                          const struct rueda_store_reply *reply)
 {
@@ -227,7 +237,7 @@ static rueda_status note(const struct desk *desk, struct roll *roll, int rank,
     return RUEDA_OK;
 }
 
-/* Who has not come, in words. */
+/* List the ranks that have not come. */
 static void name_missing(const struct desk *desk)
 {
     const struct rueda_store_request get = {.kind = RUEDA_STORE_GET};
@@ -250,6 +260,8 @@ static void name_missing(const struct desk *desk)
     }
 }
 
+/* Collect the records. If some ranks are late, stop a moment before the
+ * deadline, so that the missing ones can still be named to the others. */
 static rueda_status gather(const struct desk *desk, struct roll *roll)
 {
     const struct rueda_store_request wait = {.kind = RUEDA_STORE_WAIT};
@@ -279,8 +291,8 @@ static rueda_status gather(const struct desk *desk, struct roll *roll)
     return status;
 }
 
-/* Tell all: the nonce, settings, the lengths of the table and of the decision,
- * these two, and where everybody can be reached. */
+/* Send to all: the nonce, settings, the lengths of the table and of the
+ * decision, these two, and where each rank can be reached. */
 static rueda_status announce(const struct desk *desk,
                              const struct rueda_rollcall *call)
 {
@@ -333,7 +345,7 @@ static rueda_status await_heard(const struct desk *desk)
     return RUEDA_OK;
 }
 
-/* Tell all why there is no job; those who have come hear it. */
+/* Announce why there is no job; the ranks that have come read it. */
 static void call_off(const struct desk *desk, rueda_status status,
                      bool have_come)
 {
@@ -353,6 +365,7 @@ static void call_off(const struct desk *desk, rueda_status status,
         await_heard(&quiet);
 }
 
+/* Rank 0's part: collect, decide, announce, and wait until all have heard. */
 static rueda_status call_roll(const struct desk *desk,
                               struct rueda_rollcall *out)
 {
@@ -449,11 +462,12 @@ rueda_status rueda_rollcall_read(const void *announced, size_t bytes, int size,
     return RUEDA_OK;
 }
 
+/* The part of all other ranks: wait for the announcement, and confirm it. */
 static rueda_status hear_roll(const struct desk *desk,
                               struct rueda_rollcall *out)
 {
     const struct rueda_store_request wait = {.kind = RUEDA_STORE_WAIT};
-    /* Rank 0, which may keep the store, stays until all have said so. */
+    /* Rank 0, which may keep the store, stays until all have confirmed. */
     const struct rueda_store_request heard = {.kind = RUEDA_STORE_ADD,
                                               .count = 1};
     struct rueda_text ignored = {{0}};
@@ -486,8 +500,9 @@ static rueda_status hear_roll(const struct desk *desk,
     return status;
 }
 
-/* ---- Everybody ---------------------------------------------------------- */
+/* ---- Every rank --------------------------------------------------------- */
 
+/* Once more if the store was restarted in between. */
 rueda_status rueda_rollcall(struct rueda_client *client,
                             const struct rueda_rollcall_args *args,
                             struct rueda_rollcall *out,
@@ -503,7 +518,7 @@ rueda_status rueda_rollcall(struct rueda_client *client,
         if (status == RUEDA_OK)
             status = args->seat->rank == 0 ? call_roll(&desk, out)
                                            : hear_roll(&desk, out);
-        /* A store that was started anew knows nothing of us. */
+        /* A store that was restarted knows nothing of us. */
         if (status != RUEDA_IN_PROGRESS && status != RUEDA_ERR_CLOSED)
             return status;
         if (rueda_clock_ns() + PAUSE_NS >= args->deadline_ns)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All ranks say through the store where they are, and learn where all others
+ * All ranks publish in the store where they are, and learn where all others
  * are. Keys:
  *
  *      rank/<r>   where rank r can be reached, after its length in two bytes,
@@ -14,8 +14,8 @@
  *
  *      heard      how many have read that
  *
- * Once "job" is there the store takes no more ranks: who comes then has found
- * the store of an earlier job and waits for the next.
+ * Once "job" is there the store takes no more ranks: a rank that comes then has
+ * found the store of an earlier job and waits for the next.
  */
 #ifndef RUEDA_JOB_ROLLCALL_H
 #define RUEDA_JOB_ROLLCALL_H
@@ -52,8 +52,8 @@ struct rueda_rollcall_args {
     rueda_encrypt_choice encrypt; /* this rank's setting */
     int64_t deadline_ns;
 
-    /* Rank 0: write what it decides for all, once all have said what they wish
-     * of encryption. If it cannot, all hear why there
+    /* Rank 0: write what it decides for all, once all have reported their
+     * setting of encryption. If it fails, all ranks get its message and there
      * is no job. NULL: nothing. */
     rueda_status (*decide)(void *arg, const struct rueda_encrypt_vote *vote,
                            char out[RUEDA_DECISION_BYTES],
@@ -63,7 +63,7 @@ struct rueda_rollcall_args {
 
 struct rueda_rollcall {
     unsigned char nonce[RUEDA_NONCE_BYTES]; /* the same in all ranks */
-    struct rueda_shared_settings settings;  /* likewise */
+    struct rueda_shared_settings settings;  /* the same */
     struct rueda_topology *topology;
     char decision[RUEDA_DECISION_BYTES]; /* of rank 0 */
     char *contacts; /* of all ranks, one after another, each with its end */
@@ -71,7 +71,7 @@ struct rueda_rollcall {
 };
 
 /* Blocks until all ranks have come, at most until the deadline. On failure
- * error says who is missing. Undo with rueda_rollcall_fini(). */
+ * error names the missing ranks. Undo with rueda_rollcall_fini(). */
 rueda_status rueda_rollcall(struct rueda_client *client,
                             const struct rueda_rollcall_args *args,
                             struct rueda_rollcall *out,

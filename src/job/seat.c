@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finding the seat: the nearest launcher that has set its variables, the
+ * numbers that it gives, and how the ranks will be introduced. Everything that
+ * was found is also explained in words, for `rueda doctor` and the log.
+ */
 #include "job/seat.h"
 
 #include <stdio.h>
@@ -91,6 +96,7 @@ static rueda_status check_both(const struct rueda_seat_query *query,
     return RUEDA_ERR_INVALID;
 }
 
+/* Rank, size and the local numbers, as the launcher's variables have them. */
 static rueda_status read_numbers(const struct rueda_seat_query *query,
                                  const struct rueda_launcher_row *row,
                                  int *numbers, struct rueda_text *error)
@@ -218,6 +224,8 @@ static uint64_t hash_of(const char *const *words, int count)
     return hash;
 }
 
+/* The name of the job where no person has given one: from the ids that the
+ * launcher gives to its ranks, else from their common parent. */
 static void derive_job(const struct rueda_seat_query *query,
                        const struct rueda_launcher_row *row, char *out)
 {
@@ -276,6 +284,7 @@ static rueda_status name_job(const struct rueda_seat_query *query,
     return RUEDA_OK;
 }
 
+/* Check "host:port" here, so that the message names the variable. */
 static rueda_status take_store(const char *store, struct rueda_seat *seat,
                                struct rueda_text *error)
 {
@@ -324,6 +333,8 @@ static rueda_status introduce_beside_mpi(const struct rueda_seat_query *query,
     return RUEDA_OK;
 }
 
+/* How the ranks will meet: what the caller or the user says comes before what
+ * the launcher offers. */
 static rueda_status introduce(const struct rueda_seat_query *query,
                               const struct rueda_launcher_row *row,
                               struct rueda_seat *seat, struct rueda_text *error)
@@ -331,7 +342,7 @@ static rueda_status introduce(const struct rueda_seat_query *query,
     const char *store = chosen(query, query->store, "RUEDA_STORE");
     rueda_status status;
 
-    seat->introduction = RUEDA_INTRODUCE_NOBODY;
+    seat->introduction = RUEDA_INTRODUCE_NONE;
     if (row == NULL || seat->size == 1)
         return RUEDA_OK;
     if (query->has_exchange) {
@@ -349,7 +360,7 @@ static rueda_status introduce(const struct rueda_seat_query *query,
 
 /* ---- Why ---------------------------------------------------------------- */
 
-/* Launchers of whom something is there, but who are not ours. */
+/* List launchers whose variables are set, but which did not start us. */
 static void add_others(const struct rueda_seat_query *query,
                        const struct rueda_launcher_row *mine,
                        struct rueda_text *why)
@@ -370,6 +381,7 @@ static void add_others(const struct rueda_seat_query *query,
     }
 }
 
+/* How the ranks meet, in words. */
 static void add_introduction(const struct rueda_seat *seat,
                              struct rueda_text *why)
 {
@@ -393,9 +405,9 @@ static void add_introduction(const struct rueda_seat *seat,
     case RUEDA_INTRODUCE_CALLER:
         rueda_text_add(why, "; the caller introduces the ranks");
         break;
-    case RUEDA_INTRODUCE_NOBODY:
+    case RUEDA_INTRODUCE_NONE:
     case RUEDA_INTRODUCE_COUNT:
-        rueda_text_add(why, "; there is nobody to be introduced to");
+        rueda_text_add(why, "; there is no other rank to be introduced to");
         break;
     }
 }

@@ -4,11 +4,11 @@
  * ranks are going to be introduced to one another.
  *
  * Pure: the environment comes through a function of the query, nothing is
- * opened and nobody is asked; only rueda_seat_query_init() looks at this
+ * opened and no process is asked; only rueda_seat_query_init() looks at this
  * process. On any thread.
  *
- * The nearest launcher wins, in the order of the list below: whoever is
- * started inside a Slurm allocation by mpirun sees the variables of both, and
+ * The nearest launcher wins, in the order of the list below: a process that
+ * mpirun starts inside a Slurm allocation sees the variables of both, and
  * mpirun's are true.
  */
 #ifndef RUEDA_JOB_SEAT_H
@@ -22,7 +22,7 @@
 /*
  * Each with the variables that say rank and size.
  *
- *      none      nobody: a job of one
+ *      none      no launcher: a job of one
  *      options   the caller said them itself
  *      rueda     RUEDA_RANK, RUEDA_SIZE: ruedarun, or by hand
  *      horovod   HOROVOD_RANK, HOROVOD_SIZE
@@ -49,7 +49,7 @@ typedef enum rueda_launcher {
 } rueda_launcher;
 
 /*
- *      nobody  size 1
+ *      none    size 1
  *      socket  all on one host: an abstract Unix socket named after `job`
  *      store   the store at `store`
  *      pmix, pmi1, pmi2
@@ -57,7 +57,7 @@ typedef enum rueda_launcher {
  *      caller  the caller passes bytes from rank 0 to all
  */
 #define RUEDA_INTRODUCTION_MAP(X)                                              \
-    X(NOBODY, "nobody")                                                        \
+    X(NONE, "none")                                                            \
     X(SOCKET, "socket")                                                        \
     X(STORE, "store")                                                          \
     X(PMIX, "pmix")                                                            \
@@ -103,11 +103,11 @@ struct rueda_seat_query {
 
     /*
      * An MPI library is loaded in this process. A launcher's exchange serves a
-     * process once (exchange.h), and whether MPI has used it or will, nobody
-     * can tell: it is left to MPI, in all ranks alike.
+     * process once (exchange.h), and whether MPI has used it or will cannot be
+     * found out: it is left to MPI, in all ranks alike.
      */
     bool has_mpi;
-    int parent; /* process id of who started us: Hydra's proxy on this host,
+    int parent; /* process id of our launcher: Hydra's proxy on this host,
                    where we come from one, else the parent */
 };
 

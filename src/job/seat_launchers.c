@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One row for each launcher: by which variables it is recognised, where rank,
+ * size and the local numbers are, and how its ranks are introduced. The order
+ * of the rows is the order of seat.h: the nearest launcher first.
+ */
 #include "job/seat_launchers.h"
 
 #include <stdio.h>
@@ -78,9 +83,9 @@ bool rueda_launcher_is_here(const struct rueda_seat_query *query,
     return rueda_launcher_trace(query, row) != NULL;
 }
 
-/* ---- Who started us ----------------------------------------------------- */
+/* ---- Recognising a launcher --------------------------------------------- */
 
-/* RANK and WORLD_SIZE are names that anybody may use. */
+/* RANK and WORLD_SIZE alone prove nothing: other programs use these names. */
 static bool is_torchrun(const struct rueda_seat_query *query)
 {
     return is_set(query, "TORCHELASTIC_RUN_ID") ||
@@ -213,7 +218,7 @@ static rueda_status by_pmi1(const struct rueda_seat_query *query,
 /*
  * The store of a step that brings no PMI: on the first host of its list, where
  * rank 0 is unless tasks are laid out by hand. The port follows from the ids
- * of job and step, so that everybody knows it and steps that run at a time
+ * of job and step, so that all ranks know it and steps that run at a time
  * seldom share it: 20000 + (31 * job + step) % 12000, below the ports that
  * Linux gives to outgoing connections.
  */

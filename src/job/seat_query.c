@@ -12,8 +12,8 @@ const char *rueda_seat_environment(void *arg, const char *name)
     return rueda_environment(name);
 }
 
-/* Python loads libraries so that their symbols are nobody else's: those are
- * known by their names. */
+/* Python loads libraries so that their symbols are hidden from others: those
+ * are recognised by their file names. */
 static bool has_mpi(void)
 {
     return rueda_library_has_symbol("MPI_Init") ||

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of process sets that every rank has. All ranks add and remove sets
+ * in the same order, so the same set has the same id on all of them, and an id
+ * is never used again. A list of ranks is checked here, before any rank is
+ * asked.
+ */
 #include "job/set.h"
 
 #include <stdlib.h>
@@ -54,6 +60,7 @@ static void append(struct rueda_set_table *table, struct entry *entry)
     table->entries[table->count++] = entry;
 }
 
+/* A table has the set of all ranks from the start. */
 struct rueda_set_table *rueda_set_table_new(int rank, int size)
 {
     struct rueda_set_table *table = calloc(1, sizeof(*table));
@@ -83,11 +90,6 @@ void rueda_set_table_free(struct rueda_set_table *table)
     free(table);
 }
 
-int rueda_set_count(const struct rueda_set_table *table)
-{
-    return table->count;
-}
-
 /* The place of the first entry whose id is not below this one. */
 static int place_of(const struct rueda_set_table *table, int id)
 {
@@ -115,15 +117,6 @@ const struct rueda_set *rueda_set_find(const struct rueda_set_table *table,
     return &table->entries[place]->set;
 }
 
-int rueda_set_next(const struct rueda_set_table *table, int after)
-{
-    int place = after < 0 ? 0 : place_of(table, after);
-
-    if (place < table->count && table->entries[place]->set.id == after)
-        place++;
-    return place < table->count ? table->entries[place]->set.id : -1;
-}
-
 /* ---- Changes ------------------------------------------------------------ */
 
 /* What can be said before the ranks are in order. */
@@ -147,7 +140,7 @@ static rueda_status check_list(const struct rueda_set_table *table,
     if (table->count == RUEDA_SET_MAX || table->next_id == INT32_MAX) {
         rueda_text_set(error,
                        "%d process sets are there and %d were made, which is "
-                       "the most; remove one, or start anew",
+                       "the most; remove one, or restart the job",
                        table->count, table->next_id);
         return RUEDA_ERR_LIMIT;
     }
@@ -183,6 +176,7 @@ static rueda_status check_new(const struct rueda_set_table *table,
     return RUEDA_OK;
 }
 
+/* A set of the same ranks must not exist yet. */
 rueda_status rueda_set_add(struct rueda_set_table *table, const int *ranks,
                            int count, int *out_id, struct rueda_text *error)
 {
@@ -208,6 +202,7 @@ rueda_status rueda_set_add(struct rueda_set_table *table, const int *ranks,
     return RUEDA_OK;
 }
 
+/* The id is not used again. */
 rueda_status rueda_set_remove(struct rueda_set_table *table, int id,
                               struct rueda_text *error)
 {

@@ -3,7 +3,7 @@
  * Process sets: lists of ranks that run collectives among themselves.
  *
  * A table belongs to one rank. Set 0 has all ranks and stays. All ranks make
- * the same changes in the same order (who calls this sees to it), so that a
+ * the same changes in the same order (the callers ensure that), so that a
  * set has the same id everywhere; ids grow and are never used again, so that
  * a late message cannot reach a set that came after its own.
  *
@@ -34,9 +34,6 @@ struct rueda_set_table *rueda_set_table_new(int rank, int size);
 /* All sets go with it. */
 void rueda_set_table_free(struct rueda_set_table *table);
 
-/* How many sets there are, the global one included. */
-int rueda_set_count(const struct rueda_set_table *table);
-
 /*
  * A set of ranks[count], in any order; the list is copied. Refused with words
  * that name the rank or the set in the way, the table then being as it was:
@@ -57,9 +54,6 @@ rueda_status rueda_set_remove(struct rueda_set_table *table, int id,
 /* Valid until the set is removed; NULL where there is none. */
 const struct rueda_set *rueda_set_find(const struct rueda_set_table *table,
                                        int id);
-
-/* The lowest id above `after` (-1: the first), or -1 where none is left. */
-int rueda_set_next(const struct rueda_set_table *table, int after);
 
 /* The index of a rank of the job in the set, or -1. */
 int rueda_set_index(const struct rueda_set *set, int rank);

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Process sets as text: "0,2;4-7" is a set of ranks 0 and 2 and one of ranks 4
+ * to
+ * 7. A text is read in one pass, with errors that quote the place. The word of
+ * a text is what ranks compare to find out whether all were given the same
+ * sets.
+ */
 #include "job/set_text.h"
 
 #include <inttypes.h>
@@ -11,9 +18,8 @@
 static int refuse(const char *text, struct rueda_text *error)
 {
     rueda_text_set(error,
-                   "process sets are ranks parted by commas, sets parted by "
-                   "semicolons, such as 0,2;4-7; what begins with \"%.20s\" "
-                   "is not",
+                   "process sets are ranks separated by commas, and sets by "
+                   "semicolons, such as 0,2;4-7; cannot read \"%.20s\"",
                    text);
     return -1;
 }
@@ -64,6 +70,7 @@ static bool parse_range(const char **at, int size, int *ranks, int *count,
     return true;
 }
 
+/* Read the ranks of the next set and move *text behind it. */
 int rueda_set_text_next(const char **text, int size, int *ranks,
                         struct rueda_text *error)
 {
@@ -108,6 +115,7 @@ static uint64_t hash_sets(const char *text, int size, int *ranks)
     return count == 0 ? hash : rueda_hash(text, strlen(text), 1);
 }
 
+/* The hash decides; the beginning of the text is there for messages. */
 rueda_status rueda_set_word(const char *text, int size,
                             char out[RUEDA_SET_WORD_BYTES])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who sits where: from what every rank says of itself, the hosts of the job
- * and the local and cross numbers of all ranks.
+ * The table of hosts and ranks: from what every rank says of itself, the hosts
+ * of the job and the local and cross numbers of all ranks.
  *
  * Pure arithmetic on memory that it makes; on any thread. A finished table is
  * not changed any more and may be read by several threads.

@@ -114,13 +114,13 @@ void rueda_topology_pack(const struct rueda_topology *topology,
 /* ---- Reading ------------------------------------------------------------ */
 
 /* What is left to read. After a failure nothing is, and all reads fail. */
-struct reader {
+struct topology_reader {
     const unsigned char *at;
     size_t left;
     bool is_good;
 };
 
-static const unsigned char *take(struct reader *reader, size_t bytes)
+static const unsigned char *take(struct topology_reader *reader, size_t bytes)
 {
     const unsigned char *at = reader->at;
 
@@ -133,7 +133,7 @@ static const unsigned char *take(struct reader *reader, size_t bytes)
     return at;
 }
 
-static uint32_t take_number(struct reader *reader)
+static uint32_t take_number(struct topology_reader *reader)
 {
     const unsigned char *at = take(reader, 4);
 
@@ -141,7 +141,7 @@ static uint32_t take_number(struct reader *reader)
 }
 
 /* -1 and what local ranks and sizes can be; all else is a failure. */
-static int take_local(struct reader *reader)
+static int take_local(struct topology_reader *reader)
 {
     uint32_t number = take_number(reader);
 
@@ -152,7 +152,7 @@ static int take_local(struct reader *reader)
     return (int)number;
 }
 
-static void take_id(struct reader *reader, unsigned char *out)
+static void take_id(struct topology_reader *reader, unsigned char *out)
 {
     const unsigned char *at = take(reader, RUEDA_HOST_ID_BYTES);
 
@@ -160,7 +160,7 @@ static void take_id(struct reader *reader, unsigned char *out)
         memcpy(out, at, RUEDA_HOST_ID_BYTES);
 }
 
-static void take_name(struct reader *reader, char *out)
+static void take_name(struct topology_reader *reader, char *out)
 {
     const unsigned char *length = take(reader, 1);
     const unsigned char *at = NULL;
@@ -181,7 +181,7 @@ static void take_name(struct reader *reader, char *out)
 rueda_status rueda_topology_record_unpack(const void *bytes, size_t len,
                                           struct rueda_topology_record *out)
 {
-    struct reader reader = {bytes, len, true};
+    struct topology_reader reader = {bytes, len, true};
     struct rueda_topology_record record;
 
     memset(&record, 0, sizeof(record));
@@ -200,8 +200,8 @@ rueda_status rueda_topology_record_unpack(const void *bytes, size_t len,
  * The records that a table was made of. Returns NULL without memory, or, with
  * is_good false, where the bytes are bad.
  */
-static struct rueda_topology_record *take_records(struct reader *reader,
-                                                  int size, int host_count)
+static struct rueda_topology_record *
+take_records(struct topology_reader *reader, int size, int host_count)
 {
     struct rueda_topology_record *records;
     struct rueda_topology_host *hosts;
@@ -245,7 +245,7 @@ static bool is_packed_as(const struct rueda_topology *topology,
                          uint32_t host_count, const unsigned char *end)
 {
     size_t bytes = (size_t)topology->size * PLACE_BYTES;
-    struct reader reader = {end - bytes, bytes, true};
+    struct topology_reader reader = {end - bytes, bytes, true};
 
     if ((uint32_t)topology->host_count != host_count)
         return false;
@@ -264,7 +264,7 @@ rueda_status rueda_topology_unpack(const void *bytes, size_t len,
                                    struct rueda_topology **out,
                                    struct rueda_text *error)
 {
-    struct reader reader = {bytes, len, true};
+    struct topology_reader reader = {bytes, len, true};
     bool is_magic = take_number(&reader) == MAGIC;
     uint32_t size = take_number(&reader);
     uint32_t hosts = take_number(&reader);
@@ -297,6 +297,6 @@ err_memory:
     rueda_text_set(error, "no memory for the table of %u ranks", size);
     return RUEDA_ERR_NOMEM;
 err_bad:
-    rueda_text_set(error, "%zu bytes that are no table of ranks", len);
+    rueda_text_set(error, "%zu bytes that are not a table of ranks", len);
     return RUEDA_ERR_INVALID;
 }

@@ -14,12 +14,13 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/duration.h"
 #include "launch/agent_state.h"
 #include "launch/family.h"
 #include "os/process.h"
 
 /* For processes that hang in the kernel. */
-#define END_NS ((int64_t)3000000000)
+#define END_NS RUEDA_S(3)
 
 #define CHECK_MS 1000
 
@@ -43,7 +44,8 @@ static void find_launcher(const struct rueda_agent_args *args, char *out,
     struct rueda_address peer;
 
     out[0] = '\0';
-    if (args->session != NULL && rueda_tcp_peer(args->in, &peer) == RUEDA_OK) {
+    if (args->session != NULL &&
+        rueda_socket_peer(args->in, &peer) == RUEDA_OK) {
         rueda_address_text(&peer, out, bytes);
     } else if (args->is_by_ssh && ssh != NULL) {
         const int len = (int)strcspn(ssh, " ");
@@ -54,6 +56,9 @@ static void find_launcher(const struct rueda_agent_args *args, char *out,
     }
 }
 
+/* Tell the launcher that this agent is up: its version, the name of its host,
+ * the release of the library, and by which of the launcher's addresses it came.
+ */
 static void say_ready(struct rueda_agent *agent,
                       const struct rueda_agent_args *args)
 {
@@ -165,6 +170,8 @@ void rueda_agent_check(struct rueda_worker *worker)
     finish_if_over(worker->agent);
 }
 
+/* Signal the process group of every rank that still runs. SIGKILL goes to all
+ * descendants, also to those that left their group. */
 static void signal_all(struct rueda_agent *agent, int signal)
 {
     if (signal == SIGKILL) {
@@ -284,6 +291,8 @@ static void prepare(struct rueda_agent *agent, const struct rueda_frame *frame)
     }
 }
 
+/* A frame of the launcher has come. Kinds that an agent does not know are
+ * ignored. */
 static void on_frame(struct rueda_link *link, const struct rueda_frame *frame)
 {
     struct rueda_agent *agent = link->owner;
@@ -389,6 +398,8 @@ static void close_handle(uv_handle_t *handle, void *arg)
         uv_close(handle, NULL);
 }
 
+/* The agent's loop: it ends when all ranks have ended and their output is sent,
+ * or when the launcher is gone and all ranks are killed. */
 int rueda_agent_run(const struct rueda_agent_args *args)
 {
     struct rueda_agent *agent = calloc(1, sizeof(*agent));

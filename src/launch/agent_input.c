@@ -8,6 +8,8 @@
 
 static void on_writable(uv_poll_t *poll, int status, int events);
 
+/* Make the pipe that becomes the standard input of rank 0. Our end does not
+ * block, so a rank that does not read holds up no other work. */
 bool rueda_feed_open(struct rueda_agent *agent, int *out_theirs)
 {
     struct rueda_feed *feed = &agent->feed;
@@ -90,6 +92,8 @@ static void on_writable(uv_poll_t *poll, int status, int events)
         flush(agent);
 }
 
+/* Take input from the launcher; no bytes mean its end. The launcher never sends
+ * more than fits the window, so more than that ends the feed. */
 void rueda_feed_add(struct rueda_agent *agent, const void *bytes, size_t len)
 {
     struct rueda_feed *feed = &agent->feed;

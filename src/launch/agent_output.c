@@ -7,11 +7,11 @@
 
 #define READ_BYTES ((size_t)1 << 16)
 
-typedef enum progress {
+typedef enum outlet_progress {
     MORE,    /* something was read */
     NOTHING, /* there is nothing now */
     CLOSED,
-} progress;
+} outlet_progress;
 
 static void close_outlet(struct rueda_outlet *outlet)
 {
@@ -22,7 +22,9 @@ static void close_outlet(struct rueda_outlet *outlet)
     outlet->fd = -1;
 }
 
-static progress read_some(struct rueda_outlet *outlet)
+/* Read what a rank has printed, once, and send it to the launcher as it is;
+ * lines are put together there. */
+static outlet_progress read_some(struct rueda_outlet *outlet)
 {
     static unsigned char bytes[READ_BYTES]; /* the agent has one thread */
     struct rueda_agent *agent = outlet->worker->agent;
@@ -62,6 +64,8 @@ static void pause_all(struct rueda_agent *agent)
         rueda_outlets_watch(&agent->workers[i], false);
 }
 
+/* Send what is left in the pipes of a rank that has ended. False: the link is
+ * full; the rest comes when it has drained. */
 bool rueda_outlets_drain(struct rueda_worker *worker)
 {
     for (int i = 0; i < 2; i++) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/duration.h"
 #include "job/store/client.h"
 #include "launch/agent_state.h"
 #include "launch/cpus.h"
@@ -23,7 +24,7 @@
 #include "os/interface.h"
 
 /* For one way to the store. */
-#define WAY_NS ((int64_t)1500000000)
+#define WAY_NS RUEDA_MS(1500)
 
 /* What the ranks of a host have in common, while they are started. */
 struct rueda_ground {
@@ -120,6 +121,8 @@ static void name_interfaces(struct rueda_ground *ground, const char *store)
     }
 }
 
+/* Choose the address of the store that this host can reach, from those that the
+ * launcher offers, and put it into the variables of the ranks. */
 static bool find_store(struct rueda_ground *ground, struct rueda_text *words)
 {
     const struct rueda_strings *stores = &ground->agent->assignment.stores;
@@ -290,6 +293,8 @@ static bool start_rank(struct rueda_ground *ground, int local_rank)
 
 /* ---- All of them -------------------------------------------------------- */
 
+/* Everything that can fail on this host before a rank is started: folder,
+ * program, key, store. *out_code is the exit code if it does. */
 static bool prepare(struct rueda_ground *ground, struct rueda_text *words,
                     int *out_code)
 {
@@ -319,6 +324,8 @@ static bool prepare(struct rueda_ground *ground, struct rueda_text *words,
     return leave_key_open(ground, words) && find_store(ground, words);
 }
 
+/* The launcher starts ranks only after all agents have prepared, so a mistake
+ * on one host is reported before any rank runs. */
 bool rueda_agent_prepare(struct rueda_agent *agent, struct rueda_text *words,
                          int *out_code)
 {
@@ -349,6 +356,7 @@ void rueda_agent_clear_ground(struct rueda_agent *agent)
     agent->ground = NULL;
 }
 
+/* Start all ranks of this host. Where one cannot be started, words say why. */
 bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words)
 {
     bool is_good = true;

@@ -6,6 +6,7 @@
 
 #define MOST_RANKS 65536
 
+/* Write the assignment in the order in which unpack() reads it. */
 void rueda_assignment_pack(const struct rueda_assignment *assignment,
                            struct rueda_packer *packer)
 {
@@ -23,6 +24,8 @@ void rueda_assignment_pack(const struct rueda_assignment *assignment,
         rueda_frame_pack_list(packer, &assignment->ranks[i]);
 }
 
+/* Do the numbers fit together? They come over a connection, so each is checked
+ * before it is used. */
 static bool is_sound(const struct rueda_assignment *assignment)
 {
     if (assignment->size < 1 || assignment->size > MOST_RANKS ||
@@ -71,6 +74,8 @@ static void unpack_folder(struct rueda_unpacker *unpacker, char *out)
         memcpy(out, folder, len);
 }
 
+/* Read an assignment into a copy, and hand it out only if all of it is there
+ * and sound. */
 bool rueda_assignment_unpack(const struct rueda_frame *frame,
                              struct rueda_assignment *out)
 {

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/duration.h"
 #include "os/clock.h"
 #include "os/thread.h"
 
@@ -18,10 +19,10 @@
 #define WRITE_BYTES ((size_t)4096)
 
 /* At the end, how long to wait for a reader that was stuck. */
-#define LAST_NS ((int64_t)1000000000)
+#define LAST_NS RUEDA_S(1)
 
 /* How often to check for a reader that is stuck. */
-#define CHECK_NS ((int64_t)200000000)
+#define CHECK_NS RUEDA_MS(200)
 
 struct rueda_console {
     int fd;
@@ -69,7 +70,7 @@ static void write_some(struct rueda_console *console, char *piece)
     } else if (error == EAGAIN) {
         /* Another process that shares it has made it non-blocking. */
         pthread_mutex_unlock(&console->lock);
-        rueda_sleep_ns(1000000);
+        rueda_sleep_ns(RUEDA_MS(1));
         pthread_mutex_lock(&console->lock);
     } else if (error != EINTR) {
         console->error = error;
@@ -81,6 +82,8 @@ static void write_some(struct rueda_console *console, char *piece)
     }
 }
 
+/* The thread that writes. It alone may block in write(): a reader that stops
+ * reading holds up nothing but this thread. */
 static void *write_all(void *arg)
 {
     struct rueda_console *console = arg;
@@ -129,6 +132,8 @@ static bool append(struct rueda_console *console, const char *bytes, size_t len)
     return true;
 }
 
+/* Add bytes to what waits. Once the reader has been given up, what exceeds the
+ * room is counted and left out. */
 bool rueda_console_put(struct rueda_console *console, const char *bytes,
                        size_t len)
 {
@@ -166,6 +171,9 @@ static bool is_stuck(const struct rueda_console *console)
            rueda_clock_ns() - console->moved_ns > RUEDA_CONSOLE_PATIENCE_NS;
 }
 
+/* Called every now and then: gives up a reader that has taken nothing for a
+ * while, and forgives one that reads again. Returns how many bytes were left
+ * out in between. */
 uint64_t rueda_console_check(struct rueda_console *console)
 {
     uint64_t left_out = 0;
@@ -207,6 +215,7 @@ int rueda_console_error(struct rueda_console *console)
 
 /* ---- Life --------------------------------------------------------------- */
 
+/* Start the thread that writes to fd. changed() is called on that thread. */
 rueda_status rueda_console_open(int fd, void (*changed)(void *arg), void *arg,
                                 struct rueda_console **out)
 {

@@ -17,8 +17,10 @@
 
 #include <rueda/rueda.h>
 
+#include "base/duration.h"
+
 #define RUEDA_CONSOLE_FULL        ((size_t)8 << 20)
-#define RUEDA_CONSOLE_PATIENCE_NS ((int64_t)5000000000)
+#define RUEDA_CONSOLE_PATIENCE_NS RUEDA_S(5)
 
 struct rueda_console;
 

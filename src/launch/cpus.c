@@ -50,6 +50,8 @@ struct hwloc {
                                       unsigned place);
 };
 
+/* Load hwloc if it is installed, and find the functions that we need. Without
+ * it CPUs are counted, and not told by cores. */
 static bool hwloc_open(struct hwloc *hwloc)
 {
     const struct {
@@ -86,6 +88,8 @@ static void hwloc_close(struct hwloc *hwloc)
         rueda_library_close(hwloc->library);
 }
 
+/* List the usable CPUs core by core, so that a share of the list is a share of
+ * the cores. */
 static void ask_hwloc(const struct hwloc *hwloc,
                       const struct rueda_cpus *usable, struct rueda_cores *out)
 {
@@ -110,6 +114,8 @@ static void ask_hwloc(const struct hwloc *hwloc,
         out->per_core = (int)(count / cores);
 }
 
+/* The usable CPUs in the order in which ranks get them. hwloc is believed only
+ * if it finds the same CPUs as the kernel. */
 void rueda_cores_find(const struct rueda_cpus *usable, struct rueda_cores *out)
 {
     struct hwloc hwloc = {.library = NULL};
@@ -127,6 +133,8 @@ void rueda_cores_find(const struct rueda_cpus *usable, struct rueda_cores *out)
 
 /* ---- Shares ------------------------------------------------------------- */
 
+/* The CPUs of one local rank: one core, or its share of all of them. False:
+ * there is nothing to bind to, or there are more ranks than CPUs. */
 bool rueda_cores_share(const struct rueda_cores *cores, rueda_bind bind,
                        int local_rank, int local_size, struct rueda_cpus *out)
 {

@@ -112,6 +112,8 @@ static rueda_status admit(void *arg, int fd,
 
 static void on_time(uv_timer_t *timer);
 
+/* Take strangers further, and set the timer for the next moment at which one is
+ * late. */
 static void progress(struct rueda_door *door)
 {
     const int64_t now_ns = rueda_clock_ns();
@@ -163,6 +165,7 @@ static int addresses_of(const struct rueda_launch *launch, const char *at,
     return count;
 }
 
+/* Listen at one address. The message names it, since there may be several. */
 static bool listen_at(struct rueda_door *door, const struct rueda_address *at,
                       struct rueda_text *words)
 {
@@ -170,7 +173,7 @@ static bool listen_at(struct rueda_door *door, const struct rueda_address *at,
     struct rueda_address bound;
     char text[RUEDA_ADDRESS_TEXT];
 
-    if (rueda_tcp_listen(at, listener, &bound) == RUEDA_OK) {
+    if (rueda_socket_listen(at, listener, &bound) == RUEDA_OK) {
         door->listener_count++;
         if (rueda_admission_listen(&door->admission, *listener, false) ==
             RUEDA_OK)
@@ -207,6 +210,7 @@ static bool watch(struct rueda_door *door, struct rueda_text *words)
     return true;
 }
 
+/* Tell the user at which address we wait, and for which hosts. */
 static void say_where(const struct rueda_door *door, const char *at)
 {
     struct rueda_text names = {{0}};
@@ -223,6 +227,8 @@ static void say_where(const struct rueda_door *door, const char *at)
                      names.chars);
 }
 
+/* Listen where agents of other hosts can come. Those that prove the key are
+ * handed to their nodes. */
 rueda_status rueda_door_open(struct rueda_launch *launch, const char *at,
                              struct rueda_text *words)
 {
@@ -248,6 +254,8 @@ rueda_status rueda_door_open(struct rueda_launch *launch, const char *at,
     return RUEDA_OK;
 }
 
+/* Stop listening. Handles of the loop are closed here and freed later, when the
+ * loop has seen that. */
 void rueda_door_close(struct rueda_door *door)
 {
     if (door == NULL)

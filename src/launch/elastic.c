@@ -55,6 +55,7 @@ static bool check_numbers(const struct rueda_options *options,
     return rueda_text_is_empty(words);
 }
 
+/* An elastic job that may lose a host needs two of them from the start. */
 static bool check_hosts(const struct rueda_options *options,
                         struct rueda_text *words)
 {
@@ -85,6 +86,9 @@ static bool is_fixed(const struct rueda_options *options)
            rueda_options_whole(options, RUEDA_OPTION_MAX_NP, 0) == size;
 }
 
+/* The options of elastic jobs, which are checked here and otherwise refused:
+ * options that mean nothing in this combination are noted, wrong numbers are
+ * errors. */
 bool rueda_elastic_check(struct rueda_options *options,
                          struct rueda_text *words)
 {

@@ -28,6 +28,9 @@ static void print_rank(FILE *file, const struct rueda_placed_rank *placed,
             placed->rank, host, first, first + share - 1);
 }
 
+/* The explicit resource file of jsrun: one line for each rank, with its host
+ * and its share of the host's cores. The caller frees the text; NULL with a
+ * message. */
 char *rueda_erf_text(const struct rueda_placement *placement,
                      const struct rueda_hosts *hosts,
                      const struct rueda_hosts *cores, struct rueda_text *words)

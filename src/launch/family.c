@@ -12,17 +12,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/duration.h"
 #include "os/clock.h"
 #include "os/file.h"
 
 /* Pauses between two checks of what is left. */
-#define LEAST_PAUSE_NS ((int64_t)50000)
-#define MOST_PAUSE_NS  ((int64_t)2000000)
+#define LEAST_PAUSE_NS RUEDA_US(50)
+#define MOST_PAUSE_NS  RUEDA_MS(2)
 
 /* Until the pauses are this long, processes that are about to end are left
  * alone: a walk through all processes of the machine takes longer than an exit.
  * */
-#define PATIENT_NS ((int64_t)1000000)
+#define PATIENT_NS RUEDA_MS(1)
 
 struct process {
     int id;
@@ -130,6 +131,8 @@ static int find_ours(struct process *list, int count, int *out)
     }
 }
 
+/* Signal all descendants of this process, whatever session or group they are
+ * in. Returns how many there were. */
 int rueda_family_signal(int signal)
 {
     int count;
@@ -159,6 +162,8 @@ static bool reap(void)
     }
 }
 
+/* Kill and reap until no child is left. Children that die hand their own
+ * children to us, so this takes several rounds. */
 bool rueda_family_end(int64_t timeout_ns)
 {
     const int64_t deadline = rueda_clock_ns() + timeout_ns;

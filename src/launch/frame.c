@@ -26,6 +26,8 @@ static bool is_kind(unsigned kind)
            (kind >= RUEDA_FRAME_READY && kind <= RUEDA_FRAME_PREPARED);
 }
 
+/* Find the next frame in what has come. The head is checked first, so a hostile
+ * length never makes a caller wait for gigabytes. */
 rueda_status rueda_frame_next(const void *buf, size_t len,
                               struct rueda_frame *out, size_t *out_bytes)
 {
@@ -50,6 +52,8 @@ rueda_status rueda_frame_next(const void *buf, size_t len,
 
 /* ---- Writing ------------------------------------------------------------ */
 
+/* Add bytes; a packer that has run out of memory stays short, and its frame is
+ * not sent. */
 static void append(struct rueda_packer *packer, const void *bytes, size_t len)
 {
     size_t room = packer->room;

@@ -76,6 +76,8 @@ static size_t print_names(FILE *out, const struct rueda_option *option)
     return strlen(names) + 2;
 }
 
+/* One option: its names, then its meaning at a fixed column. Rare options show
+ * their variable, by which a site can set them for all jobs. */
 static void print_option(FILE *out, const struct rueda_option *option)
 {
     size_t at = print_names(out, option);
@@ -148,6 +150,8 @@ static void print_head(const struct rueda_options *options, FILE *out)
             options->program, options->program);
 }
 
+/* Print the overview, one group, or all. An unknown group is an error that
+ * suggests the nearest name. */
 bool rueda_launch_help(const struct rueda_options *options, FILE *out,
                        struct rueda_text *words)
 {

@@ -16,12 +16,12 @@
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
 /* A piece of a text. */
-struct piece {
+struct list_piece {
     const char *start;
     size_t len;
 };
 
-static bool is_name(struct piece name)
+static bool is_name(struct list_piece name)
 {
     return name.len > 0 && name.len < RUEDA_LAUNCH_HOST_BYTES &&
            name.start[0] != '-' && strspn(name.start, LETTERS) >= name.len;
@@ -29,7 +29,7 @@ static bool is_name(struct piece name)
 
 /* In brackets, perhaps with the name of an interface. A name that begins with a
  * dash would be an option to ssh. */
-static bool is_ipv6(struct piece name)
+static bool is_ipv6(struct list_piece name)
 {
     return name.len >= 4 && name.len < RUEDA_LAUNCH_HOST_BYTES &&
            name.start[0] == '[' && name.start[name.len - 1] == ']' &&
@@ -38,13 +38,14 @@ static bool is_ipv6(struct piece name)
            strspn(name.start + 1, LETTERS "%:") == name.len - 2;
 }
 
-static bool add(struct rueda_hosts *hosts, struct piece name, int slots,
+/* Add slots to a host; one that was named before is the same host again. */
+static bool add(struct rueda_hosts *hosts, struct list_piece name, int slots,
                 struct rueda_text *words)
 {
     struct rueda_host *bigger;
 
     if (name.start[0] == '[')
-        name = (struct piece){name.start + 1, name.len - 2};
+        name = (struct list_piece){name.start + 1, name.len - 2};
     for (int i = 0; i < hosts->count; i++) {
         struct rueda_host *host = &hosts->list[i];
 
@@ -69,7 +70,7 @@ static bool add(struct rueda_hosts *hosts, struct piece name, int slots,
     return true;
 }
 
-static const char *remedy_for(struct piece name)
+static const char *remedy_for(struct list_piece name)
 {
     if (memchr(name.start, '@', name.len) != NULL)
         return "; say the user in ~/.ssh/config";
@@ -79,8 +80,8 @@ static const char *remedy_for(struct piece name)
 }
 
 /* A name and the text of its slots, whose end is that of the item. */
-static bool add_item(struct rueda_hosts *hosts, struct piece name,
-                     struct piece slots, struct rueda_text *words)
+static bool add_item(struct rueda_hosts *hosts, struct list_piece name,
+                     struct list_piece slots, struct rueda_text *words)
 {
     char digits[16] = "";
     uint64_t count;
@@ -114,12 +115,12 @@ static bool add_item(struct rueda_hosts *hosts, struct piece name,
 bool rueda_hosts_add(struct rueda_hosts *hosts, const char *name,
                      const char *slots, struct rueda_text *words)
 {
-    return add_item(hosts, (struct piece){name, strlen(name)},
-                    (struct piece){slots, strlen(slots)}, words);
+    return add_item(hosts, (struct list_piece){name, strlen(name)},
+                    (struct list_piece){slots, strlen(slots)}, words);
 }
 
 /* "a:4" or "[fd00::1]:4". */
-static bool add_colon_item(struct rueda_hosts *hosts, struct piece item,
+static bool add_colon_item(struct rueda_hosts *hosts, struct list_piece item,
                            struct rueda_text *words)
 {
     const char *colon = NULL;
@@ -139,11 +140,13 @@ static bool add_colon_item(struct rueda_hosts *hosts, struct piece item,
         return false;
     }
     return add_item(
-        hosts, (struct piece){item.start, (size_t)(colon - item.start)},
-        (struct piece){colon + 1, (size_t)(item.start + item.len - colon) - 1},
+        hosts, (struct list_piece){item.start, (size_t)(colon - item.start)},
+        (struct list_piece){colon + 1,
+                            (size_t)(item.start + item.len - colon) - 1},
         words);
 }
 
+/* The list of -H: "a:2,b:4", an IPv6 address in brackets. */
 bool rueda_hosts_parse(const char *text, struct rueda_hosts *out,
                        struct rueda_text *words)
 {
@@ -152,7 +155,7 @@ bool rueda_hosts_parse(const char *text, struct rueda_hosts *out,
     for (const char *at = text;; at++) {
         const size_t len = strcspn(at, ",");
 
-        if (!add_colon_item(&hosts, (struct piece){at, len}, words)) {
+        if (!add_colon_item(&hosts, (struct list_piece){at, len}, words)) {
             rueda_hosts_fini(&hosts);
             return false;
         }
@@ -169,9 +172,9 @@ bool rueda_hosts_parse(const char *text, struct rueda_hosts *out,
 #define BLANKS " \t\r"
 
 /* A line without its remark and without blanks at its end. */
-static struct piece trimmed(const char *line, size_t len)
+static struct list_piece trimmed(const char *line, size_t len)
 {
-    struct piece piece = {line, len};
+    struct list_piece piece = {line, len};
     const char *remark = memchr(line, '#', len);
 
     if (remark != NULL)
@@ -185,7 +188,8 @@ static struct piece trimmed(const char *line, size_t len)
     return piece;
 }
 
-static bool add_line(struct rueda_hosts *hosts, struct piece line,
+/* One line of a host file: "name slots=N" as Open MPI has it, or "name:N". */
+static bool add_line(struct rueda_hosts *hosts, struct list_piece line,
                      struct rueda_text *words)
 {
     static const char mark[] = "slots=";
@@ -206,10 +210,13 @@ static bool add_line(struct rueda_hosts *hosts, struct piece line,
         return false;
     }
     rest += strlen(mark);
-    return add_item(hosts, (struct piece){line.start, name},
-                    (struct piece){line.start + rest, line.len - rest}, words);
+    return add_item(hosts, (struct list_piece){line.start, name},
+                    (struct list_piece){line.start + rest, line.len - rest},
+                    words);
 }
 
+/* The text of a host file. Comments and empty lines are skipped; an error names
+ * the line. */
 bool rueda_hosts_parse_file(const char *path, const char *text,
                             struct rueda_hosts *out, struct rueda_text *words)
 {
@@ -219,7 +226,7 @@ bool rueda_hosts_parse_file(const char *path, const char *text,
 
     for (const char *at = text; *at != '\0'; number++) {
         const size_t len = strcspn(at, "\n");
-        struct piece line = trimmed(at, len);
+        struct list_piece line = trimmed(at, len);
 
         if (line.len > 0 && !add_line(&hosts, line, &why)) {
             rueda_text_set(words, "%.200s:%d: %s", path, number, why.chars);
@@ -253,7 +260,7 @@ bool rueda_hosts_local(int slots, struct rueda_hosts *out)
     struct rueda_text words = {{0}};
 
     *out = (struct rueda_hosts){NULL, 0};
-    return add(out, (struct piece){"localhost", 9}, slots, &words);
+    return add(out, (struct list_piece){"localhost", 9}, slots, &words);
 }
 
 bool rueda_hosts_find(const char *list, const char *file, int slots,
@@ -266,6 +273,8 @@ bool rueda_hosts_find(const char *list, const char *file, int slots,
     return rueda_hosts_local(slots, out);
 }
 
+/* The list as -H takes it, with or without slots. The caller frees it; NULL
+ * without memory. */
 char *rueda_hosts_text(const struct rueda_hosts *hosts, bool has_slots)
 {
     char *text = NULL;

@@ -58,6 +58,8 @@ static void add_smpiargs(const struct rueda_options *options,
     free(text);
 }
 
+/* The command line of jsrun. Users that give their own binding arguments decide
+ * about placement themselves. */
 void rueda_jsrun_words(const struct rueda_options *options, const char *erf,
                        struct rueda_strings *out)
 {
@@ -100,6 +102,8 @@ static bool write_erf(const char *text, char *path, size_t bytes,
     return false;
 }
 
+/* Write the explicit resource file to a temporary file, whose path is returned.
+ */
 static bool make_erf(const struct rueda_options *options, char *path,
                      size_t bytes, struct rueda_text *words)
 {
@@ -129,6 +133,8 @@ static bool make_erf(const struct rueda_options *options, char *path,
 
 /* ---- Becoming it -------------------------------------------------------- */
 
+/* Replace this process by jsrun, which starts the ranks. Returns only if that
+ * fails, with the exit code. */
 int rueda_jsrun_run(const struct rueda_options *options,
                     struct rueda_text *words)
 {

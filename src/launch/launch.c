@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/duration.h"
 #include "job/introduce.h"
 #include "launch/family.h"
 #include "launch/launch_state.h"
@@ -22,13 +23,15 @@
 #include "os/process.h"
 
 /* For what is left on this host. */
-#define END_NS ((int64_t)3000000000)
+#define END_NS RUEDA_S(3)
 
 #define CHECK_MS    250
 #define LOCALITY_MS 5000
 
 /* ---- The user ----------------------------------------------------------- */
 
+/* The first signal ends the job in order, with time for the ranks to finish;
+ * the second one kills them. */
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct rueda_launch *launch = handle->data;
@@ -84,6 +87,8 @@ static void wake(void *arg)
 
 /* ---- Preparations ------------------------------------------------------- */
 
+/* The handles of the loop that live as long as the job: timers, signals, and
+ * the wake-up from other threads. */
 static void open_loop(struct rueda_launch *launch)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -118,6 +123,8 @@ static bool find_hosts(struct rueda_launch *launch, struct rueda_text *words)
                                 words);
 }
 
+/* One node for each host that has ranks. Which hosts are this machine is found
+ * out for all of them together, because asking takes time. */
 static bool make_nodes(struct rueda_launch *launch)
 {
     const int count = launch->placement.host_count;
@@ -193,6 +200,7 @@ static rueda_status find_key(struct rueda_launch *launch,
     return RUEDA_ERR_IO;
 }
 
+/* The console or the files to which output goes. */
 static rueda_status open_output(struct rueda_launch *launch,
                                 struct rueda_text *words)
 {
@@ -278,6 +286,8 @@ static void close_handle(uv_handle_t *handle, void *arg)
         uv_close(handle, NULL);
 }
 
+/* Undo all of prepare(), in the order that threads and handles need. Nothing
+ * that we started is left behind. */
 static void fini(struct rueda_launch *launch)
 {
     rueda_door_close(launch->door);
@@ -302,6 +312,8 @@ static void fini(struct rueda_launch *launch)
     rueda_key_wipe(&launch->key);
 }
 
+/* Run a job from its options to its exit code. Everything happens in one loop
+ * on this thread. */
 int rueda_launch_run(struct rueda_options *options)
 {
     struct rueda_launch launch = {.options = options, .input = -1};

@@ -45,6 +45,8 @@ static int choose_addresses(const struct rueda_launch *launch,
     return count;
 }
 
+/* Serve the store of the job, at addresses that the hosts of all ranks can
+ * reach. */
 rueda_status rueda_launch_open_store(struct rueda_launch *launch,
                                      struct rueda_text *words)
 {
@@ -121,6 +123,7 @@ static rueda_bind bind_of(const struct rueda_options *options)
     return strcmp(bind, "auto") == 0 ? RUEDA_BIND_AUTO : RUEDA_BIND_CORE;
 }
 
+/* The variables of each rank of a node. */
 static void fill_in_ranks(const struct rueda_node *node,
                           struct rueda_assignment *assignment)
 {
@@ -193,6 +196,7 @@ static bool is_whole(const struct rueda_assignment *assignment)
     return is_whole;
 }
 
+/* Send a node what it is to run. False: there is no memory for it. */
 bool rueda_launch_send_assignment(struct rueda_node *node)
 {
     const struct rueda_launch *launch = node->launch;

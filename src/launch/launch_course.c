@@ -155,6 +155,7 @@ void rueda_launch_start_if_ready(struct rueda_launch *launch)
     rueda_launch_pass_input(launch);
 }
 
+/* When the last agent has prepared, tell all of them to start their ranks. */
 void rueda_launch_go_if_prepared(struct rueda_launch *launch)
 {
     if (launch->is_going || launch->is_ending)
@@ -172,6 +173,7 @@ void rueda_launch_go_if_prepared(struct rueda_launch *launch)
     rueda_launch_pass_input(launch);
 }
 
+/* The time to start in, from the option or from Horovod's variable. */
 bool rueda_launch_find_timeout(struct rueda_launch *launch,
                                struct rueda_text *words)
 {
@@ -196,6 +198,8 @@ bool rueda_launch_find_timeout(struct rueda_launch *launch,
     return true;
 }
 
+/* The time to start in is over: name every host that is late, and end the job.
+ */
 void rueda_launch_on_start_timeout(uv_timer_t *timer)
 {
     struct rueda_launch *launch = timer->data;

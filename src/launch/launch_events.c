@@ -28,6 +28,8 @@ static void on_note(struct rueda_node *node, struct rueda_unpacker *unpacker)
     say_of(node, words);
 }
 
+/* An agent is up. Its release must be ours, because the frames that follow may
+ * differ between releases. */
 static void on_ready(struct rueda_node *node, struct rueda_unpacker *unpacker)
 {
     const uint32_t version = rueda_frame_unpack_number(unpacker);
@@ -56,6 +58,7 @@ static void on_ready(struct rueda_node *node, struct rueda_unpacker *unpacker)
     rueda_launch_start_if_ready(node->launch);
 }
 
+/* The ranks of a node run; with --verbose the user sees their process ids. */
 static void on_started(struct rueda_node *node, struct rueda_unpacker *unpacker)
 {
     const struct rueda_options *options = node->launch->options;
@@ -104,6 +107,8 @@ static void on_output(struct rueda_node *node, struct rueda_unpacker *unpacker)
 
 /* ---- Failures ----------------------------------------------------------- */
 
+/* The last lines that the failed rank printed, and those of the rank that
+ * raised the first exception if that was another one. */
 static void show_tail(struct rueda_launch *launch, int rank)
 {
     const struct rueda_tail *tail = rueda_output_tail(launch->output, rank);
@@ -120,6 +125,8 @@ static void show_tail(struct rueda_launch *launch, int rank)
                          rueda_output_tail(launch->output, first)->exception);
 }
 
+/* A rank has failed, which ends the job: report it with what it printed last.
+ */
 static void fail_by(struct rueda_node *node, const struct rueda_ending *ending)
 {
     struct rueda_launch *launch = node->launch;
@@ -141,6 +148,7 @@ static void fail_by(struct rueda_node *node, const struct rueda_ending *ending)
     rueda_launch_end(launch, rueda_verdict_code(ending), SIGTERM);
 }
 
+/* A rank has ended. The first one that failed decides how the job ends. */
 static void on_exit_of_rank(struct rueda_node *node,
                             struct rueda_unpacker *unpacker)
 {
@@ -159,6 +167,8 @@ static void on_exit_of_rank(struct rueda_node *node,
         fail_by(node, &ending);
 }
 
+/* A frame of an agent. Frames that do not fit the state of the node are
+ * ignored: they were sent before the agent knew of it. */
 void rueda_launch_frame(struct rueda_node *node,
                         const struct rueda_frame *frame)
 {
@@ -223,6 +233,7 @@ static void lose_early(struct rueda_node *node, const char *why)
     rueda_launch_start_if_ready(node->launch);
 }
 
+/* The link with an agent is gone. While its ranks run, that ends the job. */
 void rueda_launch_lost(struct rueda_node *node, const char *why)
 {
     struct rueda_launch *launch = node->launch;

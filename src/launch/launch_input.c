@@ -42,6 +42,7 @@ static void pump(int to)
     _exit(0);
 }
 
+/* Read standard input in a child process, because reading it may block. */
 rueda_status rueda_launch_read_input(struct rueda_launch *launch)
 {
     const int parent = rueda_process_id();
@@ -81,6 +82,7 @@ static void send_input(struct rueda_launch *launch, const char *bytes,
     launch->input_flying += len;
 }
 
+/* Pass input on to rank 0, never more than its agent has room for. */
 static void on_input(uv_poll_t *poll, int status, int events)
 {
     struct rueda_launch *launch = poll->data;

@@ -70,6 +70,8 @@ static void take(struct rueda_lines *lines, const char *bytes, size_t len,
     }
 }
 
+/* Cut bytes into lines and hand each piece over. "\r\n" that is cut in the
+ * middle is still one end of a line. */
 void rueda_lines_feed(struct rueda_lines *lines, const char *bytes, size_t len,
                       rueda_line_call call, void *arg)
 {

@@ -55,6 +55,7 @@ static void end(struct rueda_link *link, const char *why)
 
 /* ---- Sending ------------------------------------------------------------ */
 
+/* Write what waits, as far as the connection takes it. */
 static void flush(struct rueda_link *link)
 {
     const size_t before = rueda_link_queued(link);
@@ -152,6 +153,8 @@ static void deliver(struct rueda_link *link)
         end(link, "it does not speak like an agent");
 }
 
+/* Read once, open what is sealed, and hand over the frames that are complete.
+ */
 static void receive(struct rueda_link *link)
 {
     struct rueda_buffer *into = link->is_sealed ? &link->sealed : &link->got;
@@ -199,6 +202,8 @@ static void be_non_blocking(int fd)
     fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
+/* Take over a connection; in and out may be the same descriptor. The calls are
+ * made by the loop. */
 rueda_status rueda_link_open(struct rueda_link *link, uv_loop_t *loop, int in,
                              int out, const char *mark,
                              const struct rueda_link_calls *calls, void *owner)
@@ -245,8 +250,8 @@ void rueda_link_check(struct rueda_link *link)
     uint64_t taken;
     bool is_waiting;
 
-    if (link->in >= 0 && rueda_tcp_flow(link->out, &taken, &is_waiting) &&
-        is_waiting && rueda_tcp_heard_ms(link->out) > RUEDA_AGENT_SILENCE_MS)
+    if (link->in >= 0 && rueda_socket_flow(link->out, &taken, &is_waiting) &&
+        is_waiting && rueda_socket_heard_ms(link->out) > RUEDA_AGENT_SILENCE_MS)
         end(link, "its host does not answer any more");
 }
 

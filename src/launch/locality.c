@@ -11,7 +11,7 @@
 
 #include "os/process.h"
 
-struct query {
+struct cpu_query {
     uv_getaddrinfo_t request;
     bool *is_local;
 };
@@ -78,7 +78,7 @@ static bool look_at_digits(const char *name, bool *out_is_local)
 static void on_found(uv_getaddrinfo_t *request, int status,
                      struct addrinfo *found)
 {
-    struct query *query = request->data;
+    struct cpu_query *query = request->data;
 
     if (status == 0)
         *query->is_local = is_own(found);
@@ -87,15 +87,15 @@ static void on_found(uv_getaddrinfo_t *request, int status,
 
 static void on_timeout(uv_timer_t *timer)
 {
-    struct query *queries = timer->data;
+    struct cpu_query *queries = timer->data;
 
-    for (struct query *query = queries; query->is_local != NULL; query++)
+    for (struct cpu_query *query = queries; query->is_local != NULL; query++)
         uv_cancel((uv_req_t *)&query->request);
 }
 
 /* Queries that are in flight at the end cannot be cancelled: we wait for them
  * as long as the resolver takes. */
-static void ask_all(const struct rueda_hosts *hosts, struct query *queries,
+static void ask_all(const struct rueda_hosts *hosts, struct cpu_query *queries,
                     const int *asked, int count, int timeout_ms)
 {
     static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
@@ -119,10 +119,13 @@ static void ask_all(const struct rueda_hosts *hosts, struct query *queries,
     uv_loop_close(&loop);
 }
 
+/* Which of these hosts are this machine? Names that have to be looked up are
+ * asked for in parallel, since a slow name server would hold up the start
+ * otherwise. */
 void rueda_locality_find(const struct rueda_hosts *hosts, int count,
                          int timeout_ms, bool *is_local)
 {
-    struct query *queries = calloc((size_t)count + 1, sizeof(*queries));
+    struct cpu_query *queries = calloc((size_t)count + 1, sizeof(*queries));
     int *asked = calloc((size_t)count + 1, sizeof(*asked));
     int asked_count = 0;
 

@@ -37,6 +37,8 @@ static bool next_word(const char **at, char *out, size_t bytes)
     return true;
 }
 
+/* Hosts as LSF writes them: names, each followed by its slots if they are
+ * counted. */
 static bool parse(const char *text, bool is_counted, struct rueda_hosts *out,
                   struct rueda_text *words)
 {
@@ -83,6 +85,7 @@ void rueda_lsf_drop_launch_node(struct rueda_hosts *hosts)
             (size_t)hosts->count * sizeof(*hosts->list));
 }
 
+/* From the first of LSF's variables that is set. */
 static bool read_hosts(struct rueda_hosts *out, struct rueda_text *words)
 {
     const char *counted = rueda_environment("LSB_MCPU_HOSTS");
@@ -106,6 +109,8 @@ static bool read_hosts(struct rueda_hosts *out, struct rueda_text *words)
     return is_good;
 }
 
+/* The hosts of this LSF job. Jobs of jsrun include the node on which the script
+ * runs, which has no ranks. */
 bool rueda_lsf_hosts(bool is_jsrun, struct rueda_hosts *out,
                      struct rueda_text *words)
 {
@@ -163,6 +168,7 @@ static bool is_jsruns(const struct rueda_options *options)
            rueda_jsrun_is_installed();
 }
 
+/* In an LSF job, options that the user left out come from LSF. */
 bool rueda_lsf_fill_in(struct rueda_options *options, struct rueda_text *words)
 {
     struct rueda_hosts hosts;

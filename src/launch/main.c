@@ -48,6 +48,7 @@ static bool complete(struct rueda_options *options, struct rueda_text *words)
            rueda_elastic_check(options, words);
 }
 
+/* What the options ask for: help, version, or a job. Returns the exit code. */
 static int launch(struct rueda_options *options, struct rueda_text *words)
 {
 
@@ -88,6 +89,7 @@ static void keep_standard_descriptors(void)
         close(fd);
 }
 
+/* `ruedarun`, `horovodrun`, or `ruedarun agent` on another host. */
 int main(int argc, char **argv)
 {
     struct rueda_options options;

@@ -64,6 +64,8 @@ static bool find_users_port(int *out)
     return true;
 }
 
+/* MASTER_PORT for programs that use torch.distributed: the user's, else one
+ * that is free on the first host and depends on the job's name. */
 void rueda_launch_choose_master_port(struct rueda_launch *launch)
 {
     unsigned sum = 0;

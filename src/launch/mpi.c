@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/duration.h"
 #include "launch/spawn.h"
 #include "launch/takeover.h"
 #include "launch/variables.h"
@@ -14,7 +15,7 @@
 #include "os/stream.h"
 
 #define VERSION_BYTES 4096
-#define VERSION_NS    ((int64_t)10000000000)
+#define VERSION_NS    RUEDA_S(10)
 
 /* ---- Whose mpirun it is ------------------------------------------------- */
 
@@ -35,6 +36,7 @@ static void read_all(int fd, char *out, size_t bytes)
     out[len] = '\0';
 }
 
+/* Which MPI does this mpirun belong to? Its options differ. */
 static rueda_mpi ask_version(const char *program)
 {
     char *words[] = {(char *)"mpirun", (char *)"--version", NULL};
@@ -64,6 +66,7 @@ static rueda_mpi ask_version(const char *program)
 
 /* ---- Becoming it -------------------------------------------------------- */
 
+/* The hosts, with slots enough for all ranks. */
 static bool find_hosts(const struct rueda_options *options,
                        struct rueda_hosts *out, struct rueda_text *words)
 {
@@ -81,6 +84,8 @@ static bool find_hosts(const struct rueda_options *options,
     return false;
 }
 
+/* Replace this process by mpirun. Returns only if that fails, with the exit
+ * code. */
 static int become(const struct rueda_options *options, const char *program,
                   const struct rueda_hosts *hosts, struct rueda_text *words)
 {
@@ -107,6 +112,7 @@ static int become(const struct rueda_options *options, const char *program,
     return code;
 }
 
+/* Start the ranks by the mpirun on the PATH. */
 int rueda_mpi_run(const struct rueda_options *options, struct rueda_text *words)
 {
     struct rueda_text why = {{0}};

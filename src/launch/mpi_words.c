@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the mpirun of each MPI is told what to do. */
+/* The command line of mpirun, for each MPI. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "launch/mpi.h"
 
-/* From so many hosts on Open MPI does not pass the start on from host to host,
- * where one failure in the middle is hard to find. */
+/* With this many hosts or more, Open MPI is told not to pass the start on from
+ * host to host, because a failure in the middle is then hard to find. */
 #define MANY_HOSTS 64
 
+/* Find the name of a known MPI in what `mpirun --version` prints. */
 rueda_mpi rueda_mpi_whose(const char *version)
 {
     static const struct {
@@ -81,6 +82,8 @@ static void write_ssh(const struct rueda_options *options, char *out,
 
 /* ---- Open MPI, and IBM's Spectrum MPI, which is made from it ------------ */
 
+/* How Open MPI reaches other hosts: network, ssh, and how it spreads the start.
+ */
 static void add_ways(const struct rueda_options *options,
                      const struct rueda_hosts *hosts, struct rueda_strings *out)
 {
@@ -101,6 +104,7 @@ static void add_ways(const struct rueda_options *options,
     }
 }
 
+/* The options of Open MPI and of Spectrum MPI, which is made from it. */
 static void add_open_mpi(const struct rueda_options *options, rueda_mpi mpi,
                          const struct rueda_hosts *hosts,
                          const struct rueda_strings *variables,
@@ -150,6 +154,8 @@ static bool check_equal_slots(const struct rueda_hosts *hosts,
     return true;
 }
 
+/* Options that MPICH and Intel MPI cannot fulfil are errors rather than
+ * ignored. */
 static bool check_mpich(const struct rueda_options *options, rueda_mpi mpi,
                         const struct rueda_hosts *hosts,
                         struct rueda_text *words)
@@ -213,6 +219,7 @@ static bool add_mpich(const struct rueda_options *options, rueda_mpi mpi,
 
 /* ---- All ---------------------------------------------------------------- */
 
+/* The command line of mpirun, from ours. */
 bool rueda_mpi_words(const struct rueda_options *options, rueda_mpi mpi,
                      const struct rueda_hosts *hosts,
                      const struct rueda_strings *variables,

@@ -52,6 +52,7 @@ static void be_agent(int fd, int input)
     exit(rueda_agent_run(&args));
 }
 
+/* Start the agent of this machine by fork(), joined by a socket pair. */
 rueda_status rueda_node_start_here(struct rueda_node *node, int input)
 {
     int ends[2];
@@ -103,6 +104,7 @@ static void close_errors(struct rueda_node *node)
     rueda_lines_end(&node->error_lines, on_error_line, node);
 }
 
+/* What ssh prints is shown line by line, with the name of the host. */
 static void on_errors(uv_poll_t *poll, int status, int events)
 {
     struct rueda_node *node = poll->data;
@@ -157,6 +159,8 @@ static void say_command(const struct rueda_node *node,
     rueda_output_say(node->launch->output, "%s: %s", node->name, line.chars);
 }
 
+/* Start ssh with the agent's command. Its standard streams are the link; errors
+ * come separately. */
 static bool spawn_ssh(struct rueda_node *node, int stream, int errors)
 {
     struct rueda_strings words = {.list = NULL};
@@ -195,6 +199,7 @@ void rueda_node_hello(struct rueda_node *node)
     rueda_link_send(&node->link, &packer);
 }
 
+/* Start the agent of another host by ssh. */
 rueda_status rueda_node_start_there(struct rueda_node *node)
 {
     int stream[2];

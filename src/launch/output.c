@@ -21,7 +21,7 @@
 #include "os/event.h"
 
 /* One of the two places that lines go to. */
-struct place {
+struct output_place {
     struct rueda_console *console;
     bool is_terminal;
     bool has_colours;
@@ -41,10 +41,11 @@ struct source {
 
 struct rueda_output {
     struct rueda_output_args args;
-    struct place places[2];
-    struct place *by_stream[2]; /* both the same where they are one file */
-    struct source *sources;     /* [2 * size] */
-    struct rueda_tail *tails;   /* [size] */
+    struct output_place places[2];
+    struct output_place
+        *by_stream[2];        /* both the same where they are one file */
+    struct source *sources;   /* [2 * size] */
+    struct rueda_tail *tails; /* [size] */
     int first_exception;
     bool has_file_error;
     bool has_stdout_error;
@@ -54,12 +55,12 @@ static const char *const stream_names[] = {"stdout", "stderr"};
 
 /* ---- Lines -------------------------------------------------------------- */
 
-static void put(struct place *place, const char *bytes, size_t len)
+static void put(struct output_place *place, const char *bytes, size_t len)
 {
     rueda_console_put(place->console, bytes, len);
 }
 
-static void clear_progress(struct place *place)
+static void clear_progress(struct output_place *place)
 {
     if (place->has_progress)
         put(place, "\r\033[K", 4);
@@ -67,7 +68,7 @@ static void clear_progress(struct place *place)
 }
 
 /* Begin a line of `owner`, whatever was there. */
-static void begin_line(struct place *place, int owner)
+static void begin_line(struct output_place *place, int owner)
 {
     clear_progress(place);
     if (place->is_mid_line && place->owner != owner)
@@ -97,7 +98,7 @@ static void show(struct source *source, const char *prefix, size_t prefix_len,
 {
     static const char *const colours[] = {"\033[36m", "\033[33m", "\033[32m",
                                           "\033[35m", "\033[34m", "\033[31m"};
-    struct place *place = source->output->by_stream[source->stream - 1];
+    struct output_place *place = source->output->by_stream[source->stream - 1];
     const int owner = 2 * source->rank + source->stream - 1;
 
     if (prefix_len > 0) {
@@ -176,7 +177,7 @@ void rueda_output_end(struct rueda_output *output, int rank)
 static void say(struct rueda_output *output, const char *name,
                 const char *format, va_list list)
 {
-    struct place *place = output->by_stream[1];
+    struct output_place *place = output->by_stream[1];
     char *words = NULL;
 
     if (vasprintf(&words, format, list) < 0)
@@ -212,7 +213,7 @@ void rueda_output_say_plainly(struct rueda_output *output, const char *format,
 
 void rueda_output_progress(struct rueda_output *output, const char *words)
 {
-    struct place *place = output->by_stream[1];
+    struct output_place *place = output->by_stream[1];
 
     if (!place->is_terminal)
         return;
@@ -359,7 +360,7 @@ static bool are_one(int a, int b)
 
 static bool open_place(struct rueda_output *output, int which)
 {
-    struct place *place = &output->places[which];
+    struct output_place *place = &output->places[which];
     const char *terminal = rueda_environment("TERM");
 
     output->by_stream[which] = place;

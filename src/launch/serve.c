@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `ruedarun agent` does when it has been started on a host: it dials the
+ * launcher, or uses the pipe by which it was started, proves the key, and hands
+ * the sealed stream to the agent. Its guardian, a parent process, stays to end
+ * the ranks if the agent is killed.
+ */
 #include "launch/serve.h"
 
 #include <errno.h>
@@ -11,6 +17,7 @@
 #include <unistd.h>
 
 #include "auth/shake.h"
+#include "base/duration.h"
 #include "base/near.h"
 #include "base/number.h"
 #include "launch/agent.h"
@@ -22,12 +29,12 @@
 #include "os/process.h"
 #include "os/stream.h"
 
-#define END_NS   ((int64_t)3000000000)
-#define PAUSE_NS ((int64_t)100000000)
-#define SECOND   ((int64_t)1000000000)
+#define END_NS   RUEDA_S(3)
+#define PAUSE_NS RUEDA_MS(100)
+#define SECOND   RUEDA_S(1)
 
 /* Between two questions to the resolver, which all agents may ask. */
-#define NAME_PAUSE_NS ((int64_t)500000000)
+#define NAME_PAUSE_NS RUEDA_MS(500)
 
 static const char usage[] =
     "usage: ruedarun agent --join HOST:PORT --key-file FILE [OPTIONS]\n"
@@ -120,7 +127,7 @@ static int run_guarded(const struct rueda_agent_args *args)
     agent = fork();
     if (agent == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
-        /* Who was killed before that has left no signal. */
+        /* A guardian that was killed before that sends no signal any more. */
         if (getppid() != guardian)
             exit(1);
         exit(rueda_agent_run(args));
@@ -155,7 +162,7 @@ static int serve_stdio(void)
 
 /* ---- By ourselves ------------------------------------------------------- */
 
-/* What we and the launcher know, and nobody else. */
+/* What only this agent and the launcher know. */
 struct secrets {
     struct rueda_key key;
     struct rueda_key session;
@@ -195,7 +202,7 @@ static int dial_launcher(struct rueda_dial *dial, struct secrets *secrets,
            !rueda_dial_is_refused(dial, rueda_clock_ns())) {
         status = rueda_dial_step(dial, rueda_clock_ns(), &is_new);
         if (is_new) {
-            rueda_tcp_keep_alive(dial->fd, RUEDA_AGENT_QUESTIONS);
+            rueda_socket_keep_alive(dial->fd, RUEDA_AGENT_QUESTIONS);
             rueda_handshake_fini(&shake);
             status = rueda_handshake_init(&shake, RUEDA_INITIATOR,
                                           RUEDA_FOR_LAUNCHER, &secrets->key,

@@ -32,7 +32,7 @@ static void say_command(const struct rueda_options *options,
 }
 
 /* Mpirun and jsrun send the environment over connections of their own, which
- * nobody has sealed. What rueda.run() says to its ranks holds a key, unless it
+ * are not encrypted. What rueda.run() says to its ranks holds a key, unless it
  * names a file. */
 static bool is_key_shown(const struct rueda_strings *variables)
 {

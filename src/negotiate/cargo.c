@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a member has for the coordinator's caller travels up with what it has
- * for the coordinator, in the same order; and what that one says to all comes
- * down in the log. */
+/* Application bytes, such as timeline records, travel up the tree together with
+ * negotiation messages, in the same order; a word of the coordinator's caller
+ * to all members comes down in the log. */
 #include "negotiate/state.h"
 
 static void pass_up(struct rueda_negotiator *self, int rank, const void *bytes,
@@ -73,8 +73,8 @@ uint64_t rueda_negotiator_latest(const struct rueda_negotiator *self)
 
 /* ---- Clocks -------------------------------------------------------------- */
 
-/* The clock of a host is one, so only between hosts there is a difference. The
- * coordinator is member 0. */
+/* All ranks of a host use one clock, so only clocks of different hosts differ.
+ * The coordinator is member 0. */
 bool rueda_negotiator_find_shift(const struct rueda_negotiator *self,
                                  int64_t *out_ns)
 {

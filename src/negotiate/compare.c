@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Comparing two requests for the same operation. The checks have numbers, which
+ * are their places in a table; the first check that finds a difference is the
+ * one that is reported, with what two ranks say.
+ */
 #include "negotiate/compare.h"
 
 #include <ctype.h>
@@ -17,7 +22,7 @@ static void tell_kind_name(const struct rueda_request *request,
         rueda_text_add(out, "%c", toupper((unsigned char)*at));
 }
 
-void rueda_request_title(const struct rueda_request *request,
+void rueda_compare_title(const struct rueda_request *request,
                          struct rueda_text *out)
 {
     if (request->name != NULL)
@@ -27,7 +32,7 @@ void rueda_request_title(const struct rueda_request *request,
                        (unsigned long long)request->number);
 }
 
-void rueda_request_shape_str(const struct rueda_request *request,
+void rueda_compare_shape_str(const struct rueda_request *request,
                              struct rueda_text *out)
 {
     rueda_text_add(out, "[");
@@ -85,7 +90,7 @@ static bool same_shape(const struct rueda_request *a,
             memcmp(a->shape, b->shape, a->dims * sizeof(a->shape[0])) == 0);
 }
 
-/* What ranks say of a process set is their number and a hash of them. */
+/* For a process set, ranks compare the number of its members and a hash. */
 static void tell_shape(const struct rueda_request *request,
                        struct rueda_text *out)
 {
@@ -96,10 +101,10 @@ static void tell_shape(const struct rueda_request *request,
         return;
     }
     rueda_text_add(out, "sent a tensor of shape ");
-    rueda_request_shape_str(request, out);
+    rueda_compare_shape_str(request, out);
 }
 
-/* What is no number on both is the same. */
+/* Two factors that are not a number count as equal. */
 static bool same_factor(double a, double b)
 {
     return a == b || (isnan(a) && isnan(b));
@@ -299,5 +304,5 @@ void rueda_compare_explain(const struct rueda_said *a,
     rueda_text_add(out, ", but another rank (%d) ", b->rank);
     tell(check, b->request, a->request, out);
     rueda_text_add(out, ": ");
-    rueda_request_title(a->request, out);
+    rueda_compare_title(a->request, out);
 }

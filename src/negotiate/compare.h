@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Do two ranks ask for the same? Checks come in a fixed order, and the first
- * that fails is what ranks are told. Pure.
+ * Do two ranks request the same operation? Checks come in a fixed order, and
+ * ranks report the first that fails. Pure.
  */
 #ifndef RUEDA_NEGOTIATE_COMPARE_H
 #define RUEDA_NEGOTIATE_COMPARE_H
@@ -34,9 +34,9 @@ int rueda_compare(const struct rueda_request *a, const struct rueda_request *b);
 void rueda_compare_explain(const struct rueda_said *a,
                            const struct rueda_said *b, struct rueda_text *out);
 
-/* Equal bit by bit, but for the label. In words, as a call of memcmp() takes
- * longer than what it does here. */
-static inline bool rueda_request_is_alike(const struct rueda_request *a,
+/* Equal bit by bit, but for the label. Compared as 64-bit words, because a call
+ * of memcmp() takes longer. */
+static inline bool rueda_compare_is_alike(const struct rueda_request *a,
                                           const struct rueda_request *b)
 {
     uint64_t x[RUEDA_REQUEST_WORDS];
@@ -54,21 +54,21 @@ static inline bool rueda_request_is_alike(const struct rueda_request *a,
     return difference == 0;
 }
 
-/* Equal in all that all ranks have to say alike, and in priority: one may stand
- * for the other. */
-static inline bool rueda_request_is_same(const struct rueda_request *a,
+/* Equal in everything that must be the same on all ranks, and in priority: one
+ * may replace the other. */
+static inline bool rueda_compare_is_same(const struct rueda_request *a,
                                          const struct rueda_request *b)
 {
-    return rueda_request_is_alike(a, b) ||
+    return rueda_compare_is_alike(a, b) ||
            (a->priority == b->priority && rueda_compare(a, b) == 0);
 }
 
 /* "tensor "grad.3"" or "operation 7 without a name". */
-void rueda_request_title(const struct rueda_request *request,
+void rueda_compare_title(const struct rueda_request *request,
                          struct rueda_text *out);
 
 /* "[2, 3]". */
-void rueda_request_shape_str(const struct rueda_request *request,
+void rueda_compare_shape_str(const struct rueda_request *request,
                              struct rueda_text *out);
 
 #endif /* RUEDA_NEGOTIATE_COMPARE_H */

@@ -4,8 +4,8 @@
  * batches, and written to the log.
  *
  * There is no clock in what runs. A batch is decided as soon as something is
- * ready and few are under way; what becomes ready meanwhile is joined to the
- * next. Only mismatched operations are given some time (mismatch.c).
+ * ready and few batches are in flight; what becomes ready meanwhile is joined
+ * to the next. Only mismatched operations are given some time (mismatch.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,14 +41,15 @@ static rueda_status follow(struct rueda_negotiator *self)
 {
     struct rueda_out *log = &self->root.log;
     struct rueda_in in = {.at = log->bytes, .end = log->bytes + log->len};
-    rueda_status status =
-        log->has_failed ? RUEDA_ERR_NOMEM : rueda_log_follow(self, &in);
+    rueda_status status = log->has_failed
+                              ? RUEDA_ERR_NOMEM
+                              : rueda_negotiator_log_follow(self, &in);
 
     log->len = 0;
     return status;
 }
 
-/* Members hear of it, and so do I. */
+/* Send it to the members, and follow it here. */
 rueda_status rueda_coordinator_append(struct rueda_negotiator *self)
 {
     tell_children(self);
@@ -74,8 +75,8 @@ rueda_status rueda_coordinator_refuse(struct rueda_negotiator *self,
     return status;
 }
 
-/* What cannot be done while somebody has joined, as there is nothing that it
- * could give: a product's 1 is another number when it is scaled. */
+/* Operations that cannot run after a member has joined, because it has no
+ * neutral value to contribute: a product's 1 changes when it is scaled. */
 static bool needs_all(const struct rueda_request *request)
 {
     if (request->kind == RUEDA_ALLREDUCE)
@@ -91,7 +92,7 @@ static const char *title_of(const struct rueda_request *request)
                : rueda_kind_str((rueda_kind)request->kind);
 }
 
-/* What is given away by rows, and has none. */
+/* A tensor that is scattered by rows, and has none. */
 static bool lacks_rows(const struct rueda_request *request)
 {
     return request->dims == 0 && (request->kind == RUEDA_ALLGATHER ||
@@ -99,7 +100,7 @@ static bool lacks_rows(const struct rueda_request *request)
                                   request->kind == RUEDA_REDUCE_SCATTER);
 }
 
-/* Why it cannot run; empty if it can. */
+/* Write why it cannot run; nothing if it can. */
 static void judge(const struct rueda_negotiator *self,
                   const struct rueda_entry *entry, struct rueda_text *why)
 {
@@ -113,14 +114,14 @@ static void judge(const struct rueda_negotiator *self,
                        "has joined): ",
                        title_of(request), self->root.last_joined);
         why->chars[0] = (char)(why->chars[0] - 'a' + 'A');
-        rueda_request_title(request, why);
+        rueda_compare_title(request, why);
     } else if (lacks_rows(request)) {
         rueda_text_set(why,
                        "Rank %d tried to %s a rank-zero tensor; reshape it to "
                        "one of 1 row: ",
                        entry->first.said.rank,
                        rueda_kind_str((rueda_kind)request->kind));
-        rueda_request_title(request, why);
+        rueda_compare_title(request, why);
     }
 }
 
@@ -146,7 +147,7 @@ static void enqueue(struct rueda_coordinator *root, struct rueda_entry *entry)
         root->last_ready = entry;
 }
 
-/* What is ready of a group, or NULL: nothing. */
+/* The ready operations of a group, or NULL: there are none. */
 static struct rueda_group *find_group(const struct rueda_coordinator *root,
                                       const struct rueda_request *request)
 {
@@ -181,7 +182,7 @@ static void drop_group(struct rueda_coordinator *root,
     free(group);
 }
 
-/* All are there, and wait in the order in which they came. */
+/* All of the group are ready: queue them in the order in which they came. */
 static void release(struct rueda_coordinator *root, struct rueda_group *group)
 {
     struct rueda_entry *turned = NULL;
@@ -258,7 +259,7 @@ static rueda_status settle(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
-/* Nothing can be said against it, and it waits for no other. */
+/* Nothing prevents it from running, and it waits for no other. */
 static bool is_plain(const struct rueda_negotiator *self,
                      const struct rueda_entry *entry)
 {
@@ -388,7 +389,7 @@ static rueda_status refuse_held(struct rueda_negotiator *self,
     return status;
 }
 
-/* Everybody has joined: what waits for the rest of a group can never run.
+/* All members have joined: what waits for the rest of a group can never run.
  */
 static rueda_status end_round(struct rueda_negotiator *self)
 {

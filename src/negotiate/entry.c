@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of entries, by label, and the life of an entry. It is made by the
+ * first member that reports an operation, and is in flight until the operation
+ * is decided. Then it is freed, unless it has an id: it is kept for the next
+ * step, which then costs a number in place of a request.
+ */
 #include "negotiate/entry.h"
 
 #include <stdlib.h>
@@ -23,7 +29,7 @@ void rueda_absent_free(struct rueda_entry *entry)
     }
 }
 
-/* What it was while under way is over. */
+/* Forget what it was while it was in flight. */
 static void clear(struct rueda_entry *entry)
 {
     release(&entry->first);

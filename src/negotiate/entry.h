@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a member knows of one operation: who of the members below it has it, and
- * whether they say the same. An entry whose operation has a id outlives it,
- * and is there when its name comes again.
+ * What a member knows of one operation: which members below it have it, and
+ * whether their requests agree. An entry with an id outlives its operation, and
+ * is used again when the name comes again.
  */
 #ifndef RUEDA_NEGOTIATE_ENTRY_H
 #define RUEDA_NEGOTIATE_ENTRY_H
@@ -15,11 +15,11 @@
 
 /* A rank's request, perhaps in a copy of our own. */
 struct rueda_voice {
-    struct rueda_said said;     /* request is NULL: nobody */
+    struct rueda_said said;     /* request is NULL: no member has it */
     struct rueda_request *copy; /* or NULL: it lives elsewhere */
 };
 
-/* Members that a child says have not got it. */
+/* Members that do not have it, as a child reports. */
 struct rueda_absent {
     struct rueda_absent *next;
     int child;
@@ -30,11 +30,11 @@ struct rueda_absent {
 
 /* Of one that can never become ready (mismatch.c). */
 struct rueda_mismatch {
-    bool is_told;     /* mine, and I have said so of all of its group */
-    bool is_called;   /* all members say something of it, that it may fail */
+    bool is_told;     /* mine, and reported with all of its group */
+    bool is_called;   /* all members report on it, so that it can fail */
     char *why;        /* the coordinator's: with these words, or NULL, */
     int64_t since_ns; /* and when it heard so */
-    void *late;       /* mine, which came when I had said that I have none */
+    void *late;       /* mine, submitted after I reported that I lack it */
     const struct rueda_request *late_request;
     char *late_why; /* its group has failed with these words, or NULL */
 };
@@ -43,17 +43,17 @@ struct rueda_mismatch {
  * its label is the entry's own. */
 struct rueda_entry {
     _Alignas(RUEDA_CACHE_LINE) struct rueda_label label;
-    struct rueda_entry *prev; /* among those under way, by arrival */
+    struct rueda_entry *prev; /* among those in flight, by arrival */
     struct rueda_entry *next;
     int id; /* -1: none */
     bool is_live;
 
-    /* While it is under way: */
+    /* While it is in flight: */
     bool is_pending;
     bool is_warned; /* of its stall (stall.c) */
     bool is_told;   /* to my parent; the coordinator's: it is ready */
     int count;      /* members below and with me that have it */
-    int difference; /* by the check of this number; 0: nobody differs */
+    int difference; /* by the check of this number; 0: all are equal */
     uint64_t from;
     void *mine;
     const struct rueda_request *my_request;
@@ -78,7 +78,7 @@ struct rueda_entry {
 
 struct rueda_entries {
     struct rueda_labels labels;
-    struct rueda_entry *first; /* under way */
+    struct rueda_entry *first; /* in flight */
     struct rueda_entry *last;
     struct rueda_entry *spare;
 };
@@ -93,7 +93,7 @@ struct rueda_entry *rueda_entry_find(const struct rueda_entries *entries,
 struct rueda_entry *rueda_entry_get(struct rueda_entries *entries,
                                     const struct rueda_request *request);
 
-/* It is under way from now on, if it was not. */
+/* It is in flight from now on, if it was not. */
 static inline void rueda_entry_begin(struct rueda_entries *entries,
                                      struct rueda_entry *entry)
 {
@@ -111,15 +111,15 @@ static inline void rueda_entry_begin(struct rueda_entries *entries,
     entries->last = entry;
 }
 
-/* Another voice than the first, which says something of its own: do they
- * differ? Of those who differ the one counts whose check comes first. */
+/* A second request, which is not equal to the first bit by bit: do they differ?
+ * Of several differences the one counts whose check comes first. */
 void rueda_entry_weigh(struct rueda_entry *entry, const struct rueda_said *said,
                        struct rueda_request *copy);
 
 /*
- * Somebody (a bit of `from`) has it, on `count` members, and `rank` says this.
- * The request lives elsewhere as long as the entry is under way, or it is
- * `copy`, which is then the entry's.
+ * A child or this member (a bit of `from`) has it, on `count` members, and
+ * `rank` reports this request. The request lives elsewhere as long as the entry
+ * is in flight, or it is `copy`, which is then the entry's.
  */
 static inline void rueda_entry_hear(struct rueda_entry *entry,
                                     const struct rueda_said *said,
@@ -131,10 +131,10 @@ static inline void rueda_entry_hear(struct rueda_entry *entry,
         rueda_entry_weigh(entry, said, copy);
 }
 
-/* No longer under way; freed if it has no id. */
+/* No longer in flight; freed if it has no id. */
 void rueda_entry_end(struct rueda_entries *entries, struct rueda_entry *entry);
 
-/* All that follows its id: freed if it is not under way. */
+/* It has lost its id: freed if it is not in flight. */
 void rueda_entry_drop_id(struct rueda_entries *entries,
                          struct rueda_entry *entry);
 

@@ -68,7 +68,7 @@ static void link_use(struct rueda_coordinator *root, struct rueda_entry *entry)
     root->live_count++;
 }
 
-/* Which one was used last is asked only where there are too many. */
+/* The order of use is needed only where there are too many names. */
 static void note_use(struct rueda_negotiator *self, struct rueda_entry *entry)
 {
     if (self->root.live_count < self->args.cache_capacity)
@@ -112,7 +112,7 @@ static int take_id(struct rueda_negotiator *self)
     return id;
 }
 
-/* Once a process: it would be said of every tensor of every step. */
+/* Once a process: it would apply to every tensor of every step. */
 static void warn_of_many(const struct rueda_negotiator *self)
 {
     static atomic_flag is_told = ATOMIC_FLAG_INIT;
@@ -135,7 +135,7 @@ static rueda_status give(struct rueda_negotiator *self,
     *out_id = -1;
     if (self->args.cache_capacity == 0 || entry->label.name == NULL)
         return RUEDA_OK;
-    if (entry->is_live) /* it says something else now */
+    if (entry->is_live) /* its request has changed */
         status = retire(self, entry);
     if (status == RUEDA_OK && root->live_count == self->args.cache_capacity) {
         if (!root->oldest->is_live)
@@ -157,7 +157,7 @@ rueda_status rueda_ids_write(struct rueda_negotiator *self,
     int id;
 
     if (entry->is_live && (request == &entry->agreed ||
-                           rueda_request_is_same(request, &entry->agreed))) {
+                           rueda_compare_is_same(request, &entry->agreed))) {
         note_use(self, entry);
         rueda_out_id(items, run, RUEDA_ITEM_ID, (uint32_t)entry->id);
         return RUEDA_OK;

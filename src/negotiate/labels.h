@@ -37,7 +37,7 @@ struct rueda_label *rueda_labels_find(const struct rueda_labels *labels,
 rueda_status rueda_labels_add(struct rueda_labels *labels,
                               struct rueda_label *label);
 
-/* Which is there. */
+/* The label must be in the table. */
 void rueda_labels_remove(struct rueda_labels *labels,
                          struct rueda_label *label);
 
@@ -46,7 +46,7 @@ void rueda_labels_remove(struct rueda_labels *labels,
 struct rueda_label *rueda_labels_pop(struct rueda_labels *labels,
                                      size_t *bucket);
 
-/* Of what is still in it, nothing is freed. */
+/* Labels that are still in it are not freed. */
 void rueda_labels_fini(struct rueda_labels *labels);
 
 #endif /* RUEDA_NEGOTIATE_LABELS_H */

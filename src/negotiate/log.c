@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Following the log: every member reads the same entries in the same order and
- * makes the same of them. */
+ * derives the same decisions from them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ void rueda_decided_free(struct rueda_decided *decided)
     free(decided);
 }
 
-/* A decision with room for so many items, at the end of the queue once it is
+/* A decision with room for this many items, at the end of the queue once it is
  * appended; NULL without memory. */
 static struct rueda_decided *new_decided(struct rueda_negotiator *self,
                                          rueda_decision_kind kind, int room)
@@ -74,8 +74,8 @@ static void note_number(struct rueda_negotiator *self,
         self->number = request->number + 1;
 }
 
-/* I take part without having it: with a copy of the request, as the entry may
- * be gone when it runs. Only for who has joined. */
+/* This member has joined and takes part without having the operation: with a
+ * copy of the request, because the entry may be gone when it runs. */
 static rueda_status add_foreign(struct rueda_negotiator *self,
                                 struct rueda_decided *decided, int count,
                                 const struct rueda_request *request)
@@ -109,7 +109,7 @@ static void note_run(struct rueda_negotiator *self,
     rueda_timeline_begin(self->timeline, request->name, RUEDA_TIMELINE_QUEUE);
 }
 
-/* Its part in a batch; then it is no longer under way. */
+/* Add an entry to a batch; it is then no longer in flight. */
 static rueda_status add_item(struct rueda_negotiator *self,
                              struct rueda_decided *decided, int count,
                              struct rueda_entry *entry,
@@ -174,7 +174,7 @@ static rueda_status give_id(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
-/* An item with its request in full, and perhaps a id for it. */
+/* An item with its request in full, and perhaps an id for it. */
 static rueda_status follow_request(struct rueda_negotiator *self,
                                    struct rueda_in *in, bool has_id,
                                    struct rueda_decided *decided, int count)
@@ -242,9 +242,10 @@ static rueda_status follow_run(struct rueda_negotiator *self,
 
 /* ---- The others --------------------------------------------------------- */
 
-rueda_status rueda_log_fail(struct rueda_negotiator *self, void *mine,
-                            const struct rueda_request *request,
-                            const char *words)
+rueda_status rueda_negotiator_log_fail(struct rueda_negotiator *self,
+                                       void *mine,
+                                       const struct rueda_request *request,
+                                       const char *words)
 {
     struct rueda_decided *decided = new_decided(self, RUEDA_DECIDED_ERROR, 1);
 
@@ -264,7 +265,8 @@ rueda_status rueda_log_fail(struct rueda_negotiator *self, void *mine,
     return RUEDA_OK;
 }
 
-/* An error of what is under way here: the others of its group fail, too. */
+/* An error of an operation in flight here: the others of its group fail, too.
+ */
 static rueda_status end_by_error(struct rueda_negotiator *self,
                                  struct rueda_entry *entry, const char *words)
 {
@@ -282,10 +284,11 @@ static rueda_status end_by_error(struct rueda_negotiator *self,
         status = rueda_mismatch_note_number(self, entry->label.number);
     }
     if (status == RUEDA_OK)
-        status = rueda_log_fail(self, entry->mine, entry->my_request, words);
+        status = rueda_negotiator_log_fail(self, entry->mine, entry->my_request,
+                                           words);
     entry->mismatch = NULL;
     rueda_entry_end(&self->entries, entry);
-    /* If I said so of this one, I have said it of all. */
+    /* If I reported this one, I have reported the whole group. */
     if (status == RUEDA_OK && group_count > 0 &&
         (mismatch == NULL || !mismatch->is_told))
         status = rueda_mismatch_group(self, group, words);
@@ -308,17 +311,17 @@ static rueda_status follow_error(struct rueda_negotiator *self,
     if (!in->has_failed) {
         entry = rueda_entry_find(&self->entries, &label);
         note_number(self, &label);
-        /* Also who has joined, and never had it, has come so far. */
+        /* Members that joined, and never submitted it, advance too. */
         status = entry != NULL && entry->is_pending
                      ? end_by_error(self, entry, words)
-                     : rueda_log_fail(self, NULL, NULL, words);
+                     : rueda_negotiator_log_fail(self, NULL, NULL, words);
     }
     free((char *)label.name);
     free(words);
     return status;
 }
 
-/* All have: from here on nobody has. */
+/* All have joined: from here on none has. */
 static rueda_status follow_joined(struct rueda_negotiator *self,
                                   struct rueda_in *in)
 {
@@ -357,8 +360,8 @@ static rueda_status follow_retire(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
-rueda_status rueda_log_follow(struct rueda_negotiator *self,
-                              struct rueda_in *in)
+rueda_status rueda_negotiator_log_follow(struct rueda_negotiator *self,
+                                         struct rueda_in *in)
 {
     rueda_status status = RUEDA_OK;
 

@@ -21,7 +21,9 @@
 
 #include "negotiate/state.h"
 
-/* What is remembered of an entry in such a case, NULL without memory. */
+/* The record of an entry's mismatch, made if there is none; NULL without
+ * memory.
+ */
 static struct rueda_mismatch *mismatch_of(struct rueda_entry *entry)
 {
     if (entry->mismatch == NULL)
@@ -44,7 +46,7 @@ static void tell_mismatch(struct rueda_negotiator *self,
     rueda_out_text(out, words);
 }
 
-/* By the coordinator, which calls it, or refuses it, when it decides next. */
+/* On the coordinator, which calls or refuses it when it decides next. */
 static rueda_status give_up(struct rueda_negotiator *self,
                             struct rueda_entry *entry, const char *words)
 {
@@ -69,7 +71,7 @@ static bool is_mine_in(const struct rueda_entry *entry, uint64_t group)
            entry->my_request->group == group;
 }
 
-/* One of mine, which I have not said this of. */
+/* One of mine, which I have not reported yet. */
 static rueda_status give_mine_up(struct rueda_negotiator *self,
                                  struct rueda_entry *entry, const char *words)
 {
@@ -93,7 +95,7 @@ static rueda_status give_member_up(struct rueda_negotiator *self,
     return give_mine_up(self, entry, words);
 }
 
-/* The same of one that I keep, which nobody knows of. */
+/* The same for an operation that I keep and have reported to no member. */
 static rueda_status give_late_up(struct rueda_mismatch *mismatch,
                                  const char *words)
 {
@@ -110,7 +112,7 @@ static bool is_late_in(const struct rueda_mismatch *mismatch, uint64_t group)
 }
 
 /* All of a group are submitted before anything is followed, so those that have
- * not ended are under way. */
+ * not ended are in flight. */
 rueda_status rueda_mismatch_group(struct rueda_negotiator *self, uint64_t group,
                                   const char *words)
 {
@@ -136,12 +138,12 @@ rueda_status rueda_mismatch_submit_past(struct rueda_negotiator *self,
     struct rueda_text words = {{0}};
 
     rueda_text_set(&words, "other ranks had this in a group that failed: ");
-    rueda_request_title(entry->my_request, &words);
+    rueda_compare_title(entry->my_request, &words);
     return give_mine_up(self, entry, words.chars);
 }
 
-/* Has it been refused since its owner knew so much of the log? The latest come
- * last. */
+/* Has it been refused since its owner had read the log up to this index? The
+ * latest refusals come last. */
 static bool is_over(const struct rueda_coordinator *root,
                     const struct rueda_request *label, uint64_t applied)
 {
@@ -154,8 +156,9 @@ static bool is_over(const struct rueda_coordinator *root,
     return false;
 }
 
-/* Have I said so myself of what is under way? Who is below me knows no more of
- * the log than I do, so it means the same one, or one that is over. */
+/* Have I already reported this for the operation in flight? My children have
+ * read no more of the log than I have, so they mean the same one, or one that
+ * is over. */
 static bool is_told(const struct rueda_negotiator *self,
                     const struct rueda_request *label)
 {
@@ -193,8 +196,8 @@ rueda_status rueda_mismatch_hear(struct rueda_negotiator *self,
 /* ---- The coordinator -------------------------------------------------------
  */
 
-/* Not at once: who has tensors one by one that others have in a group may be
- * about to submit it, and is to hear the error, too. */
+/* Not at once: a rank that submits the tensors of the group one by one may be
+ * about to submit this one, and must get the error, too. */
 static rueda_status call(struct rueda_negotiator *self,
                          const struct rueda_entry *entry)
 {
@@ -255,14 +258,15 @@ rueda_status rueda_mismatch_end_round(struct rueda_negotiator *self)
     return status;
 }
 
-/* It must not be taken for one that came later. Those whose error all know are
- * forgotten: nobody says of them any more that they wait. */
+/* A refusal must not be taken for that of a later operation. Those whose error
+ * all members know are forgotten: no member reports them as waiting any more.
+ */
 rueda_status rueda_mismatch_note_refusal(struct rueda_negotiator *self,
                                          uint64_t hash)
 {
     const uint64_t known_to_all = rueda_negotiator_applied(self);
     struct rueda_coordinator *root = &self->root;
-    struct rueda_refusal *larger;
+    struct rueda_refused *larger;
     int known = 0;
     int kept;
 
@@ -276,7 +280,7 @@ rueda_status rueda_mismatch_note_refusal(struct rueda_negotiator *self,
     larger = realloc(root->refusals, (size_t)(kept + 1) * sizeof(*larger));
     if (larger == NULL)
         return RUEDA_ERR_NOMEM;
-    larger[kept] = (struct rueda_refusal){hash, self->applied};
+    larger[kept] = (struct rueda_refused){hash, self->applied};
     root->refusals = larger;
     root->refusal_count = kept + 1;
     return RUEDA_OK;
@@ -314,7 +318,7 @@ rueda_status rueda_mismatch_follow(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
-/* I have said that I have not got it. */
+/* This member has reported that it lacks the operation, and now submits it. */
 rueda_status rueda_mismatch_submit(struct rueda_negotiator *self,
                                    struct rueda_entry *entry,
                                    const struct rueda_request *request,
@@ -342,7 +346,7 @@ rueda_status rueda_mismatch_submit_late(struct rueda_negotiator *self,
     struct rueda_entry *entry;
 
     if (self->my_join != NULL)
-        return rueda_log_fail(self, mismatch->late, request, words);
+        return rueda_negotiator_log_fail(self, mismatch->late, request, words);
     entry = rueda_entry_get(&self->entries, request);
     if (entry == NULL)
         return RUEDA_ERR_NOMEM;
@@ -352,7 +356,8 @@ rueda_status rueda_mismatch_submit_late(struct rueda_negotiator *self,
                : RUEDA_OK;
 }
 
-/* Where it is among those that have failed before I came to them, or -1. */
+/* The index of a number among those that failed before this member reached
+ * them, or -1. */
 static int find_past(const struct rueda_negotiator *self, uint64_t number)
 {
     int i = self->past_count - 1;
@@ -362,7 +367,7 @@ static int find_past(const struct rueda_negotiator *self, uint64_t number)
     return i;
 }
 
-/* Each rank that comes to it has it called, so it may be known. */
+/* Several ranks may have this number called, so it may be known already. */
 rueda_status rueda_mismatch_note_number(struct rueda_negotiator *self,
                                         uint64_t number)
 {

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The negotiator itself: it is made and freed, takes operations, reads what has
+ * come from the neighbours in the tree, sends what has been written, and hands
+ * out decisions. What members say is handled in ready.c and coordinator.c, the
+ * log in log.c, names with ids in ids.c, failures in mismatch.c and stall.c.
+ */
 #include "negotiate/negotiator.h"
 
 #include <stdlib.h>
@@ -108,8 +114,8 @@ static struct rueda_entry *entry_of(struct rueda_negotiator *self,
     return rueda_entry_get(&self->entries, request);
 }
 
-/* How many ids ahead of the one at work; for names it is less, as who has
- * them must have come before. */
+/* How many ids ahead of the current one to prefetch; fewer for names, since the
+ * entry must have been read before. */
 #define AHEAD      8
 #define NAME_AHEAD 4
 
@@ -148,7 +154,7 @@ static inline void enter(struct rueda_negotiator *self,
     entry->count++;
     if (self->timeline != NULL)
         note_submit(self, request);
-    if (entry->is_live && rueda_request_is_same(request, &entry->agreed))
+    if (entry->is_live && rueda_compare_is_same(request, &entry->agreed))
         said.request = &entry->agreed;
     rueda_entry_hear(entry, &said, NULL);
     rueda_ready_check(self, entry);
@@ -304,7 +310,7 @@ static rueda_status hear_parent(struct rueda_negotiator *self)
     len = (size_t)(heard.in.end - heard.in.at);
     for (int i = 0; i < self->tree.child_count; i++)
         rueda_out_bytes(&self->talks[i].out, heard.in.at, len);
-    return rueda_log_follow(self, &heard.in);
+    return rueda_negotiator_log_follow(self, &heard.in);
 }
 
 static rueda_status hear_child(struct rueda_negotiator *self, int index)
@@ -325,8 +331,8 @@ static rueda_status either(rueda_status a, rueda_status b)
     return a == RUEDA_OK || b == RUEDA_OK ? RUEDA_OK : RUEDA_IN_PROGRESS;
 }
 
-/* What comes after the end concerns nobody here. */
-static rueda_status hear_in_vain(struct rueda_negotiator *self, int index)
+/* Read and drop what comes after the end. */
+static rueda_status hear_after_end(struct rueda_negotiator *self, int index)
 {
     struct rueda_heard heard;
 
@@ -336,13 +342,13 @@ static rueda_status hear_in_vain(struct rueda_negotiator *self, int index)
 static rueda_status hear(struct rueda_negotiator *self, int index)
 {
     if (self->is_ending)
-        return hear_in_vain(self, index);
+        return hear_after_end(self, index);
     return index < self->tree.child_count ? hear_child(self, index)
                                           : hear_parent(self);
 }
 
-/* Everything that has come. *peer is with whom it failed; who is lost keeps
- * nobody from hearing the others. */
+/* Read everything that has come. *peer is the neighbour with which it failed; a
+ * lost neighbour does not keep the others from being heard. */
 static rueda_status hear_all(struct rueda_negotiator *self, int *peer,
                              bool *out_is_lost)
 {

@@ -2,14 +2,14 @@
 /*
  * What is ready on every member of a process set, and in which order it runs.
  *
- * Members say what they have been given, first in full and then by number. What
- * they say goes up a tree of members, joined on the way, to the coordinator,
- * the lowest member. What it decides is a log that goes down the same tree, and
- * that all members follow in its order: run these together; these differ, and
- * why; everybody has joined.
+ * Members report what was submitted to them, in full the first time and later
+ * by id. The reports go up a tree of members, combined on the way, to the
+ * coordinator, the lowest member. It writes its decisions into a log that goes
+ * down the same tree, and that all members follow in its order: run these
+ * together; these differ, and why; all members have joined.
  *
  * A state machine over a mesh: nothing blocks, nothing is shared between
- * ranks but messages. Used by whoever holds the engine's token.
+ * ranks but messages. Used by the thread that holds the engine's token.
  */
 #ifndef RUEDA_NEGOTIATE_NEGOTIATOR_H
 #define RUEDA_NEGOTIATE_NEGOTIATOR_H
@@ -52,22 +52,22 @@ struct rueda_negotiator_args {
                                 another stall_warn_ns */
     int64_t call_after_ns;   /* how long members may take to submit the rest
                                 of a mismatched group */
-    int64_t give_up_ns;      /* if all members wait for so long and nothing
-                                moves, the job ends; 0: it does not */
+    int64_t give_up_ns;      /* the job ends when all members have waited this
+                                long and nothing moves; 0: never */
     int64_t (*now_ns)(void *arg);
     void *now_arg;
 
-    /* How this member stands. NULL: members that wait for each other are not
-     * looked for; all members do, or none. */
+    /* The state of this member. NULL: deadlocks are not searched for; all
+     * members have this function, or none. */
     void (*look)(void *arg, struct rueda_still *out);
     void *look_arg;
     /* Add what the process of a rank does, for a warning. May be NULL. */
     void (*tell_rank)(void *look_arg, int rank, struct rueda_text *words);
 
-    /* The coordinator's: a member has sent notes. May be NULL. */
+    /* The coordinator's: a member has sent cargo. May be NULL. */
     void (*heard_cargo)(void *arg, int rank, const void *bytes, size_t len);
-    /* The coordinator's caller has said this, at this place of the log. NULL:
-     * none of this set does. */
+    /* A word of the coordinator's caller, at this place of the log. NULL: words
+     * are not used in this set. */
     void (*heard_word)(void *arg, uint64_t word);
     void *cargo_arg;
 };
@@ -80,9 +80,10 @@ rueda_status rueda_negotiator_new(const struct rueda_negotiator_args *args,
 void rueda_negotiator_free(struct rueda_negotiator *self);
 
 /*
- * I have this operation. Both are borrowed until a decision gives `mine` back.
- * Not NULL. A join is submitted like any other operation. RUEDA_ERR_INVALID:
- * one of its name is under way here, or I have joined.
+ * This member has an operation. Both pointers are borrowed until a decision
+ * gives `mine` back, and are not NULL. A join is submitted like any other
+ * operation. RUEDA_ERR_INVALID:
+ * one of its name is in flight here, or I have joined.
  */
 rueda_status rueda_negotiator_submit(struct rueda_negotiator *self,
                                      const struct rueda_request *request,
@@ -103,25 +104,24 @@ rueda_negotiator_next(struct rueda_negotiator *self);
 void rueda_negotiator_done(struct rueda_negotiator *self);
 
 /*
- * Nothing more is decided here, nor wanted of the others. What is written still
- * goes out; turns throw away what comes, until all neighbours have said the
- * same and it is over: nothing of it is on the mesh any more. Operations that
- * were submitted are forgotten.
+ * Decide nothing more. What is written is still sent; turns drop what comes,
+ * until all neighbours have sent their last message and nothing of it is on the
+ * mesh any more (is_over). Operations that were submitted are forgotten.
  */
 void rueda_negotiator_end(struct rueda_negotiator *self);
 bool rueda_negotiator_is_over(const struct rueda_negotiator *self);
 
 /* How many of mine are not decided; and is there anything to send? While either
- * is so, somebody has to take turns. */
+ * is so, a thread has to take turns. */
 int rueda_negotiator_pending(const struct rueda_negotiator *self);
 bool rueda_negotiator_is_sending(const struct rueda_negotiator *self);
 
-/* When stalled operations want a look (a turn is that), in the time of
+/* When a turn is needed to check for stalled operations, in the time of
  * now_ns(); INT64_MAX: never. */
 int64_t rueda_negotiator_due_ns(const struct rueda_negotiator *self);
 
-/* When a member that has work wants a turn in order to look whether all members
- * wait; INT64_MAX: never. */
+/* When a member that has work needs a turn to check whether all members wait;
+ * INT64_MAX: never. */
 int64_t rueda_negotiator_look_ns(const struct rueda_negotiator *self);
 
 /* How the job ends, as the coordinator has decided, with words; RUEDA_OK: it
@@ -132,16 +132,16 @@ rueda_status rueda_negotiator_verdict(const struct rueda_negotiator *self,
 /* This negotiator as a lane's order source: the log. Borrows it. */
 struct rueda_order rueda_order_log(struct rueda_negotiator *self);
 
-/* Does what other members say come by way of this one? */
+/* Do other members send their messages by way of this one? */
 bool rueda_negotiator_has_children(const struct rueda_negotiator *self);
 
-/* Notes for the coordinator's heard_cargo(); they come there before anything
- * that I submit from now on is decided. */
+/* Bytes for the coordinator's heard_cargo(); they arrive before anything that
+ * is submitted here from now on is decided. */
 void rueda_negotiator_send_cargo(struct rueda_negotiator *self,
                                  const void *bytes, size_t len);
 
-/* The coordinator's: say this to all members, myself included, after what is
- * decided so far. RUEDA_ERR_NOMEM. */
+/* The coordinator's: send this word to all members, itself included, after what
+ * is decided so far. RUEDA_ERR_NOMEM. */
 rueda_status rueda_negotiator_tell(struct rueda_negotiator *self,
                                    uint64_t word);
 
@@ -153,8 +153,8 @@ uint64_t rueda_negotiator_latest(const struct rueda_negotiator *self);
 bool rueda_negotiator_find_shift(const struct rueda_negotiator *self,
                                  int64_t *out_ns);
 
-/* Note from now on what happens to operations, also to those of mine that wait
- * to be decided; NULL: no more. Borrowed. */
+/* Record from now on what happens to operations, also to those of mine that
+ * wait to be decided; NULL: no more. Borrowed. */
 void rueda_negotiator_trace(struct rueda_negotiator *self,
                             struct rueda_timeline *timeline);
 

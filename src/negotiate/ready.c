@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What members have, on its way up: a member tells its parent of an operation
- * once, when all below it have it or have joined. Messages between two members
- * keep their order, so who has joined is known above before anything that was
- * complete only because of it.
+ * Reports on their way up: a member reports an operation to its parent once,
+ * when all members below it have it or have joined. Messages between two
+ * members keep their order, so a parent knows that a member has joined before
+ * it hears of anything that is complete only because of that.
  */
 #include <stdlib.h>
 
 #include "negotiate/state.h"
 
-/* May the number of its id stand for what is said of it? */
+/* May its id be sent in place of its request? */
 static bool is_known(const struct rueda_entry *entry)
 {
     const struct rueda_request *first = entry->first.said.request;
 
     return entry->is_live && entry->difference == 0 &&
            (first == &entry->agreed ||
-            rueda_request_is_same(first, &entry->agreed));
+            rueda_compare_is_same(first, &entry->agreed));
 }
 
 static void tell_voice(struct rueda_out *out, const struct rueda_said *said)
@@ -159,7 +159,7 @@ static rueda_status hear_ids(struct rueda_negotiator *self, int index,
     return status;
 }
 
-/* One voice of a request in full; *out is its entry. */
+/* One report with the request in full; *out is its entry. */
 static rueda_status hear_voice(struct rueda_negotiator *self,
                                struct rueda_in *in, struct rueda_entry **out)
 {
@@ -203,7 +203,7 @@ static rueda_status hear_full(struct rueda_negotiator *self, int index,
     return status == RUEDA_OK ? note(self, entry, index, count) : status;
 }
 
-/* Nobody below the child has got what was called. */
+/* No member below the child has the operation that was called. */
 static rueda_status hear_blank(struct rueda_negotiator *self, int index,
                                struct rueda_in *in)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations that some members have and others do not. Who has members below it
- * looks now and then; of those that have waited for half of the time until a
- * warning it tells its parent who is missing, so that the coordinator knows
- * when it is due. Members of whom nobody tells anything are all missing.
+ * Operations that some members have and others do not. Every inner node of the
+ * tree checks periodically. For operations that have waited for half of the
+ * time until a warning it reports the missing members to its parent, so that
+ * the coordinator knows them when the warning is due. A subtree that reports
+ * nothing is missing as a whole.
  */
 #define RUEDA_LOG_TAG "negotiate"
 
@@ -15,10 +16,10 @@
 #include "base/log.h"
 #include "negotiate/state.h"
 
-/* Looks in the time until a warning, or until the end where there is none. */
-#define LOOKS 4
+/* Checks in the time until a warning, or until the end where there is none. */
+#define CHECKS 4
 
-/* Operations that are told of at once, and names of them for each rank. */
+/* Operations that are reported at once, and names of them for each rank. */
 #define MOST_ENTRIES 256
 #define MOST_NAMES   6
 
@@ -29,8 +30,8 @@
 /* Nothing waits for longer than a hundred years. */
 #define MOST_AGE_NS ((uint64_t)3153600000u * 1000000000u)
 
-/* How long anything may wait until something is done about it, a warning or an
- * end without one; 0: nothing is. */
+/* How long an operation may wait until it causes a warning, or an end without
+ * one; 0: for ever. */
 static int64_t patience_ns(const struct rueda_negotiator *self)
 {
     return self->args.stall_warn_ns > 0 ? self->args.stall_warn_ns
@@ -41,10 +42,10 @@ void rueda_stall_begin(struct rueda_negotiator *self)
 {
     if (patience_ns(self) > 0 && self->tree.child_count > 0)
         self->next_check_ns =
-            rueda_negotiator_now(self) + patience_ns(self) / LOOKS;
+            rueda_negotiator_now(self) + patience_ns(self) / CHECKS;
 }
 
-/* ---- Who is missing ----------------------------------------------------- */
+/* ---- Missing members ---------------------------------------------------- */
 
 struct missing {
     int *members; /* [size] */
@@ -112,7 +113,7 @@ static void find_missing(const struct rueda_negotiator *self,
             add_child(self, entry, i, out);
 }
 
-/* ---- Telling my parent -------------------------------------------------- */
+/* ---- Reporting to my parent --------------------------------------------- */
 
 /* Its kind, as a member that has it says, or -1. */
 static int kind_of(const struct rueda_entry *entry)
@@ -137,7 +138,7 @@ static void tell_parent(struct rueda_negotiator *self,
         rueda_out_u32(out, (uint32_t)self->args.ranks[missing->members[i]]);
 }
 
-/* Replace what the child has told before. */
+/* Replace what the child has reported before. */
 static rueda_status keep(struct rueda_entry *entry, int child, int kind,
                          struct rueda_in *in, uint32_t count)
 {
@@ -195,7 +196,7 @@ rueda_status rueda_stall_hear(struct rueda_negotiator *self, int index,
 
 /* ---- Warning ------------------------------------------------------------ */
 
-/* What one member has not got. */
+/* The operations that one member lacks. */
 struct lack {
     int count;
     const struct rueda_entry *entries[MOST_NAMES];
@@ -284,8 +285,8 @@ static void add_in_one_line(struct rueda_text *error,
     }
 }
 
-/* With its names where they fit, for the words go to all ranks; else all of
- * them are in the log. */
+/* Write why the job ends, with the names of operations where they fit, because
+ * the message goes to all ranks; else all names are in the log. */
 static void say_end(const struct rueda_negotiator *self,
                     const struct lack *lacks, const struct rueda_out *names,
                     struct rueda_text *error)
@@ -333,9 +334,9 @@ static rueda_status say(struct rueda_negotiator *self, const struct lack *lacks,
     return is_over ? RUEDA_ERR_STALLED : RUEDA_OK;
 }
 
-/* ---- Looking ------------------------------------------------------------ */
+/* ---- Checking ----------------------------------------------------------- */
 
-/* The clock is read at looks only, so time counts from the first. */
+/* The clock is read at checks only, so time counts from the first one. */
 static bool is_due(struct rueda_entry *entry, int64_t now_ns, int64_t limit_ns)
 {
     if (entry->since_ns < 0)
@@ -361,7 +362,7 @@ static rueda_status report(struct rueda_negotiator *self,
     return status;
 }
 
-/* Of one of which nothing was said before, or of all of them once more? */
+/* Is there a stall that was not reported before, or is it time to repeat? */
 static bool is_time_to_warn(const struct rueda_negotiator *self, int64_t now_ns,
                             bool is_new)
 {
@@ -422,7 +423,7 @@ rueda_status rueda_stall_check(struct rueda_negotiator *self,
     now_ns = self->now_ns;
     if (now_ns < self->next_check_ns)
         return RUEDA_IN_PROGRESS;
-    self->next_check_ns = now_ns + patience_ns(self) / LOOKS;
+    self->next_check_ns = now_ns + patience_ns(self) / CHECKS;
     missing.members = malloc((size_t)self->size * 2 * sizeof(int));
     if (missing.members == NULL)
         return RUEDA_ERR_NOMEM;

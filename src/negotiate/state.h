@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a negotiator is made of; only for src/negotiate. */
+/* The state of a negotiator; only for src/negotiate. */
 #ifndef RUEDA_NEGOTIATE_STATE_H
 #define RUEDA_NEGOTIATE_STATE_H
 
@@ -17,9 +17,9 @@ enum rueda_up {
     RUEDA_UP_FULL,       /* members, voices (1 or 2), each: rank, request */
     RUEDA_UP_JOINED,     /* rank */
     RUEDA_UP_CARGO,      /* rank, bytes for the coordinator */
-    RUEDA_UP_STALLED,    /* label, age, ranks that have not got it */
+    RUEDA_UP_STALLED,    /* label, age, ranks that lack it */
     RUEDA_UP_MISMATCH,   /* label, applied, words: it mismatches */
-    RUEDA_UP_BLANK,      /* label, members: they have not got what was called */
+    RUEDA_UP_BLANK,      /* label, members: they lack what was called */
     RUEDA_UP_STILL,      /* wave, answer of all below (still.c) */
 };
 
@@ -28,10 +28,10 @@ enum rueda_down {
     RUEDA_DOWN_RUN = 1, /* live, items */
     RUEDA_DOWN_ERROR,   /* label, words */
     RUEDA_DOWN_JOINED,  /* the last rank */
-    RUEDA_DOWN_RETIRE,  /* id: is not to be used any more */
-    RUEDA_DOWN_CALL,    /* label: who has not got it says so */
-    RUEDA_DOWN_WORD,    /* a number for those who call the members */
-    RUEDA_DOWN_ASK,     /* wave: members that wait say so (still.c) */
+    RUEDA_DOWN_RETIRE,  /* id: is not used any more */
+    RUEDA_DOWN_CALL,    /* label: members that lack it report that */
+    RUEDA_DOWN_WORD,    /* a number for the callers of all members */
+    RUEDA_DOWN_ASK,     /* wave: members that wait report that (still.c) */
     RUEDA_DOWN_VERDICT, /* is it a deadlock, words: the job ends so */
 };
 
@@ -45,7 +45,7 @@ enum rueda_item {
     RUEDA_ITEM_PLAIN,  /* request */
 };
 
-/* A decision in the queue, and the requests of what is not mine. */
+/* A decision in the queue, and copies of requests that are not mine. */
 struct rueda_decided {
     struct rueda_decision decision; /* first */
     struct rueda_decided *next;
@@ -63,7 +63,7 @@ struct rueda_group {
 };
 
 /* An error of the log, which not all may know of yet. */
-struct rueda_refusal {
+struct rueda_refused {
     uint64_t hash; /* of the label */
     uint64_t index;
 };
@@ -79,7 +79,7 @@ struct rueda_coordinator {
     struct rueda_labels groups;
     bool has_mismatch; /* some are to be called, or refused */
     int64_t call_ns;   /* when more are to be called; INT64_MAX: never */
-    struct rueda_refusal *refusals;
+    struct rueda_refused *refusals;
     int refusal_count;
     int running; /* decided and not done */
 
@@ -158,13 +158,13 @@ struct rueda_negotiator {
     uint64_t applied; /* entries of the log that I know */
     uint64_t child_applied[RUEDA_TREE_CHILDREN]; /* and all below each child */
 
-    /* Who has joined. */
+    /* Members that have joined. */
     void *my_join;   /* NULL: I have not */
     uint64_t number; /* after those of all operations of the log */
     int child_joined[RUEDA_TREE_CHILDREN];
     int joined;       /* below and with me */
     uint64_t settled; /* bits of `from` that need not be waited for */
-    bool *is_joined;  /* [size], or NULL as long as nobody ever has */
+    bool *is_joined;  /* [size], or NULL as long as none ever has */
 
     struct rueda_decided *first; /* decided and not done */
     struct rueda_decided *last;
@@ -176,7 +176,7 @@ struct rueda_negotiator {
 
     struct rueda_timeline *timeline; /* or NULL */
     int64_t now_ns;                  /* of this turn */
-    int64_t next_check_ns; /* INT64_MAX: nobody is below me, or it is off */
+    int64_t next_check_ns; /* INT64_MAX: I have no children, or it is off */
     int64_t warned_ns;
     struct rueda_wave wave;
     struct rueda_coordinator root; /* if I am it */
@@ -198,11 +198,11 @@ static inline int64_t rueda_negotiator_now(const struct rueda_negotiator *self)
     return self->args.now_ns(self->args.now_arg);
 }
 
-/* Send what is written, ahead of the end of the turn, which finds the same
- * failures. */
+/* Send what is written before the turn ends; the end of the turn reports any
+ * failure. */
 void rueda_negotiator_send(struct rueda_negotiator *self);
 
-/* What all below me, and I, have read of the log. */
+/* Up to which index this member and all below it have read the log. */
 uint64_t rueda_negotiator_applied(const struct rueda_negotiator *self);
 
 /* Take in one of mine, which counts as undecided already. */
@@ -220,7 +220,8 @@ rueda_status rueda_ready_hear(struct rueda_negotiator *self, int index,
 rueda_status rueda_ready_join(struct rueda_negotiator *self, int child,
                               int rank);
 
-/* Have all with and below me got it? Then it goes up, or is complete. */
+/* Do this member and all below it have the operation? Then report it to the
+ * parent; on the coordinator it is complete. */
 void rueda_ready_check(struct rueda_negotiator *self,
                        struct rueda_entry *entry);
 
@@ -237,13 +238,14 @@ rueda_status rueda_word_follow(struct rueda_negotiator *self,
 /* ---- log.c: what is decided, on its way down ---------------------------- */
 
 /* Follow entries of the log, to the end. */
-rueda_status rueda_log_follow(struct rueda_negotiator *self,
-                              struct rueda_in *in);
+rueda_status rueda_negotiator_log_follow(struct rueda_negotiator *self,
+                                         struct rueda_in *in);
 
-/* One of mine has failed, and is decided so. RUEDA_ERR_NOMEM. */
-rueda_status rueda_log_fail(struct rueda_negotiator *self, void *mine,
-                            const struct rueda_request *request,
-                            const char *words);
+/* One of mine has failed; queue that as a decision. RUEDA_ERR_NOMEM. */
+rueda_status rueda_negotiator_log_fail(struct rueda_negotiator *self,
+                                       void *mine,
+                                       const struct rueda_request *request,
+                                       const char *words);
 
 void rueda_decided_free(struct rueda_decided *decided);
 
@@ -263,7 +265,7 @@ rueda_status rueda_coordinator_refuse(struct rueda_negotiator *self,
                                       struct rueda_entry *entry,
                                       const char *words);
 
-/* It waits no longer for others of its group; false: it did not. */
+/* Let it wait no longer for others of its group; false: it did not wait. */
 bool rueda_coordinator_release(struct rueda_negotiator *self,
                                struct rueda_entry *entry);
 
@@ -277,10 +279,10 @@ rueda_status rueda_mismatch_group(struct rueda_negotiator *self, uint64_t group,
 rueda_status rueda_mismatch_hear(struct rueda_negotiator *self,
                                  struct rueda_in *in);
 
-/* The coordinator: call or refuse what it has heard of. */
+/* The coordinator: call or refuse the operations that were reported. */
 rueda_status rueda_mismatch_decide(struct rueda_negotiator *self);
 
-/* The coordinator: everybody has joined, so nobody answers any more. */
+/* The coordinator: all members have joined, so none answers any more. */
 rueda_status rueda_mismatch_end_round(struct rueda_negotiator *self);
 
 /* The coordinator has written an error of what has this hash. */
@@ -293,24 +295,25 @@ rueda_status rueda_mismatch_follow(struct rueda_negotiator *self,
 
 bool rueda_mismatch_is_called(const struct rueda_entry *entry);
 
-/* An operation without a name has failed that I have not come to. */
+/* An operation without a name has failed that this member has not reached. */
 rueda_status rueda_mismatch_note_number(struct rueda_negotiator *self,
                                         uint64_t number);
 
 /* Is it one of those? Then it is forgotten. */
 bool rueda_mismatch_is_past(struct rueda_negotiator *self, uint64_t number);
 
-/* It is, and the entry is of mine now. */
+/* It is, and this member has submitted it now. */
 rueda_status rueda_mismatch_submit_past(struct rueda_negotiator *self,
                                         struct rueda_entry *entry);
 
-/* Something of mine that has been called before I had it. */
+/* An operation of mine that was called before this member had it. */
 rueda_status rueda_mismatch_submit(struct rueda_negotiator *self,
                                    struct rueda_entry *entry,
                                    const struct rueda_request *request,
                                    void *mine);
 
-/* What was called has failed with these words: what I got since begins. */
+/* What was called has failed with these words: an operation of that name that
+ * was submitted since begins now. */
 rueda_status rueda_mismatch_submit_late(struct rueda_negotiator *self,
                                         const struct rueda_mismatch *mismatch,
                                         const char *words);
@@ -328,17 +331,17 @@ rueda_status rueda_ids_write(struct rueda_negotiator *self,
 /* Finish the entry of the log that is written: send and follow it. */
 rueda_status rueda_coordinator_append(struct rueda_negotiator *self);
 
-/* ---- stall.c: what has waited for long ---------------------------------- */
+/* ---- stall.c: operations that have waited for long ---------------------- */
 
 void rueda_stall_begin(struct rueda_negotiator *self);
 
-/* A child says who below it is missing. */
+/* A child reports which members below it are missing. */
 
 rueda_status rueda_stall_hear(struct rueda_negotiator *self, int index,
                               struct rueda_in *in);
 
-/* Look, if it is time: tell my parent, or warn; RUEDA_ERR_STALLED with words
- * if it was too long. RUEDA_IN_PROGRESS: nothing to tell. */
+/* If it is time, check: report to the parent, or warn; RUEDA_ERR_STALLED with
+ * words if it was too long. RUEDA_IN_PROGRESS: there is nothing to report. */
 rueda_status rueda_stall_check(struct rueda_negotiator *self,
                                struct rueda_text *error);
 
@@ -352,7 +355,7 @@ rueda_status rueda_still_follow_ask(struct rueda_negotiator *self,
 rueda_status rueda_still_follow_verdict(struct rueda_negotiator *self,
                                         struct rueda_in *in);
 
-/* Look, if it is time: answer, or ask. RUEDA_OK if anything was written,
+/* If it is time, check: answer, or ask. RUEDA_OK if anything was written,
  * RUEDA_IN_PROGRESS if not; the status of the verdict, with its words. */
 rueda_status rueda_still_check(struct rueda_negotiator *self,
                                struct rueda_text *error);

@@ -3,13 +3,13 @@
  * Does every member wait for operations that can never become ready? Then that
  * is an error, and no member has to wait for a clock.
  *
- * Only the coordinator begins: it waits itself, and nothing has changed in it
- * for a while. It asks all members by an entry of the log, which is a wave with
- * a number. A member answers as soon as it waits as well; one that computes
- * does not answer before it waits, however long that takes. Answers are joined
- * on their way up the tree. When all members have answered, the coordinator
- * asks once more. Members that have not changed since their answer before say
- * so.
+ * Only the coordinator begins, when it waits itself and nothing has changed in
+ * it for a while. It asks all members by an entry of the log, a wave with a
+ * number. A member answers as soon as it waits as well; one that computes does
+ * not answer before it waits, however long that takes. Answers are combined on
+ * their way up the tree. When all members have answered, the coordinator asks
+ * once more. Members that have not changed since their previous answer report
+ * that.
  *
  * All members waited at the moment at which the first wave was complete, if
  * none has changed by the second. Nothing of this set was on its way then: what
@@ -20,30 +20,31 @@
  * (This is how F. Mattern detects the end of distributed computations by
  * counting twice, 1987.) tests/model/standstill.py has these rules as a model.
  *
- * Members that wait for something that is at work, like a tensor on its way,
- * answer also, but they prove nothing. Of these the coordinator ends the job
- * only if nothing at all has changed for as long as the settings say.
+ * Members that wait for an operation that is running also answer, but their
+ * answers prove nothing. In this case the coordinator ends the job only if
+ * nothing at all has changed for as long as the settings say.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "negotiate/state.h"
 
-/* How often to look, how long the coordinator has waited when it asks, and how
- * long after one wave the next one is. */
-#define LOOK_NS  ((int64_t)50 * 1000000)
-#define QUIET_NS ((int64_t)250 * 1000000)
-#define APART_NS ((int64_t)200 * 1000000)
+/* How often to check, how long the coordinator has waited when it asks, and the
+ * time between two waves. */
+#define CHECK_NS RUEDA_MS(50)
+#define QUIET_NS RUEDA_MS(250)
+#define APART_NS RUEDA_MS(200)
 
-/* Waves of members that prove nothing: some of them in the time until the end,
- * and no further apart than a minute. */
+/* Waves whose answers prove nothing: this many in the time until the end, and
+ * no further apart than a minute. */
 #define WAVES         8
-#define APART_MOST_NS ((int64_t)60 * 1000000000)
+#define APART_MOST_NS RUEDA_S(60)
 
-/* A member that knows the verdict leaves time to the others to read it, for the
- * end of one member ends all. */
-#define LEAVE_NS ((int64_t)100 * 1000000)
+/* A member that knows the verdict leaves the others time to read it, because
+ * the end of one member ends all. */
+#define LEAVE_NS RUEDA_MS(100)
 
 /* ---- What members wait for ---------------------------------------------- */
 
@@ -369,7 +370,7 @@ static rueda_status look(struct rueda_negotiator *self)
     }
     if (still.level == RUEDA_STILL_NOT)
         return RUEDA_IN_PROGRESS;
-    if (is_my_turn(self) && self->now_ns - wave->since_ns >= LOOK_NS)
+    if (is_my_turn(self) && self->now_ns - wave->since_ns >= CHECK_NS)
         return answer(self);
     if (may_ask(self) && self->now_ns >= wave->ask_ns &&
         self->now_ns - wave->since_ns >= QUIET_NS)
@@ -392,7 +393,7 @@ rueda_status rueda_still_check(struct rueda_negotiator *self,
     }
     if (self->now_ns < wave->look_ns || (!is_my_turn(self) && !may_ask(self)))
         return RUEDA_IN_PROGRESS;
-    wave->look_ns = self->now_ns + LOOK_NS;
+    wave->look_ns = self->now_ns + CHECK_NS;
     return look(self);
 }
 

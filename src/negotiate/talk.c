@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One message at a time between two neighbours of the tree, in each direction.
+ * A short message fits its head; the rest of a longer one follows. The head
+ * also carries clocks: from how long messages take, the two ends estimate by
+ * how much their clocks differ, which the timeline needs.
+ */
 #include "negotiate/talk.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/duration.h"
 
 #define SHORT (RUEDA_TALK_HEAD - RUEDA_TALK_PREFIX)
 
@@ -75,7 +82,7 @@ static void launch(struct rueda_talk *talk,
     talk->sent++;
 }
 
-/* How the message under way stands. */
+/* The state of the message in flight. */
 static rueda_status land(struct rueda_talk *talk)
 {
     rueda_status head = talk->out_head_req.status;
@@ -139,14 +146,14 @@ static rueda_status listen_for_body(struct rueda_talk *talk, size_t len)
     return RUEDA_OK;
 }
 
-/* What takes longer tells nothing about clocks. */
-#define LONGEST_WAY_NS ((int64_t)3600 * 1000000000)
+/* Longer round trips say nothing about clocks. */
+#define LONGEST_WAY_NS RUEDA_S(3600)
 
 /*
- * Of all messages the one that was on its way for the shortest time knows best
- * how far the clocks are apart. What it knew grows old, as clocks drift, so
- * each message makes the best one a little worse. Numbers of a peer may be any,
- * so they are added without a sign.
+ * The message with the shortest round trip gives the best estimate of how far
+ * the clocks are apart. Estimates grow old, because clocks drift, so each
+ * message makes the best one a little worse. Numbers of a peer may be any, so
+ * they are added without a sign.
  */
 static void compare_clocks(struct rueda_talk *talk, int64_t now_ns)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Control messages between two members: what has been written since the last
- * one goes out as the next, one at a time, so that under load messages get
- * longer and not more. A message is a head of fixed length, which carries short
- * contents itself, and a body for long ones.
+ * Control messages between two members, one at a time: everything that was
+ * written since the last one goes out as the next, so that under load messages
+ * become longer, not more frequent. A message is a head of fixed length, which
+ * carries short contents itself, and a body for long ones.
  *
  *      u32 length of the contents, u32 flags, u64 applied,
  *      i64 when it was sent, i64 when what the sender heard last was sent,
@@ -22,7 +22,7 @@
 #define RUEDA_TALK_HEAD   128
 #define RUEDA_TALK_PREFIX 48
 
-/* Longer contents are no contents that a member of ours would send. */
+/* No member of ours sends longer contents. */
 #define RUEDA_TALK_MOST ((size_t)1 << 30)
 
 struct rueda_talk {
@@ -44,10 +44,10 @@ struct rueda_talk {
     struct rueda_req in_body_req;
     unsigned char *in_body; /* of in_room bytes */
     size_t in_room;
-    size_t in_len; /* of the body under way; 0: none is */
+    size_t in_len; /* of the body in flight; 0: none is */
 
-    /* Each side says which message is its last, so that both know when nothing
-     * of theirs is on its way any more. */
+    /* Each side marks its last message, so that both know when nothing is in
+     * flight any more. */
     bool is_ending; /* the next is mine */
     bool has_said_last;
     bool has_heard_last;
@@ -61,8 +61,8 @@ struct rueda_talk {
     int64_t peer_shift_ns; /* from its clock to the coordinator's */
     bool peer_has_shift;   /* it knows that */
 
-    /* The peer's clock is so much ahead of mine, as the message that was on its
-     * way for the shortest time says. */
+    /* How far the peer's clock is ahead of mine, by the message with the
+     * shortest round trip. */
     int64_t ahead_ns;
     int64_t best_way_ns; /* there and back; 0: not known */
 };
@@ -88,15 +88,15 @@ struct rueda_talk_stamp {
 };
 
 /*
- * Send on what is written, if nothing is under way. RUEDA_OK if that moved
+ * Send on what is written, if nothing is in flight. RUEDA_OK if that moved
  * anything, RUEDA_IN_PROGRESS if not; RUEDA_ERR_PEER_LOST, RUEDA_ERR_NOMEM.
  */
 rueda_status rueda_talk_send(struct rueda_talk *talk,
                              const struct rueda_talk_stamp *stamp);
 
 /* The next message in *out and RUEDA_OK, or RUEDA_IN_PROGRESS; else it has
- * failed: RUEDA_ERR_PEER_LOST, RUEDA_ERR_NOMEM, RUEDA_ERR_IO for what is no
- * message. */
+ * failed: RUEDA_ERR_PEER_LOST, RUEDA_ERR_NOMEM, RUEDA_ERR_IO for bytes that are
+ * not a message. */
 rueda_status rueda_talk_hear(struct rueda_talk *talk, int64_t now_ns,
                              struct rueda_heard *out);
 
@@ -106,7 +106,7 @@ static inline void rueda_talk_end(struct rueda_talk *talk)
     talk->is_ending = true;
 }
 
-/* Is the peer gone? Then what is left to say to it stays unsaid. */
+/* Is the peer gone? Then nothing more is sent to it. */
 static inline bool rueda_talk_is_lost(const struct rueda_talk *talk)
 {
     return (talk->is_flying &&

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 
 /* The members sorted by host, and by rank within each. */
-struct census {
+struct tree_census {
     int *sorted;  /* [size] */
     int *leaders; /* [size] the first member of each host, ascending */
     int *start;   /* [hosts] where the members of each begin */
     int *count;   /* [hosts] */
 };
 
-static void census_fini(struct census *census)
+static void census_fini(struct tree_census *census)
 {
     free(census->sorted);
 }
@@ -32,7 +32,7 @@ static int host_limit(const int *hosts, int size)
     return limit;
 }
 
-static rueda_status census_init(struct census *census, int size,
+static rueda_status census_init(struct tree_census *census, int size,
                                 const int *hosts)
 {
     const int limit = host_limit(hosts, size);
@@ -57,7 +57,7 @@ static rueda_status census_init(struct census *census, int size,
  * -1. */
 static rueda_status find_parents(int size, const int *hosts, int *parents)
 {
-    struct census census;
+    struct tree_census census;
     int leader = 0;
 
     if (census_init(&census, size, hosts) != RUEDA_OK)

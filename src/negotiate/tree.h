@@ -9,8 +9,8 @@
  *      | \       |         |
  *      1  2      5         7           members of their hosts
  *
- * so each message crosses the network as rarely as it can, and nobody hears
- * from more than RUEDA_TREE_CHILDREN others. Pure arithmetic.
+ * so each message crosses the network as rarely as it can, and no member has
+ * more than RUEDA_TREE_CHILDREN children. Pure arithmetic.
  */
 #ifndef RUEDA_NEGOTIATE_TREE_H
 #define RUEDA_NEGOTIATE_TREE_H

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing and reading what members say: numbers, texts, labels and requests, in
+ * the order in which the message has them. Writing fails once, when memory
+ * ends, and the writer remembers it; reading checks every length and every
+ * enumeration, so that bytes from outside cannot make it read beyond their end.
+ */
 #include "negotiate/wire.h"
 
 #include <stdlib.h>

@@ -20,7 +20,7 @@ struct rueda_out {
 
 void rueda_out_fini(struct rueda_out *out);
 
-/* See to room for len more bytes; false without memory. */
+/* Make room for len more bytes; false without memory. */
 bool rueda_out_grow(struct rueda_out *out, size_t len);
 
 /* The next len bytes, to be written by the caller, or NULL. */
@@ -64,9 +64,9 @@ struct rueda_id_run {
     uint32_t next;
 };
 
-/* A kind, a id, and how many from there on are meant: steps that repeat use
- * ids in the order in which they were given out. All of a run are of one
- * kind. */
+/* A kind, an id, and how many consecutive ids are meant: steps that repeat use
+ * ids in the order in which they were given out. All of a run are of one kind.
+ */
 static inline void rueda_out_id(struct rueda_out *out, struct rueda_id_run *run,
                                 uint8_t kind, uint32_t id)
 {
@@ -100,11 +100,11 @@ void rueda_out_request(struct rueda_out *out,
 struct rueda_in {
     const unsigned char *at;
     const unsigned char *end;
-    bool has_failed; /* asked for more than there is, or for what cannot be;
+    bool has_failed; /* it had too few bytes, or a value that cannot be;
                         everything after that is zero */
 };
 
-/* So many bytes, where they are, or NULL. */
+/* The next `len` bytes, where they are, or NULL. */
 static inline const unsigned char *rueda_in_bytes(struct rueda_in *in,
                                                   size_t len)
 {
@@ -147,7 +147,7 @@ char *rueda_in_text(struct rueda_in *in);
 void rueda_in_label(struct rueda_in *in, struct rueda_request *label);
 
 /*
- * A request; its values are checked to be some that a rank may send. The name
+ * A request; its values are checked to be ones that a rank may send. The name
  * is a copy of its own, to be freed with free((char *)request->name); after a
  * failure there is none.
  */

@@ -14,15 +14,15 @@
 
 /* The address alone, without port: 16 bytes, or 4, also if they are mapped into
  * IPv6. */
-struct number {
+struct address_number {
     unsigned char bytes[16];
     int count; /* 0: it is of another kind */
 };
 
-static struct number number_of(const struct rueda_address *address)
+static struct address_number number_of(const struct rueda_address *address)
 {
     static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
-    struct number number = {.count = 0};
+    struct address_number number = {.count = 0};
     struct sockaddr_storage copy = {.ss_family = AF_UNSPEC};
 
     memcpy(&copy, address->bytes, sizeof(address->bytes));
@@ -48,8 +48,8 @@ bool rueda_address_is_ipv4(const struct rueda_address *address)
 bool rueda_address_is_same_host(const struct rueda_address *a,
                                 const struct rueda_address *b)
 {
-    struct number one = number_of(a);
-    struct number other = number_of(b);
+    struct address_number one = number_of(a);
+    struct address_number other = number_of(b);
 
     return one.count > 0 && one.count == other.count &&
            memcmp(one.bytes, other.bytes, (size_t)one.count) == 0;
@@ -59,11 +59,11 @@ bool rueda_address_is_same_host(const struct rueda_address *a,
 
 /* The addresses whose first bits are these. */
 struct network {
-    struct number number;
+    struct address_number number;
     int bits;
 };
 
-static bool is_within(const struct number *number,
+static bool is_within(const struct address_number *number,
                       const struct network *network)
 {
     if (number->count == 0 || number->count != network->number.count)
@@ -80,7 +80,7 @@ static bool is_within(const struct number *number,
 static bool is_within_any(const struct rueda_address *address,
                           const struct network *networks, size_t count)
 {
-    struct number number = number_of(address);
+    struct address_number number = number_of(address);
 
     for (size_t i = 0; i < count; i++)
         if (is_within(&number, &networks[i]))
@@ -145,7 +145,7 @@ bool rueda_address_is_listed(const struct rueda_address *address,
                              const char *interface, const char *list)
 {
     static const char between[] = ", ";
-    struct number number = number_of(address);
+    struct address_number number = number_of(address);
 
     for (;;) {
         struct network network;

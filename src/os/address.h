@@ -11,8 +11,8 @@ struct rueda_address {
     unsigned len;
 };
 
-/* An IPv4 address counts as the same in the clothes of IPv6 (::ffff:10.1.2.3)
- * here and below. */
+/* Here and below an IPv4 address counts as the same when it is mapped into IPv6
+ * (::ffff:10.1.2.3). */
 bool rueda_address_is_loopback(const struct rueda_address *address);
 
 /* Is it the same host's address, whatever the port? */
@@ -20,10 +20,10 @@ bool rueda_address_is_same_host(const struct rueda_address *a,
                                 const struct rueda_address *b);
 
 /*
- * Does the way there stay within what one site administers? So it is for
- * loopback, for private (10/8, 172.16/12, 192.168/16, fc00::/7) and for
- * link-local addresses (169.254/16, fe80::/10). Not for 100.64/10, which
- * providers share between their customers, nor for anything else.
+ * Does the route stay within one site? True for loopback, for private (10/8,
+ * 172.16/12, 192.168/16, fc00::/7) and for link-local addresses (169.254/16,
+ * fe80::/10). False for 100.64/10, which providers share between their
+ * customers, and for all others.
  */
 bool rueda_address_is_near(const struct rueda_address *address);
 

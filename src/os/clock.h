@@ -11,8 +11,8 @@ int64_t rueda_clock_ns(void);
 /* The same clock to some milliseconds, for a fraction of the cost. */
 int64_t rueda_clock_coarse_ns(void);
 
-/* Counts up, at a pace of one to some a nanosecond: what can say, for less than
- * a clock costs, that hardly any time has passed. */
+/* A counter that rises by one to a few each nanosecond. It costs less than a
+ * clock, and can tell that hardly any time has passed. */
 static inline uint64_t rueda_ticks(void)
 {
 #if defined(__x86_64__)

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stages of a dial. A step connects, or looks whether a connection was made
+ * or refused, and sets out on the next way when one has failed. Time is passed
+ * in, and no function but rueda_dial_wait() sleeps.
+ */
 #define RUEDA_LOG_TAG "os"
 
 #include "os/dial.h"
@@ -7,6 +12,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/duration.h"
+#include "base/least.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
@@ -14,15 +21,10 @@
 #include "os/unix_socket.h"
 
 /* The most time for the answer of a process. */
-#define PATIENCE_NS ((int64_t)60000000000)
+#define PATIENCE_NS RUEDA_S(60)
 
 /* How long a refusal is not believed. */
-#define DOUBT_NS ((int64_t)1000000000)
-
-static int64_t sooner(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+#define DOUBT_NS RUEDA_S(1)
 
 static int64_t later_by(int64_t now_ns, int64_t ns)
 {
@@ -126,7 +128,8 @@ void rueda_dial_fail(struct rueda_dial *dial, int cause, const char *why,
     if (++dial->tried == ways) {
         dial->tried = 0;
         dial->due_ns = now_ns + dial->pause_ns;
-        dial->pause_ns = sooner(2 * dial->pause_ns, dial->args.most_pause_ns);
+        dial->pause_ns =
+            rueda_sooner(2 * dial->pause_ns, dial->args.most_pause_ns);
     }
     if (now_ns >= dial->give_up_ns)
         dial->stage = RUEDA_DIAL_GIVEN_UP;
@@ -138,7 +141,7 @@ static void set_out(struct rueda_dial *dial, int64_t now_ns)
     rueda_status status;
 
     if (address != NULL)
-        status = rueda_tcp_connect(address, &dial->fd);
+        status = rueda_socket_connect(address, &dial->fd);
     else
         status = rueda_unix_connect(dial->args.socket, &dial->fd);
     if (status != RUEDA_OK) {
@@ -156,7 +159,7 @@ static void set_out(struct rueda_dial *dial, int64_t now_ns)
 static bool has_connected(struct rueda_dial *dial, int64_t now_ns)
 {
     rueda_status status =
-        address_of(dial) != NULL ? rueda_tcp_connected(dial->fd) : RUEDA_OK;
+        address_of(dial) != NULL ? rueda_socket_connected(dial->fd) : RUEDA_OK;
 
     if (status == RUEDA_OK) {
         dial->stage = RUEDA_DIAL_CONNECTED;
@@ -174,7 +177,7 @@ static bool has_connected(struct rueda_dial *dial, int64_t now_ns)
 /* Another address may lead to the process, and this one to another process. */
 static void lose_patience(struct rueda_dial *dial, int64_t now_ns)
 {
-    dial->patience_ns = sooner(2 * dial->patience_ns, PATIENCE_NS);
+    dial->patience_ns = rueda_sooner(2 * dial->patience_ns, PATIENCE_NS);
     dial->give_up_ns = later_by(now_ns, dial->args.limit_ns);
     rueda_dial_fail(dial, ETIMEDOUT, "connected, but the process is silent",
                     now_ns);
@@ -227,7 +230,7 @@ int64_t rueda_dial_next_ns(const struct rueda_dial *dial)
 
 void rueda_dial_wait(const struct rueda_dial *dial, int64_t deadline_ns)
 {
-    int64_t left = sooner(rueda_dial_next_ns(dial), deadline_ns);
+    int64_t left = rueda_sooner(rueda_dial_next_ns(dial), deadline_ns);
 
     left -= rueda_clock_ns();
     if (dial->fd >= 0)

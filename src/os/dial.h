@@ -21,9 +21,10 @@
 #ifndef RUEDA_OS_DIAL_H
 #define RUEDA_OS_DIAL_H
 
+#include "base/duration.h"
 #include "os/tcp.h"
 
-#define RUEDA_DIAL_NS     ((int64_t)3000000000)
+#define RUEDA_DIAL_NS     RUEDA_S(3)
 #define RUEDA_DIAL_REMEDY "; raise `ulimit -n`"
 
 typedef enum rueda_dial_stage {

@@ -80,7 +80,7 @@ int rueda_address_own(const char *allowed, struct rueda_address *out, int room)
     return count;
 }
 
-/* Is it one of the names of the list, which commas part? */
+/* Is it one of the names of the list, which commas separate? */
 static bool has_name(const char *list, const char *name)
 {
     const size_t len = strlen(name);

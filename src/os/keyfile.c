@@ -89,7 +89,7 @@ rueda_status rueda_keyfile_write(const char *path, const void *bytes,
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return RUEDA_ERR_IO;
-    /* The umask, or a default ACL of the folder, may have had its say. */
+    /* The umask, or a default ACL of the folder, may have changed the mode. */
     if (fchmod(fd, 0600) != 0)
         goto err_remove;
     status = write_all(fd, bytes, len);

@@ -15,7 +15,7 @@ int rueda_process_ancestor(const char *beginning);
 
 /*
  * What this process runs, and in which folder, as text: the same for all ranks
- * that somebody starts by the same command in the same folder. That is the
+ * that a user starts by the same command in the same folder. That is the
  * executable and, for Python, its script or module. Other arguments are left
  * out, since they may say the rank.
  */

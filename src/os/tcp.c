@@ -169,7 +169,7 @@ static int open_socket(const struct rueda_address *address)
                   SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-void rueda_tcp_hurry(int fd)
+void rueda_socket_hurry(int fd)
 {
     int on = 1;
 
@@ -186,19 +186,19 @@ static void ask_each(int fd, int seconds, int questions)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &questions, sizeof(questions));
 }
 
-void rueda_tcp_keep_alive(int fd, int questions)
+void rueda_socket_keep_alive(int fd, int questions)
 {
     if (questions > MOST_QUESTIONS)
         questions = MOST_QUESTIONS;
     ask_each(fd, 1, questions);
 }
 
-void rueda_tcp_keep_open(int fd)
+void rueda_socket_keep_open(int fd)
 {
     ask_each(fd, KEEP_OPEN_S, KEEP_OPEN_QUESTIONS);
 }
 
-void rueda_tcp_limit_silence(int fd, int limit_ms)
+void rueda_socket_limit_silence(int fd, int limit_ms)
 {
     unsigned limit = (unsigned)limit_ms;
 
@@ -213,7 +213,7 @@ static bool inspect(int fd, struct tcp_info *out)
     return getsockopt(fd, IPPROTO_TCP, TCP_INFO, out, &len) == 0;
 }
 
-int64_t rueda_tcp_heard_ms(int fd)
+int64_t rueda_socket_heard_ms(int fd)
 {
     struct tcp_info info;
 
@@ -224,7 +224,7 @@ int64_t rueda_tcp_heard_ms(int fd)
                : info.tcpi_last_data_recv;
 }
 
-bool rueda_tcp_flow(int fd, uint64_t *out_taken, bool *out_is_waiting)
+bool rueda_socket_flow(int fd, uint64_t *out_taken, bool *out_is_waiting)
 {
     struct tcp_info info;
 
@@ -238,8 +238,8 @@ bool rueda_tcp_flow(int fd, uint64_t *out_taken, bool *out_is_waiting)
     return true;
 }
 
-rueda_status rueda_tcp_listen(const struct rueda_address *at, int *out_fd,
-                              struct rueda_address *out_bound)
+rueda_status rueda_socket_listen(const struct rueda_address *at, int *out_fd,
+                                 struct rueda_address *out_bound)
 {
     struct rueda_address bound = {.len = sizeof(bound.bytes)};
     socklen_t len = sizeof(bound.bytes);
@@ -263,14 +263,14 @@ rueda_status rueda_tcp_listen(const struct rueda_address *at, int *out_fd,
     return RUEDA_OK;
 }
 
-rueda_status rueda_tcp_connect(const struct rueda_address *to, int *out_fd)
+rueda_status rueda_socket_connect(const struct rueda_address *to, int *out_fd)
 {
     int fd = open_socket(to);
     int on = 1;
 
     if (fd < 0)
         return RUEDA_ERR_IO;
-    rueda_tcp_hurry(fd);
+    rueda_socket_hurry(fd);
     /* Its port may be wanted by a listener when it is closed. */
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (connect(fd, sockaddr_of(to), to->len) < 0 && errno != EINPROGRESS) {
@@ -292,7 +292,7 @@ static bool has_met_itself(int fd, const struct rueda_address *peer)
            len == peer->len && memcmp(own.bytes, peer->bytes, len) == 0;
 }
 
-rueda_status rueda_tcp_connected(int fd)
+rueda_status rueda_socket_connected(int fd)
 {
     struct rueda_address peer = {.len = sizeof(peer.bytes)};
     socklen_t len = sizeof(int);
@@ -314,7 +314,7 @@ rueda_status rueda_tcp_connected(int fd)
     return RUEDA_OK;
 }
 
-rueda_status rueda_tcp_peer(int fd, struct rueda_address *out)
+rueda_status rueda_socket_peer(int fd, struct rueda_address *out)
 {
     struct rueda_address peer = {.len = 0};
     socklen_t len = sizeof(peer.bytes);
@@ -326,20 +326,20 @@ rueda_status rueda_tcp_peer(int fd, struct rueda_address *out)
     return RUEDA_OK;
 }
 
-bool rueda_tcp_is_inside(int fd)
+bool rueda_socket_is_inside(int fd)
 {
     struct rueda_address own = {.len = sizeof(own.bytes)};
     socklen_t len = sizeof(own.bytes);
     struct rueda_address peer;
 
     if (getsockname(fd, (struct sockaddr *)own.bytes, &len) < 0 ||
-        rueda_tcp_peer(fd, &peer) != RUEDA_OK)
+        rueda_socket_peer(fd, &peer) != RUEDA_OK)
         return false;
     own.len = len;
     return rueda_address_is_same_host(&own, &peer);
 }
 
-void rueda_tcp_hurry_inside(int fd)
+void rueda_socket_hurry_inside(int fd)
 {
     static const char plain[] = "reno"; /* part of every system */
 

@@ -37,19 +37,19 @@ bool rueda_address_read(const char *text, struct rueda_address *out);
 
 /* Listen there; port 0 takes one that is free. Writes the address with its
  * port. */
-rueda_status rueda_tcp_listen(const struct rueda_address *at, int *out_fd,
-                              struct rueda_address *out_bound);
+rueda_status rueda_socket_listen(const struct rueda_address *at, int *out_fd,
+                                 struct rueda_address *out_bound);
 
 /* Begin to connect. When fd can be written, ask how that ended: RUEDA_OK,
  * RUEDA_ERR_IO, or RUEDA_IN_PROGRESS if it has not. */
-rueda_status rueda_tcp_connect(const struct rueda_address *to, int *out_fd);
-rueda_status rueda_tcp_connected(int fd);
+rueda_status rueda_socket_connect(const struct rueda_address *to, int *out_fd);
+rueda_status rueda_socket_connected(int fd);
 
 /* The address of the other end. */
-rueda_status rueda_tcp_peer(int fd, struct rueda_address *out);
+rueda_status rueda_socket_peer(int fd, struct rueda_address *out);
 
 /* Small messages leave at once. For accepted sockets; others are so. */
-void rueda_tcp_hurry(int fd);
+void rueda_socket_hurry(int fd);
 
 /*
  * Ask the peer's system each second, while nothing passes, whether it is there;
@@ -58,33 +58,33 @@ void rueda_tcp_hurry(int fd);
  * there is no route. A stopped process does not cause silence: its system
  * answers.
  */
-void rueda_tcp_keep_alive(int fd, int questions);
+void rueda_socket_keep_alive(int fd, int questions);
 
 /* Ask from time to time, while nothing passes, so that no firewall on the way
  * forgets the connection. One whose peer's system does not answer any more
  * fails after minutes. */
-void rueda_tcp_keep_open(int fd);
+void rueda_socket_keep_open(int fd);
 
-/* The same limit as of rueda_tcp_keep_alive() for bytes that the peer's system
- * does not take. Only where a peer that does not read cannot be what holds them
- * up. */
-void rueda_tcp_limit_silence(int fd, int limit_ms);
+/* The same limit as of rueda_socket_keep_alive() for bytes that the peer's
+ * system does not take. Only where a peer that does not read cannot be what
+ * holds them up. */
+void rueda_socket_limit_silence(int fd, int limit_ms);
 
 /* How long ago the peer's system was last heard, in milliseconds; -1: not
  * known. */
-int64_t rueda_tcp_heard_ms(int fd);
+int64_t rueda_socket_heard_ms(int fd);
 
 /* How far the peer's system has taken what was sent: a count that grows, and
  * whether anything is on its way that it has not confirmed. What waits because
  * the peer does not read is not on its way. False: not known. */
-bool rueda_tcp_flow(int fd, uint64_t *out_taken, bool *out_is_waiting);
+bool rueda_socket_flow(int fd, uint64_t *out_taken, bool *out_is_waiting);
 
 /* Is it between two sockets of one network namespace? */
-bool rueda_tcp_is_inside(int fd);
+bool rueda_socket_is_inside(int fd);
 
 /* A connection inside this system, even between two namespaces, loses nothing,
  * so it needs no congestion control such as bbr, which underestimates the speed
  * of memory. Other connections keep the system's choice. */
-void rueda_tcp_hurry_inside(int fd);
+void rueda_socket_hurry_inside(int fd);
 
 #endif /* RUEDA_OS_TCP_H */

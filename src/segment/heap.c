@@ -10,23 +10,25 @@
 
 #include "os/memory.h"
 
-struct span {
+struct heap_span {
     uint64_t offset;
     uint64_t bytes;
     bool is_used;
-    struct span *next;
+    struct heap_span *next;
 };
 
 struct rueda_heap {
-    struct span *first;
+    struct heap_span *first;
 };
 
-static struct span *span_new(uint64_t offset, uint64_t bytes, struct span *next)
+static struct heap_span *span_new(uint64_t offset, uint64_t bytes,
+                                  struct heap_span *next)
 {
-    struct span *span = malloc(sizeof(*span));
+    struct heap_span *span = malloc(sizeof(*span));
 
     if (span != NULL)
-        *span = (struct span){.offset = offset, .bytes = bytes, .next = next};
+        *span =
+            (struct heap_span){.offset = offset, .bytes = bytes, .next = next};
     return span;
 }
 
@@ -49,7 +51,7 @@ void rueda_heap_free(struct rueda_heap *heap)
     if (heap == NULL)
         return;
     while (heap->first != NULL) {
-        struct span *span = heap->first;
+        struct heap_span *span = heap->first;
 
         heap->first = span->next;
         free(span);
@@ -61,7 +63,7 @@ rueda_status rueda_heap_take(struct rueda_heap *heap, uint64_t bytes,
                              uint64_t *out_offset)
 {
     uint64_t wanted = (bytes + RUEDA_PAGE_BYTES - 1) & ~(RUEDA_PAGE_BYTES - 1);
-    struct span *span = heap->first;
+    struct heap_span *span = heap->first;
 
     if (wanted < bytes)
         return RUEDA_ERR_LIMIT;
@@ -70,7 +72,7 @@ rueda_status rueda_heap_take(struct rueda_heap *heap, uint64_t bytes,
     if (span == NULL)
         return RUEDA_ERR_LIMIT;
     if (span->bytes > wanted) {
-        struct span *rest =
+        struct heap_span *rest =
             span_new(span->offset + wanted, span->bytes - wanted, span->next);
 
         if (rest == NULL)
@@ -84,9 +86,9 @@ rueda_status rueda_heap_take(struct rueda_heap *heap, uint64_t bytes,
 }
 
 /* Join span with its successor, if both are free. */
-static void join_next(struct span *span)
+static void join_next(struct heap_span *span)
 {
-    struct span *next = span->next;
+    struct heap_span *next = span->next;
 
     if (next == NULL || span->is_used || next->is_used)
         return;
@@ -97,8 +99,8 @@ static void join_next(struct span *span)
 
 uint64_t rueda_heap_give(struct rueda_heap *heap, uint64_t offset)
 {
-    struct span *before = NULL;
-    struct span *span = heap->first;
+    struct heap_span *before = NULL;
+    struct heap_span *span = heap->first;
     uint64_t bytes;
 
     while (span != NULL && span->offset != offset) {

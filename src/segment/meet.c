@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rank 0's side and the guests' side of a meeting (meet.h). Rank 0 makes the
+ * segment and admits guests by auth/admission.h; a guest connects, proves
+ * itself, and sends its descriptors. Both sides work through the same few
+ * messages, which wire.h has, and stop at the same deadline.
+ */
 #define RUEDA_LOG_TAG "segment"
 
 #include "segment/meet.h"
@@ -8,6 +14,7 @@
 #include <string.h>
 
 #include "auth/shake.h"
+#include "base/duration.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
@@ -25,8 +32,8 @@
 /* Rank 0 hangs up on a rank in the middle of the handshake when it has another
  * key, and also when many others call or it is out of descriptors. So a rank
  * dials again for a while before it believes that it is not wanted. */
-#define DOUBT_KEY_NS  ((int64_t)1000000000)
-#define DOUBT_LOST_NS ((int64_t)5000000000)
+#define DOUBT_KEY_NS  RUEDA_S(1)
+#define DOUBT_LOST_NS RUEDA_S(5)
 
 /* My doorbell and the descriptor of my death. */
 static rueda_status own_descriptors(int out_fds[2], struct rueda_text *error)
@@ -179,7 +186,7 @@ static rueda_status lost_host(const struct rueda_meeting *meeting,
     return status == RUEDA_ERR_INVALID ? RUEDA_ERR_LIMIT : status;
 }
 
-/* Receive the segment and everybody's descriptors, and enter. fds is room for
+/* Receive the segment and all descriptors, and enter. fds is room for
  * [2 * size + 1], -1 each. */
 static rueda_status enter_as_guest(const struct rueda_meeting *meeting, int fd,
                                    int *fds, struct rueda_segment **out,
@@ -286,7 +293,7 @@ rueda_status rueda_segment_contest(const struct rueda_meeting *meeting,
     return status;
 }
 
-/* ---- Everybody -------------------------------------------------------- */
+/* ---- Every rank ------------------------------------------------------- */
 
 rueda_status rueda_segment_meet(const struct rueda_meeting *meeting,
                                 struct rueda_segment **out,

@@ -5,9 +5,10 @@
  * Rank 0 makes the segment and listens on an abstract Unix socket named after
  * the user and the job. The others connect, prove themselves (auth/), and hand
  * over their doorbell and a pidfd of their own, so no process id has to be
- * visible across containers. When all have come, rank 0 hands everybody the
- * memfd and all descriptors; each maps, fills in its line and says so; then
- * rank 0 lets all go. Whatever goes wrong, each rank gets the words.
+ * visible across containers. When all have come, rank 0 sends every rank the
+ * memfd and all descriptors; each maps the segment, fills in its line and
+ * reports that; then rank 0 releases all. If anything fails, each rank gets the
+ * message.
  *
  * Two jobs that use one name could take each other's ranks. So a second process
  * that says it is rank 0, or any other rank that is there already, ends the
@@ -26,25 +27,25 @@
 struct rueda_segment;
 
 struct rueda_meeting {
-    int rank; /* among those who meet; the first one holds the door */
+    int rank; /* in the meeting; the first one admits the others */
     int size;
     const char *job;    /* names the socket */
     const char *title;  /* of the job, for people; NULL: the same */
     bool is_by_program; /* the name stands for a program and a folder; rank 0
                            claims it as long as the job runs */
-    const int *ranks;   /* of all who meet, in the job; NULL: the same */
+    const int *ranks;   /* of all members, in the job; NULL: the same */
     const struct rueda_key *key; /* present or not */
     int64_t deadline_ns;
     int inherited; /* rank 0's memfd, or -1: it makes one */
 
     /* Called in every rank once it sees the segment and before others see its
-     * line: rank 0 fills in segment->agreement, everybody its own line. */
+     * line: rank 0 fills in segment->agreement, each rank its own line. */
     rueda_status (*prepare)(void *arg, struct rueda_segment *segment,
                             struct rueda_text *error);
     void *arg;
 };
 
-/* The rank in the job of somebody who meets, for words. */
+/* The rank in the job of a member of the meeting, for messages. */
 static inline int rueda_meeting_rank(const struct rueda_meeting *meeting,
                                      int who)
 {

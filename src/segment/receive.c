@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "auth/admission.h"
+#include "base/duration.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
@@ -22,11 +23,11 @@
 #include "os/unix_socket.h"
 #include "segment/wire.h"
 
-#define SLICE_NS ((int64_t)100000000)
+#define SLICE_NS RUEDA_MS(100)
 
 /* How long the rank 0 of an older job may take to end, when all of its other
  * ranks have. */
-#define PATIENCE_NS ((int64_t)2000000000)
+#define PATIENCE_NS RUEDA_S(2)
 
 struct reception {
     const struct rueda_meeting *meeting;
@@ -46,7 +47,7 @@ static bool is_contested(const struct reception *reception, int rank)
                          reception->sockets[rank] >= 0);
 }
 
-/* A connection has proven that it is of the job; does what it says fit? */
+/* A connection has proven the job's key; do its rank and size fit? */
 static bool fits(const struct reception *reception,
                  const struct rueda_handshake *shake, int *out_rank,
                  struct rueda_text *why)
@@ -58,7 +59,8 @@ static bool fits(const struct reception *reception,
 
     about = rueda_handshake_peer_about(shake, &bytes);
     if (!rueda_meet_about_read(about, bytes, out_rank, &size))
-        rueda_text_set(why, "rank %d does not understand who is calling",
+        rueda_text_set(why,
+                       "rank %d does not understand what the connection is",
                        rueda_meeting_rank(meeting, 0));
     else if (size != meeting->size)
         rueda_text_set(why,
@@ -212,8 +214,8 @@ static rueda_status let_in(struct reception *reception,
     return status;
 }
 
-/* Listen under the name of the job. A process that does so already gets word of
- * me, and both starts end; unless it has just heard from its last rank. */
+/* Listen under the name of the job. A process that already does so is told, and
+ * both starts end, unless its last rank has just come. */
 static rueda_status take_name(struct reception *reception,
                               struct rueda_text *error)
 {
@@ -232,7 +234,7 @@ static rueda_status take_name(struct reception *reception,
         status = rueda_segment_contest(meeting, own, error);
         if (status != RUEDA_IN_PROGRESS)
             return status;
-        rueda_sleep_ns(1000000);
+        rueda_sleep_ns(RUEDA_MS(1));
     }
     rueda_text_set(error,
                    "cannot listen for job \"%s\": %s; if another job of "
@@ -256,7 +258,7 @@ static rueda_status take_claim(const struct rueda_meeting *meeting,
         deadline = meeting->deadline_ns;
     while (rueda_unix_listen(name, &segment->claim) != RUEDA_OK) {
         if (errno == EADDRINUSE && rueda_clock_ns() < deadline) {
-            rueda_sleep_ns(1000000);
+            rueda_sleep_ns(RUEDA_MS(1));
             continue;
         }
         segment->claim = -1;

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The segment from inside: the mapping and the views of ranks that share one
+ * process, doorbells and sleep, presence and blame, and memory. What one member
+ * shows the others is in its line (struct rueda_member); a member writes only
+ * its own.
+ */
 #define RUEDA_LOG_TAG "segment"
 
 #include "segment/segment.h"
@@ -34,7 +40,7 @@ static const char magic_text[8] = "RUEDAseg";
 
 /* At the start of the mapping; members follow on the next page, then their
  * flight recorders. */
-struct head {
+struct segment_head {
     char magic[8];
     uint32_t size;
     uint64_t range_bytes;
@@ -163,7 +169,7 @@ static struct rueda_segment *view_new(struct rueda_mapping *mapping, int me,
                                       int size, struct rueda_text *error)
 {
     struct rueda_segment *segment = calloc(1, sizeof(*segment));
-    struct head *head = mapping->base;
+    struct segment_head *head = mapping->base;
 
     if (segment == NULL) {
         rueda_text_set(error, "no memory for a view of the segment");
@@ -227,7 +233,7 @@ static rueda_status mapping_make(int size, int inherited,
 {
     struct rueda_mapping *mapping;
     rueda_status status;
-    struct head *head;
+    struct segment_head *head;
     int fd;
 
     if (size < 1 || size > RUEDA_SEGMENT_MAX) {
@@ -279,7 +285,7 @@ rueda_status rueda_segment_attach(int rank, int size, int memfd,
 {
     struct rueda_mapping *mapping;
     struct rueda_segment *segment;
-    struct head *head;
+    struct segment_head *head;
 
     if (!rueda_memfd_is_sealed(memfd, rueda_segment_bytes(size))) {
         rueda_text_set(error,
@@ -408,18 +414,18 @@ static void close_descriptors(struct rueda_segment *segment)
 static void depart(struct rueda_segment *segment, enum rueda_presence how)
 {
     struct rueda_member *me = &segment->members[segment->me];
-    struct head *head = (struct head *)segment->base;
+    struct segment_head *head = (struct segment_head *)segment->base;
     unsigned order;
 
     if (atomic_load_explicit(&me->departure, memory_order_relaxed) == 0) {
         order = atomic_fetch_add(&head->departures, 1) + 1;
         atomic_store_explicit(&me->departure, order, memory_order_relaxed);
     }
-    /* Who has failed and then leaves is to be remembered for the failure. */
+    /* A rank that failed before it leaves is remembered for the failure. */
     if (atomic_load_explicit(&me->presence, memory_order_relaxed) ==
         RUEDA_FAILED)
         return;
-    /* Release: who sees it sees all that I have written, the order too. */
+    /* Release: a member that sees it sees all that I have written before. */
     atomic_store_explicit(&me->presence, how, memory_order_release);
 }
 
@@ -512,7 +518,7 @@ static void poll_now(struct rueda_segment *segment, int64_t timeout_ns)
         int member = (int)numbers[i];
 
         if (member >= segment->size)
-            continue; /* somebody else's descriptor: it is enough to be awake */
+            continue; /* a descriptor of the caller's: being awake is enough */
         if (member == segment->me) {
             rueda_doorbell_clear(segment->doorbells[member]);
         } else {
@@ -580,7 +586,7 @@ static unsigned departure_of(const struct rueda_segment *segment, int member)
                                 memory_order_relaxed);
 }
 
-/* Was `a` gone before `b`? Who died is blamed before all others. */
+/* Was `a` gone before `b`? A rank that died is blamed before all others. */
 static bool is_before(const struct rueda_segment *segment, int a, int b)
 {
     return departure_of(segment, a) < departure_of(segment, b);
@@ -620,8 +626,8 @@ static int rank_of(const struct rueda_segment *segment)
     return segment->members[segment->me].rank;
 }
 
-/* Pages that are still to be touched by others count as if they were free, so
- * a margin is left for them. */
+/* Pages that other ranks have allocated and not yet touched count as free, so a
+ * margin is left for them. */
 #define MARGIN_BYTES ((size_t)64 << 20)
 
 rueda_status rueda_segment_alloc(struct rueda_segment *segment, size_t bytes,
@@ -682,7 +688,7 @@ void rueda_segment_free(struct rueda_segment *segment, void *ptr)
     offset = rueda_segment_offset(segment, ptr);
     pthread_mutex_lock(&segment->heap_lock);
     bytes = rueda_heap_give(segment->heap, offset);
-    /* Before somebody else is given the pages. */
+    /* Before the pages are given to another caller. */
     if (bytes > 0)
         rueda_memory_punch(segment->mapping->fd, offset, bytes);
     pthread_mutex_unlock(&segment->heap_lock);

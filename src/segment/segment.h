@@ -13,9 +13,10 @@
  * Pages cost memory only when they are first touched, and the whole file is
  * gone with its last process: nothing has a name that could be left behind.
  *
- * A member that is about to sleep says so in its line; who has news for it
- * rings its doorbell, an eventfd, only then. A member that leaves says so in
- * its line; one that dies is seen by its pidfd (rueda_segment_watch).
+ * A member that is about to sleep shows that in its line; a member with news
+ * for it rings its doorbell, an eventfd, only then. A member that leaves shows
+ * that in its line; one that dies is noticed by its pidfd
+ * (rueda_segment_watch).
  *
  * A struct rueda_segment is one member's view and is used by one thread at a
  * time (the holder of the engine's token), except where noted.
@@ -45,7 +46,7 @@ enum rueda_presence {
     RUEDA_LEFT,   /* closed its context in good order */
 };
 
-/* For what a member says of its process sets. */
+/* For the text by which members compare their process sets. */
 #define RUEDA_SETS_BYTES 128
 
 /* What a member has for the next term of its job (job/formation_next.c). */
@@ -83,7 +84,7 @@ struct rueda_agreement {
     uint64_t fusion_bytes;   /* of small tensors that run as one */
     uint32_t cache_capacity; /* names that are known by number */
     uint32_t transport;      /* rueda_transport_choice */
-    struct rueda_key key;    /* the ranks of this host, and nobody else */
+    struct rueda_key key;    /* of the ranks of this host alone */
     char algo[RUEDA_PATH_BYTES];
 };
 
@@ -114,8 +115,8 @@ struct rueda_segment {
 rueda_status rueda_segment_threads(int size, struct rueda_segment **out,
                                    struct rueda_text *error);
 
-/* How large the memfd of so many members is; who makes it for rank 0 to
- * inherit needs to know. */
+/* How large the memfd of this many members is, for a launcher that makes it for
+ * rank 0 to inherit. */
 size_t rueda_segment_bytes(int size);
 
 /*
@@ -146,7 +147,7 @@ rueda_status rueda_segment_enter(struct rueda_segment *segment,
 /* Mark myself as leaving, before I close what others may miss. */
 void rueda_segment_leave(struct rueda_segment *segment);
 
-/* Leave, wake everybody, unmap. NULL is allowed. */
+/* Leave, wake all members, unmap. NULL is allowed. */
 void rueda_segment_close(struct rueda_segment *segment);
 
 /* In the child of a fork: close the descriptors and touch nothing else. */
@@ -159,14 +160,14 @@ void rueda_segment_forked(struct rueda_segment *segment);
 void rueda_segment_notify(struct rueda_segment *segment, int member);
 void rueda_segment_notify_all(struct rueda_segment *segment);
 
-/* Am I asleep, or about to be? Who asks that after a sequentially consistent
- * store of its news need notify me only then. Any thread. */
+/* Am I asleep, or about to be? A rank that asks this after a sequentially
+ * consistent store of its news has to notify me only then. Any thread. */
 bool rueda_segment_is_asleep(const struct rueda_segment *segment);
 
 /*
- * Sleep until somebody notifies me, a member dies or timeout_ns passes
- * (negative: for ever). Two steps, so that news between them is not lost: arm,
- * look once more whether there is something to do, then either wait or disarm.
+ * Sleep until a member notifies me, one dies or timeout_ns passes (negative:
+ * for ever). Two steps, so that news between them is not lost: arm, check once
+ * more whether there is something to do, then either wait or disarm.
  */
 void rueda_segment_arm(struct rueda_segment *segment);
 void rueda_segment_disarm(struct rueda_segment *segment);
@@ -187,25 +188,25 @@ static inline bool rueda_segment_has_left(const struct rueda_segment *segment,
                                 memory_order_acquire) == RUEDA_LEFT;
 }
 
-/* This member's job goes on without it: that it is gone is no news. */
+/* The job goes on without this member, and its absence is no failure. */
 void rueda_segment_dismiss(struct rueda_segment *segment, int member);
 
-/* Is anybody gone? Not counting members that were dismissed, nor those that
+/* Is any member gone? Not counting members that were dismissed, nor those that
  * left in good order, if asked so: they may have done their part before. */
 bool rueda_segment_has_gone(const struct rueda_segment *segment,
                             bool counts_left);
 
-/* My context has failed: say so and why in my line and wake everybody, as they
- * may wait for me. Once; any thread. */
+/* My context has failed: write that and why into my line and wake all members,
+ * because they may wait for me. Once; any thread. */
 void rueda_segment_fail(struct rueda_segment *segment, const char *why);
 
 /* Learn of deaths without waiting. */
 void rueda_segment_watch(struct rueda_segment *segment);
 
-/* The member to blame, or -1 if nobody is gone who was not dismissed; says how
- * in words: "rank 3 (pid 71 on host a) died", or failed, with why. Who died
- * comes first, then who failed or left before others did, perhaps because of
- * it. */
+/* The member to blame, or -1 if none is gone that was not dismissed; words say
+ * how: "rank 3 (pid 71 on host a) died", or failed, with why. A member that
+ * died comes first, then the one that failed or left first, since later ones
+ * may have done so because of it. */
 int rueda_segment_first_gone(const struct rueda_segment *segment,
                              struct rueda_text *out_words);
 

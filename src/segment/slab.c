@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lines, rings, trays and piles of a slab, as slab.h has them. Each member
+ * has lines of counters that only it writes. A store has release order and a
+ * load has acquire order, so a member that reads a counter also sees the data
+ * before it. What all members have reached is remembered, and asked for only
+ * once.
+ */
 #include "segment/slab.h"
 
 #include <string.h>
@@ -139,7 +146,7 @@ void rueda_slab_post_reduced(struct rueda_slab *slab, uint64_t block)
 }
 
 /* In every round of a pile its slices are taken, one for each member, and then
- * each member asks in vain once. */
+ * each member asks once more and gets none. */
 int rueda_slab_take_slice(struct rueda_slab *slab, uint64_t pile)
 {
     const uint64_t size = (uint64_t)slab->size;

@@ -21,7 +21,7 @@
  * it, too. Trays are few, so that all that is on them stays in the caches of
  * the cores that work on it.
  *
- * Who uses cells and trays, and when one may be written again, is the
+ * Which rank uses a cell or a tray, and when it may be written again, is the
  * algorithm's business (algo/direct.c).
  */
 #ifndef RUEDA_SEGMENT_SLAB_H
@@ -58,13 +58,14 @@ struct rueda_notice {
 struct rueda_slab_line {
     _Alignas(128) _Atomic uint64_t posted;
     _Alignas(128) _Atomic uint64_t reduced;
-    _Atomic uint64_t returned; /* as posted, by who has let go of buffers */
+    _Atomic uint64_t
+        returned; /* as posted: I no longer read the others' buffers */
     struct rueda_notice notice;
     struct rueda_tiny tiny[RUEDA_TINY_LINES];
 };
 
-/* How many slices have been taken, or asked for in vain, and done, in all the
- * blocks that had this pile. */
+/* In all the blocks that had this pile: how many slices were asked for, those
+ * included that were no longer there, and how many are done. */
 struct rueda_pile {
     _Alignas(128) _Atomic uint64_t taken;
     _Alignas(128) _Atomic uint64_t done;
@@ -93,14 +94,14 @@ struct rueda_slab {
     uint64_t next;       /* the number of the next free cell */
     uint64_t tinies;     /* how many tiny exchanges there were */
     uint64_t piles_used; /* how many blocks had a pile */
-    uint64_t lent;       /* who has returned that has let go of my buffers */
+    uint64_t lent;       /* members that have returned this read none of mine */
     struct rueda_cursor posted;
     struct rueda_cursor reduced;
     struct rueda_cursor returned;
     struct rueda_trial trial;
 };
 
-/* Bytes of a slab for so many members. */
+/* Bytes of a slab for `size` members. */
 size_t rueda_slab_bytes(int size, size_t cell_bytes);
 
 /* Look at the slab of all members of the segment; at is zeroed memory in it,
@@ -140,16 +141,17 @@ bool rueda_slab_all_reduced(struct rueda_slab *slab, uint64_t block);
 bool rueda_slab_has_posted(const struct rueda_slab *slab, int member,
                            uint64_t block);
 
-/* My block is in its place (or reduced); wakes who sleeps. */
+/* My block is in its place (or reduced); wakes members that sleep. */
 void rueda_slab_post(struct rueda_slab *slab, uint64_t block);
 void rueda_slab_post_reduced(struct rueda_slab *slab, uint64_t block);
 
 /*
- * The slices of a block, as many as there are members, done by whoever comes.
- * Such blocks have piles that are counted through the life of the slab, in the
- * same way by every member. A member takes slices (-1: there are no more) and
- * does them, and has been told that there are no more before it posts the next
- * block but one. Who has seen that all are done sees what was written in them.
+ * The slices of a block, as many as there are members; the members that come
+ * first do them. Such blocks have piles that are counted through the life of
+ * the slab, in the same way by every member. A member takes slices and does
+ * them, until it gets -1: there are no more. It gets that before it posts the
+ * next block but one. A member that has seen that all are done sees what was
+ * written in them.
  */
 int rueda_slab_take_slice(struct rueda_slab *slab, uint64_t pile);
 void rueda_slab_did_slice(struct rueda_slab *slab, uint64_t pile);
@@ -157,8 +159,8 @@ bool rueda_slab_did_all_slices(const struct rueda_slab *slab, uint64_t pile);
 
 /*
  * A tiny exchange: my bytes and the number of a block in one line, and those of
- * all others. Everybody takes part in each of them and waits for all, so when
- * the next but one begins, all have read the lines of this one.
+ * all others. Every member takes part in each of them and waits for all, so
+ * when the next but one begins, all have read the lines of this one.
  */
 void rueda_slab_post_tiny(struct rueda_slab *slab, uint64_t block,
                           const void *bytes, size_t len);
@@ -180,10 +182,11 @@ void rueda_slab_post_notice(struct rueda_slab *slab, uint64_t block,
 bool rueda_slab_all_noticed(const struct rueda_slab *slab, uint64_t block);
 
 /*
- * The operation that begins with this block, whose notice I show, is over for
- * me: I have let go of the others' buffers. Some may still look at mine, and at
- * the notice. Are these back, so that both may be written again, or freed? Who
- * leaves the slab has let go of all.
+ * lend(): the operation that begins with this block, whose notice I show, is
+ * over for me, and I no longer read the others' buffers. Others may still read
+ * mine, and the notice. The next function asks whether they are done, so that
+ * both may be written again, or freed. A member that leaves the slab reads
+ * nothing any more.
  */
 void rueda_slab_lend(struct rueda_slab *slab, uint64_t block);
 bool rueda_slab_is_back(struct rueda_slab *slab);

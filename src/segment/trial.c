@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "segment/trial.h"
 
-/* So far the votes add up. A score that has settled is not turned by a single
- * vote, such as an interruption in the middle of a trial brings about. */
+/* The limit of the sum of votes. A score that has settled is not turned by a
+ * single vote, such as an interruption in the middle of a trial causes. */
 #define MOST_SCORE 2
 
 void rueda_trial_begin(struct rueda_trial *trial, uint64_t block, size_t bytes)

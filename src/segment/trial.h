@@ -10,9 +10,9 @@
  * RUEDA_TRIAL_EVERY blocks the first is stored and the second is streamed, in
  * all members alike, since they all count the same blocks. What a member spends
  * on each, writing its own and reading the others', is a vote for one way; the
- * votes of late decide about the blocks between.
+ * latest votes decide about the blocks between.
  *
- * Members may come to different ends: each decides for its own ring. Pure
+ * Members may decide differently: each decides for its own ring. Pure
  * arithmetic, no clock.
  */
 #ifndef RUEDA_SEGMENT_TRIAL_H
@@ -52,7 +52,7 @@ static inline rueda_way rueda_trial_way(const struct rueda_trial *trial,
     return trial->score > 0 ? RUEDA_WAY_STREAM : RUEDA_WAY_STORE;
 }
 
-/* A trial block of so many bytes begins; then time was spent on it; then it is
+/* A trial block of this size begins; then time was spent on it; then it is
  * done. The trial counts if both its blocks were timed and neither is more than
  * twice as long as the other. */
 void rueda_trial_begin(struct rueda_trial *trial, uint64_t block, size_t bytes);

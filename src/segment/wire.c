@@ -10,7 +10,7 @@
 #include "os/stream.h"
 #include "os/unix_socket.h"
 
-/* How long between two looks for what no descriptor tells. */
+/* How often to retry what no descriptor reports. */
 #define PAUSE_NS 100000
 
 void rueda_meet_about_write(unsigned char *out, int rank, int size)
@@ -50,7 +50,7 @@ rueda_status rueda_meet_send_fds(int fd, const int *fds, int count,
             fds += part;
             count -= part;
         } else if (status == RUEDA_IN_PROGRESS) {
-            /* There may be room, and too many descriptors under way. */
+            /* There may be room, and too many descriptors in flight. */
             rueda_sleep_ns(PAUSE_NS);
             status = rueda_stream_await(fd, true, deadline_ns);
         }

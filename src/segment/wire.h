@@ -16,7 +16,7 @@
 #define RUEDA_MEET_GO    'g'
 #define RUEDA_MEET_FAIL  'f'
 
-/* Who I say I am: inside the handshake, so proven. */
+/* My rank and size as I claim them: inside the handshake, so authenticated. */
 #define RUEDA_MEET_ABOUT_BYTES 8
 void rueda_meet_about_write(unsigned char *out, int rank, int size);
 bool rueda_meet_about_read(const void *about, size_t bytes, int *out_rank,
@@ -34,7 +34,7 @@ rueda_status rueda_meet_recv_fds(int fd, int *out_fds, int count,
 /* Tell the other end why; best effort. */
 void rueda_meet_fail(int fd, rueda_status status, const struct rueda_text *why);
 
-/* The next kind byte. If the other end tells of a failure instead, its words go
+/* The next kind byte. If the other end reports a failure instead, its words go
  * to error, and its status is returned. */
 rueda_status rueda_meet_recv_kind(int fd, char wanted, int64_t deadline_ns,
                                   struct rueda_text *error);

@@ -75,6 +75,8 @@ void rueda_side_work(const struct rueda_side *side,
         out_work->op = RUEDA_BENCH_EXCHANGE;
 }
 
+/* Is there memory for this size on all sides at once? Where not, the size is
+ * left out with a message, and the benchmark goes on. */
 bool rueda_bench_fits(struct rueda_bench *bench, const struct rueda_case *work)
 {
     char need_text[RUEDA_SIZE_TEXT];
@@ -102,6 +104,8 @@ bool rueda_bench_fits(struct rueda_bench *bench, const struct rueda_case *work)
     return false;
 }
 
+/* Add a crew of worker processes under this name; with algo, one that is
+ * restricted to that algorithm. */
 bool rueda_bench_add(struct rueda_bench *bench, const char *name,
                      rueda_crew_kind kind, const char *algo)
 {
@@ -252,6 +256,8 @@ static bool sweep(struct rueda_bench *bench, struct rueda_json *json)
     return true;
 }
 
+/* Run all sizes, print the table, and write the JSON file and the tuning if
+ * they are asked for. */
 bool rueda_bench_report(struct rueda_bench *bench)
 {
     struct rueda_json json = {0};
@@ -358,6 +364,8 @@ static bool are_algos_known(struct rueda_bench *bench)
     return true;
 }
 
+/* `rueda bench`: the options, then either as a rank that a launcher started, or
+ * as the coordinator of crews of its own. */
 int rueda_bench_main(int argc, char **argv)
 {
     struct rueda_bench bench = {.probe = {.fd = -1}};

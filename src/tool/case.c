@@ -108,6 +108,9 @@ static bool is_power_of_two(int n)
     return (n & (n - 1)) == 0;
 }
 
+/* How often an operation can be repeated on its own result until numbers
+ * overflow or lose digits; the check would then find mistakes where there are
+ * none. */
 unsigned rueda_case_max_iterations(const struct rueda_case *work)
 {
     const unsigned plenty = 1000;
@@ -176,6 +179,7 @@ static void reduced(const struct rueda_case *work, int to, unsigned iterations,
     out->is_average = work->reduction == RUEDA_AVERAGE;
 }
 
+/* The input of one rank, in each of its pieces. */
 void rueda_case_fill(const struct rueda_case *work, int rank, void *send,
                      void *recv)
 {
@@ -234,6 +238,8 @@ static void expected(const struct rueda_case *work, int rank, int from,
     }
 }
 
+/* Compare what one rank received with what arithmetic says; words name the
+ * first element that is wrong. */
 bool rueda_case_check(const struct rueda_case *work, int rank,
                       unsigned iterations, const void *recv, char *words,
                       size_t room)

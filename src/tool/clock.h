@@ -3,15 +3,12 @@
 #ifndef RUEDA_TOOL_CLOCK_H
 #define RUEDA_TOOL_CLOCK_H
 
-#include <time.h>
+#include "os/clock.h"
 
 /* Seconds since some moment. */
 static inline double rueda_tool_clock(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    return (double)rueda_clock_ns() * 1e-9;
 }
 
 #endif /* RUEDA_TOOL_CLOCK_H */

@@ -21,6 +21,8 @@ static socklen_t address_of(const char *name, struct sockaddr_un *out)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
 }
 
+/* The socket at which workers come: abstract, or a file where workers of other
+ * network namespaces have to find it. Its name cannot be guessed. */
 int rueda_control_listen(bool is_file, char out_name[RUEDA_CONTROL_NAME])
 {
     struct sockaddr_un address;
@@ -43,6 +45,7 @@ int rueda_control_listen(bool is_file, char out_name[RUEDA_CONTROL_NAME])
     return -1;
 }
 
+/* Take one worker in, if it belongs to our user. */
 int rueda_control_accept(int listener, pid_t *out_pid)
 {
     struct ucred peer;

@@ -23,6 +23,8 @@
 #define LEAVE_S 3.0
 #define ASKED_S 1.0
 
+/* One listener serves all crews. Signals come through a descriptor, so that an
+ * interrupted benchmark still ends its workers. */
 bool rueda_crew_listener_open(struct rueda_crew_listener *listener,
                               bool has_hosts, struct rueda_text *words)
 {
@@ -203,6 +205,7 @@ static void admit(struct rueda_crew *crew, struct rueda_crew_listener *listener,
     (*in_out_missing)--;
 }
 
+/* Wait until all workers have come, one has died, or the time is over. */
 static bool gather(struct rueda_crew *crew,
                    struct rueda_crew_listener *listener, double timeout_s)
 {
@@ -291,6 +294,7 @@ static void take_reply(struct rueda_crew *crew, int rank, struct wait *wait,
     wait->missing--;
 }
 
+/* One look at all workers that have not replied, and at the signals. */
 static void wait_once(struct rueda_crew *crew,
                       struct rueda_crew_listener *listener, struct wait *wait,
                       struct rueda_reply *replies)
@@ -328,6 +332,8 @@ static void explain(struct rueda_crew *crew,
     }
 }
 
+/* Send a command to all workers and collect their replies. False with a message
+ * if one fails; the crew is then stopped by the caller. */
 bool rueda_crew_command(struct rueda_crew *crew,
                         struct rueda_crew_listener *listener,
                         const struct rueda_command *command,
@@ -355,6 +361,7 @@ bool rueda_crew_command(struct rueda_crew *crew,
     return false;
 }
 
+/* Ask the workers to leave, and kill those that do not. */
 void rueda_crew_stop(struct rueda_crew *crew)
 {
     const struct rueda_command quit = {.kind = RUEDA_COMMAND_QUIT};

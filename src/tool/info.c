@@ -60,6 +60,7 @@ static void print_set(void)
            is_any ? "the others have their defaults" : "none is set");
 }
 
+/* Versions, this machine, and what the library can do here. */
 static void print_info(void)
 {
     struct rueda_tool_machine machine;
@@ -100,6 +101,8 @@ static void print_variables(void)
             printf("%s has no effect: %s\n", table[i].name, table[i].why);
 }
 
+/* All settings with their values, their defaults and where the value comes
+ * from. */
 static void print_config(void)
 {
     size_t count;
@@ -139,6 +142,7 @@ static void print_code(const char *text)
     fputc('`', stdout);
 }
 
+/* The second half of docs/config.md. */
 static void print_markdown_variables(void)
 {
     size_t count;
@@ -161,6 +165,7 @@ static void print_markdown_variables(void)
     }
 }
 
+/* The first half of docs/config.md. */
 static void print_markdown(void)
 {
     size_t count;
@@ -211,6 +216,7 @@ static void print_pair(const char *what, int rank, int size)
         printf("%d\n", size);
 }
 
+/* As which rank a job would start here, and how that is known. */
 static int print_job(void)
 {
     struct rueda_text error = {{0}};
@@ -250,6 +256,7 @@ static int mistake(const char *word)
     return 2;
 }
 
+/* `rueda info`. */
 int rueda_info_main(int argc, char **argv)
 {
     bool is_config = false;

@@ -14,6 +14,7 @@ bool rueda_json_open(struct rueda_json *json, const char *path)
     return true;
 }
 
+/* A string with the escapes that JSON asks for; null for NULL. */
 void rueda_json_text(FILE *file, const char *text)
 {
     if (text == NULL) {
@@ -69,6 +70,7 @@ static void sides(FILE *file, const char *name, const struct rueda_bench *bench,
     fputs("}", file);
 }
 
+/* One row of the table with all its fields. */
 void rueda_json_row(struct rueda_json *json, const struct rueda_bench *bench,
                     const struct rueda_row *row)
 {

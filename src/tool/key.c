@@ -8,6 +8,7 @@
 #include "job/introduce.h"
 #include "tool/help.h"
 
+/* `rueda key FILE`: a new key, in a file that only its owner can read. */
 int rueda_tool_key_main(int argc, char **argv)
 {
     struct rueda_text error = {{0}};

@@ -12,12 +12,12 @@
 #include "tool/system.h"
 #include "tool/worker.h"
 
-struct rank {
+struct launched_rank {
     struct rueda_bench_worker worker;
     rueda_ctx *ctx;
 };
 
-static bool pass_on(struct rank *rank, struct rueda_command *command,
+static bool pass_on(struct launched_rank *rank, struct rueda_command *command,
                     struct rueda_text *words)
 {
     const rueda_status status =
@@ -30,7 +30,7 @@ static bool pass_on(struct rank *rank, struct rueda_command *command,
     return false;
 }
 
-static bool collect(struct rank *rank, const struct rueda_reply *mine,
+static bool collect(struct launched_rank *rank, const struct rueda_reply *mine,
                     struct rueda_reply *out_all, struct rueda_text *words)
 {
     const rueda_status status =
@@ -48,7 +48,7 @@ static bool exchange(struct rueda_crew *crew,
                      const struct rueda_command *command,
                      struct rueda_reply *out_replies)
 {
-    struct rank *rank = crew->exchange_arg;
+    struct launched_rank *rank = crew->exchange_arg;
     struct rueda_command copy = *command;
     struct rueda_reply mine;
     bool is_well = pass_on(rank, &copy, &crew->words);
@@ -73,7 +73,8 @@ static bool exchange(struct rueda_crew *crew,
 }
 
 /* The other ranks: do what rank 0 says until it says quit. */
-static bool follow(struct rank *rank, int size, struct rueda_text *words)
+static bool follow(struct launched_rank *rank, int size,
+                   struct rueda_text *words)
 {
     struct rueda_reply *all = calloc((size_t)size, sizeof(*all));
     struct rueda_command command;
@@ -91,7 +92,9 @@ static bool follow(struct rank *rank, int size, struct rueda_text *words)
     return is_well;
 }
 
-static bool lead(struct rueda_bench *bench, struct rank *rank)
+/* Rank 0 coordinates the others through the job itself, so no crew is started.
+ */
+static bool lead(struct rueda_bench *bench, struct launched_rank *rank)
 {
     static struct rueda_crew crew;
     bool is_well;
@@ -145,9 +148,10 @@ static void set_environment(const struct rueda_bench *bench)
     setenv("RUEDA_ALGO", algo, 1);
 }
 
+/* `rueda bench` under a launcher: every rank of the launcher's job measures. */
 int rueda_launched_main(struct rueda_bench *bench)
 {
-    struct rank rank = {0};
+    struct launched_rank rank = {0};
     struct rueda_system *system;
     bool is_well;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Lists on the command line of `rueda bench`: peers, and hosts with ranks. */
 #include "tool/lists.h"
 
 #include <stdio.h>
@@ -44,6 +45,7 @@ static bool is_named(const struct rueda_bench_options *options,
     return false;
 }
 
+/* One name of --vs: a known peer, or "algo:NAME". */
 static bool add_peer(struct rueda_bench_options *options, const char *word,
                      struct rueda_text *words)
 {
@@ -82,6 +84,7 @@ bool rueda_peers_parse(struct rueda_bench_options *options, const char *list,
     return true;
 }
 
+/* One host of --hosts, with its number of ranks. */
 static bool add_host(struct rueda_bench_options *options, char *word,
                      struct rueda_text *words)
 {
@@ -111,6 +114,7 @@ static bool add_host(struct rueda_bench_options *options, char *word,
     return true;
 }
 
+/* The list of --hosts. */
 bool rueda_bench_hosts_parse(struct rueda_bench_options *options,
                              const char *list, struct rueda_text *words)
 {

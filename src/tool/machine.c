@@ -48,6 +48,8 @@ static void name_caches(struct rueda_tool_machine *machine)
              rueda_size_words(caches.l3_bytes, l3));
 }
 
+/* Read /proc and ask the system; each part that fails leaves its field empty.
+ */
 void rueda_tool_machine_read(struct rueda_tool_machine *out_machine)
 {
     struct rueda_tool_machine *machine = out_machine;

@@ -124,6 +124,8 @@ static bool survives(struct rueda_bench *bench, struct rueda_side *side)
     return false;
 }
 
+/* Have every side make its buffers for this case. A side that cannot is left
+ * out from here on, if the benchmark can go on without it. */
 static bool prepare(struct rueda_bench *bench, const struct rueda_case *work)
 {
     struct rueda_command order = {
@@ -210,6 +212,7 @@ static bool play_round(struct rueda_bench *bench, int number)
     return true;
 }
 
+/* From the times of all rounds to the figures of a row. */
 static void make_row(struct rueda_bench *bench, const struct rueda_case *work,
                      struct rueda_row *row)
 {
@@ -232,6 +235,8 @@ static void make_row(struct rueda_bench *bench, const struct rueda_case *work,
     }
 }
 
+/* Measure one case: all sides in turn, round after round, so that a disturbance
+ * of the machine hits all of them alike. */
 bool rueda_measure(struct rueda_bench *bench, const struct rueda_case *work,
                    struct rueda_row *out_row)
 {

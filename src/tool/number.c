@@ -64,6 +64,7 @@ static double bfloat_to_double(uint16_t half)
     return single;
 }
 
+/* Whole numbers by their size; the value is known to fit. */
 static void encode_whole(rueda_dtype dtype, double value, void *out)
 {
     const uint64_t bits = (uint64_t)(int64_t)value;
@@ -82,6 +83,7 @@ static void encode_whole(rueda_dtype dtype, double value, void *out)
         memcpy(out, &bits, 8);
 }
 
+/* Write a number as an element of the type. */
 void rueda_number_encode(rueda_dtype dtype, double value, void *out)
 {
     const float single = (float)value;
@@ -108,6 +110,7 @@ void rueda_number_encode(rueda_dtype dtype, double value, void *out)
     }
 }
 
+/* Read an element as a number. */
 double rueda_number_decode(rueda_dtype dtype, const void *in)
 {
     union {

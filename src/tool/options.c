@@ -5,12 +5,11 @@
  */
 #include "tool/options.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/config.h"
 #include "base/near.h"
+#include "base/number.h"
 #include "tool/lists.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -41,21 +40,18 @@ static const char *const bind_names[] = {
 };
 static const char *const alloc_names[] = {"private", "shared", NULL};
 
+/* A whole number within limits, or a message that names them. */
 static bool whole(const char *name, const char *value, int low, int high,
                   int *out, struct rueda_text *words)
 {
-    char *end;
-    long number;
+    int number;
 
-    errno = 0;
-    number = strtol(value, &end, 10);
-    if (end == value || *end != '\0' || errno != 0 || number < low ||
-        number > high) {
+    if (!rueda_parse_int(value, &number) || number < low || number > high) {
         rueda_text_set(words, "%s takes a number from %d to %d, not '%.64s'",
                        name, low, high, value);
         return false;
     }
-    *out = (int)number;
+    *out = number;
     return true;
 }
 
@@ -240,6 +236,7 @@ static const struct option *find_option(const char *word, size_t len)
     return NULL;
 }
 
+/* The message for an unknown option suggests the nearest known one. */
 static void unknown_option(const char *word, struct rueda_text *words)
 {
     const char *known[COUNT(table) + 1];
@@ -307,6 +304,7 @@ static void check_raw(const struct rueda_bench_options *options,
                        rueda_bench_op_str(options->op));
 }
 
+/* Options that only make sense together with --hosts. */
 static void check_hosts(const struct rueda_bench_options *options,
                         struct rueda_text *words)
 {
@@ -341,6 +339,7 @@ static void set_ranks(struct rueda_bench_options *options)
         options->np = 2;
 }
 
+/* Options that exclude each other. */
 static bool is_consistent(const struct rueda_bench_options *options,
                           struct rueda_text *words)
 {
@@ -391,6 +390,7 @@ static void set_range(struct rueda_bench_options *options)
         options->factor = options->is_tune ? 4 : 8;
 }
 
+/* The words of `rueda bench`: one operation, and options before or after it. */
 bool rueda_bench_options_parse(int argc, char **argv,
                                struct rueda_bench_options *out_options,
                                struct rueda_text *words)

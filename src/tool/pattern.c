@@ -8,11 +8,15 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/least.h"
+
 unsigned rueda_pattern_period(rueda_dtype dtype)
 {
     return rueda_dtype_size(dtype) <= 2 ? 7 : RUEDA_PATTERN_PERIOD;
 }
 
+/* How many bits of magnitude a type has before it overflows, or before it no
+ * longer counts exactly. */
 double rueda_pattern_range_bits(rueda_dtype dtype)
 {
     switch (dtype) {
@@ -57,6 +61,7 @@ double rueda_pattern_input(rueda_dtype dtype, rueda_reduction reduction,
     return 1.0 + step;
 }
 
+/* What the reduction makes of two values. */
 double rueda_pattern_join(rueda_dtype dtype, rueda_reduction reduction,
                           double a, double b)
 {
@@ -77,6 +82,7 @@ double rueda_pattern_join(rueda_dtype dtype, rueda_reduction reduction,
     }
 }
 
+/* What a value becomes when its own result is reduced again, several times. */
 double rueda_pattern_repeat(rueda_dtype dtype, rueda_reduction reduction,
                             double once, int size, unsigned iterations)
 {
@@ -97,6 +103,8 @@ double rueda_pattern_repeat(rueda_dtype dtype, rueda_reduction reduction,
     return value;
 }
 
+/* A pattern repeats after a few elements; a block of repeats is made once, so
+ * that filling and checking are memcpy() and memcmp(). */
 void rueda_pattern_init(struct rueda_pattern *pattern, rueda_dtype dtype,
                         const double *values, double slack, size_t count)
 {
@@ -117,11 +125,6 @@ void rueda_pattern_init(struct rueda_pattern *pattern, rueda_dtype dtype,
                             pattern->block + i * bytes);
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 void rueda_pattern_fill(const struct rueda_pattern *pattern, void *buf,
                         size_t count)
 {
@@ -129,7 +132,7 @@ void rueda_pattern_fill(const struct rueda_pattern *pattern, void *buf,
 
     for (size_t done = 0; done < count; done += pattern->block_count)
         memcpy((char *)buf + done * bytes, pattern->block,
-               least(pattern->block_count, count - done) * bytes);
+               rueda_least(pattern->block_count, count - done) * bytes);
 }
 
 /* How far a result may be from the exact one. */
@@ -152,6 +155,7 @@ static double tolerance(const struct rueda_pattern *pattern, double wanted)
     return fabs(wanted) * unit * pattern->slack;
 }
 
+/* Compare element by element, with the tolerance of the type. */
 static bool check_block(const struct rueda_pattern *pattern, const char *buf,
                         size_t count, struct rueda_mistake *out_mistake)
 {
@@ -172,6 +176,7 @@ static bool check_block(const struct rueda_pattern *pattern, const char *buf,
     return true;
 }
 
+/* Blocks that are equal bit by bit need no arithmetic. */
 bool rueda_pattern_check(const struct rueda_pattern *pattern, const void *buf,
                          size_t count, struct rueda_mistake *out_mistake)
 {
@@ -179,7 +184,7 @@ bool rueda_pattern_check(const struct rueda_pattern *pattern, const void *buf,
 
     for (size_t done = 0; done < count; done += pattern->block_count) {
         const char *at = (const char *)buf + done * bytes;
-        const size_t n = least(pattern->block_count, count - done);
+        const size_t n = rueda_least(pattern->block_count, count - done);
 
         if (memcmp(at, pattern->block, n * bytes) == 0)
             continue;

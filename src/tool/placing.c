@@ -4,6 +4,8 @@
 
 #include <sched.h>
 
+/* Move each rank to a CPU of its own, and keep it there if it is to be bound.
+ */
 void rueda_placing_apply(int rank, rueda_placing placing)
 {
     cpu_set_t usable;

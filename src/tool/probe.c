@@ -21,17 +21,18 @@
 
 #define PAGE       4096
 #define TRIPS      200 /* round trips between two looks at the clock */
-#define LOOKS      15
+#define SAMPLES    15
 #define PATIENCE_S 20.0 /* for the other side, on a full machine */
 #define LIMIT_S    0.1  /* for the whole probe, where sides share a core */
 #define SPINS      20000
 
 /* Side 0 writes odd numbers, side 1 answers each with the next even one. */
-struct line {
+struct probe_line {
     _Alignas(64) _Atomic uint64_t turn;
     _Alignas(64) _Atomic uint64_t is_over;
 };
 
+/* Make the page that two workers share, and the path by which they open it. */
 bool rueda_probe_open(struct rueda_probe *probe)
 {
     probe->fd = memfd_create("rueda-probe", MFD_CLOEXEC);
@@ -78,7 +79,7 @@ static inline void relax(void)
 
 /* Wait until the line says this. A side that waits long gives up its core: the
  * other may need it. */
-static bool await(struct line *line, uint64_t turn, double deadline)
+static bool await(struct probe_line *line, uint64_t turn, double deadline)
 {
     unsigned spins = 0;
 
@@ -97,14 +98,16 @@ static bool await(struct line *line, uint64_t turn, double deadline)
     return true;
 }
 
-static bool ask(struct line *line, double *out_seconds)
+/* One side: write a number, wait for the next one, and keep the median time of
+ * many such trips. */
+static bool ask(struct probe_line *line, double *out_seconds)
 {
     struct rueda_series trips = {0};
     const double start = rueda_tool_clock();
     uint64_t turn = 1;
     bool is_well = true;
 
-    for (int look = 0; look < LOOKS && is_well; look++) {
+    for (int sample = 0; sample < SAMPLES && is_well; sample++) {
         const double before = rueda_tool_clock();
 
         if (before - start > LIMIT_S && trips.count > 0)
@@ -114,7 +117,7 @@ static bool ask(struct line *line, double *out_seconds)
             is_well = await(line, turn + 1, start + PATIENCE_S);
         }
         /* The first one is that in which the other side wakes up. */
-        if (look > 0)
+        if (sample > 0)
             rueda_series_add(&trips,
                              (rueda_tool_clock() - before) / (2.0 * TRIPS));
     }
@@ -124,7 +127,7 @@ static bool ask(struct line *line, double *out_seconds)
     return is_well;
 }
 
-static bool answer(struct line *line)
+static bool answer(struct probe_line *line)
 {
     double deadline = rueda_tool_clock() + PATIENCE_S;
 
@@ -136,11 +139,13 @@ static bool answer(struct line *line)
     return atomic_load_explicit(&line->is_over, memory_order_acquire) != 0;
 }
 
+/* How long a cache line takes from one core to another: a measure of the
+ * machine, apart from any library. */
 bool rueda_probe_run(const char *path, int side,
                      struct rueda_probe_result *out_result,
                      struct rueda_text *words)
 {
-    struct line *line;
+    struct probe_line *line;
     bool is_well;
     const int fd = open(path, O_RDWR | O_CLOEXEC);
 

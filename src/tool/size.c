@@ -21,6 +21,7 @@ const char *rueda_size_short(size_t bytes, char out[RUEDA_SIZE_TEXT])
     return out;
 }
 
+/* "4 MiB" in the largest unit that leaves 1 or more. */
 const char *rueda_size_words(size_t bytes, char out[RUEDA_SIZE_TEXT])
 {
     double value = (double)bytes;

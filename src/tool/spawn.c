@@ -23,7 +23,7 @@
 #define ARGS_MAX 64
 
 /* The words of a command line, texts of its own among them. */
-struct line {
+struct command_line {
     char *argv[ARGS_MAX];
     int argc;
     char self[4096 + 2];
@@ -32,13 +32,13 @@ struct line {
     char job[RUEDA_CONTROL_NAME + 16];
 };
 
-static void say(struct line *line, const char *word)
+static void say(struct command_line *line, const char *word)
 {
     line->argv[line->argc++] = (char *)word;
     line->argv[line->argc] = NULL;
 }
 
-static const char *number(struct line *line, int i, int value)
+static const char *number(struct command_line *line, int i, int value)
 {
     snprintf(line->numbers[i], sizeof(line->numbers[i]), "%d", value);
     return line->numbers[i];
@@ -50,7 +50,8 @@ static bool is_mpi(const struct rueda_crew *crew)
 }
 
 /* A parameter of Open MPI's. */
-static void say_mca(struct line *line, const char *name, const char *value)
+static void say_mca(struct command_line *line, const char *name,
+                    const char *value)
 {
     say(line, "--mca");
     say(line, name);
@@ -59,7 +60,8 @@ static void say_mca(struct line *line, const char *name, const char *value)
 
 /* Open MPI is given the way that our ranks take. Between hosts it would count
  * each host's cores as if they were its own, and spin. */
-static void say_network(struct line *line, const struct rueda_crew *crew)
+static void say_network(struct command_line *line,
+                        const struct rueda_crew *crew)
 {
     const struct rueda_bench_options *hosts = crew->hosts;
 
@@ -79,7 +81,9 @@ static void say_network(struct line *line, const struct rueda_crew *crew)
     say(line, hosts->hosts_text);
 }
 
-static void say_launcher(struct line *line, const struct rueda_crew *crew)
+/* The words of mpirun. */
+static void say_launcher(struct command_line *line,
+                         const struct rueda_crew *crew)
 {
     if (crew->kind == RUEDA_CREW_OPENMPI) {
         say(line, "mpirun.openmpi");
@@ -96,7 +100,9 @@ static void say_launcher(struct line *line, const struct rueda_crew *crew)
     say(line, number(line, 0, crew->size));
 }
 
-static bool compose(struct line *line, const struct rueda_crew *crew,
+/* The whole command of one worker: how it is reached, which program it is, and
+ * what it is to be. */
+static bool compose(struct command_line *line, const struct rueda_crew *crew,
                     const struct rueda_crew_listener *listener, int rank)
 {
     static const char *const systems[] = {
@@ -166,7 +172,7 @@ static void set_environment(const struct rueda_crew *crew)
 
 /* The child until exec. Its own process group keeps a Ctrl-C of the terminal
  * from it: the coordinator sees to its end. */
-static _Noreturn void become(const struct line *line,
+static _Noreturn void become(const struct command_line *line,
                              const struct rueda_crew *crew, pid_t parent,
                              int report)
 {
@@ -199,7 +205,7 @@ static _Noreturn void become(const struct line *line,
 }
 
 /* -1 with errno. A pipe that exec closes shows whether exec succeeded. */
-static pid_t start(struct line *line, const struct rueda_crew *crew)
+static pid_t start(struct command_line *line, const struct rueda_crew *crew)
 {
     const pid_t parent = getpid();
     int report[2];
@@ -254,7 +260,7 @@ static bool start_all(struct rueda_crew *crew,
         crew->kind == RUEDA_CREW_PROCESSES || crew->kind == RUEDA_CREW_RAW
             ? crew->size
             : 1;
-    struct line line;
+    struct command_line line;
 
     for (int rank = 0; rank < count; rank++) {
         pid_t child = -1;
@@ -271,6 +277,8 @@ static bool start_all(struct rueda_crew *crew,
     return true;
 }
 
+/* Ranks of ours are started one by one; an mpirun starts its own. What it
+ * prints goes to a memory file, for messages. */
 bool rueda_bench_spawn(struct rueda_crew *crew,
                        const struct rueda_crew_listener *listener)
 {
@@ -306,6 +314,7 @@ void rueda_bench_spawn_epitaph(int status, char *words, size_t room)
         snprintf(words, room, "ended with exit code %d", WEXITSTATUS(status));
 }
 
+/* Read the end of the memory file. */
 void rueda_bench_spawn_last_words(const struct rueda_crew *crew, char *words,
                                   size_t room)
 {

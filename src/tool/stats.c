@@ -38,6 +38,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Between two values, in proportion. Sorts the series. */
 double rueda_series_quantile(struct rueda_series *series, double p)
 {
     double place;

@@ -89,6 +89,7 @@ static void fill(struct step *self, size_t count)
         self->memory[i] = value_of(i, self->rank);
 }
 
+/* Every element must be what arithmetic says. */
 static bool check(struct step *self, size_t count)
 {
     const float shift =
@@ -189,6 +190,7 @@ enum {
     COLUMNS
 };
 
+/* Named and ordered operations in turn, round after round. */
 static bool compare(struct step *self, const char *name, int tensors,
                     size_t count, struct result *out)
 {
@@ -269,6 +271,7 @@ static void print_rows(const struct step *self, const struct result *rows,
                idle_ms);
 }
 
+/* The rows as a JSON file. */
 static bool write_json(struct step *self, const struct result *rows, int count,
                        double idle_ms)
 {
@@ -306,6 +309,7 @@ err:
 /* ---- A rank ----------------------------------------------------------------
  */
 
+/* The three rows of the table: many tensors, one small one, one large one. */
 static bool measure(struct step *self)
 {
     const size_t count = self->options.bytes / sizeof(float);
@@ -334,6 +338,7 @@ static bool measure(struct step *self)
            write_json(self, rows, row_count, idle_ms);
 }
 
+/* Memory for the largest row, and a name and a handle for each tensor. */
 static bool open_memory(struct step *self)
 {
     size_t bytes = (size_t)self->options.tensors * self->options.bytes;
@@ -429,6 +434,8 @@ static bool parse_count(const char *text, int least, int most, int *out)
     return true;
 }
 
+/* One option with its value. False: there is no such option, or the value is
+ * out of range. */
 static bool parse_option(struct options *options, const char *name,
                          const char *value)
 {
@@ -453,6 +460,7 @@ static bool parse_option(struct options *options, const char *name,
     return false;
 }
 
+/* All options are pairs of a name and a value, but --help. */
 static bool parse(int argc, char **argv, struct options *options)
 {
     for (int i = 0; i < argc; i++) {
@@ -473,6 +481,8 @@ static bool parse(int argc, char **argv, struct options *options)
     return true;
 }
 
+/* `rueda bench step`: as a rank that a launcher started, or with processes of
+ * its own. */
 int rueda_step_main(int argc, char **argv)
 {
     struct options options = {.np = 2,

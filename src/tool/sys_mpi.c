@@ -57,13 +57,13 @@ static const struct {
 
 /* Where a handle is: a symbol of Open MPI's, a number of MPICH's. No symbol:
  * MPI has no such thing. */
-struct place {
+struct mpi_place {
     const char *symbol;
     unsigned number;
 };
 
-static const struct place world = {"ompi_mpi_comm_world", 0x44000000};
-static const struct place types[RUEDA_DTYPE_COUNT] = {
+static const struct mpi_place world = {"ompi_mpi_comm_world", 0x44000000};
+static const struct mpi_place types[RUEDA_DTYPE_COUNT] = {
     [RUEDA_UINT8] = {"ompi_mpi_uint8_t", 0x4c00013b},
     [RUEDA_INT8] = {"ompi_mpi_int8_t", 0x4c000137},
     [RUEDA_UINT16] = {"ompi_mpi_uint16_t", 0x4c00023c},
@@ -73,7 +73,7 @@ static const struct place types[RUEDA_DTYPE_COUNT] = {
     [RUEDA_FLOAT32] = {"ompi_mpi_float", 0x4c00040a},
     [RUEDA_FLOAT64] = {"ompi_mpi_double", 0x4c00080b},
 };
-static const struct place reductions[RUEDA_REDUCTION_COUNT] = {
+static const struct mpi_place reductions[RUEDA_REDUCTION_COUNT] = {
     [RUEDA_SUM] = {"ompi_mpi_op_sum", 0x58000003},
     [RUEDA_MIN] = {"ompi_mpi_op_min", 0x58000002},
     [RUEDA_MAX] = {"ompi_mpi_op_max", 0x58000001},
@@ -103,7 +103,7 @@ static struct mpi_rank *rank_of(struct rueda_system *system)
 }
 
 /* 0: there is none. */
-static handle find(struct mpi_rank *self, const struct place *place)
+static handle find(struct mpi_rank *self, const struct mpi_place *place)
 {
     if (place->symbol == NULL)
         return 0;
@@ -121,6 +121,7 @@ static bool is_well(struct mpi_rank *self, int code, const char *what)
     return false;
 }
 
+/* Find MPI's type and operation for this case. */
 static bool prepare(struct rueda_system *system, const struct rueda_case *work,
                     const void *send, void *recv)
 {
@@ -150,6 +151,7 @@ static bool prepare(struct rueda_system *system, const struct rueda_case *work,
     return true;
 }
 
+/* One call of MPI. Returns its error code. */
 static int run_op(struct mpi_rank *self, unsigned iteration)
 {
     const struct mpi_calls *mpi = &self->calls;
@@ -231,6 +233,8 @@ static void *open_library(bool is_openmpi, struct rueda_text *words)
     return library;
 }
 
+/* MPI is loaded at run time, so the tool needs none to be built; each call is
+ * found by name. */
 static bool find_calls(struct mpi_rank *self, struct rueda_text *words)
 {
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -249,6 +253,7 @@ static bool find_calls(struct mpi_rank *self, struct rueda_text *words)
     return true;
 }
 
+/* MPI_Init, my place, and the version as text. */
 static bool join(struct mpi_rank *self, struct rueda_text *words)
 {
     char version[8192]; /* MPI_MAX_LIBRARY_VERSION_STRING of MPICH */
@@ -271,6 +276,8 @@ static bool join(struct mpi_rank *self, struct rueda_text *words)
     return true;
 }
 
+/* A system for the benchmark over the MPI library of this flavour; NULL with a
+ * message. */
 struct rueda_system *rueda_system_mpi(const char *flavour,
                                       struct rueda_text *words)
 {

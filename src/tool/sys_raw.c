@@ -122,6 +122,8 @@ static bool prepare(struct rueda_system *system, const struct rueda_case *work,
     return true;
 }
 
+/* What plain sockets reach: the measure for everything over TCP. Long messages
+ * need a thread, since both ends send before they receive. */
 static bool run(struct rueda_system *system, unsigned iteration)
 {
     struct raw_rank *self = rank_of(system);
@@ -185,6 +187,7 @@ static bool set_up(int fd)
            setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) == 0;
 }
 
+/* The system of one of the two ranks, over its end of the connection. */
 struct rueda_system *rueda_system_raw(int rank, int fd,
                                       struct rueda_text *words)
 {
@@ -227,6 +230,7 @@ static bool is_other_end(int accepted, int called)
            came.sin_addr.s_addr == mine.sin_addr.s_addr;
 }
 
+/* Two ends of a TCP connection over loopback. */
 bool rueda_system_raw_pair(int out_ends[2])
 {
     struct sockaddr_in address = {

@@ -122,6 +122,7 @@ static const struct rueda_system_ops ops = {
     .close = close_rank,
 };
 
+/* A system over a context that exists; the caller keeps the context. */
 struct rueda_system *rueda_system_adopt(rueda_ctx *ctx,
                                         struct rueda_text *words)
 {
@@ -142,6 +143,7 @@ struct rueda_system *rueda_system_adopt(rueda_ctx *ctx,
     return &self->super;
 }
 
+/* Start a context of our own library, as any program does. */
 struct rueda_system *rueda_system_rueda(int rank, int size, const char *job,
                                         struct rueda_text *words)
 {

@@ -29,6 +29,7 @@ static const char *const placings[] = {
     [RUEDA_PLACING_FREE] = "wherever the system puts them",
 };
 
+/* The head of the table says all that a reader needs to repeat it. */
 static void print_settings(const struct rueda_bench *bench)
 {
     const struct rueda_bench_options *options = &bench->options;
@@ -72,6 +73,7 @@ static void print_openmpi(const struct rueda_crew *crew)
                                                 : "");
 }
 
+/* Which peers are compared, with their versions. */
 static void print_peers(const struct rueda_bench *bench)
 {
     if (bench->side_count < 2 || bench->options.is_tune)
@@ -104,6 +106,7 @@ static void print_line_latency(struct rueda_bench *bench, const char *when)
                line * 1e9, cpus[0], cpus[1], when);
 }
 
+/* The titles of the columns. */
 static void print_columns(const struct rueda_bench *bench)
 {
     if (bench->options.is_tune) {

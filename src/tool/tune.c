@@ -11,6 +11,7 @@
 
 #define EQUAL 1.03 /* equal to the best within what can be measured */
 
+/* Each algorithm that can run the operation gets a crew of its own. */
 bool rueda_tune_start(struct rueda_bench *bench)
 {
     const struct rueda_bench_options *options = &bench->options;
@@ -43,6 +44,7 @@ static size_t table_bytes(const struct rueda_row *row)
     return row->bytes;
 }
 
+/* Print a row, and note which algorithm is the fastest at this size. */
 void rueda_tune_row(struct rueda_bench *bench, const struct rueda_row *row)
 {
     const char *before = bench->point_count > 0
@@ -97,6 +99,7 @@ static void make_one_point(struct rueda_bench *bench)
     bench->point_count = 1;
 }
 
+/* Print the setting that makes these choices. */
 bool rueda_tune_finish(struct rueda_bench *bench)
 {
     const rueda_bench_op op = bench->options.op;

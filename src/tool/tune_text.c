@@ -22,6 +22,7 @@ static bool is_sized(rueda_kind kind)
     return kind != RUEDA_ALLTOALL && kind != RUEDA_BARRIER;
 }
 
+/* Join neighbouring sizes with the same winner into one row of RUEDA_ALGO. */
 size_t rueda_tune_format(rueda_kind kind, int ranks,
                          const struct rueda_tune_point *points, int count,
                          char *out, size_t room)

@@ -32,6 +32,7 @@ static void release(struct rueda_bench_worker *worker)
     worker->copy = NULL;
 }
 
+/* Make buffers for a case and fill them. */
 static void prepare(struct rueda_bench_worker *worker,
                     const struct rueda_command *command,
                     struct rueda_reply *reply)
@@ -162,6 +163,7 @@ static void probe(struct rueda_bench_worker *worker,
     reply->count = 1;
 }
 
+/* Carry out one command of the coordinator and fill in the reply. */
 void rueda_bench_worker_do(struct rueda_bench_worker *worker,
                            const struct rueda_command *command,
                            struct rueda_reply *out_reply)

@@ -16,7 +16,7 @@
 #include "tool/placing.h"
 #include "tool/worker.h"
 
-struct place {
+struct worker_place {
     const char *socket;
     int crew;
     const char *system;
@@ -27,7 +27,7 @@ struct place {
 };
 
 /* Tell the coordinator which rank is there, or why it is not. */
-static bool greet(int fd, const struct place *place,
+static bool greet(int fd, const struct worker_place *place,
                   const struct rueda_system *system,
                   const struct rueda_text *words)
 {
@@ -45,7 +45,8 @@ static bool greet(int fd, const struct place *place,
 }
 
 /* Do commands until the coordinator says quit, or is gone. */
-static int serve(int fd, const struct place *place, struct rueda_system *system)
+static int serve(int fd, const struct worker_place *place,
+                 struct rueda_system *system)
 {
     struct rueda_bench_worker worker = {.system = system,
                                         .placing = place->placing};
@@ -67,8 +68,8 @@ static int serve(int fd, const struct place *place, struct rueda_system *system)
 
 /* One rank from beginning to end; system is taken, NULL: it failed with these
  * words. */
-static int be_rank(const struct place *place, struct rueda_system *system,
-                   const struct rueda_text *words)
+static int be_rank(const struct worker_place *place,
+                   struct rueda_system *system, const struct rueda_text *words)
 {
     const int fd = rueda_control_connect(place->socket);
     int code = EXIT_FAILURE;
@@ -90,7 +91,7 @@ static int be_rank(const struct place *place, struct rueda_system *system,
 
 struct thread {
     pthread_t id;
-    const struct place *place;
+    const struct worker_place *place;
     rueda_ctx *ctx;
     int code;
 };
@@ -105,6 +106,7 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
+/* Start the ranks of a crew of threads. Returns how many there are. */
 static int start_threads(struct thread *threads, int count)
 {
     int started;
@@ -128,7 +130,7 @@ static int start_threads(struct thread *threads, int count)
 }
 
 /* All ranks are threads of this process. */
-static int be_threads(const struct place *place)
+static int be_threads(const struct worker_place *place)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
     struct rueda_text words = {""};
@@ -156,7 +158,7 @@ static int be_threads(const struct place *place)
     return code;
 }
 
-static int be_process(const struct place *place)
+static int be_process(const struct worker_place *place)
 {
     struct rueda_text words = {""};
     struct rueda_system *system;
@@ -171,9 +173,10 @@ static int be_process(const struct place *place)
     return be_rank(place, system, &words);
 }
 
+/* `rueda bench-worker`: what `rueda bench` starts. It is not for users. */
 int rueda_bench_worker_main(int argc, char **argv)
 {
-    struct place place;
+    struct worker_place place;
 
     if (argc != 7) {
         fprintf(stderr, "rueda: bench-worker is started by rueda bench only\n");
@@ -181,7 +184,7 @@ int rueda_bench_worker_main(int argc, char **argv)
     }
     /* mpirun is the parent of its workers: they end with it. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    place = (struct place){
+    place = (struct worker_place){
         .socket = argv[0],
         .crew = atoi(argv[1]),
         .system = argv[2],

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "os/clock.h"
 #include "trace/timeline_names.h"
 #include "trace/timeline_ring.h"
@@ -17,7 +18,7 @@
 
 #define BUFFER_MIN  ((size_t)65536)
 #define DUE_BYTES   16384
-#define DUE_NS      ((int64_t)100000000)
+#define DUE_NS      RUEDA_MS(100)
 #define UNNAMED     "unnamed"
 #define DEPTH_MAX   32
 #define OFFSET_MAX  (INT64_MAX / 2)

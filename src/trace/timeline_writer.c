@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/log.h"
 #include "os/capped.h"
 #include "os/clock.h"
@@ -15,8 +16,8 @@
 
 /* An event is in the file a tenth of a second later. While there are no events
  * the thread checks less often, since checking costs time, too. */
-#define INTERVAL_NS      ((int64_t)25000000)
-#define IDLE_INTERVAL_NS ((int64_t)90000000)
+#define INTERVAL_NS      RUEDA_MS(25)
+#define IDLE_INTERVAL_NS RUEDA_MS(90)
 
 _Static_assert(RUEDA_TIMELINE_EVENT_MAX <= RUEDA_CAPPED_ITEM_MAX,
                "an event is one item of the file");

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Meshes and views. A mesh makes its endpoints when they are first used, and
+ * keeps a list of those that it has made, so that progress costs nothing for
+ * ranks with which this one never talks. A view has a table from its members to
+ * the ranks of the mesh that owns the endpoints, also over views of views.
+ */
 #include "transport/transport.h"
 
 #include <stdlib.h>

@@ -9,8 +9,9 @@
  * view is a mesh of some members of another one, over the other one's
  * endpoints.
  *
- * Nothing here blocks. All calls on the endpoints of a mesh come from whoever
- * holds the engine's token, so a transport needs no locks against its own rank.
+ * Nothing here blocks. All calls on the endpoints of a mesh come from the
+ * thread that holds the engine's token, so a transport needs no locks against
+ * its own rank.
  */
 #ifndef RUEDA_TRANSPORT_TRANSPORT_H
 #define RUEDA_TRANSPORT_TRANSPORT_H
@@ -29,7 +30,7 @@ struct rueda_tag {
     uint64_t sequence;
 };
 
-/* The sequence of messages about operations, which are no part of one. */
+/* The sequence of messages about operations that do not belong to one. */
 #define RUEDA_CONTROL_SEQUENCE UINT64_MAX
 
 static inline bool rueda_tag_equal(struct rueda_tag a, struct rueda_tag b)
@@ -261,7 +262,7 @@ rueda_status rueda_mesh_init(struct rueda_mesh *mesh, int rank, int size,
  *
  * Requests pass through the parent's endpoints, which the parent makes, and
  * alone closes; so the view ends before it. Progress is the parent's: on a view
- * it does nothing, and who is lost is told in the parent's ranks.
+ * it does nothing, and a lost peer is reported by its rank in the parent.
  *
  * A view changes no tag but for the parent's term. Two rows of messages between
  * the same two ranks are kept apart by their tags, or by their order: under one
@@ -303,8 +304,8 @@ void rueda_mesh_recv(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
                      void *buf, size_t len, struct rueda_req *req);
 
 /*
- * Progress on all endpoints, also on those behind one that is lost: who has
- * left may have done its part. RUEDA_OK if anything moved; else as
+ * Progress on all endpoints, also on those after one that is lost: a peer that
+ * has left may have done its part. RUEDA_OK if anything moved; else as
  * rueda_ep_progress(). *out_peer is the first lost peer, if there is one.
  */
 rueda_status rueda_mesh_progress(struct rueda_mesh *mesh, int *out_peer);

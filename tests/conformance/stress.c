@@ -14,7 +14,7 @@
 #define FLIGHT      16 /* messages in flight each way, a few windows */
 #define MOST_BYTES  ((size_t)300 << 10)
 #define DEADLINE_NS ((int64_t)40 * 1000 * 1000 * 1000)
-/* Nobody sleeps that long who is woken. */
+/* A thread that is woken never sleeps this long. */
 #define NAP_NS ((int64_t)5 * 1000 * 1000 * 1000)
 
 struct message {
@@ -43,7 +43,7 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 33;
 }
 
-/* Mostly short, some longer than any buffer on the way, some of a length that
+/* Most are short, some longer than any buffer on the way, some of a length that
  * fills it exactly. */
 static size_t length_of(uint64_t seed)
 {

@@ -9,7 +9,7 @@ struct job {
     struct rueda_mesh meshes[3];
 };
 
-/* Slow enough that a long message is under way for a while. */
+/* Slow enough that a long message is in flight for a while. */
 static void open_job(struct job *job, int size, uint64_t jitter_ns)
 {
     const struct rueda_sim_wire wire = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A handshake with someone who sends anything, in pieces of any size. Nobody
- * can guess a proof, but the seeds have one: our nonce is the same each time.
+ * A handshake with a peer that sends anything, in pieces of any size. A proof
+ * cannot be guessed, but the seeds have one: our nonce is the same each time.
  */
 #include "auth/handshake.h"
 #include "fuzz/fuzz.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two honest ends, and bits that flip between them. Whoever sees a HELLO or a
- * proof that was changed, or proves something about it, does not succeed; with
+ * Two honest ends, and bits that flip between them. An end that receives a
+ * changed HELLO or proof, or proves something about it, does not succeed; with
  * no flip both do. The acceptor speaks last and has no answer, so a flip in its
  * proof is the other's to find.
  */

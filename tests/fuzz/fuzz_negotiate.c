@@ -4,7 +4,7 @@
  * say what they like: children what they have, the parent what is decided.
  *
  * An input is a list of steps: a byte that says who speaks or what the member
- * itself does, a byte for a length, and so many bytes of a message. The first
+ * itself does, a byte for a length, and this many bytes of a message. The first
  * choice is whether it is the coordinator, and how many numbers it knows.
  */
 #include "fuzz/fuzz.h"
@@ -81,8 +81,9 @@ static rueda_status take_step(struct rueda_negotiator *self, enum step step,
             return RUEDA_OK;
         return rueda_ready_hear(self, (int)step, in);
     case PARENT:
-        return rueda_is_coordinator(self) ? RUEDA_OK
-                                          : rueda_log_follow(self, in);
+        return rueda_is_coordinator(self)
+                   ? RUEDA_OK
+                   : rueda_negotiator_log_follow(self, in);
     case SUBMIT:
         (void)rueda_negotiator_submit(self, mine, (void *)mine);
         return RUEDA_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An object and its head, which somebody on the way has written: whatever that
- * is, it is not taken for the sender's. The last byte is 0 for a pair that
- * nobody has changed, else which byte of the head is another one, or 255 for a
+ * An object and its head, which an attacker on the way has written: it is
+ * never taken for the sender's. The last byte is 0 for a pair that was not
+ * changed, else which byte of the head is another one, or 255 for a
  * head that is all of the input.
  */
 #include "auth/object.h"

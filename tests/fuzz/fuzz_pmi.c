@@ -39,9 +39,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .deadline_ns = rueda_clock_ns() + SECOND,
     };
     if (choice & 1)
-        status = rueda_exchange_pmi2(&exchange, card, bytes, &error);
+        status = rueda_launcher_exchange_pmi2(&exchange, card, bytes, &error);
     else
-        status = rueda_exchange_pmi1(&exchange, card, bytes, &error);
+        status = rueda_launcher_exchange_pmi1(&exchange, card, bytes, &error);
     must(status <= 0 && status != RUEDA_ERR_TIMEOUT && status != RUEDA_ERR_IO);
     must(rueda_text_is_empty(&error) == (status == RUEDA_OK));
     if (status != RUEDA_OK || exchange.rank == 0)

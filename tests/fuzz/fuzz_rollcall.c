@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What ranks say of themselves, read by rank 0, and what rank 0 announces of
- * all of them, read by the others: the table and where everybody is, or words
+ * all of them, read by the others: the table and where each rank is, or words
  * that say why there is no job.
  */
 #include "base/bytes.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sealed records in the hands of somebody who carries them: as they are, with
- * bits flipped, cut, again, in another order, made up. What opens is what was
- * sealed, in its place; whatever else comes ends it for good.
+ * Sealed records in the hands of an attacker who carries them: as they are,
+ * with bits flipped, cut, again, in another order, made up. What opens is what
+ * was sealed, in its place; whatever else comes ends it for good.
  */
 #include "auth/seal.h"
 #include "fuzz/fuzz.h"
@@ -82,7 +82,7 @@ static bool deliver(struct rueda_seal *seal, const struct parcel *parcel,
     return is_right;
 }
 
-/* Bytes that somebody has made up. */
+/* Bytes that an attacker has made up. */
 static void forge(struct rueda_seal *seal, struct fuzz_input *input)
 {
     unsigned char plain[MOST];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What launcher and agents say to one another, sealed: in the hands of somebody
- * on the way, who changes a byte of it, and from one who has the key and seals
- * any length. What opens is what was sealed, from its beginning on.
+ * What launcher and agents say to one another, sealed: in the hands of an
+ * attacker on the way, who changes a byte of it, and from a peer that has the
+ * key and seals any length. What opens is what was sealed, from its beginning
+ * on.
  */
 #include "auth/sealed_stream.h"
 #include "base/bytes.h"
@@ -36,7 +37,7 @@ static void close_ends(struct ends *ends)
     rueda_buffer_fini(&ends->got);
 }
 
-/* What is on the wire, in parts of so many bytes. False: it was refused. */
+/* What is on the wire, in parts of this many bytes. False: it was refused. */
 static bool carry(struct ends *ends, size_t part)
 {
     struct rueda_buffer come = {.bytes = NULL};

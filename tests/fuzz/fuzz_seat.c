@@ -57,7 +57,7 @@ static void check_seat(const struct rueda_seat *seat)
     must(seat->rank >= 0 && seat->rank < seat->size);
     must(is_part(seat->local_rank, seat->local_size, seat->size));
     must(is_part(seat->cross_rank, seat->cross_size, seat->size));
-    must(seat->size > 1 || seat->introduction == RUEDA_INTRODUCE_NOBODY);
+    must(seat->size > 1 || seat->introduction == RUEDA_INTRODUCE_NONE);
     must(seat->job[0] != '\0');
     must(strnlen(seat->job, sizeof(seat->job)) < sizeof(seat->job));
     must(strnlen(seat->store, sizeof(seat->store)) < sizeof(seat->store));

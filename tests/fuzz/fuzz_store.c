@@ -31,7 +31,7 @@ struct desk {
 
 /* ---- What the store says ------------------------------------------------ */
 
-/* Whoever has this reply to send can do so, and is understood. */
+/* A store can send this reply, and a client understands it. */
 static void check_frame(const struct rueda_store_reply *reply)
 {
     unsigned char frame[RUEDA_STORE_START_BYTES + MOST_BYTES];
@@ -57,7 +57,7 @@ static void hear(void *arg, uint64_t connection,
                         reply->number == request->number;
 
     must(connection < CONNECTIONS);
-    /* Nobody can have sent a request of an unknown kind. */
+    /* No client can have sent a request of an unknown kind. */
     if (reply->status != RUEDA_ERR_INVALID)
         check_frame(reply);
     if (reply->owner != NULL) {

@@ -2,7 +2,8 @@
 /*
  * What two ends say about themselves in the handshake, one behind the other.
  * What is accepted is written in no other way, and both come to the same end,
- * in which nobody who forbids is made to seal, nor who insists to do without.
+ * in which an end that forbids sealing does not seal, and one that insists on
+ * it does not do without.
  */
 #include "fuzz/fuzz.h"
 #include "transport/tcp/about.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pulse on which something comes. Whatever it is ends the pulse. What anybody
- * on the way can write is not shown; of what the peer has sealed characters are
- * that a terminal does not take for orders. The choice is whether it has.
+ * A pulse on which something comes. Whatever it is ends the pulse. What an
+ * attacker on the way can write is not shown; of what the peer has sealed
+ * characters are that a terminal does not take for orders. The choice is
+ * whether it has.
  */
 #include <unistd.h>
 

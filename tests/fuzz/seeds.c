@@ -190,8 +190,8 @@ static void save_settings(void)
 
 /* ---- Handshakes --------------------------------------------------------- */
 
-/* What a peer sends to whoever fuzz_handshake.c is. It is the second to draw
- * a nonce, as it is here. */
+/* What a peer sends to the end that fuzz_handshake.c plays. It is the second to
+ * draw a nonce, as it is here. */
 static void save_handshake(const char *name, unsigned choice)
 {
     struct rueda_key key = {.bytes = {1, 2, 3}, .present = (choice & 2) != 0};
@@ -527,7 +527,7 @@ static void save_card(const char *name, bool has_key)
     snprintf(card.addresses, sizeof(card.addresses),
              "10.1.2.3:4000 [2001:db8::1]:4001");
     rueda_business_card_pack(&card, seed);
-    save("card", name, seed, sizeof(seed));
+    save("business_card", name, seed, sizeof(seed));
 }
 
 /* ---- The launcher's frames ---------------------------------------------- */
@@ -655,8 +655,8 @@ static void out_blank(struct rueda_out *message)
     rueda_out_u32(message, 2);
 }
 
-/* A child has what nobody else has, which the coordinator calls; both say that
- * they have not got it. The first says so again, and only half of it. */
+/* A child has what no other member has, which the coordinator calls; both say
+ * that they have not got it. The first says so again, and only half of it. */
 static void save_negotiation_vain(void)
 {
     struct rueda_out message = {0};
@@ -673,7 +673,7 @@ static void save_negotiation_vain(void)
     message.len -= 2;
     add_step(&input, 0, &message);
     rueda_out_u8(&input, 2 << 1);
-    save("negotiate", "vain", input.bytes, input.len);
+    save("negotiate", "mismatch", input.bytes, input.len);
     rueda_out_fini(&message);
     rueda_out_fini(&input);
 }

@@ -8,11 +8,11 @@ tree with the coordinator on top; in a host the tree is one level, its leader
 and the others. The part of the tree at and below a member is its *share*.
 
 1.  The log. Only the coordinator appends. Its entries go down the tree, in
-    order: a member applies an entry before anybody below it can see it (in a
+    order: a member applies an entry before any member below it can see it (in a
     host: before it publishes the entry). Everything that members agree on, the
     table included, is a function of the entries that they have applied.
-2.  Announcements. Each member keeps a *record* for every name that is under
-    way in its share: what itself and each child have announced. When each of
+2.  Announcements. Each member keeps a *record* for every name that is in
+    flight in its share: what itself and each child have announced. When each of
     them has announced the name, or has joined with its whole share, the member
     announces it to its parent, once: READY(slot, count, rank) if all have one
     signature and the table has a live slot for name and signature, else
@@ -22,13 +22,13 @@ and the others. The part of the tree at and below a member is its *share*.
 3.  The name alone is the key. The kind is a part of the signature.
 4.  When the coordinator's record is full, it appends RUN if there is one
     signature, else ERROR with two signatures and a rank for each. So an error
-    is logged only when nobody can still submit to what failed, every member
+    is logged only when no member can still submit to what failed, every member
     that submitted gets it, and the next use of the name is a fresh one. Which
     full records make up one RUN, and in what order, is free: fusion.
 5.  RUN carries for each operation its slot, or name and signature (and, if one
     was given, the slot that they have from now on), and the count.
-6.  Slots. LIVE: announced by number. RETIRED, by an entry of the log: nobody
-    who has applied that entry announces by that number, but it still means
+6.  Slots. LIVE: announced by number. RETIRED, by an entry of the log: no
+    member that has applied that entry announces by that number, but it still means
     what it meant. FREE: retired, and every member has acknowledged it. Only a
     free slot is given away; if there is none, the name gets no slot this time,
     and the least recently used one is retired for the next. A name whose
@@ -40,16 +40,16 @@ and the others. The part of the tree at and below a member is its *share*.
     slot, and the numbers begin again at JOINED: members that had joined have
     not counted along.
 8.  Join. JOIN(rank) goes up at once; every member on the way first announces
-    the records that became full by it, then passes it on. Whoever has joined
+    the records that became full by it, then passes it on. A member that has joined
     counts as having announced everything, and what it had submitted before
     still counts as submitted: a record is full when every member has submitted
     or joined, which is not the same as "submitted = members - joined". A count
-    below the size of the set says that somebody supplies zeros; then kinds
+    below the size of the set says that a member supplies zeros; then kinds
     that cannot do that get ERROR. When all have joined and no record is left,
     JOINED(the rank whose JOIN came last) is appended, and all forget who had
     joined. Between its join and JOINED a member refuses submissions.
-9.  A name that a member has under way is refused there, by the member alone.
-10. Death. Whoever sees a neighbour in the tree die, or hears that the set has
+9.  A name that a member has in flight is refused there, by the member alone.
+10. Death. A member that sees a neighbour in the tree die, or hears that the set has
     failed, fails everything it has and tells its neighbours the first cause.
     A collective is delivered only when all members have started it.
 
@@ -122,7 +122,7 @@ class Table(NamedTuple):
 
 @cache
 def table_after(log: tuple, capacity: int) -> Table:
-    """The table of whoever has applied these entries and no more."""
+    """The table of a member that has applied these entries and no more."""
     if not log:
         return Table((None,) * capacity, 0)
     slots, retirements = table_after(log[:-1], capacity)
@@ -392,7 +392,7 @@ class LogMode:
         member = member._replace(applied=index + 1)
         if entry[0] == JOINED:
             if member.records:
-                raise Broken(f"{rank} applies JOINED with {member.records} under way")
+                raise Broken(f"{rank} applies JOINED with {member.records} in flight")
             unnamed = member.unnamed if "unnamed_go_on" in self.faults else 0
             member = member._replace(joined=False, joined_below=(), unnamed=unnamed)
             return self._with(state, rank, member)
@@ -407,7 +407,7 @@ class LogMode:
             records = tuple(r for r in member.records if r.name != name)
             member = member._replace(records=records)
             if entry[0] == ERROR or not self.deaths:
-                # Where nobody dies, what has started is as good as complete.
+                # Where no member dies, what has started is as good as complete.
                 member = self._delivered(member, given)
         if entry[0] == RUN and self.deaths:
             member = member._replace(running=(*member.running, index))

@@ -4,8 +4,8 @@
 1.  Generations. The set is in log mode or in plan mode; each change of mode is
     an entry of the log and begins a new generation. Frames of collectives carry
     (generation, sequence), the sequence counted from the start in each.
-2.  PLAN(generation + 1) may be appended at any time in log mode, unless somebody
-    has joined. Whoever applies it runs the plan from its beginning, with what
+2.  PLAN(generation + 1) may be appended at any time in log mode, unless a member
+    has joined. A member that applies it runs the plan from its beginning, with what
     it has pending, announced or not; it looks for a reason to deviate in what
     was pending, too. Announcements from before may still come; nothing is
     decided on them.
@@ -16,18 +16,18 @@
 4.  A member deviates, once in a generation, by DEVIATE to the coordinator when
     (a) it has an operation that is not in the plan with that signature, or
     joins; (b) a caller waits for an operation in no started batch, and the next
-    batch lacks one here; (c) the same for a while without anybody waiting, and
+    batch lacks one here; (c) the same for a while without any member waiting, and
     something is pending; (d) a started batch takes too long.
     (c) alone is enough for nothing to hang; the others are faster.
 5.  The coordinator appends HALT(generation) at the first DEVIATE; others come
-    late and mean nothing. Whoever applies HALT starts nothing more and answers
+    late and mean nothing. A member that applies HALT starts nothing more and answers
     HALTED(batches started), after all that it has announced before.
 6.  When all have answered, RESUME(generation + 1, keep = the least of the
-    answers) is appended; between HALT and RESUME nothing else is. Whoever
-    applies it is in log mode. Its batches from number keep on (the first is 0)
-    are cancelled, and their operations pending again: nobody has completed one
+    answers) is appended; between HALT and RESUME nothing else is. A member
+    that applies it is in log mode. Its batches from number keep on (the first is 0)
+    are cancelled, and their operations pending again: no member has completed one
     of them, nor will. The batches before go on under their old numbers, and may
-    still be under way when those of the new generation start. It announces
+    still be in flight when those of the new generation start. It announces
     everything that it has pending, its join last.
 7.  Records, and counters in shared memory, are cleared when RESUME is applied,
     in a host before it is published, and not at PLAN. All have answered HALT by
@@ -413,7 +413,7 @@ class PlanMode:
         ]
         for batch in cancelled:
             if any(batch[:2] in other.completed for other in state.members):
-                raise Broken(f"{rank} cancels {batch}, which somebody has completed")
+                raise Broken(f"{rank} cancels {batch}, which a member has completed")
         for where, number in member.completed:
             if where == member.generation and number >= keep:
                 raise Broken(f"{rank} has completed {(where, number)}, which is cancelled")

@@ -4,11 +4,11 @@
 1.  A change, ADD or DROP, is an operation of the set of all ranks, like any other:
     it is in that set's log when every rank has asked for it. Ranks ask in the same
     order, and wait until they have applied the entry themselves.
-2.  Whoever applies ADD has the set from then on; others may have it before or
+2.  A member that applies ADD has the set from then on; others may have it before or
     after. What comes for a set that is not there yet waits until it is.
 3.  Each set has its own log and its own messages, which carry its number. A number
     is not used again.
-4.  Whoever applies DROP cancels what it has under way in the set, also what runs,
+4.  A member that applies DROP cancels what it has in flight in the set, also what runs,
     for others may have cancelled it before they started. It says LAST to its
     neighbours in the set's tree, throws away what comes from them, and is done with
     the set when each has said the same: then nothing of the set is on its way.

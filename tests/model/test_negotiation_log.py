@@ -21,7 +21,7 @@ GATHER_A = ("a", "gather f4")
 NONE = (UNNAMED, "sum f4")
 
 
-def everybody(*threads, size=3):
+def on_all(*threads, size=3):
     """A script of the same threads for each member."""
     return (threads,) * size
 
@@ -30,20 +30,20 @@ def everybody(*threads, size=3):
 SCRIPTS = {
     "three names in three orders": (
         (((A, B, C),), ((C, B), (A,)), ((B,), (C, A))), 2),
-    "a name again and again": (everybody((A, WAIT, A, WAIT, A)), 1),
+    "a name again and again": (on_all((A, WAIT, A, WAIT, A)), 1),
     "names in different orders, twice": (
         (((A, B, WAIT, A, B),), ((B, WAIT, B), (A, WAIT, A)), ((B, A, WAIT, B, A),)), 2),
-    "more names than slots": (everybody((A, WAIT, A), (B, WAIT, B)), 1),
+    "more names than slots": (on_all((A, WAIT, A), (B, WAIT, B)), 1),
     "more names than slots, in turn": (
-        everybody((A, WAIT, B, WAIT, A, B, WAIT, A, C, WAIT, C)), 1),
+        on_all((A, WAIT, B, WAIT, A, B, WAIT, A, C, WAIT, C)), 1),
     "one slot that three names want": (
-        everybody((A, WAIT, B, C, A, WAIT, B)), 1),
+        on_all((A, WAIT, B, C, A, WAIT, B)), 1),
     "more names than two slots": (
-        everybody((A, B, C, WAIT, C, A)), 2),
+        on_all((A, B, C, WAIT, C, A)), 2),
     "everybody changes the signature": (
-        everybody((A, WAIT, A_INT, WAIT, A_INT, WAIT, A)), 1),
+        on_all((A, WAIT, A_INT, WAIT, A_INT, WAIT, A)), 1),
     "changed signatures beside other names": (
-        everybody((A, WAIT, A_INT, WAIT, A_INT), (B,)), 2),
+        on_all((A, WAIT, A_INT, WAIT, A_INT), (B,)), 2),
     "a mismatch, then the name again": (
         (((A, WAIT, A),), ((A, WAIT, A),), ((A_INT, WAIT, A),)), 1),
     "a mismatch of a name that has a slot": (
@@ -52,7 +52,7 @@ SCRIPTS = {
         (((A, WAIT, A), (B,)), ((A_INT, B, WAIT, A),), ((B, A, WAIT, A),)), 1),
     "one name for two kinds": (
         (((A, WAIT, A),), ((GATHER_A, WAIT, A),), ((A, WAIT, A),)), 1),
-    "unnamed operations": (everybody((NONE, NONE, WAIT, A, NONE)), 1),
+    "unnamed operations": (on_all((NONE, NONE, WAIT, A, NONE)), 1),
     "unnamed operations, a mismatch": (
         (((NONE, NONE),), ((NONE, NONE),), (((UNNAMED, "sum i4"), NONE),)), 1),
 }
@@ -63,12 +63,12 @@ JOINS = {
         (((A, WAIT, A, WAIT, JOIN, B),), ((JOIN, B),), ((JOIN, B),)), 1),
     "the leader joins early": (
         (((A, WAIT, JOIN, A),), ((JOIN, A),), ((A, WAIT, B, JOIN, A),)), 1),
-    "joins with operations under way": (
+    "joins with operations in flight": (
         (((JOIN, A, B),), ((A, JOIN, A, B),), ((B, JOIN, A, B),)), 2),
-    "joins with operations under way, few slots": (
+    "joins with operations in flight, few slots": (
         (((A, WAIT, B, JOIN, A, B),), ((A, WAIT, B, A, JOIN, A, B),),
          ((A, WAIT, A, B, JOIN, B, A),)), 1),
-    "joins, and everything twice": (everybody((A, JOIN, A, JOIN, A)), 1),
+    "joins, and everything twice": (on_all((A, JOIN, A, JOIN, A)), 1),
     "unnamed operations around a join": (
         (((NONE, NONE, WAIT, JOIN, NONE),), ((NONE, WAIT, JOIN, NONE),), ((JOIN, NONE),)), 0),
     "a gather that one does not give": (
@@ -95,13 +95,13 @@ STALLS = {
 FOUR = {
     "four ranks in two hosts": (
         (((A, B),), ((B, A),), ((A,), (B,)), ((B, A),)), 1),
-    "four ranks, more names than slots": (everybody((A, B, WAIT, B, A), size=4), 1),
+    "four ranks, more names than slots": (on_all((A, B, WAIT, B, A), size=4), 1),
     "four ranks join": (
         (((A, JOIN, A),), ((JOIN, A),), ((B, JOIN, A),), ((A, WAIT, B, JOIN, A),)), 1),
 }
 DEATHS = {
     "names in two orders": ((((A, B),), ((B,), (A,)), ((B, A),)), 1),
-    "a name twice, one slot": (everybody((A, WAIT, B, A)), 1),
+    "a name twice, one slot": (on_all((A, WAIT, B, A)), 1),
     "a mismatch": ((((A, B),), ((A_INT, B),), ((B, A),)), 1),
     "joins": ((((A, JOIN),), ((JOIN,),), ((B, JOIN),)), 1),
 }
@@ -159,7 +159,7 @@ def test_a_mismatch_of_kinds_is_an_error_too() -> None:
 
 
 def test_what_is_given_before_joining_runs_with_zeros_of_the_others() -> None:
-    for log in logs_of("joins with operations under way"):
+    for log in logs_of("joins with operations in flight"):
         joined = kinds(log).index(JOINED)
         counts = {op.name: op.count for entry in log[:joined] for op in entry[1]}
         assert counts == {"a": 1, "b": 1}
@@ -173,7 +173,7 @@ def test_whether_a_gather_fails_does_not_depend_on_who_is_faster() -> None:
 
 
 def test_every_member_can_be_the_last_to_join() -> None:
-    logs = logs_of("joins with operations under way")
+    logs = logs_of("joins with operations in flight")
     assert {log[kinds(log).index(JOINED)][1] for log in logs} == {0, 1, 2}
 
 
@@ -195,9 +195,9 @@ FAULTS = {
     "log_to_all": (JOINS, "one joins early"),
     "error_at_once": (SCRIPTS, "a mismatch, then the name again"),
     "kind_in_key": (SCRIPTS, "one name for two kinds"),
-    "count_joined": (JOINS, "joins with operations under way"),
-    "join_first": (JOINS, "joins with operations under way"),
-    "joined_at_once": (JOINS, "joins with operations under way"),
+    "count_joined": (JOINS, "joins with operations in flight"),
+    "join_first": (JOINS, "joins with operations in flight"),
+    "joined_at_once": (JOINS, "joins with operations in flight"),
     "joined_so_far": (JOINS, "a gather that one does not give"),
     "unnamed_go_on": (JOINS, "unnamed operations around a join"),
 }

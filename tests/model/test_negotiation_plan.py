@@ -14,22 +14,22 @@ OTHER_A = ("a", "max")
 SHARED = ("a", BROADCAST)
 
 
-def everybody(*threads):
+def on_all(*threads):
     """A script of the same threads for each member."""
     return (threads,) * 3
 
 
 # What members do, the plan, and more about it. Threads of a member race.
 SCRIPTS = {
-    "three batches": (everybody((A, B, WAIT, A)), ((A,), (B,)), {}),
+    "three batches": (on_all((A, B, WAIT, A)), ((A,), (B,)), {}),
     "a fused batch and another": (
         (((A, C, B),), ((B, A, C),), ((C,), (A, B))), ((A, B), (C,)), {}),
     "not in the order of the plan": (
         (((A, B),), ((A,), (B,)), ((B, A),)), ((A,), (B,)), {}),
-    "a plan at any time": (everybody((A, B)), ((A,), (B,)), {"learned": False}),
-    "two plans": (everybody((A, WAIT, A)), ((A,),), {"plans": 2}),
+    "a plan at any time": (on_all((A, B)), ((A,), (B,)), {"learned": False}),
+    "two plans": (on_all((A, WAIT, A)), ((A,),), {"plans": 2}),
     "two plans at any time": (
-        everybody((A, WAIT, A)), ((A,),), {"plans": 2, "learned": False, "triggers": "ad"}),
+        on_all((A, WAIT, A)), ((A,),), {"plans": 2, "learned": False, "triggers": "ad"}),
     "an unknown operation": (
         (((A, UNKNOWN),), ((UNKNOWN, A),), ((A, UNKNOWN),)), ((A,),), {}),
     "an unknown operation between": (
@@ -40,12 +40,12 @@ SCRIPTS = {
         {"learned": False, "triggers": "abc"}),
     "a mismatch, then the name again": (
         (((A, WAIT, A),), ((OTHER_A, WAIT, A),), ((A, WAIT, A),)), ((A,),), {}),
-    "all change a signature": (everybody((A, WAIT, OTHER_A)), ((A,),), {}),
-    "less than the plan": (everybody((A, WAIT, A)), ((A, B),), {}),
-    "the second batch only": (everybody((B, WAIT, B)), ((A,), (B,)), {}),
+    "all change a signature": (on_all((A, WAIT, OTHER_A)), ((A,),), {}),
+    "less than the plan": (on_all((A, WAIT, A)), ((A, B),), {}),
+    "the second batch only": (on_all((B, WAIT, B)), ((A,), (B,)), {}),
     "one joins early": (
         (((A, WAIT, JOIN),), ((A, WAIT, JOIN),), ((JOIN,),)), ((A,),), {"plans": 2}),
-    "joins with operations under way": (
+    "joins with operations in flight": (
         (((JOIN,),), ((JOIN,),), ((A, UNKNOWN, JOIN),)), ((A,),), {}),
     "joins after a batch": (
         (((A, WAIT, A, WAIT, JOIN),), ((A, WAIT, JOIN),), ((A, WAIT, JOIN),)), ((A,),), {}),
@@ -66,7 +66,7 @@ def test_everything_is_delivered_in_every_order_of_events(name: str) -> None:
 
 @pytest.mark.parametrize("name", [
     "not in the order of the plan", "an unknown operation", "less than the plan", "two plans",
-    "a mismatch, then the name again", "one joins early", "joins with operations under way",
+    "a mismatch, then the name again", "one joins early", "joins with operations in flight",
 ])
 def test_the_grace_alone_keeps_members_from_hanging(name: str) -> None:
     scripts, plan, more = SCRIPTS[name]
@@ -74,9 +74,9 @@ def test_the_grace_alone_keeps_members_from_hanging(name: str) -> None:
 
 
 @pytest.mark.parametrize(("scripts", "more"), [
-    (everybody((A,)), {"learned": False}),
-    (everybody((A,)), {"plans": 2, "triggers": "d"}),
-    (everybody((UNKNOWN,)), {"plans": 2, "learned": False}),
+    (on_all((A,)), {"learned": False}),
+    (on_all((A,)), {"plans": 2, "triggers": "d"}),
+    (on_all((UNKNOWN,)), {"plans": 2, "learned": False}),
 ])
 def test_announcements_need_no_generation(scripts, more) -> None:
     assert explore(PlanMode(scripts, ((A,),), **more, whole=True)).ends
@@ -113,7 +113,7 @@ def test_a_mismatch_is_one_error_and_the_next_use_runs() -> None:
 FAULTS = {
     "keep_most": "an unknown operation",
     "no_generation": "two plans",
-    "join_not_last": "joins with operations under way",
+    "join_not_last": "joins with operations in flight",
     "starts_when_stopped": "three batches",
     "cancelled_is_silent": "an unknown operation",
 }
@@ -128,14 +128,14 @@ def test_a_missing_rule_is_found(fault: str) -> None:
 
 def test_records_cleared_too_early_are_found() -> None:
     with pytest.raises(Broken, match="announces z twice"):
-        explore(PlanMode(everybody((UNKNOWN,)), ((A,),), whole=True, faults=["cleared_at_plan"]))
+        explore(PlanMode(on_all((UNKNOWN,)), ((A,),), whole=True, faults=["cleared_at_plan"]))
 
 
 def test_a_planned_broadcast_is_found() -> None:
-    with pytest.raises(Broken, match="which somebody has completed|which is cancelled"):
-        explore(PlanMode(everybody((SHARED, WAIT, B)), ((SHARED,), (B,))))
+    with pytest.raises(Broken, match="which a member has completed|which is cancelled"):
+        explore(PlanMode(on_all((SHARED, WAIT, B)), ((SHARED,), (B,))))
 
 
 def test_without_the_grace_members_hang_unseen() -> None:
     with pytest.raises(Broken, match="nothing more happens"):
-        explore(PlanMode(everybody((B,)), ((A,), (B,)), triggers="abd"))
+        explore(PlanMode(on_all((B,)), ((A,), (B,)), triggers="abd"))

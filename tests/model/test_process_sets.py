@@ -13,7 +13,7 @@ NO_MEMBER = (ADD, DROP)
 SCRIPTS = {
     "nothing": (NO_MEMBER, NO_MEMBER, NO_MEMBER),
     "one that is waited for": (NO_MEMBER, (ADD, "a", WAIT, DROP), (ADD, "a", WAIT, DROP)),
-    "one under way": (NO_MEMBER, (ADD, "a", DROP), (ADD, "a", DROP)),
+    "one in flight": (NO_MEMBER, (ADD, "a", DROP), (ADD, "a", DROP)),
     "two in different orders": (NO_MEMBER, (ADD, "a", "b", DROP), (ADD, "b", "a", DROP)),
     "one that only one has": (NO_MEMBER, (ADD, "a", DROP), (ADD, DROP)),
     "one that only the other has": (NO_MEMBER, (ADD, DROP), (ADD, "a", DROP)),
@@ -43,7 +43,7 @@ def test_what_is_waited_for_is_complete_on_both() -> None:
 
 def test_what_is_under_way_may_be_complete_or_cancelled() -> None:
     for rank in (1, 2):
-        assert results_of("one under way", rank) == {((0, "a", True),), ((0, "a", False),)}
+        assert results_of("one in flight", rank) == {((0, "a", True),), ((0, "a", False),)}
 
 
 def test_what_only_one_has_is_cancelled() -> None:
@@ -61,7 +61,7 @@ def test_the_next_set_works_whatever_became_of_the_one_before() -> None:
 FAULTS = {
     "one_number": "again with the same name",
     "early_is_lost": "one that is waited for",
-    "runs_on": "one under way",
+    "runs_on": "one in flight",
     "says_nothing": "one that only the other has",
 }
 

@@ -28,9 +28,9 @@ static const struct {
     const char *name;
     exchange_fn *exchange;
 } ways[] = {
-    {"pmix", rueda_exchange_pmix},
-    {"pmi1", rueda_exchange_pmi1},
-    {"pmi2", rueda_exchange_pmi2},
+    {"pmix", rueda_launcher_exchange_pmix},
+    {"pmi1", rueda_launcher_exchange_pmi1},
+    {"pmi2", rueda_launcher_exchange_pmi2},
 };
 
 /* What a process has that an exchange should leave as it was. */

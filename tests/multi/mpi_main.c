@@ -5,7 +5,7 @@
  *
  *     mpi_main LIBRARY global|local mpi-first|rueda-first
  *
- * Loads the MPI library of the launcher, its symbols for all or for nobody
+ * Loads the MPI library of the launcher, its symbols visible to all or hidden
  * else, as a program and as Python would; initialises both in this order; lets
  * Rueda add up; ends both in the reverse order. Says what the sum is.
  */

@@ -173,7 +173,7 @@ static bool submit(struct one *one)
            complain("submit %s", one->name);
 }
 
-/* Everybody in another order. */
+/* Each rank in another order. */
 static void shuffle(int *order, int count, unsigned seed)
 {
     for (int i = 0; i < count; i++)
@@ -190,7 +190,7 @@ static void shuffle(int *order, int count, unsigned seed)
 
 /* ---- Things that go well ------------------------------------------------- */
 
-/* So many of all kinds a set, in any order, in several sets at a time. */
+/* This many of all kinds a set, in any order, in several sets at a time. */
 static bool in_sets(const int *sets, int set_count, int each)
 {
     const int count = each * set_count;
@@ -672,7 +672,7 @@ static bool again(void)
     return any_order();
 }
 
-/* Until somebody ends it. */
+/* Until the test ends it. */
 static bool forever(void)
 {
     while (any_order())

@@ -64,7 +64,7 @@ static void a_hundred_in_flight_can_be_waited_for_in_reverse(void **state)
     rank_run(*state, 3, in_reverse, NULL);
 }
 
-/* Nobody waits; polling makes no progress by itself. */
+/* No caller waits; polling makes no progress by itself. */
 static int by_polling(struct test_rank *me)
 {
     struct coll_run *runs = calloc(MANY, sizeof(*runs));

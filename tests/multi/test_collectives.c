@@ -15,8 +15,9 @@ static void run_on_all_sizes(void **state, rank_fn body, void *arg)
 
 /* ---- Sizes ------------------------------------------------------------- */
 
-/* Tiny up to 14 floats; added by everybody up to 682, 1365 or 2048 on 7, 4 or 3
- * ranks; shared memory is asked for from 8192 on; two blocks from 16384 on. */
+/* Tiny up to 14 floats; added by every rank up to 682, 1365 or 2048 on 7, 4 or
+ * 3 ranks; shared memory is asked for from 8192 on; two blocks from 16384 on.
+ */
 static const size_t float_counts[] = {
     0,    1,    13,   14,   15,    682,   683,   1365,  1366,  2048,   2049,
     4096, 8191, 8192, 8193, 16384, 16385, 65535, 65536, 65537, 100003,
@@ -99,7 +100,7 @@ static void a_reduce_scatter_is_right_with_even_and_uneven_pieces(void **state)
     run_on_all_sizes(state, pieces, &kind);
 }
 
-/* Everybody has written its number when the barrier ends. */
+/* Every rank has written its number when the barrier ends. */
 static int barriers(struct test_rank *me)
 {
     volatile unsigned char *came = me->board->room;

@@ -59,7 +59,7 @@ static void shut_down(struct test_rank *me)
 {
     *time_of_death(me) = rank_now_ms();
     rueda_shutdown(me->ctx);
-    /* Still alive, so that nobody takes it for dead. */
+    /* Still alive, so that no rank takes it for dead. */
     rank_sleep_ms(300);
     _exit(0);
 }
@@ -315,7 +315,7 @@ static void the_words_of_a_failure_reach_all(void **state)
 }
 
 /* In a ring of messages most ranks have no dealings with the victim, only with
- * those who have; all fail nevertheless, and nobody has to shut down for it. */
+ * those who have; all fail nevertheless, and none has to shut down for it. */
 static int failed_and_stays(struct test_rank *me)
 {
     const struct plan *plan = me->arg;

@@ -45,7 +45,7 @@ static struct named_what nth(int i, int set, const int *members, int size)
     return what;
 }
 
-static const int everybody[RANK_MOST] = {0, 1, 2, 3, 4, 5, 6, 7};
+static const int all_members[RANK_MOST] = {0, 1, 2, 3, 4, 5, 6, 7};
 
 /* Numbers below count in an order that depends on the seed. */
 static void shuffle(int *order, int count, unsigned seed)
@@ -76,7 +76,7 @@ static int in_any_order(struct test_rank *me)
         shuffle(order, MANY, (unsigned)(me->rank * 10 + round));
         for (int i = 0; i < MANY; i++) {
             struct named_what what =
-                nth(order[i], RUEDA_ALL_RANKS, everybody, me->size);
+                nth(order[i], RUEDA_ALL_RANKS, all_members, me->size);
 
             named_submit(me, &what, &ops[order[i]]);
         }
@@ -127,7 +127,7 @@ static void *work(void *arg)
 
         if (order[i] % THREADS != worker->index)
             continue;
-        what = nth(order[i], RUEDA_ALL_RANKS, everybody, worker->me->size);
+        what = nth(order[i], RUEDA_ALL_RANKS, all_members, worker->me->size);
         named_submit(worker->me, &what, &worker->ops[order[i]]);
     }
     for (int i = 0; i < MANY && worker->failed == 0; i++)
@@ -170,7 +170,7 @@ static int beside_ordered(struct test_rank *me)
     shuffle(order, MANY, (unsigned)me->rank);
     for (int i = 0; i < MANY && failed == 0; i++) {
         struct named_what what =
-            nth(order[i], RUEDA_ALL_RANKS, everybody, me->size);
+            nth(order[i], RUEDA_ALL_RANKS, all_members, me->size);
         int32_t one = 1;
 
         named_submit(me, &what, &ops[order[i]]);
@@ -202,7 +202,7 @@ static struct named_what nth_of_group(int i, int size, int round)
 {
     static const rueda_kind of[] = {RUEDA_ALLREDUCE, RUEDA_ALLGATHER,
                                     RUEDA_REDUCE_SCATTER};
-    struct named_what what = nth(i, RUEDA_ALL_RANKS, everybody, size);
+    struct named_what what = nth(i, RUEDA_ALL_RANKS, all_members, size);
 
     what.kind = of[i / EACH];
     what.dtype = RUEDA_FLOAT32;
@@ -261,7 +261,7 @@ static struct named_what nth_part(int i, int size, size_t largest)
 {
     const size_t rows[PARTS] = {1,  largest,     0,  largest / 3, 17, 16, 0,
                                 64, largest / 7, 33, largest - 1, 5,  1};
-    struct named_what what = nth(0, RUEDA_ALL_RANKS, everybody, size);
+    struct named_what what = nth(0, RUEDA_ALL_RANKS, all_members, size);
 
     snprintf(what.name, sizeof(what.name), "part.%d", i);
     what.dtype = RUEDA_INT32;
@@ -418,7 +418,7 @@ static int uneven(struct test_rank *me)
 
     for (int step = 0; step < last && step < mine && failed == 0; step++) {
         struct named_what what =
-            nth(step, RUEDA_ALL_RANKS, everybody, me->size);
+            nth(step, RUEDA_ALL_RANKS, all_members, me->size);
 
         what.kind = RUEDA_ALLREDUCE;
         what.reduction = reductions[step % 4];
@@ -453,7 +453,7 @@ static int disagrees(struct test_rank *me)
 {
     struct named_op one;
     struct named_op *op = &one;
-    struct named_what what = nth(5, RUEDA_ALL_RANKS, everybody, me->size);
+    struct named_what what = nth(5, RUEDA_ALL_RANKS, all_members, me->size);
     struct named_what wrong = what;
     int failed = 0;
 
@@ -484,7 +484,7 @@ static int lacks_memory(struct test_rank *me)
     int failed = 0;
 
     for (int i = 0; i < 10 && failed == 0; i++) {
-        struct named_what what = nth(5, RUEDA_ALL_RANKS, everybody, me->size);
+        struct named_what what = nth(5, RUEDA_ALL_RANKS, all_members, me->size);
 
         what.kind = of[i % 5];
         what.rows = i < 5 ? 7 : 7000;
@@ -566,7 +566,7 @@ static int dies_or_sees_it(struct test_rank *me)
 {
     struct named_op one;
     struct named_op *op = &one;
-    struct named_what what = nth(5, RUEDA_ALL_RANKS, everybody, me->size);
+    struct named_what what = nth(5, RUEDA_ALL_RANKS, all_members, me->size);
     char pair[64];
 
     named_submit(me, &what, op);
@@ -606,7 +606,7 @@ static int leaves_or_sees_it(struct test_rank *me)
 {
     struct named_op one;
     struct named_op *op = &one;
-    struct named_what what = nth(5, RUEDA_ALL_RANKS, everybody, me->size);
+    struct named_what what = nth(5, RUEDA_ALL_RANKS, all_members, me->size);
     int failed = 0;
 
     named_submit(me, &what, op);

@@ -140,7 +140,7 @@ static void lives_follow_each_other_at_the_launchers_store(void **state)
     assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
 }
 
-/* Without the descriptor nobody has the key. */
+/* Without the descriptor no process has the key. */
 static int come_without_key(struct test_rank *me)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;

@@ -115,7 +115,7 @@ static int differ_in_groups(struct test_rank *me)
         for (int i = 0; i < count; i++)
             if (fails(me, handles[i], letters[i] == 'a' ? first : others) != 0)
                 return 1;
-        /* So that nobody is ahead with names that others still have. */
+        /* So that no rank is ahead with names that others still have. */
         if (rank_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0 ||
             submit_letters(me, "cab", handles) != 0)
             return 1;

@@ -105,7 +105,7 @@ static void submit_next(struct chain *chain)
         atomic_store(&chain->failed, 1);
 }
 
-/* Nobody waits for the handles: they are left to the shutdown. */
+/* No caller waits for the handles: they are left to the shutdown. */
 static void go_on(void *arg, rueda_status status)
 {
     struct chain *chain = arg;
@@ -272,7 +272,7 @@ static void callbacks_do_not_run_within_a_submission(void **state)
 
 /* ---- More that follow -------------------------------------------------- */
 
-/* Nobody waits for the first few before all have ended; one that nothing
+/* No caller waits for the first few before all have ended; one that nothing
  * follows ends when it is waited for. */
 static int with_more(struct test_rank *me)
 {
@@ -495,7 +495,7 @@ static int64_t cpu_us(void)
            usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
 }
 
-/* Nobody is busy with nothing. */
+/* No thread is busy without work. */
 static int check_idle(struct test_rank *me, const char *when)
 {
     int64_t before = cpu_us();

@@ -540,7 +540,7 @@ static int refused_in_child(struct test_rank *me)
     return 0;
 }
 
-/* Workers, as data loaders start them, while tensors are under way. */
+/* Workers, as data loaders start them, while tensors are in flight. */
 static int has_workers(struct test_rank *me)
 {
     static const size_t one = 1;

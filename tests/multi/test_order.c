@@ -130,7 +130,7 @@ static void two_thousand_mixed_operations_are_right(void **state)
     rank_run(*state, 4, mixed_operations, NULL);
 }
 
-/* The root of a broadcast waits for nobody, so it comes to the next operation
+/* The root of a broadcast waits for no rank, so it comes to the next operation
  * while others still read what it showed in the one before. Nothing else is
  * done in between, so that it gets far. */
 static int tiny_around_broadcast(struct test_rank *me)

@@ -119,7 +119,7 @@ struct lists {
     const char *words;
 };
 
-/* Nobody has a context, and all know why, at once. Then there is one. */
+/* No rank has a context, and all know why, at once. Then there is one. */
 static int by_different_arguments(struct test_rank *me)
 {
     const struct lists *lists = me->arg;

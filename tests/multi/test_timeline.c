@@ -134,7 +134,7 @@ static int count(const char *json, const char *tensor, int rank,
     return found;
 }
 
-/* All ranks have done these steps, once each; or nobody has. Those who were
+/* All ranks have done these steps, once each; or none has. Those who were
  * ahead may have begun them. */
 static int expect_steps(struct test_rank *me, const char *json,
                         const char *title, bool is_there)
@@ -155,7 +155,7 @@ static int expect_steps(struct test_rank *me, const char *json,
     return 0;
 }
 
-/* Nobody has begun it, though some were ahead. */
+/* No rank has begun it, though some were ahead. */
 static int expect_none(struct test_rank *me, const char *path, const char *name)
 {
     char *json = me->rank == 0 ? load(path) : NULL;

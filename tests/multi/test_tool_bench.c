@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `rueda bench`: short runs, of which the words and numbers are looked at; how
- * fast they are is nobody's business here. */
+ * fast they are is not tested here. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

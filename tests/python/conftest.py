@@ -57,7 +57,7 @@ def key_file(need_tool: Callable[[str], str], tmp_path: Path) -> str:
 
 @pytest.fixture
 def make_hosts() -> Iterator[Callable[[int], Hosts]]:
-    """A function that makes so many hosts, which go with the test."""
+    """A function that makes this many hosts, which go with the test."""
     lack = missing()
     if lack is not None:
         pytest.skip(lack)

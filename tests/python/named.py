@@ -24,7 +24,7 @@ def program() -> str:
 
 
 def here(size: int, *words: str, limit_s: float = LIMIT_S, **more: str) -> list[Done]:
-    """So many ranks on this host."""
+    """This many ranks on this host."""
     job = f"named-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     return run_all(
         [[program(), *words]] * size,

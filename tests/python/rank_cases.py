@@ -34,7 +34,7 @@ SIZE = 2
 
 
 def run_job(program: str, *words: str, size: int = SIZE, **more: str) -> list[Done]:
-    """So many ranks of a program of Python's."""
+    """Run this many ranks of a Python program."""
     job = f"torch-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     return run_all(
         [[sys.executable, program, *words]] * size,

@@ -24,7 +24,7 @@ _LAUNCHERS = re.compile(
 def environment(**more: str) -> dict[str, str]:
     """Ours without any launcher's, and with these variables."""
     mine = {name: value for name, value in os.environ.items() if not _LAUNCHERS.match(name)}
-    # torch complains if there is no numpy, torchrun if nobody says the number.
+    # torch complains if there is no numpy, torchrun if the number is not given.
     return {**mine, "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1", **more}
 
 
@@ -34,7 +34,7 @@ def program(name: str) -> str:
 
 
 def free_port() -> int:
-    """A port that nobody has, below those that connections are given."""
+    """A free port, below those that connections are given."""
     while True:
         port = random.randrange(10000, 20000)
         with socket.socket() as probe:
@@ -46,7 +46,7 @@ def free_port() -> int:
 
 
 def check_way(way: str, log: str, ranks: int = 1) -> None:
-    """So many ranks have joined a job, at level info, whose messages go this way."""
+    """This many ranks have joined a job, at level info, whose messages go this way."""
     said = re.findall(r"joined job .*; messages go by (.*)$", log, re.MULTILINE)
     assert said == [way] * ranks, log
 

@@ -40,6 +40,14 @@ def rules(tree: Path, files: dict[str, str]) -> list[str]:
     return [finding.rule for finding in house.check_tree(tree)]
 
 
+def test_a_long_file_says_what_it_is_for(tmp_path: Path) -> None:
+    head, rest = "/* SPDX-License-Identifier: Apache-2.0 */\n", "int a;\n" * 150
+    assert rules(tmp_path, {"src/os/a.c": head + rest}) == ["head"]
+    assert rules(tmp_path, {"src/os/a.c": head + "/* Clocks. */\n" + rest}) == []
+    assert rules(tmp_path, {"src/os/a.c": head + rest[:700]}) == []
+    assert rules(tmp_path, {"tests/a.c": head + rest}) == []
+
+
 def body(lines: int) -> str:
     return "void f(void)\n{\n" + "    g();\n" * lines + "}\n"
 
@@ -171,7 +179,7 @@ def test_whole_environment(tmp_path: Path) -> None:
             "    rueda_handshake_init(&shake, RUEDA_ACCEPTOR,\n    key, NULL, 0);\n",
             "src/auth/admission.c",
         ),
-        ("    s = rueda_tcp_connect(&to, &fd);\n", "src/os/dial.c"),
+        ("    s = rueda_socket_connect(&to, &fd);\n", "src/os/dial.c"),
         ("    s = rueda_unix_connect(name, &fd);\n", "src/os/dial.c"),
     ],
 )
@@ -340,9 +348,10 @@ def test_exceptions_only_shrink(tmp_path: Path) -> None:
         ("src/engine/track.c", "/* as rueda_tcp_hub_tend() does */\n", []),
         ("src/engine/track.c", "struct rueda_hub *hub;\n", []),
         ("src/job/network.c", '#include "transport/tcp/tcp.h"\n', []),
+        ("src/job/rollcall.c", '#include "transport/tcp/tcp.h"\n', ["transport"]),
     ],
 )
-def test_transports_in_engine(tmp_path: Path, file: str, text: str, wanted: list[str]) -> None:
+def test_transports_in_engine_and_job(tmp_path: Path, file: str, text: str, wanted: list[str]) -> None:
     assert rules(tmp_path, {file: text}) == wanted
 
 

@@ -72,7 +72,7 @@ def launch(command: list[str], **more: str) -> Done:
 def by_hand(
     command: list[str], numbers: list[int], prefix: str = "RUEDA", **more: str
 ) -> list[Done]:
-    """Ranks of these numbers in plain shells, of a job that nobody else has."""
+    """Ranks of these numbers in plain shells, of a job of their own."""
     more = {"RUEDA_LOG_LEVEL": "info", "RUEDA_JOB": f"test-{os.getpid()}", **more}
     return run_all(
         [command] * len(numbers),

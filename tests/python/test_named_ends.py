@@ -143,7 +143,7 @@ def test_what_launchers_set_or_nobody_misses_is_told_to_who_asks() -> None:
 
 @pytest.mark.parametrize("timeline", ["", "idle.json"])
 def test_who_has_nothing_to_do_takes_no_time(tmp_path: Path, timeline: str) -> None:
-    """10 ms of the processor in 10 s; whoever else is busy does not count."""
+    """10 ms of the processor in 10 s; other busy processes do not count."""
     path = str(tmp_path / timeline) if timeline else ""
     done = here(2, "idle", RUEDA_TIMELINE=path)
     all_well(done)

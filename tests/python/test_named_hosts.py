@@ -23,7 +23,7 @@ def test_everything_comes_out_right_between_hosts(
     """All kinds in any order, groups, sets, join, mismatches and compression."""
     hosts = make_hosts(max(layout) + 1)
     all_well(on_hosts(hosts, layout, key_file, "everything"))
-    # Little enough to be in the pipes until somebody reads them.
+    # Little enough to be in the pipes until they are read.
     done = on_hosts(hosts, layout, key_file, "compress", RUEDA_LOG_LEVEL="trace")
     all_well(done)
     for one in done:
@@ -133,7 +133,7 @@ def test_rank_0_alone_has_the_timeline_of_all_hosts(
 def test_a_timeline_has_one_clock_though_hosts_have_several(
     make_hosts: MakeHosts, key_file: str, tmp_path: Path, early: int
 ) -> None:
-    """The clock of one host is 5,000 s ahead; nobody may see that."""
+    """The clock of one host is 5,000 s ahead; no output may show that."""
     ahead = ["unshare", "--time", "--monotonic", "5000", "--fork", "--kill-child"]
     if subprocess.run([*ahead, "true"], capture_output=True).returncode != 0:
         pytest.skip("there are no namespaces for clocks")

@@ -216,7 +216,7 @@ def test_rank_0_names_who_did_not_come(dist: Any, stores: list[Any]) -> None:
     with pytest.raises(TimeoutError, match="of 4 ranks .* in time: 1, 2, 3; are they"):
         torch_exchange(stores[0], 4, timeout_s=0.5)(0, b"x")
     assert time.monotonic() - started < 5
-    # What nobody took was a secret.
+    # What was not taken was a secret.
     assert not box.delete_key("answer/old")
 
 

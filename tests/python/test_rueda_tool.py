@@ -219,7 +219,7 @@ SRUN = {
     [
         (
             {},
-            {"launcher": "none", "rank": "0", "size": "1", "introduction": "nobody"},
+            {"launcher": "none", "rank": "0", "size": "1", "introduction": "none"},
         ),
         (
             {"RUEDA_RANK": "1", "RUEDA_SIZE": "2", "RUEDA_JOB": "mine"},

@@ -79,7 +79,7 @@ def wait_until(is_so: Callable[[], bool], limit_s: float = 20.0) -> bool:
 
 
 def read_ids(folder: Path, count: int) -> list[int]:
-    """The ids that so many processes have written to files there."""
+    """The ids that this many processes have written to files there."""
 
     def found() -> list[int]:
         texts = [file.read_text() for file in folder.glob("id*")]
@@ -234,11 +234,7 @@ def test_tensorflow_is_told_its_place_if_wanted(run) -> None:
     assert "none" in run("-np", "1", "sh", "-c", "echo ${TF_CONFIG-none}").stdout
 
 
-TORCH_NAMES = "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT".split()
-SHOW_TORCH = (
-    f"import json, os; print(json.dumps([os.environ[n] for n in {TORCH_NAMES}]"
-    " + [os.environ.get('TORCHELASTIC_RUN_ID')]))"
-)
+SHOW_TORCH = (sys.executable, program("print_torch_variables.py"))
 
 
 def torch_variables(done: Done) -> list[list[str]]:
@@ -247,7 +243,7 @@ def torch_variables(done: Done) -> list[list[str]]:
 
 
 def test_ranks_have_the_variables_of_torchrun(run) -> None:
-    done = run("-np", "2", sys.executable, "-c", SHOW_TORCH)
+    done = run("-np", "2", *SHOW_TORCH)
     first, second = torch_variables(done)
     assert first[:5] == ["0", "2", "0", "2", "127.0.0.1"]
     assert second[:5] == ["1", "2", "1", "2", "127.0.0.1"]
@@ -255,7 +251,7 @@ def test_ranks_have_the_variables_of_torchrun(run) -> None:
 
 
 def test_a_port_of_the_user_is_taken_and_one_of_another_job_is_not(run) -> None:
-    words = ("-np", "1", sys.executable, "-c", SHOW_TORCH)
+    words = ("-np", "1", *SHOW_TORCH)
     mine = torch_variables(run(*words, MASTER_PORT="4321", MASTER_ADDR="127.0.0.2"))[0]
     assert mine[4:] == ["127.0.0.2", "4321", None]
     inherited = {"RANK": "3", "WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "outer"}
@@ -265,16 +261,12 @@ def test_a_port_of_the_user_is_taken_and_one_of_another_job_is_not(run) -> None:
 
 
 def test_two_jobs_at_once_have_ports_of_their_own(run, start) -> None:
-    script = SHOW_TORCH + (
-        "; import socket, time; s = socket.create_server(('', int(os.environ['MASTER_PORT'])))"
-        "; print('up', flush=True); time.sleep(20)"
-    )
-    held = start("-np", "1", sys.executable, "-c", script)
+    held = start("-np", "1", *SHOW_TORCH, "hold")
     assert held.stdout is not None
     lines = [held.stdout.readline(), held.stdout.readline()]
     assert "up" in lines[1]
     taken = json.loads(lines[0].partition(":")[2])[5]
-    assert torch_variables(run("-np", "1", sys.executable, "-c", SHOW_TORCH))[0][5] != taken
+    assert torch_variables(run("-np", "1", *SHOW_TORCH))[0][5] != taken
 
 
 def test_a_script_for_torch_distributed_runs_unchanged(run) -> None:
@@ -315,13 +307,8 @@ def test_an_unfinished_line_stays_so(run) -> None:
 def test_long_lines_and_any_bytes_survive(need_tool) -> None:
     line = bytes(byte for byte in range(256) if byte not in b"\r\n") * 41000 + b"\n"
     assert len(line) > 10_000_000
-    script = (
-        "import sys\n"
-        "line = bytes(byte for byte in range(256) if byte not in b'\\r\\n') * 41000\n"
-        "sys.stdout.buffer.write(line + b'\\n')\n"
-    )
     done = subprocess.run(
-        [need_tool("ruedarun"), "-np", "2", sys.executable, "-c", script],
+        [need_tool("ruedarun"), "-np", "2", sys.executable, program("print_bytes.py")],
         capture_output=True, timeout=LIMIT_S, env=environment(),
     )  # fmt: skip
     first, second = b"[0]<stdout>:" + line, b"[1]<stdout>:" + line
@@ -436,7 +423,7 @@ def test_the_first_that_fails_decides(run) -> None:
 
 
 def test_ranks_that_have_hardly_begun_hear_the_end(run) -> None:
-    """Rank 0 fails while others are being started: nobody waits for the grace."""
+    """Rank 0 fails while others are being started: the job does not wait for the grace."""
     script = "[ $RUEDA_RANK = 0 ] && exit 4; exec sleep 600"
     for _ in range(10):
         began = time.monotonic()
@@ -479,14 +466,10 @@ def small_memory() -> Iterator[Path]:
 
 
 def test_a_want_of_memory_is_named(need_tool, small_memory: Path) -> None:
-    script = (
-        "import os, time\n"
-        "memory = bytearray(99 << 20) if os.environ['RUEDA_RANK'] == '1' else None\n"
-        "time.sleep(100)\n"
-    )
     join = f'echo $$ >{small_memory}; exec "$0" "$@"'
     done = subprocess.run(
-        ["sh", "-c", join, need_tool("ruedarun"), "-np", "2", sys.executable, "-c", script],
+        ["sh", "-c", join, need_tool("ruedarun"), "-np", "2", sys.executable,
+         program("take_memory.py")],
         capture_output=True, text=True, timeout=LIMIT_S, env=environment(),
     )  # fmt: skip
     assert done.returncode == 128 + signal.SIGKILL
@@ -537,14 +520,10 @@ def test_ctrl_c_reaches_ranks_once_and_by_the_launcher(need_tool) -> None:
         os.setsid()
         fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
 
-    script = (
-        "import time\n"
-        "try: print('up'); time.sleep(600)\n"
-        "except KeyboardInterrupt: print('bye')\n"
-    )
     process = subprocess.Popen(
-        [need_tool("ruedarun"), "-np", "2", sys.executable, "-c", script], preexec_fn=take_terminal,
-        stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, text=True, env=environment(),
+        [need_tool("ruedarun"), "-np", "2", sys.executable, program("wait_for_ctrl_c.py")],
+        preexec_fn=take_terminal, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, text=True,
+        env=environment(),
     )  # fmt: skip
     try:
         assert process.stdout.readline() and process.stdout.readline()

@@ -17,7 +17,7 @@ from typing import Callable
 
 import pytest
 from cluster import Hosts, ip
-from ranks import Done, check_way, environment, free_port
+from ranks import Done, check_way, environment, free_port, program
 from test_ruedarun import (
     HELLO,
     LIMIT_S,
@@ -420,7 +420,7 @@ def test_input_that_nobody_reads_does_no_harm(make_cluster) -> None:
 
 
 def answers(cluster: Cluster, host: int) -> bool:
-    """Is anybody at the port of ssh?"""
+    """Does a process listen at the port of ssh?"""
     knock = cluster.hosts.command(0, "bash", "-c", f": </dev/tcp/{cluster.hosts.ipv4(host)}/22")
     return subprocess.run(knock, stderr=subprocess.DEVNULL, timeout=LIMIT_S).returncode == 0
 
@@ -507,8 +507,10 @@ def test_a_host_whose_key_is_strange(ssh_cluster: Cluster) -> None:
 
 
 def test_a_host_that_answers_the_call_and_hangs(ssh_cluster: Cluster) -> None:
-    script = "import socket, time; s = socket.create_server(('', 22)); time.sleep(600)"
-    mute = subprocess.Popen(ssh_cluster.hosts.command(2, sys.executable, "-c", script))
+    mute = subprocess.Popen(
+        ssh_cluster.hosts.command(2, sys.executable, program("hold_port.py"), "", "22"),
+        stdin=subprocess.PIPE,
+    )
     try:
         assert wait_until(lambda: answers(ssh_cluster, 2))
         done = ssh_cluster.run("-np", "3", "-H", ssh_cluster.slots(1, 1, 1), *ssh_cluster.identity,

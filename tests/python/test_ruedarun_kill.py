@@ -37,7 +37,7 @@ eval "$*"
 # What a job has that is no process: a rank writes down the port of the store and the key's inode.
 NOTE = 'echo "$RUEDA_STORE" "$(stat -Lc %i /dev/fd/$RUEDA_KEY_FD)" >$NOTES/$RUEDA_RANK; '
 
-# Each with the longest time after which somebody is killed.
+# Each with the longest time after which a process is killed.
 JOBS = {
     # Prints much, and has a child, and one that has run away.
     "busy": (["sh", "-c", NOTE + "seq 100000; sleep 600 & setsid sleep 600 & seq 100000 >&2; wait"],
@@ -127,7 +127,7 @@ def memfds() -> set[str]:
 
 
 def is_listening(store: str, ended: float) -> bool:
-    """Does anybody who was there when the job ended? Others may be given the port soon."""
+    """Does any process that was there when the job ended? Others may be given the port soon."""
     port = f":{int(store.rpartition(':')[2]):04X}"
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     sockets = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A" and row[1].endswith(port)}

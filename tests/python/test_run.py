@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -256,20 +257,8 @@ def test_the_key_is_in_no_environment_that_mpirun_forwards(
 ) -> None:
     """An mpirun that writes down what it is given, and what the file was like."""
     mpirun = tmp_path / "mpirun"
-    mpirun.write_text(
-        f"""#!{sys.executable}
-import os, sys
-if "--version" in sys.argv:
-    print("mpirun (Open MPI) 4.1.4")
-    sys.exit()
-said = os.environ["RUEDA_RUN"]
-key = open(said[len("file:"):]).read().split(",")[0]
-mode = oct(os.stat(said[len("file:"):]).st_mode & 0o777)
-shown = [word for word in [*sys.argv, *os.environ.values()] if key in word]
-open({str(tmp_path / "seen")!r}, "w").write(f"{{said}} {{len(key)}} {{mode}} {{shown}}")
-sys.exit(3)
-"""
-    )
+    pretended = [sys.executable, program("pretend_mpirun.py"), str(tmp_path / "seen")]
+    mpirun.write_text(f'#!/bin/sh\nexec {shlex.join(pretended)} "$@"\n')
     mpirun.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(RankError):

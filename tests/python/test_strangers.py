@@ -25,9 +25,9 @@ WORDS = {
     "http": "the peer does not speak the protocol of rueda",
     "version": "the peer speaks versions 7 to 9 of the protocol, this side speaks 2 to 2",
     "scanner": "closed the connection 0 bytes into its hello",
-    "silent": "it did not say in time who it is",
-    "one byte a second": "it did not say in time who it is",
-    "flood": "it had not said who it is, and many others call",
+    "silent": "it did not prove itself in time",
+    "one byte a second": "it did not prove itself in time",
+    "flood": "it had not proven itself, and many others connect",
 }
 
 
@@ -145,10 +145,7 @@ def test_hosts_with_ipv6_only(make_hosts: MakeHosts, key_file: str) -> None:
 def fail_to_start(hosts: Hosts, key_file: str, ranks: list[int], **more: str) -> list[str]:
     """The words of ranks of a job of two that cannot start."""
     done = run_all(
-        [hosts.command(rank, sys.executable, "-c",
-                       "import ctypes, rueda; ctx = ctypes.c_void_p()\n"
-                       "ctypes.CDLL(rueda.get_library()).rueda_init(None, ctypes.byref(ctx))")
-         for rank in ranks],
+        [hosts.command(rank, sys.executable, program("start_by_library.py")) for rank in ranks],
         [environment(RUEDA_RANK=str(rank), RUEDA_SIZE="2", RUEDA_KEY_FILE=key_file,
                      RUEDA_START_TIMEOUT="2s", **more) for rank in ranks],
         40,
@@ -159,10 +156,8 @@ def fail_to_start(hosts: Hosts, key_file: str, ranks: list[int], **more: str) ->
 def test_an_address_in_use_is_named(make_hosts: MakeHosts, key_file: str) -> None:
     hosts = make_hosts(1)
     store = f"{hosts.ipv4(0)}:{PORT}"
-    holder = "import socket, sys; s = socket.create_server((sys.argv[1], int(sys.argv[2])));" \
-             "print('up', flush=True); sys.stdin.read()"  # fmt: skip
     with subprocess.Popen(
-        hosts.command(0, sys.executable, "-c", holder, hosts.ipv4(0), str(PORT)),
+        hosts.command(0, sys.executable, program("hold_port.py"), hosts.ipv4(0), str(PORT)),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as other:  # fmt: skip
         assert other.stdout is not None and other.stdout.readline() == "up\n"

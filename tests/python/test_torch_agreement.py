@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import pytest
 from rank_cases import cases_of, run_cases, run_job
+from ranks import program
 
 torch = pytest.importorskip("torch", reason="missing: torch")
 
@@ -41,7 +41,7 @@ def step(model: Any, optimizer: Any) -> None:
 
 
 def said_in(model: Any, optimizer: Any, steps: int = 1) -> list[str]:
-    """What this rank is told in so many steps."""
+    """What this rank is told in this many steps."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         for _ in range(steps):
@@ -265,46 +265,19 @@ test_case = cases_of(__name__)
 
 # ---- The setting ------------------------------------------------------------
 
-PROGRAM = """
-import sys, warnings
-import torch
-import rueda.torch as hvd
-hvd.init()
-torch.manual_seed(0)
-model = torch.nn.Linear(4, 2)
-optimizer = hvd.DistributedOptimizer(
-    torch.optim.SGD(model.parameters(), lr=0.1), list(model.named_parameters()))
-warnings.simplefilter("always")
-for step in range(int(sys.argv[1])):
-    if step == 3 and hvd.rank() == 1:
-        with torch.no_grad():
-            model.weight += 1
-    optimizer.zero_grad()
-    model(torch.ones(1, 4)).sum().backward()
-    with warnings.catch_warnings(record=True) as seen:
-        optimizer.step()
-    for one in seen:
-        print(f"step {step}: {one.message}")
-"""
-
-
 @pytest.mark.parametrize(
     ("setting", "wanted"), [("off", None), ("first", None), ("every:2", 4), ("every:4", 4)]
 )
-def test_how_often_is_a_setting(tmp_path: Path, setting: str, wanted: int | None) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    first, second = run_job(str(program), "10", RUEDA_CHECK=setting)
+def test_how_often_is_a_setting(setting: str, wanted: int | None) -> None:
+    first, second = run_job(program("torch_train_apart.py"), "10", RUEDA_CHECK=setting)
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
     lines = [line for line in first.stdout.splitlines() if "not the same" in line]
     assert [line.split(":")[0] for line in lines] == ([] if wanted is None else [f"step {wanted}"])
     assert "not the same" not in second.stdout
 
 
-def test_a_setting_that_cannot_be_is_named(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    (done,) = run_job(str(program), "1", size=1, RUEDA_CHECK="every:0")
+def test_a_setting_that_cannot_be_is_named() -> None:
+    (done,) = run_job(program("torch_train_apart.py"), "1", size=1, RUEDA_CHECK="every:0")
     assert done.returncode != 0
     assert "RUEDA_CHECK" in done.stderr
 

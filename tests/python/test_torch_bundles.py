@@ -216,7 +216,7 @@ def case_some_once_more() -> None:
 
 
 def case_begun_and_left() -> None:
-    """What was still to come in a step that nobody ended has come by now."""
+    """What was still to come in a step that was not ended has come by now."""
     model, optimizer = bundled()
     model.rows[COUNT - 1].grad = None
     model(1.0, [COUNT - 1]).backward()

@@ -21,15 +21,6 @@ pytest.importorskip("torch", reason="missing tool: torch")
 LIMIT_S = 90
 _jobs = itertools.count()
 
-HEAD = """
-import os, sys, threading, time
-os.environ["HOROVOD_DYNAMIC_PROCESS_SETS"] = "1"
-import torch
-import horovod.torch as hvd
-hvd.init()
-rank = hvd.rank()
-"""
-
 
 def by_hand(ranks: int, **more: str) -> list[dict[str, str]]:
     """The environments of ranks that no launcher starts."""
@@ -52,16 +43,12 @@ def run_python(*words: str, **more: str) -> Done:
     )  # fmt: skip
 
 
-def run_one(code: str, **more: str) -> Done:
-    return run_python("-c", code, **more)
+def run_program(name: str, *words: str, **more: str) -> Done:
+    return run_python(program(name), *words, **more)
 
 
-def run_program(name: str, *words: str) -> Done:
-    return run_python(program(name), *words)
-
-
-def test_a_process_that_nobody_launched_is_a_job_of_one() -> None:
-    done = run_one(HEAD + "print(hvd.size(), hvd.allreduce(torch.ones(2), op=hvd.Sum).tolist())")
+def test_a_process_without_a_launcher_is_a_job_of_one() -> None:
+    done = run_program("torch_alone.py")
     assert done.stdout == "1 [1.0, 1.0]\n", done.stderr
 
 
@@ -72,7 +59,7 @@ def test_horovod_is_a_second_name_of_the_same_modules(name: str) -> None:
 
 
 def test_an_unknown_module_of_horovod_is_missing_under_its_own_name() -> None:
-    done = run_one("import horovod.nothing")
+    done = run_python("-c", "import horovod.nothing")
     assert "No module named 'horovod.nothing'" in done.stderr
 
 
@@ -85,8 +72,8 @@ def test_the_first_exception_is_told_to_all_ranks(more: str) -> None:
 
 
 def test_the_traceback_of_the_cause_comes_first(need_tool: Callable[[str], str]) -> None:
-    body = "if rank == 1: raise KeyError('the cat ate it')\nhvd.allreduce(torch.ones(1))"
-    command = [need_tool("ruedarun"), "-np", "2", sys.executable, "-c", HEAD + body]
+    command = [need_tool("ruedarun"), "-np", "2", sys.executable,
+               program("torch_end_by_rank_1.py"), "raise"]  # fmt: skip
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S,
         env=environment(),
@@ -96,11 +83,9 @@ def test_the_traceback_of_the_cause_comes_first(need_tool: Callable[[str], str])
     assert "KeyError: 'the cat ate it'" in errors[0], done.stdout
 
 
-def test_the_exit_code_is_that_of_who_ends_first(need_tool: Callable[[str], str]) -> None:
-    # It takes its time after it has left the job.
-    begin = "import atexit, time; atexit.register(time.sleep, 1)\n"
-    body = "if rank == 1: sys.exit(7)\nhvd.allreduce(torch.ones(1))"
-    command = [need_tool("ruedarun"), "-np", "3", sys.executable, "-c", begin + HEAD + body]
+def test_the_exit_code_is_that_of_the_first_rank_to_end(need_tool: Callable[[str], str]) -> None:
+    command = [need_tool("ruedarun"), "-np", "3", sys.executable,
+               program("torch_end_by_rank_1.py"), "exit"]  # fmt: skip
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=LIMIT_S, env=environment()
     )
@@ -108,11 +93,9 @@ def test_the_exit_code_is_that_of_who_ends_first(need_tool: Callable[[str], str]
     assert "rank 1 on localhost ended with exit code 7" in done.stderr
 
 
-def test_who_does_not_come_is_named() -> None:
-    attempt = "try: hvd.init()\nexcept ValueError as error: print(error); sys.exit()"
-    code = HEAD.replace("hvd.init()", attempt)
-    done = run_one(code, RUEDA_RANK="0", RUEDA_SIZE="2", RUEDA_JOB="lonely",
-                   RUEDA_START_TIMEOUT="1s")  # fmt: skip
+def test_a_rank_that_does_not_come_is_named() -> None:
+    done = run_program("torch_alone.py", RUEDA_RANK="0", RUEDA_SIZE="2", RUEDA_JOB="lonely",
+                       RUEDA_START_TIMEOUT="1s")  # fmt: skip
     assert "rank 1" in done.stdout, done.stdout + done.stderr
 
 

@@ -22,7 +22,7 @@ LIMIT_S = 120
 
 @pytest.fixture
 def run(need_tool: Callable[[str], str]) -> Callable[..., Done]:
-    """A function that runs an example on so many workers."""
+    """A function that runs an example on this many workers."""
     program = need_tool("ruedarun")
 
     def call(size: int, *words: str) -> Done:

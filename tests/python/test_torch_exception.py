@@ -17,7 +17,7 @@ LIMIT_S = 120
 
 @pytest.fixture
 def run(need_tool: Callable[[str], str]) -> Callable[..., Done]:
-    """A function that runs the script on so many ranks."""
+    """A function that runs the script on this many ranks."""
     launcher = need_tool("ruedarun")
 
     def call(size: int, package: str) -> Done:

@@ -24,7 +24,7 @@ Results = dict[str, list[str]]
 def results_of(
     need_tool: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[int], Results]:
-    """A function that runs all cases on so many ranks, once."""
+    """A function that runs all cases on this many ranks, once."""
     known: dict[int, Results] = {}
 
     def run(ranks: int) -> Results:

@@ -45,7 +45,7 @@ def new_optimizer(model: Any, kind: str = "SGD", **options: Any) -> Any:
     return getattr(torch.optim, kind)(model.parameters(), **options)
 
 
-def everybody() -> list[int]:
+def all_ranks() -> list[int]:
     return list(range(hvd.size()))
 
 
@@ -56,9 +56,9 @@ def assert_same(model: Any, other: Any, tolerance: float = 1e-5) -> None:
 
 def check_like_one_process(kind: str = "SGD", scale: float = 1.0, tolerance: float = 1e-5,
                            **options: Any) -> None:  # fmt: skip
-    """Train together, and alone with everybody's data: the same comes out."""
+    """Train together, and alone with the data of all ranks: the result is the same."""
     alone, together = new_model(), new_model()
-    train(alone, new_optimizer(alone, kind), everybody(), scale=scale)
+    train(alone, new_optimizer(alone, kind), all_ranks(), scale=scale)
     optimizer = hvd.DistributedOptimizer(
         new_optimizer(together, kind), named_parameters=together.named_parameters(), **options
     )
@@ -106,7 +106,7 @@ def case_groups_change_nothing() -> None:
 
 def case_groups_can_be_lists_of_parameters() -> None:
     alone, together = new_model(), new_model()
-    train(alone, new_optimizer(alone), everybody())
+    train(alone, new_optimizer(alone), all_ranks())
     groups = [[together[0].weight, together[2].bias]]
     optimizer = hvd.DistributedOptimizer(
         new_optimizer(together), together.named_parameters(), groups=groups
@@ -157,7 +157,7 @@ def case_several_passes_are_added_up() -> None:
     one = new_optimizer(alone)
     one.zero_grad()
     for step in range(passes):
-        for rank in everybody():
+        for rank in all_ranks():
             x, y = batch(rank, step)
             (nn.functional.cross_entropy(alone(x), y) / hvd.size()).backward()
     one.step()
@@ -177,7 +177,7 @@ def case_several_passes_are_added_up() -> None:
 
 def case_a_step_before_all_passes_reduces_what_is_there() -> None:
     alone, together = new_model(), new_model()
-    train(alone, new_optimizer(alone), everybody(), steps=2)
+    train(alone, new_optimizer(alone), all_ranks(), steps=2)
     optimizer = hvd.DistributedOptimizer(
         new_optimizer(together), together.named_parameters(), backward_passes_per_step=3
     )
@@ -364,7 +364,7 @@ def case_a_gradient_that_is_changed_on_its_way_is_warned_of() -> None:
 
 def case_gradients_may_be_views_of_one_buffer() -> None:
     alone, together = new_model(), new_model()
-    train(alone, new_optimizer(alone), everybody())
+    train(alone, new_optimizer(alone), all_ranks())
     buffer = torch.zeros(sum(param.numel() for param in together.parameters()))
     start = 0
     for param in together.parameters():

@@ -21,10 +21,10 @@ except ImportError:
 else:
     import rueda.torch as hvd
     from test_torch_optimizer import (
+        all_ranks,
         assert_same,
         assert_same_on_all_ranks,
         batch,
-        everybody,
         new_model,
         new_optimizer,
         raises,
@@ -74,7 +74,7 @@ def case_state_that_is_there_already_is_taken_over() -> None:
     one, plain = new_optimizer(alone), new_optimizer(together)
     train(alone, one, [0], steps=1)
     train(together, plain, [0], steps=1)
-    train(alone, one, everybody())
+    train(alone, one, all_ranks())
     optimizer = hvd.DistributedOptimizer(plain, together.named_parameters())
     train(together, optimizer, [hvd.rank()])
     assert_same(alone, together)
@@ -131,7 +131,7 @@ def case_gradients_can_be_clipped() -> None:
     one, optimizer = new_optimizer(alone), distributed(together)
     for step in range(3):
         one.zero_grad()
-        backward(alone, step, everybody())
+        backward(alone, step, all_ranks())
         nn.utils.clip_grad_norm_(alone.parameters(), 0.05)
         one.step()
         optimizer.zero_grad()
@@ -170,7 +170,7 @@ def case_a_grad_scaler_skips_the_same_steps_on_all_ranks() -> None:
 
 def case_a_closure_is_called_and_its_gradients_are_reduced() -> None:
     alone, together = new_model(), new_model()
-    train(alone, new_optimizer(alone), everybody(), steps=2)
+    train(alone, new_optimizer(alone), all_ranks(), steps=2)
     optimizer = distributed(together)
     for step in range(2):
 
@@ -197,7 +197,7 @@ def case_lbfgs_takes_the_same_steps_on_all_ranks() -> None:
 
         return closure
 
-    one.step(closure_of(alone, one, everybody()))
+    one.step(closure_of(alone, one, all_ranks()))
     optimizer.step(closure_of(together, optimizer, [hvd.rank()]))
     assert_same(alone, together, 1e-3)
     assert_same_on_all_ranks(together)
@@ -226,7 +226,7 @@ def case_ranks_may_use_different_parts_of_a_model() -> None:
         one, optimizer = new_optimizer(alone), distributed(together, **options)
         for step in range(2):
             one.zero_grad()
-            losses = [alone(batch(r, step)[0], r % 2).square().mean() for r in everybody()]
+            losses = [alone(batch(r, step)[0], r % 2).square().mean() for r in all_ranks()]
             (sum(losses) / hvd.size()).backward()
             one.step()
             optimizer.zero_grad()
@@ -264,11 +264,11 @@ def case_parameters_can_begin_to_be_trained_later() -> None:
     for model in (alone, together):
         model[0].requires_grad_(False)
     one, optimizer = new_optimizer(alone), distributed(together)
-    train(alone, one, everybody(), steps=1)
+    train(alone, one, all_ranks(), steps=1)
     train(together, optimizer, [hvd.rank()], steps=1)
     for model in (alone, together):
         model[0].requires_grad_(True)
-    train(alone, one, everybody())
+    train(alone, one, all_ranks())
     train(together, optimizer, [hvd.rank()])
     assert_same(alone, together)
 
@@ -281,7 +281,7 @@ def case_groups_of_parameters_can_be_added_later() -> None:
         named = model.named_parameters()
         wrap = model is together
         steppers.append(hvd.DistributedOptimizer(plain, named) if wrap else plain)
-    for stepper, model, ranks in zip(steppers, (alone, together), (everybody(), [hvd.rank()])):
+    for stepper, model, ranks in zip(steppers, (alone, together), (all_ranks(), [hvd.rank()])):
         train(model, stepper, ranks, steps=1)
         model.zero_grad()
         stepper.add_param_group({"params": list(model[0].parameters()), "lr": 0.2})
@@ -352,7 +352,7 @@ def case_sparse_gradients_are_reduced() -> None:
             together.named_parameters(),
             sparse_as_dense=as_dense,
         )
-        rows = [[rank, rank + 1, 5, *[7] * rank] for rank in everybody()]
+        rows = [[rank, rank + 1, 5, *[7] * rank] for rank in all_ranks()]
         for _ in range(2):
             one.zero_grad()
             sum(alone(torch.tensor(row)).square().sum() / hvd.size() for row in rows).backward()
@@ -472,7 +472,7 @@ def case_a_state_is_loaded_after_a_backward_pass_that_failed() -> None:
 def case_checkpointed_models_are_trained() -> None:
     for reentrant in (False, True):
         alone, together = new_model(), new_model()
-        train(alone, new_optimizer(alone), everybody())
+        train(alone, new_optimizer(alone), all_ranks())
         optimizer = distributed(together)
 
         def forward(x: Any, model: Any = together, reentrant: bool = reentrant) -> Any:
@@ -488,7 +488,7 @@ def case_compiled_models_are_trained() -> None:
     if not hasattr(torch, "compile"):
         return
     alone, together = new_model(), new_model()
-    train(alone, new_optimizer(alone), everybody())
+    train(alone, new_optimizer(alone), all_ranks())
     compiled = torch.compile(together, backend="aot_eager")
     optimizer = distributed(together)
     train(compiled, optimizer, [hvd.rank()])

@@ -3,38 +3,26 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from ranks import environment
+from ranks import environment, program
 
 LIMIT_S = 120.0
-
-# Each rank says what all ranks of its job were given, and stays until its input ends.
-PROGRAM = """
-import sys
-from rueda.common.basics import basics
-from rueda.common.objects import allgather_object
-basics.init()
-print(sum(allgather_object(int(sys.argv[1]))), flush=True)
-sys.stdin.read()
-basics.shutdown()
-"""
 
 Process = subprocess.Popen[str]
 
 
-def start(
-    folder: Path, program: str, rank: int, number: int, size: int = 2, **more: str
-) -> Process:
-    """A rank of a job."""
+def start(folder: Path, name: str, rank: int, number: int, size: int = 2, **more: str) -> Process:
+    """A rank of a job; its program has this name, which is part of the job's."""
     folder.mkdir(exist_ok=True)
-    (folder / program).write_text(PROGRAM)
+    shutil.copy(program("add_and_stay.py"), folder / name)
     return subprocess.Popen(
-        [sys.executable, program, str(number)],
+        [sys.executable, name, str(number)],
         cwd=folder,
         env=environment(RUEDA_RANK=str(rank), RUEDA_SIZE=str(size), **more),
         stdin=subprocess.PIPE,

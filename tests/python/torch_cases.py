@@ -463,8 +463,8 @@ def process_sets() -> None:
     hvd.barrier()
     # Copies are the set itself, and pickles the set of these ranks.
     assert copy.deepcopy(last) is last and pickle.loads(pickle.dumps(last)) is last
-    for everybody in (copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):
-        assert everybody(hvd.global_process_set) is hvd.global_process_set
+    for copied in (copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):
+        assert copied(hvd.global_process_set) is hvd.global_process_set
     pickled = pickle.dumps(last)
     assert hvd.remove_process_set(last) and last.process_set_id is None
     assert not hvd.remove_process_set(last)

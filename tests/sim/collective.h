@@ -47,7 +47,7 @@ rueda_status collective_run(struct collective *all,
                             struct rueda_text *why);
 
 /* The same allreduce of bytes of float32 on every rank, on phantoms: memory
- * that nobody can touch. Asserts that it ends well; returns how long it took,
+ * that no rank can touch. Asserts that it ends well; returns how long it took,
  * in virtual nanoseconds. */
 uint64_t collective_time(struct collective *all, const struct rueda_algo *algo,
                          size_t bytes);

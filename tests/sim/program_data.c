@@ -96,7 +96,7 @@ static int next_member(const struct plan_set *set, int rank)
     return set->ranks[(plan_index(set, rank) + 1) % set->size];
 }
 
-/* What nobody else says. */
+/* What no other rank says. */
 static void be_odd(const struct plan *plan, const struct plan_op *op,
                    struct rueda_request *request)
 {
@@ -157,7 +157,7 @@ static void give_ranks(const struct plan *plan, struct program_op *op)
         op->named->ranks[i] = is_added ? set->ranks[i] : set->id;
 }
 
-/* A name that is under way, or the next number. As in api/submit.c. */
+/* A name that is in flight, or the next number. As in api/submit.c. */
 static void label(rueda_ctx *ctx, const struct program_op *op)
 {
     struct rueda_named *named = op->named;

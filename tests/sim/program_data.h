@@ -26,7 +26,7 @@ struct program_op {
     int rank;
     int which; /* of the round */
     int thread;
-    bool wants_then;  /* somebody is to be called */
+    bool wants_then;  /* a callback is to be called */
     bool has_then;    /* ... who knows of it */
     bool is_ended_by; /* ... and ends the handle himself */
     bool is_delivered;

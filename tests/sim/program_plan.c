@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define JOINS_IN 3 /* one round of so many */
+#define JOINS_IN 3 /* one round in this many */
 
 static int below(struct rueda_dice *dice, int n)
 {
@@ -79,7 +79,7 @@ static void number_group(struct plan_round *round, int first, int count,
         round->ops[i].request.group = group;
 }
 
-/* The rank has another one instead, which nobody else has. */
+/* The rank has another one instead, which no other rank has. */
 static void replace_last(struct plan *plan, struct plan_round *round, int rank,
                          struct rueda_dice *dice)
 {
@@ -107,7 +107,7 @@ static void split_group(struct plan *plan, struct plan_round *round, int first,
     const int rank = set->ranks[below(dice, set->size)];
     const int count = round->count - first;
     struct plan_op *last = &round->ops[round->count - 1];
-    /* A rank that goes on must not find the name under way elsewhere. */
+    /* A rank that goes on must not find the name in flight elsewhere. */
     const bool is_of_round = last->name[0] == 'r';
     const int how = is_of_round ? below(dice, 3) : 0;
 
@@ -313,7 +313,7 @@ static void choose_order(struct plan_round *round, struct rueda_dice *dice)
     }
 }
 
-/* Nobody is gone before all others have got what they wait for. */
+/* No rank is gone before all others have got what they wait for. */
 static void meet(struct plan *plan, struct plan_round *round,
                  struct rueda_dice *dice)
 {

@@ -47,7 +47,7 @@ struct plan_op {
     int changed;                  /* the set that is made or dropped */
     int after;                    /* one of the round that has to end first,
                                      where that is submitted too; -1: none */
-    int odd_rank;                 /* -1: nobody */
+    int odd_rank;                 /* -1: none */
     enum plan_odd odd;
     int odd_count; /* of the group that it is in there */
 

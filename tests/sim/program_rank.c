@@ -127,7 +127,8 @@ static void ask_to_be_called(struct scenario *scenario, struct program_op *op)
     op->has_then = true;
     scenario->rank[op->rank].moves++;
     if (rueda_handle_then(ctx, op->handle, called, op) != RUEDA_OK)
-        complain(&scenario->check, "rank %d: nobody is to be called", op->rank);
+        complain(&scenario->check, "rank %d: there is no callback to call",
+                 op->rank);
 }
 
 /* Does a callback have to submit anything? */

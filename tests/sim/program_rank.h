@@ -17,8 +17,8 @@
 /*
  * A thread submits its part of a round, and ends its handles; which one of a
  * rank runs next is rolled. A patient one does so in the order of the program,
- * and waits for some before it goes on. As nobody waits for what comes later in
- * the program than what he is going to submit, all get through.
+ * and waits for some before it goes on. As no rank waits for what comes later
+ * in the program than what he is going to submit, all get through.
  */
 struct thread {
     int order[PLAN_OPS]; /* of those that are left to submit */
@@ -77,8 +77,8 @@ rueda_status program_rank_turn(void *arg, int index);
 void program_rank_tell(const struct scenario *scenario, int index,
                        struct rueda_text *words);
 
-/* It is over, or has failed, if it has not left yet: end all that it has under
- * way. */
+/* It is over, or has failed, if it has not left yet: end all that it has in
+ * flight. */
 void program_rank_leave(struct scenario *scenario, int index,
                         rueda_status status);
 

@@ -35,7 +35,7 @@
 struct tensor {
     char name[32]; /* empty: none */
     struct rueda_request request;
-    int odd_rank; /* says something else; -1: nobody */
+    int odd_rank; /* says something else; -1: none */
     bool is_refused;
 };
 

@@ -223,7 +223,7 @@ static struct rueda_sim_settings phantom_hosts(int hosts, int ranks)
     return settings;
 }
 
-/* So many steps of a ring, in each of which a rank passes on so many bytes. As
+/* Steps of a ring, in each of which a rank passes on a piece of this size. As
  * many rings share each link: one waits for its latency while others send, so
  * either that shows or the link is always busy. */
 static double alpha_beta(const struct rueda_sim_wire *link, int rings,

@@ -143,7 +143,7 @@ class Hosts:
                "peer", "name", "eth0", "netns", space)  # fmt: skip
             ip("-n", bridge, "link", "set", port, "master", "bridge", "up")
             ip("-n", space, "address", "add", f"{self.ipv4(host)}/24", "dev", "eth0")
-            # Nobody else can have it, so it need not be looked for.
+            # No other process can have it, so there is no need to search.
             ip("-n", space, "address", "add", f"{self.ipv6(host)}/64", "dev", "eth0", "nodad")
             # As with a cable that is pulled: a link that comes back has its addresses.
             keep = "/proc/sys/net/ipv6/conf/eth0/keep_addr_on_down"
@@ -164,7 +164,7 @@ class Hosts:
 
 @contextmanager
 def cluster(count: int) -> Iterator[Hosts]:
-    """So many hosts for a while."""
+    """Make this many hosts for a while."""
     hosts = Hosts(count)
     try:
         hosts.open()

@@ -23,8 +23,8 @@ struct coll_case {
     rueda_compression compression; /* results are exact all the same */
 };
 
-/* The buffers of all ranks, and the right answers: for whoever runs a case by
- * other means than ranks.h. At most 32 ranks. */
+/* The buffers of all ranks, and the right answers: for a test that runs a case
+ * by other means than ranks.h. At most 32 ranks. */
 struct coll_job;
 struct coll_job *coll_job_open(const struct coll_case *c, int size);
 void coll_job_close(struct coll_job *job);

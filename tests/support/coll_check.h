@@ -3,7 +3,7 @@
  * One collective through the public interface, with exact data: small whole
  * numbers that differ at every place and rank. Every rank knows the numbers of
  * all others, so it makes the right result by itself and compares all bytes.
- * Behind each result lie a few bytes that nobody may touch.
+ * Behind each result lie a few bytes that no rank may touch.
  */
 #ifndef RUEDA_TESTS_SUPPORT_COLL_CHECK_H
 #define RUEDA_TESTS_SUPPORT_COLL_CHECK_H

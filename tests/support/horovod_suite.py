@@ -24,7 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """What the tests cannot have.
 
     Muon is hidden from those that try every optimizer of torch: it refuses their
-    parameters of one dimension whoever calls it. And those of static process
+    parameters of one dimension on every rank. And those of static process
     sets, which ask for TensorFlow's module but use only what all modules have,
     get torch's as long as that is not there.
     """

@@ -8,7 +8,7 @@ takes the place of a bridge between two interfaces: it passes every frame on, an
 where the bytes of a TCP segment hold OLD it puts NEW, of the same length, and
 mends the checksum. Both are hexadecimal. It says "ready", and "changed" for each
 segment that it has changed. A pair ``flip:PORT:COUNT=`` changes one bit of the
-first segment to that port after so many bytes of a connection.
+first segment to that port after this many bytes of a connection.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ struct named_op {
     size_t splits[RANK_MOST];
 };
 
-/* So many, to be freed with free(). */
+/* This many, to be freed with free(). */
 struct named_op *named_ops_new(size_t count);
 
 /* Fill one in and hand it over. */

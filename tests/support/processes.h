@@ -37,7 +37,7 @@ void processes_start(struct processes *processes, int size, processes_way way,
                      rank_fn body, void *arg);
 
 /*
- * Wait until this rank has ended, at most so long, and return its code: what
+ * Wait until this rank has ended, at most this long, and return its code: what
  * its body returned, PROCESS_SIGNAL - the signal that killed it, or
  * PROCESS_RUNS.
  */

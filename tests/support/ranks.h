@@ -23,7 +23,7 @@ struct ranks {
     uint64_t sequence;
     uint32_t seed;
 
-    /* Of the next run: this rank leaves after so many turns; -1: none. */
+    /* Of the next run: this rank leaves after this many turns; -1: none. */
     int leaver;
     int leaves_after;
 };

@@ -115,7 +115,7 @@ void rank_skip_without_fork(void);
 /* Lines of the log go nowhere from now on: for tests of failures. */
 void rank_hush(void);
 
-/* A job's name that nobody else uses. */
+/* A job's name that no other test uses. */
 void rank_job_name(char *out, size_t bytes);
 
 /* The time of the clock that never jumps, in milliseconds. */

@@ -25,7 +25,7 @@
 enum {
     MAX_COUNT = 4097,
     MAX_SOURCES = 20,
-    GUARD = 64, /* bytes behind a result, which nobody may touch */
+    GUARD = 64, /* bytes behind a result, which no function may touch */
     ROOM = MAX_COUNT * 8 + 2 * GUARD,
 };
 

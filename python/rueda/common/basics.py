@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a rank: where it begins, who it is, how it ends."""
+"""init and shutdown of a rank, its numbers, and the end of its process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ Max = 4
 Product = 5
 
 _DYNAMIC = "dynamic"
-_TRUE = ("1", "true", "yes", "on")
 
 
 class _Place(NamedTuple):
@@ -47,14 +46,6 @@ def _place_of(comm: Any) -> _Place:
         return _Place(exchange=lambda data: exchange(rank, data))
     found = places.find_tf_config()
     return _Place() if found is None else _Place(found.rank, found.size, found.store)
-
-
-def _is_set(*names: str) -> bool:
-    """Does the first of these variables that is there say yes?"""
-    for name in names:
-        if name in os.environ:
-            return os.environ[name].strip().lower() in _TRUE
-    return False
 
 
 def _is_list_of_ranks(value: Any) -> bool:
@@ -90,7 +81,6 @@ class HorovodBasics:
     Average, Sum, Adasum, Min, Max, Product = Average, Sum, Adasum, Min, Max, Product
 
     def __init__(self) -> None:
-        self._has_timeline = False
         self._comm: Any = None
         self._process = 0  # that is the rank, and not a child of it
         self._is_registered = False
@@ -104,8 +94,8 @@ class HorovodBasics:
         a list of ranks is accepted and means all of them. ``process_sets`` is a
         list of :class:`ProcessSet`, the same on all ranks, or ``"dynamic"``.
 
-        Does nothing if there is a job already. :class:`ValueError` says who did
-        not come, or what is wrong.
+        Does nothing if there is a job already. :class:`ValueError` names the
+        ranks that did not come, or says what is wrong.
         """
         if comm is not None and not is_communicator(comm) and not _is_list_of_ranks(comm):
             raise ValueError(f"comm is a list of ranks or a communicator, not {comm!r}")
@@ -127,14 +117,10 @@ class HorovodBasics:
         _core.init(place.rank, place.size, 0, place.store, place.exchange, process_sets)
         self._process = os.getpid()
         self._comm = comm if is_communicator(comm) else None
-        self._has_timeline = any(
-            os.environ.get(name) for name in ("RUEDA_TIMELINE", "HOROVOD_TIMELINE")
-        )
 
     def _begin_sets(self, wanted: list[ProcessSet]) -> None:
-        is_dynamic = _is_set("RUEDA_DYNAMIC_SETS", "HOROVOD_DYNAMIC_PROCESS_SETS")
         try:
-            sets.begin(wanted, is_dynamic)
+            sets.begin(wanted, bool(_core.has_dynamic_sets()))
         except RuntimeError as error:
             raise ValueError(f"the process sets could not be made: {error}") from error
 
@@ -163,8 +149,7 @@ class HorovodBasics:
 
         If there is one already it ends, and goes on in this file.
         """
-        _core.rank()
-        if not self._has_timeline:
+        if not _core.has_timeline():
             raise ValueError(
                 "set HOROVOD_TIMELINE=DYNAMIC before init() to start timelines from a program"
             )

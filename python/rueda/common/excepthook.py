@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first uncaught exception is reported to all ranks.
 
-They would otherwise only learn that this rank is gone, and its own traceback is
-somewhere in the output of another process. And who ends because another rank did
-lets that one go first: the exit code of a job is that of its first process to end.
+Otherwise they would only learn that this rank is gone, and its traceback would be
+somewhere in the output of another process. A rank that ends because another one did
+lets that one end first: the exit code of a job is that of its first process to end.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ class HorovodInternalError(RuntimeError):
 class HostsUpdatedInterrupt(RuntimeError):
     """Hosts came or went; raised at a commit, so that no work is lost.
 
-    ``skip_sync`` says that hosts only went, so that all who stay agree already.
+    ``skip_sync`` says that hosts only went, so that the ranks that stay agree already.
     """
 
     def __init__(self, skip_sync: bool) -> None:

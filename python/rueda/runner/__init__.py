@@ -18,7 +18,7 @@ class RankError(RuntimeError):
     def __init__(self, words: str, rank: int | None = None, code: int | None = None) -> None:
         super().__init__(words)
         self.rank = rank  #: which one, where that is known
-        self.code = code  #: the exit code of ruedarun, likewise
+        self.code = code  #: the exit code of ruedarun, where that is known
 
     def __reduce__(self) -> tuple:
         return RankError, (self.args[0], self.rank, self.code)
@@ -62,8 +62,8 @@ def run(
 
     Functions of a script, a notebook or another function are sent by
     cloudpickle. Ranks of other hosts connect to this process, so it must be
-    reachable from there; what they send is taken only from those who know the
-    key of the run, and is signed, not encrypted.
+    reachable from there; only ranks that know the key of the run are
+    accepted. What they send is signed, not encrypted.
     """
     words = words_of({"num_proc": np, "hosts": hosts, "hostfile": hostfile, **options})
     return run_words(func, tuple(args), dict(kwargs or {}), np, words, executable, env)
@@ -107,7 +107,7 @@ def run_words(
     executable: str | None = None, env: Mapping[str, str] | None = None,
 ) -> list[Any]:  # fmt: skip
     """As :func:`run`, with options as ruedarun reads them."""
-    # Not before they are needed: who imports rueda for training has no use for them.
+    # Imported late: programs that import rueda for training do not need them.
     from . import carry, job
 
     if not hasattr(size, "__index__") or isinstance(size, bool):

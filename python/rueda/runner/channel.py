@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes between :func:`rueda.run` and its ranks, from those who know the key.
+"""Bytes between :func:`rueda.run` and its ranks, which have proven the key.
 
 Both ends prove that they know the key of the run before either reads anything
 of variable length. Every message is signed, with its number and its length, so
 that no attacker in between can add, change, repeat or drop one. They are signed and
-not encrypted: who listens on the network can read them.
+not encrypted: an attacker who listens on the network can read them.
 
     driver                              rank
     HELLO, 32 random bytes       -->
@@ -94,7 +94,7 @@ def _keys(key: bytes, driver: bytes, rank: bytes) -> tuple[bytes, bytes]:
 def welcome(sock: socket.socket, key: bytes, size: int) -> Channel:
     """The driver's side; Stranger, EOFError or OSError where it does not come about.
 
-    How long it may take is up to the caller, who can shut the socket down.
+    How long it may take is up to the caller, which can shut the socket down.
     """
     mine = secrets.token_bytes(_NONCE_BYTES)
     sock.sendall(HELLO + mine)

@@ -93,7 +93,7 @@ def offer_in_file(text: str, is_one_host: bool) -> Iterator[str]:
     if not is_one_host:
         parent = os.path.join(os.path.expanduser("~"), ".rueda")
         os.makedirs(parent, mode=0o700, exist_ok=True)
-    folder = tempfile.mkdtemp(prefix="rueda-run-", dir=parent)  # open to nobody else
+    folder = tempfile.mkdtemp(prefix="rueda-run-", dir=parent)  # only I can open it
     path = os.path.join(folder, "offer")
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

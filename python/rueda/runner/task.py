@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank of :func:`rueda.run`: ``python -m rueda.runner.task``.
 
-It asks the driver for a function, calls it, and says how that ended before
-anybody else can notice: the first exception to arrive is the first there was.
+It asks the driver for a function, calls it, and reports how that ended before
+any other process can notice: the first exception to arrive is the first there was.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def connect(offer: carry.Offer, rank: int) -> Channel:
 
 
 class Driver:
-    """Who wants to know how the call ends, and in whose name it runs.
+    """The process that called :func:`rueda.run`, and wants to know how the call ends.
 
     Only one thread reads from the channel, so that the end of the driver is
     noticed while the function runs.
@@ -93,7 +93,7 @@ class Driver:
         except (EOFError, OSError):
             pass
         if not self._is_over:
-            # Nobody is there to take the result: what is left of the job ends.
+            # No process is left to take the result: what is left of the job ends.
             print("rueda: the process that called run() is gone", file=sys.stderr, flush=True)
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(_END_S)
@@ -123,7 +123,7 @@ def main() -> None:
     # What the function starts has no business with the key.
     text = os.environ.pop(carry.VARIABLE, None)
     if text is None:
-        sys.exit("rueda.runner.task: this is started by rueda.run(), and by nobody else")
+        sys.exit("rueda.runner.task: this is started by rueda.run() only")
     try:
         offer = carry.Offer.parse(text)
     except OSError as error:

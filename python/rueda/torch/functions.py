@@ -46,7 +46,7 @@ def _named_tensors(params: Any) -> Iterator[tuple[str, Any]]:
         return
     if isinstance(params, (torch.Tensor, str)) or not isinstance(params, Iterable):
         raise ValueError(
-            f"broadcast_parameters: a {type(params).__name__} is no collection of parameters; "
+            f"broadcast_parameters: a {type(params).__name__} is not a collection of parameters; "
             "give model.state_dict(), model.named_parameters() or a list of tensors"
         )
     for index, entry in enumerate(params):

@@ -69,7 +69,7 @@ class _Distributed:
         _live.add(self)
 
     def _make_reducer(self) -> Reducer | None:
-        """None where there is nobody to reduce with."""
+        """None where there is no other rank to reduce with."""
         is_alone = mpi_ops.size() == 1 and os.environ.get("HOROVOD_ELASTIC") != "1"
         if is_alone or not self.process_set.included():
             return None
@@ -272,7 +272,7 @@ class _Distributed:
             self._should_synchronize = True
 
     def set_backward_passes_per_step(self, passes: int) -> None:
-        """From now on reduce after so many backward passes."""
+        """From now on reduce after this many backward passes."""
         _check_passes(passes)
         self.backward_passes_per_step = self._options["backward_passes_per_step"] = passes
         if self._reducer is not None:

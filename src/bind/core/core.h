@@ -128,6 +128,10 @@ PyObject *rueda_core_submit(PyObject *module, PyObject *tuple, PyObject *dict);
     X(check_every, METH_NOARGS,                                                \
       "check_every() -> what RUEDA_CHECK says: a number of steps, 0 for off, " \
       "-1 for first")                                                          \
+    X(has_timeline, METH_NOARGS,                                               \
+      "has_timeline() -> 1 if RUEDA_TIMELINE is set, else 0")                  \
+    X(has_dynamic_sets, METH_NOARGS,                                           \
+      "has_dynamic_sets() -> 1 if sets may change while the job runs, else 0") \
     X(digest, METH_VARARGS,                                                    \
       "digest(address, bytes, seed) -> a signed number of 64 bits\n\n"         \
       "The caller keeps the memory as it is meanwhile.")                       \

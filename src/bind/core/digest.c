@@ -8,6 +8,7 @@
 /* Fewer bytes are hashed sooner than Python's lock is given and taken. */
 #define LEAST_WITHOUT_LOCK ((Py_ssize_t)1 << 16)
 
+/* Large memory is read without Python's lock. */
 PyObject *rueda_core_digest(PyObject *module, PyObject *args)
 {
     PyObject *address;
@@ -35,18 +36,4 @@ PyObject *rueda_core_digest(PyObject *module, PyObject *args)
         PyEval_RestoreThread(thread);
     }
     return PyLong_FromLongLong((int64_t)hash);
-}
-
-PyObject *rueda_core_check_every(PyObject *module, PyObject *args)
-{
-    rueda_ctx *ctx = rueda_core_enter();
-    int every;
-
-    (void)module;
-    (void)args;
-    if (ctx == NULL)
-        return NULL;
-    every = rueda_default_check_every(ctx);
-    rueda_default_leave();
-    return PyLong_FromLong(every);
 }

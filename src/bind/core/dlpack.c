@@ -24,6 +24,8 @@ static int index_of(const PyTypeObject *type)
     return i;
 }
 
+/* A type that is taught again, by a framework that was loaded again, keeps its
+ * place. */
 PyObject *rueda_core_learn(PyObject *module, PyObject *type)
 {
     PyObject *capsule =
@@ -63,6 +65,7 @@ bool rueda_core_describe(PyObject *tensor, struct dl_tensor *out)
     return false;
 }
 
+/* Strides of dimensions of size 1 mean nothing. */
 static bool is_row_after_row(const struct dl_tensor *tensor, long long count)
 {
     int64_t next = 1;
@@ -90,6 +93,7 @@ bool rueda_core_is_plain(const struct dl_tensor *tensor, rueda_dtype dtype,
            is_row_after_row(tensor, count);
 }
 
+/* The type's family; its size tells the members apart. */
 uint8_t rueda_core_dl_code(rueda_dtype dtype)
 {
     switch (dtype) {

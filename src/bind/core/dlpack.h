@@ -63,7 +63,7 @@ uint8_t rueda_core_dl_code(rueda_dtype dtype);
  */
 bool rueda_core_describe(PyObject *tensor, struct dl_tensor *out);
 
-/* Is it in the CPU's memory, row after row, with so many numbers of this type?
+/* Is it in the CPU's memory, row after row, with `count` numbers of this type?
  */
 bool rueda_core_is_plain(const struct dl_tensor *tensor, rueda_dtype dtype,
                          long long count);

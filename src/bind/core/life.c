@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Beginning and end, who I am, and saying that I cannot go on. */
+/* init and shutdown, the numbers of this rank, and reporting a failure. */
 #include "bind/core/core.h"
 
 #include <string.h>
@@ -66,6 +66,8 @@ static int exchange_bytes(void *arg, void *bytes, size_t len)
     return failed;
 }
 
+/* The library starts on a thread of its own, so Ctrl-C reaches the caller while
+ * it waits. */
 PyObject *rueda_core_init(PyObject *module, PyObject *args)
 {
     struct rueda_init_args init = RUEDA_INIT_ARGS_INIT;
@@ -128,8 +130,9 @@ PyObject *rueda_core_is_initialized(PyObject *module, PyObject *args)
     return PyBool_FromLong(1);
 }
 
-/* ---- Who and where ------------------------------------------------------- */
+/* ---- Numbers of this rank ------------------------------------------------ */
 
+/* A number that the default context knows. */
 static PyObject *tell(PyObject *module, PyObject *args,
                       int (*ask)(const rueda_ctx *))
 {
@@ -148,36 +151,23 @@ static PyObject *tell(PyObject *module, PyObject *args,
     return PyLong_FromLong(answer);
 }
 
-PyObject *rueda_core_rank(PyObject *module, PyObject *args)
-{
-    return tell(module, args, rueda_rank);
-}
+/* A function of the module that answers one such question. */
+#define ANSWER(name, ask)                                                      \
+    PyObject *rueda_core_##name(PyObject *module, PyObject *args)              \
+    {                                                                          \
+        return tell(module, args, ask);                                        \
+    }
+ANSWER(rank, rueda_rank)
+ANSWER(size, rueda_size)
+ANSWER(local_rank, rueda_local_rank)
+ANSWER(local_size, rueda_local_size)
+ANSWER(cross_rank, rueda_cross_rank)
+ANSWER(cross_size, rueda_cross_size)
+ANSWER(check_every, rueda_default_check_every)
+ANSWER(has_timeline, rueda_default_has_timeline)
+ANSWER(has_dynamic_sets, rueda_default_has_dynamic_sets)
 
-PyObject *rueda_core_size(PyObject *module, PyObject *args)
-{
-    return tell(module, args, rueda_size);
-}
-
-PyObject *rueda_core_local_rank(PyObject *module, PyObject *args)
-{
-    return tell(module, args, rueda_local_rank);
-}
-
-PyObject *rueda_core_local_size(PyObject *module, PyObject *args)
-{
-    return tell(module, args, rueda_local_size);
-}
-
-PyObject *rueda_core_cross_rank(PyObject *module, PyObject *args)
-{
-    return tell(module, args, rueda_cross_rank);
-}
-
-PyObject *rueda_core_cross_size(PyObject *module, PyObject *args)
-{
-    return tell(module, args, rueda_cross_size);
-}
-
+/* True without a context, as a single process is. */
 PyObject *rueda_core_is_homogeneous(PyObject *module, PyObject *args)
 {
     rueda_ctx *ctx = rueda_default_enter();
@@ -195,6 +185,7 @@ PyObject *rueda_core_is_homogeneous(PyObject *module, PyObject *args)
 /* ---- Failure -------------------------------------------------------------
  */
 
+/* The words may hold anything that Python can print. */
 PyObject *rueda_core_fail(PyObject *module, PyObject *why)
 {
     PyObject *bytes = PyUnicode_AsEncodedString(why, "utf-8", "replace");

@@ -10,6 +10,8 @@
 /* The fields that every function begins with: purpose, name, set. */
 #define PLACE_FORMAT "Isi"
 
+/* Each object has a number of its own, so that an old one cannot be sent again.
+ */
 PyObject *rueda_core_object_count(PyObject *module, PyObject *args)
 {
     struct rueda_object_place place = {0};
@@ -30,6 +32,7 @@ PyObject *rueda_core_object_count(PyObject *module, PyObject *args)
     return PyLong_FromUnsignedLongLong(count);
 }
 
+/* Proves the bytes without Python's lock; the caller keeps them. */
 PyObject *rueda_core_seal_object(PyObject *module, PyObject *args)
 {
     unsigned char head[RUEDA_OBJECT_HEAD_BYTES];
@@ -87,6 +90,7 @@ static bool sealed_set(struct sealed *out, unsigned int purpose,
     return true;
 }
 
+/* Checks the head before any byte of the object is received. */
 PyObject *rueda_core_object_length(PyObject *module, PyObject *args)
 {
     struct sealed sealed = {.head = NULL};
@@ -114,6 +118,7 @@ PyObject *rueda_core_object_length(PyObject *module, PyObject *args)
     return PyLong_FromUnsignedLongLong(len);
 }
 
+/* Checks the bytes before they are unpickled. */
 PyObject *rueda_core_open_object(PyObject *module, PyObject *args)
 {
     struct sealed sealed = {.head = NULL};

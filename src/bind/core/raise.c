@@ -29,6 +29,8 @@ static void raise_internal(const char *words)
     Py_XDECREF(module);
 }
 
+/* Statuses become the exceptions that Python programs expect, or
+ * HorovodInternalError. */
 PyObject *rueda_core_raise(rueda_status status, const char *words)
 {
     if (words == NULL || words[0] == '\0')

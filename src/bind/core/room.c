@@ -46,6 +46,8 @@ static void room_free(PyObject *capsule)
     free(room);
 }
 
+/* A result of a size that is known only later is allocated by the library
+ * through this object. */
 PyObject *rueda_core_room(PyObject *module, PyObject *args)
 {
     struct room *room = calloc(1, sizeof(*room));
@@ -79,7 +81,7 @@ static void pack_free(struct dl_managed *managed)
     free(pack);
 }
 
-/* A capsule that somebody has taken has another name. */
+/* A consumer that takes a capsule gives it another name. */
 static void capsule_free(PyObject *capsule)
 {
     struct dl_managed *managed;
@@ -126,6 +128,7 @@ static PyObject *wrap(struct room *room, rueda_dtype dtype, const size_t *shape,
     return capsule;
 }
 
+/* Hand the memory over to the framework as a DLPack capsule, without a copy. */
 PyObject *rueda_core_take(PyObject *module, PyObject *args)
 {
     size_t shape[RUEDA_MAX_DIMS];

@@ -22,7 +22,7 @@ static int *ranks_of(PyObject *tuple, int *out_count)
     for (Py_ssize_t i = 0; i < count; i++) {
         long rank = PyLong_AsLong(PyTuple_GetItem(tuple, i));
 
-        /* What does not fit is nobody's rank either. */
+        /* A number that does not fit an int is not a rank either. */
         ranks[i] = rank < 0 || rank > INT_MAX ? -1 : (int)rank;
     }
     if (PyErr_Occurred() != NULL) {
@@ -45,6 +45,7 @@ static bool finish(rueda_ctx *ctx, rueda_status status, rueda_handle handle,
     return is_good;
 }
 
+/* Waits until all ranks have made the set. */
 PyObject *rueda_core_set_create(PyObject *module, PyObject *tuple)
 {
     struct rueda_result result = RUEDA_RESULT_INIT;
@@ -68,6 +69,7 @@ PyObject *rueda_core_set_create(PyObject *module, PyObject *tuple)
                                                 : NULL;
 }
 
+/* Waits until all ranks have come to the end of the set. */
 PyObject *rueda_core_set_destroy(PyObject *module, PyObject *number)
 {
     struct rueda_result result = RUEDA_RESULT_INIT;
@@ -103,6 +105,7 @@ static PyObject *list_of(const int *ranks, int count)
     return list;
 }
 
+/* None for a set that does not exist. */
 PyObject *rueda_core_set_ranks(PyObject *module, PyObject *number)
 {
     int set = (int)PyLong_AsLong(number);
@@ -135,6 +138,7 @@ PyObject *rueda_core_set_ranks(PyObject *module, PyObject *number)
 /* ---- Timeline ------------------------------------------------------------
  */
 
+/* Opening a file may take long, so Python's lock is free meanwhile. */
 PyObject *rueda_core_timeline_start(PyObject *module, PyObject *args)
 {
     const char *path;
@@ -154,12 +158,13 @@ PyObject *rueda_core_timeline_start(PyObject *module, PyObject *args)
         rueda_timeline_start(ctx, path, marks_cycles ? RUEDA_MARK_CYCLES : 0);
     rueda_default_leave();
     PyEval_RestoreThread(thread);
-    /* No failure of the job, which could be begun anew. */
+    /* Not a failure of the job, which elastic training would restart. */
     if (status == RUEDA_ERR_IO)
         return rueda_core_raise(RUEDA_ERR_INVALID, rueda_last_error());
     return rueda_core_answer(status);
 }
 
+/* Rank 0 waits for the records of the others without Python's lock. */
 PyObject *rueda_core_timeline_stop(PyObject *module, PyObject *args)
 {
     rueda_ctx *ctx = rueda_core_enter();

@@ -52,6 +52,8 @@ static bool take_name(struct order *order, PyObject *name)
     return true;
 }
 
+/* The number of splits is compared with the members later, when the set is
+ * known. */
 static bool take_splits(struct order *order, PyObject *splits)
 {
     Py_ssize_t count;
@@ -132,6 +134,7 @@ static PyObject *or_default(PyObject *value, Py_ssize_t field)
     return value == Py_None && has_default ? NULL : value;
 }
 
+/* A field that is given by name. */
 static bool take_field(PyObject *name, PyObject *value, Py_ssize_t positional,
                        PyObject **given)
 {
@@ -252,6 +255,7 @@ done:
 /* ---- Groups ---------------------------------------------------------------
  */
 
+/* Handles as a list. */
 static PyObject *list_of(const rueda_handle *handles, int count)
 {
     PyObject *list = PyList_New(count);
@@ -268,6 +272,7 @@ static PyObject *list_of(const rueda_handle *handles, int count)
     return list;
 }
 
+/* Submit a group whose members are all parsed. */
 static PyObject *submit_all(const struct order *orders, int count)
 {
     struct rueda_submit_args *args = calloc((size_t)count + 1, sizeof(*args));
@@ -295,6 +300,7 @@ done:
     return result;
 }
 
+/* A member of a group is a tuple or a dict of the fields of submit(). */
 static bool parse_member(PyObject *member, struct order *order)
 {
     bool is_dict = PyDict_Check(member);
@@ -309,6 +315,7 @@ static bool parse_member(PyObject *member, struct order *order)
     return parse(is_dict ? NULL : member, is_dict ? member : NULL, order);
 }
 
+/* Parse all members before anything is submitted. */
 PyObject *rueda_core_submit_group(PyObject *module, PyObject *list)
 {
     PyObject *result = NULL;

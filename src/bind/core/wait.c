@@ -51,6 +51,7 @@ bool rueda_core_finish(rueda_ctx *ctx, rueda_handle handle,
     return false;
 }
 
+/* A handle that is gone has ended. */
 PyObject *rueda_core_poll(PyObject *module, PyObject *number)
 {
     rueda_handle handle = PyLong_AsUnsignedLongLong(number);
@@ -68,6 +69,7 @@ PyObject *rueda_core_poll(PyObject *module, PyObject *number)
     return PyBool_FromLong(status != RUEDA_IN_PROGRESS);
 }
 
+/* For operations without a result of their own. */
 PyObject *rueda_core_wait(PyObject *module, PyObject *number)
 {
     rueda_handle handle = PyLong_AsUnsignedLongLong(number);
@@ -96,6 +98,7 @@ static PyObject *tell(const struct rueda_result *result, int members)
                          rows);
 }
 
+/* For operations whose result has a size or a rank that only the end tells. */
 PyObject *rueda_core_wait_for(PyObject *module, PyObject *args)
 {
     struct rueda_result result = RUEDA_RESULT_INIT;
@@ -121,7 +124,7 @@ PyObject *rueda_core_wait_for(PyObject *module, PyObject *args)
     return told;
 }
 
-/* An operation that nobody waits for. */
+/* An operation for which the program does not wait. */
 struct forgotten {
     rueda_ctx *ctx;
     rueda_handle handle;
@@ -136,6 +139,7 @@ static void end_handle(void *arg, rueda_status status)
     free(one);
 }
 
+/* The handle is ended by a callback, when the operation has ended. */
 PyObject *rueda_core_forget(PyObject *module, PyObject *number)
 {
     rueda_handle handle = PyLong_AsUnsignedLongLong(number);

@@ -511,6 +511,8 @@ static bool settle_one(rueda_ctx *ctx, struct gradient *gradient, int passes,
     return true;
 }
 
+/* Wait for all gradients of a step. Those that were not submitted from C, or
+ * failed, go on a list for Python. */
 static PyObject *settle(PyObject *module, PyObject *args)
 {
     PyObject *gradients, *odd;

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A rank's connection with the store. The first part finds the way and proves
+ * the key; then come frames, sessions and requests. A connection that breaks is
+ * made again, in steps that do not block, and the session goes on: the store
+ * answers a repeated request as before. Replies that answer no request are
+ * events, which go to the watch they belong to.
+ */
 #define RUEDA_LOG_TAG "job"
 
 #include "job/store/client.h"
@@ -9,6 +16,8 @@
 #include <string.h>
 
 #include "auth/shake.h"
+#include "base/duration.h"
+#include "base/least.h"
 #include "base/log.h"
 #include "job/store/inbox.h"
 #include "job/store/wire.h"
@@ -20,11 +29,11 @@
 #include "segment/wire.h"
 
 /* Between two rounds over all ways to the store (os/dial.h). */
-#define FIRST_PAUSE_NS ((int64_t)200000)
-#define MOST_PAUSE_NS  ((int64_t)50000000)
+#define FIRST_PAUSE_NS RUEDA_US(200)
+#define MOST_PAUSE_NS  RUEDA_MS(50)
 
 /* For a store that was there. */
-#define LOST_NS ((int64_t)3000000000)
+#define LOST_NS RUEDA_S(3)
 
 #define QUESTIONS 4
 
@@ -37,12 +46,12 @@ struct watch {
 };
 
 /* How far we have come on the way to the store. */
-typedef enum stage {
+typedef enum client_stage {
     AWAY, /* not connected; dialling, or not */
     PROVING,
     ATTACHING,
     THERE,
-} stage;
+} client_stage;
 
 /* A request for whose answer no caller waits. */
 struct post {
@@ -60,7 +69,7 @@ struct rueda_client {
     bool is_over;      /* it has said that it closes */
     bool is_lost;      /* look() has not found it again */
     bool is_dialling;  /* on the way back or for the first time */
-    stage stage;
+    client_stage stage;
     int fd;                       /* the dialler's; -1: none */
     struct rueda_dial dial;       /* has the connection, also when THERE */
     struct rueda_handshake shake; /* while PROVING */
@@ -76,11 +85,6 @@ struct rueda_client {
     struct watch watches[RUEDA_STORE_MOST_WATCHES];
     struct post post;
 };
-
-static int64_t sooner(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- The way there ------------------------------------------------------ */
 
@@ -379,7 +383,7 @@ static rueda_status begin(struct rueda_client *client)
     forget_connection(client);
     client->fd = client->dial.fd;
     client->is_sealed = !rueda_dial_is_local(&client->dial);
-    rueda_tcp_keep_alive(client->fd, questions > 0 ? questions : QUESTIONS);
+    rueda_socket_keep_alive(client->fd, questions > 0 ? questions : QUESTIONS);
     return begin_proof(client);
 }
 
@@ -578,12 +582,13 @@ rueda_status rueda_client_ask(struct rueda_client *client,
     for (;;) {
         status = RUEDA_OK;
         if (client->stage != THERE)
-            status = connect_by(client, sooner(deadline_ns, give_up_ns), error);
+            status = connect_by(client, rueda_sooner(deadline_ns, give_up_ns),
+                                error);
         if (status != RUEDA_OK && give_up_ns != INT64_MAX)
             return lost(client, status, error);
         if (status == RUEDA_OK && client->is_forgotten) {
             client->is_forgotten = false;
-            rueda_text_set(error, "the store has been started anew");
+            rueda_text_set(error, "the store has been restarted");
             return RUEDA_ERR_CLOSED;
         }
         if (status == RUEDA_OK) {
@@ -614,7 +619,7 @@ static int64_t patience_ns(const struct rueda_client *client)
 {
     const int questions = client->args.questions;
 
-    return (questions > 0 ? questions : QUESTIONS) * (int64_t)1000000000;
+    return RUEDA_S(questions > 0 ? questions : QUESTIONS);
 }
 
 /* RUEDA_IN_PROGRESS: it takes longer. RUEDA_ERR_PEER_LOST: there is no way: at
@@ -704,24 +709,6 @@ rueda_status rueda_client_posted(const struct rueda_client *client)
     return client->post.status;
 }
 
-rueda_status rueda_client_poll(struct rueda_client *client,
-                               struct rueda_text *error)
-{
-    struct rueda_store_reply reply;
-    rueda_status status = RUEDA_OK;
-
-    while (status == RUEDA_OK && client->stage == THERE) {
-        status = next_reply(client, &reply);
-        if (status == RUEDA_OK)
-            take_event(client, &reply);
-    }
-    if (status == RUEDA_IN_PROGRESS)
-        return RUEDA_OK;
-    hang_up(client);
-    status = connect_by(client, rueda_clock_ns() + LOST_NS, error);
-    return status == RUEDA_OK ? RUEDA_OK : lost(client, status, error);
-}
-
 int rueda_client_fd(const struct rueda_client *client)
 {
     return client->fd;
@@ -738,7 +725,7 @@ rueda_status rueda_client_renew(struct rueda_client *client)
 }
 
 /* How long to wait for the store's farewell. */
-#define FAREWELL_NS ((int64_t)200000000)
+#define FAREWELL_NS RUEDA_MS(200)
 
 /* One that was cut is made again, or the store would take us for dead. */
 static rueda_status be_there(struct rueda_client *client, int64_t deadline_ns)

@@ -35,7 +35,7 @@ struct rueda_client_args {
     void (*on_event)(void *arg, const struct rueda_store_reply *event);
 
     /* Called for every socket that is made, by the thread that calls, so that
-     * who sleeps is woken by it; may be NULL. Not within close(). */
+     * a sleeping thread is woken by it; may be NULL. Not within close(). */
     void (*on_socket)(void *arg, int fd);
     void *arg;
 };
@@ -83,23 +83,18 @@ rueda_status rueda_client_posted(const struct rueda_client *client);
 
 /*
  * Take the events that have come. If the connection is broken it is made again,
- * a step with each look. Does not wait.
+ * one step with each call. Does not wait.
  *
  *      RUEDA_OK              we are connected
- *      RUEDA_IN_PROGRESS     not now. Somebody listens there, as also for a
- *                            process that is stopped, or the way is searched
- *                            for; look again when a socket tells, or soon
+ *      RUEDA_IN_PROGRESS     not now. A process listens there (it may be
+ *                            stopped), or an address that answers is still
+ *                            sought; call again when a socket tells, or soon
  *      RUEDA_ERR_CLOSED      the store was closed in good order
- *      RUEDA_ERR_PEER_LOST   it is gone: nobody listens there any more, or
+ *      RUEDA_ERR_PEER_LOST   it is gone: no process listens there any more, or
  * there was no way for as many seconds as it is given questions; asked again,
  * the answer stays
  */
 rueda_status rueda_client_reconnect(struct rueda_client *client);
-
-/* Take the events that have come; waits only where the connection is broken
- * and has to be made again. As rueda_client_ask(). */
-rueda_status rueda_client_poll(struct rueda_client *client,
-                               struct rueda_text *error);
 
 /* Readable when there may be events, or when a connection in the making goes
  * on; -1: there is none. Changes when it is made again. */

@@ -177,7 +177,8 @@ static bool fits(const struct rueda_keeper *keeper,
 
     about = rueda_handshake_peer_about(shake, &bytes);
     if (!rueda_meet_about_read(about, bytes, &rank, &size))
-        rueda_text_set(why, "the store does not understand who is calling");
+        rueda_text_set(why,
+                       "the store does not understand what the connection is");
     else if (size != keeper->size || rank < 0 || rank >= size)
         rueda_text_set(why,
                        "rank %d of %d came to the store of a job of %d ranks; "
@@ -320,8 +321,8 @@ static rueda_status listen_tcp(struct rueda_keeper *keeper,
         int at = keeper->address_count;
         char text[RUEDA_ADDRESS_TEXT];
 
-        if (rueda_tcp_listen(&args->addresses[i], &keeper->listeners[at],
-                             &keeper->addresses[at]) == RUEDA_OK &&
+        if (rueda_socket_listen(&args->addresses[i], &keeper->listeners[at],
+                                &keeper->addresses[at]) == RUEDA_OK &&
             rueda_admission_listen(&keeper->admission, keeper->listeners[at],
                                    false) == RUEDA_OK) {
             keeper->address_count++;
@@ -395,8 +396,9 @@ static void close_in_child(struct rueda_fork_hook *hook)
         rueda_fd_close(keeper->guests[i].fd);
 }
 
-/* The store ends in good order, so nobody is to believe that it is lost. Best
- * effort: who has not read what was sent before gets half a word. */
+/* Tell a guest that the store ends in good order, so that it does not report
+ * the store as lost. Best effort: a guest that has not read what was sent
+ * before gets only a part of it. */
 static void say_goodbye(struct guest *guest)
 {
     const struct rueda_store_reply bye = {.kind = RUEDA_STORE_BYE};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who keeps the store where no launcher does: a thread of rank 0 that answers
- * the ranks over a Unix socket and TCP. It sleeps while nobody asks.
+ * The keeper serves the store where no launcher does: a thread of rank 0 that
+ * answers the ranks over a Unix socket and TCP. It sleeps while no rank asks.
  *
  * Every connection proves the job's key before another byte of it is read;
  * over the Unix socket the same user is proof enough where there is no key.

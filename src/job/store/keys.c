@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys, and those who listen to them. All nodes that are there hang in one list
- * by revision: a change moves its node to the end, so a watch that begins late
- * finds what it has missed by walking back from there.
+ * Keys, and the sessions that watch or wait for them. All nodes that are there
+ * hang in one list by revision: a change moves its node to the end, so a watch
+ * that begins late finds what it has missed by walking back from there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +122,7 @@ bool rueda_store_has_room(const struct rueda_store *store,
            store->options.most_bytes;
 }
 
-/* ---- Those who listen --------------------------------------------------- */
+/* ---- Watches and waits -------------------------------------------------- */
 
 void rueda_store_wait_free(struct rueda_store *store,
                            struct rueda_store_wait *wait)

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of the store, shared by store.c, keys.c, session.c and ops.c, and
- * by nobody else.
+ * The inside of the store, shared only by store.c, keys.c, session.c and ops.c.
  *
  *      session 1---* wait    *---1 node     a node is a key that is there
  *              1---* watch                  (its revision is not 0), or that
- *              1---* lease   1---* node     somebody waits for, or both
+ *              1---* lease   1---* node     a session waits for, or both
  *
  * The files, each on top of those before: table.c and timers.c know nothing of
- * the store; keys.c changes nodes and tells those who listen; session.c has
- * beginnings and ends; ops.c has one function for each kind of request; store.c
- * lets the world in.
+ * the store; keys.c changes nodes and notifies their watchers; session.c begins
+ * and ends sessions; ops.c has one function for each kind of request; store.c
+ * has the functions that store.h declares.
  */
 #ifndef RUEDA_JOB_STORE_STATE_H
 #define RUEDA_JOB_STORE_STATE_H
@@ -136,7 +135,7 @@ struct rueda_store_node *rueda_store_node_find(const struct rueda_store *store,
 struct rueda_store_node *rueda_store_node_make(struct rueda_store *store,
                                                const void *key, size_t bytes);
 
-/* Free the node if it is not there and nobody waits for it. */
+/* Free the node if it has no value and no session waits for it. */
 void rueda_store_node_settle(struct rueda_store *store,
                              struct rueda_store_node *node);
 
@@ -144,13 +143,13 @@ void rueda_store_node_settle(struct rueda_store *store,
 void rueda_store_node_show(const struct rueda_store_node *node,
                            struct rueda_store_reply *reply);
 
-/* Would a value of so many bytes for this key stay within the limits? */
+/* Would a value of this size for this key stay within the limits? */
 bool rueda_store_has_room(const struct rueda_store *store,
                           const struct rueda_store_request *request,
                           size_t value_bytes);
 
-/* Give the node a value, which is taken, and a lease or NULL; tell all who
- * listen. The caller has looked for room. */
+/* Give the node a value, which is taken, and a lease or NULL; notify all
+ * watchers. The caller has checked that there is room. */
 void rueda_store_node_set(struct rueda_store *store,
                           struct rueda_store_node *node,
                           struct rueda_store_value *value,

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The store from outside: it opens and closes, checks what a request may look
+ * like, finds the session that asks, carries the request out once, and lets
+ * time pass. What a request does is in ops.c, keys.c and session.c.
+ */
 #include "job/store/store.h"
 
 #include <stdlib.h>

@@ -59,13 +59,14 @@
  * is awaited.
  *
  * Order. All that a request brings about is sent before its own reply: first
- * to those who WAIT, in the order of their coming, then to those who WATCH.
+ * to sessions that WAIT, in the order of their requests, then to those that
+ * WATCH.
  *
  * Once only. Within a session the numbers of SET, CAS, ADD, DELETE, LEASE_OPEN
  * and LEASE_CLOSE rise. One that comes again is not carried out again, and is
  * answered as before; only a CAS that did not match is answered with what is
  * there now. The last RUEDA_STORE_REMEMBERED are known, so a client has no more
- * under way; RUEDA_ERR_INVALID for older ones. The others simply run again. A
+ * in flight; RUEDA_ERR_INVALID for older ones. The others simply run again. A
  * WAIT or WATCH does not outlive its connection: the client repeats it.
  *
  * A store belongs to one thread at a time.
@@ -117,7 +118,7 @@ typedef enum rueda_store_kind {
     RUEDA_STORE_##name = (number),
     RUEDA_STORE_KIND_MAP(X)
 #undef X
-    /* Replies that nobody asked for. */
+    /* Replies that answer no request. */
     RUEDA_STORE_EVENT_SET = 32,
     RUEDA_STORE_EVENT_DELETE = 33,
 } rueda_store_kind;
@@ -136,7 +137,7 @@ struct rueda_store_request {
     uint32_t time_ms;
 };
 
-/* A value of the store's, shared with those who have still to send it. */
+/* A value of the store's, shared with replies that are still to be sent. */
 struct rueda_store_value;
 
 struct rueda_store_reply {

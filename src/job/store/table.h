@@ -3,7 +3,7 @@
  * The hash table of the store: chains of links inside of the members, so that
  * adding needs no memory. It doubles when the chains grow longer than one on
  * average; where memory for that is short, they just grow. The table knows
- * hashes only; who searches compares what is behind them:
+ * hashes only; the caller compares what is behind them:
  *
  *      link = rueda_store_table_first(table, hash);
  *      while (link != NULL && !is_it(link))

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests and replies of the store as frames: a head of 48 bytes, the key, the
+ * value. Decoding accepts only what encoding writes: lengths that add up, known
+ * kinds, zeros in the fields that a kind does not use.
+ */
 #include "job/store/wire.h"
 
 #include <string.h>
@@ -6,7 +11,7 @@
 #include "base/bytes.h"
 
 /* The fields of a head, whatever it is the head of. */
-struct head {
+struct frame_head {
     uint32_t frame_bytes;
     uint8_t kind;
     uint8_t key_bytes;
@@ -19,7 +24,7 @@ struct head {
     int64_t count;
 };
 
-static size_t write_start(const struct head *head, const void *key,
+static size_t write_start(const struct frame_head *head, const void *key,
                           unsigned char *out)
 {
     size_t start = RUEDA_STORE_HEAD_BYTES + head->key_bytes;
@@ -39,9 +44,9 @@ static size_t write_start(const struct head *head, const void *key,
     return start;
 }
 
-static struct head read_head(const unsigned char *in)
+static struct frame_head read_head(const unsigned char *in)
 {
-    return (struct head){
+    return (struct frame_head){
         .frame_bytes = rueda_get_u32(in),
         .kind = in[4],
         .key_bytes = in[5],
@@ -61,7 +66,7 @@ static const unsigned char *key_in(const void *frame)
 }
 
 /* Is the length of the frame that of its parts? */
-static bool adds_up(const struct head *head)
+static bool adds_up(const struct frame_head *head)
 {
     return (uint64_t)head->frame_bytes == (uint64_t)RUEDA_STORE_HEAD_BYTES +
                                               head->key_bytes +
@@ -71,7 +76,7 @@ static bool adds_up(const struct head *head)
 size_t rueda_store_request_encode(const struct rueda_store_request *request,
                                   unsigned char out[RUEDA_STORE_START_BYTES])
 {
-    struct head head = {
+    struct frame_head head = {
         .kind = (uint8_t)request->kind,
         .key_bytes = (uint8_t)request->key_bytes,
         .time_ms = request->time_ms,
@@ -88,7 +93,7 @@ size_t rueda_store_request_encode(const struct rueda_store_request *request,
 size_t rueda_store_reply_encode(const struct rueda_store_reply *reply,
                                 unsigned char out[RUEDA_STORE_START_BYTES])
 {
-    struct head head = {
+    struct frame_head head = {
         .kind = (uint8_t)reply->kind,
         .key_bytes = (uint8_t)reply->key_bytes,
         .status = (int16_t)reply->status,
@@ -107,7 +112,7 @@ rueda_status rueda_store_request_decode(const void *bytes, size_t len,
                                         size_t *out_bytes)
 {
     struct rueda_store_request request;
-    struct head head;
+    struct frame_head head;
 
     if (len < RUEDA_STORE_HEAD_BYTES) {
         *out_bytes = RUEDA_STORE_HEAD_BYTES;
@@ -165,7 +170,7 @@ static bool is_reply_kind(unsigned kind)
     }
 }
 
-static bool is_reply(const struct head *head)
+static bool is_reply(const struct frame_head *head)
 {
     bool is_event = head->kind == RUEDA_STORE_EVENT_SET ||
                     head->kind == RUEDA_STORE_EVENT_DELETE;
@@ -180,7 +185,7 @@ rueda_status rueda_store_reply_decode(const void *bytes, size_t len,
                                       struct rueda_store_reply *out_reply,
                                       size_t *out_bytes)
 {
-    struct head head;
+    struct frame_head head;
 
     if (len < RUEDA_STORE_HEAD_BYTES) {
         *out_bytes = RUEDA_STORE_HEAD_BYTES;

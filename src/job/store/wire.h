@@ -19,9 +19,9 @@
  * Fields that a kind does not use hold what the struct holds, so make it with
  * an initialiser. Events and nothing else among the replies have a key.
  *
- * The bytes are anybody's: the first 48 tell whether a frame will be within the
- * limits, before a receiver makes room for the rest. Pure functions, for any
- * thread; nothing is allocated or logged.
+ * The bytes may be hostile: the first 48 tell whether a frame will be within
+ * the limits, before a receiver makes room for the rest. Pure functions, for
+ * any thread; nothing is allocated or logged.
  */
 #ifndef RUEDA_JOB_STORE_WIRE_H
 #define RUEDA_JOB_STORE_WIRE_H

@@ -67,6 +67,8 @@ static void add_front(struct rueda_findings *findings,
     }
 }
 
+/* Turn the answer of a host into findings. A host that gave none gets one
+ * finding about ssh. */
 static void take_answer(struct rueda_doctor_host *host,
                         const struct rueda_errand *errand)
 {
@@ -92,6 +94,7 @@ static void take_answer(struct rueda_doctor_host *host,
 
 /* ---- All ---------------------------------------------------------------- */
 
+/* Ask all other hosts at the same time, with one limit for all. */
 static void ask_others(struct rueda_doctor *doctor)
 {
     struct rueda_errand *errands =

@@ -15,6 +15,7 @@
 
 /* ---- On another host ---------------------------------------------------- */
 
+/* On an examined host: print what was found, as lines that the doctor reads. */
 static int say_facts(const struct rueda_doctor_job *job)
 {
     struct rueda_line line = {.kind = RUEDA_LINE_FINDING};
@@ -47,6 +48,8 @@ static int usual_slots(void)
     return rueda_cpus_count(&usable);
 }
 
+/* One entry for each host; which of them are this machine is asked for all of
+ * them together. */
 static bool open_doctor(struct rueda_doctor *doctor)
 {
     const int count = doctor->names.count;
@@ -78,6 +81,8 @@ static void close_doctor(struct rueda_doctor *doctor)
     rueda_hosts_fini(&doctor->names);
 }
 
+/* The two examinations, then the report. The exit code tells scripts whether
+ * anything is bad. */
 static int examine(struct rueda_doctor *doctor)
 {
     const char *json = doctor->options.json;
@@ -105,6 +110,7 @@ static int mistake(const struct rueda_text *words)
     return 2;
 }
 
+/* `rueda doctor`, and the roles in which it calls itself on other hosts. */
 int rueda_doctor_main(int argc, char **argv)
 {
     struct rueda_doctor doctor = {.hosts = NULL};

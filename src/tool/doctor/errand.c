@@ -46,6 +46,8 @@ static void refuse(struct rueda_errand *errand, const char *words)
     errand->err.len = errand->err.text != NULL ? strlen(words) : 0;
 }
 
+/* Start one command with pipes for its output. One that cannot be started ends
+ * like a command that failed. */
 static void start(struct rueda_errand *errand)
 {
     struct rueda_text words = {{0}};
@@ -177,6 +179,8 @@ static void kill_late(struct rueda_errand *errand, double began)
     bury(errand, began, 0);
 }
 
+/* Run all commands at the same time, for at most this long, and collect what
+ * they print. */
 void rueda_errands_run(struct rueda_errand *errands, int count, double seconds)
 {
     struct pollfd *polls = calloc(2 * (size_t)count + 1, sizeof(*polls));

@@ -45,6 +45,8 @@ static void add_version(struct rueda_facts *facts)
     rueda_findings_add(&facts->findings, &finding);
 }
 
+/* The kernel. pidfds are the one thing that the library needs and old kernels
+ * do not have. */
 static void add_system(struct rueda_facts *facts)
 {
     struct rueda_finding finding = {.verdict = RUEDA_FINDING_OK};
@@ -65,6 +67,7 @@ static void add_system(struct rueda_facts *facts)
     rueda_findings_add(&facts->findings, &finding);
 }
 
+/* CPUs and the quota of the cgroup, compared with the ranks of this host. */
 static void add_cpus(struct rueda_facts *facts,
                      const struct rueda_tool_machine *machine,
                      const struct rueda_doctor_job *job)
@@ -144,6 +147,7 @@ static bool has_rdma(void)
     return entry != NULL;
 }
 
+/* What ulimit allows: descriptors, locked memory, processes. */
 static void add_limits(struct rueda_facts *facts,
                        const struct rueda_doctor_job *job)
 {
@@ -162,6 +166,7 @@ static void add_limits(struct rueda_facts *facts,
     rueda_findings_add(&facts->findings, &gpus);
 }
 
+/* The interfaces by which other hosts are reached. */
 static void add_network(struct rueda_facts *facts,
                         const struct rueda_doctor_job *job)
 {
@@ -187,6 +192,8 @@ static void add_network(struct rueda_facts *facts,
     rueda_findings_add(&facts->findings, &finding);
 }
 
+/* Everything that one host can find out about itself, in the order of the
+ * report. */
 void rueda_facts_find(const struct rueda_doctor_job *job,
                       struct rueda_facts *out)
 {

@@ -38,6 +38,8 @@ static const char *number_words(uint64_t number, char *out, size_t room)
     return out;
 }
 
+/* Open files: a connection costs descriptors, and a program opens files of its
+ * own. */
 void rueda_judge_files(struct rueda_finding *finding, struct rueda_limit limit,
                        uint64_t needed)
 {
@@ -69,6 +71,7 @@ static const char *bytes_words(uint64_t bytes, char out[RUEDA_SIZE_TEXT])
     return out;
 }
 
+/* Locked memory matters only where GPUs or RDMA pin buffers. */
 void rueda_judge_memlock(struct rueda_finding *finding,
                          struct rueda_limit limit, bool has_pins)
 {
@@ -93,6 +96,7 @@ void rueda_judge_memlock(struct rueda_finding *finding,
 #define LEAST_MEMORY ((uint64_t)64 << 20)
 #define SOME_MEMORY  ((uint64_t)1 << 30)
 
+/* Free memory, of the machine or of the cgroup, whichever is less. */
 void rueda_judge_memory(struct rueda_finding *finding, uint64_t total,
                         uint64_t left)
 {
@@ -112,6 +116,7 @@ void rueda_judge_memory(struct rueda_finding *finding, uint64_t total,
                             "memory limit of the container or job");
 }
 
+/* Ranks that share less CPU time than they are many slow each other down. */
 void rueda_judge_quota(struct rueda_finding *finding, bool is_visible,
                        double quota, int usable)
 {
@@ -181,6 +186,7 @@ static const char *advice_for(const struct rueda_reach *reach)
                                 "prints nothing else: ssh %s true";
 }
 
+/* How ssh answered, with advice for the usual causes. */
 void rueda_judge_ssh(struct rueda_finding *finding, const char *host,
                      const struct rueda_reach *reach)
 {
@@ -222,6 +228,7 @@ void rueda_judge_clock(struct rueda_finding *finding, const char *other,
             "timedatectl set-ntp true");
 }
 
+/* Two interfaces of one network with different MTUs: long packets are lost. */
 void rueda_judge_mtu(struct rueda_finding *finding,
                      const struct rueda_net *mine, const char *other,
                      const struct rueda_net *theirs)
@@ -241,6 +248,7 @@ void rueda_judge_mtu(struct rueda_finding *finding,
                         is_mine ? "this one" : other);
 }
 
+/* Advice for the message with which a trial job failed. */
 void rueda_judge_failure(struct rueda_finding *finding, const char *words)
 {
     rueda_finding_value(finding, "%s", words);
@@ -295,6 +303,7 @@ static void judge_hidden_gpus(struct rueda_finding *finding,
     }
 }
 
+/* GPUs, the driver, and whether this process can see them. */
 void rueda_judge_gpus(struct rueda_finding *finding,
                       const struct rueda_gpus *gpus)
 {

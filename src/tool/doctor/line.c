@@ -30,6 +30,8 @@ static const char *const kinds[] = {
 
 /* ---- Writing ------------------------------------------------------------ */
 
+/* Write one line; tabs separate fields, and a mark tells it from what other
+ * programs print. */
 void rueda_line_write(const struct rueda_line *line, FILE *file)
 {
     const struct rueda_finding *finding = &line->finding;
@@ -143,6 +145,8 @@ static bool find_kind(const char *text, rueda_line_kind *out)
     return false;
 }
 
+/* Read one line from another host. Whatever it holds, the result has sound
+ * enumerations and texts that end. */
 bool rueda_line_read(const char *text, struct rueda_line *out)
 {
     const char *mark = strstr(text, MARK);
@@ -171,6 +175,7 @@ bool rueda_line_read(const char *text, struct rueda_line *out)
     return false;
 }
 
+/* Call take() for every line of ours in a text; all other lines are skipped. */
 void rueda_line_each(const char *text,
                      void (*take)(void *arg, const struct rueda_line *line),
                      void *arg)

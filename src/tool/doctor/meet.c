@@ -32,7 +32,7 @@ struct stamp {
     int64_t is_late; /* I would like to stop after this one */
 };
 
-struct rank {
+struct met_rank {
     rueda_ctx *ctx;
     int rank;
     int size;
@@ -64,7 +64,8 @@ static int64_t wall_ns(void)
 
 /* ---- Exchanges ---------------------------------------------------------- */
 
-static rueda_status exchange(struct rank *rank, int peer, size_t bytes)
+/* Send to a peer and receive from it at the same time. */
+static rueda_status exchange(struct met_rank *rank, int peer, size_t bytes)
 {
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
     rueda_handle received;
@@ -95,7 +96,7 @@ struct series {
 };
 
 /* The median time of an exchange. Both sides stop after the same one. */
-static rueda_status measure(struct rank *rank, int peer,
+static rueda_status measure(struct met_rank *rank, int peer,
                             const struct series *wanted, double *out_median,
                             int64_t *in_out_delta_ns)
 {
@@ -126,7 +127,9 @@ static rueda_status measure(struct rank *rank, int peer,
     return status;
 }
 
-static rueda_status meet(struct rank *rank, int peer, const char *way)
+/* Measure one way between this rank and a peer: latency with short messages,
+ * bandwidth with long ones. */
+static rueda_status meet(struct met_rank *rank, int peer, const char *way)
 {
     static const struct series short_ones = {
         SHORT_MOST, SHORT_WARM_UPS, SHORT_SECONDS, sizeof(struct stamp)};
@@ -155,7 +158,7 @@ static rueda_status meet(struct rank *rank, int peer, const char *way)
 /* ---- A job -------------------------------------------------------------- */
 
 /* The first rank of each host meets those of all others. */
-static rueda_status go_round(struct rank *rank)
+static rueda_status go_round(struct met_rank *rank)
 {
     const int hosts = rank->size / RUEDA_DOCTOR_RANKS;
     const int host = rank->rank / RUEDA_DOCTOR_RANKS;
@@ -172,7 +175,7 @@ static rueda_status go_round(struct rank *rank)
 }
 
 /* Join by this transport, meet my neighbour, and then perhaps the others. */
-static bool join(struct rank *rank, const char *way, bool is_round)
+static bool join(struct met_rank *rank, const char *way, bool is_round)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
     struct rueda_line joined = {.kind = RUEDA_LINE_JOINED};
@@ -210,7 +213,7 @@ static bool join(struct rank *rank, const char *way, bool is_round)
 
 int rueda_doctor_meet(void)
 {
-    struct rank rank = {.rank = 0};
+    struct met_rank rank = {.rank = 0};
 
     rank.out = calloc(1, LONG_BYTES);
     rank.in = calloc(1, LONG_BYTES);

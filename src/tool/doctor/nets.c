@@ -69,6 +69,7 @@ static int mtu_of(int fd, const char *interface)
     return ioctl(fd, SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
 }
 
+/* The networks that this host is in, with their MTUs. Returns how many. */
 int rueda_facts_nets(struct rueda_net *out, int room)
 {
     const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

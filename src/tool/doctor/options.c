@@ -81,6 +81,7 @@ static bool read_role(int argc, char **argv, struct rueda_doctor_options *out)
     return true;
 }
 
+/* Check the values of options and hand them out. */
 static bool take(const char *const *values, struct rueda_doctor_options *out,
                  struct rueda_text *words)
 {
@@ -106,6 +107,8 @@ static bool take(const char *const *values, struct rueda_doctor_options *out,
     return rueda_text_is_empty(words);
 }
 
+/* Options of users, or the words of a role, which the doctor itself passes to
+ * other hosts. */
 bool rueda_doctor_options_parse(int argc, char **argv,
                                 struct rueda_doctor_options *out,
                                 struct rueda_text *words)

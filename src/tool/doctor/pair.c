@@ -9,7 +9,7 @@
 #include "tool/doctor/judge.h"
 #include "tool/stats.h"
 
-/* ---- Who meets whom ----------------------------------------------------- */
+/* ---- Which hosts meet in a round ---------------------------------------- */
 
 int rueda_pair_rounds(int hosts)
 {
@@ -88,6 +88,8 @@ static void add_delta(struct rueda_pair *pair, bool is_b, int64_t delta_ns)
     pair->has_offset = true;
 }
 
+/* Both ranks of a pair report a half each; the pair is complete with the second
+ * one. */
 bool rueda_pairs_take(struct rueda_pairs *pairs, const struct rueda_half *half,
                       int hosts)
 {
@@ -169,6 +171,8 @@ static double usual(const struct rueda_pairs *pairs,
     return median;
 }
 
+/* Slow is less than gigabit Ethernet, or much less than most pairs of the same
+ * way have. */
 static void judge_bandwidth(struct rueda_pair *pair, double median)
 {
     if (pair->finding.verdict == RUEDA_FINDING_BAD)

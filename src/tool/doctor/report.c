@@ -73,6 +73,7 @@ static void print_pair(const struct rueda_doctor *doctor,
     print_fix(&pair->finding);
 }
 
+/* Pairs that are well are shown up to a number, those with findings always. */
 static void print_pairs(const struct rueda_doctor *doctor)
 {
     const struct rueda_pairs *pairs = &doctor->pairs;
@@ -107,6 +108,8 @@ static void print_sum(const struct rueda_doctor *doctor)
                warnings == 1 ? "warning" : "warnings");
 }
 
+/* The report for people: each host, then all of them together, then the pairs.
+ */
 void rueda_doctor_print(const struct rueda_doctor *doctor)
 {
     printf("rueda %s doctor\n", rueda_version());
@@ -163,6 +166,7 @@ static void json_number(FILE *file, const char *name, double number)
     rueda_json_number(file, number);
 }
 
+/* The pairs as an array, each with both measurements. */
 static void json_pairs(FILE *file, const struct rueda_doctor *doctor)
 {
     fputs("[", file);
@@ -188,6 +192,7 @@ static void json_pairs(FILE *file, const struct rueda_doctor *doctor)
     fputs("]", file);
 }
 
+/* The same report for programs. False with errno. */
 bool rueda_doctor_write_json(const struct rueda_doctor *doctor,
                              const char *path)
 {

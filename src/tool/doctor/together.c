@@ -39,6 +39,7 @@ static const char *name_of(const struct job *job, int host)
 
 /* ---- The command -------------------------------------------------------- */
 
+/* The list for -H: each host with the ranks that examine it. */
 static void add_hosts(const struct job *job, struct rueda_strings *out)
 {
     const size_t room =
@@ -121,6 +122,8 @@ static void take_half(const struct job *job, struct rueda_half half)
     rueda_pairs_take(&job->doctor->pairs, &half, job->doctor->met_count);
 }
 
+/* Take in one line that a rank printed: a measurement, that it has joined, or
+ * why it failed. */
 static void take_line(void *arg, const struct rueda_line *line)
 {
     struct job *job = arg;
@@ -138,6 +141,8 @@ static void take_line(void *arg, const struct rueda_line *line)
         memcpy(job->failure, line->words, sizeof(job->failure));
 }
 
+/* Collect what the ranks of one trial job printed. Without any message of
+ * theirs, what the launcher printed last is the reason. */
 static void take_answer(struct job *job)
 {
     const struct rueda_errand *errand = &job->errand;
@@ -229,6 +234,8 @@ static int list_round(const struct rueda_doctor *doctor, int round,
     return count;
 }
 
+/* One round of a tournament: pairs of hosts that meet at the same time, each in
+ * a job of its own. */
 static void meet_round(struct rueda_doctor *doctor, int round)
 {
     struct rueda_errand errands[APART_MOST / 2];
@@ -283,6 +290,8 @@ static bool can_meet(const struct rueda_doctor_host *host)
     return false;
 }
 
+/* Start a job over all hosts. If that fails and there are more than two, hosts
+ * meet in pairs, which shows where the fault is. */
 void rueda_doctor_together(struct rueda_doctor *doctor)
 {
     int places[RUEDA_DOCTOR_HOSTS_MAX];

@@ -352,7 +352,7 @@ void rueda_loop_hub_release(struct rueda_loop_hub *hub)
     if (!is_last)
         return;
 
-    /* Nobody is left to be woken. */
+    /* No rank is left to be woken. */
     for (int rank = 0; rank < hub->size; rank++)
         close_unasked(hub, rank);
     pthread_mutex_destroy(&hub->lock);
@@ -399,7 +399,7 @@ rueda_status rueda_loop_hub_connect(struct rueda_loop_hub *hub, int rank,
         *mine = NULL;
     } else {
         /* If the peer has not yet asked for its end of the last link, then
-         * this rank has closed its own, and nobody will use that link. */
+         * this rank has closed its own, and no rank will use that link. */
         stale[1] = *theirs;
         *theirs = NULL;
         status = pair_open(rank, peer, out_ep, theirs);

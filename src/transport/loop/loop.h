@@ -4,9 +4,9 @@
  * one that keeps the contract: the others are compared with it.
  *
  * A link joins two ends. What is posted at either end waits in the link's lists
- * until its counterpart comes; whoever posts second copies the bytes, once,
- * from the sender's buffer into the receiver's. A send therefore ends when it
- * has been received.
+ * until its counterpart comes; the end that posts second copies the bytes,
+ * once, from the sender's buffer into the receiver's. A send therefore ends
+ * when it has been received.
  *
  * Uses base only. Each end belongs to one thread at a time; the two ends may be
  * driven by two threads.
@@ -32,7 +32,8 @@ void rueda_loop_hub_release(struct rueda_loop_hub *hub);
 
 /*
  * This rank is gone, dead or finished: ends that were made for it and that it
- * has not asked for are closed, and who connects to it later finds it lost.
+ * has not asked for are closed, and a rank that connects to it later finds it
+ * lost.
  * Optional, before the release. Endpoints that it has are not touched.
  */
 void rueda_loop_hub_leave(struct rueda_loop_hub *hub, int rank);

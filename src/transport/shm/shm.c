@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An endpoint is the writer of one pipe and the reader of another. What they do
- * not know is here: who is woken, and when a peer counts as lost.
+ * An endpoint is the writer of one pipe and the reader of another. This file
+ * adds what they do not know: when to wake the peer, and when a peer counts as
+ * lost.
  */
 #define RUEDA_LOG_TAG "shm"
 
@@ -35,7 +36,7 @@ size_t rueda_shm_pair_bytes(void)
 /* Tells the peer that no more will be written or read here. */
 static void shut(struct shm_ep *ep)
 {
-    /* Release: who sees it sees all that was sent before. */
+    /* Release: a peer that sees it also sees all that was sent before. */
     atomic_store_explicit(&ep->writer.pipe->is_closed, 1, memory_order_release);
     rueda_segment_notify(ep->segment, ep->member);
 }

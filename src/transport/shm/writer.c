@@ -101,7 +101,8 @@ static void announce(struct rueda_shm_writer *writer, unsigned channel,
     notice->len = req->len;
     notice->channel = channel;
     notice->ready = (uint32_t)first;
-    /* Release: notice, ring and `written` are complete for who sees it. */
+    /* Release: a reader that sees it sees notice, ring and `written` complete.
+     */
     atomic_store_explicit(&notice->number, writer->next, memory_order_release);
 
     out->before = out->number;
@@ -163,7 +164,7 @@ static bool write_more(struct rueda_shm_writer *writer, unsigned channel)
         memcpy(ring + out->written % RUEDA_SHM_RING, req->buf + out->written,
                room);
         out->written += room;
-        /* Release: the piece is there for who sees the count. */
+        /* Release: a reader that sees the count sees the piece, too. */
         atomic_store_explicit(&writer->pipe->flows[channel].written,
                               out->written, memory_order_release);
         req->done = out->written;

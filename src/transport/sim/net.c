@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The simulated network as arithmetic: which links there are, over which ones a
+ * message from one rank to another passes, and how long each takes. Hosts are
+ * in racks; each host has a port, each rack an uplink, and the spine joins the
+ * racks.
+ */
 #include "transport/sim/net.h"
 
 #include <limits.h>

@@ -43,7 +43,7 @@ typedef enum rueda_sim_link {
     RUEDA_SIM_SPINE,  /* of a rack */
 } rueda_sim_link;
 
-/* One rank on each of so many hosts, in one rack, joined by this wire. */
+/* One rank on each of `hosts` hosts, in one rack, joined by this wire. */
 struct rueda_sim_net rueda_sim_net_flat(int hosts, struct rueda_sim_wire wire);
 
 /* Can it be? Otherwise RUEDA_ERR_INVALID, and why in error. */

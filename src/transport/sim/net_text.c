@@ -15,14 +15,14 @@
 #define FILE_BYTES 16384
 
 /* Part of the text, not ended by a zero. */
-struct span {
+struct net_span {
     const char *at;
     size_t length;
 };
 
-struct reader {
+struct net_reader {
     int line;
-    struct span rest; /* of the line */
+    struct net_span rest; /* of the line */
     struct rueda_sim_net net;
     struct rueda_text *error;
 };
@@ -49,16 +49,16 @@ static bool is_blank(char c)
 }
 
 /* The next word of the line; of no length at its end. */
-static struct span next_word(struct reader *reader)
+static struct net_span next_word(struct net_reader *reader)
 {
-    struct span *rest = &reader->rest;
-    struct span word;
+    struct net_span *rest = &reader->rest;
+    struct net_span word;
 
     while (rest->length > 0 && is_blank(*rest->at)) {
         rest->at++;
         rest->length--;
     }
-    word = (struct span){rest->at, 0};
+    word = (struct net_span){rest->at, 0};
     while (rest->length > 0 && !is_blank(*rest->at)) {
         rest->at++;
         rest->length--;
@@ -67,14 +67,14 @@ static struct span next_word(struct reader *reader)
     return word;
 }
 
-static bool is_word(struct span word, const char *text)
+static bool is_word(struct net_span word, const char *text)
 {
     return strlen(text) == word.length &&
            memcmp(word.at, text, word.length) == 0;
 }
 
-static rueda_status refuse(struct reader *reader, const char *what,
-                           struct span word, const char *expected)
+static rueda_status refuse(struct net_reader *reader, const char *what,
+                           struct net_span word, const char *expected)
 {
     rueda_text_set(reader->error, "line %d: %s \"%.*s\"; expected %s",
                    reader->line, what, (int)word.length, word.at, expected);
@@ -85,7 +85,7 @@ static rueda_status refuse(struct reader *reader, const char *what,
 
 /* Digits, perhaps with a point, off the front of the word; whatever the
  * locale says. False: there are none, or far too many. */
-static bool take_number(struct span *word, double *out)
+static bool take_number(struct net_span *word, double *out)
 {
     double number = 0.0;
     double place = 1.0;
@@ -111,11 +111,11 @@ static bool take_number(struct span *word, double *out)
     return digits > 0 && digits <= 15;
 }
 
-static rueda_status read_count(struct reader *reader, const char *what,
+static rueda_status read_count(struct net_reader *reader, const char *what,
                                int *out)
 {
-    const struct span word = next_word(reader);
-    struct span rest = word;
+    const struct net_span word = next_word(reader);
+    struct net_span rest = word;
     double number;
 
     if (!take_number(&rest, &number) || rest.length > 0 || number < 1.0 ||
@@ -125,17 +125,17 @@ static rueda_status read_count(struct reader *reader, const char *what,
     return RUEDA_OK;
 }
 
-static rueda_status read_factor(struct reader *reader, double *out)
+static rueda_status read_factor(struct net_reader *reader, double *out)
 {
-    const struct span word = next_word(reader);
-    struct span rest = word;
+    const struct net_span word = next_word(reader);
+    struct net_span rest = word;
 
     if (!take_number(&rest, out) || rest.length > 0 || *out <= 0.0)
         return refuse(reader, "oversubscription", word, "a number above 0");
     return RUEDA_OK;
 }
 
-static bool read_quantity(struct span word, const struct unit *units,
+static bool read_quantity(struct net_span word, const struct unit *units,
                           double *out)
 {
     double number;
@@ -152,10 +152,10 @@ static bool read_quantity(struct span word, const struct unit *units,
 
 /* ---- Lines ------------------------------------------------------------ */
 
-static rueda_status read_time(struct reader *reader, const char *what,
+static rueda_status read_time(struct net_reader *reader, const char *what,
                               uint64_t *out_ns)
 {
-    const struct span word = next_word(reader);
+    const struct net_span word = next_word(reader);
     double ns;
 
     if (!read_quantity(word, times, &ns) || ns > 1e15)
@@ -164,9 +164,9 @@ static rueda_status read_time(struct reader *reader, const char *what,
     return RUEDA_OK;
 }
 
-static rueda_status read_rate(struct reader *reader, double *out)
+static rueda_status read_rate(struct net_reader *reader, double *out)
 {
-    const struct span word = next_word(reader);
+    const struct net_span word = next_word(reader);
 
     if (!read_quantity(word, rates, out) || *out < 1.0)
         return refuse(reader, "bandwidth", word,
@@ -174,13 +174,13 @@ static rueda_status read_rate(struct reader *reader, double *out)
     return RUEDA_OK;
 }
 
-static rueda_status read_wire(struct reader *reader,
+static rueda_status read_wire(struct net_reader *reader,
                               struct rueda_sim_wire *wire, bool has_rate)
 {
     rueda_status status = RUEDA_OK;
 
     while (status == RUEDA_OK) {
-        const struct span word = next_word(reader);
+        const struct net_span word = next_word(reader);
 
         if (word.length == 0)
             break;
@@ -198,12 +198,12 @@ static rueda_status read_wire(struct reader *reader,
     return status;
 }
 
-static rueda_status read_line(struct reader *reader)
+static rueda_status read_line(struct net_reader *reader)
 {
     struct rueda_sim_net *net = &reader->net;
-    const struct span word = next_word(reader);
+    const struct net_span word = next_word(reader);
     rueda_status status;
-    struct span rest;
+    struct net_span rest;
 
     if (word.length == 0)
         return RUEDA_OK;
@@ -232,18 +232,18 @@ static rueda_status read_line(struct reader *reader)
 }
 
 /* The line at text, less its comment; returns where the next one begins. */
-static const char *cut_line(const char *text, struct span *out_line)
+static const char *cut_line(const char *text, struct net_span *out_line)
 {
     const size_t length = strcspn(text, "\n");
 
-    *out_line = (struct span){text, strcspn(text, "#\n")};
+    *out_line = (struct net_span){text, strcspn(text, "#\n")};
     return text + length + (text[length] == '\n' ? 1 : 0);
 }
 
 rueda_status rueda_sim_net_parse(const char *text, struct rueda_sim_net *out,
                                  struct rueda_text *error)
 {
-    struct reader reader = {
+    struct net_reader reader = {
         .net = {.hosts = 1,
                 .ranks_per_host = 1,
                 .oversubscription = 1.0,

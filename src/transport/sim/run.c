@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver: who gets a turn when, and what its work costs. */
+/* The driver: which rank gets a turn when, and what its work costs. */
 #include "transport/sim/state.h"
 
 #include <string.h>
@@ -95,7 +95,7 @@ static void give_turn(struct rueda_sim *sim, int rank)
         rueda_sim_rank_end(sim, rank, status);
 }
 
-/* ---- Who waits for whom ----------------------------------------------- */
+/* ---- Ranks that wait for each other ----------------------------------- */
 
 static bool is_receiving(const struct rueda_sim_end *end)
 {
@@ -133,7 +133,7 @@ static void tell_rank(const struct rueda_sim *sim, int rank,
         comma = ", ";
     }
     if (*comma == '\0')
-        rueda_text_add(why, "nobody");
+        rueda_text_add(why, "no rank");
 }
 
 static void tell(const struct rueda_sim *sim, const char *what,

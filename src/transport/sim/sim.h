@@ -7,8 +7,8 @@
  *
  * Two ways to use it. rueda_sim_run() drives everything: it lets happen what
  * comes next and gives a turn to the ranks that it happened to. Otherwise,
- * where somebody calls rueda_ep_progress() as with any transport, that call
- * lets the next thing happen if there is nothing else to tell.
+ * where the caller uses rueda_ep_progress() as with any transport, that call
+ * lets the next thing happen if there is nothing else to report.
  *
  * The first way is for one thread. In the second, a lock lets each rank have a
  * thread of its own (the order is then theirs and not repeatable).
@@ -41,14 +41,14 @@ struct rueda_sim_settings {
 
     uint64_t skew_ns; /* ranks start within this time, at random */
 
-    /* So much may be under way from one rank to another without a receive that
-     * waits for it; what exceeds it stays with the sender. */
+    /* At most this much is in flight from one rank to another without a receive
+     * that waits for it; what exceeds it stays with the sender. */
     size_t credit_bytes;
 
     uint64_t detect_ns; /* from a death until the peers know of it */
-    uint64_t limit_ns;  /* peers who cannot reach each other so long give up */
+    uint64_t limit_ns;  /* peers that cannot reach each other give up then */
 
-    /* For one run: afterwards whoever still runs ends with a timeout. */
+    /* For one run: ranks that still run afterwards end with a timeout. */
     uint64_t run_limit_ns;
     uint64_t run_limit_events;
 };
@@ -82,8 +82,9 @@ rueda_status rueda_sim_connect(struct rueda_mesh *mesh, int peer,
 /* This rank's device, for struct rueda_place. Its work costs it time. */
 const struct rueda_device *rueda_sim_device(struct rueda_sim *sim, int rank);
 
-/* This rank has failed and closed its endpoints: who still asks for it, or
- * made an end that it never asked for, finds it lost. */
+/* This rank has failed and closed its endpoints: a rank that still
+ * connects to it, or that made an end which this rank never asked for, finds it
+ * lost. */
 void rueda_sim_leave(struct rueda_sim *sim, int rank);
 
 /* The first peer that this rank has lost, or -1. As rueda_mesh_progress()
@@ -132,15 +133,15 @@ struct rueda_sim_program {
     void (*finish)(void *arg, int rank, rueda_status status);
 };
 
-/* For a rank in its own turn: it is at work on something else for so long, and
- * has another turn then, whatever happens. */
+/* For a rank in its own turn: it is at work on something else for this time,
+ * and has another turn then, whatever happens. */
 void rueda_sim_spend(struct rueda_sim *sim, int rank, uint64_t ns);
 
 /*
  * Run the program on all ranks that are alive, until all have ended. RUEDA_OK:
  * each by itself, well or not. RUEDA_ERR_TIMEOUT: some had to be ended, and why
- * says who waited for whom. What is under way at the end is still so in the
- * next run.
+ * says which ranks waited for which. What is in flight at the end is still so
+ * in the next run.
  */
 rueda_status rueda_sim_run(struct rueda_sim *sim,
                            const struct rueda_sim_program *program,

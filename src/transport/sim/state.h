@@ -9,7 +9,7 @@
  *     HELD      stays with the sender: no credit, no receive
  *     GRANTED   the sender is about to learn that it may go
  *     FLYING    on its way, its bytes are a copy
- *     HERE      has arrived, nobody has asked for it yet
+ *     HERE      has arrived, no receive is posted for it yet
  */
 #ifndef RUEDA_TRANSPORT_SIM_STATE_H
 #define RUEDA_TRANSPORT_SIM_STATE_H
@@ -30,7 +30,7 @@ enum event_kind {
     EVENT_WAKE, /* a rank has time for its next turn */
     EVENT_FAULT_BEGIN,
     EVENT_FAULT_END,
-    EVENT_FAULT_LIMIT, /* who cannot reach each other gives up */
+    EVENT_FAULT_LIMIT, /* ranks that cannot reach each other give up */
 };
 
 /* In the order in which a message goes through them. */
@@ -50,7 +50,7 @@ struct rueda_sim_message {
     struct rueda_req *recv; /* NULL: none yet */
     struct rueda_tag tag;
     size_t len;
-    char *bytes; /* owned; NULL: a phantom, or none, or not yet under way */
+    char *bytes; /* owned; NULL: a phantom, or none, or not yet in flight */
     uint64_t tail_ns; /* when the last byte reaches the next way */
     enum message_state state;
     int hop;
@@ -132,7 +132,7 @@ struct rueda_sim_block {
 struct rueda_sim {
     struct rueda_sim_settings settings;
     int size;
-    pthread_mutex_t lock; /* guards everything while nobody drives */
+    pthread_mutex_t lock; /* guards everything outside of a run */
     struct rueda_dice dice;
     uint64_t now_ns;
     uint64_t digest;
@@ -150,7 +150,7 @@ struct rueda_sim {
     struct rueda_sim_block *blocks;
     struct rueda_sim_message *unused;
 
-    const struct rueda_sim_program *program; /* NULL: nobody drives */
+    const struct rueda_sim_program *program; /* NULL: no run is on */
     int running;
     int *ready; /* [2 * size] ranks to be given a turn now */
     int ready_count;
@@ -184,7 +184,7 @@ void rueda_sim_end_lose(struct rueda_sim_end *end);
 /* Says farewell on behalf of an end. */
 void rueda_sim_end_shut(struct rueda_sim_end *end);
 
-/* Is there a message that has arrived and that nobody has asked for? */
+/* Is there a message that has arrived and for which no receive is posted? */
 bool rueda_sim_end_has_mail(const struct rueda_sim_end *end);
 
 /* ---- travel.c --------------------------------------------------------- */

@@ -159,7 +159,7 @@ void rueda_sim_message_drop(struct rueda_sim_message *message)
         from->under_way -= message->len;
     if (message->state == MESSAGE_FLYING)
         from->flying--;
-    /* Whoever waits for it waits on. */
+    /* A receive that waits for it goes on waiting. */
     if (message->recv != NULL)
         wait_again(from->other, message->recv);
     unlink_message(message);
@@ -336,7 +336,7 @@ static void sent(struct rueda_sim_message *message)
 {
     struct rueda_sim_end *from = message->from;
 
-    /* Who has died on the way has not sent it. */
+    /* A rank that has died in the meantime has not sent it. */
     if (from->sim->ranks[from->rank].is_dead) {
         rueda_sim_message_drop(message);
     } else if (message->send != NULL) {

@@ -18,18 +18,19 @@
 #include <string.h>
 
 #include "auth/shake.h"
+#include "base/duration.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
 #include "os/stream.h"
 #include "transport/tcp/hub.h"
 
-#define PAUSE_NS ((int64_t)20000000)
+#define PAUSE_NS RUEDA_MS(20)
 
 /* How often to probe a rank, and how long that may be refused: a rank that
  * opens a listener at all has done so before others learn of it. */
-#define PROBE_NS   ((int64_t)1000000000)
-#define REFUSED_NS ((int64_t)500000000)
+#define PROBE_NS   RUEDA_S(1)
+#define REFUSED_NS RUEDA_MS(500)
 #define NEVER      INT64_MAX
 
 struct rueda_tcp_dialling {
@@ -57,8 +58,8 @@ static size_t about_us(const struct rueda_tcp_hub *hub, int fd,
                        unsigned char bytes[RUEDA_TCP_ABOUT_BYTES])
 {
     struct rueda_address peer;
-    bool is_near =
-        rueda_tcp_peer(fd, &peer) == RUEDA_OK && rueda_address_is_near(&peer);
+    bool is_near = rueda_socket_peer(fd, &peer) == RUEDA_OK &&
+                   rueda_address_is_near(&peer);
 
     *out = (struct rueda_tcp_about){
         .rank = hub->rank,
@@ -119,26 +120,27 @@ static rueda_status agree(const struct rueda_tcp_hub *hub, int fd,
 static void attach(struct rueda_tcp_ep *ep, int fd, rueda_handshake_role role,
                    const struct rueda_key *session)
 {
-    struct rueda_tcp_cover *cover = NULL;
+    struct rueda_tcp_sealing *sealing = NULL;
     rueda_status status = RUEDA_OK;
 
     if (ep->has_failed || ep->stream_count == RUEDA_TCP_MOST_STREAMS)
         status = RUEDA_ERR_CLOSED;
     if (status == RUEDA_OK && session != NULL)
-        status = rueda_tcp_cover_new(
+        status = rueda_tcp_sealing_new(
             session, role, ep->hub->encrypt == RUEDA_ENCRYPT_AUTHENTICATE,
-            &cover);
+            &sealing);
     if (status == RUEDA_OK)
         status =
-            rueda_tcp_stream_open(&ep->streams[ep->stream_count], fd, cover);
+            rueda_tcp_stream_open(&ep->streams[ep->stream_count], fd, sealing);
     if (status == RUEDA_OK) {
         ep->stream_count++;
-        rueda_tcp_keep_open(fd);
-        if (ep->hub->peers[ep->super.peer].is_inside || rueda_tcp_is_inside(fd))
-            rueda_tcp_hurry_inside(fd);
+        rueda_socket_keep_open(fd);
+        if (ep->hub->peers[ep->super.peer].is_inside ||
+            rueda_socket_is_inside(fd))
+            rueda_socket_hurry_inside(fd);
         return;
     }
-    rueda_tcp_cover_free(cover);
+    rueda_tcp_sealing_free(sealing);
     rueda_fd_close(fd);
     if (status == RUEDA_ERR_NOMEM)
         rueda_tcp_hub_lose(ep->hub, ep->super.peer,

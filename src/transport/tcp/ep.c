@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An endpoint of TCP as the contract has it (transport.h): it takes requests,
+ * gives turns to its streams, and fails as a whole when one of them fails. What
+ * is sent next is decided in sender.c, where pieces go in receiver.c, and
+ * stream.c moves bytes.
+ */
 #include "transport/tcp/ep.h"
 
 #include <stdlib.h>
 
+#include "base/duration.h"
 #include "os/clock.h"
 #include "os/event.h"
 #include "os/stream.h"
 #include "transport/tcp/hub.h"
 
-/* How long to stay for what the peer has not taken yet, when we leave. */
-#define LEAVE_NS  ((int64_t)2000000000)
-#define GLANCE_NS ((int64_t)200000)
+/* How long closing waits until the peer's system has taken what was sent. */
+#define LEAVE_NS  RUEDA_S(2)
+#define GLANCE_NS RUEDA_US(200)
 
 /* Between two looks at a stream that is quiet, at most. */
 #define MOST_QUIET 15
@@ -115,11 +122,11 @@ static bool read_stream(struct rueda_tcp_ep *ep, int i)
 
 static void wake_streams(struct rueda_tcp_ep *ep)
 {
-    unsigned looks = rueda_tcp_hub_checks(ep->hub);
+    unsigned checks = rueda_tcp_hub_checks(ep->hub);
 
-    for (int i = 0; i < ep->stream_count && ep->looks != looks; i++)
+    for (int i = 0; i < ep->stream_count && ep->checks != checks; i++)
         ep->streams[i].rest = 0;
-    ep->looks = looks;
+    ep->checks = checks;
 }
 
 static rueda_status tcp_progress(struct rueda_ep *super)
@@ -152,7 +159,7 @@ static void tcp_cancel(struct rueda_ep *super, rueda_status status)
         rueda_tcp_sender_is_busy(ep) || rueda_tcp_receiver_is_busy(ep);
 
     if (!is_busy) {
-        /* Messages that nobody has asked for stay. */
+        /* Messages for which no receive is posted stay. */
         rueda_reqs_end(&ep->sends, status);
         rueda_reqs_end(&ep->recvs, status);
         return;

@@ -14,7 +14,7 @@
  * that is ahead waits for the others. So messages of one tag are matched in the
  * order in which they were sent.
  *
- * A message that nobody waits for yet is held by the receiver, up to HELD_BYTES
+ * A message without a receive is held by the receiver, up to HELD_BYTES
  * of it; the sender stops there until it is granted. All together the receiver
  * holds at most WINDOW_BYTES: the sender counts what it has sent against the
  * credit that comes back, and the receiver takes no more than it has given
@@ -28,14 +28,14 @@
 #define RUEDA_TRANSPORT_TCP_EP_H
 
 #include "transport/reqs.h"
-#include "transport/tcp/cover.h"
 #include "transport/tcp/frame.h"
+#include "transport/tcp/sealing.h"
 #include "transport/tcp/speed.h"
 #include "transport/tcp/tcp.h"
 
 #define RUEDA_TCP_HELD_BYTES   RUEDA_TCP_PIECE_BYTES
 #define RUEDA_TCP_WINDOW_BYTES ((uint64_t)4 << 20)
-#define RUEDA_TCP_OUTGOING     16 /* messages that are under way at a time */
+#define RUEDA_TCP_OUTGOING     16 /* messages that are in flight at a time */
 
 /* What a piece costs of the window, so that many short ones count too. */
 #define RUEDA_TCP_PIECE_COST 128
@@ -55,7 +55,7 @@ struct rueda_tcp_incoming {
     uint64_t first;
     struct rueda_tag tag;
     size_t total;
-    struct rueda_req *req; /* NULL: nobody has asked for it yet */
+    struct rueda_req *req; /* NULL: no receive is posted for it yet */
     bool is_dropped;       /* it did not fit its receive */
     size_t begun;          /* bytes of pieces that have begun to come */
     size_t got;            /* bytes of pieces that have come whole */
@@ -71,9 +71,9 @@ struct rueda_tcp_stream {
     int fd;         /* -1: none */
     bool has_ended; /* the peer will send nothing more */
     unsigned quiet; /* how often in a row nothing came, up to a limit */
-    unsigned rest;  /* so often it need not be looked at */
+    unsigned rest;  /* how many more turns may skip it */
 
-    struct rueda_tcp_cover *cover; /* NULL: it is not sealed */
+    struct rueda_tcp_sealing *sealing; /* NULL: it is not sealed */
 
     /* The frame that goes out: its head and its piece, or the sealed frame and
      * no piece. */
@@ -107,7 +107,7 @@ struct rueda_tcp_ep {
     bool has_failed;
     struct rueda_tcp_stream streams[RUEDA_TCP_MOST_STREAMS];
     int stream_count; /* that have been connected so far */
-    unsigned looks;   /* of the hub, when all streams were looked at last */
+    unsigned checks;  /* of the hub, when all streams were checked last */
 
     /* sender.c */
     struct rueda_reqs sends; /* not begun */
@@ -136,10 +136,10 @@ void rueda_tcp_ep_fail(struct rueda_tcp_ep *ep);
 
 /* ---- stream.c ----------------------------------------------------------- */
 
-/* fd and cover, which may be NULL, belong to the stream from now on, unless
+/* fd and sealing, which may be NULL, belong to the stream from now on, unless
  * there is no memory. */
 rueda_status rueda_tcp_stream_open(struct rueda_tcp_stream *stream, int fd,
-                                   struct rueda_tcp_cover *cover);
+                                   struct rueda_tcp_sealing *sealing);
 void rueda_tcp_stream_close(struct rueda_tcp_stream *stream);
 
 /* True if bytes moved. A stream that breaks makes the endpoint fail. */
@@ -168,8 +168,8 @@ bool rueda_tcp_sender_told(struct rueda_tcp_ep *ep,
 /* ---- receiver.c --------------------------------------------------------- */
 
 /* The head of a piece, stream->in, whose turn it is. RUEDA_ERR_INVALID: it
- * makes no sense; RUEDA_ERR_NOMEM: it does, and nobody waits for its message,
- * for which there is no memory. */
+ * makes no sense; RUEDA_ERR_NOMEM: it does, but its message has no receive, and
+ * there is no memory to hold it. */
 rueda_status rueda_tcp_receiver_begin(struct rueda_tcp_ep *ep,
                                       struct rueda_tcp_stream *stream);
 

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A rank's share of TCP: its listeners, what it knows of its peers (addresses,
+ * hosts, failures), and the periodic duties. Connections are made in
+ * connecting.c, silence is found in pulse.c and stall.c, and hub_ops.c offers
+ * all of it as the table of transport.h.
+ */
 #define RUEDA_LOG_TAG "tcp"
 
 #include "transport/tcp/hub.h"
@@ -7,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
@@ -15,13 +22,13 @@
 #define SILENCE_MS 10000
 
 /* While operations wait: stalled streams are looked for. */
-#define NAP_NS ((int64_t)1000000000)
+#define NAP_NS RUEDA_S(1)
 
 /* While a slow stream is given nothing. */
-#define HELD_BACK_NAP_NS ((int64_t)1000000)
+#define HELD_BACK_NAP_NS RUEDA_MS(1)
 
 /* While they do not. */
-#define GLANCE_NS ((int64_t)100000000)
+#define GLANCE_NS RUEDA_MS(100)
 
 void rueda_tcp_hub_show(const struct rueda_tcp_hub *hub, int fd)
 {
@@ -60,7 +67,7 @@ void rueda_tcp_hub_accuse(struct rueda_tcp_hub *hub, int peer, const char *what)
     lose(hub, peer, words.chars, RUEDA_LOG_ERROR);
 }
 
-/* Its system, or the way there, gives up: nobody at the other end did. */
+/* Its system, or the way there, gives up; the process there did not. */
 void rueda_tcp_hub_break(struct rueda_tcp_hub *hub, int peer,
                          rueda_status status)
 {
@@ -132,12 +139,12 @@ int64_t rueda_tcp_hub_patience_ns(const struct rueda_tcp_hub *hub)
 
 void rueda_tcp_hub_check_all(struct rueda_tcp_hub *hub)
 {
-    hub->looks++;
+    hub->checks++;
 }
 
 unsigned rueda_tcp_hub_checks(const struct rueda_tcp_hub *hub)
 {
-    return hub->looks;
+    return hub->checks;
 }
 
 void rueda_tcp_hub_glance(struct rueda_tcp_hub *hub)
@@ -147,7 +154,7 @@ void rueda_tcp_hub_glance(struct rueda_tcp_hub *hub)
 }
 
 /* Streams are spread over interfaces. One that has addresses of both families
- * would be used twice, so those of the second are for want of a better way. */
+ * would be used twice, so those of the second are used last. */
 static int spread_of(const struct rueda_tcp_peer *peer)
 {
     const struct rueda_address *at = peer->addresses;
@@ -225,8 +232,8 @@ static struct rueda_tcp_hub *hub_new(const struct rueda_tcp_args *args)
     hub->rank = args->rank;
     hub->streams = args->streams;
     hub->encrypt = args->encrypt;
-    hub->give_up_ns = give_up * 1000000;
-    hub->silence_ns = silence * 1000000;
+    hub->give_up_ns = RUEDA_MS(give_up);
+    hub->silence_ns = RUEDA_MS(silence);
     hub->key = *args->key;
     for (int i = 0; i < RUEDA_TCP_MOST_ADDRESSES; i++)
         hub->listeners[i] = -1;
@@ -258,9 +265,9 @@ rueda_status rueda_tcp_hub_open(const struct rueda_tcp_args *args,
     for (int i = 0; i < args->address_count; i++) {
         char text[RUEDA_ADDRESS_TEXT];
 
-        if (rueda_tcp_listen(&args->addresses[i],
-                             &hub->listeners[hub->address_count],
-                             &hub->addresses[hub->address_count]) == RUEDA_OK) {
+        if (rueda_socket_listen(
+                &args->addresses[i], &hub->listeners[hub->address_count],
+                &hub->addresses[hub->address_count]) == RUEDA_OK) {
             hub->address_count++;
             continue;
         }

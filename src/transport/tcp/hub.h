@@ -45,7 +45,7 @@ struct rueda_tcp_hub {
     int streams;
     rueda_encrypt_choice encrypt;
     uint64_t job; /* a number that only its ranks have */
-    unsigned looks;
+    unsigned checks;
     int64_t give_up_ns;
     int64_t silence_ns;
     struct rueda_key key;
@@ -85,17 +85,17 @@ unsigned rueda_tcp_hub_checks(const struct rueda_tcp_hub *hub);
 /* How many streams an endpoint should have. */
 int rueda_tcp_hub_streams(const struct rueda_tcp_hub *hub);
 
-/* Who sleeps is to be woken by this socket. */
+/* A sleeping thread is to be woken by this socket. */
 void rueda_tcp_hub_show(const struct rueda_tcp_hub *hub, int fd);
 
 /* Log these words, keep them as the reason, and fail the endpoint with a peer,
  * if there is one that has not failed. */
 void rueda_tcp_hub_lose(struct rueda_tcp_hub *hub, int peer, const char *why);
 
-/* The peer has sent what no rank sends. That costs it its endpoint and no other
- * its own: its bytes cannot be told from good ones any more, and what it was to
- * bring on a stream that is closed would be missing. One line of the log, which
- * is the reason too. */
+/* The peer has sent what no rank sends: its endpoint fails, and no other does.
+ * Its bytes cannot be told from good ones any more, and pieces on a stream that
+ * is closed would be missing. Writes one line of the log, which is the reason,
+ * too. */
 void rueda_tcp_hub_accuse(struct rueda_tcp_hub *hub, int peer,
                           const char *what);
 
@@ -153,10 +153,10 @@ bool rueda_tcp_peer_about(const struct rueda_tcp_hub *hub,
 
 /* ---- stall.c ------------------------------------------------------------ */
 
-/* What people should look at then. */
+/* What users should check then. */
 #define RUEDA_TCP_STALL_HINT "is the MTU of an interface too large for the way?"
 
-/* Has it been told that no bytes get through to this peer? */
+/* Has it been logged that no bytes get through to this peer? */
 bool rueda_tcp_stalls_are_told(const struct rueda_tcp_peer *peer);
 
 /* Look after the streams of all endpoints, about once a second. */

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pulses: made, kept, and judged (pulse.h). A pulse that breaks puts its host
+ * in doubt; then all its addresses are dialled at the same time, and the first
+ * answer of its system clears it. A pulse also carries the last words of a rank
+ * that hangs up.
+ */
 #define RUEDA_LOG_TAG "tcp"
 
 #include "transport/tcp/pulse.h"
@@ -8,6 +14,7 @@
 #include <string.h>
 
 #include "auth/shake.h"
+#include "base/duration.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/event.h"
@@ -17,14 +24,14 @@
 /* One question without an answer makes a system doubt, which is two seconds
  * after the last sign of life. */
 #define QUESTIONS 1
-#define KERNEL_NS ((int64_t)2000000000)
+#define KERNEL_NS RUEDA_S(2)
 
 /* Between two knocks, and the least time for them however low the limit. */
-#define KNOCK_NS ((int64_t)100000000)
-#define LEAST_NS ((int64_t)300000000)
+#define KNOCK_NS RUEDA_MS(100)
+#define LEAST_NS RUEDA_MS(300)
 
 /* A host that is there, but has no rank that would hold a pulse. */
-#define AGAIN_NS ((int64_t)1000000000)
+#define AGAIN_NS RUEDA_S(1)
 
 /* How a pulse is. */
 typedef enum state {
@@ -111,7 +118,7 @@ static void knock(struct rueda_tcp_hub *hub, int host, int64_t now)
     rueda_fd_close(at->fd);
     at->fd = -1;
     at->peer = peer;
-    if (rueda_tcp_connect(&hub->peers[peer].addresses[address], &at->fd) ==
+    if (rueda_socket_connect(&hub->peers[peer].addresses[address], &at->fd) ==
         RUEDA_OK) {
         if (rueda_stream_is_short(pulse->cause))
             pulse->cause = 0;
@@ -131,13 +138,13 @@ static bool adopt(struct rueda_tcp_hub *hub, struct rueda_tcp_pulse *pulse,
     pulse->fd = from->fd;
     pulse->peer = from->peer;
     from->fd = -1;
-    rueda_tcp_keep_alive(pulse->fd, QUESTIONS);
-    rueda_tcp_limit_silence(pulse->fd, KERNEL_NS / 1000000);
+    rueda_socket_keep_alive(pulse->fd, QUESTIONS);
+    rueda_socket_limit_silence(pulse->fd, KERNEL_NS / 1000000);
     rueda_tcp_begin_proof(hub, pulse->fd, pulse->shake, RUEDA_TCP_FOR_PULSE);
     return true;
 }
 
-/* Has anybody opened? */
+/* Has any address answered? */
 static void listen_to_knocks(struct rueda_tcp_hub *hub,
                              struct rueda_tcp_pulse *pulse, int64_t now)
 {
@@ -147,7 +154,7 @@ static void listen_to_knocks(struct rueda_tcp_hub *hub,
 
         if (at->fd < 0)
             continue;
-        status = rueda_tcp_connected(at->fd);
+        status = rueda_socket_connected(at->fd);
         if (status == RUEDA_IN_PROGRESS)
             continue;
         if (status == RUEDA_OK && adopt(hub, pulse, at)) {
@@ -168,8 +175,8 @@ static void listen_to_knocks(struct rueda_tcp_hub *hub,
     }
 }
 
-/* When a host was last heard, on any connection with it; 0: not known. Who has
- * been at work looks at a pulse that broke long ago. */
+/* When a host was last heard, on any connection with it; 0: not known. A rank
+ * that was busy may see only now that a pulse broke long ago. */
 static int64_t last_heard(const struct rueda_tcp_hub *hub, int host,
                           int64_t now)
 {
@@ -182,7 +189,7 @@ static int64_t last_heard(const struct rueda_tcp_hub *hub, int host,
             continue;
         for (int i = 0; i < ep->stream_count; i++) {
             int64_t ago = ep->streams[i].fd >= 0
-                              ? rueda_tcp_heard_ms(ep->streams[i].fd)
+                              ? rueda_socket_heard_ms(ep->streams[i].fd)
                               : -1;
 
             if (ago >= 0 && now - ago * 1000000 > latest)
@@ -245,7 +252,7 @@ static void look_for(struct rueda_tcp_hub *hub, int host, int64_t now)
 
 /* ---- Beating ------------------------------------------------------------ */
 
-/* Take the last words of a peer. What somebody on the way has written is not
+/* Take the last words of a peer. What an attacker on the way has written is not
  * shown. */
 static void hear_words(struct rueda_tcp_hub *hub, struct rueda_seal *seal,
                        const unsigned char *message, size_t len)
@@ -326,7 +333,7 @@ static state feel_ours(struct rueda_tcp_hub *hub, struct rueda_tcp_pulse *pulse)
         return status == RUEDA_ERR_IO ? SILENT : ENDED;
     if (!rueda_tcp_peer_about(hub, pulse->shake, &them) ||
         them.rank != pulse->peer)
-        return ENDED; /* the address is somebody else's too */
+        return ENDED; /* another process has that address, too */
     rueda_seal_pair(rueda_handshake_session_key(pulse->shake), RUEDA_INITIATOR,
                     &pulse->seals.out, &pulse->seals.in);
     rueda_handshake_fini(pulse->shake);
@@ -381,7 +388,7 @@ void rueda_tcp_pulses_check(struct rueda_tcp_hub *hub, int64_t now_ns)
             drop(pulse);
             lost_pulse(hub, host, how, now_ns);
         }
-        /* Also if there is one of theirs by now: somebody may open. */
+        /* Also if there is one of theirs by now: a peer may answer. */
         if (pulse->is_wanted && pulse->fd < 0)
             look_for(hub, host, now_ns);
     }
@@ -419,8 +426,8 @@ void rueda_tcp_pulse_take(struct rueda_tcp_hub *hub, int peer, int fd,
     struct rueda_tcp_pulse *pulse = &hub->pulses[hub->peers[peer].host];
     struct rueda_tcp_pulse_seals *seals = &hub->peers[peer].pulse_seals;
 
-    rueda_tcp_keep_alive(fd, QUESTIONS);
-    rueda_tcp_limit_silence(fd, KERNEL_NS / 1000000);
+    rueda_socket_keep_alive(fd, QUESTIONS);
+    rueda_socket_limit_silence(fd, KERNEL_NS / 1000000);
     if (hub->peers[peer].pulse >= 0)
         rueda_fd_close(hub->peers[peer].pulse);
     else

@@ -7,16 +7,16 @@
  * compute or are stopped. So silence means the host or the way to it, never a
  * slow process.
  *
- * Who makes an endpoint with a rank of a host for which it has no pulse dials
- * one to that rank, whichever of the two is the lower. The other end keeps it,
- * and needs no other one for the caller's host.
+ * A rank that makes an endpoint with a rank of a host for which it has no pulse
+ * dials one to that rank, whichever of the two is the lower. The other end
+ * keeps it, and needs no other one for the host that dialled.
  *
  *      the pulse ends (EOF, reset)   that process has ended; its host is there.
  *                                    Dial another rank of it.
  *      it breaks (no answer)         the host is doubted: knock at all its
  *                                    addresses, again and again. If any system
  *                                    accepts or refuses, it is there.
- *      nobody opens in time          the host is silent: all endpoints with its
+ *      no address answers in time    the host is silent: all endpoints with its
  *                                    ranks fail.
  *
  * A system doubts after KERNEL_NS, of which the wire was dead for one second at
@@ -50,7 +50,7 @@ struct rueda_tcp_pulse {
     bool was_heard; /* it has answered before */
     bool is_silent; /* the verdict */
     int fd;         /* of the pulse that we have dialled; -1: none */
-    int peer;       /* and who is at the other end */
+    int peer;       /* and the rank at its other end */
     struct rueda_handshake *shake; /* until that has proven itself, or NULL */
     struct rueda_tcp_pulse_seals seals; /* once it has */
     int theirs;                         /* how many its ranks have dialled */
@@ -87,7 +87,7 @@ void rueda_tcp_pulses_forked(const struct rueda_tcp_hub *hub);
 /* Say these words on all pulses. */
 void rueda_tcp_pulses_tell(const struct rueda_tcp_hub *hub, const char *words);
 
-/* Give up all pulses: nobody is to be judged any more. */
+/* Give up all pulses: no host is judged any more. */
 void rueda_tcp_pulses_end(struct rueda_tcp_hub *hub);
 
 #endif /* RUEDA_TRANSPORT_TCP_PULSE_H */

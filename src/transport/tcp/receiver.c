@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where incoming pieces go. The first piece of a message makes a record, which
+ * is matched with a posted receive or waits for one. Until then the receiver
+ * holds the beginning of the message; once it is matched, the sender may send
+ * the rest, straight into the caller's buffer.
+ */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "transport/tcp/ep.h"
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- Records ------------------------------------------------------------ */
 
@@ -65,7 +67,7 @@ static struct rueda_tcp_incoming *record_of(struct rueda_tcp_ep *ep,
 static void let_come(struct rueda_tcp_ep *ep,
                      struct rueda_tcp_incoming *message)
 {
-    /* The sender has no more messages under way than there is room here. */
+    /* The sender has no more messages in flight than there is room here. */
     if (message->total > RUEDA_TCP_HELD_BYTES &&
         ep->grant_count < RUEDA_TCP_OUTGOING)
         ep->grants[ep->grant_count++] = message->first;
@@ -97,7 +99,8 @@ static size_t prefix_of(const struct rueda_tcp_ep *ep,
         const struct rueda_tcp_stream *stream = &ep->streams[i];
 
         if (stream->is_receiving && stream->incoming == message)
-            prefix = least(prefix, (size_t)stream->in.offset + stream->in_got);
+            prefix =
+                rueda_least(prefix, (size_t)stream->in.offset + stream->in_got);
     }
     return prefix;
 }
@@ -172,7 +175,8 @@ begin_message(struct rueda_tcp_ep *ep, const struct rueda_tcp_frame *in)
     if (req != NULL) {
         match(ep, message, req);
     } else if (message->total > 0) {
-        message->store = malloc(least(message->total, RUEDA_TCP_HELD_BYTES));
+        message->store =
+            malloc(rueda_least(message->total, RUEDA_TCP_HELD_BYTES));
         if (message->store == NULL)
             return NULL;
     }
@@ -199,7 +203,7 @@ rueda_status rueda_tcp_receiver_begin(struct rueda_tcp_ep *ep,
     message->begun += in->bytes;
     ep->unfinished += (message->begun < message->total) - (in->offset > 0);
     if (ep->unfinished > RUEDA_TCP_OUTGOING)
-        return RUEDA_ERR_INVALID; /* nobody sends so many at a time */
+        return RUEDA_ERR_INVALID; /* more than a sender has in flight */
     stream->incoming = message;
     stream->in_got = 0;
     stream->is_receiving = true;

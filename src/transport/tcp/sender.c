@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which stream sends what. A message is cut into pieces. A stream that can take
+ * more bytes asks for the next piece; it gets one of the oldest message that
+ * may go on, as long as the receiver has given credit for it. How large a piece
+ * is depends on how fast the stream has been (speed.h). Small frames that the
+ * protocol itself needs (credit, grants) go first.
+ */
+#include "base/least.h"
 #include "os/clock.h"
 #include "os/stream.h"
 #include "transport/tcp/ep.h"
 
 /* No longer than this, a message goes by whichever stream. */
 #define SHORT_BYTES ((size_t)4 << 10)
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- Which piece -------------------------------------------------------- */
 
@@ -95,9 +98,9 @@ static size_t next_bytes(const struct rueda_tcp_stream *stream,
     size_t end = message->req->len;
 
     if (!message->is_granted)
-        end = least(end, RUEDA_TCP_HELD_BYTES);
-    return least(end - message->assigned,
-                 rueda_tcp_speed_piece(&stream->speed));
+        end = rueda_least(end, RUEDA_TCP_HELD_BYTES);
+    return rueda_least(end - message->assigned,
+                       rueda_tcp_speed_piece(&stream->speed));
 }
 
 /* ---- Frames ------------------------------------------------------------- */
@@ -116,13 +119,13 @@ static bool send_frame(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream,
     stream->out_first_bytes = RUEDA_TCP_HEAD_BYTES;
     stream->out_piece = piece;
     stream->out_piece_bytes = frame->bytes;
-    if (stream->cover == NULL)
+    if (stream->sealing == NULL)
         return true;
     stream->out_piece_bytes = 0;
-    stream->out_first = stream->cover->frame;
-    if (rueda_tcp_cover_close(stream->cover, stream->out_head, piece,
-                              frame->bytes,
-                              &stream->out_first_bytes) == RUEDA_OK)
+    stream->out_first = stream->sealing->frame;
+    if (rueda_tcp_sealing_close(stream->sealing, stream->out_head, piece,
+                                frame->bytes,
+                                &stream->out_first_bytes) == RUEDA_OK)
         return true;
     rueda_tcp_ep_fail(ep);
     return false;
@@ -229,6 +232,6 @@ bool rueda_tcp_sender_told(struct rueda_tcp_ep *ep,
             return true;
         }
     }
-    /* All of it was under way already. */
+    /* All of it was in flight already. */
     return frame->first < ep->next_out;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/tcp/speed.h"
 
+#include "base/duration.h"
 #include "transport/tcp/frame.h"
 
-#define MOMENT_NS ((int64_t)1000000)
+#define MOMENT_NS RUEDA_MS(1)
 #define QUEUE     4 /* moments' worth may wait in a socket */
 
-/* A shorter time shows bursts, not speed. After so long without a look that
- * shows anything the stream may have become faster. */
+/* A shorter time shows bursts, not speed. After this long without a useful
+ * sample the stream may have become faster. */
 #define CHECK_NS  (4 * MOMENT_NS)
 #define FORGET_NS (50 * MOMENT_NS)
 #define FASTEST   ((size_t)1 << 30)
@@ -38,7 +39,7 @@ static void forget(struct rueda_tcp_speed *speed, int64_t now_ns)
 }
 
 /* Upwards at once: it can do that. Downwards slowly: it may have been empty
- * for a while that nobody saw. */
+ * for a while between two looks. */
 static void note(struct rueda_tcp_speed *speed, size_t seen)
 {
     if (seen < speed->moment)

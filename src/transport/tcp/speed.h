@@ -3,9 +3,9 @@
  * How fast a stream is, seen by its sender, so that streams of different speed
  * can share messages: none should hold a piece for longer than a few moments.
  *
- * Only a stream in whose socket bytes wait shows what it can do, so what leaves
- * it is counted from one look to another as long as it is never seen empty in
- * between. Pure.
+ * Only a stream in whose socket bytes wait shows its speed, so bytes that leave
+ * it are counted from one sample to the next as long as it is never seen empty
+ * in between. Pure.
  */
 #ifndef RUEDA_TRANSPORT_TCP_SPEED_H
 #define RUEDA_TRANSPORT_TCP_SPEED_H
@@ -27,7 +27,7 @@ struct rueda_tcp_speed {
 void rueda_tcp_speed_sample(struct rueda_tcp_speed *speed, uint64_t written,
                             size_t unsent, int64_t now_ns);
 
-/* May it take another piece, if so much waits? */
+/* May it take another piece, if this much waits in its socket? */
 bool rueda_tcp_speed_has_room(const struct rueda_tcp_speed *speed,
                               size_t unsent);
 

@@ -6,14 +6,15 @@
  */
 #define RUEDA_LOG_TAG "tcp"
 
+#include "base/duration.h"
 #include "base/log.h"
 #include "transport/tcp/hub.h"
 
-#define CHECK_NS ((int64_t)1000000000)
-#define TELL_NS  ((int64_t)5000000000)
+#define CHECK_NS RUEDA_S(1)
+#define TELL_NS  RUEDA_S(5)
 
-/* A system that has waited in vain waits twice as long the next time, so after
- * a silence bytes move again within about as long as it lasted. */
+/* A system whose wait was not answered waits twice as long the next time, so
+ * after a silence bytes move again within about as long as it lasted. */
 #define LIMITS 4
 
 static int64_t give_up_ns(const struct rueda_tcp_hub *hub)
@@ -32,14 +33,14 @@ static bool judge(struct rueda_tcp_hub *hub, int rank, int fd,
     uint64_t taken;
     bool is_waiting;
 
-    if (!rueda_tcp_flow(fd, &taken, &is_waiting) || !is_waiting ||
+    if (!rueda_socket_flow(fd, &taken, &is_waiting) || !is_waiting ||
         taken != stall->taken) {
         *stall = (struct rueda_tcp_stall){.taken = taken, .since_ns = now};
         return false;
     }
     if (now - stall->since_ns >= TELL_NS && !stall->is_told) {
         stall->is_told = true;
-        if (rueda_tcp_peer(fd, &peer) == RUEDA_OK)
+        if (rueda_socket_peer(fd, &peer) == RUEDA_OK)
             rueda_address_text(&peer, text, sizeof(text));
         log_warn("connected with rank %d at %s, but no bytes have got through "
                  "for %d s; " RUEDA_TCP_STALL_HINT,
@@ -74,8 +75,8 @@ bool rueda_tcp_stalls_are_told(const struct rueda_tcp_peer *peer)
     return false;
 }
 
-/* Who was away for long has no idea what happened meanwhile. */
-static void begin_anew(struct rueda_tcp_peer *peer, int64_t now)
+/* After a long pause between checks the old times mean nothing: restart. */
+static void restart(struct rueda_tcp_peer *peer, int64_t now)
 {
     for (int i = 0; i < RUEDA_TCP_MOST_STREAMS; i++)
         peer->stalls[i].since_ns = now;
@@ -94,7 +95,7 @@ void rueda_tcp_stalls_check(struct rueda_tcp_hub *hub, int64_t now_ns)
         if (peer->ep == NULL || peer->ep->has_failed || peer->stalls == NULL)
             continue;
         if (was_away)
-            begin_anew(peer, now_ns);
+            restart(peer, now_ns);
         look_at(hub, rank, now_ns);
     }
 }

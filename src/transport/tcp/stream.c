@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One TCP connection of an endpoint: it reads heads and pieces into their
+ * places and writes frames, as far as the socket takes and gives bytes without
+ * blocking. It also opens and seals records where the connection is encrypted.
+ */
 #define RUEDA_LOG_TAG "tcp"
 
 #include <stdlib.h>
@@ -6,28 +11,25 @@
 
 #include "base/log.h"
 
+#include "base/least.h"
 #include "os/event.h"
 #include "os/stream.h"
 #include "os/tcp.h"
 #include "transport/tcp/ep.h"
 #include "transport/tcp/hub.h"
 
-/* So much at a time from one stream, then the others have their turn. */
+/* At most this much at a time from one stream, then the others have their turn.
+ */
 #define TURN_BYTES ((size_t)1 << 20)
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 rueda_status rueda_tcp_stream_open(struct rueda_tcp_stream *stream, int fd,
-                                   struct rueda_tcp_cover *cover)
+                                   struct rueda_tcp_sealing *sealing)
 {
     stream->ahead = malloc(RUEDA_TCP_AHEAD_BYTES);
     if (stream->ahead == NULL)
         return RUEDA_ERR_NOMEM;
     stream->fd = fd;
-    stream->cover = cover;
+    stream->sealing = sealing;
     return RUEDA_OK;
 }
 
@@ -37,8 +39,8 @@ void rueda_tcp_stream_close(struct rueda_tcp_stream *stream)
     stream->fd = -1;
     free(stream->ahead);
     stream->ahead = NULL;
-    rueda_tcp_cover_free(stream->cover);
-    stream->cover = NULL;
+    rueda_tcp_sealing_free(stream->sealing);
+    stream->sealing = NULL;
 }
 
 /* ---- Out ---------------------------------------------------------------- */
@@ -94,11 +96,11 @@ static size_t ahead_of(const struct rueda_tcp_stream *stream)
 
 static size_t head_bytes(const struct rueda_tcp_stream *stream)
 {
-    return stream->cover != NULL ? RUEDA_TCP_SEALED_HEAD_BYTES
-                                 : RUEDA_TCP_HEAD_BYTES;
+    return stream->sealing != NULL ? RUEDA_TCP_SEALED_HEAD_BYTES
+                                   : RUEDA_TCP_HEAD_BYTES;
 }
 
-/* What a head says is worth telling once its seal, if any, is genuine. */
+/* The contents of a head are logged only if its seal, if any, is genuine. */
 static void fail_by_head(struct rueda_tcp_ep *ep, const char *what,
                          const struct rueda_tcp_frame *frame)
 {
@@ -135,8 +137,8 @@ static void take_head(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream)
     unsigned char *head = stream->ahead + stream->ahead_begin;
 
     stream->ahead_begin += head_bytes(stream);
-    if (stream->cover != NULL &&
-        rueda_tcp_cover_open_head(stream->cover, head) != RUEDA_OK) {
+    if (stream->sealing != NULL &&
+        rueda_tcp_sealing_open_head(stream->sealing, head) != RUEDA_OK) {
         fail_by_seal(ep);
         return;
     }
@@ -180,10 +182,10 @@ static void piece_came(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream,
 {
     rueda_status status = RUEDA_OK;
 
-    if (stream->cover != NULL) {
-        status =
-            rueda_tcp_cover_got(stream->cover, rueda_tcp_receiver_place(stream),
-                                stream->in.bytes, bytes);
+    if (stream->sealing != NULL) {
+        status = rueda_tcp_sealing_got(stream->sealing,
+                                       rueda_tcp_receiver_place(stream),
+                                       stream->in.bytes, bytes);
         bytes = stream->in.bytes;
     }
     if (status == RUEDA_IN_PROGRESS)
@@ -197,13 +199,13 @@ static void piece_came(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream,
 }
 
 /* Where the next bytes of the piece go; no place at all if it is dropped. */
-static struct rueda_tcp_places places_of(struct rueda_tcp_stream *stream)
+static struct rueda_tcp_room room_of(struct rueda_tcp_stream *stream)
 {
     char *place = rueda_tcp_receiver_place(stream);
 
-    if (stream->cover != NULL)
-        return rueda_tcp_cover_places(stream->cover, place, stream->in.bytes);
-    return (struct rueda_tcp_places){
+    if (stream->sealing != NULL)
+        return rueda_tcp_sealing_room(stream->sealing, place, stream->in.bytes);
+    return (struct rueda_tcp_room){
         .piece = place, .piece_left = stream->in.bytes - stream->in_got};
 }
 
@@ -211,10 +213,10 @@ static struct rueda_tcp_places places_of(struct rueda_tcp_stream *stream)
 static size_t fill_piece(struct rueda_tcp_ep *ep,
                          struct rueda_tcp_stream *stream)
 {
-    const struct rueda_tcp_places places = places_of(stream);
+    const struct rueda_tcp_room places = room_of(stream);
     const unsigned char *from = stream->ahead + stream->ahead_begin;
-    size_t bytes = least(ahead_of(stream), places.piece_left);
-    size_t tag = least(ahead_of(stream) - bytes, places.tag_left);
+    size_t bytes = rueda_least(ahead_of(stream), places.piece_left);
+    size_t tag = rueda_least(ahead_of(stream) - bytes, places.tag_left);
 
     if (places.piece != NULL && bytes > 0)
         memcpy(places.piece, from, bytes);
@@ -247,8 +249,8 @@ static rueda_status read_piece(struct rueda_tcp_ep *ep,
                                struct rueda_tcp_stream *stream, size_t *moved,
                                bool *is_dry)
 {
-    struct rueda_tcp_places places = places_of(stream);
-    bool is_sealed = stream->cover != NULL;
+    struct rueda_tcp_room places = room_of(stream);
+    bool is_sealed = stream->sealing != NULL;
     rueda_status status;
     size_t came;
 
@@ -261,7 +263,7 @@ static rueda_status read_piece(struct rueda_tcp_ep *ep,
     status = rueda_stream_recv_both(stream->fd, places.piece, places.piece_left,
                                     places.tag, places.tag_left, moved);
     *is_dry = *moved < places.piece_left + places.tag_left;
-    came = is_sealed ? *moved : least(*moved, places.piece_left);
+    came = is_sealed ? *moved : rueda_least(*moved, places.piece_left);
     stream->ahead_begin = 0;
     stream->ahead_end = *moved - came;
     if (came > 0)

@@ -7,7 +7,7 @@
  * waits for that. Every connection proves the job's key before anything else
  * of it is read. Streams are spread over all addresses of the peer that answer;
  * an endpoint works as soon as one of them is up. frame.h has what travels,
- * ep.h how, pulse.h who tells that a host is still there.
+ * ep.h how, and pulse.h how a rank knows that a host is still there.
  *
  * Calls base/, os/ and auth/. One thread at a time, the holder of the engine's
  * token.
@@ -76,13 +76,13 @@ void rueda_tcp_hub_set_inside(struct rueda_tcp_hub *hub, int peer);
  * too. To be said before endpoints are made; 0 if it is not. */
 void rueda_tcp_hub_set_job(struct rueda_tcp_hub *hub, uint64_t job);
 
-/* How streams are protected, where that is known only once all ranks have said
- * what they wish. Before endpoints are made. */
+/* How streams are protected, where that is known only after all ranks have
+ * reported their setting. Before endpoints are made. */
 void rueda_tcp_hub_set_encrypt(struct rueda_tcp_hub *hub,
                                rueda_encrypt_choice encrypt);
 
-/* Call watch with every socket that there is and that will be, so that who
- * sleeps is woken by it. */
+/* Call watch with every socket that there is and that will be, so that it wakes
+ * a sleeping thread. */
 void rueda_tcp_hub_watch(struct rueda_tcp_hub *hub,
                          void (*watch)(void *arg, int fd), void *arg);
 
@@ -91,25 +91,27 @@ rueda_status rueda_tcp_ep_open(struct rueda_tcp_hub *hub, int peer,
                                struct rueda_ep **out);
 
 /* Fail all endpoints, and end what is in the making. Hosts with which there is
- * a pulse are told why, if words are not empty. */
+ * a pulse get the words, if these are not empty. */
 void rueda_tcp_hub_hang_up(struct rueda_tcp_hub *hub, const char *words);
 
-/* What others told so, the first; NULL: nothing. Borrowed from the hub. */
+/* The first words that a peer has sent so; NULL: none. Borrowed from the hub.
+ */
 const char *rueda_tcp_hub_last_words(const struct rueda_tcp_hub *hub);
 
-/* For who is about to sleep: see to callers, to hosts that may be silent, and
- * to bytes that do not get through. Endpoints may fail by it. */
+/* For a caller that is about to sleep: handle new connections, hosts that may
+ * be silent, and bytes that do not get through. Endpoints may fail by it. */
 void rueda_tcp_hub_tend(struct rueda_tcp_hub *hub);
 
-/* The same for who does not come to sleep: now and then, else nothing. */
+/* The same for a caller that never sleeps: does nothing if it was called a
+ * short while ago. */
 void rueda_tcp_hub_glance(struct rueda_tcp_hub *hub);
 
-/* To be called before who drives the endpoints goes to sleep: the next progress
- * leaves out no stream, so that what comes later wakes. */
+/* To be called before the thread that drives the endpoints goes to sleep: the
+ * next progress reads every stream, so that bytes which come later wake it. */
 void rueda_tcp_hub_check_all(struct rueda_tcp_hub *hub);
 
-/* How long to sleep at most: there are deadlines, and slow streams become
- * ready, without that a socket tells. */
+/* How long to sleep at most: deadlines come, and slow streams become ready,
+ * although no socket becomes readable. */
 int64_t rueda_tcp_hub_patience_ns(const struct rueda_tcp_hub *hub);
 
 /* Is the peer lost because its host is silent? */

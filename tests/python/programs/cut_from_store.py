@@ -40,8 +40,8 @@ if library.rueda_rank(ctx) == 1:
         with open(os.environ["PID_FILE"]) as file:
             stop(int(file.read()))
     (store,) = filter(calls_store, map(int, os.listdir("/proc/self/fd")))
-    nobody = bytes(16)  # AF_UNSPEC: TCP sends a reset
-    assert ctypes.CDLL(None).connect(store, nobody, len(nobody)) == 0
+    unspecified = bytes(16)  # AF_UNSPEC: TCP sends a reset
+    assert ctypes.CDLL(None).connect(store, unspecified, len(unspecified)) == 0
     time.sleep(float(os.environ["AWAY_S"]))
 must_add()
 must_add()

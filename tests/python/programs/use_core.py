@@ -208,7 +208,7 @@ class Known(Grad):
 
 
 table[0] = 2
-assert not _core.learn(Known)  # a version that nobody knows yet
+assert not _core.learn(Known)  # a version that is not known yet
 table[0] = 1
 assert _core.learn(Known)
 

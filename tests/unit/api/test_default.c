@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The default context: one for all, and gone only when nobody is inside. */
+/* The default context: one for all, and gone only when no thread is inside. */
 #include "unit/unit.h"
 
 #include <pthread.h>
@@ -114,7 +114,7 @@ static int have_ones_own(void)
 {
     rueda_ctx *ctx;
 
-    alarm(20); /* a lock that nobody holds any more would be waited for */
+    alarm(20); /* without it the test would wait for a lost lock */
     rueda_default_close();
     if (rueda_default_open(NULL, NULL, NULL) != RUEDA_OK)
         return 1;
@@ -153,7 +153,7 @@ static void a_child_forked_during_a_close_does_not_wait_for_it(void **state)
 /* ---- Starts that take their time ------------------------------------------
  */
 
-/* Goes on for so many times, then no more. */
+/* Goes on this many times, then no more. */
 static bool count_down(void *arg)
 {
     return atomic_fetch_sub((atomic_int *)arg, 1) > 1;
@@ -203,7 +203,7 @@ static void a_start_that_is_closed_ends_in_nothing(void **state)
     (void)state;
     assert_int_equal(rueda_default_open(&args, count_down, &left),
                      RUEDA_ERR_CANCELLED);
-    rueda_default_close(); /* waits for nobody */
+    rueda_default_close(); /* waits for no thread */
     assert_int_equal(rueda_default_open(&args, NULL, NULL), RUEDA_ERR_TIMEOUT);
 }
 

@@ -431,7 +431,7 @@ static struct {
     int ranks[8];
     int rank_count;
     struct rueda_request request;
-    rueda_status inner; /* of one that came while it was under way */
+    rueda_status inner; /* of one that came while it was in flight */
 } change;
 
 static void carry_out(struct rueda_engine *engine)

@@ -183,7 +183,7 @@ static void a_slow_stranger_is_refused(void **state)
     recorded->now_ns++;
     progress(recorded);
     assert_true(is_hung_up_on(fd));
-    assert_non_null(strstr(recorded->last, "did not say in time"));
+    assert_non_null(strstr(recorded->last, "did not prove itself in time"));
     rueda_fd_close(fd);
 }
 

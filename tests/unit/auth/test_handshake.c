@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handshake. Two of them talk in memory; the attacker is whoever carries
- * the bytes between them. Key files have test_auth_key.c.
+ * The handshake. Two of them talk in memory; the attacker is the one who
+ * carries the bytes between them. Key files have test_auth_key.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -312,7 +312,7 @@ static void an_open_file_that_others_can_open_is_refused(void **state)
     assert_int_equal(chmod(folder->path, 0604), 0);
     check_fd_refused(fd, RUEDA_ERR_AUTH, "mode 0604");
 
-    /* Without a name nobody can. */
+    /* Without a name none can. */
     assert_int_equal(unlink(folder->path), 0);
     assert_int_equal(rueda_key_read_fd(fd, &folder->why, &folder->key),
                      RUEDA_OK);

@@ -34,7 +34,7 @@ static rueda_status check_at(const struct rueda_object_place *place, int seed,
     uint64_t len = 77;
     rueda_status status = rueda_object_length(&key, place, head, &len);
 
-    /* A head is refused before anybody believes its length. */
+    /* A head is refused before its length is believed. */
     assert_int_equal(len, status == RUEDA_OK ? sizeof(words) : 77);
     assert_int_equal(
         rueda_object_check(&key, place, head, words, sizeof(words)), status);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sealed records. The attacker is whoever carries them from one end to the
+/* Sealed records. The attacker is the one who carries them from one end to the
  * other. */
 #include <sodium.h>
 

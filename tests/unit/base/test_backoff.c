@@ -31,7 +31,7 @@ static void a_wait_spins_then_yields_then_sleeps(void **state)
     }
 
     assert_int_equal(last, RUEDA_SLEEP);
-    /* The clock is looked at once in so many turns of 100 ns. */
+    /* The clock is read once in this many turns of 100 ns. */
     assert_in_range(changed[RUEDA_YIELD], SPIN, SPIN + RUEDA_SPIN_TURNS * TURN);
     assert_int_equal(changed[RUEDA_SLEEP], SPIN + YIELD);
 }

@@ -54,7 +54,7 @@ static void reduce(const struct rueda_kernels *kernels,
 static void every_reduction_is_right_for_every_dtype(void **state)
 {
     const size_t count = 301;
-    const int n = 5; /* a product of so many is exact even in bf16 */
+    const int n = 5; /* a product of five is exact even in bf16 */
 
     (void)state;
     for (int dtype = 0; dtype < RUEDA_DTYPE_COUNT; dtype++) {

@@ -2,8 +2,8 @@
 /*
  * Contexts as a program sees them, where no second process is needed: jobs of
  * one rank, and of two ranks that are threads. The thread of the test drives
- * both ranks by starting operations; what nobody waits for is driven by the
- * contexts' own threads.
+ * both ranks by starting operations; operations that no caller waits for are
+ * driven by the contexts' own threads.
  */
 #include <sys/stat.h>
 
@@ -256,7 +256,6 @@ static void tools_can_ask_what_a_context_uses(void **state)
 
     (void)state;
     assert_string_equal(rueda_internal_transport(ctx), "direct");
-    assert_true(strlen(rueda_internal_kernels(ctx)) > 0);
     for (size_t i = 0; rueda_internal_algo_name(i, RUEDA_BARRIER); i++)
         barriers++;
     assert_true(barriers >= 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A lane follows its order source, whatever that is: here one that decides
- * nothing before it was given so many operations, and then runs them one by
+ * nothing before it was given this many operations, and then runs them one by
  * one, the last first.
  */
 #include <string.h>

@@ -52,7 +52,8 @@ static const struct step getting[] = {
 static rueda_status meet(struct fake *fake, const struct step *script, int rank,
                          char *card, size_t bytes)
 {
-    return fake_meet(fake, rueda_exchange_pmi1, script, rank, card, bytes);
+    return fake_meet(fake, rueda_launcher_exchange_pmi1, script, rank, card,
+                     bytes);
 }
 
 static void rank_0_hands_out_its_card(void **state)
@@ -371,8 +372,9 @@ static void without_a_socket_the_words_say_what_to_do(void **state)
         struct rueda_text error = {{0}};
         char card[] = "card";
 
-        assert_int_equal(rueda_exchange_pmi1(&exchange, card, 4, &error),
-                         cases[i].status);
+        assert_int_equal(
+            rueda_launcher_exchange_pmi1(&exchange, card, 4, &error),
+            cases[i].status);
         assert_non_null(strstr(error.chars, cases[i].words));
     }
 }

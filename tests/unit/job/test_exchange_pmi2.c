@@ -47,7 +47,8 @@ static const struct step getting[] = {
 static rueda_status meet(struct fake *fake, const struct step *script, int rank,
                          char *card, size_t bytes)
 {
-    return fake_meet(fake, rueda_exchange_pmi2, script, rank, card, bytes);
+    return fake_meet(fake, rueda_launcher_exchange_pmi2, script, rank, card,
+                     bytes);
 }
 
 static void rank_0_hands_out_its_card(void **state)
@@ -132,7 +133,7 @@ static void a_place_that_is_not_told_is_refused(void **state)
     char card[] = "mine";
 
     assert_int_equal(meet(*state, script, 2, card, 4), RUEDA_ERR_INVALID);
-    assert_said(*state, "who we are");
+    assert_said(*state, "our rank and size");
 }
 
 static void a_card_that_is_none_is_refused_and_ours_left_alone(void **state)

@@ -41,7 +41,7 @@ static rueda_status meet(const char *how, int rank, int time_ms, char *card,
 
     error->chars[0] = '\0';
     setenv("FAKE_PMIX", how, 1);
-    return rueda_exchange_pmix(&exchange, card, 4, error);
+    return rueda_launcher_exchange_pmix(&exchange, card, 4, error);
 }
 
 /* How many sessions have begun and not ended. */
@@ -153,9 +153,10 @@ static void a_job_of_one_and_no_launcher_need_no_library(void **state)
     char card[] = "card";
 
     (void)state;
-    assert_int_equal(rueda_exchange_pmix(&exchange, card, 4, &error), RUEDA_OK);
+    assert_int_equal(rueda_launcher_exchange_pmix(&exchange, card, 4, &error),
+                     RUEDA_OK);
     exchange.size = 2;
-    assert_int_equal(rueda_exchange_pmix(&exchange, card, 4, &error),
+    assert_int_equal(rueda_launcher_exchange_pmix(&exchange, card, 4, &error),
                      RUEDA_ERR_UNSUPPORTED);
     assert_non_null(strstr(error.chars, "not started by a launcher"));
 }

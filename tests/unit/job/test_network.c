@@ -19,7 +19,7 @@ static void addresses_are_read_as_they_were_written(void **state)
     assert_int_equal(rueda_network_read("", addresses, 4), 0);
 }
 
-/* A name would have to be looked up, by whoever reads it. */
+/* A name would have to be looked up, by the rank that reads it. */
 static void what_is_no_address_in_numbers_is_left_out(void **state)
 {
     struct rueda_address addresses[4];

@@ -144,7 +144,7 @@ static void say(struct ends *ends, const char *bytes, size_t len)
     assert_int_equal(send(ends->peer, bytes, len, 0), len);
 }
 
-/* The head, and as much after it as makes a line of so many bytes. */
+/* The head, and as much after it as makes a line of this length. */
 static void long_line(char *out, size_t bytes, const char *head)
 {
     size_t len = (size_t)snprintf(out, bytes, "%s", head);

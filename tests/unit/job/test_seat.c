@@ -108,7 +108,7 @@ static void without_variables_a_job_has_one_rank(void **state)
 
     (void)state;
     assert_int_equal(seat.launcher, RUEDA_LAUNCHER_NONE);
-    assert_int_equal(seat.introduction, RUEDA_INTRODUCE_NOBODY);
+    assert_int_equal(seat.introduction, RUEDA_INTRODUCE_NONE);
     check_numbers(&seat, (int[]){0, 1, 0, 1, 0, 1});
     assert_string_equal(seat.job, "rueda");
     assert_string_equal(seat.store, "");

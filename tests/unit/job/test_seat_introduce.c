@@ -161,7 +161,7 @@ static void who_has_another_way_takes_it(void **state)
 
     (void)state;
     query.has_exchange = true;
-    assert_int_equal(found(&query).introduction, RUEDA_INTRODUCE_NOBODY);
+    assert_int_equal(found(&query).introduction, RUEDA_INTRODUCE_NONE);
     query.arg = (void *)hosts;
     assert_int_equal(found(&query).introduction, RUEDA_INTRODUCE_CALLER);
     query.arg = (void *)store;

@@ -112,7 +112,7 @@ static const char *batches(struct fixture *fixture)
     return fixture->said;
 }
 
-/* So many alike, with so many bytes for a batch. */
+/* This many alike, with this many bytes for a batch. */
 static void assert_batches(int count, size_t fusion_bytes, const char *wanted)
 {
     struct fixture fixture;

@@ -156,7 +156,7 @@ static void test_priority_is_no_difference(void **state)
     (void)state;
     b.priority = 4;
     assert_int_equal(rueda_compare(&a, &b), 0);
-    assert_false(rueda_request_is_same(&a, &b));
+    assert_false(rueda_compare_is_same(&a, &b));
 }
 
 /* ---- On the wire --------------------------------------------------------- */
@@ -179,7 +179,7 @@ static void test_request_travels(void **state)
     assert_false(in.has_failed);
     assert_ptr_equal(in.at, in.end);
     assert_string_equal(b.name, "grad");
-    assert_true(rueda_request_is_same(&a, &b));
+    assert_true(rueda_compare_is_same(&a, &b));
     assert_int_equal(b.group, a.group);
     free((char *)b.name);
 

@@ -37,7 +37,7 @@ struct fixture {
     struct rueda_loop_hub *hub;
     struct member members[RANKS];
     int rounds;
-    int ahead; /* so many rounds a member may have begun, whatever the others
+    int ahead; /* rounds that a member may have begun, whatever the others
                   have done; 0: it waits for all of them */
     uint64_t dice;
 };
@@ -154,7 +154,7 @@ static void take_ended(struct member *member)
     }
 }
 
-/* Has the member one of the same name under way? */
+/* Has the member one of the same name in flight? */
 static bool has_name_of(const struct member *member, const struct part *part)
 {
     for (int i = member->done; i < member->next; i++)
@@ -354,7 +354,7 @@ static void plan_join(struct member *member, int round)
     member->last = round + 1;
 }
 
-/* Nobody waits for the others between groups, so what is new here meets what
+/* No member waits for the others between groups, so what is new here meets what
  * fails there, and much of it waits for what others do not bring. */
 static void race(struct fixture *fixture, uint64_t seed, bool is_joining)
 {
@@ -417,7 +417,7 @@ static void groups_of_who_goes_on_stay_whole(void **state)
     }
 }
 
-/* Some join early and others late, with what they have under way. */
+/* Some join early and others late, with what they have in flight. */
 static void groups_that_differ_end_with_a_join(void **state)
 {
     (void)state;

@@ -88,7 +88,7 @@ static int close_fixture(void **state)
     return 0;
 }
 
-/* Until nobody gets on any more. */
+/* Until nothing moves any more. */
 static void drive(struct fixture *fixture)
 {
     int still = 0;
@@ -146,7 +146,8 @@ static void follow(struct fixture *fixture, const unsigned char *bytes,
 {
     struct rueda_in in = {.at = bytes, .end = bytes + len};
 
-    assert_int_equal(rueda_log_follow(fixture->members[1], &in), wanted);
+    assert_int_equal(rueda_negotiator_log_follow(fixture->members[1], &in),
+                     wanted);
 }
 
 static void a_word_that_is_cut_or_not_wanted_makes_no_sense(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that are under way. */
+/* Names that are in flight. */
 #include "op/names.h"
 #include "op/request.h"
 #include "os/thread.h"

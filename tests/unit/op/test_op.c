@@ -132,7 +132,7 @@ struct taker {
     int wrong;
 };
 
-/* Each marks what it holds, in a field that nobody else may then write. */
+/* Each marks what it holds, in a field that no other thread may then write. */
 static void *take_and_give(void *arg)
 {
     struct taker *taker = arg;

@@ -69,8 +69,8 @@ static int open_phone(void **state)
     if (rueda_address_find("127.0.0.1:0", &any, 1, &error) != 1)
         return -1;
     for (int i = 0; i < 2; i++)
-        if (rueda_tcp_listen(&any, &phone->listeners[i],
-                             &phone->addresses[i]) != RUEDA_OK)
+        if (rueda_socket_listen(&any, &phone->listeners[i],
+                                &phone->addresses[i]) != RUEDA_OK)
             return -1;
     return 0;
 }

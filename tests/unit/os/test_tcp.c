@@ -82,8 +82,8 @@ static void nobody_is_at_the_end_of_a_listener(void **state)
 
     (void)state;
     find_one("127.0.0.1:0", &at);
-    assert_int_equal(rueda_tcp_listen(&at, &fd, &at), RUEDA_OK);
-    assert_int_equal(rueda_tcp_peer(fd, &at), RUEDA_ERR_IO);
+    assert_int_equal(rueda_socket_listen(&at, &fd, &at), RUEDA_OK);
+    assert_int_equal(rueda_socket_peer(fd, &at), RUEDA_ERR_IO);
     rueda_fd_close(fd);
 }
 
@@ -172,10 +172,10 @@ static void check_peers(int here, int there, const struct rueda_address *at)
 {
     struct rueda_address peer;
 
-    assert_int_equal(rueda_tcp_peer(here, &peer), RUEDA_OK);
+    assert_int_equal(rueda_socket_peer(here, &peer), RUEDA_OK);
     assert_int_equal(peer.len, at->len);
     assert_memory_equal(peer.bytes, at->bytes, at->len);
-    assert_int_equal(rueda_tcp_peer(there, &peer), RUEDA_OK);
+    assert_int_equal(rueda_socket_peer(there, &peer), RUEDA_OK);
     assert_int_not_equal(rueda_address_port(&peer), rueda_address_port(at));
     assert_true(rueda_address_is_loopback(&peer));
 }
@@ -194,15 +194,15 @@ static void bytes_pass_both_ways(void **state)
         int there = -1;
 
         find_one(texts[i], &at);
-        assert_int_equal(rueda_tcp_listen(&at, &listener, &at), RUEDA_OK);
+        assert_int_equal(rueda_socket_listen(&at, &listener, &at), RUEDA_OK);
         assert_int_not_equal(rueda_address_port(&at), 0);
-        assert_int_equal(rueda_tcp_connect(&at, &here), RUEDA_OK);
+        assert_int_equal(rueda_socket_connect(&at, &here), RUEDA_OK);
         assert_int_equal(rueda_stream_await(here, true, deadline), RUEDA_OK);
-        assert_int_equal(rueda_tcp_connected(here), RUEDA_OK);
+        assert_int_equal(rueda_socket_connected(here), RUEDA_OK);
         assert_int_equal(rueda_stream_await(listener, false, deadline),
                          RUEDA_OK);
         assert_int_equal(rueda_stream_accept(listener, &there), RUEDA_OK);
-        rueda_tcp_hurry(there);
+        rueda_socket_hurry(there);
         check_peers(here, there, &at);
         assert_int_equal(rueda_stream_send_all(here, "hello", 6, deadline),
                          RUEDA_OK);
@@ -229,8 +229,8 @@ static void connect_pair(int *here, int *there)
     int listener;
 
     find_one("127.0.0.1:0", &any);
-    assert_int_equal(rueda_tcp_listen(&any, &listener, &at), RUEDA_OK);
-    assert_int_equal(rueda_tcp_connect(&at, here), RUEDA_OK);
+    assert_int_equal(rueda_socket_listen(&any, &listener, &at), RUEDA_OK);
+    assert_int_equal(rueda_socket_connect(&at, here), RUEDA_OK);
     while (rueda_stream_accept(listener, there) != RUEDA_OK)
         assert_true(rueda_clock_ns() < until);
     rueda_fd_close(listener);
@@ -278,14 +278,14 @@ static void what_stays_inside_is_not_paced(void **state)
 
     (void)state;
     connect_pair(&here, &there);
-    assert_true(rueda_tcp_is_inside(here));
-    assert_true(rueda_tcp_is_inside(there));
-    assert_false(rueda_tcp_is_inside(-1));
-    rueda_tcp_hurry_inside(here);
+    assert_true(rueda_socket_is_inside(here));
+    assert_true(rueda_socket_is_inside(there));
+    assert_false(rueda_socket_is_inside(-1));
+    rueda_socket_hurry_inside(here);
     assert_int_equal(getsockopt(here, IPPROTO_TCP, TCP_CONGESTION, name, &len),
                      0);
     assert_string_equal(name, "reno");
-    rueda_tcp_hurry_inside(-1); /* does nothing */
+    rueda_socket_hurry_inside(-1); /* does nothing */
     rueda_fd_close(here);
     rueda_fd_close(there);
 }
@@ -298,12 +298,12 @@ static void a_port_where_nobody_listens_is_refused(void **state)
 
     (void)state;
     find_one("127.0.0.1:0", &at);
-    assert_int_equal(rueda_tcp_listen(&at, &listener, &at), RUEDA_OK);
+    assert_int_equal(rueda_socket_listen(&at, &listener, &at), RUEDA_OK);
     rueda_fd_close(listener);
-    if (rueda_tcp_connect(&at, &fd) != RUEDA_OK)
+    if (rueda_socket_connect(&at, &fd) != RUEDA_OK)
         return; /* some systems say so at once */
     rueda_fd_wait(fd, true, 5 * SECOND);
-    assert_int_equal(rueda_tcp_connected(fd), RUEDA_ERR_IO);
+    assert_int_equal(rueda_socket_connected(fd), RUEDA_ERR_IO);
     rueda_fd_close(fd);
 }
 

@@ -64,7 +64,7 @@ static void a_sleep_lasts_as_long_as_asked(void **state)
     assert_true(rueda_clock_ns() - before >= 2 * MS);
 }
 
-/* Somebody else at work on a core. */
+/* Another thread at work on a core. */
 struct rival {
     cpu_set_t core;
     atomic_bool is_over;

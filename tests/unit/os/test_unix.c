@@ -69,7 +69,7 @@ static void where_nobody_listens_a_caller_may_come_again(void **state)
     int fd = -7;
 
     (void)state;
-    assert_int_equal(rueda_unix_connect("rueda-unit-nobody", &fd),
+    assert_int_equal(rueda_unix_connect("rueda-unit-unused", &fd),
                      RUEDA_IN_PROGRESS);
     assert_int_equal(fd, -7);
 }
@@ -286,8 +286,8 @@ static void a_wrong_number_of_descriptors_is_refused_and_closed(void **state)
         assert_int_equal(got[i], -7);
 }
 
-/* In a child that is nobody special: messages with descriptors that nobody
- * receives, until the kernel takes no more. */
+/* In a child without privileges: send messages with descriptors that are never
+ * received, until the kernel takes no more. */
 static int send_until_too_many(void *arg)
 {
     struct line *line = arg;

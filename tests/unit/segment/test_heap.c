@@ -121,7 +121,7 @@ static uint32_t next_random(struct model *model)
     return model->seed >> 8;
 }
 
-/* Where a first fit puts so many pages, or -1. */
+/* Where a first fit puts this many pages, or -1. */
 static int model_place(const struct model *model, int pages)
 {
     int run = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views of one segment, mostly those of ranks that are threads. */
+/* Views of one segment, most of them of ranks that are threads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -34,7 +34,7 @@ static void vote(struct rueda_trial *trial, unsigned n, rueda_way winner)
     try_one(trial, pair_at(n) + 1, BYTES, is_stream ? FAST : SLOW);
 }
 
-/* So many votes for one way, one pair after another. */
+/* This many votes for one way, one pair after another. */
 static void settle(struct rueda_trial *trial, rueda_way winner, unsigned votes)
 {
     for (unsigned n = 0; n < votes; n++)
@@ -182,7 +182,7 @@ static void the_time_for_a_byte_counts(void **state)
     assert_int_equal(trial.score, 0);
 }
 
-/* As when the second block is one of a broadcast, which nobody times. */
+/* As when the second block is one of a broadcast, which is not timed. */
 static void blocks_of_different_trials_are_not_compared(void **state)
 {
     struct rueda_trial trial = {0};

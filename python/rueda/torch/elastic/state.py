@@ -91,7 +91,7 @@ _registry: list[tuple[type, type[StateHandler]]] = [
 
 
 def get_handler_registry() -> list[tuple[type, type[StateHandler]]]:
-    """Which type is handled by whom; the first that fits is taken."""
+    """The handler of each type; the first that fits is taken."""
     return _registry
 
 

@@ -266,7 +266,6 @@ static void a_watch_outlives_its_connection(void **state)
     struct rueda_client *watcher = client_for(place, 0);
     struct rueda_client *writer = client_for(place, 0);
     struct rueda_store_reply reply;
-    struct rueda_text error = {{0}};
     int64_t until = rueda_clock_ns() + 5000 * MS;
 
     assert_int_equal(ask(watcher, RUEDA_STORE_WATCH, "news/", "", &reply),
@@ -281,7 +280,7 @@ static void a_watch_outlives_its_connection(void **state)
     assert_int_equal(ask(writer, RUEDA_STORE_SET, "news/2", "b", &reply),
                      RUEDA_OK);
     while (place->events < 2 && rueda_clock_ns() < until)
-        assert_int_equal(rueda_client_poll(watcher, &error), RUEDA_OK);
+        assert_true(rueda_client_reconnect(watcher) >= 0);
     assert_int_equal(place->events, 2);
     assert_string_equal(place->last_key, "news/2");
     rueda_client_close(watcher);
@@ -324,7 +323,7 @@ static void a_store_that_closes_says_so(void **state)
     rueda_client_close(client);
 }
 
-/* Until it is there, or for so long. */
+/* Until it is there, or the time is over. */
 static rueda_status look_for(struct rueda_client *client, int64_t limit_ms)
 {
     int64_t until = rueda_clock_ns() + limit_ms * MS;
@@ -358,10 +357,10 @@ static void a_client_that_looks_comes_back(void **state)
 /* As if something between the two ends had reset it. */
 static void cut(struct rueda_client *client)
 {
-    const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+    const struct sockaddr unspecified = {.sa_family = AF_UNSPEC};
 
-    assert_int_equal(connect(rueda_client_fd(client), &nobody, sizeof(nobody)),
-                     0);
+    assert_int_equal(
+        connect(rueda_client_fd(client), &unspecified, sizeof(unspecified)), 0);
 }
 
 /* A keeper in a process of its own, at an address that is written. */
@@ -390,7 +389,7 @@ static pid_t fork_keeper(struct place *place)
     return child;
 }
 
-/* Its system says that somebody listens there; then that nobody does. */
+/* Its system says that a process listens there; then that none does. */
 static void a_stopped_store_is_waited_for_and_a_dead_one_is_not(void **state)
 {
     struct place place = {.keeper = NULL};
@@ -616,7 +615,7 @@ static void a_rank_of_another_size_is_told_so(void **state)
     assert_non_null(strstr(place->error.chars, "a job of 3 ranks"));
 }
 
-/* Until it hangs up, at most so long. */
+/* Until it hangs up, or the time is over. */
 static bool hangs_up(int fd, int64_t timeout_ns)
 {
     int64_t until = rueda_clock_ns() + timeout_ns;
@@ -669,7 +668,7 @@ static void over_tcp_a_request_that_is_not_sealed_is_refused(void **state)
     size_t len = rueda_store_request_encode(&attach, bytes);
     int fd;
 
-    assert_int_equal(rueda_tcp_connect(&place->addresses[0], &fd), RUEDA_OK);
+    assert_int_equal(rueda_socket_connect(&place->addresses[0], &fd), RUEDA_OK);
     rueda_fd_wait(fd, true, 4000 * MS);
     prove_over(place, fd);
     rueda_stream_send(fd, bytes, len, &len);
@@ -756,7 +755,7 @@ static void an_address_that_is_taken_or_not_ours_is_named(void **state)
     rueda_address_text(&place->addresses[0], where, sizeof(where));
     assert_non_null(strstr(place->error.chars, where));
 
-    /* 192.0.2.0/24 is for documentation, so it is nobody's. */
+    /* 192.0.2.0/24 is for documentation, so no host has it. */
     place->error.chars[0] = '\0';
     assert_int_equal(rueda_address_find("192.0.2.7:9", &far, 1, &place->error),
                      1);

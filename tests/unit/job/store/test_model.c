@@ -155,7 +155,7 @@ static rueda_store_kind pick_kind(struct model *model)
     return kinds[pick(model, sizeof(kinds) / sizeof(kinds[0]))];
 }
 
-/* Mostly a lease that there is, of this session or another. */
+/* Usually a lease that there is, of this session or another. */
 static uint64_t pick_lease(struct model *model)
 {
     if (model->lease_count == 0 || pick(model, 20) == 0)

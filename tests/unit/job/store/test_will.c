@@ -128,7 +128,7 @@ static void a_session_without_a_will_has_its_grace_when_it_is_cut(void **state)
     assert_int_equal(recorded_stats_of(recorded).sessions, 1);
 }
 
-/* Also where somebody waits for its key. */
+/* Also where a session waits for its key. */
 static void a_will_without_room_is_void(void **state)
 {
     struct recorded_store *recorded = *state;

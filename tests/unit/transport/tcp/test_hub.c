@@ -108,7 +108,7 @@ static void join(struct net *net, int a, int b)
                      RUEDA_OK);
 }
 
-/* One turn of everybody who is there. */
+/* One turn of every rank that is there. */
 static void turn(struct net *net)
 {
     for (int a = 0; a < RANKS; a++) {
@@ -270,7 +270,7 @@ static void last_words_come_with_the_end_of_a_pulse(void **state)
     close_net(&net);
 }
 
-/* Whoever is on the way can write words of its own, and end the connection. */
+/* An attacker on the way can write words of its own, and end the connection. */
 static void last_words_that_the_peer_has_not_sealed_are_not_shown(void **state)
 {
     static const int hosts[RANKS] = {0, 1, 2};
@@ -369,7 +369,7 @@ static void streams_inside_a_host_are_not_paced(void **state)
     close_net(&net);
 }
 
-/* What the system chooses, for whom nobody says that it is inside. */
+/* What the system chooses, which was not marked as inside. */
 static void nor_are_streams_between_namespaces_of_one_system(void **state)
 {
     static const char *const addresses[RANKS] = {"127.0.0.1:0", "127.0.0.2:0",
@@ -471,8 +471,8 @@ a_bad_frame_costs_a_rank_its_connection_and_others_nothing(void **state)
     check_bad_head(&uncredited, "does not fit those before it (kind 3");
 }
 
-/* Rank 0 begins one message of `total` bytes after another, of each so many,
- * that nobody has asked for, until rank 1 has enough of it. Returns how many;
+/* Rank 0 begins one message of `total` bytes after another, of each `begun`,
+ * without a receive, until rank 1 has enough of it. Returns how many;
  * fails beyond `most`. */
 static uint64_t begin_messages(uint32_t total, uint32_t begun, uint64_t most)
 {
