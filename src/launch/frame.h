@@ -22,8 +22,8 @@
  *                                           <--   STARTED, or REFUSED
  *                                           <--   OUTPUT, NOTE, EXIT
  *         INPUT     for rank 0; none: end   -->
- *                                           <--   TAKEN     this many bytes of
- * it SIGNAL    to all ranks            -->
+ *                                           <--   TAKEN     bytes of it
+ *         SIGNAL    to all ranks            -->
  *                                           <--   end of the stream: all gone
  *
  * A host that has all ranks of the job needs no GO. A launcher that is gone,

@@ -8,7 +8,7 @@
 
 #include <rueda/rueda.h>
 
-/* "avx512 (this CPU can run c, avx2, avx512)"; RUEDA_KERNELS is minded. */
+/* "avx512 (this CPU can run c, avx2, avx512)"; RUEDA_KERNELS counts. */
 const char *rueda_tool_library_kernels(void);
 
 /* The way of its messages, as the job has chosen it: "tcp"; "direct" where

@@ -29,12 +29,11 @@ struct world {
     struct rueda_tcp_hub *hub;
     struct rueda_ep *ep;
     struct fuzz_stream streams[STREAMS];
-    bool is_stuck[STREAMS]; /* a frame was sent in part only */
-    struct rueda_tcp_sealing
-        *sealings[STREAMS]; /* the peer's; NULL: not sealed */
-    unsigned char flaw;     /* of a seal */
-    unsigned sealed;        /* frames, so far */
-    uint64_t number;        /* of the next piece */
+    bool is_stuck[STREAMS];                  /* a frame was sent in part only */
+    struct rueda_tcp_cover *covers[STREAMS]; /* the peer's; NULL: not sealed */
+    unsigned char flaw;                      /* of a seal */
+    unsigned sealed;                         /* frames, so far */
+    uint64_t number;                         /* of the next piece */
     struct request requests[REQUESTS];
     int count;
 };
@@ -53,18 +52,18 @@ static void open_stream(struct world *world, int i, bool is_sealed)
 {
     const struct rueda_key session = {.bytes = {7}, .present = true};
     struct rueda_tcp_ep *ep = (struct rueda_tcp_ep *)world->ep;
-    struct rueda_tcp_sealing *sealing = NULL;
+    struct rueda_tcp_cover *cover = NULL;
     int fds[2];
 
     must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
                     fds) == 0);
     world->streams[i] = (struct fuzz_stream){fds[0], fds[1]};
     if (is_sealed)
-        must(rueda_tcp_sealing_new(&session, RUEDA_ACCEPTOR, false, &sealing) ==
+        must(rueda_tcp_cover_new(&session, RUEDA_ACCEPTOR, false, &cover) ==
                  RUEDA_OK &&
-             rueda_tcp_sealing_new(&session, RUEDA_INITIATOR, false,
-                                   &world->sealings[i]) == RUEDA_OK);
-    must(rueda_tcp_stream_open(&ep->streams[i], fds[0], sealing) == RUEDA_OK);
+             rueda_tcp_cover_new(&session, RUEDA_INITIATOR, false,
+                                 &world->covers[i]) == RUEDA_OK);
+    must(rueda_tcp_stream_open(&ep->streams[i], fds[0], cover) == RUEDA_OK);
     ep->stream_count++;
 }
 
@@ -142,14 +141,14 @@ static bool push_sealed(struct world *world, int stream,
                         const unsigned char *head, const void *piece,
                         size_t bytes)
 {
-    struct rueda_tcp_sealing *sealing = world->sealings[stream];
+    struct rueda_tcp_cover *cover = world->covers[stream];
     size_t len;
 
-    must(rueda_tcp_sealing_close(sealing, head, bytes > 0 ? piece : NULL, bytes,
-                                 &len) == RUEDA_OK);
+    must(rueda_tcp_cover_close(cover, head, bytes > 0 ? piece : NULL, bytes,
+                               &len) == RUEDA_OK);
     if (world->sealed++ % 3 == 2)
-        sealing->frame[len - 1] ^= world->flaw;
-    return push(world, stream, sealing->frame, len);
+        cover->frame[len - 1] ^= world->flaw;
+    return push(world, stream, cover->frame, len);
 }
 
 static void send_frame(struct world *world, const uint8_t *step)
@@ -181,7 +180,7 @@ static void send_frame(struct world *world, const uint8_t *step)
         memset(piece, PATTERN, sizeof(piece));
     rueda_tcp_frame_encode(&frame, head);
     world->is_stuck[stream] =
-        !(world->sealings[stream] != NULL ? push_sealed : push_plain)(
+        !(world->covers[stream] != NULL ? push_sealed : push_plain)(
             world, stream, head, piece,
             frame.bytes <= sizeof(piece) ? frame.bytes : 0);
 }
@@ -205,7 +204,7 @@ static void close_world(struct world *world)
         turn(world);
     for (int i = 0; i < STREAMS; i++) {
         close(world->streams[i].theirs);
-        rueda_tcp_sealing_free(world->sealings[i]);
+        rueda_tcp_cover_free(world->covers[i]);
     }
     rueda_ep_progress(world->ep);
     rueda_ep_close(world->ep);

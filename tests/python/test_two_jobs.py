@@ -20,7 +20,8 @@ Process = subprocess.Popen[str]
 def start(folder: Path, name: str, rank: int, number: int, size: int = 2, **more: str) -> Process:
     """A rank of a job; its program has this name, which is part of the job's."""
     folder.mkdir(exist_ok=True)
-    shutil.copy(program("add_and_stay.py"), folder / name)
+    if not (folder / name).exists():  # an earlier rank may just be reading it
+        shutil.copy(program("add_and_stay.py"), folder / name)
     return subprocess.Popen(
         [sys.executable, name, str(number)],
         cwd=folder,

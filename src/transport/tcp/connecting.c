@@ -120,18 +120,18 @@ static rueda_status agree(const struct rueda_tcp_hub *hub, int fd,
 static void attach(struct rueda_tcp_ep *ep, int fd, rueda_handshake_role role,
                    const struct rueda_key *session)
 {
-    struct rueda_tcp_sealing *sealing = NULL;
+    struct rueda_tcp_cover *cover = NULL;
     rueda_status status = RUEDA_OK;
 
     if (ep->has_failed || ep->stream_count == RUEDA_TCP_MOST_STREAMS)
         status = RUEDA_ERR_CLOSED;
     if (status == RUEDA_OK && session != NULL)
-        status = rueda_tcp_sealing_new(
+        status = rueda_tcp_cover_new(
             session, role, ep->hub->encrypt == RUEDA_ENCRYPT_AUTHENTICATE,
-            &sealing);
+            &cover);
     if (status == RUEDA_OK)
         status =
-            rueda_tcp_stream_open(&ep->streams[ep->stream_count], fd, sealing);
+            rueda_tcp_stream_open(&ep->streams[ep->stream_count], fd, cover);
     if (status == RUEDA_OK) {
         ep->stream_count++;
         rueda_socket_keep_open(fd);
@@ -140,7 +140,7 @@ static void attach(struct rueda_tcp_ep *ep, int fd, rueda_handshake_role role,
             rueda_socket_hurry_inside(fd);
         return;
     }
-    rueda_tcp_sealing_free(sealing);
+    rueda_tcp_cover_free(cover);
     rueda_fd_close(fd);
     if (status == RUEDA_ERR_NOMEM)
         rueda_tcp_hub_lose(ep->hub, ep->super.peer,

@@ -28,8 +28,8 @@
 #define RUEDA_TRANSPORT_TCP_EP_H
 
 #include "transport/reqs.h"
+#include "transport/tcp/cover.h"
 #include "transport/tcp/frame.h"
-#include "transport/tcp/sealing.h"
 #include "transport/tcp/speed.h"
 #include "transport/tcp/tcp.h"
 
@@ -73,7 +73,7 @@ struct rueda_tcp_stream {
     unsigned quiet; /* how often in a row nothing came, up to a limit */
     unsigned rest;  /* how many more turns may skip it */
 
-    struct rueda_tcp_sealing *sealing; /* NULL: it is not sealed */
+    struct rueda_tcp_cover *cover; /* NULL: it is not sealed */
 
     /* The frame that goes out: its head and its piece, or the sealed frame and
      * no piece. */
@@ -136,10 +136,10 @@ void rueda_tcp_ep_fail(struct rueda_tcp_ep *ep);
 
 /* ---- stream.c ----------------------------------------------------------- */
 
-/* fd and sealing, which may be NULL, belong to the stream from now on, unless
+/* fd and cover, which may be NULL, belong to the stream from now on, unless
  * there is no memory. */
 rueda_status rueda_tcp_stream_open(struct rueda_tcp_stream *stream, int fd,
-                                   struct rueda_tcp_sealing *sealing);
+                                   struct rueda_tcp_cover *cover);
 void rueda_tcp_stream_close(struct rueda_tcp_stream *stream);
 
 /* True if bytes moved. A stream that breaks makes the endpoint fail. */

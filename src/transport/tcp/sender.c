@@ -119,13 +119,13 @@ static bool send_frame(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream,
     stream->out_first_bytes = RUEDA_TCP_HEAD_BYTES;
     stream->out_piece = piece;
     stream->out_piece_bytes = frame->bytes;
-    if (stream->sealing == NULL)
+    if (stream->cover == NULL)
         return true;
     stream->out_piece_bytes = 0;
-    stream->out_first = stream->sealing->frame;
-    if (rueda_tcp_sealing_close(stream->sealing, stream->out_head, piece,
-                                frame->bytes,
-                                &stream->out_first_bytes) == RUEDA_OK)
+    stream->out_first = stream->cover->frame;
+    if (rueda_tcp_cover_close(stream->cover, stream->out_head, piece,
+                              frame->bytes,
+                              &stream->out_first_bytes) == RUEDA_OK)
         return true;
     rueda_tcp_ep_fail(ep);
     return false;

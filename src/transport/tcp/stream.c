@@ -23,13 +23,13 @@
 #define TURN_BYTES ((size_t)1 << 20)
 
 rueda_status rueda_tcp_stream_open(struct rueda_tcp_stream *stream, int fd,
-                                   struct rueda_tcp_sealing *sealing)
+                                   struct rueda_tcp_cover *cover)
 {
     stream->ahead = malloc(RUEDA_TCP_AHEAD_BYTES);
     if (stream->ahead == NULL)
         return RUEDA_ERR_NOMEM;
     stream->fd = fd;
-    stream->sealing = sealing;
+    stream->cover = cover;
     return RUEDA_OK;
 }
 
@@ -39,8 +39,8 @@ void rueda_tcp_stream_close(struct rueda_tcp_stream *stream)
     stream->fd = -1;
     free(stream->ahead);
     stream->ahead = NULL;
-    rueda_tcp_sealing_free(stream->sealing);
-    stream->sealing = NULL;
+    rueda_tcp_cover_free(stream->cover);
+    stream->cover = NULL;
 }
 
 /* ---- Out ---------------------------------------------------------------- */
@@ -96,8 +96,8 @@ static size_t ahead_of(const struct rueda_tcp_stream *stream)
 
 static size_t head_bytes(const struct rueda_tcp_stream *stream)
 {
-    return stream->sealing != NULL ? RUEDA_TCP_SEALED_HEAD_BYTES
-                                   : RUEDA_TCP_HEAD_BYTES;
+    return stream->cover != NULL ? RUEDA_TCP_SEALED_HEAD_BYTES
+                                 : RUEDA_TCP_HEAD_BYTES;
 }
 
 /* The contents of a head are logged only if its seal, if any, is genuine. */
@@ -137,8 +137,8 @@ static void take_head(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream)
     unsigned char *head = stream->ahead + stream->ahead_begin;
 
     stream->ahead_begin += head_bytes(stream);
-    if (stream->sealing != NULL &&
-        rueda_tcp_sealing_open_head(stream->sealing, head) != RUEDA_OK) {
+    if (stream->cover != NULL &&
+        rueda_tcp_cover_open_head(stream->cover, head) != RUEDA_OK) {
         fail_by_seal(ep);
         return;
     }
@@ -182,10 +182,10 @@ static void piece_came(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream,
 {
     rueda_status status = RUEDA_OK;
 
-    if (stream->sealing != NULL) {
-        status = rueda_tcp_sealing_got(stream->sealing,
-                                       rueda_tcp_receiver_place(stream),
-                                       stream->in.bytes, bytes);
+    if (stream->cover != NULL) {
+        status =
+            rueda_tcp_cover_got(stream->cover, rueda_tcp_receiver_place(stream),
+                                stream->in.bytes, bytes);
         bytes = stream->in.bytes;
     }
     if (status == RUEDA_IN_PROGRESS)
@@ -199,13 +199,13 @@ static void piece_came(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream,
 }
 
 /* Where the next bytes of the piece go; no place at all if it is dropped. */
-static struct rueda_tcp_room room_of(struct rueda_tcp_stream *stream)
+static struct rueda_tcp_places places_of(struct rueda_tcp_stream *stream)
 {
     char *place = rueda_tcp_receiver_place(stream);
 
-    if (stream->sealing != NULL)
-        return rueda_tcp_sealing_room(stream->sealing, place, stream->in.bytes);
-    return (struct rueda_tcp_room){
+    if (stream->cover != NULL)
+        return rueda_tcp_cover_places(stream->cover, place, stream->in.bytes);
+    return (struct rueda_tcp_places){
         .piece = place, .piece_left = stream->in.bytes - stream->in_got};
 }
 
@@ -213,7 +213,7 @@ static struct rueda_tcp_room room_of(struct rueda_tcp_stream *stream)
 static size_t fill_piece(struct rueda_tcp_ep *ep,
                          struct rueda_tcp_stream *stream)
 {
-    const struct rueda_tcp_room places = room_of(stream);
+    const struct rueda_tcp_places places = places_of(stream);
     const unsigned char *from = stream->ahead + stream->ahead_begin;
     size_t bytes = rueda_least(ahead_of(stream), places.piece_left);
     size_t tag = rueda_least(ahead_of(stream) - bytes, places.tag_left);
@@ -249,8 +249,8 @@ static rueda_status read_piece(struct rueda_tcp_ep *ep,
                                struct rueda_tcp_stream *stream, size_t *moved,
                                bool *is_dry)
 {
-    struct rueda_tcp_room places = room_of(stream);
-    bool is_sealed = stream->sealing != NULL;
+    struct rueda_tcp_places places = places_of(stream);
+    bool is_sealed = stream->cover != NULL;
     rueda_status status;
     size_t came;
 

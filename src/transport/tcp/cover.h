@@ -7,8 +7,8 @@
  *
  * A piece comes straight to its place and is opened there.
  */
-#ifndef RUEDA_TRANSPORT_TCP_SEALING_H
-#define RUEDA_TRANSPORT_TCP_SEALING_H
+#ifndef RUEDA_TRANSPORT_TCP_COVER_H
+#define RUEDA_TRANSPORT_TCP_COVER_H
 
 #include "auth/seal.h"
 #include "transport/tcp/frame.h"
@@ -16,7 +16,7 @@
 #define RUEDA_TCP_SEALED_HEAD_BYTES                                            \
     (RUEDA_TCP_HEAD_BYTES + RUEDA_SEAL_TAG_BYTES)
 
-struct rueda_tcp_sealing {
+struct rueda_tcp_cover {
     struct rueda_seal out;
     struct rueda_seal in;
 
@@ -31,38 +31,38 @@ struct rueda_tcp_sealing {
 
 /* is_open: frames are proven, and not encrypted. RUEDA_ERR_NOMEM,
  * RUEDA_ERR_AUTH: there is no session key. */
-rueda_status rueda_tcp_sealing_new(const struct rueda_key *session,
-                                   rueda_handshake_role role, bool is_open,
-                                   struct rueda_tcp_sealing **out);
+rueda_status rueda_tcp_cover_new(const struct rueda_key *session,
+                                 rueda_handshake_role role, bool is_open,
+                                 struct rueda_tcp_cover **out);
 
 /* NULL is allowed. */
-void rueda_tcp_sealing_free(struct rueda_tcp_sealing *sealing);
+void rueda_tcp_cover_free(struct rueda_tcp_cover *cover);
 
-/* Seal a frame into sealing->frame; piece is NULL if it has none. */
+/* Seal a frame into cover->frame; piece is NULL if it has none. */
 rueda_status
-rueda_tcp_sealing_close(struct rueda_tcp_sealing *sealing,
-                        const unsigned char head[RUEDA_TCP_HEAD_BYTES],
-                        const char *piece, size_t bytes, size_t *out_bytes);
+rueda_tcp_cover_close(struct rueda_tcp_cover *cover,
+                      const unsigned char head[RUEDA_TCP_HEAD_BYTES],
+                      const char *piece, size_t bytes, size_t *out_bytes);
 
 /* Open a head, in place. */
 rueda_status
-rueda_tcp_sealing_open_head(struct rueda_tcp_sealing *sealing,
-                            unsigned char head[RUEDA_TCP_SEALED_HEAD_BYTES]);
+rueda_tcp_cover_open_head(struct rueda_tcp_cover *cover,
+                          unsigned char head[RUEDA_TCP_SEALED_HEAD_BYTES]);
 
 /* Where the next bytes of a piece of `bytes` and of its tag go. `piece` is NULL
  * if it is thrown away. */
-struct rueda_tcp_room {
+struct rueda_tcp_places {
     char *piece;
     size_t piece_left;
     unsigned char *tag;
     size_t tag_left;
 };
-struct rueda_tcp_room rueda_tcp_sealing_room(struct rueda_tcp_sealing *sealing,
-                                             char *piece, size_t bytes);
+struct rueda_tcp_places rueda_tcp_cover_places(struct rueda_tcp_cover *cover,
+                                               char *piece, size_t bytes);
 
 /* Some of these have come. RUEDA_OK: the last of them, and the piece is opened;
  * it was thrown away if `piece` is NULL. RUEDA_IN_PROGRESS: not the last. */
-rueda_status rueda_tcp_sealing_got(struct rueda_tcp_sealing *sealing,
-                                   char *piece, size_t bytes, size_t came);
+rueda_status rueda_tcp_cover_got(struct rueda_tcp_cover *cover, char *piece,
+                                 size_t bytes, size_t came);
 
-#endif /* RUEDA_TRANSPORT_TCP_SEALING_H */
+#endif /* RUEDA_TRANSPORT_TCP_COVER_H */
