@@ -5,6 +5,7 @@
  */
 #include "api/default.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -231,6 +232,17 @@ static rueda_status await(struct opening *self,
     return status;
 }
 
+/* It could not even begin. */
+static rueda_status refuse(const struct rueda_init_args *args)
+{
+    if (args->error != NULL && args->error_bytes > 0)
+        snprintf(args->error, args->error_bytes,
+                 "no memory or no thread to join the job with: %s; see "
+                 "`ulimit -u` and -v",
+                 strerror(errno));
+    return RUEDA_ERR_NOMEM;
+}
+
 rueda_status rueda_default_open(const struct rueda_init_args *args,
                                 rueda_default_goes_on_fn goes_on, void *arg)
 {
@@ -247,8 +259,8 @@ rueda_status rueda_default_open(const struct rueda_init_args *args,
     if (atomic_load(&current) == NULL) {
         if (opening == NULL)
             opening = begin(args);
-        status = opening != NULL ? await(opening, args, goes_on, arg)
-                                 : RUEDA_ERR_NOMEM;
+        status =
+            opening != NULL ? await(opening, args, goes_on, arg) : refuse(args);
     }
     if (status == RUEDA_OK && atomic_load(&current) != NULL)
         rueda_log_set_rank(rueda_rank(atomic_load(&current)));

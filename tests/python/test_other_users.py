@@ -19,11 +19,13 @@ START = "4s"  # for ranks that do not find each other
 
 # Python and the library as other users may read them; what is needed is no package of the tests.
 PROGRAM = """
-import ctypes, sys
+import ctypes, os, sys
 library, ctx, x = ctypes.CDLL(sys.argv[1]), ctypes.c_void_p(), ctypes.c_float(1)
 if library.rueda_init(None, ctypes.byref(ctx)) != 0:
     sys.exit(3)
-status = library.rueda_allreduce(ctx, ctypes.byref(x), ctypes.byref(x), ctypes.c_size_t(1), 7, 0)
+at, one, status = ctypes.byref(x), ctypes.c_size_t(1), 0
+for _ in range(int(os.environ.get("COUNT", "1"))):
+    status = status or library.rueda_allreduce(ctx, at, at, one, 7, 0)
 print(x.value, flush=True)
 library.rueda_shutdown(ctx)
 sys.exit(status)
@@ -140,6 +142,23 @@ def test_another_key_lets_nobody_in(folder: Path) -> None:
                  RUEDA_KEY_FILE=[key_of(folder, 1001), str(other)])  # fmt: skip
     assert [(one.returncode, one.stdout) for one in done] == [(3, "")] * 2, done
     assert "do not agree" in done[1].stderr
+
+
+# ---- Limits of a user ----------------------------------------------------------
+
+
+def test_ranks_without_threads_say_so_once_and_go_on(folder: Path) -> None:
+    """The user may have as many threads as there are ranks, so none for the library."""
+    way = [*user(1003), "bash", "-c", 'ulimit -u 2 && exec "$@"', "bash"]
+    done = start(folder, (way, way), COUNT=["100", "100"])
+    assert [(one.returncode, one.stdout) for one in done] == [(0, f"{2.0**100}\n")] * 2, done
+    for one in done:
+        said = [line for line in one.stderr.splitlines() if "no background thread" in line]
+        assert len(said) == 1, one.stderr
+        assert "ulimit -u" in said[0]
+
+
+# ---- The list of sockets -------------------------------------------------------
 
 
 def test_names_of_jobs_are_not_in_the_list_of_sockets(folder: Path) -> None:

@@ -478,7 +478,8 @@ rueda_status rueda_keeper_open(const struct rueda_keeper_args *args,
     if (status != RUEDA_OK)
         goto err;
     if (rueda_thread_start(&keeper->thread, keep, keeper) != RUEDA_OK) {
-        rueda_text_set(error, "no thread for the store");
+        rueda_text_set(error, "no thread for the store: %s; raise `ulimit -u`",
+                       strerror(errno));
         status = RUEDA_ERR_LIMIT;
         goto err;
     }
