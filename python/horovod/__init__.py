@@ -8,6 +8,7 @@ folder, are found as usual.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from . import _alias
@@ -17,6 +18,9 @@ __all__ = ["__version__", "run"]
 #: The release of Horovod whose interface this is; that of Rueda itself is
 #: ``rueda.__version__``.
 __version__ = "0.28.1"
+
+# Under this name a job is ended for a stall only where that is asked for.
+os.environ.setdefault("RUEDA_STALL_GIVE_UP", "0")
 
 _alias.install(__name__, "rueda", __path__)
 

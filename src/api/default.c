@@ -5,6 +5,7 @@
  */
 #include "api/default.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -234,6 +235,17 @@ static rueda_status await(struct opening *self,
     return status;
 }
 
+/* The start could not even begin. */
+static rueda_status refuse(const struct rueda_init_args *args)
+{
+    if (args->error != NULL && args->error_bytes > 0)
+        snprintf(args->error, args->error_bytes,
+                 "no memory or no thread to join the job with: %s; see "
+                 "`ulimit -u` and -v",
+                 strerror(errno));
+    return RUEDA_ERR_NOMEM;
+}
+
 /* A context that was inherited by fork() is forgotten first: it belongs to the
  * parent. */
 rueda_status rueda_default_open(const struct rueda_init_args *args,
@@ -252,8 +264,8 @@ rueda_status rueda_default_open(const struct rueda_init_args *args,
     if (atomic_load(&current) == NULL) {
         if (opening == NULL)
             opening = begin(args);
-        status = opening != NULL ? await(opening, args, goes_on, arg)
-                                 : RUEDA_ERR_NOMEM;
+        status =
+            opening != NULL ? await(opening, args, goes_on, arg) : refuse(args);
     }
     if (status == RUEDA_OK && atomic_load(&current) != NULL)
         rueda_log_set_rank(rueda_rank(atomic_load(&current)));

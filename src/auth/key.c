@@ -196,6 +196,15 @@ rueda_status rueda_key_write_file(const char *path, const struct rueda_key *key,
     return status;
 }
 
+void rueda_name_hide(const char *text, char out[RUEDA_HIDDEN_NAME_BYTES])
+{
+    unsigned char digest[RUEDA_HIDDEN_NAME_BYTES / 2];
+
+    crypto_generichash(digest, sizeof(digest), (const unsigned char *)text,
+                       strlen(text), NULL, 0);
+    sodium_bin2hex(out, RUEDA_HIDDEN_NAME_BYTES, digest, sizeof(digest));
+}
+
 void rueda_secret_wipe(void *bytes, size_t len)
 {
     sodium_memzero(bytes, len);

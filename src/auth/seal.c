@@ -6,12 +6,17 @@
 
 #include "base/bytes.h"
 
-#define NONCE_BYTES crypto_aead_chacha20poly1305_IETF_NPUBBYTES
+#define NONCE_BYTES RUEDA_CIPHER_NONCE_BYTES
 
 _Static_assert(RUEDA_SEAL_TAG_BYTES == crypto_aead_chacha20poly1305_IETF_ABYTES,
                "a tag is as long as libsodium's");
-_Static_assert(RUEDA_KEY_BYTES == crypto_aead_chacha20poly1305_IETF_KEYBYTES,
-               "our keys fit the cipher");
+_Static_assert(RUEDA_SEAL_TAG_BYTES == crypto_aead_aes256gcm_ABYTES,
+               "a tag is as long as libsodium's");
+_Static_assert(NONCE_BYTES == crypto_aead_chacha20poly1305_IETF_NPUBBYTES &&
+                   NONCE_BYTES == crypto_aead_aes256gcm_NPUBBYTES,
+               "all ciphers have nonces of one length");
+_Static_assert(RUEDA_KEY_BYTES == RUEDA_CIPHER_KEY_BYTES,
+               "our keys fit the ciphers");
 _Static_assert(RUEDA_KEY_BYTES == crypto_kdf_KEYBYTES,
                "our keys can be derived from");
 
@@ -19,15 +24,52 @@ _Static_assert(RUEDA_KEY_BYTES == crypto_kdf_KEYBYTES,
 static const char purpose[crypto_kdf_CONTEXTBYTES] = {'R', 'u', 'e', 'd',
                                                       'a', 'S', 't', 'r'};
 
-/* The key of what the end with this role sends. */
-static void derive(const struct rueda_key *session, rueda_handshake_role role,
-                   struct rueda_seal *out)
+/* The key of what the end with this role sends; each cipher has its own. */
+static rueda_status derive(const struct rueda_ciphers *ciphers,
+                           const struct rueda_cipher *cipher,
+                           const struct rueda_key *session,
+                           rueda_handshake_role role, struct rueda_seal *out)
 {
+    const uint64_t number =
+        (role == RUEDA_INITIATOR ? 1 : 2) + 2 * (uint64_t)cipher->kind;
+
     memset(out, 0, sizeof(*out));
-    crypto_kdf_derive_from_key(out->key.bytes, sizeof(out->key.bytes),
-                               role == RUEDA_INITIATOR ? 1 : 2, purpose,
-                               session->bytes);
+    crypto_kdf_derive_from_key(out->key.bytes, sizeof(out->key.bytes), number,
+                               purpose, session->bytes);
     out->key.present = true;
+    out->cipher = cipher;
+    if (cipher->key_new == NULL)
+        return RUEDA_OK;
+    out->cipher_key = cipher->key_new(ciphers->libcrypto, out->key.bytes);
+    rueda_secret_wipe(out->key.bytes, sizeof(out->key.bytes));
+    return out->cipher_key != NULL ? RUEDA_OK : RUEDA_ERR_NOMEM;
+}
+
+rueda_status rueda_seal_pair_by(const struct rueda_ciphers *ciphers,
+                                const struct rueda_cipher *cipher,
+                                const struct rueda_key *session,
+                                rueda_handshake_role role,
+                                struct rueda_seal *out_send,
+                                struct rueda_seal *out_receive)
+{
+    const rueda_handshake_role peers =
+        role == RUEDA_INITIATOR ? RUEDA_ACCEPTOR : RUEDA_INITIATOR;
+    rueda_status status;
+
+    /* The second picks the quick code for this CPU; the handshake has done so
+     * already, and a repetition is harmless. */
+    if (session == NULL || !session->present || sodium_init() < 0)
+        return RUEDA_ERR_AUTH;
+    status = derive(ciphers, cipher, session, role, out_send);
+    if (status == RUEDA_OK)
+        status = derive(ciphers, cipher, session, peers, out_receive);
+    else
+        memset(out_receive, 0, sizeof(*out_receive));
+    if (status == RUEDA_OK)
+        return RUEDA_OK;
+    rueda_seal_fini(out_send);
+    rueda_seal_fini(out_receive);
+    return status;
 }
 
 rueda_status rueda_seal_pair(const struct rueda_key *session,
@@ -35,19 +77,14 @@ rueda_status rueda_seal_pair(const struct rueda_key *session,
                              struct rueda_seal *out_send,
                              struct rueda_seal *out_receive)
 {
-    bool is_initiator = role == RUEDA_INITIATOR;
-
-    /* The second picks the quick code for this CPU; the handshake has done so
-     * already, and a repetition is harmless. */
-    if (session == NULL || !session->present || sodium_init() < 0)
-        return RUEDA_ERR_AUTH;
-    derive(session, RUEDA_INITIATOR, is_initiator ? out_send : out_receive);
-    derive(session, RUEDA_ACCEPTOR, is_initiator ? out_receive : out_send);
-    return RUEDA_OK;
+    return rueda_seal_pair_by(NULL, &rueda_cipher_chacha, session, role,
+                              out_send, out_receive);
 }
 
 void rueda_seal_fini(struct rueda_seal *seal)
 {
+    if (seal->cipher_key != NULL)
+        seal->cipher->key_free(seal->cipher_key);
     rueda_secret_wipe(seal, sizeof(*seal));
 }
 
@@ -75,6 +112,11 @@ static void spend_nonce(struct rueda_seal *seal, unsigned char out[NONCE_BYTES])
     seal->next++;
 }
 
+static void *cipher_key_of(struct rueda_seal *seal)
+{
+    return seal->cipher_key != NULL ? seal->cipher_key : seal->key.bytes;
+}
+
 rueda_status rueda_seal_close(struct rueda_seal *seal, const void *plain,
                               size_t bytes, void *out, void *out_tag)
 {
@@ -86,36 +128,14 @@ rueda_status rueda_seal_close(struct rueda_seal *seal, const void *plain,
     if (bytes > RUEDA_SEAL_MOST_BYTES)
         return RUEDA_ERR_INVALID;
     spend_nonce(seal, nonce);
-    if (seal->is_open) {
-        crypto_aead_chacha20poly1305_ietf_encrypt_detached(
-            out, out_tag, NULL, plain, 0, plain, bytes, NULL, nonce,
-            seal->key.bytes);
-        if (bytes > 0 && out != plain)
-            memcpy(out, plain, bytes);
-        return RUEDA_OK;
+    if (!seal->cipher->close(cipher_key_of(seal), nonce, plain, bytes,
+                             seal->is_open ? NULL : out, out_tag)) {
+        rueda_seal_fini(seal);
+        return RUEDA_ERR_NOMEM;
     }
-    crypto_aead_chacha20poly1305_ietf_encrypt_detached(
-        out, out_tag, NULL, plain, bytes, NULL, 0, NULL, nonce,
-        seal->key.bytes);
+    if (seal->is_open && bytes > 0 && out != plain)
+        memcpy(out, plain, bytes);
     return RUEDA_OK;
-}
-
-/* Is it what the peer has sealed? Then it is in out. */
-static bool is_genuine(const struct rueda_seal *seal, const void *sealed,
-                       size_t bytes, const void *tag, void *out,
-                       const unsigned char nonce[NONCE_BYTES])
-{
-    if (!seal->is_open)
-        return crypto_aead_chacha20poly1305_ietf_decrypt_detached(
-                   out, NULL, sealed, bytes, tag, NULL, 0, nonce,
-                   seal->key.bytes) == 0;
-    if (crypto_aead_chacha20poly1305_ietf_decrypt_detached(
-            out, NULL, sealed, 0, tag, sealed, bytes, nonce, seal->key.bytes) !=
-        0)
-        return false;
-    if (bytes > 0 && out != sealed)
-        memcpy(out, sealed, bytes);
-    return true;
 }
 
 rueda_status rueda_seal_open(struct rueda_seal *seal, const void *sealed,
@@ -129,8 +149,12 @@ rueda_status rueda_seal_open(struct rueda_seal *seal, const void *sealed,
     if (bytes > RUEDA_SEAL_MOST_BYTES)
         return RUEDA_ERR_INVALID;
     spend_nonce(seal, nonce);
-    if (is_genuine(seal, sealed, bytes, tag, out, nonce))
+    if (seal->cipher->open(cipher_key_of(seal), nonce, sealed, bytes,
+                           seal->is_open ? NULL : out, tag)) {
+        if (seal->is_open && bytes > 0 && out != sealed)
+            memcpy(out, sealed, bytes);
         return RUEDA_OK;
+    }
     if (bytes > 0)
         memset(out, 0, bytes);
     rueda_seal_fini(seal);

@@ -2,13 +2,13 @@
 /*
  * Sealing what follows a handshake: without the session key records can be
  * neither read nor changed, left out, repeated or reordered unnoticed. Pure: no
- * I/O, nothing allocated.
+ * I/O; a seal of AES-256-GCM allocates what the cipher makes of the key.
  *
  * A connection has two seals at each end, one for each direction, with keys
  * that are derived from the session key and the role of the sender. A record is
  * as many bytes as its plain text, then a tag of 16:
  *
- *      ChaCha20-Poly1305 (RFC 8439, by libsodium)
+ *      ChaCha20-Poly1305 (RFC 8439) or AES-256-GCM (cipher.h)
  *      nonce    number of the record in its direction, from 0, 8 bytes
  *               little-endian, then 4 zeros
  *      no additional data
@@ -40,10 +40,11 @@
 #ifndef RUEDA_AUTH_SEAL_H
 #define RUEDA_AUTH_SEAL_H
 
+#include "auth/cipher.h"
 #include "auth/handshake.h"
 #include "auth/key.h"
 
-#define RUEDA_SEAL_TAG_BYTES 16
+#define RUEDA_SEAL_TAG_BYTES RUEDA_CIPHER_TAG_BYTES
 
 /* The longest plain text of a record. */
 #define RUEDA_SEAL_MOST_BYTES ((size_t)1 << 20)
@@ -57,18 +58,29 @@ struct rueda_seal {
     struct rueda_key key; /* not present: it has failed, or was never made */
     uint64_t next;        /* number of the next record */
     bool is_open;         /* records are proven, and not encrypted */
+    const struct rueda_cipher *cipher;
+    void *cipher_key; /* what the cipher has made of the key, or NULL */
 };
 
 /*
  * The two seals of the end that has this role: one for what it sends, one for
  * what it receives. session is the handshake's, which need not stay.
  * RUEDA_ERR_AUTH if it is not present: there is nothing to seal with. Undo with
- * rueda_seal_fini() on each.
+ * rueda_seal_fini() on each. The cipher is ChaCha20-Poly1305.
  */
 rueda_status rueda_seal_pair(const struct rueda_key *session,
                              rueda_handshake_role role,
                              struct rueda_seal *out_send,
                              struct rueda_seal *out_receive);
+
+/* The same with this cipher, one of ciphers->best, which both ends have agreed
+ * on. RUEDA_ERR_NOMEM is possible too; the seals have then failed. */
+rueda_status rueda_seal_pair_by(const struct rueda_ciphers *ciphers,
+                                const struct rueda_cipher *cipher,
+                                const struct rueda_key *session,
+                                rueda_handshake_role role,
+                                struct rueda_seal *out_send,
+                                struct rueda_seal *out_receive);
 
 /* Prove what this seal closes or opens from now on, and do not encrypt it. Both
  * ends do so before the first record, or neither. */

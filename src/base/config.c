@@ -437,7 +437,10 @@ static void settle(struct rueda_config *config)
         config->stall_end_ms = 0;
         config->stall_give_up_ms = 0;
     }
-    if (is_stall_by_horovod() &&
+    /* Also who says that a stall never ends the job. */
+    if ((is_stall_by_horovod() ||
+         (config->stall_end_ms == 0 &&
+          rueda_environment("RUEDA_STALL_SHUTDOWN") != NULL)) &&
         rueda_environment("RUEDA_STALL_GIVE_UP") == NULL)
         config->stall_give_up_ms = 0;
     if (is_stall_by_horovod() &&

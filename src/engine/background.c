@@ -7,10 +7,17 @@
  */
 #define RUEDA_LOG_TAG "engine"
 
+#include <errno.h>
+#include <string.h>
+
 #include "base/fence.h"
 #include "base/log.h"
 #include "engine/drive.h"
+#include "os/clock.h"
 #include "os/thread.h"
+
+/* How long after the system had no thread for us to ask it again. */
+#define RETRY_NS ((int64_t)1000000000)
 
 /* Is there something to do, or is it time to check? Under the lock. */
 static bool has_duty(struct rueda_engine *engine)
@@ -91,11 +98,15 @@ static void *background(void *arg)
 
 void rueda_drive_start_thread(struct rueda_engine *engine)
 {
-    if (engine->has_thread || engine->is_stopping)
+    const int64_t now_ns = rueda_clock_ns();
+
+    if (engine->has_thread || engine->is_stopping || now_ns < engine->retry_ns)
         return;
     engine->has_thread =
         rueda_thread_start(&engine->thread, background, engine) == RUEDA_OK;
-    if (!engine->has_thread)
-        log_warn("no background thread: operations make progress only while "
-                 "a thread waits for one");
+    if (!engine->has_thread && engine->retry_ns == 0)
+        log_warn("no background thread: %s; raise `ulimit -u`. Operations make "
+                 "progress only while a thread waits for one",
+                 strerror(errno));
+    engine->retry_ns = now_ns + RETRY_NS;
 }

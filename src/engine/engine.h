@@ -61,6 +61,8 @@ struct rueda_engine {
     pthread_cond_t work;    /* for the background thread */
     pthread_t thread;
     atomic_bool has_thread; /* set under lock */
+    int64_t retry_ns;       /* when to try to start it again, or 0: it was never
+                               tried; under lock */
     bool is_stopping;       /* under lock */
     atomic_bool is_told;    /* the background thread, that there is work */
     bool is_hurried;        /* and it is not to wait; under lock */

@@ -82,9 +82,11 @@ void rueda_encrypt_explain(rueda_encrypt_choice decision, const char *why,
                       : decision == RUEDA_ENCRYPT_AUTHENTICATE
                           ? "authenticated and not encrypted"
                           : "neither encrypted nor authenticated";
+    const char *talk =
+        decision == RUEDA_ENCRYPT_ALWAYS ? "sealed" : "authenticated";
 
     rueda_text_set(out,
-                   "between hosts tensors and negotiation are %s (%s); the "
+                   "between hosts tensors are %s (%s); negotiation is %s; the "
                    "store and last words are sealed; objects are authenticated",
-                   how, why);
+                   how, why, talk);
 }

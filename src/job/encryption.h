@@ -12,7 +12,8 @@
  *      else, where any is auto  sealed if an address of any rank is neither
  *                               private nor link-local (os/address.h)
  *      any authenticate         every frame carries a MAC, and is not encrypted
- *      else                     plain
+ *      else                     plain: tensors are bare, and what says which
+ *                               operation they belong to carries a MAC
  *
  * Pure; any thread.
  */

@@ -21,6 +21,7 @@
 #include "launch/limit.h"
 #include "launch/locality.h"
 #include "os/process.h"
+#include "os/random.h"
 
 /* For what is left on this host. */
 #define END_NS RUEDA_S(3)
@@ -62,6 +63,7 @@ static void on_check(uv_timer_t *timer)
     struct rueda_launch *launch = timer->data;
 
     rueda_output_check(launch->output);
+    rueda_launch_look_at_master_port(launch);
     for (int i = 0; i < launch->node_count; i++)
         if (launch->nodes[i].is_linked)
             rueda_link_check(&launch->nodes[i].link);
@@ -243,6 +245,7 @@ static void reach_all(struct rueda_launch *launch)
 static int prepare(struct rueda_launch *launch, struct rueda_text *words)
 {
     const char *listen = launch->options->values[RUEDA_OPTION_LISTEN];
+    unsigned number = 0;
     rueda_status status;
 
     if (!rueda_launch_find_timeout(launch, words) ||
@@ -250,9 +253,12 @@ static int prepare(struct rueda_launch *launch, struct rueda_text *words)
         return 2;
     if (find_key(launch, words) != RUEDA_OK)
         return 2;
-    snprintf(launch->job, sizeof(launch->job), "ruedarun-%d-%02x%02x%02x%02x",
-             rueda_process_id(), launch->key.bytes[0], launch->key.bytes[1],
-             launch->key.bytes[2], launch->key.bytes[3]);
+    if (rueda_random_fill(&number, sizeof(number)) != RUEDA_OK) {
+        rueda_text_set(words, "no random bytes: %s", strerror(errno));
+        return 1;
+    }
+    snprintf(launch->job, sizeof(launch->job), "ruedarun-%d-%08x",
+             rueda_process_id(), number);
     if (!make_nodes(launch) || uv_loop_init(&launch->loop) != 0) {
         rueda_text_set(words, "no memory");
         return 1;
@@ -323,6 +329,7 @@ int rueda_launch_run(struct rueda_options *options)
     if (launch.code == 0) {
         reach_all(&launch);
         uv_run(&launch.loop, UV_RUN_DEFAULT);
+        rueda_launch_tell_lone_ranks(&launch);
     } else {
         fprintf(stderr, "%s: %s\n", options->program, words.chars);
     }

@@ -60,6 +60,8 @@ struct rueda_launch {
     bool has_input; /* there is a standard input for rank 0 */
     char job[64];
     int master_port; /* where rank 0 of torch.distributed may listen */
+    bool was_used;   /* something has listened or connected there */
+    unsigned looks;  /* that were taken at it */
     char folder[RUEDA_FOLDER_BYTES];
     char last_note[RUEDA_TEXT_BYTES];
 
@@ -146,6 +148,14 @@ void rueda_launch_on_start_timeout(uv_timer_t *timer);
 
 /* Once the nodes and the name of the job are there. */
 void rueda_launch_choose_master_port(struct rueda_launch *launch);
+
+/* See whether something uses that port; to be called now and then, and at the
+ * end. */
+void rueda_launch_look_at_master_port(struct rueda_launch *launch);
+
+/* At the end: say so if the ranks have joined no job at all, neither by our
+ * store nor by torch.distributed. */
+void rueda_launch_tell_lone_ranks(struct rueda_launch *launch);
 
 #define RUEDA_MASTER_BYTES 256
 

@@ -7,6 +7,10 @@
  * listening. So the launcher only chooses the port. On its own host it takes
  * one that is free now; on another host it cannot know, and the port follows
  * from the name of the job, so that jobs side by side rarely choose the same.
+ *
+ * While the job runs the launcher looks whether a process uses that port: ranks
+ * that do not, and do not come to our store either, have joined no job, and
+ * each has run as if it were alone.
  */
 #include <netinet/in.h>
 #include <stdio.h>
@@ -103,4 +107,72 @@ void rueda_launch_master_address(const struct rueda_launch *launch,
         len -= 2;
     }
     snprintf(out, RUEDA_MASTER_BYTES, "%.*s", (int)len, text);
+}
+
+/* ---- Does anything use it? ----------------------------------------------- */
+
+/* Looks in a row, a quarter of a second apart; later ones are fewer, since the
+ * list of connections of a busy host is long. */
+#define LOOKS_AT_FIRST 40
+#define LOOKS_APART    16
+
+/* A line of the list is "number: address:port address:port ...", in
+ * hexadecimal. A connection that has ended stays there for a minute. */
+static bool is_listed(const char *path, int port)
+{
+    FILE *list = fopen(path, "re");
+    bool is_there = false;
+    char line[512];
+
+    if (list == NULL)
+        return false;
+    while (!is_there && fgets(line, sizeof(line), list) != NULL) {
+        unsigned ours;
+        unsigned theirs;
+
+        is_there = sscanf(line, " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%x", &ours,
+                          &theirs) == 2 &&
+                   (ours == (unsigned)port || theirs == (unsigned)port);
+    }
+    fclose(list);
+    return is_there;
+}
+
+/* Nothing is to be found out, or it is known already. */
+static bool is_settled(const struct rueda_launch *launch)
+{
+    return launch->placement.size < 2 || launch->was_used ||
+           !launch->nodes[0].is_local || !launch->is_going ||
+           rueda_keeper_has_met(launch->keeper);
+}
+
+static void look(struct rueda_launch *launch)
+{
+    launch->was_used = is_listed("/proc/net/tcp", launch->master_port) ||
+                       is_listed("/proc/net/tcp6", launch->master_port);
+}
+
+void rueda_launch_look_at_master_port(struct rueda_launch *launch)
+{
+    if (is_settled(launch))
+        return;
+    launch->looks++;
+    if (launch->looks <= LOOKS_AT_FIRST || launch->looks % LOOKS_APART == 0)
+        look(launch);
+}
+
+void rueda_launch_tell_lone_ranks(struct rueda_launch *launch)
+{
+    /* Ranks of rueda.run() return results, and need no job for that. */
+    if (launch->code != 0 || is_settled(launch) ||
+        rueda_environment("RUEDA_RUN") != NULL)
+        return;
+    look(launch);
+    if (!launch->was_used)
+        rueda_output_say(launch->output,
+                         "none of the %d ranks joined a job, so each ran as if "
+                         "it were alone; a script joins by init() of rueda or "
+                         "horovod, or by init_process_group() of "
+                         "torch.distributed",
+                         launch->placement.size);
 }

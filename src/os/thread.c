@@ -21,7 +21,10 @@ rueda_status rueda_thread_start(pthread_t *out_thread, void *(*run)(void *),
     pthread_sigmask(SIG_SETMASK, &all, &before);
     failed = pthread_create(out_thread, NULL, run, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed ? RUEDA_ERR_LIMIT : RUEDA_OK;
+    if (failed == 0)
+        return RUEDA_OK;
+    errno = failed;
+    return RUEDA_ERR_LIMIT;
 }
 
 /* The second number of schedstat, see proc(5) of Linux. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "auth/key.h"
 #include "base/bytes.h"
 #include "os/clock.h"
 #include "os/process.h"
@@ -31,7 +32,10 @@ bool rueda_meet_about_read(const void *about, size_t bytes, int *out_rank,
 
 void rueda_meet_name(char *out, size_t bytes, const char *job)
 {
-    snprintf(out, bytes, "rueda-%u-%s", rueda_process_user(), job);
+    char hidden[RUEDA_HIDDEN_NAME_BYTES];
+
+    rueda_name_hide(job, hidden);
+    snprintf(out, bytes, "rueda-%u-%s", rueda_process_user(), hidden);
 }
 
 static int part_of(int count)

@@ -22,7 +22,8 @@ void rueda_meet_about_write(unsigned char *out, int rank, int size);
 bool rueda_meet_about_read(const void *about, size_t bytes, int *out_rank,
                            int *out_size);
 
-/* The socket's name: "rueda-<user>-<job>". */
+/* The socket's name: "rueda-<user>-<digest of the job's name>". Every user can
+ * list the names of sockets, and the job's is not to be read there. */
 void rueda_meet_name(char *out, size_t bytes, const char *job);
 
 /* Descriptors, waiting until the deadline. */

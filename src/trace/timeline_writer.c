@@ -157,7 +157,8 @@ err_free:
     free(self->path);
     free(self);
 err:
-    rueda_text_set(error, "no memory or no thread for the timeline");
+    rueda_text_set(error, "no memory or no thread for the timeline; see "
+                          "`ulimit -u` and -v");
     return status;
 }
 

@@ -30,7 +30,7 @@ struct world {
     struct rueda_ep *ep;
     struct fuzz_stream streams[STREAMS];
     bool is_stuck[STREAMS];                  /* a frame was sent in part only */
-    struct rueda_tcp_cover *covers[STREAMS]; /* the peer's; NULL: not sealed */
+    struct rueda_tcp_cover *covers[STREAMS]; /* the peer's */
     unsigned char flaw;                      /* of a seal */
     unsigned sealed;                         /* frames, so far */
     uint64_t number;                         /* of the next piece */
@@ -48,8 +48,11 @@ static const size_t lengths[8] = {0,
                                   RUEDA_TCP_MOST_BYTES};
 
 /* A stream of the endpoint, and the peer's end of it. */
-static void open_stream(struct world *world, int i, bool is_sealed)
+static void open_stream(struct world *world, int i, rueda_tcp_shield shield)
 {
+    const struct rueda_ciphers ciphers = {.best = {&rueda_cipher_chacha}};
+    const struct rueda_tcp_protection protection = {shield,
+                                                    RUEDA_CHACHA20_POLY1305};
     const struct rueda_key session = {.bytes = {7}, .present = true};
     struct rueda_tcp_ep *ep = (struct rueda_tcp_ep *)world->ep;
     struct rueda_tcp_cover *cover = NULL;
@@ -58,16 +61,15 @@ static void open_stream(struct world *world, int i, bool is_sealed)
     must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
                     fds) == 0);
     world->streams[i] = (struct fuzz_stream){fds[0], fds[1]};
-    if (is_sealed)
-        must(rueda_tcp_cover_new(&session, RUEDA_ACCEPTOR, false, &cover) ==
-                 RUEDA_OK &&
-             rueda_tcp_cover_new(&session, RUEDA_INITIATOR, false,
-                                 &world->covers[i]) == RUEDA_OK);
+    must(rueda_tcp_cover_new(&ciphers, protection, &session, RUEDA_ACCEPTOR,
+                             &cover) == RUEDA_OK &&
+         rueda_tcp_cover_new(&ciphers, protection, &session, RUEDA_INITIATOR,
+                             &world->covers[i]) == RUEDA_OK);
     must(rueda_tcp_stream_open(&ep->streams[i], fds[0], cover) == RUEDA_OK);
     ep->stream_count++;
 }
 
-static void open_world(struct world *world, bool is_sealed)
+static void open_world(struct world *world, rueda_tcp_shield shield)
 {
     struct rueda_key key = {.bytes = {1}, .present = true};
     const struct rueda_tcp_args args = {
@@ -78,7 +80,7 @@ static void open_world(struct world *world, bool is_sealed)
     must(rueda_tcp_hub_open(&args, &world->hub, &error) == RUEDA_OK);
     must(rueda_tcp_ep_open(world->hub, 0, &world->ep) == RUEDA_OK);
     for (int i = 0; i < STREAMS; i++)
-        open_stream(world, i, is_sealed);
+        open_stream(world, i, shield);
 }
 
 /* A turn of the endpoint; what it sends is taken and not looked at. */
@@ -92,9 +94,17 @@ static void turn(struct world *world)
             ;
 }
 
+static struct rueda_tag tag_of(const uint8_t *step)
+{
+    const uint64_t number = step[2] % 4;
+
+    return (struct rueda_tag){.sequence = number == 3 ? RUEDA_CONTROL_SEQUENCE
+                                                      : number};
+}
+
 static void ask(struct world *world, const uint8_t *step, bool is_receive)
 {
-    const struct rueda_tag tag = {.sequence = step[2] % 4};
+    const struct rueda_tag tag = tag_of(step);
     struct request *request = &world->requests[world->count];
 
     if (world->count == REQUESTS)
@@ -129,36 +139,29 @@ static bool push(struct world *world, int stream, const void *bytes, size_t len)
     return sent == len;
 }
 
-static bool push_plain(struct world *world, int stream,
-                       const unsigned char *head, const void *piece,
+static bool push_frame(struct world *world, int stream,
+                       const struct rueda_tcp_frame *frame, const void *piece,
                        size_t bytes)
 {
-    return push(world, stream, head, RUEDA_TCP_HEAD_BYTES) &&
-           push(world, stream, piece, bytes);
-}
-
-static bool push_sealed(struct world *world, int stream,
-                        const unsigned char *head, const void *piece,
-                        size_t bytes)
-{
     struct rueda_tcp_cover *cover = world->covers[stream];
+    const bool is_whole = cover->shield == RUEDA_TCP_SEALED;
     size_t len;
 
-    must(rueda_tcp_cover_close(cover, head, bytes > 0 ? piece : NULL, bytes,
-                               &len) == RUEDA_OK);
+    must(rueda_tcp_cover_close(cover, frame, bytes > 0 ? piece : NULL, &len) ==
+         RUEDA_OK);
     if (world->sealed++ % 3 == 2)
         cover->frame[len - 1] ^= world->flaw;
-    return push(world, stream, cover->frame, len);
+    return push(world, stream, cover->frame, len) &&
+           (is_whole || push(world, stream, piece, bytes));
 }
 
 static void send_frame(struct world *world, const uint8_t *step)
 {
     static unsigned char piece[RUEDA_TCP_PIECE_BYTES];
     const int stream = step[0] >> 2 & 1;
-    unsigned char head[RUEDA_TCP_HEAD_BYTES];
     struct rueda_tcp_frame frame = {
         .kind = (rueda_tcp_kind)((step[1] + 1) % 4),
-        .tag = {.sequence = step[2] % 4},
+        .tag = tag_of(step),
         .total = lengths[step[6] % 8],
     };
 
@@ -178,11 +181,9 @@ static void send_frame(struct world *world, const uint8_t *step)
         return;
     if (piece[0] != PATTERN)
         memset(piece, PATTERN, sizeof(piece));
-    rueda_tcp_frame_encode(&frame, head);
     world->is_stuck[stream] =
-        !(world->covers[stream] != NULL ? push_sealed : push_plain)(
-            world, stream, head, piece,
-            frame.bytes <= sizeof(piece) ? frame.bytes : 0);
+        !push_frame(world, stream, &frame, piece,
+                    frame.bytes <= sizeof(piece) ? frame.bytes : 0);
 }
 
 static void check_request(const struct request *request)
@@ -222,8 +223,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct world world;
     const uint8_t *step;
 
-    open_world(&world, size % 8 == 1);
-    if (size % 8 == 1)
+    open_world(&world, size % 8 == 1   ? RUEDA_TCP_SEALED
+                       : size % 8 == 2 ? RUEDA_TCP_PROVEN
+                                       : RUEDA_TCP_PLAIN);
+    if (size % 8 == 1 || size % 8 == 2)
         world.flaw = data[size - 1];
     while (fuzz_take(&input, 8, &step) == 8) {
         switch (step[0] & 3) {

@@ -372,8 +372,8 @@ static const unsigned char endpoint_steps[][8] = {
 static void save_streams(void)
 {
     static const struct rueda_tcp_about abouts[2] = {
-        {3, 4, 7, RUEDA_TCP_FOR_STREAM, RUEDA_TCP_WANT},
-        {0, 4, 7, RUEDA_TCP_FOR_PULSE, RUEDA_TCP_INSIST}};
+        {3, 4, 7, RUEDA_TCP_FOR_STREAM, RUEDA_TCP_WANT, {700, 200}},
+        {0, 4, 7, RUEDA_TCP_FOR_PULSE, RUEDA_TCP_INSIST, {650, 0}}};
     unsigned char seed[SEED_BYTES];
     size_t len = 0;
 
@@ -390,9 +390,11 @@ static void save_streams(void)
     len = 4 * sizeof(endpoint_steps[0]);
     memcpy(seed, endpoint_steps, len);
     seed[len] = 0;
+    seed[len + 1] = 1;
     save("tcp_ep", "sealed", seed, len + 1);
     seed[len] = 1;
     save("tcp_ep", "badly_sealed", seed, len + 1);
+    save("tcp_ep", "badly_proven", seed, len + 2);
 }
 
 /* A short message, a long one whose body is behind its head, and the last; and

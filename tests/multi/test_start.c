@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "auth/key.h"
+#include "segment/wire.h"
 #include "support/coll_check.h"
 #include "support/processes.h"
 
@@ -348,10 +349,9 @@ static int connect_to(const char *job)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     socklen_t len;
 
-    len =
-        (socklen_t)snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1,
-                            "rueda-%u-%s", geteuid(), job);
-    len += (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1;
+    rueda_meet_name(address.sun_path + 1, sizeof(address.sun_path) - 1, job);
+    len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+                      strlen(address.sun_path + 1));
     for (int i = 0; i < 2000; i++) {
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 

@@ -129,3 +129,47 @@ def test_make_targets_that_are_named_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     named = sorted(set(re.findall(r"(?:`|^ {4})make ([a-z]+)", text, re.M)))
     assert [name for name in named if not re.search(rf"^{name}:", rules, re.M)] == []
+
+
+# ---- Promises and the tests that show them -----------------------------------
+
+PROMISES = [ROOT / "SECURITY.md", ROOT / "docs" / "failure.md"]
+NAMED_TEST = re.compile(r"`(tests/[\w/.-]+)::(\w+)`")
+
+# Sections that promise nothing, or nothing that a test could show.
+WITHOUT_TESTS = {"Reporting", "What is not defended"}
+
+
+def sections(page: Path) -> list[tuple[str, str]]:
+    """Heading and text of each."""
+    parts = re.split(r"^## (.*)$", page.read_text(encoding="utf-8"), flags=re.M)
+    return list(zip(parts[1::2], parts[2::2]))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_tests_that_are_named_exist(page: Path) -> None:
+    """As functions that their file also runs."""
+    missing = []
+    for file, name in NAMED_TEST.findall(page.read_text(encoding="utf-8")):
+        text = (ROOT / file).read_text(encoding="utf-8") if (ROOT / file).exists() else ""
+        in_python = re.search(rf"^def {name}\(", text, re.M)
+        in_c = re.search(rf"^(static void )?{name}\(void \*\*state\)", text, re.M)
+        if not (in_python or (in_c and len(re.findall(rf"\b{name}\b", text)) > 1)):
+            missing.append(f"{file}::{name}")
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PROMISES, ids=name_of)
+def test_every_section_of_promises_names_a_test(page: Path) -> None:
+    found = sections(page)
+    assert len(found) > 5
+    without = [name for name, text in found if not NAMED_TEST.search(text)]
+    assert [name for name in without if name not in WITHOUT_TESTS] == []
+
+
+def test_every_row_of_the_threat_table_names_a_test() -> None:
+    text = dict(sections(ROOT / "SECURITY.md"))["The model in short"]
+    rows = [line for line in text.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= 6
+    without = [row.split("|")[1].strip() for row in rows if not NAMED_TEST.search(row)]
+    assert without == ["root of a host"]

@@ -107,3 +107,18 @@ def test_functions_run_on_several_threads() -> None:
     calls = [[number, 2] for number in range(20)]
     answers = execute_function_multithreaded(pow, calls, max_concurrent_executions=3)
     assert answers == {number: number**2 for number in range(20)}
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "wanted"),
+    [("rueda", {}, None), ("horovod", {}, "0"), ("horovod", {"RUEDA_STALL_GIVE_UP": "5m"}, "5m")],
+)
+def test_under_this_name_no_stall_ends_a_job_unasked(
+    name: str, more: dict[str, str], wanted: str | None
+) -> None:
+    code = f"import {name}, os; print(os.environ.get('RUEDA_STALL_GIVE_UP'))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(**more), capture_output=True, text=True,
+        timeout=60,
+    )  # fmt: skip
+    assert done.stdout == f"{wanted}\n", done.stderr

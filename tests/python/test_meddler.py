@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Callable
 
+import pytest
 from cluster import Hosts, ip
 from ranks import Done, environment, program, run_all
 from test_encryption import ADD as ADD_TENSORS
@@ -22,6 +23,7 @@ PORT = 4000
 MakeHosts = Callable[[int], Hosts]
 
 OBJECTS = program("exchange_objects.py")
+GATHER = program("gather_by_name.py")
 
 
 def hexed(old: str, new: str) -> str:
@@ -139,7 +141,22 @@ def test_a_tensor_that_was_changed_is_not_believed_where_frames_are_authenticate
         done = run(hosts, key_file, ADD_TENSORS, RUEDA_ENCRYPT="authenticate")
     assert said
     assert [one.returncode for one in done] == [1, 1], words_of(done)
-    assert "what is not sealed with its key" in words_of(done)
+    assert "what its key does not prove" in words_of(done)
+
+
+@pytest.mark.parametrize("setting", ["never", "auto", "authenticate"])
+def test_what_ranks_negotiate_cannot_be_changed_on_the_way(
+    make_hosts: MakeHosts, key_file: str, setting: str
+) -> None:
+    """Names pass in the clear; one that was changed is noticed however tensors travel."""
+    hosts = make_hosts(2)
+    with meddler(hosts, hexed("gathered_under_that", "gathered_under_some")) as said:
+        done = run(hosts, key_file, GATHER, RUEDA_ENCRYPT=setting)
+    assert said
+    assert [one.returncode for one in done] == [1, 1], words_of(done)
+    assert "what its key does not prove" in words_of(done)
+    for one in done:
+        assert "some_name" not in one.stdout
 
 
 def test_a_job_at_public_addresses_is_not_talked_out_of_encryption(
@@ -154,5 +171,5 @@ def test_a_job_at_public_addresses_is_not_talked_out_of_encryption(
     with meddler(hosts, hexed("11.7.0.", "10.7.0."), f"{clear}={clear[::-1]}") as said:
         done = run(hosts, key_file, ADD_TENSORS, RUEDA_NETWORK="11.7.0.0/24")
     assert [one.returncode for one in done] == [0, 0], words_of(done)
-    assert "tensors and negotiation are sealed (RUEDA_ENCRYPT=auto, and rank 0" in done[0].stderr
+    assert "tensors are sealed (RUEDA_ENCRYPT=auto, and rank 0" in done[0].stderr
     assert said == []

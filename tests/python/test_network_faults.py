@@ -232,7 +232,7 @@ def test_a_bad_frame_is_told_of_on_all_hosts(make_hosts: MakeHosts, key_file: st
         LIMIT_S,
     )
     words = ("rank 0 cannot reach rank 1 (on host host1): its connection was closed because it "
-             "sent a malformed frame (kind 255, 4294967295 bytes of")  # fmt: skip
+             "sent what its key does not prove")  # fmt: skip
     for one in done:
         said = json.loads(one.stdout)
         assert said["status"] == LOST and words in said["words"], said

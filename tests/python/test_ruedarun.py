@@ -277,6 +277,61 @@ def test_a_script_for_torch_distributed_runs_unchanged(run) -> None:
     assert sorted(done.stdout.splitlines()) == ["[0]<stdout>:sum 3.0", "[1]<stdout>:sum 3.0"]
 
 
+# ---- Ranks that join no job --------------------------------------------------
+
+LONE = "none of the 2 ranks joined a job, so each ran as if it were alone"
+
+# Rank 0 listens at the port of torch.distributed, as its script does for
+# init_process_group(); rank 1 connects.
+MEET_BY_PORT = """
+import os, socket, time
+port = int(os.environ["MASTER_PORT"])
+if os.environ["RANK"] == "0":
+    with socket.create_server(("127.0.0.1", port)) as server:
+        server.accept()[0].recv(1)
+for _ in range(100 if os.environ["RANK"] == "1" else 0):
+    try:
+        socket.create_connection(("127.0.0.1", port)).send(b"1")
+        break
+    except ConnectionRefusedError:
+        time.sleep(0.1)
+"""
+
+
+def test_ranks_that_join_no_job_are_told_of_once(run) -> None:
+    done = run("-np", "2", sys.executable, "-c", "print('alone')")
+    assert done.returncode == 0
+    assert done.stderr.count(LONE) == 1, done.stderr
+    assert "init_process_group()" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "from rueda.common.basics import basics; basics.init()",
+        MEET_BY_PORT,
+        "import os, sys; sys.exit(int(os.environ['RANK']))",
+    ],
+    ids=["init", "port", "failure"],
+)
+def test_ranks_of_a_job_are_not_told_that_they_are_alone(run, script: str) -> None:
+    done = run("-np", "2", sys.executable, "-c", script)
+    assert "joined a job" not in done.stderr
+
+
+def test_a_rank_may_be_alone(run) -> None:
+    assert "joined a job" not in run("-np", "1", sys.executable, "-c", "pass").stderr
+
+
+def test_the_name_of_a_job_has_nothing_of_the_key(run) -> None:
+    script = 'echo "$RUEDA_JOB"; head -c 8 /dev/fd/$RUEDA_KEY_FD'
+    done = run("-np", "1", "sh", "-c", script)
+    name, _, key = done.stdout.partition("\n")
+    assert name.startswith("[0]<stdout>:ruedarun-")
+    assert len(key) > 8, done
+    assert key.partition(":")[2].strip() not in name
+
+
 def test_the_input_goes_to_rank_0(need_tool) -> None:
     done = subprocess.run(
         [need_tool("ruedarun"), "-np", "2", "cat"],
@@ -293,9 +348,8 @@ def test_lines_are_whole_and_prefixed(run) -> None:
     done = run("-np", "4", "sh", "-c", script)
     expected = [f"[{rank}]<stdout>:a{rank}b" for rank in range(4) for _ in range(5)]
     assert sorted(done.stdout.splitlines()) == expected
-    assert sorted(done.stderr.splitlines()) == sorted(
-        f"[{rank}]<stderr>:c" for rank in range(4) for _ in range(5)
-    )
+    of_ranks = [line for line in done.stderr.splitlines() if not line.startswith("ruedarun: ")]
+    assert sorted(of_ranks) == sorted(f"[{rank}]<stderr>:c" for rank in range(4) for _ in range(5))
 
 
 def test_an_unfinished_line_stays_so(run) -> None:
@@ -406,9 +460,8 @@ def test_a_full_disk_is_told(need_tool) -> None:
             text=True, timeout=LIMIT_S, env=environment(), stdin=subprocess.DEVNULL,
         )  # fmt: skip
     assert done.returncode == 0
-    assert done.stderr == (
-        "ruedarun: cannot write to the standard output any more: No space left on device\n"
-    )
+    words = "ruedarun: cannot write to the standard output any more: No space left on device"
+    assert done.stderr.splitlines().count(words) == 1
 
 
 # ---- How it ends ---------------------------------------------------------------

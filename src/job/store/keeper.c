@@ -67,6 +67,7 @@ struct rueda_keeper {
     int poller;
     int stop; /* a doorbell */
     atomic_bool is_stopping;
+    atomic_bool has_met;                            /* a rank has come */
     int listeners[RUEDA_KEEPER_MOST_ADDRESSES + 1]; /* the last: Unix */
     struct rueda_address addresses[RUEDA_KEEPER_MOST_ADDRESSES];
     int address_count;
@@ -223,6 +224,7 @@ static rueda_status admit(void *arg, int fd,
     };
     guest->inbox.seal = make_seal(shake, from, &guest->seal);
     guest->outbox.seal = guest->inbox.seal;
+    atomic_store(&keeper->has_met, true);
     return RUEDA_OK;
 }
 
@@ -478,7 +480,8 @@ rueda_status rueda_keeper_open(const struct rueda_keeper_args *args,
     if (status != RUEDA_OK)
         goto err;
     if (rueda_thread_start(&keeper->thread, keep, keeper) != RUEDA_OK) {
-        rueda_text_set(error, "no thread for the store");
+        rueda_text_set(error, "no thread for the store: %s; raise `ulimit -u`",
+                       strerror(errno));
         status = RUEDA_ERR_LIMIT;
         goto err;
     }
@@ -497,6 +500,11 @@ rueda_keeper_addresses(const struct rueda_keeper *keeper, int *out_count)
 {
     *out_count = keeper->address_count;
     return keeper->addresses;
+}
+
+bool rueda_keeper_has_met(const struct rueda_keeper *keeper)
+{
+    return atomic_load(&((struct rueda_keeper *)keeper)->has_met);
 }
 
 void rueda_keeper_close(struct rueda_keeper *keeper)

@@ -11,6 +11,8 @@
 #ifndef RUEDA_JOB_STORE_KEEPER_H
 #define RUEDA_JOB_STORE_KEEPER_H
 
+#include <stdbool.h>
+
 #include <rueda/rueda.h>
 
 #include "auth/key.h"
@@ -44,6 +46,9 @@ rueda_status rueda_keeper_open(const struct rueda_keeper_args *args,
 /* The addresses with the ports that were taken. */
 const struct rueda_address *
 rueda_keeper_addresses(const struct rueda_keeper *keeper, int *out_count);
+
+/* Has a rank come so far? Any thread. */
+bool rueda_keeper_has_met(const struct rueda_keeper *keeper);
 
 /* Take leave of all guests, stop the thread, free. NULL is allowed. */
 void rueda_keeper_close(struct rueda_keeper *keeper);

@@ -10,7 +10,8 @@
 #define AT_JOB     8
 #define AT_PURPOSE 16
 #define AT_WISH    17
-#define AT_ZERO    18
+#define AT_COSTS   18
+#define AT_ZERO    22
 
 unsigned rueda_tcp_purpose_of(rueda_handshake_role role,
                               rueda_tcp_purpose purpose)
@@ -35,6 +36,19 @@ rueda_tcp_wish rueda_tcp_wish_of(rueda_encrypt_choice setting, bool is_near)
     return is_near ? RUEDA_TCP_ALLOW : RUEDA_TCP_WANT;
 }
 
+const char *rueda_tcp_shield_str(rueda_tcp_shield shield)
+{
+    switch (shield) {
+    case RUEDA_TCP_SEALED:
+        return "sealed";
+    case RUEDA_TCP_PROVEN:
+        return "proven";
+    case RUEDA_TCP_PLAIN:
+        break;
+    }
+    return "plain";
+}
+
 void rueda_tcp_about_encode(const struct rueda_tcp_about *about,
                             unsigned char out[RUEDA_TCP_ABOUT_BYTES])
 {
@@ -43,6 +57,8 @@ void rueda_tcp_about_encode(const struct rueda_tcp_about *about,
     rueda_put_u64(out + AT_JOB, about->job);
     out[AT_PURPOSE] = (unsigned char)about->purpose;
     out[AT_WISH] = (unsigned char)about->wish;
+    for (size_t i = 0; i < RUEDA_CIPHER_KINDS; i++)
+        rueda_put_u16(out + AT_COSTS + 2 * i, about->costs[i]);
     rueda_put_u16(out + AT_ZERO, 0);
 }
 
@@ -63,6 +79,9 @@ bool rueda_tcp_about_decode(const void *bytes, size_t len,
         in[AT_WISH] < RUEDA_TCP_FORBID || in[AT_WISH] > RUEDA_TCP_PROVE ||
         rueda_get_u16(in + AT_ZERO) != 0)
         return false;
+    /* Every end has the first cipher. */
+    if (rueda_get_u16(in + AT_COSTS) == 0)
+        return false;
     *out = (struct rueda_tcp_about){
         .rank = (int)rank,
         .size = (int)size,
@@ -70,6 +89,8 @@ bool rueda_tcp_about_decode(const void *bytes, size_t len,
         .purpose = (rueda_tcp_purpose)in[AT_PURPOSE],
         .wish = (rueda_tcp_wish)in[AT_WISH],
     };
+    for (size_t i = 0; i < RUEDA_CIPHER_KINDS; i++)
+        out->costs[i] = rueda_get_u16(in + AT_COSTS + 2 * i);
     return true;
 }
 
@@ -99,7 +120,8 @@ static const char *wish_text(rueda_tcp_wish wish)
 
 rueda_status rueda_tcp_agree(const struct rueda_tcp_about *ours,
                              const struct rueda_tcp_about *theirs,
-                             bool *out_is_sealed, struct rueda_text *error)
+                             struct rueda_tcp_protection *out,
+                             struct rueda_text *error)
 {
     const struct rueda_tcp_about *low = ours;
     const struct rueda_tcp_about *high = theirs;
@@ -118,7 +140,12 @@ rueda_status rueda_tcp_agree(const struct rueda_tcp_about *ours,
                        wish_text(low->wish));
         return RUEDA_ERR_MISMATCH;
     }
-    *out_is_sealed =
-        low->wish != RUEDA_TCP_FORBID && high->wish >= RUEDA_TCP_WANT;
+    if (low->wish == RUEDA_TCP_FORBID || high->wish < RUEDA_TCP_WANT)
+        out->shield = RUEDA_TCP_PLAIN;
+    else if (high->wish == RUEDA_TCP_PROVE)
+        out->shield = RUEDA_TCP_PROVEN;
+    else
+        out->shield = RUEDA_TCP_SEALED;
+    out->cipher = rueda_cipher_choose(ours->costs, theirs->costs);
     return RUEDA_OK;
 }

@@ -9,7 +9,8 @@
  *       8       8   job: a random number that its ranks share
  *      16       1   what the connection is for
  *      17       1   wish for encryption
- *      18       2   zero
+ *      18       4   what each cipher costs this end, 0: it has none
+ *      22       2   zero
  *
  * An address may lead to a rank of another job that has the same key; the
  * number of the job tells them apart.
@@ -20,14 +21,17 @@
  * same end:
  *
  *                 FORBID    ALLOW    WANT     INSIST   PROVE
- *      FORBID     clear     clear    clear    refused  refused
- *      ALLOW      clear     clear    sealed   sealed   refused
- *      WANT       clear     sealed   sealed   sealed   refused
+ *      FORBID     plain     plain    plain    refused  refused
+ *      ALLOW      plain     plain    sealed   sealed   refused
+ *      WANT       plain     sealed   sealed   sealed   refused
  *      INSIST     refused   sealed   sealed   sealed   refused
- *      PROVE      refused   refused  refused  refused  MACs
+ *      PROVE      refused   refused  refused  refused  proven
  *
  * Where rank 0 has decided for the job (job/encryption.h) all ranks wish the
  * same: FORBID, INSIST or PROVE; so a stream that differs is refused.
+ *
+ * Both also say how fast their ciphers are (auth/cipher.h), and take the one
+ * that costs the slower end least.
  *
  * Pure; any thread.
  */
@@ -36,11 +40,12 @@
 
 #include <rueda/rueda.h>
 
+#include "auth/cipher.h"
 #include "auth/handshake.h"
 #include "base/config.h"
 #include "base/text.h"
 
-#define RUEDA_TCP_ABOUT_BYTES 20
+#define RUEDA_TCP_ABOUT_BYTES 24
 
 typedef enum rueda_tcp_purpose {
     RUEDA_TCP_FOR_STREAM = 1, /* frames between two ranks */
@@ -55,12 +60,28 @@ typedef enum rueda_tcp_wish {
     RUEDA_TCP_PROVE = 5,  /* authenticate */
 } rueda_tcp_wish;
 
+/* How the frames of a stream are protected (cover.h). */
+typedef enum rueda_tcp_shield {
+    RUEDA_TCP_PLAIN,
+    RUEDA_TCP_PROVEN,
+    RUEDA_TCP_SEALED,
+} rueda_tcp_shield;
+
+/* "plain", "proven" or "sealed" */
+const char *rueda_tcp_shield_str(rueda_tcp_shield shield);
+
+struct rueda_tcp_protection {
+    rueda_tcp_shield shield;
+    rueda_cipher_kind cipher;
+};
+
 struct rueda_tcp_about {
     int rank;
     int size;
     uint64_t job;
     rueda_tcp_purpose purpose;
     rueda_tcp_wish wish;
+    uint16_t costs[RUEDA_CIPHER_KINDS];
 };
 
 /* What a connection is for, in the words of the handshake: ranks listen for
@@ -84,13 +105,13 @@ bool rueda_tcp_about_fits(const struct rueda_tcp_about *ours,
                           const struct rueda_tcp_about *theirs);
 
 /*
- * Is what follows the handshake to be sealed, or to be proven if both wish so?
- * RUEDA_ERR_MISMATCH if the ends
+ * How is what follows the handshake protected? RUEDA_ERR_MISMATCH if the ends
  * cannot agree; error then names both ranks, what they have set, and what to
  * do. The two ends come to the same result.
  */
 rueda_status rueda_tcp_agree(const struct rueda_tcp_about *ours,
                              const struct rueda_tcp_about *theirs,
-                             bool *out_is_sealed, struct rueda_text *error);
+                             struct rueda_tcp_protection *out,
+                             struct rueda_text *error);
 
 #endif /* RUEDA_TRANSPORT_TCP_ABOUT_H */

@@ -47,13 +47,13 @@ struct rueda_tcp_arrival {
     struct rueda_tcp_arrival *next;
     int fd; /* -1: to be freed */
     int peer;
-    bool is_sealed;
+    struct rueda_tcp_protection protection;
     struct rueda_key session;
 };
 
 /* ---- What ranks say about themselves ------------------------------------ */
 
-static size_t about_us(const struct rueda_tcp_hub *hub, int fd,
+static size_t about_us(struct rueda_tcp_hub *hub, int fd,
                        rueda_tcp_purpose purpose, struct rueda_tcp_about *out,
                        unsigned char bytes[RUEDA_TCP_ABOUT_BYTES])
 {
@@ -67,11 +67,13 @@ static size_t about_us(const struct rueda_tcp_hub *hub, int fd,
         .job = hub->job,
         .purpose = purpose,
         .wish = rueda_tcp_wish_of(hub->encrypt, is_near)};
+    rueda_tcp_hub_measure_ciphers(hub);
+    memcpy(out->costs, hub->ciphers.cost, sizeof(out->costs));
     rueda_tcp_about_encode(out, bytes);
     return RUEDA_TCP_ABOUT_BYTES;
 }
 
-void rueda_tcp_begin_proof(const struct rueda_tcp_hub *hub, int fd,
+void rueda_tcp_begin_proof(struct rueda_tcp_hub *hub, int fd,
                            struct rueda_handshake *shake,
                            rueda_tcp_purpose purpose)
 {
@@ -104,20 +106,22 @@ bool rueda_tcp_peer_about(const struct rueda_tcp_hub *hub,
 /* ---- Streams ------------------------------------------------------------ */
 
 /* Do both ends want the same? The peer comes to the same result. */
-static rueda_status agree(const struct rueda_tcp_hub *hub, int fd,
+static rueda_status agree(struct rueda_tcp_hub *hub, int fd,
                           const struct rueda_tcp_about *theirs,
-                          bool *out_is_sealed, struct rueda_text *error)
+                          struct rueda_tcp_protection *out,
+                          struct rueda_text *error)
 {
     unsigned char bytes[RUEDA_TCP_ABOUT_BYTES];
     struct rueda_tcp_about ours;
 
     about_us(hub, fd, RUEDA_TCP_FOR_STREAM, &ours, bytes);
-    return rueda_tcp_agree(&ours, theirs, out_is_sealed, error);
+    return rueda_tcp_agree(&ours, theirs, out, error);
 }
 
-/* Make fd, which is taken, a stream of the endpoint. session: seal it with
- * that; NULL: do not. */
+/* Make fd, which is taken, a stream of the endpoint, protected under the
+ * session's key. */
 static void attach(struct rueda_tcp_ep *ep, int fd, rueda_handshake_role role,
+                   struct rueda_tcp_protection protection,
                    const struct rueda_key *session)
 {
     struct rueda_tcp_cover *cover = NULL;
@@ -125,14 +129,16 @@ static void attach(struct rueda_tcp_ep *ep, int fd, rueda_handshake_role role,
 
     if (ep->has_failed || ep->stream_count == RUEDA_TCP_MOST_STREAMS)
         status = RUEDA_ERR_CLOSED;
-    if (status == RUEDA_OK && session != NULL)
-        status = rueda_tcp_cover_new(
-            session, role, ep->hub->encrypt == RUEDA_ENCRYPT_AUTHENTICATE,
-            &cover);
+    if (status == RUEDA_OK)
+        status = rueda_tcp_cover_new(&ep->hub->ciphers, protection, session,
+                                     role, &cover);
     if (status == RUEDA_OK)
         status =
             rueda_tcp_stream_open(&ep->streams[ep->stream_count], fd, cover);
     if (status == RUEDA_OK) {
+        log_debug("rank %d: a stream is %s, by %s", ep->super.peer,
+                  rueda_tcp_shield_str(protection.shield),
+                  cover->out.cipher->name);
         ep->stream_count++;
         rueda_socket_keep_open(fd);
         if (ep->hub->peers[ep->super.peer].is_inside ||
@@ -267,8 +273,8 @@ static void prove(struct rueda_tcp_hub *hub,
     const int peer = dialling->ep->super.peer;
     rueda_status status = rueda_shake_step(fd, &dialling->shake);
     struct rueda_text error = {{0}};
+    struct rueda_tcp_protection protection;
     struct rueda_tcp_about them;
-    bool is_sealed;
 
     if (status == RUEDA_IN_PROGRESS)
         return;
@@ -278,10 +284,9 @@ static void prove(struct rueda_tcp_hub *hub,
         fail(dialling, status, now_ns);
         return;
     }
-    if (agree(hub, fd, &them, &is_sealed, &error) == RUEDA_OK)
+    if (agree(hub, fd, &them, &protection, &error) == RUEDA_OK)
         attach(dialling->ep, rueda_dial_take(&dialling->dial), RUEDA_INITIATOR,
-               is_sealed ? rueda_handshake_session_key(&dialling->shake)
-                         : NULL);
+               protection, rueda_handshake_session_key(&dialling->shake));
     else
         rueda_tcp_hub_lose(hub, peer, error.chars);
     end_dialling(dialling);
@@ -368,6 +373,7 @@ static bool is_of_peers(void *arg, const struct rueda_address *from)
 }
 
 static rueda_status arrive(struct rueda_tcp_hub *hub, int peer, int fd,
+                           struct rueda_tcp_protection protection,
                            const struct rueda_key *session)
 {
     struct rueda_tcp_arrival *arrival = calloc(1, sizeof(*arrival));
@@ -376,9 +382,8 @@ static rueda_status arrive(struct rueda_tcp_hub *hub, int peer, int fd,
         return RUEDA_ERR_NOMEM;
     arrival->fd = fd;
     arrival->peer = peer;
-    arrival->is_sealed = session != NULL;
-    if (session != NULL)
-        arrival->session = *session;
+    arrival->protection = protection;
+    arrival->session = *session;
     arrival->next = hub->arrivals;
     hub->arrivals = arrival;
     return RUEDA_OK;
@@ -391,9 +396,9 @@ static rueda_status admit(void *arg, int fd,
                           struct rueda_text *why)
 {
     struct rueda_tcp_hub *hub = arg;
-    const struct rueda_key *session = NULL;
+    const struct rueda_key *session = rueda_handshake_session_key(shake);
+    struct rueda_tcp_protection protection;
     struct rueda_tcp_about them;
-    bool is_sealed;
 
     (void)from;
     if (!rueda_tcp_peer_about(hub, shake, &them)) {
@@ -401,8 +406,7 @@ static rueda_status admit(void *arg, int fd,
         return RUEDA_ERR_MISMATCH;
     }
     if (them.purpose == RUEDA_TCP_FOR_PULSE) {
-        rueda_tcp_pulse_take(hub, them.rank, fd,
-                             rueda_handshake_session_key(shake));
+        rueda_tcp_pulse_take(hub, them.rank, fd, session);
         rueda_tcp_hub_show(hub, fd);
         return RUEDA_OK;
     }
@@ -410,14 +414,12 @@ static rueda_status admit(void *arg, int fd,
         rueda_text_set(why, "not a rank that dials us");
         return RUEDA_ERR_MISMATCH;
     }
-    if (agree(hub, fd, &them, &is_sealed, why) != RUEDA_OK)
+    if (agree(hub, fd, &them, &protection, why) != RUEDA_OK)
         return RUEDA_ERR_MISMATCH;
-    if (is_sealed)
-        session = rueda_handshake_session_key(shake);
     rueda_tcp_hub_show(hub, fd);
     if (hub->peers[them.rank].ep == NULL)
-        return arrive(hub, them.rank, fd, session);
-    attach(hub->peers[them.rank].ep, fd, RUEDA_ACCEPTOR, session);
+        return arrive(hub, them.rank, fd, protection, session);
+    attach(hub->peers[them.rank].ep, fd, RUEDA_ACCEPTOR, protection, session);
     return RUEDA_OK;
 }
 
@@ -442,8 +444,8 @@ void rueda_tcp_attach_arrivals(struct rueda_tcp_hub *hub,
             continue;
         }
         *at = arrival->next;
-        attach(ep, arrival->fd, RUEDA_ACCEPTOR,
-               arrival->is_sealed ? &arrival->session : NULL);
+        attach(ep, arrival->fd, RUEDA_ACCEPTOR, arrival->protection,
+               &arrival->session);
         arrival->fd = -1;
         forget(arrival);
     }

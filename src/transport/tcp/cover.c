@@ -2,22 +2,42 @@
 #include "transport/tcp/cover.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-rueda_status rueda_tcp_cover_new(const struct rueda_key *session,
-                                 rueda_handshake_role role, bool is_open,
+#define TAG RUEDA_SEAL_TAG_BYTES
+
+static bool is_sealed(const struct rueda_tcp_cover *cover)
+{
+    return cover->shield == RUEDA_TCP_SEALED;
+}
+
+rueda_status rueda_tcp_cover_new(const struct rueda_ciphers *ciphers,
+                                 struct rueda_tcp_protection protection,
+                                 const struct rueda_key *session,
+                                 rueda_handshake_role role,
                                  struct rueda_tcp_cover **out)
 {
-    struct rueda_tcp_cover *cover = calloc(1, sizeof(*cover));
+    const size_t frame_bytes =
+        protection.shield == RUEDA_TCP_SEALED
+            ? RUEDA_TCP_SEALED_HEAD_BYTES + RUEDA_TCP_PIECE_BYTES + TAG
+            : RUEDA_TCP_OPEN_HEAD_BYTES;
+    const struct rueda_cipher *cipher = ciphers->best[protection.cipher];
+    struct rueda_tcp_cover *cover;
     rueda_status status;
 
+    if (cipher == NULL)
+        return RUEDA_ERR_AUTH;
+    cover = calloc(1, sizeof(*cover) + frame_bytes);
     if (cover == NULL)
         return RUEDA_ERR_NOMEM;
-    status = rueda_seal_pair(session, role, &cover->out, &cover->in);
+    cover->shield = protection.shield;
+    status = rueda_seal_pair_by(ciphers, cipher, session, role, &cover->out,
+                                &cover->in);
     if (status != RUEDA_OK) {
         free(cover);
         return status;
     }
-    if (is_open) {
+    if (!is_sealed(cover)) {
         rueda_seal_leave_open(&cover->out);
         rueda_seal_leave_open(&cover->in);
     }
@@ -34,30 +54,60 @@ void rueda_tcp_cover_free(struct rueda_tcp_cover *cover)
     free(cover);
 }
 
-rueda_status
-rueda_tcp_cover_close(struct rueda_tcp_cover *cover,
-                      const unsigned char head[RUEDA_TCP_HEAD_BYTES],
-                      const char *piece, size_t bytes, size_t *out_bytes)
+size_t rueda_tcp_cover_head_bytes(const struct rueda_tcp_cover *cover)
 {
-    unsigned char *second = cover->frame + RUEDA_TCP_SEALED_HEAD_BYTES;
-    rueda_status status;
-
-    status =
-        rueda_seal_close(&cover->out, head, RUEDA_TCP_HEAD_BYTES, cover->frame,
-                         cover->frame + RUEDA_TCP_HEAD_BYTES);
-    *out_bytes = RUEDA_TCP_SEALED_HEAD_BYTES;
-    if (status != RUEDA_OK || piece == NULL)
-        return status;
-    *out_bytes += bytes + RUEDA_SEAL_TAG_BYTES;
-    return rueda_seal_close(&cover->out, piece, bytes, second, second + bytes);
+    return is_sealed(cover) ? RUEDA_TCP_SEALED_HEAD_BYTES
+                            : RUEDA_TCP_OPEN_HEAD_BYTES;
 }
 
-rueda_status
-rueda_tcp_cover_open_head(struct rueda_tcp_cover *cover,
-                          unsigned char head[RUEDA_TCP_SEALED_HEAD_BYTES])
+bool rueda_tcp_cover_has_piece(const struct rueda_tcp_cover *cover,
+                               const struct rueda_tcp_frame *frame)
 {
+    return cover->shield != RUEDA_TCP_PLAIN ||
+           frame->tag.sequence == RUEDA_CONTROL_SEQUENCE;
+}
+
+rueda_status rueda_tcp_cover_close(struct rueda_tcp_cover *cover,
+                                   const struct rueda_tcp_frame *frame,
+                                   const char *piece, size_t *out_bytes)
+{
+    unsigned char *second = cover->frame + RUEDA_TCP_SEALED_HEAD_BYTES;
+    const size_t bytes = frame->bytes;
+    rueda_status status;
+
+    rueda_tcp_frame_encode(frame, cover->frame);
+    *out_bytes = rueda_tcp_cover_head_bytes(cover);
+    status =
+        rueda_seal_close(&cover->out, cover->frame, RUEDA_TCP_HEAD_BYTES,
+                         cover->frame, cover->frame + RUEDA_TCP_HEAD_BYTES);
+    if (status != RUEDA_OK)
+        return status;
+    if (is_sealed(cover)) {
+        if (piece == NULL)
+            return RUEDA_OK;
+        *out_bytes += bytes + TAG;
+        return rueda_seal_close(&cover->out, piece, bytes, second,
+                                second + bytes);
+    }
+    memset(second, 0, TAG);
+    if (piece == NULL || !rueda_tcp_cover_has_piece(cover, frame))
+        return RUEDA_OK;
+    return rueda_seal_close(&cover->out, piece, bytes, (void *)piece, second);
+}
+
+rueda_status rueda_tcp_cover_open_head(struct rueda_tcp_cover *cover,
+                                       unsigned char *head)
+{
+    if (!is_sealed(cover))
+        memcpy(cover->tag, head + RUEDA_TCP_SEALED_HEAD_BYTES, TAG);
     return rueda_seal_open(&cover->in, head, RUEDA_TCP_HEAD_BYTES,
                            head + RUEDA_TCP_HEAD_BYTES, head);
+}
+
+/* Bytes of the tag that come behind the piece. */
+static size_t tag_behind(const struct rueda_tcp_cover *cover)
+{
+    return is_sealed(cover) ? TAG : 0;
 }
 
 struct rueda_tcp_places rueda_tcp_cover_places(struct rueda_tcp_cover *cover,
@@ -70,7 +120,7 @@ struct rueda_tcp_places rueda_tcp_cover_places(struct rueda_tcp_cover *cover,
         .piece = piece != NULL ? piece + in_piece : NULL,
         .piece_left = bytes - in_piece,
         .tag = cover->tag + in_tag,
-        .tag_left = RUEDA_SEAL_TAG_BYTES - in_tag,
+        .tag_left = tag_behind(cover) - in_tag,
     };
 }
 
@@ -78,7 +128,7 @@ rueda_status rueda_tcp_cover_got(struct rueda_tcp_cover *cover, char *piece,
                                  size_t bytes, size_t came)
 {
     cover->got += came;
-    if (cover->got < bytes + RUEDA_SEAL_TAG_BYTES)
+    if (cover->got < bytes + tag_behind(cover))
         return RUEDA_IN_PROGRESS;
     cover->got = 0;
     if (piece == NULL)

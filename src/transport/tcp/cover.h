@@ -1,22 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a stream has in addition if it is sealed (auth/seal.h). A frame is then
- * two records, its head and, if it has one, its piece:
+ * How the frames of a stream are protected (auth/seal.h). One decision of the
+ * job (job/encryption.h) says which of three:
  *
- *      | head, sealed | tag | piece, sealed | tag |
+ *      sealed   head and piece are encrypted
+ *      proven   head and piece are authenticated
+ *      plain    heads are authenticated, and the pieces of control messages,
+ *               by which ranks negotiate; the pieces of tensors are bare
  *
- * A piece comes straight to its place and is opened there.
+ * So nobody on the way can change, leave out, repeat or move an operation,
+ * however its tensors travel. A frame is
+ *
+ *      sealed         | head | tag | piece | tag |
+ *      proven, plain  | head | tag | tag of the piece, or zeros | piece |
+ *
+ * A sealed piece comes straight to its place and is opened there. Others go out
+ * from where they are and come straight to their places; the tag before them
+ * lets the next head be read with the end of the piece.
  */
 #ifndef RUEDA_TRANSPORT_TCP_COVER_H
 #define RUEDA_TRANSPORT_TCP_COVER_H
 
 #include "auth/seal.h"
+#include "transport/tcp/about.h"
 #include "transport/tcp/frame.h"
 
 #define RUEDA_TCP_SEALED_HEAD_BYTES                                            \
     (RUEDA_TCP_HEAD_BYTES + RUEDA_SEAL_TAG_BYTES)
+#define RUEDA_TCP_OPEN_HEAD_BYTES                                              \
+    (RUEDA_TCP_SEALED_HEAD_BYTES + RUEDA_SEAL_TAG_BYTES)
 
 struct rueda_tcp_cover {
+    rueda_tcp_shield shield;
     struct rueda_seal out;
     struct rueda_seal in;
 
@@ -24,33 +39,40 @@ struct rueda_tcp_cover {
     size_t got; /* bytes of it and of its tag */
     unsigned char tag[RUEDA_SEAL_TAG_BYTES];
 
-    /* The frame that goes out. */
-    unsigned char frame[RUEDA_TCP_SEALED_HEAD_BYTES + RUEDA_TCP_PIECE_BYTES +
-                        RUEDA_SEAL_TAG_BYTES];
+    /* The frame that goes out: all of it if it is sealed, else the head. */
+    unsigned char frame[];
 };
 
-/* is_open: frames are proven, and not encrypted. RUEDA_ERR_NOMEM,
- * RUEDA_ERR_AUTH: there is no session key. */
-rueda_status rueda_tcp_cover_new(const struct rueda_key *session,
-                                 rueda_handshake_role role, bool is_open,
+/* ciphers stays until the cover is freed. RUEDA_ERR_NOMEM, RUEDA_ERR_AUTH:
+ * there is no session key. */
+rueda_status rueda_tcp_cover_new(const struct rueda_ciphers *ciphers,
+                                 struct rueda_tcp_protection protection,
+                                 const struct rueda_key *session,
+                                 rueda_handshake_role role,
                                  struct rueda_tcp_cover **out);
 
 /* NULL is allowed. */
 void rueda_tcp_cover_free(struct rueda_tcp_cover *cover);
 
-/* Seal a frame into cover->frame; piece is NULL if it has none. */
-rueda_status
-rueda_tcp_cover_close(struct rueda_tcp_cover *cover,
-                      const unsigned char head[RUEDA_TCP_HEAD_BYTES],
-                      const char *piece, size_t bytes, size_t *out_bytes);
+/* Bytes of a head with all that comes before the piece. */
+size_t rueda_tcp_cover_head_bytes(const struct rueda_tcp_cover *cover);
 
-/* Open a head, in place. */
-rueda_status
-rueda_tcp_cover_open_head(struct rueda_tcp_cover *cover,
-                          unsigned char head[RUEDA_TCP_SEALED_HEAD_BYTES]);
+/* Close a frame; piece is NULL if it has none. *out_bytes of cover->frame are
+ * to be sent, and behind them the piece unless it is sealed. */
+rueda_status rueda_tcp_cover_close(struct rueda_tcp_cover *cover,
+                                   const struct rueda_tcp_frame *frame,
+                                   const char *piece, size_t *out_bytes);
 
-/* Where the next bytes of a piece of `bytes` and of its tag go. `piece` is NULL
- * if it is thrown away. */
+/* Open a head, in place, with all that comes before the piece. */
+rueda_status rueda_tcp_cover_open_head(struct rueda_tcp_cover *cover,
+                                       unsigned char *head);
+
+/* Is the piece of this frame protected, and counts only as a whole? */
+bool rueda_tcp_cover_has_piece(const struct rueda_tcp_cover *cover,
+                               const struct rueda_tcp_frame *frame);
+
+/* Where the next bytes of a protected piece of `bytes` and of its tag go.
+ * `piece` is NULL if it is thrown away; tag_left is 0 if the tag has come. */
 struct rueda_tcp_places {
     char *piece;
     size_t piece_left;

@@ -73,11 +73,10 @@ struct rueda_tcp_stream {
     unsigned quiet; /* how often in a row nothing came, up to a limit */
     unsigned rest;  /* how many more turns may skip it */
 
-    struct rueda_tcp_cover *cover; /* NULL: it is not sealed */
+    struct rueda_tcp_cover *cover;
 
     /* The frame that goes out: its head and its piece, or the sealed frame and
      * no piece. */
-    unsigned char out_head[RUEDA_TCP_HEAD_BYTES];
     bool is_sending;
     const unsigned char *out_first;
     size_t out_first_bytes;
@@ -136,7 +135,7 @@ void rueda_tcp_ep_fail(struct rueda_tcp_ep *ep);
 
 /* ---- stream.c ----------------------------------------------------------- */
 
-/* fd and cover, which may be NULL, belong to the stream from now on, unless
+/* fd and cover belong to the stream from now on, unless
  * there is no memory. */
 rueda_status rueda_tcp_stream_open(struct rueda_tcp_stream *stream, int fd,
                                    struct rueda_tcp_cover *cover);

@@ -296,6 +296,21 @@ void rueda_tcp_hub_set_encrypt(struct rueda_tcp_hub *hub,
                                rueda_encrypt_choice encrypt)
 {
     hub->encrypt = encrypt;
+    rueda_tcp_hub_measure_ciphers(hub);
+}
+
+void rueda_tcp_hub_measure_ciphers(struct rueda_tcp_hub *hub)
+{
+    rueda_cipher_load load = RUEDA_LOAD_HEADS;
+
+    if (hub->encrypt == RUEDA_ENCRYPT_ALWAYS)
+        load = RUEDA_LOAD_SEALED;
+    else if (hub->encrypt == RUEDA_ENCRYPT_AUTHENTICATE)
+        load = RUEDA_LOAD_PROVEN;
+    if (hub->ciphers.is_open && hub->ciphers.load == load)
+        return;
+    rueda_ciphers_close(&hub->ciphers);
+    rueda_ciphers_open(&hub->ciphers, load);
 }
 
 void rueda_tcp_hub_watch(struct rueda_tcp_hub *hub,
@@ -353,6 +368,7 @@ void rueda_tcp_hub_close(struct rueda_tcp_hub *hub)
         free(hub->peers[i].why);
         free(hub->peers[i].stalls);
     }
+    rueda_ciphers_close(&hub->ciphers);
     rueda_key_wipe(&hub->key);
     free(hub->peers);
     free(hub->pulses);

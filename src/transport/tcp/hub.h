@@ -49,6 +49,7 @@ struct rueda_tcp_hub {
     int64_t give_up_ns;
     int64_t silence_ns;
     struct rueda_key key;
+    struct rueda_ciphers ciphers; /* see rueda_tcp_hub_measure_ciphers() */
     void (*watch)(void *arg, int fd);
     void *arg;
     int listeners[RUEDA_TCP_MOST_ADDRESSES];
@@ -81,6 +82,10 @@ void rueda_tcp_hub_leave(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep);
 
 /* How often all streams were to be looked at so far. */
 unsigned rueda_tcp_hub_checks(const struct rueda_tcp_hub *hub);
+
+/* Find out how fast ciphers are for streams as hub->encrypt wants them, unless
+ * that is known already. */
+void rueda_tcp_hub_measure_ciphers(struct rueda_tcp_hub *hub);
 
 /* How many streams an endpoint should have. */
 int rueda_tcp_hub_streams(const struct rueda_tcp_hub *hub);
@@ -139,9 +144,9 @@ void rueda_tcp_connecting_show(const struct rueda_tcp_hub *hub);
 void rueda_tcp_connecting_forked(const struct rueda_tcp_hub *hub);
 
 /* Begin the handshake on fd, which this rank has dialled: both ends say which
- * rank they are, what fd is for, and whether they wish it to be sealed, which a
- * pulse is not. A failure shows at the first step. */
-void rueda_tcp_begin_proof(const struct rueda_tcp_hub *hub, int fd,
+ * rank they are, what fd is for, and how they wish it to be protected. A
+ * failure shows at the first step. */
+void rueda_tcp_begin_proof(struct rueda_tcp_hub *hub, int fd,
                            struct rueda_handshake *shake,
                            rueda_tcp_purpose purpose);
 

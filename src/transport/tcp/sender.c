@@ -110,21 +110,16 @@ static bool send_frame(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream,
                        const struct rueda_tcp_frame *frame, const char *piece,
                        struct rueda_tcp_outgoing *outgoing)
 {
-    rueda_tcp_frame_encode(frame, stream->out_head);
+    const bool is_whole = stream->cover->shield == RUEDA_TCP_SEALED;
+
     stream->is_sending = true;
     stream->outgoing = outgoing;
     stream->out_bytes = frame->bytes;
     stream->out_sent = 0;
-    stream->out_first = stream->out_head;
-    stream->out_first_bytes = RUEDA_TCP_HEAD_BYTES;
-    stream->out_piece = piece;
-    stream->out_piece_bytes = frame->bytes;
-    if (stream->cover == NULL)
-        return true;
-    stream->out_piece_bytes = 0;
     stream->out_first = stream->cover->frame;
-    if (rueda_tcp_cover_close(stream->cover, stream->out_head, piece,
-                              frame->bytes,
+    stream->out_piece = is_whole ? NULL : piece;
+    stream->out_piece_bytes = is_whole ? 0 : frame->bytes;
+    if (rueda_tcp_cover_close(stream->cover, frame, piece,
                               &stream->out_first_bytes) == RUEDA_OK)
         return true;
     rueda_tcp_ep_fail(ep);

@@ -96,8 +96,7 @@ static size_t ahead_of(const struct rueda_tcp_stream *stream)
 
 static size_t head_bytes(const struct rueda_tcp_stream *stream)
 {
-    return stream->cover != NULL ? RUEDA_TCP_SEALED_HEAD_BYTES
-                                 : RUEDA_TCP_HEAD_BYTES;
+    return rueda_tcp_cover_head_bytes(stream->cover);
 }
 
 /* The contents of a head are logged only if its seal, if any, is genuine. */
@@ -128,7 +127,7 @@ static void fail_by_memory(struct rueda_tcp_ep *ep,
 static void fail_by_seal(struct rueda_tcp_ep *ep)
 {
     rueda_tcp_hub_accuse(ep->hub, ep->super.peer,
-                         "what is not sealed with its key");
+                         "what its key does not prove");
 }
 
 /* A head has been read ahead. */
@@ -137,8 +136,7 @@ static void take_head(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream)
     unsigned char *head = stream->ahead + stream->ahead_begin;
 
     stream->ahead_begin += head_bytes(stream);
-    if (stream->cover != NULL &&
-        rueda_tcp_cover_open_head(stream->cover, head) != RUEDA_OK) {
+    if (rueda_tcp_cover_open_head(stream->cover, head) != RUEDA_OK) {
         fail_by_seal(ep);
         return;
     }
@@ -175,14 +173,20 @@ static bool begin_frame(struct rueda_tcp_ep *ep,
     return true;
 }
 
-/* Bytes of the piece, and of its tag if it is sealed, have come to where they
- * belong. A sealed piece counts when all of it is there and is genuine. */
+/* Does the piece count only when all of it is there and is genuine? */
+static bool is_protected(const struct rueda_tcp_stream *stream)
+{
+    return rueda_tcp_cover_has_piece(stream->cover, &stream->in);
+}
+
+/* Bytes of the piece, and of its tag if that comes behind it, have come to
+ * where they belong. */
 static void piece_came(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream,
                        size_t bytes)
 {
     rueda_status status = RUEDA_OK;
 
-    if (stream->cover != NULL) {
+    if (is_protected(stream)) {
         status =
             rueda_tcp_cover_got(stream->cover, rueda_tcp_receiver_place(stream),
                                 stream->in.bytes, bytes);
@@ -203,7 +207,7 @@ static struct rueda_tcp_places places_of(struct rueda_tcp_stream *stream)
 {
     char *place = rueda_tcp_receiver_place(stream);
 
-    if (stream->cover != NULL)
+    if (is_protected(stream))
         return rueda_tcp_cover_places(stream->cover, place, stream->in.bytes);
     return (struct rueda_tcp_places){
         .piece = place, .piece_left = stream->in.bytes - stream->in_got};
@@ -250,20 +254,20 @@ static rueda_status read_piece(struct rueda_tcp_ep *ep,
                                bool *is_dry)
 {
     struct rueda_tcp_places places = places_of(stream);
-    bool is_sealed = stream->cover != NULL;
+    const bool has_tag = places.tag_left > 0;
     rueda_status status;
     size_t came;
 
     if (places.piece == NULL)
         return read_ahead(stream, moved, is_dry);
-    if (!is_sealed) {
+    if (!has_tag) {
         places.tag = stream->ahead;
         places.tag_left = RUEDA_TCP_AHEAD_BYTES;
     }
     status = rueda_stream_recv_both(stream->fd, places.piece, places.piece_left,
                                     places.tag, places.tag_left, moved);
     *is_dry = *moved < places.piece_left + places.tag_left;
-    came = is_sealed ? *moved : rueda_least(*moved, places.piece_left);
+    came = has_tag ? *moved : rueda_least(*moved, places.piece_left);
     stream->ahead_begin = 0;
     stream->ahead_end = *moved - came;
     if (came > 0)

@@ -25,7 +25,7 @@ def received(end):
 
 assert add() == 0
 if library.rueda_rank(ctx) == 1:
-    max(ends_at(os.environ["ADDRESS"]), key=received).send(b"\xff" * 56)
+    max(ends_at(os.environ["ADDRESS"]), key=received).send(b"\xff" * 88)
 status = 0
 while status == 0:
     status = add()

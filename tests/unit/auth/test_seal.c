@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sealed records. The attacker is the one who carries them from one end to the
- * other. */
+/* Sealed records, by each cipher. The attacker is the one who carries them from
+ * one end to the other. */
 #include <sodium.h>
 
 #include "auth/seal.h"
@@ -23,18 +23,55 @@ struct record {
     unsigned char tag[TAG];
 };
 
+/* What the tests below are about, one after the other. */
+static struct rueda_ciphers ciphers;
+static const struct rueda_cipher *cipher;
+
+static rueda_status pair(const struct rueda_key *session,
+                         rueda_handshake_role role, struct rueda_seal *out_send,
+                         struct rueda_seal *out_receive)
+{
+    return rueda_seal_pair_by(&ciphers, cipher, session, role, out_send,
+                              out_receive);
+}
+
+/* A receiving end of the acceptor that has opened nothing yet. */
+static struct rueda_seal fresh_receiver(const struct ends *ends)
+{
+    struct rueda_seal unused;
+    struct rueda_seal receiver;
+
+    assert_int_equal(pair(&ends->session, RUEDA_ACCEPTOR, &unused, &receiver),
+                     RUEDA_OK);
+    rueda_seal_fini(&unused);
+    return receiver;
+}
+
+static struct ends ends_made;
+
+static int end_ends(void **state)
+{
+    (void)state;
+    rueda_seal_fini(&ends_made.to_acceptor);
+    rueda_seal_fini(&ends_made.from_acceptor);
+    rueda_seal_fini(&ends_made.to_initiator);
+    rueda_seal_fini(&ends_made.from_initiator);
+    return 0;
+}
+
 static int make_ends(void **state)
 {
-    static struct ends ends;
+    struct ends *ends = &ends_made;
 
-    assert_int_equal(rueda_key_create(&ends.session), RUEDA_OK);
-    assert_int_equal(rueda_seal_pair(&ends.session, RUEDA_INITIATOR,
-                                     &ends.to_acceptor, &ends.from_acceptor),
+    end_ends(state);
+    assert_int_equal(rueda_key_create(&ends->session), RUEDA_OK);
+    assert_int_equal(pair(&ends->session, RUEDA_INITIATOR, &ends->to_acceptor,
+                          &ends->from_acceptor),
                      RUEDA_OK);
-    assert_int_equal(rueda_seal_pair(&ends.session, RUEDA_ACCEPTOR,
-                                     &ends.to_initiator, &ends.from_initiator),
+    assert_int_equal(pair(&ends->session, RUEDA_ACCEPTOR, &ends->to_initiator,
+                          &ends->from_initiator),
                      RUEDA_OK);
-    *state = &ends;
+    *state = ends;
     return 0;
 }
 
@@ -94,12 +131,21 @@ static void the_format_is_as_it_is_written_down(void **state)
 
     seal_next(&ends->to_initiator, 7, &record);
     seal_next(&ends->to_initiator, 8, &record);
-    crypto_kdf_derive_from_key(key, sizeof(key), 2, "RuedaStr",
-                               ends->session.bytes);
-    assert_int_equal(
-        crypto_aead_chacha20poly1305_ietf_decrypt_detached(
-            plain, NULL, record.bytes, PLAIN, record.tag, NULL, 0, nonce, key),
-        0);
+    crypto_kdf_derive_from_key(key, sizeof(key),
+                               cipher->kind == RUEDA_AES_256_GCM ? 4 : 2,
+                               "RuedaStr", ends->session.bytes);
+    if (cipher->kind == RUEDA_CHACHA20_POLY1305)
+        assert_int_equal(crypto_aead_chacha20poly1305_ietf_decrypt_detached(
+                             plain, NULL, record.bytes, PLAIN, record.tag, NULL,
+                             0, nonce, key),
+                         0);
+    else if (crypto_aead_aes256gcm_is_available() != 0)
+        assert_int_equal(crypto_aead_aes256gcm_decrypt_detached(
+                             plain, NULL, record.bytes, PLAIN, record.tag, NULL,
+                             0, nonce, key),
+                         0);
+    else
+        skip();
     assert_int_equal(plain[0], 8);
 }
 
@@ -153,7 +199,7 @@ static void every_flipped_bit_is_refused(void **state)
 
     seal_next(&ends->to_acceptor, 0, &right);
     for (size_t bit = 0; bit < 8 * sizeof(right); bit++) {
-        struct rueda_seal receiver = ends->from_initiator;
+        struct rueda_seal receiver = fresh_receiver(ends);
         struct record wrong = right;
         unsigned char plain[PLAIN];
         unsigned char zeros[PLAIN] = {0};
@@ -174,7 +220,7 @@ static void a_record_of_another_length_is_refused(void **state)
 
     seal_next(&ends->to_acceptor, 0, &right);
     for (size_t bytes = 0; bytes < PLAIN; bytes++) {
-        struct rueda_seal receiver = ends->from_initiator;
+        struct rueda_seal receiver = fresh_receiver(ends);
         unsigned char plain[PLAIN];
 
         assert_int_equal(
@@ -228,7 +274,7 @@ static void a_record_of_another_connection_is_refused(void **state)
     struct record record;
 
     rueda_key_create(&session);
-    rueda_seal_pair(&session, RUEDA_INITIATOR, &send, &receive);
+    pair(&session, RUEDA_INITIATOR, &send, &receive);
     seal_next(&send, 0, &record);
     assert_int_equal(open_as(&ends->from_initiator, &record, 0),
                      RUEDA_ERR_AUTH);
@@ -285,12 +331,10 @@ static void without_a_session_key_there_is_no_seal(void **state)
     struct record record;
 
     (void)state;
-    assert_int_equal(
-        rueda_seal_pair(&none, RUEDA_INITIATOR, &seals[0], &seals[1]),
-        RUEDA_ERR_AUTH);
-    assert_int_equal(
-        rueda_seal_pair(NULL, RUEDA_INITIATOR, &seals[0], &seals[1]),
-        RUEDA_ERR_AUTH);
+    assert_int_equal(pair(&none, RUEDA_INITIATOR, &seals[0], &seals[1]),
+                     RUEDA_ERR_AUTH);
+    assert_int_equal(pair(NULL, RUEDA_INITIATOR, &seals[0], &seals[1]),
+                     RUEDA_ERR_AUTH);
     assert_int_equal(
         rueda_seal_close(&seals[0], "x", 1, record.bytes, record.tag),
         RUEDA_ERR_CLOSED);
@@ -360,9 +404,9 @@ static void an_open_record_is_good_once_and_in_its_place(void **state)
                      RUEDA_ERR_AUTH);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, make_ends)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_ends, end_ends)
 
-int main(void)
+static int run_for(const struct rueda_cipher *which)
 {
     const struct CMUnitTest tests[] = {
         TEST(records_open_in_order_in_both_directions),
@@ -385,5 +429,30 @@ int main(void)
         TEST(an_open_record_is_good_once_and_in_its_place),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    cipher = which;
+    return cmocka_run_group_tests_name(which->name, tests, NULL, NULL);
+}
+
+int main(void)
+{
+    const struct rueda_cipher *const all[] = {
+        &rueda_cipher_chacha, &rueda_cipher_aes, &rueda_cipher_libcrypto};
+    const unsigned char key[RUEDA_CIPHER_KEY_BYTES] = {0};
+    int failed = 0;
+
+    rueda_ciphers_open(&ciphers, RUEDA_LOAD_HEADS);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        void *made = NULL;
+
+        if (all[i] == &rueda_cipher_libcrypto && ciphers.libcrypto == NULL)
+            continue;
+        if (all[i]->key_new != NULL)
+            made = all[i]->key_new(ciphers.libcrypto, key);
+        if (all[i]->key_new == NULL || made != NULL)
+            failed += run_for(all[i]);
+        if (made != NULL)
+            all[i]->key_free(made);
+    }
+    rueda_ciphers_close(&ciphers);
+    return failed;
 }

@@ -437,6 +437,20 @@ static void our_own_name_counts_before_horovods(void **state)
                                 : "HOROVOD_CACHE_CAPACITY");
 }
 
+static void a_limit_of_zero_means_that_no_stall_ends_a_job(void **state)
+{
+    (void)state;
+    assert_int_equal(good("RUEDA_STALL_WARN", "60s").stall_give_up_ms, 1800000);
+    assert_int_equal(good("RUEDA_STALL_GIVE_UP", "0").stall_give_up_ms, 0);
+    assert_int_equal(good("RUEDA_STALL_SHUTDOWN", "0").stall_give_up_ms, 0);
+    assert_int_equal(good("RUEDA_STALL_SHUTDOWN", "90s").stall_give_up_ms,
+                     1800000);
+    assert_int_equal(
+        good("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "0").stall_give_up_ms, 0);
+    assert_int_equal(
+        good("HOROVOD_STALL_CHECK_TIME_SECONDS", "9").stall_give_up_ms, 0);
+}
+
 static void without_the_check_nothing_is_said_of_stalls(void **state)
 {
     struct rueda_config config;
@@ -636,6 +650,7 @@ int main(void)
         CLEARED(flags_are_taken_as_horovod_takes_them),
         CLEARED(log_levels_are_taken_as_horovod_names_them),
         CLEARED(our_own_name_counts_before_horovods),
+        CLEARED(a_limit_of_zero_means_that_no_stall_ends_a_job),
         CLEARED(without_the_check_nothing_is_said_of_stalls),
         CLEARED(a_stall_does_not_end_a_job_before_the_warning),
         CLEARED(a_stall_ends_a_job_also_without_a_warning),

@@ -107,6 +107,9 @@ static void the_line_names_every_kind_of_traffic(void **state)
         assert_non_null(strstr(line.chars, words[i]));
         assert_non_null(
             strstr(line.chars, "the store and last words are sealed"));
+        assert_non_null(
+            strstr(line.chars, i == 0 ? "negotiation is sealed"
+                                      : "negotiation is authenticated"));
         assert_non_null(strstr(line.chars, "objects are authenticated"));
     }
 }

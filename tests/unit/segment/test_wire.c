@@ -98,15 +98,22 @@ static void hostile_bytes_are_no_rank(void **state)
     assert_int_equal(size, -1);
 }
 
-static void a_name_has_the_user_and_the_job(void **state)
+/* Every user can list the names of sockets. */
+static void a_socket_has_a_name_of_user_and_job_that_shows_no_job(void **state)
 {
     char wanted[128];
+    char other[128];
     char name[128];
 
     (void)state;
-    snprintf(wanted, sizeof(wanted), "rueda-%u-night", (unsigned)geteuid());
+    snprintf(wanted, sizeof(wanted), "rueda-%u-", (unsigned)geteuid());
     rueda_meet_name(name, sizeof(name), "night");
-    assert_string_equal(name, wanted);
+    assert_memory_equal(name, wanted, strlen(wanted));
+    assert_null(strstr(name, "night"));
+    rueda_meet_name(other, sizeof(other), "night");
+    assert_string_equal(name, other);
+    rueda_meet_name(other, sizeof(other), "nighs");
+    assert_string_not_equal(name, other);
 }
 
 /* ---- Bytes and descriptors ------------------------------------------- */
@@ -370,7 +377,7 @@ int main(void)
         cmocka_unit_test(who_i_am_survives_the_way),
         cmocka_unit_test(numbers_travel_lowest_byte_first),
         cmocka_unit_test(hostile_bytes_are_no_rank),
-        cmocka_unit_test(a_name_has_the_user_and_the_job),
+        cmocka_unit_test(a_socket_has_a_name_of_user_and_job_that_shows_no_job),
         LINE(all_bytes_come_or_the_deadline),
         LINE(a_peer_that_does_not_read_costs_no_more_than_the_deadline),
         LINE(more_descriptors_than_one_message_holds_pass_in_parts),

@@ -6,9 +6,19 @@
 static void what_is_said_is_heard(void **state)
 {
     const struct rueda_tcp_about said[] = {
-        {0, 1, 0, RUEDA_TCP_FOR_STREAM, RUEDA_TCP_FORBID},
-        {3, 70000, UINT64_MAX - 1, RUEDA_TCP_FOR_PULSE, RUEDA_TCP_INSIST},
-        {INT32_MAX - 1, INT32_MAX, 77, RUEDA_TCP_FOR_STREAM, RUEDA_TCP_WANT},
+        {0, 1, 0, RUEDA_TCP_FOR_STREAM, RUEDA_TCP_FORBID, {1, 0}},
+        {3,
+         70000,
+         UINT64_MAX - 1,
+         RUEDA_TCP_FOR_PULSE,
+         RUEDA_TCP_INSIST,
+         {700, 200}},
+        {INT32_MAX - 1,
+         INT32_MAX,
+         77,
+         RUEDA_TCP_FOR_STREAM,
+         RUEDA_TCP_WANT,
+         {UINT16_MAX, UINT16_MAX}},
     };
 
     (void)state;
@@ -23,6 +33,8 @@ static void what_is_said_is_heard(void **state)
         assert_true(heard.job == said[i].job);
         assert_int_equal(heard.purpose, said[i].purpose);
         assert_int_equal(heard.wish, said[i].wish);
+        for (int k = 0; k < RUEDA_CIPHER_KINDS; k++)
+            assert_int_equal(heard.costs[k], said[i].costs[k]);
     }
 }
 
@@ -31,10 +43,11 @@ static void what_no_rank_says_is_refused(void **state)
     static const struct {
         int at;
         unsigned char value;
-    } wrongs[] = {{0, 4},  {3, 0x80}, {4, 2},  {4, 0},  {7, 0x80}, {16, 0},
-                  {16, 3}, {16, 255}, {17, 0}, {17, 6}, {18, 1},   {19, 1}};
-    const struct rueda_tcp_about about = {2, 4, 9, RUEDA_TCP_FOR_STREAM,
-                                          RUEDA_TCP_ALLOW};
+    } wrongs[] = {{0, 4},  {3, 0x80}, {4, 2},    {4, 0},  {7, 0x80},
+                  {16, 0}, {16, 3},   {16, 255}, {17, 0}, {17, 6},
+                  {18, 0}, {22, 1},   {23, 1}};
+    const struct rueda_tcp_about about = {
+        2, 4, 9, RUEDA_TCP_FOR_STREAM, RUEDA_TCP_ALLOW, {1, 0}};
     unsigned char bytes[RUEDA_TCP_ABOUT_BYTES + 1] = {0};
     struct rueda_tcp_about heard = {.rank = 77};
 
@@ -88,28 +101,34 @@ static void a_wish_comes_from_the_setting_and_the_way(void **state)
                      RUEDA_TCP_WANT);
 }
 
-/* c clear, s sealed, r refused; by the wishes of the two, FORBID first. */
+/* l plain, s sealed, r proven, x refused; by the wishes of the two, FORBID
+ * first. */
 static void both_ends_come_to_the_same_end(void **state)
 {
-    static const char expected[5][6] = {"cccrr", "ccssr", "csssr", "rsssr",
-                                        "rrrrs"};
+    static const char expected[5][6] = {"lllxx", "llssx", "lsssx", "xsssx",
+                                        "xxxxr"};
 
     (void)state;
     for (int i = 0; i < 5; i++) {
         for (int k = 0; k < 5; k++) {
-            const struct rueda_tcp_about ours = {.rank = 3,
-                                                 .wish = RUEDA_TCP_FORBID + i};
+            const struct rueda_tcp_about ours = {
+                .rank = 3, .wish = RUEDA_TCP_FORBID + i, .costs = {700, 200}};
             const struct rueda_tcp_about theirs = {
-                .rank = 14, .wish = RUEDA_TCP_FORBID + k};
+                .rank = 14, .wish = RUEDA_TCP_FORBID + k, .costs = {700, 300}};
             struct rueda_text error = {{0}};
-            bool is_sealed = expected[i][k] != 's';
+            struct rueda_tcp_protection protection;
             rueda_status status =
-                rueda_tcp_agree(&ours, &theirs, &is_sealed, &error);
+                rueda_tcp_agree(&ours, &theirs, &protection, &error);
 
-            assert_int_equal(status, expected[i][k] == 'r' ? RUEDA_ERR_MISMATCH
+            assert_int_equal(status, expected[i][k] == 'x' ? RUEDA_ERR_MISMATCH
                                                            : RUEDA_OK);
-            if (status == RUEDA_OK)
-                assert_int_equal(is_sealed, expected[i][k] == 's');
+            if (status == RUEDA_OK) {
+                const char *shield = rueda_tcp_shield_str(protection.shield);
+
+                assert_int_equal(shield[0] == 'p' ? shield[1] : shield[0],
+                                 expected[i][k]);
+                assert_int_equal(protection.cipher, RUEDA_AES_256_GCM);
+            }
             assert_int_equal(rueda_text_is_empty(&error), status == RUEDA_OK);
         }
     }
@@ -120,11 +139,11 @@ static void who_cannot_agree_is_named(void **state)
     const struct rueda_tcp_about always = {.rank = 3, .wish = RUEDA_TCP_INSIST};
     const struct rueda_tcp_about never = {.rank = 14, .wish = RUEDA_TCP_FORBID};
     struct rueda_text errors[2] = {{{0}}, {{0}}};
-    bool is_sealed;
+    struct rueda_tcp_protection protection;
 
     (void)state;
-    rueda_tcp_agree(&always, &never, &is_sealed, &errors[0]);
-    rueda_tcp_agree(&never, &always, &is_sealed, &errors[1]);
+    rueda_tcp_agree(&always, &never, &protection, &errors[0]);
+    rueda_tcp_agree(&never, &always, &protection, &errors[1]);
     assert_string_equal(errors[0].chars, errors[1].chars);
     assert_non_null(strstr(errors[0].chars, "rank 3 has RUEDA_ENCRYPT=always"));
     assert_non_null(strstr(errors[0].chars, "rank 14 has RUEDA_ENCRYPT=never"));

@@ -420,8 +420,9 @@ static void check_bad_head(const struct rueda_tcp_frame *frame, const char *why)
     const struct rueda_tag tag = {.sequence = 1};
     int64_t until = rueda_clock_ns() + WAIT_NS;
     struct net net = {.hubs = {NULL}};
-    unsigned char head[RUEDA_TCP_HEAD_BYTES];
+    struct rueda_tcp_stream *stream;
     struct rueda_req received;
+    size_t bytes;
     char byte;
     size_t sent;
 
@@ -433,12 +434,13 @@ static void check_bad_head(const struct rueda_tcp_frame *frame, const char *why)
     connected(&net, 1, 2);
     connected(&net, 2, 0);
     rueda_ep_recv(net.eps[1][0], tag, &byte, 1, &received);
-    rueda_tcp_frame_encode(frame, head);
+    stream = &connected(&net, 0, 1)->streams[0];
+    rueda_tcp_cover_close(stream->cover, frame, NULL, &bytes);
     complaints = 0;
     rueda_log_set_sink(count, NULL);
-    assert_int_equal(rueda_stream_send(connected(&net, 0, 1)->streams[0].fd,
-                                       head, sizeof(head), &sent),
-                     RUEDA_OK);
+    assert_int_equal(
+        rueda_stream_send(stream->fd, stream->cover->frame, bytes, &sent),
+        RUEDA_OK);
     while (received.status == RUEDA_IN_PROGRESS) {
         assert_true(rueda_clock_ns() < until);
         turn(&net);
@@ -479,11 +481,12 @@ static uint64_t begin_messages(uint32_t total, uint32_t begun, uint64_t most)
     static const int hosts[RANKS] = {0, 1, 2};
     struct rueda_tcp_frame frame = {
         .kind = RUEDA_TCP_PIECE, .bytes = begun, .total = total};
-    static unsigned char bytes[RUEDA_TCP_HEAD_BYTES + RUEDA_TCP_AHEAD_BYTES];
-    const size_t len = RUEDA_TCP_HEAD_BYTES + begun;
+    static char piece[RUEDA_TCP_AHEAD_BYTES];
     struct net net = {.hubs = {NULL}};
     const struct rueda_tcp_ep *receiver;
+    struct rueda_tcp_stream *stream;
     size_t moved;
+    size_t len;
 
     open_net(&net, hosts);
     join(&net, 0, 1);
@@ -491,11 +494,13 @@ static uint64_t begin_messages(uint32_t total, uint32_t begun, uint64_t most)
     while (!receiver->has_failed) {
         assert_true(frame.number < most);
         frame.tag.sequence = frame.first = frame.number;
-        rueda_tcp_frame_encode(&frame, bytes);
-        assert_int_equal(rueda_stream_send(connected(&net, 0, 1)->streams[0].fd,
-                                           bytes, len, &moved),
+        stream = &connected(&net, 0, 1)->streams[0];
+        rueda_tcp_cover_close(stream->cover, &frame, piece, &len);
+        assert_int_equal(rueda_stream_send_both(stream->fd,
+                                                stream->cover->frame, len,
+                                                piece, begun, &moved),
                          RUEDA_OK);
-        assert_int_equal(moved, len);
+        assert_int_equal(moved, len + begun);
         frame.number++;
         for (int i = 0; i < 20; i++) /* a quiet stream rests in 15 */
             turn(&net);
