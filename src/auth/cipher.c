@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The implementations of the ciphers, and a trial that finds the fastest. */
 #include "auth/cipher.h"
 
 #include <sodium.h>
@@ -12,7 +13,7 @@
 #define LONG_BYTES  ((size_t)16 << 10)
 #define SHORT_BYTES ((size_t)56)
 
-/* Each implementation has so many trials of this length; the quickest counts,
+/* Trials of each implementation, and how long each lasts; the quickest counts,
  * since a thread that loses its core only ever takes longer. */
 #define TRIALS   4
 #define TRIAL_NS ((int64_t)150000)

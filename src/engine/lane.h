@@ -18,6 +18,7 @@
 #include "negotiate/negotiator.h"
 #include "negotiate/order_counter.h"
 #include "op/named.h"
+#include "segment/slab.h"
 
 struct rueda_lanes;
 

@@ -146,8 +146,7 @@ rueda_status rueda_lanes_need_ordered(struct rueda_lanes *lanes, int id,
     if (status != RUEDA_OK)
         return status;
     if (id == RUEDA_SET_GLOBAL)
-        rueda_lane_open(*out,
-                        lanes->formation->segment->agreement->slab_offset);
+        rueda_lane_open(*out, lanes->formation->slab_offset);
     else if (set->size == 1 || !lanes->formation->has_slab)
         rueda_lane_open(*out, 0);
     return RUEDA_OK;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tasks of one lane: the choice of an algorithm, its start, turns and end. */
 #define RUEDA_LOG_TAG "engine"
 
 #include "engine/track.h"

@@ -145,9 +145,6 @@ rueda_status rueda_formation_open(struct rueda_formation *formation)
     }
     formation->has_slab = agreement->transport == RUEDA_TRANSPORT_AUTO;
     formation->slab_offset = agreement->slab_offset;
-    rueda_slab_init(&formation->slab, segment,
-                    rueda_segment_at(segment, formation->slab_offset),
-                    agreement->cell_bytes);
     formation->named_offset = agreement->named_offset;
     formation->term = 1;
     return rueda_formation_open_mesh(formation);

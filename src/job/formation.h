@@ -20,7 +20,6 @@
 
 #include "job/topology.h"
 #include "segment/segment.h"
-#include "segment/slab.h"
 #include "transport/transport.h"
 
 struct rueda_job;
@@ -37,10 +36,8 @@ struct rueda_formation {
     struct rueda_segment *segment; /* of the ranks of this host; the job's */
     int *members;    /* [size] each rank's place there; -1: on another host */
     uint64_t *pairs; /* [size] where a rank's pipes with later members are */
-    struct rueda_slab slab;
-    bool has_slab; /* of the ranks of this host; not where settings ask for
-                      messages only */
-    uint64_t slab_offset;  /* of that slab, */
+    bool has_slab;   /* not where settings ask for messages only */
+    uint64_t slab_offset;  /* of this host's slab for ordered operations, */
     uint64_t named_offset; /* and of the one for named tensors */
     struct rueda_mesh mesh;
 };

@@ -212,8 +212,5 @@ rueda_status rueda_formation_meet(struct rueda_formation *next,
     for (int member = 0; member < segment->size; member++)
         if (find(next->members, next->size, member) < 0)
             rueda_segment_dismiss(segment, member);
-    rueda_slab_init_some(&next->slab, segment, next->members, next->size,
-                         rueda_segment_at(segment, next->slab_offset),
-                         segment->agreement->cell_bytes);
     return rueda_formation_open_mesh(next);
 }

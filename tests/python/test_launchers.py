@@ -295,17 +295,17 @@ def test_a_rank_that_does_not_come_to_the_store_is_named_by_all(
         [0, 1, 3],
         RUEDA_STORE=f"127.0.0.1:{free_port()}",
         RUEDA_KEY_FILE=key_file,
-        RUEDA_START_TIMEOUT="2s",
+        RUEDA_START_TIMEOUT="6s",
     )
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
     for words in errors(done):
         assert "of 4 ranks these did not come in time: 2;" in words
 
 
 def test_a_rank_that_does_not_come_to_the_socket_is_named_by_rank_0(hello: list[str]) -> None:
     started = time.monotonic()
-    done = by_hand(hello, [0, 1, 3], RUEDA_START_TIMEOUT="2s")
-    assert time.monotonic() - started < 20
+    done = by_hand(hello, [0, 1, 3], RUEDA_START_TIMEOUT="6s")
+    assert time.monotonic() - started < 60
     first, *others = errors(done)
     assert "2" in first
     for words in others:

@@ -17,7 +17,7 @@ from ranks import Done, environment, run_all
 LIMIT_S = 60.0
 START = "4s"  # for ranks that do not find each other
 
-# Python and the library as other users may read them; what is needed is no package of the tests.
+# It uses only what other users may read: Python and the library.
 PROGRAM = """
 import ctypes, os, sys
 library, ctx, x = ctypes.CDLL(sys.argv[1]), ctypes.c_void_p(), ctypes.c_float(1)
@@ -44,12 +44,12 @@ STRANGERS = {
     "two users": (user(1001), user(1002)),
     "root and a user": ([], user(1001)),
     "a user and root": (user(1001), []),
-    "two users, both nobody in namespaces of their own":
+    "two users, both in namespaces as the overflow user":
         ([*user(1001), *OVERFLOW], [*user(1002), *NAMESPACE]),
-    "nobody in a namespace, and a user": ([*user(1001), *OVERFLOW], user(1002)),
-    "a user and nobody in a namespace": (user(1002), [*user(1001), *NAMESPACE]),
+    "the overflow user in a namespace, and a user": ([*user(1001), *OVERFLOW], user(1002)),
+    "a user and the overflow user in a namespace": (user(1002), [*user(1001), *NAMESPACE]),
     "one user in two namespaces": ([*user(1001), *OVERFLOW], [*user(1001), *OVERFLOW]),
-    "nobody itself, twice": (user(65534), user(65534)),
+    "the overflow user itself, twice": (user(65534), user(65534)),
 }  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def test_processes_of_one_user_meet_without_a_key(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "who", ["nobody itself, twice", "one user in two namespaces"]
+    "who", ["the overflow user itself, twice", "one user in two namespaces"]
 )
 def test_the_key_lets_in_what_users_cannot_prove(folder: Path, who: str) -> None:
     """Both ranks are of one user, to whom the key file belongs."""

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What two ends of a stream say about themselves in the handshake, in bytes,
+ * and how they settle its protection. */
 #include "transport/tcp/about.h"
 
 #include <limits.h>

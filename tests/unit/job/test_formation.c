@@ -21,6 +21,7 @@ struct rank {
     struct rueda_formation *next;
     char *memory; /* in the segment, from the first term on */
     float *values;
+    struct rueda_slab slab;
 };
 
 struct scene {
@@ -28,6 +29,19 @@ struct scene {
     struct rank rank[RANKS];
     struct rueda_select select;
 };
+
+/* The slab of a formation, all of whose members are on this host. */
+static struct rueda_slab *open_slab(const struct rueda_formation *formation,
+                                    struct rueda_slab *slab)
+{
+    if (!formation->has_slab)
+        return NULL;
+    rueda_slab_init_some(
+        slab, formation->segment, formation->members, formation->size,
+        rueda_segment_at(formation->segment, formation->slab_offset),
+        formation->segment->agreement->cell_bytes);
+    return slab;
+}
 
 static void open_track(struct scene *scene, struct rank *rank)
 {
@@ -37,7 +51,7 @@ static void open_track(struct scene *scene, struct rank *rank)
         .select = &scene->select,
         .device = rueda_device_default("auto"),
         .mesh = &formation->mesh,
-        .slab = formation->has_slab ? &formation->slab : NULL,
+        .slab = open_slab(formation, &rank->slab),
     };
 
     assert_int_equal(rueda_track_open(&rank->track, &args), RUEDA_OK);
