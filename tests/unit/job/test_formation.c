@@ -147,6 +147,7 @@ static void begin_all(struct scene *scene, int members,
 /* All ranks that are left sum up in the term that is in force. */
 static void expect_sum(struct scene *scene, int members)
 {
+    const int all = members * (members + 1) / 2;
     rueda_status status[RANKS];
     int running = members;
 
@@ -169,8 +170,7 @@ static void expect_sum(struct scene *scene, int members)
         assert_int_equal(status[i], RUEDA_OK);
         rueda_track_finish(&scene->rank[i].track, RUEDA_OK);
         for (int k = 0; k < COUNT; k++)
-            assert_true(rank->values[k] ==
-                        (float)((k + 1) * members * (members + 1) / 2));
+            assert_true(rank->values[k] == (float)((k + 1) * all));
         assert_int_equal((unsigned char)rank->memory[4095],
                          (unsigned char)(LETTER + i));
     }
