@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A track: it chooses the algorithm of a task, starts it, and remembers the
+ * choice for the next task that is alike.
+ */
 #define RUEDA_LOG_TAG "engine"
 
 #include "engine/track.h"
