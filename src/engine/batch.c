@@ -14,9 +14,9 @@
 #include "fuse/pack.h"
 #include "os/memory.h"
 
-/* What is packed walks through so much of the slab before it begins anew: lines
- * that others have read lately, and still have in their caches, are written at
- * a fraction of the speed. */
+/* Packing walks through this much of the slab before it starts again at the
+ * beginning: lines that other ranks have read lately, and still have in their
+ * caches, are written at a fraction of the speed. */
 #define WALK_BYTES ((size_t)4 << 20)
 
 /* The names of the stages in the timeline. A collective has that of its kind,

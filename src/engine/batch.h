@@ -14,10 +14,10 @@
  *
  * PACK and UNPACK wait for the device by asking it in every turn. What runs
  * together, and where it lies in the slab, is in fuse/; a round of one tensor
- * mostly runs where the tensor is, without the slab.
+ * usually runs where the tensor is, without the slab.
  *
  * Where a member has joined, or has no memory for a result, it still takes part
- * with memory that nobody reads, so that the others get theirs.
+ * with memory that is never read, so that the others get theirs.
  */
 #ifndef RUEDA_ENGINE_BATCH_H
 #define RUEDA_ENGINE_BATCH_H
@@ -91,7 +91,7 @@ struct rueda_batch {
     struct rueda_text *error; /* borrowed for a turn */
 };
 
-/* Memory for a lane of so many members. */
+/* Memory for a lane of this many members. */
 rueda_status rueda_batch_init(struct rueda_batch *batch, int members);
 void rueda_batch_fini(struct rueda_batch *batch);
 
@@ -130,7 +130,8 @@ struct rueda_coll *rueda_batch_coll(struct rueda_lane *lane, rueda_kind kind,
 /* One of uint64_t. */
 struct rueda_coll *rueda_batch_words(struct rueda_lane *lane, rueda_kind kind);
 
-/* Where the result of an item goes: to its owner, or where nobody reads. */
+/* Where the result of an item goes: to its owner, or to memory that is never
+ * read. */
 rueda_batch_next rueda_batch_result(struct rueda_lane *lane, int item,
                                     size_t rows, size_t bytes, void **out);
 
@@ -144,7 +145,7 @@ rueda_batch_next rueda_batch_input(struct rueda_lane *lane, int item,
                                    size_t bytes, const void **out);
 
 /* A round of one tensor, straight from and to the caller's memory: all of coll
- * is filled in but counts, and its result has so many rows here. */
+ * is filled in but counts, and its result has `rows` rows here. */
 rueda_batch_next rueda_batch_alone(struct rueda_lane *lane,
                                    struct rueda_coll *coll, size_t rows);
 

@@ -73,7 +73,7 @@ static void tell_rows(struct rueda_lane *lane, struct rueda_named *named)
 }
 
 /* The rows of the item at work, straight to their owners. Of an all-to-all
- * nobody knows whether others have anything to pass on, so there is a task in
+ * no member knows whether others have anything to send, so there is a task in
  * any case. */
 static rueda_batch_next move_rows(struct rueda_lane *lane, rueda_kind kind)
 {
@@ -125,7 +125,7 @@ static void choose_round(struct rueda_batch *batch, int limit)
         batch->after++;
 }
 
-/* Where a tensor of the round comes from and goes to; the result has so many
+/* Where a tensor of the round comes from and goes to; the result has `rows`
  * rows. */
 static void fill_in(struct rueda_lane *lane, int item, size_t rows)
 {

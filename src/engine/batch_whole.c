@@ -10,8 +10,8 @@
 /* How many items ahead of the one at work. */
 #define AHEAD 8
 
-/* Items that are going to be looked at: into the cache, which they have mostly
- * left since they were submitted. */
+/* Prefetch items that are needed next; most of them have left the cache since
+ * they were submitted. */
 static void fetch_ahead(const struct rueda_batch *batch, int item, int count)
 {
     for (; count > 0 && item < batch->decision->count; count--, item++) {

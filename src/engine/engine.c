@@ -9,7 +9,7 @@
 #include "engine/sets.h"
 #include "os/clock.h"
 
-/* The fence: either we see who has parked, or it sees the status. */
+/* The fence: either we see that a thread has parked, or it sees the status. */
 static void wake_waiters(struct rueda_engine *engine)
 {
     rueda_census_delivered(&engine->census);
@@ -103,7 +103,7 @@ static bool turn(struct rueda_engine *engine, bool is_check)
     messages = rueda_mesh_progress(&engine->formation->mesh, &peer);
     has_moved = turn_lanes(engine, is_check || messages == RUEDA_OK, peer);
     has_moved = has_moved || messages == RUEDA_OK;
-    /* Between threads nobody else tells those who sleep of messages. */
+    /* Between threads nothing else wakes a sleeping rank for messages. */
     if (has_moved && engine->job->hub != NULL &&
         engine->formation->mesh.open_count > 0)
         rueda_segment_notify_all(engine->job->segment);

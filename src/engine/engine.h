@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Progress: who may make it, and one turn of it.
+ * Progress: which thread makes it, and one turn of it.
  *
- * Whoever holds the engine's token runs engine_turn(): a waiting caller if
- * there is one, else the background thread, which sleeps meanwhile and is not
- * even started before somebody submits without waiting, or stalls are to be
- * looked for. Nothing in a turn blocks; between turns the holder spins briefly,
+ * The thread that holds the engine's token runs engine_turn(): a waiting caller
+ * if there is one, else the background thread, which otherwise sleeps, and is
+ * started only when a thread submits without waiting, or when stalls must be
+ * checked. Nothing in a turn blocks; between turns the holder spins briefly,
  * then yields, then sleeps until a doorbell rings or a peer dies.
  *
  * Operations run in the lanes of their process set (lane.h): ordered ones in
@@ -42,20 +42,21 @@ struct rueda_engine {
     struct rueda_lanes lanes;
     struct rueda_then_list due; /* callbacks, once the token is free */
     bool is_endless;   /* the holder waits for its operation without end */
-    pthread_t yielder; /* who waited last for its core to come back, ... */
-    int64_t delay_ns;  /* ... and how long it had by then in its life */
+    pthread_t yielder; /* the last thread that waited for its core, ... */
+    int64_t delay_ns;  /* ... and how long it had waited by then in its life */
 
-    atomic_bool is_failing; /* somebody is writing: */
+    atomic_bool is_failing; /* a thread is writing: */
     struct rueda_text error;
     struct rueda_text
-        cause;         /* of a lost peer, for those who lose us; holder's */
+        cause;         /* of a lost peer, for ranks that lose us; holder's */
     atomic_int failed; /* rueda_status, once error is written */
     struct rueda_failing failing; /* the holder's own */
 
-    /* The token, and those who wait for it or for the holder's deliveries. */
+    /* The token, and threads that wait for it or for the holder's deliveries.
+     */
     atomic_int token;
-    atomic_int callers; /* who would like to drive */
-    atomic_int parked;  /* who sleeps on `changed` */
+    atomic_int callers; /* threads that would like to drive */
+    atomic_int parked;  /* threads that sleep on `changed` */
     pthread_mutex_t lock;
     pthread_cond_t changed; /* the token was released, or one was delivered */
     pthread_cond_t work;    /* for the background thread */
@@ -64,8 +65,8 @@ struct rueda_engine {
     int64_t retry_ns;       /* when to try to start it again, or 0: it was never
                                tried; under lock */
     bool is_stopping;       /* under lock */
-    atomic_bool is_told;    /* the background thread, that there is work */
-    bool is_hurried;        /* and it is not to wait; under lock */
+    atomic_bool is_told;    /* the background thread was woken for work */
+    bool is_hurried;        /* and must not leave it to others; under lock */
 
     struct rueda_policy policy; /* its threads: policy.h */
     struct rueda_watch watch;   /* the holder's */
@@ -78,12 +79,12 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
 /* Ends what is unfinished with RUEDA_ERR_CLOSED. */
 void rueda_engine_fini(struct rueda_engine *engine);
 
-/* Hand an operation over, ordered or named; progress is then made by whoever
- * waits, or by the background thread, and by those who submit more. Any thread.
- */
+/* Submit an operation, ordered or named. A thread that waits drives it, or the
+ * background thread, or threads that submit more. Any thread. */
 void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op);
 
-/* The same, for one that others follow at once: nobody is told before those. */
+/* The same, for one that others follow at once: no thread is woken before those
+ * have come. */
 void rueda_engine_submit_more(struct rueda_engine *engine, struct rueda_op *op);
 
 /* The same, for a chain by `next`: no turn sees only some. */
@@ -97,13 +98,13 @@ static inline void rueda_engine_push(struct rueda_engine *engine,
     rueda_op_push(&engine->lanes.arrived, op);
 }
 
-/* Somebody asks whether an operation has ended, and does not wait: a turn, if
- * the background thread would have to take a core for it. */
+/* A caller asks whether an operation has ended, and does not wait: take a turn
+ * if the background thread would need a core for it. */
 void rueda_engine_poll(struct rueda_engine *engine);
 
 /*
- * Wait until op has ended, driving the engine if nobody else does. Returns its
- * status, or RUEDA_ERR_TIMEOUT at the deadline (negative: none).
+ * Wait until op has ended, driving the engine if no other thread does. Returns
+ * its status, or RUEDA_ERR_TIMEOUT at the deadline (negative: none).
  */
 rueda_status rueda_engine_wait(struct rueda_engine *engine, struct rueda_op *op,
                                int64_t deadline_ns);
@@ -123,8 +124,8 @@ const struct rueda_set *rueda_engine_set(const struct rueda_engine *engine,
 /* One turn; true if anything moved. Only by the holder of the token. */
 bool engine_turn(struct rueda_engine *engine);
 
-/* One turn also if there is nothing to do here, for others may wait for this
- * rank. Only by the holder of the token. */
+/* Take a turn also if there is nothing to do here, because other ranks may wait
+ * for this one. Only by the holder of the token. */
 bool rueda_engine_check(struct rueda_engine *engine);
 
 /* Keep this status and these words if nothing has failed before; true if so.
@@ -132,17 +133,17 @@ bool rueda_engine_check(struct rueda_engine *engine);
 bool rueda_engine_keep_first(struct rueda_engine *engine, rueda_status status,
                              const char *why);
 
-/* Fail for the program, and see to it that there is a next turn, which ends all
+/* Fail for the program, and make sure that there is a next turn, which ends all
  * operations (failing.h). Any thread that does not hold the token. */
 void rueda_engine_abort(struct rueda_engine *engine, const char *why);
 
-/* Fail for good, without telling anybody: end all operations with the status of
- * the first failure, or this one. Only by the holder of the token. */
+/* Fail for good, without a report to other ranks: end all operations with the
+ * status of the first failure, or this one. Only by the holder of the token. */
 void rueda_engine_end(struct rueda_engine *engine, rueda_status status,
                       const char *why);
 
-/* Do what others may wait for, for a second or so at most: the end is near.
- * Nobody else drives any more. */
+/* Before shutdown: for at most a second, finish what other ranks may be waiting
+ * for. No other thread drives any more. */
 void rueda_engine_flush(struct rueda_engine *engine);
 
 #endif /* RUEDA_ENGINE_ENGINE_H */

@@ -120,7 +120,7 @@ void rueda_lane_finish(struct rueda_lane *lane, struct rueda_named *named,
  * well. */
 void rueda_lane_end(struct rueda_lane *lane, rueda_status status);
 
-/* Is a member of this host gone without whom an operation cannot end? */
+/* Has a member of this host died that a running operation still needs? */
 bool rueda_lane_is_spoilt(const struct rueda_lane *lane);
 
 /* Add what the lane is at: "allreduce "grad.3"". There is something. */

@@ -4,7 +4,7 @@
  * is a member, what was submitted and belongs to none of them yet, and what has
  * ended and is not delivered yet.
  *
- * Used by whoever holds the engine's token, except where noted.
+ * Used by the thread that holds the engine's token, except where noted.
  */
 #ifndef RUEDA_ENGINE_LANES_H
 #define RUEDA_ENGINE_LANES_H
@@ -27,7 +27,7 @@ struct rueda_relay {
 
     /* Only rank 0's: */
     struct rueda_timeline *file; /* or NULL; borrowed */
-    bool *told;                  /* [ranks] have sent all that they noted */
+    bool *told;                  /* [ranks] have sent all their records */
     int told_count;
     struct rueda_named *stop; /* waits for them, or NULL */
     int64_t quiet_ns;         /* until when, if no more comes, */
@@ -82,14 +82,14 @@ static inline bool rueda_lanes_have_work(const struct rueda_lanes *lanes)
            rueda_op_queue_has_arrivals(&lanes->arrived);
 }
 
-/* Is there anything that others wait for and that is not sent yet? Not where a
- * neighbour is lost to whom it may have to go. */
+/* Is there anything that other ranks wait for and that is not sent yet? False
+ * where it may have to go to a neighbour that is lost. */
 bool rueda_lanes_are_sending(const struct rueda_lanes *lanes);
 
-/* Does anybody still read in what a lane would free? */
+/* Does a rank still read memory that a lane would free? */
 bool rueda_lanes_have_lent(const struct rueda_lanes *lanes);
 
-/* Does somebody have to take turns: for the one or for the other? */
+/* Does a thread have to take turns, for the one reason or the other? */
 static inline bool rueda_lanes_are_busy(const struct rueda_lanes *lanes)
 {
     return rueda_lanes_have_work(lanes) ||
@@ -106,11 +106,12 @@ static inline bool rueda_lanes_are_busy(const struct rueda_lanes *lanes)
 rueda_status rueda_lanes_turn(struct rueda_lanes *lanes, bool is_all,
                               struct rueda_text *error);
 
-/* See to it that there is a negotiator which hears of what others wait for. */
+/* Make sure that there is a negotiator which hears what other ranks wait for.
+ */
 void rueda_lanes_wake(struct rueda_lanes *lanes);
 
-/* When a negotiator wants a turn though nothing moves, or notes for the
- * timeline do, in the time of the clock; INT64_MAX: never. */
+/* When a negotiator or the timeline needs a turn although nothing moves, in the
+ * time of the clock; INT64_MAX: never. */
 int64_t rueda_lanes_due_ns(const struct rueda_lanes *lanes);
 
 /* The next operation to be delivered, its outcome being its status, or NULL. */
@@ -119,8 +120,8 @@ struct rueda_named *rueda_lanes_pop_ended(struct rueda_lanes *lanes);
 /* End all operations; the mesh has been cancelled. */
 void rueda_lanes_end(struct rueda_lanes *lanes, rueda_status status);
 
-/* Is somebody gone without whom an operation cannot end? Add what a lane is at,
- * if one is at anything. */
+/* Has a rank died that a running operation still needs? And: add what a lane is
+ * doing, if one does anything. */
 bool rueda_lanes_are_spoilt(const struct rueda_lanes *lanes);
 bool rueda_lanes_tell(const struct rueda_lanes *lanes,
                       struct rueda_text *words);
@@ -133,8 +134,8 @@ bool rueda_lanes_tell(const struct rueda_lanes *lanes,
  * RUEDA_TIMELINE_START, on rank 0 only: recv is a timeline, which is borrowed
  * until the other one has ended, or the lanes are gone; its flags are not 0
  * where cycles are marked. RUEDA_TIMELINE_STOP: on rank 0 it ends when all
- * ranks have sent their notes, or too long after; on others at once, and what
- * they have is sent.
+ * ranks have sent their records, or after a time limit; on others at once, and
+ * what they have is sent.
  */
 void rueda_relay_call(struct rueda_lanes *lanes, struct rueda_named *named);
 
@@ -143,18 +144,18 @@ void rueda_relay_fail(struct rueda_lanes *lanes, rueda_status status);
 
 void rueda_relay_fini(struct rueda_lanes *lanes);
 
-/* At the end of every turn: send on what this rank has noted, if it is time,
- * and see whether the timeline has ended. */
+/* At the end of every turn: send what this rank has recorded, if it is time,
+ * and find out whether the timeline has ended. */
 void rueda_relay_carry(struct rueda_lanes *lanes);
 
-/* When that is to be done though nothing else happens; INT64_MAX: there is
- * nothing to do, or nobody to send it by yet. */
+/* When that is due although nothing else happens; INT64_MAX: there is nothing
+ * to do, or no negotiator yet that could send it. */
 int64_t rueda_relay_due_ns(const struct rueda_lanes *lanes);
 
-/* All of it, in the end. */
+/* Send everything, before shutdown. */
 void rueda_relay_flush(struct rueda_lanes *lanes);
 
-/* Do others send theirs by way of this rank? */
+/* Do other ranks send their records by way of this rank? */
 bool rueda_relay_may_come(const struct rueda_lanes *lanes);
 
 /* Of operations that run, from item up to after: one activity ends, the next
@@ -166,15 +167,14 @@ void rueda_relay_step(struct rueda_lane *lane, int item, int after,
 void rueda_relay_end(struct rueda_lane *lane,
                      const struct rueda_decision *decision);
 
-/* Another rank's notes have come to rank 0, and the word of rank 0 to this one.
- */
+/* Another rank's records have come to rank 0; and rank 0's word to this one. */
 void rueda_relay_heard(void *arg, int rank, const void *bytes, size_t len);
 void rueda_relay_follow(void *arg, uint64_t word);
 
 /* ---- Ranks that all wait (standstill.c) ------------------------------------
  */
 
-/* How this rank stands, for the negotiator of a lane, which is arg. */
+/* The state of this rank, for the negotiator of a lane, which is arg. */
 void rueda_standstill_look(void *arg, struct rueda_still *out);
 
 /* When a negotiator wants that, if this rank has work; INT64_MAX: never. */

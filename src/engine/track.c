@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks of one lane: the choice of an algorithm, its start, turns and end. */
+/*
+ * A track: it chooses the algorithm of a task, starts it, and remembers the
+ * choice for the next task that is alike.
+ */
 #define RUEDA_LOG_TAG "engine"
 
 #include "engine/track.h"

@@ -4,7 +4,7 @@
  * the algorithms, and the task that runs in it. Several tracks run at the same
  * time, kept apart by their tags and slabs.
  *
- * Used by whoever holds the engine's token.
+ * Used by the thread that holds the engine's token.
  */
 #ifndef RUEDA_ENGINE_TRACK_H
 #define RUEDA_ENGINE_TRACK_H
@@ -80,9 +80,9 @@ static inline rueda_status rueda_track_progress(struct rueda_track *track)
  * flight has been cancelled. */
 void rueda_track_finish(struct rueda_track *track, rueda_status status);
 
-/* Does a task run in which everybody of this host waits for everybody, because
- * they share memory? Messages are lost with their endpoint, so who left in good
- * order is not held against anybody else. */
+/* Does a task run in which all members of this host wait for each other,
+ * because they share memory? Messages are lost with their endpoint, so a peer
+ * that left in good order fails no other operation. */
 bool rueda_track_shares(const struct rueda_track *track);
 
 #endif /* RUEDA_ENGINE_TRACK_H */

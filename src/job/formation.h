@@ -65,7 +65,7 @@ void rueda_formation_release(struct rueda_formation *formation);
  *
  * This covers ranks of one host, as processes or as threads. It does not cover
  * yet: several hosts, messages by TCP, and new members (all refused, or not
- * expressible); who decides which ranks survive, for which the store is meant;
+ * expressible); how ranks agree on the survivors, for which the store is meant;
  * and the engine, which has to drop its lanes, make new ones, run what has not
  * been delivered once more, and watch and name members by their new numbers.
  * Pipes and slabs of an old term stay allocated until the job ends.

@@ -27,7 +27,7 @@
 #include "segment/meet.h"
 #include "transport/loop/loop.h"
 
-/* ---- Who is where ------------------------------------------------------- */
+/* ---- Where the ranks are ------------------------------------------------ */
 
 /* All are here, by the launcher's word or by the way in which they meet. */
 static void place_here(struct rueda_job *job, const struct rueda_seat *seat)
@@ -49,7 +49,7 @@ static void place_cross(struct rueda_job *job, const struct rueda_seat *seat)
         job->formation->place.cross_size = seat->cross_size;
 }
 
-/* Nobody sleeps before the ranks of this host have met. */
+/* No rank sleeps before the ranks of this host have met. */
 static void wake_by(void *arg, int fd)
 {
     struct rueda_job *job = arg;
@@ -149,7 +149,7 @@ static void close_network(struct rueda_job *job)
     job->network = NULL;
 }
 
-/* Learn where all ranks are. Where all are on one host nobody has to be reached
+/* Learn where all ranks are. Where all are on one host, none has to be reached
  * by TCP. */
 static rueda_status call_together(struct rueda_job *job,
                                   const struct rueda_introduce_args *args,
@@ -257,7 +257,7 @@ static void leave_store(struct rueda_job *job)
 
 static rueda_status open_messages(struct rueda_job *job)
 {
-    /* All ranks are here, and nobody else can read the segment. */
+    /* All ranks are here, and no other process can read the segment. */
     if (!job->object_key.present)
         rueda_object_key(&job->segment->agreement->key, "", 0,
                          &job->object_key);
@@ -613,13 +613,13 @@ void rueda_job_follow(struct rueda_job *job, struct rueda_formation *next)
 
 void rueda_job_close(struct rueda_job *job)
 {
-    /* First, so that who misses an endpoint finds out why. */
+    /* First, so that a rank that misses an endpoint finds out why. */
     rueda_segment_leave(job->segment);
     rueda_formation_release(job->formation);
     job->formation = NULL;
     if (job->hub != NULL)
         rueda_loop_hub_leave(job->hub, job->segment->me);
-    /* Wakes the others, who then find everything closed. */
+    /* Wakes the others, which then find everything closed. */
     rueda_segment_close(job->segment);
     if (job->hub != NULL)
         rueda_loop_hub_release(job->hub);

@@ -90,16 +90,16 @@ void rueda_job_forked(struct rueda_job *job);
  * Valid as long as the job. */
 const char *rueda_job_host(const struct rueda_job *job, int rank);
 
-/* Is it known here why the connection with a rank is lost, so that nobody can
- * tell more? */
+/* Is it known here why the connection with a rank is lost, so that no other
+ * rank can tell more? */
 bool rueda_job_is_certain(const struct rueda_job *job, int rank);
 
 /* Words for that: "host b has been silent for 10.0 s, and with it rank 3". */
 void rueda_job_why_lost(const struct rueda_job *job, int rank,
                         struct rueda_text *words);
 
-/* This rank has failed: ranks of other hosts, who may wait for it, see their
- * connections end, and hear these words, which may be empty. */
+/* This rank has failed: ranks of other hosts, which may wait for it, see their
+ * connections end, and get these words, which may be empty. */
 void rueda_job_hang_up(struct rueda_job *job, const char *words);
 
 #endif /* RUEDA_JOB_JOB_H */

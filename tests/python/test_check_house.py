@@ -351,7 +351,9 @@ def test_exceptions_only_shrink(tmp_path: Path) -> None:
         ("src/job/rollcall.c", '#include "transport/tcp/tcp.h"\n', ["transport"]),
     ],
 )
-def test_transports_in_engine_and_job(tmp_path: Path, file: str, text: str, wanted: list[str]) -> None:
+def test_transports_in_engine_and_job(
+    tmp_path: Path, file: str, text: str, wanted: list[str]
+) -> None:
     assert rules(tmp_path, {file: text}) == wanted
 
 
