@@ -8,8 +8,8 @@
  *      plain    heads are authenticated, and the pieces of control messages,
  *               by which ranks negotiate; the pieces of tensors are bare
  *
- * So nobody on the way can change, leave out, repeat or move an operation,
- * however its tensors travel. A frame is
+ * So an attacker on the way cannot change, leave out, repeat or move an
+ * operation, however its tensors travel. A frame is
  *
  *      sealed         | head | tag | piece | tag |
  *      proven, plain  | head | tag | tag of the piece, or zeros | piece |

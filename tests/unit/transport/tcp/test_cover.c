@@ -90,7 +90,7 @@ static bool frame_take(struct way *way, const struct sent *sent, char *out)
     return true;
 }
 
-/* A frame that nobody has changed arrives. */
+/* An unchanged frame arrives. */
 static void check_taken(struct way *way, const struct sent *sent, char value)
 {
     char got = 0;
@@ -99,7 +99,7 @@ static void check_taken(struct way *way, const struct sent *sent, char value)
     assert_int_equal(got, value);
 }
 
-/* Where a change of a bit is not noticed: from here, so many bytes. */
+/* A change of a bit is noticed, unless it is one of the bare bytes. */
 static void check_bits(rueda_tcp_shield shield, uint64_t sequence, size_t bare,
                        size_t bare_bytes)
 {
