@@ -13,7 +13,7 @@
 #define LONG_BYTES  ((size_t)16 << 10)
 #define SHORT_BYTES ((size_t)56)
 
-/* Trials of each implementation, and how long each lasts; the quickest counts,
+/* Trials of each implementation, and how long one takes. The quickest counts,
  * since a thread that loses its core only ever takes longer. */
 #define TRIALS   4
 #define TRIAL_NS ((int64_t)150000)

@@ -196,7 +196,7 @@ rueda_status rueda_key_write_file(const char *path, const struct rueda_key *key,
     return status;
 }
 
-void rueda_key_hide_name(const char *text, char out[RUEDA_HIDDEN_NAME_BYTES])
+void rueda_hidden_name(const char *text, char out[RUEDA_HIDDEN_NAME_BYTES])
 {
     unsigned char digest[RUEDA_HIDDEN_NAME_BYTES / 2];
 

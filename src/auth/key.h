@@ -59,7 +59,7 @@ rueda_status rueda_key_write_file(const char *path, const struct rueda_key *key,
 /* A name that stands for another one where all users can read it, such as that
  * of a socket: the same for the same text, and tells nothing else of it. */
 #define RUEDA_HIDDEN_NAME_BYTES 33
-void rueda_key_hide_name(const char *text, char out[RUEDA_HIDDEN_NAME_BYTES]);
+void rueda_hidden_name(const char *text, char out[RUEDA_HIDDEN_NAME_BYTES]);
 
 /* Zero bytes that held a secret; is not optimised away. */
 void rueda_secret_wipe(void *bytes, size_t len);

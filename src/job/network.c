@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "job/encryption.h"
 #include "os/interface.h"
 #include "os/process.h"
 #include "transport/tcp/tcp.h"
@@ -132,6 +133,23 @@ void rueda_network_set_job(struct rueda_hub *hub, uint64_t job,
 {
     rueda_tcp_hub_set_job(rueda_tcp_hub_of(hub), job);
     rueda_tcp_hub_set_encrypt(rueda_tcp_hub_of(hub), encrypt);
+}
+
+void rueda_network_tell_protection(const struct rueda_config *config, int rank,
+                                   struct rueda_text *out)
+{
+    struct rueda_address addresses[RUEDA_TCP_MOST_ADDRESSES];
+    struct rueda_encrypt_vote vote = {.far = ""};
+    rueda_encrypt_choice decision;
+    struct rueda_text why = {{0}};
+    const int count =
+        rueda_address_own(config->network, addresses, RUEDA_TCP_MOST_ADDRESSES);
+
+    rueda_encrypt_hear(&vote, rank, config->encrypt, addresses, count);
+    if (rueda_encrypt_decide(&vote, &decision, &why) == RUEDA_OK)
+        rueda_encrypt_explain(decision, why.chars, out);
+    else
+        *out = why;
 }
 
 void rueda_network_mark_inside(struct rueda_hub *hub,

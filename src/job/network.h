@@ -60,6 +60,11 @@ rueda_status rueda_network_locate(struct rueda_hub *hub,
 void rueda_network_set_job(struct rueda_hub *hub, uint64_t job,
                            rueda_encrypt_choice encrypt);
 
+/* How a job would be protected all of whose ranks have this setting and
+ * addresses like this rank's, in one line. Words on failure too. */
+void rueda_network_tell_protection(const struct rueda_config *config, int rank,
+                                   struct rueda_text *out);
+
 /* Which peers of this rank run in the same system, in whatever network
  * namespace. */
 void rueda_network_mark_inside(struct rueda_hub *hub,

@@ -34,7 +34,7 @@ void rueda_meet_name(char *out, size_t bytes, const char *job)
 {
     char hidden[RUEDA_HIDDEN_NAME_BYTES];
 
-    rueda_key_hide_name(job, hidden);
+    rueda_hidden_name(job, hidden);
     snprintf(out, bytes, "rueda-%u-%s", rueda_process_user(), hidden);
 }
 

@@ -12,6 +12,7 @@
 #include "base/config.h"
 #include "base/horovod.h"
 #include "base/near.h"
+#include "job/network.h"
 #include "job/seat.h"
 #include "tool/help.h"
 #include "tool/library.h"
@@ -216,6 +217,21 @@ static void print_pair(const char *what, int rank, int size)
         printf("%d\n", size);
 }
 
+/* What the job decides takes all ranks; this is what one of them knows. */
+static void print_protection(const struct rueda_seat *seat)
+{
+    struct rueda_config config;
+    struct rueda_text words = {{0}};
+
+    if (rueda_config_load(&config, &words) == RUEDA_OK) {
+        if (seat->size == 1)
+            rueda_text_set(&words, "a job of one rank sends nothing");
+        else
+            rueda_network_tell_protection(&config, seat->rank, &words);
+    }
+    printf("protection      %s\n", words.chars);
+}
+
 /* As which rank a job would start here, and how that is known. */
 static int print_job(void)
 {
@@ -238,6 +254,7 @@ static int print_job(void)
     printf("job             %s\n", seat.job);
     if (seat.store[0] != '\0')
         printf("store           %s\n", seat.store);
+    print_protection(&seat);
     return EXIT_SUCCESS;
 }
 

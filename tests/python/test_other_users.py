@@ -44,12 +44,12 @@ STRANGERS = {
     "two users": (user(1001), user(1002)),
     "root and a user": ([], user(1001)),
     "a user and root": (user(1001), []),
-    "two users, both in namespaces as the overflow user":
+    "two users, both shown as 65534 in namespaces":
         ([*user(1001), *OVERFLOW], [*user(1002), *NAMESPACE]),
-    "the overflow user in a namespace, and a user": ([*user(1001), *OVERFLOW], user(1002)),
-    "a user and the overflow user in a namespace": (user(1002), [*user(1001), *NAMESPACE]),
+    "65534 in a namespace, and a user": ([*user(1001), *OVERFLOW], user(1002)),
+    "a user and 65534 in a namespace": (user(1002), [*user(1001), *NAMESPACE]),
     "one user in two namespaces": ([*user(1001), *OVERFLOW], [*user(1001), *OVERFLOW]),
-    "the overflow user itself, twice": (user(65534), user(65534)),
+    "user 65534 itself, twice": (user(65534), user(65534)),
 }  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def test_processes_of_one_user_meet_without_a_key(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "who", ["the overflow user itself, twice", "one user in two namespaces"]
+    "who", ["user 65534 itself, twice", "one user in two namespaces"]
 )
 def test_the_key_lets_in_what_users_cannot_prove(folder: Path, who: str) -> None:
     """Both ranks are of one user, to whom the key file belongs."""
@@ -132,7 +132,7 @@ def test_the_key_lets_in_what_users_cannot_prove(folder: Path, who: str) -> None
     assert [(one.returncode, one.stdout) for one in done] == [(0, "2.0\n")] * 2, done
 
 
-def test_another_key_lets_nobody_in(folder: Path) -> None:
+def test_another_key_is_refused(folder: Path) -> None:
     """Not even a process of the same user."""
     other = folder / "other"
     other.touch(0o600)

@@ -197,6 +197,21 @@ def lines_of(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
     return {name: rest for name, rest in pairs}
 
 
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("never", "tensors are neither encrypted nor authenticated (rank 0 has"),
+        ("authenticate", "tensors are authenticated and not encrypted"),
+        ("always", "tensors are sealed (rank 0 has RUEDA_ENCRYPT=always); negotiation is sealed"),
+    ],
+)
+def test_the_job_says_how_it_is_protected(seat, setting: str, words: str) -> None:
+    done = seat(RUEDA_RANK="0", RUEDA_SIZE="2", RUEDA_ENCRYPT=setting)
+    said = lines_of(done)["protection"]
+    assert f"between hosts {words}" in said
+    assert "the store and last words are sealed; objects are authenticated" in said
+
+
 MPIRUN = {
     "OMPI_COMM_WORLD_RANK": "1",
     "OMPI_COMM_WORLD_SIZE": "4",

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "job/network.h"
 #include "os/event.h"
 #include "os/memory.h"
 #include "tool/doctor/judge.h"
@@ -192,6 +193,20 @@ static void add_network(struct rueda_facts *facts,
     rueda_findings_add(&facts->findings, &finding);
 }
 
+/* How ranks here would have a job of several hosts protected. */
+static void add_protection(struct rueda_facts *facts)
+{
+    struct rueda_finding finding = {.verdict = RUEDA_FINDING_OK};
+    struct rueda_config config;
+    struct rueda_text words = {{0}};
+
+    if (rueda_config_load(&config, &words) == RUEDA_OK)
+        rueda_network_tell_protection(&config, 0, &words);
+    rueda_finding_name(&finding, "protection");
+    rueda_finding_value(&finding, "%s", words.chars);
+    rueda_findings_add(&facts->findings, &finding);
+}
+
 /* Everything that one host can find out about itself, in the order of the
  * report. */
 void rueda_facts_find(const struct rueda_doctor_job *job,
@@ -211,4 +226,6 @@ void rueda_facts_find(const struct rueda_doctor_job *job,
     add_shared_memory(out, job);
     add_limits(out, job);
     add_network(out, job);
+    if (job->ranks > job->local_ranks)
+        add_protection(out);
 }

@@ -7,6 +7,7 @@
 
 #include "engine/track.h"
 #include "job/job.h"
+#include "segment/slab.h"
 #include "unit/unit.h"
 
 #define RANKS  4
@@ -388,7 +389,8 @@ static void a_formation_lives_as_long_as_it_is_held(void **state)
     assert_int_equal(old->term, 1);
     assert_int_equal(old->size, 3);
     /* Results that it still has can be read. */
-    assert_true(rueda_segment_holds(old->segment, old->slab.lines, 1));
+    assert_true(rueda_segment_holds(
+        old->segment, rueda_segment_at(old->segment, old->slab_offset), 1));
     /* It sends nothing. */
     rueda_mesh_send(&old->mesh, 1, (struct rueda_tag){1, 0, 0}, &byte, 1, &req);
     assert_int_equal(req.status, RUEDA_ERR_CLOSED);

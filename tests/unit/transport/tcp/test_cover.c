@@ -99,7 +99,7 @@ static void check_taken(struct way *way, const struct sent *sent, char value)
     assert_int_equal(got, value);
 }
 
-/* A change of a bit is not noticed in bare_bytes bytes from `bare` on. */
+/* A change of a bit is noticed, unless it is one of the bare bytes. */
 static void check_bits(rueda_tcp_shield shield, uint64_t sequence, size_t bare,
                        size_t bare_bytes)
 {
