@@ -71,9 +71,8 @@ struct rueda_lane {
 /*
  * All that can fail in making a lane, of ordered operations or of others. The
  * set is borrowed, and this rank is among its members. The slab of the members
- * of this host is told later. On
- * failure (RUEDA_ERR_NOMEM, RUEDA_ERR_LIMIT) nothing is left, and the second
- * comes with words.
+ * of this host is told later. On failure (RUEDA_ERR_NOMEM, RUEDA_ERR_LIMIT)
+ * nothing is left, and the second comes with words.
  */
 rueda_status rueda_lane_new(struct rueda_lanes *lanes,
                             const struct rueda_set *set, bool is_ordered,
