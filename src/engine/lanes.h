@@ -202,7 +202,7 @@ struct rueda_lane *rueda_lanes_find(const struct rueda_lanes *lanes, int set,
 /* The same for ordered operations; it is made if need be. NULL: there is no
  * such set. On failure (RUEDA_ERR_NOMEM, RUEDA_ERR_LIMIT) there may be words in
  * error. */
-rueda_status rueda_lanes_need_ordered(struct rueda_lanes *lanes, int set,
+rueda_status rueda_lanes_need_ordered(struct rueda_lanes *lanes, int id,
                                       struct rueda_lane **out,
                                       struct rueda_text *error);
 
