@@ -318,6 +318,7 @@ void rueda_batch_begin(struct rueda_lane *lane,
         [RUEDA_RECV] = unknown,
         [RUEDA_SET_ADD] = rueda_batch_set_add,
         [RUEDA_SET_DROP] = rueda_batch_set_drop,
+        [RUEDA_SET_CLOSE] = rueda_batch_set_close,
     };
     struct rueda_batch *batch = &lane->batch;
     int kind = decision->kind == RUEDA_DECIDED_RUN
@@ -333,7 +334,7 @@ void rueda_batch_begin(struct rueda_lane *lane,
     batch->is_packed = false;
     batch->asked = 0;
     batch->asked_after = 0;
-    batch->next = kind >= 0 && kind <= RUEDA_SET_DROP ? kinds[kind] : unknown;
+    batch->next = kind >= 0 && kind <= RUEDA_SET_CLOSE ? kinds[kind] : unknown;
     if (kind >= 0 && decision->items[0].request->device != RUEDA_DEVICE_HOST)
         batch->next = refuse_all;
     if (kind > RUEDA_BARRIER) /* several tasks, and no round */

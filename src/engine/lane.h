@@ -58,6 +58,7 @@ struct rueda_lane {
     uint64_t limit;
     uint64_t noted_to; /* the last that belongs to a timeline which ends */
     bool is_closed;    /* nothing is negotiated any more */
+    bool is_private;   /* only its members know its set (private_sets.h) */
 };
 
 /*

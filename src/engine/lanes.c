@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "engine/private_sets.h"
 #include "engine/sets.h"
 
 /* ---- Life ------------------------------------------------------------- */
@@ -152,7 +153,9 @@ static void hand_on(struct rueda_lanes *lanes, struct rueda_named *named)
 {
     struct rueda_lane *lane = rueda_lanes_find(lanes, named->set);
 
-    if (rueda_request_is_local(&named->request))
+    if (named->request.kind == RUEDA_SET_OPEN)
+        rueda_private_sets_open(lanes, named);
+    else if (rueda_request_is_local(&named->request))
         rueda_relay_call(lanes, named);
     else if (lane != NULL && lane->limit == UINT64_MAX)
         rueda_lane_submit(lane, named);
@@ -191,7 +194,7 @@ static rueda_status turn_dropped(struct rueda_lanes *lanes, rueda_status moved,
 
         if (status != RUEDA_IN_PROGRESS && moved >= 0)
             moved = status;
-        if (rueda_lane_is_over(lane))
+        if (rueda_lane_is_over(lane) && rueda_private_sets_may_free(lane))
             rueda_lane_free(lane);
         else
             lanes->dropped[kept++] = lane;
@@ -207,6 +210,12 @@ rueda_status rueda_lanes_turn(struct rueda_lanes *lanes,
 
     for (int i = 0; i < lanes->count && moved >= 0; i++) {
         rueda_status status = rueda_lane_turn(lanes->all[i], error);
+
+        if (status != RUEDA_IN_PROGRESS)
+            moved = status;
+    }
+    if (moved >= 0) {
+        rueda_status status = rueda_private_sets_turn(lanes);
 
         if (status != RUEDA_IN_PROGRESS)
             moved = status;
@@ -257,6 +266,7 @@ void rueda_lanes_end(struct rueda_lanes *lanes, rueda_status status)
 
     lanes->has_ended = true;
     rueda_relay_fail(lanes, status);
+    rueda_private_sets_end(lanes, status);
     for (int i = 0; i < lanes->count; i++) {
         rueda_messages_end(lanes->all[i], status);
         rueda_lane_end(lanes->all[i], status);
@@ -279,7 +289,7 @@ bool rueda_lanes_are_spoilt(const struct rueda_lanes *lanes)
     for (int i = 0; i < lanes->count; i++)
         if (rueda_lane_is_spoilt(lanes->all[i]))
             return true;
-    return false;
+    return rueda_private_sets_are_spoilt(lanes);
 }
 
 bool rueda_lanes_tell(const struct rueda_lanes *lanes, struct rueda_text *words)
@@ -290,7 +300,9 @@ bool rueda_lanes_tell(const struct rueda_lanes *lanes, struct rueda_text *words)
             return true;
         }
     }
-    if (lanes->relay.stop != NULL)
+    if (lanes->openings != NULL)
+        rueda_text_add(words, "the beginning of a private process set");
+    else if (lanes->relay.stop != NULL)
         rueda_text_add(words, "the end of its timeline");
-    return lanes->relay.stop != NULL;
+    return lanes->openings != NULL || lanes->relay.stop != NULL;
 }

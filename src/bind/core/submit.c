@@ -116,6 +116,8 @@ static void take_numbers(struct order *order, PyObject *const *given)
     take_int(given[FIELD_priority], &args->priority);
     take_int(given[FIELD_device], &args->device);
     args->stream = pointer_of(given[FIELD_stream]);
+    take_int(given[FIELD_peer], &args->peer);
+    take_int(given[FIELD_tag], &args->tag);
     args->kind = (rueda_kind)kind;
     args->dtype = (rueda_dtype)dtype;
     args->reduction = (rueda_reduction)reduction;
