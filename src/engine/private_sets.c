@@ -320,6 +320,29 @@ rueda_batch_next rueda_batch_set_close(struct rueda_lane *lane)
     return RUEDA_BATCH_END;
 }
 
+bool rueda_private_sets_is_closing(const struct rueda_lane *lane)
+{
+    return lane->is_private && lane->count == 1 &&
+           lane->first->request.kind == RUEDA_SET_CLOSE;
+}
+
+bool rueda_private_sets_abandon(struct rueda_lane *lane)
+{
+    if (!rueda_private_sets_is_closing(lane))
+        return false;
+    lane->limit = lane->begun;
+    lane->ended = lane->limit;
+    return true;
+}
+
+static bool has_lost_member(const struct rueda_lane *lane)
+{
+    for (int i = 0; i < lane->slab.size; i++)
+        if (rueda_segment_is_gone(lane->lanes->job->segment, lane->locals[i]))
+            return true;
+    return false;
+}
+
 static bool has_come_to_its_end(const struct rueda_lane *lane)
 {
     return lane->is_private && lane->ended >= lane->limit;
@@ -332,6 +355,8 @@ static rueda_status drop_closed(struct rueda_lanes *lanes)
     for (int i = lanes->count - 1; i > 0; i--) {
         struct rueda_lane *lane = lanes->all[i];
 
+        if (rueda_private_sets_is_closing(lane) && has_lost_member(lane))
+            rueda_private_sets_abandon(lane);
         if (!has_come_to_its_end(lane))
             continue;
         /* Without memory the set is still shown, and what is submitted to it

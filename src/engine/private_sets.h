@@ -26,6 +26,13 @@ void rueda_private_sets_end(struct rueda_lanes *lanes, rueda_status status);
 /* Is a member of this host gone without whom one cannot be made? */
 bool rueda_private_sets_are_spoilt(const struct rueda_lanes *lanes);
 
+/* Does the lane hold nothing but the end of its set? */
+bool rueda_private_sets_is_closing(const struct rueda_lane *lane);
+
+/* A member has left the job: if that is so, the set ends without the other
+ * members. False: there is more in the lane. */
+bool rueda_private_sets_abandon(struct rueda_lane *lane);
+
 /* May the memory of a closed lane be freed? The lowest member of a host has
  * the slab, and keeps it until no other member looks at it. */
 bool rueda_private_sets_may_free(struct rueda_lane *lane);
