@@ -501,6 +501,18 @@ struct rueda_submit_args {
 #define RUEDA_MORE 4u
 
 /*
+ * The program promises that all members of the set submit its operations with
+ * this flag in the same order, with arguments that fit: nothing is negotiated
+ * nor compared, they run one after another, and none is joined with others.
+ * They have no name and are in no group. In the set of all ranks the operations
+ * of rueda_start() and rueda_run() are in the same order as these. A send or
+ * receive is still matched by peer and tag alone. A join cannot be ordered, and
+ * tensors are in the memory of the host. rueda_set_destroy() comes after the
+ * last of them in the order of the program.
+ */
+#define RUEDA_ORDERED 8u
+
+/*
  * Hand over an operation; returns at once. What only this rank has wrong fails
  * here, with nothing handed over and words from rueda_last_error():
  * RUEDA_ERR_INVALID, also if one of this name is not yet delivered;

@@ -51,6 +51,7 @@ def submit(
     priority: int = 0,
     device: int | None = None,
     stream: int | None = None,
+    ordered: bool = False,
     peer: int = 0,
     tag: int = 0,
 ) -> int: ...

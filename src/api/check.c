@@ -2,8 +2,6 @@
 /* Are the arguments of an ordered collective valid on this rank? */
 #include "api/check.h"
 
-#include <stddef.h>
-
 /* Elements that a rank reads and writes, and where in recv its own part is. */
 struct extent {
     size_t send;
@@ -110,11 +108,10 @@ static rueda_status check_reduction(const struct rueda_coll_args *args,
 static rueda_status check_compression(const struct rueda_coll_args *args,
                                       struct rueda_text *error)
 {
-    const size_t end = offsetof(struct rueda_coll_args, compression) +
-                       sizeof(args->compression);
     const char *name;
 
-    if (args->struct_size < end || args->compression == RUEDA_COMPRESS_NONE)
+    if (!rueda_has_compression(args) ||
+        args->compression == RUEDA_COMPRESS_NONE)
         return RUEDA_OK;
     name = rueda_compression_str(args->compression);
     if ((unsigned)args->compression >= RUEDA_COMPRESSION_COUNT)

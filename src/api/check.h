@@ -5,6 +5,8 @@
 
 #include <rueda/rueda.h>
 
+#include <stddef.h>
+
 #include "base/dtype.h"
 #include "base/text.h"
 
@@ -16,6 +18,13 @@ struct rueda_limits {
 
 /* The size of the arguments in the first release, which never changes. */
 #define RUEDA_FIRST_COLL_ARGS_BYTES 88
+
+/* Does the program know of compression? */
+static inline bool rueda_has_compression(const struct rueda_coll_args *args)
+{
+    return args->struct_size >= offsetof(struct rueda_coll_args, compression) +
+                                    sizeof(args->compression);
+}
 
 /* RUEDA_OK, or a failure with a message in error. */
 rueda_status rueda_check_coll(const struct rueda_limits *limits,

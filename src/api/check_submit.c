@@ -33,6 +33,11 @@ static bool is_message(const struct query *query)
     return is_of(query, RUEDA_SEND) || is_of(query, RUEDA_RECV);
 }
 
+static bool is_ordered(const struct query *query)
+{
+    return (query->args->flags & RUEDA_ORDERED) != 0;
+}
+
 /* ---- The rank and the operation ------------------------------------------ */
 
 static rueda_status check_set(const struct query *query)
@@ -264,10 +269,24 @@ static rueda_status check_memory(const struct query *query)
     return RUEDA_ERR_INVALID;
 }
 
+static rueda_status check_order(const struct query *query)
+{
+    if (is_ordered(query) && query->args->name != NULL)
+        rueda_text_add(query->why,
+                       "an ordered operation has no name; leave it NULL, or "
+                       "leave out RUEDA_ORDERED");
+    else if (is_ordered(query) && is_of(query, RUEDA_JOIN))
+        rueda_text_add(query->why,
+                       "a join cannot be ordered; leave out RUEDA_ORDERED");
+    else
+        return RUEDA_OK;
+    return RUEDA_ERR_INVALID;
+}
+
 static rueda_status check_rest(const struct query *query)
 {
     const struct rueda_submit_args *args = query->args;
-    const unsigned known = RUEDA_LIVE_AVERAGE | RUEDA_MORE;
+    const unsigned known = RUEDA_LIVE_AVERAGE | RUEDA_MORE | RUEDA_ORDERED;
 
     if (args->device < RUEDA_DEVICE_HOST) {
         rueda_text_add(query->why,
@@ -277,7 +296,8 @@ static rueda_status check_rest(const struct query *query)
         return RUEDA_ERR_INVALID;
     }
     /* What is negotiated is refused when all ranks know of it. */
-    if (args->device != RUEDA_DEVICE_HOST && is_message(query)) {
+    if (args->device != RUEDA_DEVICE_HOST &&
+        (is_message(query) || is_ordered(query))) {
         rueda_text_add(query->why,
                        "the tensor is on accelerator %d, and only tensors in "
                        "the memory of the host are taken; copy it there first",
@@ -346,6 +366,8 @@ rueda_status rueda_check_submit(int rank, const struct rueda_set *set,
         status = check_set(&query);
     if (status == RUEDA_OK)
         status = check_ranks(&query);
+    if (status == RUEDA_OK)
+        status = check_order(&query);
     if (status == RUEDA_OK)
         status = check_rest(&query);
     if (status == RUEDA_OK && has_data(&query))

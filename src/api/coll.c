@@ -3,22 +3,36 @@
 
 #include "api/check.h"
 
-#include <string.h>
-
 #include "api/ctx.h"
 #include "base/log.h"
+#include "op/named.h"
 
 _Static_assert(sizeof(struct rueda_coll_args) >= RUEDA_FIRST_COLL_ARGS_BYTES,
                "arguments only grow");
 
-/* Copy what the caller passed, which may be shorter than what we know. */
-static void complete(const struct rueda_coll_args *args,
-                     struct rueda_coll_args *out)
+/* Write an operation of them, which programs compiled before the compression
+ * existed do not ask for. */
+static void fill_in(const struct rueda_coll_args *args,
+                    struct rueda_named *named)
 {
-    size_t bytes = args->struct_size;
+    struct rueda_request *request = &named->request;
 
-    *out = (struct rueda_coll_args)RUEDA_COLL_ARGS_INIT;
-    memcpy(out, args, bytes < sizeof(*out) ? bytes : sizeof(*out));
+    rueda_named_init(named, (int)args->kind);
+    named->op.is_ordered = true;
+    named->op.is_laid_out = true;
+    named->send = args->send;
+    named->recv = args->recv;
+    named->data = args->recv;
+    named->count = args->count;
+    named->send_counts = args->send_counts;
+    named->recv_counts = args->recv_counts;
+    request->dtype = args->dtype;
+    request->reduction = args->reduction;
+    request->root = args->root;
+    request->prescale = args->prescale;
+    request->postscale = args->postscale;
+    if (rueda_has_compression(args))
+        request->compression = args->compression;
 }
 
 /* May this operation start? */
@@ -53,7 +67,7 @@ rueda_status rueda_start(rueda_ctx *ctx, const struct rueda_coll_args *args,
     status = rueda_op_take(&ctx->ops, &op);
     if (status != RUEDA_OK)
         return rueda_fault(status, rueda_status_str(status));
-    complete(args, &op->args);
+    fill_in(args, rueda_named_of(op));
     *out_handle = op->handle;
     rueda_engine_submit(&ctx->engine, op);
     return RUEDA_OK;
@@ -62,16 +76,16 @@ rueda_status rueda_start(rueda_ctx *ctx, const struct rueda_coll_args *args,
 rueda_status rueda_run(rueda_ctx *ctx, const struct rueda_coll_args *args)
 {
     rueda_status status = admit(ctx, args);
-    struct rueda_op op;
+    struct rueda_named named;
 
     if (status == RUEDA_OK)
         status = rueda_ctx_check_wait();
     if (status != RUEDA_OK)
         return status;
-    rueda_op_init(&op);
-    complete(args, &op.args);
-    rueda_engine_push(&ctx->engine, &op);
-    status = rueda_engine_wait(&ctx->engine, &op, -1);
+    rueda_op_init(&named.op);
+    fill_in(args, &named);
+    rueda_engine_push(&ctx->engine, &named.op);
+    status = rueda_engine_wait(&ctx->engine, &named.op, -1);
     return status == RUEDA_OK ? status : rueda_fault(status, rueda_error(ctx));
 }
 

@@ -41,11 +41,13 @@ const char *rueda_internal_kernels_find(const char *wanted)
 
 const char *rueda_internal_kernels(const rueda_ctx *ctx)
 {
-    return rueda_kernels_name(rueda_host_of(ctx->engine.track.place.device));
+    return rueda_kernels_name(
+        rueda_host_of(rueda_engine_place(&ctx->engine)->device));
 }
 
 const char *rueda_internal_transport(const rueda_ctx *ctx)
 {
-    return ctx->engine.track.place.slab != NULL ? "direct"
-                                                : rueda_job_transport(ctx->job);
+    return rueda_engine_place(&ctx->engine)->slab != NULL
+               ? "direct"
+               : rueda_job_transport(ctx->job);
 }

@@ -55,7 +55,7 @@ rueda_status rueda_poll(rueda_ctx *ctx, rueda_handle handle)
 static const char *words_of(const rueda_ctx *ctx, struct rueda_op *op,
                             rueda_status status)
 {
-    if (op->is_named && rueda_named_of(op)->error != NULL)
+    if (rueda_named_of(op)->error != NULL)
         return rueda_named_of(op)->error;
     return rueda_error(ctx)[0] != '\0' ? rueda_error(ctx)
                                        : rueda_status_str(status);
@@ -81,10 +81,6 @@ static void fill_in(rueda_ctx *ctx, struct rueda_op *op, rueda_status status,
         if (result->error != NULL && result->error_bytes > 0)
             snprintf(result->error, result->error_bytes, "%s",
                      words_of(ctx, op, status));
-        return;
-    }
-    if (!op->is_named) {
-        result->data = op->args.recv;
         return;
     }
     result->data = named->data;

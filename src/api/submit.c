@@ -31,7 +31,6 @@ rueda_status rueda_named_take(rueda_ctx *ctx, int kind,
     if (status != RUEDA_OK)
         return status;
     named = rueda_named_of(op);
-    op->is_named = true;
     rueda_named_init(named, kind);
     *out = named;
     return RUEDA_OK;
@@ -157,6 +156,7 @@ static rueda_status fill_in(const struct rueda_submit_args *args, int members,
     rueda_status status;
 
     describe(args, &named->request);
+    named->op.is_ordered = (args->flags & RUEDA_ORDERED) != 0;
     named->set = args->set;
     named->member_count = members;
     named->send = args->send;
@@ -235,15 +235,17 @@ static rueda_status prepare(rueda_ctx *ctx,
     return refuse(ctx, args, status);
 }
 
-/* Those without a name are counted, when nothing else can go wrong: a number
- * that is not used would never be matched. None is from a join to its end. */
+/* Those without a name that are negotiated are counted, when nothing else can
+ * go wrong: a number that is not used would never be matched. None is from a
+ * join to its end. */
 static rueda_status number(rueda_ctx *ctx, struct rueda_named *named)
 {
     struct rueda_request *request = &named->request;
 
     if (request->kind == RUEDA_JOIN)
         return rueda_numbers_join(&ctx->engine.numbers, named->set);
-    if (request->name != NULL || !is_matched(request->kind))
+    if (request->name != NULL || !is_matched(request->kind) ||
+        named->op.is_ordered)
         return RUEDA_OK;
     return rueda_numbers_next(&ctx->engine.numbers, named->set,
                               &request->number);
@@ -291,6 +293,9 @@ static rueda_status check_group(const rueda_ctx *ctx,
     if ((unsigned)other->kind >= RUEDA_BARRIER)
         rueda_text_add(&error, "this kind is not done in groups; submit them "
                                "one by one");
+    else if ((other->flags & RUEDA_ORDERED) != 0)
+        rueda_text_add(&error, "ordered operations are not grouped; submit "
+                               "them one by one");
     else if (other->kind != first->kind)
         rueda_text_add(&error,
                        "the group began with %s; all of a group are of "

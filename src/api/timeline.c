@@ -21,7 +21,6 @@ static rueda_status call(rueda_ctx *ctx, int kind,
     rueda_status status;
 
     rueda_op_init(&named.op);
-    named.op.is_named = true;
     rueda_named_init(&named, kind);
     named.recv = timeline;
     named.request.flags = marks_cycles;

@@ -303,10 +303,32 @@ static rueda_batch_next unknown(struct rueda_lane *lane)
                             "a decision about an operation of no known kind");
 }
 
-void rueda_batch_begin(struct rueda_lane *lane,
-                       const struct rueda_decision *decision)
+/* In order, and the caller has said where all pieces lie: one task. */
+static rueda_batch_next laid_out(struct rueda_lane *lane)
 {
-    static rueda_batch_next (*const kinds[])(struct rueda_lane *) = {
+    const struct rueda_named *named = rueda_batch_named(&lane->batch, 0);
+    const struct rueda_request *request = &named->request;
+    const bool is_sent = request->kind != RUEDA_BROADCAST ||
+                         request->root == lane->lanes->job->rank;
+    struct rueda_coll *coll =
+        rueda_batch_coll(lane, (rueda_kind)request->kind, 0);
+
+    lane->batch.after = 1;
+    if (request->kind == RUEDA_BROADCAST)
+        coll->root = rueda_set_index(lane->set, request->root);
+    coll->send = is_sent ? named->send : named->recv;
+    coll->recv = named->recv;
+    coll->count = request->kind == RUEDA_BARRIER ? 0 : named->count;
+    coll->send_counts = named->send_counts;
+    coll->recv_counts = named->recv_counts;
+    return RUEDA_BATCH_TASK;
+}
+
+/* What chooses the rounds of a decision. */
+static rueda_batch_fn fn_of(const struct rueda_lane *lane,
+                            const struct rueda_decision *decision)
+{
+    static const rueda_batch_fn kinds[] = {
         [RUEDA_ALLREDUCE] = rueda_batch_allreduce,
         [RUEDA_ALLGATHER] = rueda_batch_allgather,
         [RUEDA_BROADCAST] = rueda_batch_broadcast,
@@ -320,10 +342,26 @@ void rueda_batch_begin(struct rueda_lane *lane,
         [RUEDA_SET_DROP] = rueda_batch_set_drop,
         [RUEDA_SET_CLOSE] = rueda_batch_set_close,
     };
+    const struct rueda_decision_item *item = &decision->items[0];
+    const struct rueda_named *named = item->mine;
+
+    if (decision->kind != RUEDA_DECIDED_RUN || item->request->kind < 0 ||
+        item->request->kind > RUEDA_SET_CLOSE)
+        return unknown;
+    if (item->request->device != RUEDA_DEVICE_HOST)
+        return refuse_all;
+    if (lane->is_ordered && !lane->is_open)
+        return rueda_batch_open;
+    if (named != NULL && named->op.is_laid_out)
+        return laid_out;
+    return kinds[item->request->kind];
+}
+
+void rueda_batch_begin(struct rueda_lane *lane,
+                       const struct rueda_decision *decision)
+{
+    const struct rueda_request *request = decision->items[0].request;
     struct rueda_batch *batch = &lane->batch;
-    int kind = decision->kind == RUEDA_DECIDED_RUN
-                   ? decision->items[0].request->kind
-                   : -1;
 
     batch->decision = decision;
     batch->item = 0;
@@ -334,13 +372,18 @@ void rueda_batch_begin(struct rueda_lane *lane,
     batch->is_packed = false;
     batch->asked = 0;
     batch->asked_after = 0;
-    batch->next = kind >= 0 && kind <= RUEDA_SET_CLOSE ? kinds[kind] : unknown;
-    if (kind >= 0 && decision->items[0].request->device != RUEDA_DEVICE_HOST)
-        batch->next = refuse_all;
-    if (kind > RUEDA_BARRIER) /* several tasks, and no round */
-        rueda_relay_step(lane, 0, decision->count,
-                         rueda_timeline_collective(
-                             kind, decision->items[0].request->reduction));
+    batch->next = fn_of(lane, decision);
+    if (batch->next == laid_out) {
+        /* Nothing is to be waited for, nor packed. */
+        laid_out(lane);
+        batch->stage = RUEDA_STAGE_RUN;
+        return;
+    }
+    if (decision->kind == RUEDA_DECIDED_RUN &&
+        request->kind > RUEDA_BARRIER) /* several tasks, and no round */
+        rueda_relay_step(
+            lane, 0, decision->count,
+            rueda_timeline_collective(request->kind, request->reduction));
 }
 
 /* Note the stage of the round in the timeline. A tensor that is alone in the

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A batch: carrying out one decision of a lane's negotiator, as one or several
- * tasks in a row on the lane's track. A batch goes through these stages, from
- * the first to the last but one for each round of tensors that run together:
+ * A batch: carrying out one decision of a lane's order source, as one or
+ * several tasks in a row on the lane's track. A batch goes through these
+ * stages, from the first to the last but one for each round of tensors that run
+ * together:
  *
  *      WAIT_FOR_DATA   the kind's function chooses the next round and fills in
  *                      its task, or says that it has to wait
@@ -37,6 +38,8 @@ typedef enum rueda_batch_next {
     RUEDA_BATCH_FAIL, /* batch.status and batch.error say how */
 } rueda_batch_next;
 
+typedef rueda_batch_next (*rueda_batch_fn)(struct rueda_lane *lane);
+
 /* Tensors whose rows members tell each other at once, at most. */
 #define RUEDA_BATCH_ASKED 32
 
@@ -56,7 +59,7 @@ struct rueda_spare {
 
 struct rueda_batch {
     const struct rueda_decision *decision; /* NULL: none runs */
-    rueda_batch_next (*next)(struct rueda_lane *lane);
+    rueda_batch_fn next;
     int item;  /* of the decision's: the first of the round */
     int after; /* the first behind it */
     int step;  /* the kind's own */
@@ -81,7 +84,7 @@ struct rueda_batch {
     int id;
     const struct rueda_set *set;
     struct rueda_lane *made;
-    struct rueda_lane *closed;
+    struct rueda_lane *closed[2]; /* its lanes: of named and ordered ones */
     uint64_t offset;
 
     rueda_status status;
@@ -175,6 +178,11 @@ rueda_batch_next rueda_batch_broadcast(struct rueda_lane *lane);
 rueda_batch_next rueda_batch_allgather(struct rueda_lane *lane);
 rueda_batch_next rueda_batch_alltoall(struct rueda_lane *lane);
 rueda_batch_next rueda_batch_reduce_scatter(struct rueda_lane *lane);
+
+/* The first decision of a lane of ordered operations: its members make the
+ * slab, and then carry out the decision. */
+rueda_batch_next rueda_batch_open(struct rueda_lane *lane);
+
 rueda_batch_next rueda_batch_set_add(struct rueda_lane *lane);
 rueda_batch_next rueda_batch_set_drop(struct rueda_lane *lane);
 rueda_batch_next rueda_batch_set_close(struct rueda_lane *lane);

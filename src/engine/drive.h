@@ -38,16 +38,14 @@ static inline void rueda_drive_wake_holder(struct rueda_engine *engine)
 /* Has the engine nothing to do? Only by the holder of the token. */
 static inline bool rueda_drive_is_idle(struct rueda_engine *engine)
 {
-    return rueda_op_peek(&engine->queue) == NULL &&
-           !rueda_lanes_are_busy(&engine->lanes) &&
+    return !rueda_lanes_are_busy(&engine->lanes) &&
            !rueda_failing_is_on(engine);
 }
 
 /* Has anything been pushed that no turn has taken in yet? */
 static inline bool rueda_drive_has_arrivals(const struct rueda_engine *engine)
 {
-    return rueda_op_queue_has_arrivals(&engine->queue) ||
-           rueda_op_queue_has_arrivals(&engine->lanes.arrived);
+    return rueda_op_queue_has_arrivals(&engine->lanes.arrived);
 }
 
 /* Plan the next check for when a lane wants it, if that is sooner than it is

@@ -4,51 +4,10 @@
 
 #include "engine/engine.h"
 
-#include <string.h>
-
 #include "base/fence.h"
 #include "base/log.h"
 #include "engine/sets.h"
 #include "os/clock.h"
-
-/* What the algorithms see of an operation. A broadcast looks at send only in
- * its root. */
-static void fill_in(struct rueda_engine *engine,
-                    const struct rueda_coll_args *args, struct rueda_coll *out)
-{
-    bool is_average = args->reduction == RUEDA_AVERAGE;
-    double divisor = is_average ? engine->job->size : 1;
-    bool is_sent =
-        args->kind != RUEDA_BROADCAST || args->root == engine->job->rank;
-
-    *out = (struct rueda_coll){
-        .kind = args->kind,
-        .root = args->root,
-        .arith = {.dtype = args->dtype,
-                  .reduction = is_average ? RUEDA_SUM : args->reduction,
-                  .prescale = args->prescale,
-                  .postscale = args->postscale / divisor},
-        .elem_bytes = rueda_dtype_size(args->dtype),
-        .send = is_sent ? args->send : args->recv,
-        .recv = args->recv,
-        .count = args->kind == RUEDA_BARRIER ? 0 : args->count,
-        .send_counts = args->send_counts,
-        .recv_counts = args->recv_counts,
-        .compression = args->compression,
-    };
-}
-
-/* The caller may free op as soon as its status is stored. Nobody can have asked
- * to be called for one that has no handle. */
-static void tell(struct rueda_engine *engine, struct rueda_op *op,
-                 rueda_status status)
-{
-    if (op->is_named ||
-        atomic_load_explicit(&op->handle, memory_order_relaxed) != 0)
-        rueda_op_deliver(op, status, &engine->due);
-    else
-        atomic_store_explicit(&op->status, status, memory_order_release);
-}
 
 /* The fence: either we see who has parked, or it sees the status. */
 static void wake_waiters(struct rueda_engine *engine)
@@ -62,15 +21,8 @@ static void wake_waiters(struct rueda_engine *engine)
     }
 }
 
-static void deliver(struct rueda_engine *engine, struct rueda_op *op,
-                    rueda_status status)
-{
-    rueda_op_pop(&engine->queue);
-    tell(engine, op, status);
-    wake_waiters(engine);
-}
-
-static void deliver_named(struct rueda_engine *engine)
+/* The owner of an operation may free it as soon as its status is stored. */
+static void deliver(struct rueda_engine *engine)
 {
     struct rueda_named *named = rueda_lanes_pop_ended(&engine->lanes);
 
@@ -79,17 +31,10 @@ static void deliver_named(struct rueda_engine *engine)
     while (named != NULL) {
         struct rueda_named *next = rueda_lanes_pop_ended(&engine->lanes);
 
-        tell(engine, &named->op, named->op.outcome);
+        rueda_op_deliver(&named->op, named->op.outcome, &engine->due);
         named = next;
     }
     wake_waiters(engine);
-}
-
-/* The running operation, the oldest of all, has ended. */
-static void finish(struct rueda_engine *engine, rueda_status status)
-{
-    rueda_track_finish(&engine->track, status);
-    deliver(engine, rueda_op_peek(&engine->queue), status);
 }
 
 bool rueda_engine_keep_first(struct rueda_engine *engine, rueda_status status,
@@ -105,55 +50,27 @@ bool rueda_engine_keep_first(struct rueda_engine *engine, rueda_status status,
 void rueda_engine_end(struct rueda_engine *engine, rueda_status status,
                       const char *why)
 {
-    struct rueda_op *op;
-
     rueda_engine_keep_first(engine, status, why);
     while (atomic_load(&engine->failed) == RUEDA_OK)
         rueda_yield(); /* another thread is writing its words */
     status = (rueda_status)atomic_load(&engine->failed);
     rueda_mesh_cancel(&engine->job->mesh, status);
-    if (engine->track.is_running)
-        finish(engine, status);
-    while ((op = rueda_op_peek(&engine->queue)) != NULL)
-        deliver(engine, op, status);
     rueda_lanes_end(&engine->lanes, status);
-    deliver_named(engine);
+    deliver(engine);
 }
 
 /*
- * Get on with the oldest ordered operation. A peer that is lost is no failure
- * by itself, as it may have done its part before: if this operation still needs
- * it, then its requests have ended, and the algorithm says so.
+ * A peer that is lost is no failure by itself, as it may have done its part
+ * before: if an operation still needs it, then its requests have ended, and the
+ * algorithm says so.
  */
-static bool turn_ordered(struct rueda_engine *engine, struct rueda_op *op,
-                         int peer)
-{
-    struct rueda_track *track = &engine->track;
-    const bool is_first = !track->is_running;
-    const uint64_t moves = track->task.moves;
-    rueda_status status;
-
-    if (is_first)
-        fill_in(engine, &op->args, &track->task.coll);
-    status = is_first ? rueda_track_start(track) : rueda_track_progress(track);
-    if (status == RUEDA_IN_PROGRESS)
-        return is_first || track->task.moves != moves;
-    if (status == RUEDA_ERR_PEER_LOST)
-        rueda_failing_begin_by_peer(engine, peer);
-    else if (status < 0)
-        rueda_failing_begin(engine, status, rueda_status_str(status));
-    else
-        finish(engine, RUEDA_OK);
-    return true;
-}
-
-static bool turn_named(struct rueda_engine *engine, int peer)
+static bool turn_lanes(struct rueda_engine *engine, bool is_all, int peer)
 {
     struct rueda_text error;
     rueda_status status;
 
     error.chars[0] = '\0';
-    status = rueda_lanes_turn(&engine->lanes, &error);
+    status = rueda_lanes_turn(&engine->lanes, is_all, &error);
     if (status == RUEDA_ERR_PEER_LOST) {
         rueda_failing_begin_by_peer(engine, peer);
     } else if (status < 0) {
@@ -161,7 +78,7 @@ static bool turn_named(struct rueda_engine *engine, int peer)
             rueda_text_set(&error, "%s", rueda_status_str(status));
         rueda_failing_begin(engine, status, error.chars);
     } else {
-        deliver_named(engine);
+        deliver(engine);
     }
     return status != RUEDA_IN_PROGRESS;
 }
@@ -173,26 +90,20 @@ static bool is_failing(const struct rueda_engine *engine)
            rueda_failing_is_on(engine);
 }
 
-/* Lanes without work of their own get a turn when messages have come, or when
- * somebody looks after them. */
-static bool turn(struct rueda_engine *engine, struct rueda_op *op,
-                 bool is_check)
+/* Lanes without work of their own get a turn when messages have come, or in a
+ * check. */
+static bool turn(struct rueda_engine *engine, bool is_check)
 {
-    bool has_moved = false;
+    bool has_moved;
     rueda_status messages;
     int peer = -1;
 
     if (is_failing(engine)) {
-        has_moved = op != NULL || rueda_lanes_have_work(&engine->lanes);
+        has_moved = rueda_lanes_have_work(&engine->lanes);
         return rueda_failing_turn(engine) && has_moved;
     }
     messages = rueda_mesh_progress(&engine->job->mesh, &peer);
-    if (op != NULL)
-        has_moved = turn_ordered(engine, op, peer);
-    if ((is_check || messages == RUEDA_OK ||
-         rueda_lanes_have_work(&engine->lanes)) &&
-        !is_failing(engine))
-        has_moved = turn_named(engine, peer) || has_moved;
+    has_moved = turn_lanes(engine, is_check || messages == RUEDA_OK, peer);
     has_moved = has_moved || messages == RUEDA_OK;
     /* Between threads nobody else tells those who sleep of messages. */
     if (has_moved && engine->job->hub != NULL &&
@@ -203,18 +114,21 @@ static bool turn(struct rueda_engine *engine, struct rueda_op *op,
 
 bool engine_turn(struct rueda_engine *engine)
 {
-    struct rueda_op *op = rueda_op_peek(&engine->queue);
-
-    if (op == NULL && !rueda_lanes_are_busy(&engine->lanes) &&
-        !rueda_failing_is_on(engine))
+    if (!rueda_lanes_are_busy(&engine->lanes) && !rueda_failing_is_on(engine))
         return false;
-    return turn(engine, op, op == NULL);
+    return turn(engine, false);
 }
 
 bool rueda_engine_check(struct rueda_engine *engine)
 {
     rueda_lanes_wake(&engine->lanes);
-    return turn(engine, rueda_op_peek(&engine->queue), true);
+    return turn(engine, true);
+}
+
+const struct rueda_place *rueda_engine_place(const struct rueda_engine *engine)
+{
+    return &rueda_lanes_find(&engine->lanes, RUEDA_SET_GLOBAL, true)
+                ->track.place;
 }
 
 const struct rueda_set *rueda_engine_set(const struct rueda_engine *engine,

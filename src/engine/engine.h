@@ -8,8 +8,8 @@
  * looked for. Nothing in a turn blocks; between turns the holder spins briefly,
  * then yields, then sleeps until a doorbell rings or a peer dies.
  *
- * Ordered operations run one after another on a track; those by name run in the
- * lane of their process set (lane.h). None of these waits for another.
+ * Operations run in the lanes of their process set (lane.h): ordered ones in
+ * one, and those by name in another. No lane waits for another.
  *
  * After the first failure every operation of the context ends with the same
  * status, and the words of that failure stay.
@@ -26,7 +26,6 @@
 #include "engine/failing.h"
 #include "engine/lanes.h"
 #include "engine/policy.h"
-#include "engine/track.h"
 #include "engine/watch.h"
 #include "job/job.h"
 #include "op/numbers.h"
@@ -36,13 +35,10 @@ struct rueda_engine {
     struct rueda_job *job; /* borrowed */
     struct rueda_select select;
 
-    /* Ordered operations; the first of the queue runs. */
-    struct rueda_op_queue queue;
     struct rueda_numbers numbers; /* of operations without a name */
 
     /* The holder's own: */
-    struct rueda_track track;
-    struct rueda_lanes lanes;   /* of named operations */
+    struct rueda_lanes lanes;
     struct rueda_then_list due; /* callbacks, once the token is free */
     bool is_endless;   /* the holder waits for its operation without end */
     pthread_t yielder; /* who waited last for its core to come back, ... */
@@ -87,7 +83,7 @@ void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op);
 /* The same, for one that others follow at once: nobody is told before those. */
 void rueda_engine_submit_more(struct rueda_engine *engine, struct rueda_op *op);
 
-/* The same, for a chain of named ones by `next`: no turn sees only some. */
+/* The same, for a chain by `next`: no turn sees only some. */
 void rueda_engine_submit_chain(struct rueda_engine *engine,
                                struct rueda_op *first);
 
@@ -95,7 +91,7 @@ void rueda_engine_submit_chain(struct rueda_engine *engine,
 static inline void rueda_engine_push(struct rueda_engine *engine,
                                      struct rueda_op *op)
 {
-    rueda_op_push(op->is_named ? &engine->lanes.arrived : &engine->queue, op);
+    rueda_op_push(&engine->lanes.arrived, op);
 }
 
 /* Somebody asks whether an operation has ended, and does not wait: a turn, if
@@ -113,6 +109,9 @@ rueda_status rueda_engine_wait(struct rueda_engine *engine, struct rueda_op *op,
  * nothing but wait again (or says by rueda_engine_poll() that it does not). */
 rueda_status rueda_engine_wait_slice(struct rueda_engine *engine,
                                      struct rueda_op *op, int64_t deadline_ns);
+
+/* Where ordered operations of all ranks run. */
+const struct rueda_place *rueda_engine_place(const struct rueda_engine *engine);
 
 /* A process set, or NULL; any thread. Valid as long as the engine. */
 const struct rueda_set *rueda_engine_set(const struct rueda_engine *engine,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine begins and ends: its memory, its track for ordered operations, its
- * lanes, its thread, and how patient it is on this machine.
+ * The engine begins and ends: its memory, its lanes, its thread, and how
+ * patient it is on this machine.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -44,46 +44,12 @@ static void set_checks(struct rueda_engine *engine)
     pthread_mutex_unlock(&engine->lock);
 }
 
-static void unmap(struct rueda_engine *engine)
-{
-    rueda_track_close(&engine->track);
-    rueda_numbers_fini(&engine->numbers);
-}
-
-/* Where ordered operations run. */
-static rueda_status open_track(struct rueda_engine *engine,
-                               const struct rueda_device *device)
-{
-    struct rueda_job *job = engine->job;
-    struct rueda_track_args args = {
-        .job = job,
-        .select = &engine->select,
-        .device = device,
-        .mesh = &job->mesh,
-        .slab = job->has_slab ? &job->slab : NULL,
-    };
-    rueda_status status;
-    int *hosts = NULL;
-
-    if (job->topology != NULL) {
-        hosts = calloc((size_t)job->size, sizeof(int));
-        if (hosts == NULL)
-            return RUEDA_ERR_NOMEM;
-        for (int rank = 0; rank < job->size; rank++)
-            hosts[rank] = job->topology->places[rank].host;
-        args.hosts = hosts;
-        args.host_limit = job->topology->host_count;
-    }
-    status = rueda_track_open(&engine->track, &args);
-    free(hosts);
-    return status;
-}
-
 rueda_status rueda_engine_init(struct rueda_engine *engine,
                                struct rueda_job *job, struct rueda_text *error)
 {
     const char *wanted = job->config.kernels;
     const struct rueda_device *device;
+    struct rueda_lane *first;
     rueda_status status;
 
     memset(engine, 0, sizeof(*engine));
@@ -101,12 +67,16 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
                        wanted);
         return RUEDA_ERR_INVALID;
     }
-    if (open_track(engine, device) != RUEDA_OK ||
-        rueda_lanes_init(&engine->lanes, job, &engine->select, device) !=
-            RUEDA_OK) {
+    status = rueda_lanes_init(&engine->lanes, job, &engine->select, device);
+    if (status == RUEDA_OK) {
+        status = rueda_lanes_need_ordered(&engine->lanes, RUEDA_SET_GLOBAL,
+                                          &first, error);
+        if (status != RUEDA_OK)
+            rueda_lanes_fini(&engine->lanes);
+    }
+    if (status != RUEDA_OK) {
         rueda_text_set(error, "no memory for the engine");
-        unmap(engine);
-        return RUEDA_ERR_NOMEM;
+        return status;
     }
     engine->lanes.numbers = &engine->numbers;
     engine->lanes.call_after_ns = CALL_AFTER_NS;
@@ -144,5 +114,5 @@ void rueda_engine_fini(struct rueda_engine *engine)
     pthread_cond_destroy(&engine->work);
     pthread_mutex_destroy(&engine->lock);
     rueda_census_fini(&engine->census);
-    unmap(engine);
+    rueda_numbers_fini(&engine->numbers);
 }

@@ -50,16 +50,10 @@ void rueda_failing_begin(struct rueda_engine *engine, rueda_status status,
 static void add_work(const struct rueda_engine *engine,
                      struct rueda_text *words)
 {
-    const struct rueda_task *task = &engine->track.task;
-
-    if (!engine->track.is_running && !rueda_lanes_have_work(&engine->lanes))
+    if (!rueda_lanes_have_work(&engine->lanes))
         return;
     rueda_text_add(words, " while rank %d was in ", engine->job->rank);
-    if (engine->track.is_running)
-        rueda_text_add(words, "%s number %llu", rueda_kind_str(task->coll.kind),
-                       (unsigned long long)task->tag.sequence);
-    else
-        rueda_lanes_tell(&engine->lanes, words);
+    rueda_lanes_tell(&engine->lanes, words);
 }
 
 /* Hearing is over: `heard` has the words of the rank that failed, or none. Only

@@ -43,7 +43,10 @@ static rueda_status find_members(struct rueda_lane *lane)
         if (lane->hosts[i] == here)
             lane->locals[lane->slab.size++] = place_of(job, rank);
     }
-    lane->has_slab = job->has_slab && lane->slab.size > 1;
+    /* That of the job is there even for one. */
+    lane->has_slab =
+        job->has_slab && (lane->slab.size > 1 ||
+                          (lane->is_ordered && lane->set->size == job->size));
     return RUEDA_OK;
 }
 
@@ -61,6 +64,12 @@ static rueda_status open_mesh(struct rueda_lane *lane)
     return status;
 }
 
+/* In tags: two lanes of a set have nothing in common. */
+static uint32_t tag_set_of(const struct rueda_lane *lane)
+{
+    return 2 * (uint32_t)lane->set->id + (lane->is_ordered ? 0 : 1);
+}
+
 static rueda_status open_track(struct rueda_lane *lane)
 {
     const struct rueda_job *job = lane->lanes->job;
@@ -72,7 +81,7 @@ static rueda_status open_track(struct rueda_lane *lane)
         .slab = lane->has_slab ? &lane->slab : NULL,
         .hosts = job->topology != NULL ? lane->hosts : NULL,
         .host_limit = job->topology != NULL ? job->topology->host_count : 1,
-        .set = (uint32_t)lane->set->id + 1,
+        .set = tag_set_of(lane),
     };
 
     return rueda_track_open(&lane->track, &args);
@@ -90,7 +99,7 @@ static rueda_status open_negotiator(struct rueda_lane *lane)
     const struct rueda_config *config = &job->config;
     const struct rueda_negotiator_args args = {
         .mesh = lane->mesh,
-        .tag = {.set = (uint32_t)lane->set->id + 1},
+        .tag = {.set = tag_set_of(lane)},
         .ranks = lane->set->ranks,
         .hosts = job->topology != NULL ? lane->hosts : NULL,
         .cache_capacity = (int)job->segment->agreement->cache_capacity,
@@ -119,6 +128,12 @@ static rueda_status open_negotiator(struct rueda_lane *lane)
     return RUEDA_OK;
 }
 
+static rueda_status open_counter(struct rueda_lane *lane)
+{
+    lane->order = rueda_order_counter(&lane->counter);
+    return rueda_order_counter_init(&lane->counter, lane->set->size);
+}
+
 /* In the segment, so that others read where I pack. */
 static rueda_status open_fusion(struct rueda_lane *lane,
                                 struct rueda_text *error)
@@ -137,7 +152,7 @@ static rueda_status open_fusion(struct rueda_lane *lane,
 }
 
 rueda_status rueda_lane_new(struct rueda_lanes *lanes,
-                            const struct rueda_set *set,
+                            const struct rueda_set *set, bool is_ordered,
                             struct rueda_lane **out, struct rueda_text *error)
 {
     struct rueda_lane *lane =
@@ -149,18 +164,19 @@ rueda_status rueda_lane_new(struct rueda_lanes *lanes,
     memset(lane, 0, sizeof(*lane));
     lane->lanes = lanes;
     lane->set = set;
+    lane->is_ordered = is_ordered;
     lane->limit = UINT64_MAX;
     status = find_members(lane);
     if (status == RUEDA_OK)
         status = open_mesh(lane);
     if (status == RUEDA_OK)
         status = open_track(lane);
-    if (status == RUEDA_OK)
+    if (status == RUEDA_OK && !is_ordered)
         status = open_fusion(lane, error);
     if (status == RUEDA_OK)
         status = rueda_batch_init(&lane->batch, set->size);
     if (status == RUEDA_OK)
-        status = open_negotiator(lane);
+        status = is_ordered ? open_counter(lane) : open_negotiator(lane);
     if (status != RUEDA_OK) {
         rueda_lane_free(lane);
         return status;
@@ -182,6 +198,7 @@ void rueda_lane_open(struct rueda_lane *lane, uint64_t slab_offset)
 {
     struct rueda_segment *segment = lane->lanes->job->segment;
 
+    lane->is_open = true;
     if (lane->has_slab)
         rueda_slab_init_some(&lane->slab, segment, lane->locals,
                              lane->slab.size,
@@ -192,6 +209,7 @@ void rueda_lane_open(struct rueda_lane *lane, uint64_t slab_offset)
 void rueda_lane_free(struct rueda_lane *lane)
 {
     rueda_negotiator_free(lane->negotiator);
+    rueda_order_counter_fini(&lane->counter);
     rueda_messages_fini(&lane->messages);
     rueda_batch_fini(&lane->batch);
     rueda_segment_free(lane->lanes->job->segment, lane->fusion);
@@ -201,12 +219,6 @@ void rueda_lane_free(struct rueda_lane *lane)
     free(lane->hosts);
     free(lane->locals);
     free(lane);
-}
-
-/* Is its slab there? */
-static bool is_open(const struct rueda_lane *lane)
-{
-    return lane->has_slab && lane->slab.lines != NULL;
 }
 
 /* ---- Operations ------------------------------------------------------- */
@@ -222,6 +234,7 @@ static void append(struct rueda_lane *lane, struct rueda_named *named)
     lane->last = named;
     lane->count++;
     lane->lanes->undelivered++;
+    lane->lanes->ordered += lane->is_ordered;
 }
 
 static void take_out(struct rueda_lane *lane, struct rueda_named *named)
@@ -238,6 +251,7 @@ static void take_out(struct rueda_lane *lane, struct rueda_named *named)
         lane->last = named->previous;
     lane->count--;
     lane->lanes->undelivered--;
+    lane->lanes->ordered -= lane->is_ordered;
 }
 
 void rueda_lane_finish(struct rueda_lane *lane, struct rueda_named *named,
@@ -255,7 +269,8 @@ static bool is_message(const struct rueda_named *named)
            named->request.kind == RUEDA_RECV;
 }
 
-void rueda_lane_submit(struct rueda_lane *lane, struct rueda_named *named)
+rueda_status rueda_lane_submit(struct rueda_lane *lane,
+                               struct rueda_named *named)
 {
     rueda_status status;
 
@@ -263,7 +278,11 @@ void rueda_lane_submit(struct rueda_lane *lane, struct rueda_named *named)
     named->op.outcome = RUEDA_OK;
     if (is_message(named)) {
         rueda_message_begin(lane, named);
-        return;
+        return RUEDA_OK;
+    }
+    if (lane->is_ordered) {
+        named->request.number = lane->submitted++;
+        return rueda_order_submit(&lane->order, &named->request, named);
     }
     status = rueda_order_submit(&lane->order, &named->request, named);
     if (status == RUEDA_ERR_INVALID)
@@ -272,6 +291,7 @@ void rueda_lane_submit(struct rueda_lane *lane, struct rueda_named *named)
                            "before it submits again");
     if (status != RUEDA_OK)
         rueda_lane_finish(lane, named, status);
+    return RUEDA_OK;
 }
 
 void rueda_lane_end(struct rueda_lane *lane, rueda_status status)
@@ -280,7 +300,7 @@ void rueda_lane_end(struct rueda_lane *lane, rueda_status status)
 
     if (lane->track.is_running)
         rueda_track_finish(&lane->track, status);
-    if (is_open(lane))
+    if (lane->has_slab && lane->is_open)
         rueda_slab_leave(&lane->slab);
     rueda_batch_drop(lane);
     for (struct rueda_named *named = lane->first; named != NULL; named = next) {
@@ -305,7 +325,8 @@ bool rueda_lane_is_over(struct rueda_lane *lane)
 
 bool rueda_lane_has_lent(struct rueda_lane *lane)
 {
-    return is_open(lane) && !rueda_slab_is_back(&lane->slab);
+    return !lane->is_ordered && lane->has_slab && lane->is_open &&
+           !rueda_slab_is_back(&lane->slab);
 }
 
 /* ---- Decisions -------------------------------------------------------- */
@@ -479,8 +500,9 @@ void rueda_lane_tell_op(const struct rueda_lane *lane,
     if (request->name != NULL)
         rueda_text_add(words, " \"%.80s\"", request->name);
     else if (request->kind <= RUEDA_BARRIER)
-        rueda_text_add(words, " number %llu without a name",
-                       (unsigned long long)request->number);
+        rueda_text_add(
+            words, " number %llu %s", (unsigned long long)request->number,
+            lane->is_ordered ? "of those in order" : "without a name");
     if (request->root >= 0)
         rueda_text_add(words, " from rank %d", request->root);
     if (lane->set->id != RUEDA_SET_GLOBAL)

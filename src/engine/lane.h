@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lane: where the named operations of one process set run, as one of its
- * members sees it. Its order source (negotiate/order.h) says what runs next;
- * each decision becomes a batch (batch.h), one at a time. Lanes do not wait for
- * one another.
+ * A lane: where operations of one process set run, as one of its members sees
+ * it. Its order source (negotiate/order.h) says what runs next; each decision
+ * becomes a batch (batch.h), one at a time. A set has two lanes: one for named
+ * operations, whose source is the log, and one for ordered operations, whose
+ * source is the counter. Lanes do not wait for one another.
  *
  * Used by the thread that holds the engine's token. Nothing blocks.
  */
@@ -15,6 +16,7 @@
 #include "engine/track.h"
 #include "job/set.h"
 #include "negotiate/negotiator.h"
+#include "negotiate/order_counter.h"
 #include "op/named.h"
 
 struct rueda_lanes;
@@ -34,12 +36,18 @@ struct rueda_lane {
                                     places in the segment */
     struct rueda_slab slab;
     bool has_slab;
+    bool is_open;    /* where the slab is, is known */
+    bool is_ordered; /* its operations are ordered */
     struct rueda_track track;
-    struct rueda_order order;            /* what runs next */
-    struct rueda_negotiator *negotiator; /* the log, which is `order` unless
-                                            another source was set; it also
-                                            carries timeline records */
-    char *fusion;                        /* in the segment, or NULL */
+    struct rueda_order order; /* what runs next */
+
+    /* One of both is `order`, unless another source was set. The log also
+     * carries timeline records; NULL where operations are ordered. */
+    struct rueda_negotiator *negotiator;
+    struct rueda_order_counter counter;
+
+    uint64_t submitted; /* ordered collectives so far */
+    char *fusion;       /* in the segment, or NULL: nothing is packed */
     size_t fusion_bytes;
 
     /* Operations that are not delivered, in the order in which they came. */
@@ -58,17 +66,17 @@ struct rueda_lane {
     uint64_t limit;
     uint64_t noted_to; /* the last that belongs to a timeline which ends */
     bool is_closed;    /* nothing is negotiated any more */
-    bool is_private;   /* only its members know its set (private_sets.h) */
 };
 
 /*
- * All that can fail in making a lane. The set is borrowed, and this rank is
- * among its members. The slab of the members of this host is told later. On
+ * All that can fail in making a lane, of ordered operations or of others. The
+ * set is borrowed, and this rank is among its members. The slab of the members
+ * of this host is told later. On
  * failure (RUEDA_ERR_NOMEM, RUEDA_ERR_LIMIT) nothing is left, and the second
  * comes with words.
  */
 rueda_status rueda_lane_new(struct rueda_lanes *lanes,
-                            const struct rueda_set *set,
+                            const struct rueda_set *set, bool is_ordered,
                             struct rueda_lane **out, struct rueda_text *error);
 
 /* Bytes of that slab; 0: the members share none. */
@@ -89,8 +97,10 @@ bool rueda_lane_has_lent(struct rueda_lane *lane);
 /* No operation is in it, and nothing in flight on its mesh. */
 void rueda_lane_free(struct rueda_lane *lane);
 
-/* Take an operation over. */
-void rueda_lane_submit(struct rueda_lane *lane, struct rueda_named *named);
+/* Take an operation over. A failure is one of the whole context: an ordered
+ * operation cannot end on one rank alone. */
+rueda_status rueda_lane_submit(struct rueda_lane *lane,
+                               struct rueda_named *named);
 
 /*
  * Get on. RUEDA_OK if anything moved, RUEDA_IN_PROGRESS if not. A failure is

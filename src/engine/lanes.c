@@ -45,10 +45,12 @@ void rueda_lanes_fini(struct rueda_lanes *lanes)
     rueda_set_table_free(lanes->table);
 }
 
-struct rueda_lane *rueda_lanes_find(const struct rueda_lanes *lanes, int set)
+struct rueda_lane *rueda_lanes_find(const struct rueda_lanes *lanes, int set,
+                                    bool is_ordered)
 {
     for (int i = 0; i < lanes->count; i++)
-        if (lanes->all[i]->set->id == set)
+        if (lanes->all[i]->set->id == set &&
+            lanes->all[i]->is_ordered == is_ordered)
             return lanes->all[i];
     return NULL;
 }
@@ -86,32 +88,68 @@ void rueda_lanes_drop(struct rueda_lanes *lanes, struct rueda_lane *lane)
     lanes->dropped[lanes->dropped_count++] = lane;
 }
 
-/* The lane of all ranks; its slab was agreed upon when they met. */
+/* A lane of this set, its slab not known yet. */
+static rueda_status open_lane(struct rueda_lanes *lanes,
+                              const struct rueda_set *set, bool is_ordered,
+                              struct rueda_lane **out, struct rueda_text *error)
+{
+    rueda_status status = rueda_lane_new(lanes, set, is_ordered, out, error);
+
+    if (status != RUEDA_OK)
+        return status;
+    status = rueda_lanes_add(lanes, *out);
+    if (status != RUEDA_OK)
+        rueda_lane_free(*out);
+    return status;
+}
+
+/* The lane of all ranks that negotiates; its slab was agreed upon when they
+ * met. */
 static rueda_status open_first(struct rueda_lanes *lanes,
                                struct rueda_text *error)
 {
-    const struct rueda_agreement *agreement = lanes->job->segment->agreement;
     struct rueda_lane *lane;
     rueda_status status;
 
-    if (lanes->count > 0)
+    if (lanes->has_log)
         return RUEDA_OK;
-    status = rueda_lane_new(lanes, rueda_sets_find(lanes, RUEDA_SET_GLOBAL),
-                            &lane, error);
+    status = open_lane(lanes, rueda_sets_find(lanes, RUEDA_SET_GLOBAL), false,
+                       &lane, error);
     if (status != RUEDA_OK)
         return status;
-    rueda_lane_open(lane, agreement->named_offset);
-    status = rueda_lanes_add(lanes, lane);
+    rueda_lane_open(lane, lanes->job->segment->agreement->named_offset);
+    lanes->has_log = true;
+    return RUEDA_OK;
+}
+
+rueda_status rueda_lanes_need_ordered(struct rueda_lanes *lanes, int id,
+                                      struct rueda_lane **out,
+                                      struct rueda_text *error)
+{
+    const struct rueda_set *set;
+    rueda_status status;
+
+    *out = rueda_lanes_find(lanes, id, true);
+    if (*out != NULL)
+        return RUEDA_OK;
+    set = rueda_sets_find(lanes, id);
+    if (set == NULL || set->me < 0)
+        return RUEDA_OK;
+    status = open_lane(lanes, set, true, out, error);
     if (status != RUEDA_OK)
-        rueda_lane_free(lane);
-    return status;
+        return status;
+    if (id == RUEDA_SET_GLOBAL)
+        rueda_lane_open(*out, lanes->job->segment->agreement->slab_offset);
+    else if (set->size == 1 || !lanes->job->has_slab)
+        rueda_lane_open(*out, 0);
+    return RUEDA_OK;
 }
 
 void rueda_lanes_wake(struct rueda_lanes *lanes)
 {
     struct rueda_text ignored = {{0}};
 
-    if (lanes->count == 0 && lanes->job->size > 1 &&
+    if (!lanes->has_log && lanes->job->size > 1 &&
         open_first(lanes, &ignored) != RUEDA_OK)
         log_warn("no memory to hear of what other ranks wait for");
 }
@@ -149,18 +187,35 @@ static void refuse(struct rueda_lanes *lanes, struct rueda_named *named)
     rueda_lanes_append_ended(lanes, named);
 }
 
-static void hand_on(struct rueda_lanes *lanes, struct rueda_named *named)
+/* The lane of an operation, NULL if it has none. */
+static rueda_status find_lane(struct rueda_lanes *lanes,
+                              const struct rueda_named *named,
+                              struct rueda_lane **out, struct rueda_text *error)
 {
-    struct rueda_lane *lane = rueda_lanes_find(lanes, named->set);
+    rueda_status status;
 
+    if (named->op.is_ordered)
+        return rueda_lanes_need_ordered(lanes, named->set, out, error);
+    status = open_first(lanes, error);
+    *out = rueda_lanes_find(lanes, named->set, false);
+    return status;
+}
+
+/* While a set is being dropped nothing more is negotiated. Ordered operations
+ * of it may still be those that other members have begun. */
+static rueda_status hand_on(struct rueda_lanes *lanes, struct rueda_lane *lane,
+                            struct rueda_named *named)
+{
     if (named->request.kind == RUEDA_SET_OPEN)
         rueda_private_sets_open(lanes, named);
     else if (rueda_request_is_local(&named->request))
         rueda_relay_call(lanes, named);
-    else if (lane != NULL && lane->limit == UINT64_MAX)
-        rueda_lane_submit(lane, named);
+    else if (lane != NULL && (lane->limit == UINT64_MAX ||
+                              (lane->is_ordered && !lane->is_closed)))
+        return rueda_lane_submit(lane, named);
     else
         refuse(lanes, named);
+    return RUEDA_OK;
 }
 
 static rueda_status take_in(struct rueda_lanes *lanes, struct rueda_text *error)
@@ -169,12 +224,17 @@ static rueda_status take_in(struct rueda_lanes *lanes, struct rueda_text *error)
     rueda_status status = RUEDA_IN_PROGRESS;
 
     while (op != NULL) {
+        struct rueda_named *named = rueda_named_of(op);
+        struct rueda_lane *lane;
+
         /* Not popped before: it has to end with all others then. */
-        status = open_first(lanes, error);
+        status = find_lane(lanes, named, &lane, error);
         if (status != RUEDA_OK)
             return status;
         rueda_op_pop(&lanes->arrived);
-        hand_on(lanes, (struct rueda_named *)op);
+        status = hand_on(lanes, lane, named);
+        if (status != RUEDA_OK)
+            return status;
         op = rueda_op_peek(&lanes->arrived);
     }
     return status;
@@ -203,17 +263,24 @@ static rueda_status turn_dropped(struct rueda_lanes *lanes, rueda_status moved,
     return moved;
 }
 
-rueda_status rueda_lanes_turn(struct rueda_lanes *lanes,
+rueda_status rueda_lanes_turn(struct rueda_lanes *lanes, bool is_all,
                               struct rueda_text *error)
 {
     rueda_status moved = take_in(lanes, error);
 
+    is_all =
+        is_all || lanes->undelivered > lanes->ordered || lanes->ordered == 0;
     for (int i = 0; i < lanes->count && moved >= 0; i++) {
-        rueda_status status = rueda_lane_turn(lanes->all[i], error);
+        rueda_status status;
 
+        if (!is_all && !lanes->all[i]->is_ordered)
+            continue;
+        status = rueda_lane_turn(lanes->all[i], error);
         if (status != RUEDA_IN_PROGRESS)
             moved = status;
     }
+    if (!is_all)
+        return moved;
     if (moved >= 0) {
         rueda_status status = rueda_private_sets_turn(lanes);
 

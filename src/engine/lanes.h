@@ -46,7 +46,9 @@ struct rueda_lanes {
     struct rueda_lane **all;       /* [room], count of them are there */
     int count;
     int room;
-    int undelivered; /* operations in all of them */
+    bool has_log;    /* one of all ranks that negotiates is there */
+    int undelivered; /* operations in all of them; */
+    int ordered;     /* those of them that are ordered */
     bool has_ended;  /* the context has failed */
 
     int64_t call_after_ns; /* of negotiators (negotiator.h) */
@@ -65,7 +67,7 @@ struct rueda_lanes {
     int dropped_count;
 };
 
-/* The lane of all ranks is made when it is first needed. On failure
+/* The lanes are made when they are first needed. On failure
  * (RUEDA_ERR_NOMEM) nothing is left. */
 rueda_status rueda_lanes_init(struct rueda_lanes *lanes, struct rueda_job *job,
                               const struct rueda_select *select,
@@ -99,15 +101,17 @@ bool rueda_lanes_have_lent(const struct rueda_lanes *lanes);
 static inline bool rueda_lanes_are_busy(const struct rueda_lanes *lanes)
 {
     return rueda_lanes_have_work(lanes) ||
-           (lanes->count > 0 && rueda_lanes_are_sending(lanes));
+           (lanes->has_log && rueda_lanes_are_sending(lanes));
 }
 
 /*
  * Take in what has arrived, and get on with every lane; messages have been
- * progressed before. RUEDA_OK if anything moved, RUEDA_IN_PROGRESS if not. A
- * failure is one of the context; error may have the words for it.
+ * progressed before. Lanes that negotiate may be left out where only ordered
+ * operations are in flight and nothing has come (`is_all` is false). RUEDA_OK
+ * if anything moved, RUEDA_IN_PROGRESS if not. A failure is one of the context;
+ * error may have the words for it.
  */
-rueda_status rueda_lanes_turn(struct rueda_lanes *lanes,
+rueda_status rueda_lanes_turn(struct rueda_lanes *lanes, bool is_all,
                               struct rueda_text *error);
 
 /* See to it that there is a negotiator which hears of what others wait for. */
@@ -198,8 +202,17 @@ void rueda_watch_tell_rank(void *check_arg, int rank, struct rueda_text *words);
 
 /* ---- For lanes and sets -------------------------------------------------- */
 
-/* The lane of a set of which I am a member, or NULL. */
-struct rueda_lane *rueda_lanes_find(const struct rueda_lanes *lanes, int set);
+/* The lane of a set of which I am a member, for ordered operations or others;
+ * NULL: there is none, or not yet. */
+struct rueda_lane *rueda_lanes_find(const struct rueda_lanes *lanes, int set,
+                                    bool is_ordered);
+
+/* The same for ordered operations; it is made if need be. NULL: there is no
+ * such set. On failure (RUEDA_ERR_NOMEM, RUEDA_ERR_LIMIT) there may be words in
+ * error. */
+rueda_status rueda_lanes_need_ordered(struct rueda_lanes *lanes, int set,
+                                      struct rueda_lane **out,
+                                      struct rueda_text *error);
 
 /* The lane is taken if there is memory. */
 rueda_status rueda_lanes_add(struct rueda_lanes *lanes,

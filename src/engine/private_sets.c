@@ -111,9 +111,8 @@ static void prepare(struct rueda_lanes *lanes,
     void *slab;
 
     report->hash = hash_of(set);
-    if (rueda_lane_new(lanes, set, &opening->lane, &ignored) != RUEDA_OK)
+    if (rueda_lane_new(lanes, set, false, &opening->lane, &ignored) != RUEDA_OK)
         return;
-    opening->lane->is_private = true;
     bytes = rueda_lane_slab_bytes(opening->lane);
     if (bytes > 0 && owner_of(lanes->job, set, set->me) == set->me) {
         if (rueda_segment_alloc(lanes->job->segment, bytes, &slab, &ignored) !=
@@ -171,7 +170,7 @@ void rueda_private_sets_open(struct rueda_lanes *lanes,
     }
     opening->named = named;
     opening->set = set;
-    opening->tag = (struct rueda_tag){.set = (uint32_t)set->id + 1,
+    opening->tag = (struct rueda_tag){.set = (uint32_t)set->id,
                                       .sequence = OPENING_SEQUENCE};
     prepare(lanes, opening, &opening->reports[0]);
     start_messages(lanes, opening);
@@ -320,9 +319,14 @@ rueda_batch_next rueda_batch_set_close(struct rueda_lane *lane)
     return RUEDA_BATCH_END;
 }
 
+static bool is_private(const struct rueda_lane *lane)
+{
+    return lane->set->id >= RUEDA_PRIVATE_SETS;
+}
+
 bool rueda_private_sets_is_closing(const struct rueda_lane *lane)
 {
-    return lane->is_private && lane->count == 1 &&
+    return is_private(lane) && lane->count == 1 &&
            lane->first->request.kind == RUEDA_SET_CLOSE;
 }
 
@@ -343,37 +347,57 @@ static bool has_lost_member(const struct rueda_lane *lane)
     return false;
 }
 
-static bool has_come_to_its_end(const struct rueda_lane *lane)
+/* All of the set's operations have ended here: its last decision is carried
+ * out, and so are ordered operations, which other members begin as well. */
+static bool has_come_to_its_end(const struct rueda_lane *lane,
+                                const struct rueda_lane *ordered)
 {
-    return lane->is_private && lane->ended >= lane->limit;
+    return lane->ended >= lane->limit &&
+           (ordered == NULL || ordered->count == ordered->messages.count);
+}
+
+static void drop(struct rueda_lanes *lanes, struct rueda_lane *lane)
+{
+    rueda_lane_close(lane);
+    rueda_lanes_drop(lanes, lane);
+}
+
+/* Drop one set that has come to its end; false: there is none. */
+static bool drop_one(struct rueda_lanes *lanes)
+{
+    for (int i = 0; i < lanes->count; i++) {
+        struct rueda_lane *lane = lanes->all[i], *ordered;
+
+        if (!is_private(lane) || lane->is_ordered)
+            continue;
+        if (rueda_private_sets_is_closing(lane) && has_lost_member(lane))
+            rueda_private_sets_abandon(lane);
+        ordered = rueda_lanes_find(lanes, lane->set->id, true);
+        if (!has_come_to_its_end(lane, ordered))
+            continue;
+        /* Without memory the set is still shown, and what is submitted to it
+         * is refused. */
+        rueda_sets_hide(lanes, lane->set->id);
+        drop(lanes, lane);
+        if (ordered != NULL)
+            drop(lanes, ordered);
+        return true;
+    }
+    return false;
 }
 
 static rueda_status drop_closed(struct rueda_lanes *lanes)
 {
     rueda_status moved = RUEDA_IN_PROGRESS;
 
-    for (int i = lanes->count - 1; i > 0; i--) {
-        struct rueda_lane *lane = lanes->all[i];
-
-        if (rueda_private_sets_is_closing(lane) && has_lost_member(lane))
-            rueda_private_sets_abandon(lane);
-        if (!has_come_to_its_end(lane))
-            continue;
-        /* Without memory the set is still shown, and what is submitted to it
-         * is refused. */
-        rueda_sets_hide(lanes, lane->set->id);
-        rueda_lane_close(lane);
-        rueda_lanes_drop(lanes, lane);
+    while (drop_one(lanes))
         moved = RUEDA_OK;
-    }
     return moved;
 }
 
 bool rueda_private_sets_may_free(struct rueda_lane *lane)
 {
-    const bool has_lines = lane->has_slab && lane->slab.lines != NULL;
-
-    if (!lane->is_private || !has_lines)
+    if (!is_private(lane) || !lane->has_slab || !lane->is_open)
         return true;
     if (lane->slab.rank > 0) {
         rueda_slab_forget(&lane->slab);

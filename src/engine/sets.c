@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "algo/registry.h"
+
 /* ---- What other threads see ------------------------------------------- */
 
 /* A set and its ranks, in one piece of memory. */
@@ -113,6 +115,9 @@ void rueda_sets_free(struct rueda_lanes *lanes)
     }
 }
 
+/* A set has a lane of named operations, and one of ordered ones. */
+#define LANES 2
+
 /* ---- Making a set ----------------------------------------------------- */
 
 /* What each rank tells of its part: whether all went well, and where the slab
@@ -139,13 +144,33 @@ static int slab_owner_of(const struct rueda_job *job,
     return set->ranks[i];
 }
 
+/* The slab of a lane, if it is mine to make; false: there is no memory. */
+static bool make_slab(struct rueda_lane *lane, uint64_t *out_offset)
+{
+    const struct rueda_job *job = lane->lanes->job;
+    const size_t bytes = rueda_lane_slab_bytes(lane);
+    struct rueda_text ignored = {{0}};
+    void *slab;
+
+    *out_offset = 0;
+    if (bytes == 0 || slab_owner_of(job, lane->set) != job->rank)
+        return true;
+    if (rueda_segment_alloc(job->segment, bytes, &slab, &ignored) != RUEDA_OK)
+        return false;
+    *out_offset = rueda_segment_offset(job->segment, slab);
+    return true;
+}
+
+static void free_slab(struct rueda_segment *segment, uint64_t offset)
+{
+    if (offset > 0)
+        rueda_segment_free(segment, rueda_segment_at(segment, offset));
+}
+
 /* All of my part that can fail. */
 static bool prepare(struct rueda_lanes *lanes, struct rueda_batch *batch)
 {
-    struct rueda_segment *segment = lanes->job->segment;
     struct rueda_text ignored = {{0}};
-    size_t bytes;
-    void *slab;
 
     batch->made = NULL;
     batch->offset = 0;
@@ -154,15 +179,9 @@ static bool prepare(struct rueda_lanes *lanes, struct rueda_batch *batch)
         return false;
     if (batch->set->me < 0)
         return true;
-    if (rueda_lane_new(lanes, batch->set, &batch->made, &ignored) != RUEDA_OK)
-        return false;
-    bytes = rueda_lane_slab_bytes(batch->made);
-    if (bytes == 0 || slab_owner_of(lanes->job, batch->set) != lanes->job->rank)
-        return true;
-    if (rueda_segment_alloc(segment, bytes, &slab, &ignored) != RUEDA_OK)
-        return false;
-    batch->offset = rueda_segment_offset(segment, slab);
-    return true;
+    return rueda_lane_new(lanes, batch->set, false, &batch->made, &ignored) ==
+               RUEDA_OK &&
+           make_slab(batch->made, &batch->offset);
 }
 
 static rueda_batch_next begin_set(struct rueda_lane *lane,
@@ -195,10 +214,7 @@ static rueda_batch_next give_up(struct rueda_lane *lane,
     struct rueda_text words = {{0}};
 
     rueda_set_remove(lanes->table, batch->id, &words);
-    if (batch->offset > 0)
-        rueda_segment_free(
-            lanes->job->segment,
-            rueda_segment_at(lanes->job->segment, batch->offset));
+    free_slab(lanes->job->segment, batch->offset);
     /* It has taken no turn anywhere. */
     if (batch->made != NULL)
         rueda_lane_free(batch->made);
@@ -249,6 +265,54 @@ rueda_batch_next rueda_batch_set_add(struct rueda_lane *lane)
                                    : finish_set(lane, named);
 }
 
+/* ---- Ordered operations of a set --------------------------------------- */
+
+/* Of this set's members, the index of one of its ranks. */
+static int owner_index(const struct rueda_lane *lane)
+{
+    return rueda_set_index(lane->set,
+                           slab_owner_of(lane->lanes->job, lane->set));
+}
+
+/* A member that has no slab cannot open the lane: the operation fails on all,
+ * and the next one tries again. */
+static rueda_batch_next finish_open(struct rueda_lane *lane)
+{
+    struct rueda_batch *batch = &lane->batch;
+    struct rueda_text words = {{0}};
+
+    for (int i = 0; i < lane->set->size; i++) {
+        if (batch->answer[i * TOLD + IS_READY] != 0)
+            continue;
+        free_slab(lane->lanes->job->segment, batch->offset);
+        rueda_text_set(
+            &words,
+            "rank %d has no memory for ordered operations of process "
+            "set %d",
+            lane->set->ranks[i], lane->set->id);
+        rueda_batch_refuse(rueda_batch_named(batch, 0), RUEDA_ERR_LIMIT,
+                           words.chars);
+        return RUEDA_BATCH_END;
+    }
+    rueda_lane_open(lane, batch->answer[owner_index(lane) * TOLD + OFFSET]);
+    rueda_batch_begin(lane, batch->decision);
+    return batch->next(lane);
+}
+
+rueda_batch_next rueda_batch_open(struct rueda_lane *lane)
+{
+    struct rueda_batch *batch = &lane->batch;
+
+    if (batch->step++ > 0)
+        return finish_open(lane);
+    batch->words[IS_READY] = make_slab(lane, &batch->offset);
+    batch->words[OFFSET] = batch->offset;
+    rueda_batch_words(lane, RUEDA_ALLGATHER)->count = TOLD;
+    /* By messages alone, for there is no slab yet. */
+    rueda_track_use(&lane->track, &rueda_algo_ring);
+    return RUEDA_BATCH_TASK;
+}
+
 /* ---- Dropping a set --------------------------------------------------- */
 
 /* Members have come to different places of its log. What one of them has begun
@@ -261,58 +325,89 @@ static rueda_batch_next begin_drop(struct rueda_lane *lane,
     bool is_there;
 
     batch->id = named->rank_count > 0 ? named->ranks[0] : -1;
-    batch->closed = rueda_lanes_find(lane->lanes, batch->id);
+    for (int i = 0; i < LANES; i++)
+        batch->closed[i] = rueda_lanes_find(lane->lanes, batch->id, i != 0);
     is_there = rueda_set_find(lane->lanes->table, batch->id) != NULL;
     if (batch->id == RUEDA_SET_GLOBAL || !is_there) {
         rueda_set_remove(lane->lanes->table, batch->id, &error);
         rueda_batch_refuse(named, RUEDA_ERR_INVALID, error.chars);
         return RUEDA_BATCH_END;
     }
-    batch->words[0] = batch->closed != NULL ? batch->closed->begun : 0;
-    if (batch->closed != NULL)
-        batch->closed->limit = batch->closed->begun;
-    rueda_batch_words(lane, RUEDA_ALLGATHER)->count = 1;
+    for (int i = 0; i < LANES; i++) {
+        struct rueda_lane *closed = batch->closed[i];
+
+        batch->words[i] = closed != NULL ? closed->begun : 0;
+        if (closed != NULL)
+            closed->limit = closed->begun;
+    }
+    rueda_batch_words(lane, RUEDA_ALLGATHER)->count = LANES;
     return RUEDA_BATCH_TASK;
 }
 
-static void hear_limit(struct rueda_lane *lane)
+/* How far the member has come that has come farthest. */
+static uint64_t limit_of(const struct rueda_lane *lane, int i)
+{
+    uint64_t limit = 0;
+
+    for (int rank = 0; rank < lane->set->size; rank++)
+        if (lane->batch.answer[rank * LANES + i] > limit)
+            limit = lane->batch.answer[rank * LANES + i];
+    return limit;
+}
+
+/* A lane of ordered operations may be there on other members alone: mine are
+ * still to be submitted, as the program promises. */
+static rueda_status hear_limits(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
+    rueda_status status = RUEDA_OK;
 
-    for (int rank = 0; rank < lane->set->size && batch->closed != NULL; rank++)
-        if (batch->answer[rank] > batch->closed->limit)
-            batch->closed->limit = batch->answer[rank];
+    if (batch->closed[1] == NULL && limit_of(lane, 1) > 0)
+        status = rueda_lanes_need_ordered(lane->lanes, batch->id,
+                                          &batch->closed[1], batch->error);
+    for (int i = 0; i < LANES; i++)
+        if (batch->closed[i] != NULL)
+            batch->closed[i]->limit = limit_of(lane, i);
+    return status;
 }
 
 /* When all have come so far, nobody reads the slab of the set any more. */
-static rueda_batch_next close_lane(struct rueda_lane *lane)
+static rueda_batch_next close_lanes(struct rueda_lane *lane)
 {
-    struct rueda_lane *closed = lane->batch.closed;
+    struct rueda_lane **closed = lane->batch.closed;
 
-    if (closed != NULL && closed->ended < closed->limit) {
-        lane->batch.step--;
-        return RUEDA_BATCH_WAIT;
+    for (int i = 0; i < LANES; i++) {
+        if (closed[i] != NULL && closed[i]->ended < closed[i]->limit) {
+            lane->batch.step--;
+            return RUEDA_BATCH_WAIT;
+        }
     }
-    if (closed != NULL)
-        rueda_lane_close(closed);
+    for (int i = 0; i < LANES; i++)
+        if (closed[i] != NULL)
+            rueda_lane_close(closed[i]);
     rueda_batch_words(lane, RUEDA_BARRIER);
     return RUEDA_BATCH_TASK;
+}
+
+static void drop_lane(struct rueda_lane *closed)
+{
+    struct rueda_segment *segment = closed->lanes->job->segment;
+
+    if (closed->has_slab && closed->slab.rank == 0)
+        rueda_segment_free(segment, closed->slab.lines);
+    rueda_segment_free(segment, closed->fusion);
+    closed->fusion = NULL;
+    rueda_lanes_drop(closed->lanes, closed);
 }
 
 static rueda_batch_next finish_drop(struct rueda_lane *lane)
 {
     struct rueda_lanes *lanes = lane->lanes;
-    struct rueda_segment *segment = lanes->job->segment;
-    struct rueda_lane *closed = lane->batch.closed;
     struct rueda_text error = {{0}};
 
-    if (closed != NULL) {
-        if (closed->has_slab && closed->slab.rank == 0)
-            rueda_segment_free(segment, closed->slab.lines);
-        rueda_segment_free(segment, closed->fusion);
-        closed->fusion = NULL;
-        rueda_lanes_drop(lanes, closed);
-    }
+    for (int i = 0; i < LANES; i++)
+        if (lane->batch.closed[i] != NULL)
+            drop_lane(lane->batch.closed[i]);
     rueda_set_remove(lanes->table, lane->batch.id, &error);
     if (rueda_sets_hide(lanes, lane->batch.id) != RUEDA_OK)
         return rueda_batch_fail(lane, RUEDA_ERR_NOMEM,
@@ -330,11 +425,13 @@ rueda_batch_next rueda_batch_set_drop(struct rueda_lane *lane)
     case 0:
         return begin_drop(lane, named);
     case 1:
-        hear_limit(lane);
+        if (hear_limits(lane) != RUEDA_OK)
+            return rueda_batch_fail(lane, RUEDA_ERR_NOMEM,
+                                    "no memory to drop a process set");
         lane->batch.step++;
-        return close_lane(lane);
+        return close_lanes(lane);
     case 2:
-        return close_lane(lane);
+        return close_lanes(lane);
     default:
         return finish_drop(lane);
     }

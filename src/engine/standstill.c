@@ -29,8 +29,7 @@ static uint64_t add_track(uint64_t version, const struct rueda_track *track)
 static uint64_t version_of(struct rueda_engine *engine)
 {
     const struct rueda_lanes *lanes = &engine->lanes;
-    uint64_t version =
-        add_track(rueda_census_deliveries(&engine->census), &engine->track);
+    uint64_t version = rueda_census_deliveries(&engine->census);
 
     for (int i = 0; i < lanes->count; i++) {
         const struct rueda_lane *lane = lanes->all[i];
@@ -59,7 +58,7 @@ static bool is_stuck(struct rueda_engine *engine, const struct rueda_lane *asks)
 {
     const struct rueda_lanes *lanes = &engine->lanes;
 
-    if (lanes->undelivered == 0 || rueda_op_peek(&engine->queue) != NULL ||
+    if (lanes->undelivered == 0 || lanes->ordered > 0 ||
         lanes->relay.stop != NULL || lanes->openings != NULL ||
         lanes->dropped_count > 0)
         return false;
@@ -75,15 +74,7 @@ static bool is_of_set(struct rueda_engine *engine,
                       const struct rueda_lane *lane)
 {
     return lane->set->id == RUEDA_SET_GLOBAL ||
-           (engine->lanes.undelivered == lane->count &&
-            rueda_op_peek(&engine->queue) == NULL);
-}
-
-static bool has_work(struct rueda_engine *engine)
-{
-    return rueda_lanes_have_work(&engine->lanes) ||
-           rueda_op_queue_has_arrivals(&engine->queue) ||
-           engine->queue.first != NULL;
+           engine->lanes.undelivered == lane->count;
 }
 
 /* Threads first: what one of them has pushed before it waited is seen then. */
@@ -91,7 +82,7 @@ static rueda_still_level level_of(struct rueda_engine *engine,
                                   const struct rueda_lane *lane)
 {
     if (atomic_load(&engine->failed) < 0 || engine->due.first != NULL ||
-        engine->lanes.ended != NULL || !has_work(engine) ||
+        engine->lanes.ended != NULL || !rueda_lanes_have_work(&engine->lanes) ||
         !rueda_census_all_wait(&engine->census) ||
         rueda_drive_has_arrivals(engine) || !is_of_set(engine, lane))
         return RUEDA_STILL_NOT;
@@ -101,15 +92,11 @@ static rueda_still_level level_of(struct rueda_engine *engine,
 /* ---- In words ---------------------------------------------------------------
  */
 
-static void tell_ordered(struct rueda_engine *engine, struct rueda_text *out)
+/* Of ordered operations only the oldest one is told. */
+static const struct rueda_named *next_to_tell(const struct rueda_lane *lane,
+                                              const struct rueda_named *named)
 {
-    const struct rueda_op *op = rueda_op_peek(&engine->queue);
-
-    if (op != NULL)
-        rueda_text_add(out, "%s number %llu of those in order",
-                       rueda_kind_str(op->args.kind),
-                       (unsigned long long)engine->track.tag.sequence -
-                           engine->track.is_running);
+    return lane->is_ordered ? NULL : (const struct rueda_named *)named->op.next;
 }
 
 static void tell_lanes(const struct rueda_lanes *lanes, struct rueda_text *out)
@@ -117,13 +104,15 @@ static void tell_lanes(const struct rueda_lanes *lanes, struct rueda_text *out)
     int count = 0;
 
     for (int i = 0; i < lanes->count; i++) {
-        for (const struct rueda_named *named = lanes->all[i]->first;
+        const struct rueda_lane *lane = lanes->all[i];
+
+        for (const struct rueda_named *named = lane->first;
              named != NULL && count <= MOST_NAMED;
-             named = (const struct rueda_named *)named->op.next, count++) {
+             named = next_to_tell(lane, named), count++) {
             if (!rueda_text_is_empty(out))
                 rueda_text_add(out, count < MOST_NAMED ? " and " : " ...");
             if (count < MOST_NAMED)
-                rueda_lane_tell_op(lanes->all[i], &named->request, out);
+                rueda_lane_tell_op(lane, &named->request, out);
         }
     }
 }
@@ -139,19 +128,20 @@ void rueda_standstill_look(void *arg, struct rueda_still *out)
         return;
     out->version = version_of(engine);
     for (int i = 0; i < engine->lanes.count; i++) {
-        struct rueda_negotiator_counts counts =
-            rueda_negotiator_counts(engine->lanes.all[i]->negotiator);
+        const struct rueda_lane *other = engine->lanes.all[i];
+        struct rueda_negotiator_counts counts;
 
         /* What a set alone can help needs no message of another. */
-        if (engine->lanes.all[i] == lane || lane->set->id != RUEDA_SET_GLOBAL)
+        if (other == lane || other->is_ordered ||
+            lane->set->id != RUEDA_SET_GLOBAL)
             continue;
+        counts = rueda_negotiator_counts(other->negotiator);
         out->sent += counts.sent;
         out->received += counts.received;
     }
     out->version = add(add(out->version, out->sent), out->received);
     if (out->what == NULL)
         return;
-    tell_ordered(engine, &what);
     tell_lanes(&engine->lanes, &what);
     snprintf(out->what, out->what_bytes, "%s", what.chars);
 }
@@ -160,11 +150,14 @@ int64_t rueda_standstill_due_ns(const struct rueda_lanes *lanes)
 {
     int64_t next = INT64_MAX;
 
-    if (lanes->engine == NULL || !has_work(lanes->engine))
+    if (lanes->engine == NULL || !rueda_lanes_have_work(lanes))
         return INT64_MAX;
     for (int i = 0; i < lanes->count; i++) {
-        int64_t wanted = rueda_negotiator_look_ns(lanes->all[i]->negotiator);
+        int64_t wanted;
 
+        if (lanes->all[i]->is_ordered)
+            continue;
+        wanted = rueda_negotiator_look_ns(lanes->all[i]->negotiator);
         if (wanted < next)
             next = wanted;
     }
@@ -177,6 +170,7 @@ rueda_status rueda_standstill_verdict(const struct rueda_lanes *lanes,
     rueda_status status = RUEDA_OK;
 
     for (int i = 0; i < lanes->count && status == RUEDA_OK; i++)
-        status = rueda_negotiator_verdict(lanes->all[i]->negotiator, error);
+        if (!lanes->all[i]->is_ordered)
+            status = rueda_negotiator_verdict(lanes->all[i]->negotiator, error);
     return status;
 }

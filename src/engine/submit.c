@@ -9,7 +9,7 @@
 /* Remember it if this operation is not light. Before it is pushed. */
 static void weigh(struct rueda_engine *engine, struct rueda_op *op)
 {
-    if (op->is_named)
+    if (!op->is_ordered)
         rueda_policy_weigh(&engine->policy,
                            rueda_request_bytes(&rueda_named_of(op)->request));
 }
@@ -66,7 +66,7 @@ void rueda_engine_submit_more(struct rueda_engine *engine, struct rueda_op *op)
 }
 
 /* Something was pushed: a thread must make progress with it. */
-static void see_to_progress(struct rueda_engine *engine, bool is_named)
+static void see_to_progress(struct rueda_engine *engine, bool is_ordered)
 {
     rueda_policy_be_used(&engine->policy);
     if (!atomic_load_explicit(&engine->has_thread, memory_order_relaxed)) {
@@ -74,7 +74,7 @@ static void see_to_progress(struct rueda_engine *engine, bool is_named)
         rueda_drive_start_thread(engine);
         pthread_mutex_unlock(&engine->lock);
     }
-    if (is_named && help(engine))
+    if (!is_ordered && help(engine))
         return;
     /* A holder that sleeps polls the queue when it wakes. */
     if (rueda_segment_is_asleep(engine->job->segment))
@@ -87,12 +87,12 @@ static void see_to_progress(struct rueda_engine *engine, bool is_named)
 
 void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
 {
-    const bool is_named = op->is_named; /* it may be gone when it is pushed */
+    const bool is_ordered = op->is_ordered; /* it may be gone once pushed */
 
     rueda_census_act(&engine->census);
     weigh(engine, op);
     rueda_engine_push(engine, op);
-    see_to_progress(engine, is_named);
+    see_to_progress(engine, is_ordered);
 }
 
 void rueda_engine_submit_chain(struct rueda_engine *engine,
@@ -102,7 +102,7 @@ void rueda_engine_submit_chain(struct rueda_engine *engine,
     for (struct rueda_op *op = first; op != NULL; op = op->next)
         weigh(engine, op);
     rueda_op_push_chain(&engine->lanes.arrived, first);
-    see_to_progress(engine, true);
+    see_to_progress(engine, false);
 }
 
 void rueda_engine_abort(struct rueda_engine *engine, const char *why)

@@ -50,7 +50,8 @@ static bool is_rank_0(const struct rueda_lanes *lanes)
 
 static struct rueda_negotiator *courier(const struct rueda_lanes *lanes)
 {
-    const struct rueda_lane *lane = rueda_lanes_find(lanes, RUEDA_SET_GLOBAL);
+    const struct rueda_lane *lane =
+        rueda_lanes_find(lanes, RUEDA_SET_GLOBAL, false);
 
     return lane != NULL ? lane->negotiator : NULL;
 }
@@ -60,7 +61,8 @@ static void note_in(struct rueda_lanes *lanes, struct rueda_timeline *timeline)
 {
     lanes->timeline = timeline;
     for (int i = 0; i < lanes->count; i++)
-        rueda_negotiator_trace(lanes->all[i]->negotiator, timeline);
+        if (!lanes->all[i]->is_ordered)
+            rueda_negotiator_trace(lanes->all[i]->negotiator, timeline);
 }
 
 /* ---- To rank 0 ----------------------------------------------------------- */
@@ -213,7 +215,8 @@ static void finish(struct rueda_lanes *lanes)
 static void begin_end(struct rueda_lanes *lanes)
 {
     for (int i = 0; i < lanes->count; i++)
-        lanes->all[i]->noted_to = rueda_order_latest(&lanes->all[i]->order);
+        if (!lanes->all[i]->is_ordered)
+            lanes->all[i]->noted_to = rueda_order_latest(&lanes->all[i]->order);
     lanes->relay.is_ending = true;
     if (!is_at_work(lanes))
         finish(lanes);
@@ -412,7 +415,8 @@ void rueda_relay_fini(struct rueda_lanes *lanes)
 void rueda_relay_step(struct rueda_lane *lane, int item, int after,
                       rueda_timeline_activity activity)
 {
-    struct rueda_timeline *timeline = lane->lanes->timeline;
+    struct rueda_timeline *timeline =
+        lane->is_ordered ? NULL : lane->lanes->timeline;
 
     for (; timeline != NULL && item < after; item++) {
         const struct rueda_request *request =
@@ -430,7 +434,8 @@ void rueda_relay_end(struct rueda_lane *lane,
 {
     struct rueda_timeline *timeline = lane->lanes->timeline;
 
-    if (timeline == NULL || decision->kind != RUEDA_DECIDED_RUN)
+    if (timeline == NULL || lane->is_ordered ||
+        decision->kind != RUEDA_DECIDED_RUN)
         return;
     for (int i = 0; i < decision->count; i++) {
         const struct rueda_request *request = decision->items[i].request;

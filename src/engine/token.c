@@ -33,7 +33,7 @@ void rueda_drive_let_go(struct rueda_engine *engine)
 
     if (was_idle)
         rueda_policy_be_light(&engine->policy);
-    if (engine->lanes.count > 0 && rueda_drive_plan_check(engine))
+    if (engine->lanes.has_log && rueda_drive_plan_check(engine))
         tell_of_check(engine);
     /* What rueda_drive_has_arrivals() loads below must not be older than this
      * store of the token (do_duty() says why). The load of `parked` in between

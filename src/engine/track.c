@@ -77,11 +77,34 @@ static void note(const struct rueda_track *track, rueda_flight_step step)
     rueda_flight_note(track->job->segment, &event);
 }
 
+static bool is_equal(const struct rueda_choice *a, const struct rueda_choice *b)
+{
+    return a->kind == b->kind && a->reduction == b->reduction &&
+           a->compression == b->compression && a->bytes == b->bytes;
+}
+
+/* The search costs as much as a short task takes, and most tasks are like the
+ * one before. */
 static void choose(struct rueda_track *track)
 {
-    track->task.algo =
-        rueda_select_choose(track->select, &track->place, &track->task.coll);
+    const struct rueda_coll *coll = &track->task.coll;
+    struct rueda_choice choice = {
+        .kind = coll->kind,
+        .reduction = coll->arith.reduction,
+        .compression = coll->compression,
+        .bytes = coll->count * coll->elem_bytes,
+    };
+
     track->is_chosen = true;
+    if (track->last.algo != NULL && coll->recv_counts == NULL &&
+        is_equal(&choice, &track->last)) {
+        track->task.algo = track->last.algo;
+        return;
+    }
+    choice.algo = rueda_select_choose(track->select, &track->place, coll);
+    track->task.algo = choice.algo;
+    if (coll->recv_counts == NULL)
+        track->last = choice;
 }
 
 bool rueda_track_takes_parts(struct rueda_track *track)

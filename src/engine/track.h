@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the collectives of one process set run, one after another: a place for
+ * Where the collectives of one lane run, one after another: a place for
  * the algorithms, and the task that runs in it. Several tracks run at the same
  * time, kept apart by their tags and slabs.
  *
@@ -13,12 +13,23 @@
 #include "algo/select.h"
 #include "job/job.h"
 
+/* The algorithm of a task, and all that the choice depends on in one place
+ * where pieces are equal. */
+struct rueda_choice {
+    const struct rueda_algo *algo; /* NULL: none was chosen yet */
+    rueda_kind kind;
+    rueda_reduction reduction;
+    rueda_compression compression;
+    size_t bytes;
+};
+
 struct rueda_track {
     struct rueda_job *job; /* borrowed, like the next */
     const struct rueda_select *select;
     struct rueda_place place;
-    struct rueda_tag tag; /* of the next task */
-    bool is_chosen;       /* task.algo is that of the next task */
+    struct rueda_tag tag;     /* of the next task */
+    bool is_chosen;           /* task.algo is that of the next task */
+    struct rueda_choice last; /* what was searched for last */
     bool is_running;
     struct rueda_task task;
 };
@@ -51,6 +62,14 @@ rueda_status rueda_track_start(struct rueda_track *track);
 /* Will what has been written there be taken in parts? Chooses the algorithm;
  * the coll is started next, with nothing changed that the choice depends on. */
 bool rueda_track_takes_parts(struct rueda_track *track);
+
+/* What has been written there is run by this algorithm. */
+static inline void rueda_track_use(struct rueda_track *track,
+                                   const struct rueda_algo *algo)
+{
+    track->task.algo = algo;
+    track->is_chosen = true;
+}
 
 static inline rueda_status rueda_track_progress(struct rueda_track *track)
 {

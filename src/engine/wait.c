@@ -30,15 +30,9 @@ static bool is_enough(struct rueda_engine *engine, struct rueda_op *op)
 /* Is a rank gone without which an operation cannot end? */
 static bool is_spoilt(const struct rueda_engine *engine)
 {
-    const struct rueda_track *track = &engine->track;
-    const bool is_at_work =
-        track->is_running || rueda_lanes_have_work(&engine->lanes);
-
-    return (track->is_running &&
-            rueda_segment_has_gone(engine->job->segment,
-                                   rueda_track_shares(track))) ||
-           rueda_lanes_are_spoilt(&engine->lanes) ||
-           (is_at_work && rueda_failure_has_come(engine->job));
+    return rueda_lanes_are_spoilt(&engine->lanes) ||
+           (rueda_lanes_have_work(&engine->lanes) &&
+            rueda_failure_has_come(engine->job));
 }
 
 /* How long to sleep at most. */

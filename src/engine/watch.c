@@ -14,7 +14,7 @@
 
 /* The operation that is watched. */
 struct subject {
-    const struct rueda_lane *lane; /* NULL: it is an ordered one */
+    const struct rueda_lane *lane;
     const struct rueda_named *named;
     bool is_decided;
     uint64_t mark;
@@ -59,10 +59,6 @@ static bool find_subject(struct rueda_engine *engine, struct subject *out)
     const struct rueda_lanes *lanes = &engine->lanes;
 
     *out = (struct subject){.is_decided = true};
-    if (rueda_op_peek(&engine->queue) != NULL) {
-        out->mark = mark_track(&engine->track, 0);
-        return true;
-    }
     for (int i = 0; i < lanes->count; i++) {
         const struct rueda_lane *lane = lanes->all[i];
 
@@ -87,15 +83,10 @@ static bool find_subject(struct rueda_engine *engine, struct subject *out)
     return false;
 }
 
-static void tell_subject(const struct rueda_engine *engine,
-                         const struct subject *subject,
+static void tell_subject(const struct subject *subject,
                          struct rueda_text *words)
 {
-    if (subject->lane == NULL)
-        rueda_text_add(words, "%s number %llu",
-                       rueda_kind_str(engine->track.task.coll.kind),
-                       (unsigned long long)engine->track.task.tag.sequence);
-    else if (subject->is_decided)
+    if (subject->is_decided)
         rueda_lane_tell(subject->lane, words);
     else
         rueda_lane_tell_op(subject->lane, &subject->named->request, words);
@@ -146,14 +137,13 @@ static bool is_other(const struct rueda_engine *engine,
                      const struct subject *subject, int member)
 {
     const struct rueda_segment *segment = engine->job->segment;
-    const struct rueda_set *set =
-        subject->lane != NULL ? subject->lane->set : NULL;
-    bool is_in = set == NULL;
+    const struct rueda_set *set = subject->lane->set;
+    bool is_in = false;
 
     if (member == segment->me ||
         segment->members[member].pid == segment->members[segment->me].pid)
         return false;
-    for (int i = 0; set != NULL && i < set->size; i++)
+    for (int i = 0; i < set->size; i++)
         is_in = is_in || set->ranks[i] == segment->members[member].rank;
     return is_in;
 }
@@ -264,7 +254,7 @@ static void fail(struct rueda_engine *engine, const struct subject *subject,
 {
     struct rueda_text words = {{0}};
 
-    tell_subject(engine, subject, &words);
+    tell_subject(subject, &words);
     rueda_text_add(&words,
                    " has not moved in rank %d for more than %g seconds, so the "
                    "job ends (%s)",
@@ -278,7 +268,7 @@ static void warn(struct rueda_engine *engine, const struct subject *subject,
 {
     struct rueda_text words = {{0}};
 
-    tell_subject(engine, subject, &words);
+    tell_subject(subject, &words);
     rueda_text_add(&words,
                    " has not moved in rank %d for %.1f seconds "
                    "(RUEDA_STALL_WARN)",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A named operation: what was requested, and its result.
+ * All of an operation: what was requested, and its result. An ordered one has
+ * the same fields, and no name.
  *
  * It belongs to the submitting thread until it is pushed, then to the holder of
  * the engine's token until its status leaves RUEDA_IN_PROGRESS, then to the
@@ -19,7 +20,7 @@
 /* The fields that a repeated step uses fill whole cache lines, and as few as
  * possible. */
 struct rueda_named {
-    struct rueda_op op; /* first, so that a queue can carry both kinds */
+    struct rueda_op op; /* first: queues, the pool and handles know that */
 
     _Alignas(RUEDA_CACHE_LINE) int set;
     int member_count; /* of the set, when it was submitted */
@@ -56,9 +57,15 @@ struct rueda_named {
 
     void *stream; /* only of a device's memory */
 
-    /* Only where recv is NULL. */
+    /* Only where recv is NULL, and never of what is laid out. */
     rueda_alloc_fn alloc;
     void *alloc_arg;
+
+    /* Only of what is laid out: elements, as in struct rueda_coll_args; the
+     * lists are the caller's. */
+    size_t count;
+    const size_t *send_counts;
+    const size_t *recv_counts;
 };
 
 /* The operation is the first part of one. */

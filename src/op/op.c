@@ -29,7 +29,9 @@ void rueda_op_init(struct rueda_op *op)
 {
     atomic_init(&op->status, RUEDA_IN_PROGRESS);
     atomic_init(&op->handle, 0);
-    op->is_named = false;
+    op->is_ordered = false;
+    op->is_laid_out = false;
+    op->has_own = false;
 }
 
 /* ---- Places ------------------------------------------------------------ */
@@ -171,7 +173,7 @@ void rueda_op_pool_init(struct rueda_op_pool *pool)
     pthread_mutex_init(&pool->lock, NULL);
 }
 
-/* What a named operation owns, usually nothing. */
+/* What an operation owns, usually nothing. */
 static void strip(struct rueda_named *named)
 {
     if (!named->op.has_own)
@@ -191,12 +193,8 @@ static void strip(struct rueda_named *named)
 
 void rueda_op_pool_fini(struct rueda_op_pool *pool)
 {
-    for (uint32_t i = 0; i < pool->place_count; i++) {
-        struct rueda_op *op = at(pool, i);
-
-        if (op->is_named)
-            strip(rueda_named_of(op));
-    }
+    for (uint32_t i = 0; i < pool->place_count; i++)
+        strip(rueda_named_of(at(pool, i)));
     for (int i = 0; i < RUEDA_OP_CHUNKS; i++)
         free(pool->memory[i]);
     pthread_mutex_destroy(&pool->lock);
@@ -229,7 +227,8 @@ rueda_status rueda_op_take(struct rueda_op_pool *pool, struct rueda_op **out)
             return status;
     }
     handle = atomic_load_explicit(&op->handle, memory_order_relaxed);
-    op->is_named = false;
+    op->is_ordered = false;
+    op->is_laid_out = false;
     atomic_store_explicit(&op->status, RUEDA_IN_PROGRESS, memory_order_relaxed);
     atomic_store_explicit(&op->has_then, false, memory_order_relaxed);
     atomic_store_explicit(&op->holds, 1, memory_order_relaxed);
@@ -269,10 +268,8 @@ void rueda_op_give(struct rueda_op_pool *pool, struct rueda_op *op)
         atomic_load_explicit(&op->handle, memory_order_relaxed);
 
     (void)pool;
-    if (op->is_named) {
-        rueda_named_release(rueda_named_of(op));
-        strip(rueda_named_of(op));
-    }
+    rueda_named_release(rueda_named_of(op));
+    strip(rueda_named_of(op));
     atomic_store_explicit(&op->handle, handle + LIFE, memory_order_release);
     let_go(op);
 }
@@ -293,25 +290,24 @@ static void append(struct rueda_then_list *due, struct rueda_op *op,
     due->last = op;
 }
 
-/* A callback may use the name again. */
-static void free_name(struct rueda_op *op)
-{
-    if (op->is_named)
-        rueda_named_release(rueda_named_of(op));
-}
-
 void rueda_op_deliver(struct rueda_op *op, rueda_status status,
                       struct rueda_then_list *due)
 {
     int expected = RUEDA_IN_PROGRESS;
 
+    /* One without a handle has no callback, and its owner waits for it. */
+    if (atomic_load_explicit(&op->handle, memory_order_relaxed) == 0) {
+        atomic_store_explicit(&op->status, status, memory_order_release);
+        return;
+    }
     /* Release: a thread that reads the status sees the result. Acquire: we see
      * the callback that was set before. */
     if (atomic_compare_exchange_strong_explicit(&op->status, &expected, status,
                                                 memory_order_acq_rel,
                                                 memory_order_acquire))
         return;
-    free_name(op);
+    /* A callback may use the name again. */
+    rueda_named_release(rueda_named_of(op));
     append(due, op, status);
     atomic_store_explicit(&op->status, status, memory_order_release);
 }
@@ -362,7 +358,7 @@ rueda_status rueda_op_then(struct rueda_op *op, rueda_then_fn fn, void *arg)
     if (!atomic_compare_exchange_strong_explicit(
             &op->status, &expected, RUEDA_OP_AWAITED, memory_order_acq_rel,
             memory_order_acquire)) {
-        free_name(op);
+        rueda_named_release(rueda_named_of(op));
         call(fn, arg, (rueda_status)expected);
     }
     return RUEDA_OK;

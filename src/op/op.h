@@ -22,8 +22,9 @@ struct rueda_op_pool;
 struct rueda_op {
     /* rueda_status, or RUEDA_OP_AWAITED; read it with rueda_op_status(). */
     atomic_int status;
-    bool is_named; /* the first part of a struct rueda_named (named.h), which
-                      then has no args */
+    bool is_ordered;  /* in the order of the program; the others are matched by
+                         name or number */
+    bool is_laid_out; /* ordered, and its caller says where all pieces lie */
     atomic_bool has_then;
     bool has_own; /* memory that is to be freed with it (named.h) */
     struct rueda_op *next;
@@ -38,11 +39,9 @@ struct rueda_op {
     rueda_then_fn then;
     void *then_arg;
 
-    /* How it ends: its lane's while it is named and not delivered; then that of
-     * the list of callbacks that are due. */
-    rueda_status outcome;
-
-    struct rueda_coll_args args; /* last: all before it is one cache line */
+    /* How it ends: its lane's while it is not delivered; then that of the list
+     * of callbacks that are due. */
+    rueda_status outcome; /* last: all is one cache line */
 };
 
 /* In progress, with a callback for its end. */
@@ -55,16 +54,16 @@ static inline rueda_status rueda_op_status(const struct rueda_op *op)
     return status > 0 ? RUEDA_IN_PROGRESS : (rueda_status)status;
 }
 
-/* For one that lives on a caller's stack: in progress, of no handle. */
+/* For one that lives on a caller's stack: in progress, of no handle, not
+ * ordered. */
 void rueda_op_init(struct rueda_op *op);
 
 /* ---- Pool: operations that have a handle ------------------------------ */
 
 /*
- * Every operation of a pool is the first part of a struct rueda_named, whether
- * it is used as one or not. All functions may be called by any thread, and only
- * take() may lock: when more are unfinished than ever before it fetches memory,
- * which stays with the pool.
+ * Every operation of a pool is the first part of a struct rueda_named. All
+ * functions may be called by any thread, and only take() may lock: when more
+ * are unfinished than ever before it fetches memory, which stays with the pool.
  */
 
 /* Chunks double: 64, 64, 128, 256, ... places. */
@@ -86,14 +85,14 @@ void rueda_op_pool_init(struct rueda_op_pool *pool);
 /* With all that unfinished operations own. */
 void rueda_op_pool_fini(struct rueda_op_pool *pool);
 
-/* A new operation in progress, not named. RUEDA_ERR_LIMIT: RUEDA_OP_MOST are
+/* A new operation in progress, not ordered. RUEDA_ERR_LIMIT: RUEDA_OP_MOST are
  * unfinished. */
 rueda_status rueda_op_take(struct rueda_op_pool *pool, struct rueda_op **out);
 
 /* The operation that a handle names, or NULL if that is over. */
 struct rueda_op *rueda_op_find(struct rueda_op_pool *pool, rueda_handle handle);
 
-/* End of the handle. Frees the names and lists of a named operation. */
+/* End of the handle. Frees its name and what it owns. */
 void rueda_op_give(struct rueda_op_pool *pool, struct rueda_op *op);
 
 /* ---- Delivery --------------------------------------------------------- */

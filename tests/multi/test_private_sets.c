@@ -33,7 +33,8 @@ static rueda_status close_set(struct test_rank *me, int set)
 }
 
 /* The sum of `count` numbers, mine being my rank, over the members of a set. */
-static int add_up(struct test_rank *me, int set, size_t count, float wanted)
+static int add(struct test_rank *me, int set, size_t count, float wanted,
+               unsigned flags)
 {
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
     float *numbers = malloc(count * sizeof(float));
@@ -49,6 +50,7 @@ static int add_up(struct test_rank *me, int set, size_t count, float wanted)
     args.recv = numbers;
     args.dims = 1;
     args.shape = &count;
+    args.flags = flags;
     status = finish(me, rueda_submit(me->ctx, &args, &handle), &handle);
     failed = rank_expect(me, status, RUEDA_OK, "an allreduce of the set");
     for (size_t i = 0; i < count && failed == 0; i++)
@@ -57,6 +59,13 @@ static int add_up(struct test_rank *me, int set, size_t count, float wanted)
                                (double)numbers[i], (double)wanted);
     free(numbers);
     return failed;
+}
+
+/* Negotiated, and in the order of the program. */
+static int add_up(struct test_rank *me, int set, size_t count, float wanted)
+{
+    return add(me, set, count, wanted, 0) +
+           add(me, set, count, wanted, RUEDA_ORDERED);
 }
 
 /* ---- Members only ---------------------------------------------------------

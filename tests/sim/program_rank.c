@@ -87,7 +87,7 @@ static rueda_status turn_lanes(struct scenario *scenario, int index)
 {
     struct rueda_lanes *lanes = &scenario->rank[index].ctx.engine.lanes;
     struct rueda_text error = {""};
-    rueda_status status = rueda_lanes_turn(lanes, &error);
+    rueda_status status = rueda_lanes_turn(lanes, true, &error);
 
     if (status < 0 && status != RUEDA_ERR_PEER_LOST)
         complain(&scenario->check, "rank %d fails: %s: %s", index,
@@ -416,7 +416,7 @@ static void check_word(struct scenario *scenario, int index)
     struct rueda_lanes *lanes = &scenario->rank[index].ctx.engine.lanes;
     struct rueda_text error = {""};
 
-    if (rueda_lanes_turn(lanes, &error) == RUEDA_OK)
+    if (rueda_lanes_turn(lanes, true, &error) == RUEDA_OK)
         complain(&scenario->check,
                  "rank %d moves after it said that nothing does", index);
 }

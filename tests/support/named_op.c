@@ -70,7 +70,6 @@ void named_begin(struct named_op *op, int kind, const char *name, int set)
 
     memset(op, 0, sizeof(*op));
     atomic_init(&named->op.status, RUEDA_IN_PROGRESS);
-    named->op.is_named = true;
     snprintf(named->short_name, sizeof(named->short_name), "%s", name);
     named->request.name = name[0] != '\0' ? named->short_name : NULL;
     named->request.kind = kind;
@@ -151,6 +150,7 @@ void named_submit(struct test_rank *me, const struct named_what *what,
 
     named_begin(op, (int)what->kind, what->name, what->set);
     op->what = *what;
+    op->named.op.is_ordered = what->is_ordered;
     if (what->kind != RUEDA_BARRIER)
         fill_in(me, what, op);
     op->named.send = op->send;

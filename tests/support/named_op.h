@@ -25,6 +25,7 @@ struct named_what {
     bool in_place;      /* where the kind can */
     bool by_alloc;      /* the result comes from the callback */
     bool has_no_memory; /* ... which has none */
+    bool is_ordered;    /* and has no name then */
     unsigned flags;
     uint64_t group;
     uint32_t group_count;

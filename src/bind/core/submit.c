@@ -101,7 +101,7 @@ static void *pointer_of(PyObject *given)
 static void take_numbers(struct order *order, PyObject *const *given)
 {
     struct rueda_submit_args *args = &order->args;
-    int kind = 0, dtype = 0, reduction = 0, compression = 0;
+    int kind = 0, dtype = 0, reduction = 0, compression = 0, ordered = 0;
 
     take_int(given[FIELD_kind], &kind);
     take_int(given[FIELD_set], &args->set);
@@ -116,6 +116,8 @@ static void take_numbers(struct order *order, PyObject *const *given)
     take_int(given[FIELD_priority], &args->priority);
     take_int(given[FIELD_device], &args->device);
     args->stream = pointer_of(given[FIELD_stream]);
+    take_int(given[FIELD_ordered], &ordered);
+    args->flags = ordered != 0 ? RUEDA_ORDERED : 0;
     take_int(given[FIELD_peer], &args->peer);
     take_int(given[FIELD_tag], &args->tag);
     args->kind = (rueda_kind)kind;

@@ -41,12 +41,14 @@ fields = dict(
 _core.wait(_core.submit(**fields))
 _core.wait(_core.submit(kind, "x", 0, dtype, place, place, (3,), postscale=0.5, reduction=total))
 _core.wait(_core.submit_group([fields])[0])
+_core.wait(_core.submit(**{**fields, "name": None, "ordered": True}))
 assert list(numbers) == [1, 2, 3], numbers
 for more, error in (
     ({"kind": kind}, TypeError),
     ({"size": 3}, TypeError),
     ({"stream": "x"}, TypeError),
     ({"reduction": total, "splits": (1, 2)}, ValueError),
+    ({"ordered": True, "device": 0}, NotImplementedError),
 ):
     try:
         _core.submit(kind, None, 0, dtype, place, place, (3,), **more)
@@ -56,7 +58,7 @@ for more, error in (
 numbers[:] = array.array("f", [2, 4, 6])
 for wrong, error in (
     (3, TypeError),
-    ((0,) * 18, TypeError),
+    ((0,) * 19, TypeError),
     ((), TypeError),
     (("x", None, 0, dtype, place, place, (3,)), TypeError),
     ((99, None, 0, dtype, place, place, (3,)), ValueError),

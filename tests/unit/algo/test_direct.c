@@ -50,7 +50,7 @@ static int pair_close(void **state)
 
 static struct rueda_trial *trial_of(struct pair *pair, int rank)
 {
-    return &pair->ctx[rank]->job->slab.trial;
+    return &rueda_engine_place(&pair->ctx[rank]->engine)->slab->trial;
 }
 
 /* What a rank brings. */

@@ -46,7 +46,7 @@ static void ranks_close(struct tray_ranks *ranks)
 
 static struct rueda_slab *slab_of(const struct tray_ranks *ranks, int rank)
 {
-    return &ranks->ctx[rank]->job->slab;
+    return rueda_engine_place(&ranks->ctx[rank]->engine)->slab;
 }
 
 /* What a rank brings to operation number `turn`. */

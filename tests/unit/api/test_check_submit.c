@@ -155,6 +155,26 @@ static void messages_go_to_another_member(void **state)
     invalid(&args, "tag -1 is negative");
 }
 
+static void ordered_operations_have_no_name_and_are_on_the_host(void **state)
+{
+    (void)state;
+    for (int kind = RUEDA_ALLREDUCE; kind <= RUEDA_RECV; kind++) {
+        struct rueda_submit_args args = args_of((rueda_kind)kind);
+
+        args.flags = RUEDA_ORDERED | RUEDA_MORE;
+        invalid(&args, "an ordered operation has no name");
+        args.name = NULL;
+        args.set = kind == RUEDA_JOIN ? 0 : 5;
+        if (kind == RUEDA_JOIN) {
+            invalid(&args, "a join cannot be ordered");
+            continue;
+        }
+        passes(&some, &args);
+        args.device = 1;
+        refused(&some, &args, RUEDA_ERR_UNSUPPORTED, "the tensor is on");
+    }
+}
+
 static void numbers_and_kinds_are_known_ones(void **state)
 {
     struct rueda_submit_args args = args_of(RUEDA_ALLREDUCE);
@@ -169,8 +189,8 @@ static void numbers_and_kinds_are_known_ones(void **state)
     args.compression = RUEDA_COMPRESS_FP16;
     invalid(&args, "compression fp16 is for float32 and float64");
     args.compression = RUEDA_COMPRESS_NONE;
-    args.flags = 8;
-    invalid(&args, "flags 0x8 are unknown");
+    args.flags = 16;
+    invalid(&args, "flags 0x10 are unknown");
     args.flags = 0;
     passes(&all, &args);
     args.kind = (rueda_kind)(RUEDA_RECV + 1);
@@ -410,6 +430,7 @@ int main(void)
         cmocka_unit_test(only_all_ranks_join),
         cmocka_unit_test(a_root_is_a_member),
         cmocka_unit_test(messages_go_to_another_member),
+        cmocka_unit_test(ordered_operations_have_no_name_and_are_on_the_host),
         cmocka_unit_test(numbers_and_kinds_are_known_ones),
         cmocka_unit_test(adasum_is_for_floats_of_all_ranks),
         cmocka_unit_test(a_reduce_scatter_adds_or_averages),

@@ -158,6 +158,38 @@ static void those_without_a_name_are_counted_in_their_set(void **state)
     }
 }
 
+static void ordered_operations_use_up_no_number(void **state)
+{
+    struct rueda_submit_args args = fake_args(RUEDA_ALLREDUCE, NULL);
+    rueda_ctx *ctx = *state;
+    struct rueda_named *named;
+
+    args.set = 1;
+    for (int i = 0; i < 4; i++) {
+        args.flags = i % 2 == 0 ? RUEDA_ORDERED : 0;
+        fake_submit(ctx, &args);
+        named = fake_arrived(ctx);
+        assert_true(named->op.is_ordered == (i % 2 == 0));
+        assert_false(named->op.is_laid_out);
+        if (i % 2 != 0)
+            assert_int_equal(named->request.number, i / 2);
+        fake_deliver(named, RUEDA_OK);
+    }
+}
+
+static void ordered_operations_are_in_no_group(void **state)
+{
+    struct rueda_submit_args args = fake_args(RUEDA_ALLREDUCE, NULL);
+    rueda_ctx *ctx = *state;
+    rueda_handle handle;
+
+    args.flags = RUEDA_ORDERED;
+    assert_int_equal(rueda_submit_group(ctx, &args, 1, &handle),
+                     RUEDA_ERR_INVALID);
+    assert_non_null(strstr(rueda_last_error(), "are not grouped"));
+    assert_null(fake_arrived(ctx));
+}
+
 /* ---- Refusals --------------------------------------------------------------
  */
 
@@ -533,6 +565,8 @@ int main(void)
         OPEN(names_of_any_length_are_copied),
         OPEN(splits_are_copied),
         OPEN(those_without_a_name_are_counted_in_their_set),
+        OPEN(ordered_operations_use_up_no_number),
+        OPEN(ordered_operations_are_in_no_group),
         OPEN(a_name_is_refused_until_its_handle_ends),
         OPEN(a_refused_operation_leaves_nothing_behind),
         OPEN(a_rank_joins_once_at_a_time),

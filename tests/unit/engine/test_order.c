@@ -142,7 +142,7 @@ static int fixture_open(void **state)
     lanes = &fixture->ctx->engine.lanes;
     assert_int_equal(rueda_lane_new(lanes,
                                     rueda_sets_find(lanes, RUEDA_SET_GLOBAL),
-                                    &fixture->lane, &error),
+                                    false, &fixture->lane, &error),
                      RUEDA_OK);
     assert_string_equal(fixture->lane->order.ops->name, "log");
     fixture->lane->order =
@@ -166,7 +166,6 @@ static void submit(struct fixture *fixture, int i)
     struct rueda_named *named = &fixture->named[i];
 
     rueda_named_init(named, RUEDA_ALLREDUCE);
-    named->op.is_named = true;
     snprintf(named->short_name, sizeof(named->short_name), "tensor %d", i);
     named->request.name = named->short_name;
     named->request.dtype = RUEDA_FLOAT32;
@@ -176,7 +175,7 @@ static void submit(struct fixture *fixture, int i)
     named->send = &fixture->in[i];
     named->recv = &fixture->out[i];
     fixture->in[i] = (float)(i + 1);
-    rueda_lane_submit(fixture->lane, named);
+    assert_int_equal(rueda_lane_submit(fixture->lane, named), RUEDA_OK);
 }
 
 static void take_turns(struct fixture *fixture)
