@@ -22,6 +22,7 @@ __all__ = ["RuedaProcessGroup", "make_group"]
 Tensor = torch.Tensor
 
 _MOST_TAG = 2**31 - 1
+_MESSAGES = (_core.KIND_SEND, _core.KIND_RECV)
 
 
 def make_group(options: Any, backend_options: Any = None) -> RuedaProcessGroup:
@@ -68,6 +69,7 @@ class RuedaProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         self._name = ""
         self._desc = "undefined"
         self._count = 0
+        self._is_checked = dist.get_debug_level() == dist.DebugLevel.DETAIL
         self._order = threading.Lock()
         self._started: list[RuedaWork] | None = None  # while operations are coalesced
         self._ranks = list(ranks) or list(range(size))
@@ -126,11 +128,13 @@ class RuedaProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     ) -> int:
         """Hand an operation over. All members call in the same order.
 
-        The one place that knows how operations of a group are matched: by their number
-        among those of the set.
+        Nothing is negotiated, unless the user asks torch to look for mistakes: then the
+        library compares what the ranks say.
         """
         if self._set is None:
             raise job.GroupError("this process group was destroyed; make a new one")
+        if not self._is_checked and kind not in _MESSAGES:
+            more["ordered"] = True
         return _core.submit(kind, None, self._set, dtype, send, recv, shape, **more)
 
     def _run(
