@@ -164,7 +164,7 @@ class Call:
 
     def _allreduce_sparse(self, tensor: Tensor, op: Any) -> None:
         """Each rank brings as many rows as it has."""
-        if op is not _Op.SUM:
+        if op != _Op.SUM:
             raise ValueError("sparse tensors are reduced by SUM only")
         mine = tensor.detach().coalesce()
         indices = mine.indices().t().contiguous()
@@ -223,9 +223,9 @@ class Call:
 
         def finish() -> None:
             rows = received().view(self._size, -1)
-            if op is _Op.SUM or op is _Op.AVG:
+            if op in (_Op.SUM, _Op.AVG):
                 total = rows.sum(0, dtype=rows.dtype)
-                _copy(_as_numbers(output), total / self._size if op is _Op.AVG else total)
+                _copy(_as_numbers(output), total / self._size if op == _Op.AVG else total)
             else:
                 _copy(_as_numbers(output), _rows_reduced(op, rows))
 

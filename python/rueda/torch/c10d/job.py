@@ -12,14 +12,13 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import secrets
 import time
 from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
 
-from rueda import _core, places
+from rueda import _core
 from rueda.common.basics import basics
 
 __all__ = ["GroupError", "close", "milliseconds", "open_set"]
@@ -37,6 +36,7 @@ class _Job:
     def __init__(self) -> None:
         self.box: Any = None  # a part of the store of the default group
         self.made: dict[tuple[int, ...], int] = {}  # how many groups of these ranks
+        self.begun = 0  # how many default groups there were
         self.base = _FIRST_ID  # the counter of the store begins there
         self.highest = _FIRST_ID - 1  # of all ids that this rank has seen
         self.is_ours = False  # the context was opened here
@@ -57,12 +57,49 @@ def _is_launched_as(rank: int, size: int) -> bool:
     return (os.environ.get("RUEDA_RANK"), os.environ.get("RUEDA_SIZE")) == (str(rank), str(size))
 
 
-def _open_context(store: Any, rank: int, size: int, timeout: timedelta) -> None:
+def _open_context(rank: int, size: int, timeout: timedelta) -> None:
     if _is_launched_as(rank, size):
         basics.init()
         return
-    carry = places.torch_exchange(store, size, timeout.total_seconds())
-    basics.init_at(rank, size, milliseconds(timeout), lambda data: carry(rank, data))
+    carry = _Carrier(rank, timeout)
+    try:
+        basics.init_at(rank, size, milliseconds(timeout), carry)
+    finally:
+        carry.forget()
+
+
+class _Carrier:
+    """Passes rank 0's bytes to all ranks through the store; they are secret."""
+
+    def __init__(self, rank: int, timeout: timedelta) -> None:
+        self._rank = rank
+        self._timeout = timeout
+        self._keys: list[str] = []
+
+    def __call__(self, data: bytes) -> bytes:
+        key = f"exchange/{len(self._keys)}"
+        self._keys.append(key)
+        if self._rank == 0:
+            _job.box.set(key, data.hex())
+            return data
+        try:
+            _job.box.wait([key], self._timeout)
+        except RuntimeError as error:
+            raise GroupError(
+                f"rank {self._rank} had no answer from rank 0 through torch's store within "
+                f"{self._timeout}; is rank 0 running?"
+            ) from error
+        return bytes.fromhex(_job.box.get(key).decode())
+
+    def forget(self) -> None:
+        """All ranks have the bytes, or none needs them any more."""
+        if self._rank > 0:
+            return
+        for key in self._keys:
+            try:
+                _job.box.delete_key(key)
+            except RuntimeError:
+                _job.box.set(key, "")  # a store that cannot delete
 
 
 def _agree_on_base() -> int:
@@ -83,8 +120,12 @@ def _begin(store: Any, rank: int, size: int, timeout: timedelta) -> None:
         _job.__init__()  # type: ignore[misc]  # a child's copy of its parent's
         _job.process = os.getpid()
     _job.made.clear()
+    # Torch gives a store of their own to processes that are started again; those that
+    # make the group again after they have destroyed it count.
+    _job.begun += 1
+    _job.box = dist.PrefixStore(f"rueda/{_job.begun}", store)
     if not _core.is_initialized():
-        _open_context(store, rank, size, timeout)
+        _open_context(rank, size, timeout)
         _job.is_ours = True
         _job.highest = _FIRST_ID - 1
         _job.groups = 0
@@ -95,14 +136,6 @@ def _begin(store: Any, rank: int, size: int, timeout: timedelta) -> None:
             f"{_core.rank()} of {_core.size()} of a Rueda job already; give both the same"
         )
     _job.base = _agree_on_base() + 1
-
-
-def _introduce(store: Any, rank: int, size: int, timeout: timedelta) -> None:
-    """Agree on a name that no earlier job has used in this store."""
-    token = secrets.token_hex(8).encode()
-    if size > 1:
-        token = places.torch_exchange(store, size, timeout.total_seconds())(rank, token)
-    _job.box = dist.PrefixStore(f"rueda/{token.decode()}", store)
 
 
 def _agree_on_id(rank: int, ranks: tuple[int, ...], timeout: timedelta) -> int:
@@ -134,7 +167,6 @@ def open_set(store: Any, rank: int, ranks: list[int], size: int, timeout: timede
     if not ranks:
         _begin(store, rank, size, timeout)
         ranks = list(range(size))
-        _introduce(store, rank, size, timeout)
     elif not _core.is_initialized():
         raise RuntimeError(
             'the default process group is not one of Rueda; call init_process_group("rueda"), '
