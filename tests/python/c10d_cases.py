@@ -30,9 +30,7 @@ def run_ranks(program: str, *words: str, size: int, **more: str) -> list[Done]:
     return run_all(
         [[sys.executable, program, *words]] * size,
         [
-            environment(
-                RANK=str(rank), WORLD_SIZE=str(size), PYTHONPATH=str(HERE), **place, **more
-            )
+            environment(RANK=str(rank), WORLD_SIZE=str(size), PYTHONPATH=str(HERE), **place, **more)
             for rank in range(size)
         ],
         LIMIT_S,
@@ -41,10 +39,9 @@ def run_ranks(program: str, *words: str, size: int, **more: str) -> list[Done]:
 
 def run_cases(members: dict[str, Any]) -> None:
     """The main program of a rank."""
+    import rueda.torch.c10d  # noqa: F401 -- registers the back end
     import torch
     import torch.distributed as dist
-
-    import rueda.torch.c10d  # noqa: F401 -- registers the back end
 
     torch.set_num_threads(1)
     # One store for all cases: rank 0 might close its own while others still use it.

@@ -13,14 +13,13 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import rueda.torch.c10d  # noqa: F401 -- registers the back end
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.optim import ZeroRedundancyOptimizer
-
-import rueda.torch.c10d  # noqa: F401 -- registers the back end
 
 STEPS = 4
 RATE = 0.05

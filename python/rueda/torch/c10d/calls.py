@@ -175,7 +175,7 @@ class Call:
 
         def finish() -> None:
             total = torch.sparse_coo_tensor(places().t(), numbers(), mine.shape)
-            tensor.detach().copy_(total.coalesce())
+            tensor.copy_(total.coalesce())
 
         self._after.append(finish)
 
