@@ -10,11 +10,10 @@ It learns to add up the numbers of a row.
 
 import argparse
 
+import rueda.torch.c10d  # noqa: F401 -- the first line: "rueda" is a back end from here on
 import torch
 import torch.distributed as dist
 from torch import nn
-
-import rueda.torch.c10d  # noqa: F401 -- the first line: "rueda" is a back end from here on
 
 
 def main() -> None:

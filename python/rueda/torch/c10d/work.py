@@ -69,6 +69,7 @@ class RuedaWork(dist.Work):  # type: ignore[misc]
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._error: BaseException | None = None
+        self._promise: Any = None  # that it has ended
         self._future: Any = None
         self.deadline = 0.0  # the completer's
         self.left = 0  # how many cores it has not heard of
@@ -92,13 +93,13 @@ class RuedaWork(dist.Work):  # type: ignore[misc]
         self._ended.set()
         _in_flight.pop(id(self), None)
         if self._future is not None:
-            self._tell()
+            self._promise.set_result(None)
 
-    def _tell(self) -> None:
-        if self._error is None:
-            self._future.set_result(self._output)
-        else:
-            self._future.set_exception(self._error)
+    def _value(self, _: Any) -> list[Any]:
+        """What the future gives. C++ learns of a failure only if a callback raises it."""
+        if self._error is not None:
+            raise self._error
+        return self._output
 
     def _failed(self, error: BaseException) -> BaseException:
         failure = GroupError(f"{self._words}: {error}")
@@ -196,9 +197,10 @@ class RuedaWork(dist.Work):  # type: ignore[misc]
         """A future whose value is the list of results."""
         with self._lock:
             if self._future is None:
-                self._future = torch.futures.Future()
+                self._promise = torch.futures.Future()
+                self._future = self._promise.then(self._value)
                 if self._ended.is_set():
-                    self._tell()
+                    self._promise.set_result(None)
                 else:
                     self.deadline = time.monotonic() + self._limit.total_seconds()
                     _completer().watch(self, self._cores)
