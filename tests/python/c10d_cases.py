@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def run_ranks(program: str, *words: str, size: int, **more: str) -> list[Done]:
-    """So many ranks of a program, as torchrun starts them."""
+    """Run a program on this number of ranks, as torchrun starts them."""
     place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     return run_all(
         [[sys.executable, program, *words]] * size,

@@ -235,9 +235,7 @@ class Call:
 
     def broadcast(self, tensor: Tensor, root: int) -> None:
         data = self._in_place(tensor)
-        self._add(
-            _core.KIND_BROADCAST, data, data, (data.numel(),), root=self._ranks[root]
-        )
+        self._add(_core.KIND_BROADCAST, data, data, (data.numel(),), root=self._ranks[root])
 
     def allgather(self, output: Tensor, source: Tensor) -> None:
         """Into one tensor, of which the source may be this rank's own part."""
@@ -264,7 +262,7 @@ class Call:
     def alltoall(
         self, output: Tensor, source: Tensor, got: Sequence[int], given: Sequence[int]
     ) -> None:
-        """By the first dimension: so many rows from and to each rank, or equal parts."""
+        """By the first dimension: rows from and to each rank, or equal parts."""
         self._check_types(output, source)
         if not got and not given:
             self._check_equal(output, source)
@@ -292,7 +290,7 @@ class Call:
     def _exchange(
         self, source: Tensor, given: Sequence[int], got: Sequence[int]
     ) -> Callable[[], Tensor]:
-        """So many numbers to and from each rank; the result is there in the end.
+        """Numbers to and from each rank, as the lists say; the result is there in the end.
 
         The library makes the memory: a rank that sends another number than is expected
         here must not write over what lies behind.

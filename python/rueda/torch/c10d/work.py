@@ -19,6 +19,7 @@ import torch
 import torch.distributed as dist
 
 from rueda import _core
+from rueda.common import handles
 
 from .job import GroupError, milliseconds
 
@@ -114,13 +115,16 @@ class RuedaWork(dist.Work):  # type: ignore[misc]
                 if not _core.wait_until(self._cores[0], left):
                     return False
             except (RuntimeError, ValueError) as error:
-                for core in self._cores[1:]:
-                    _core.forget(core)
+                self._abandon(self._cores[1:])
                 self._end(self._failed(error))
                 return True
             self._cores.pop(0)
         self._end(None)
         return True
+
+    def _abandon(self, cores: Sequence[int]) -> None:
+        """These run on, and write to their memory until they end."""
+        handles.leave_behind(cores, (self._keep, self._output))
 
     def _is_late(self, limit: timedelta) -> BaseException:
         return GroupError(
@@ -132,8 +136,7 @@ class RuedaWork(dist.Work):  # type: ignore[misc]
         """The completer has waited for long enough."""
         with self._lock:
             if not self._ended.is_set():
-                for core in self._cores:
-                    _core.forget(core)
+                self._abandon(self._cores)
                 self._end(self._is_late(self._limit))
 
     def hear(self) -> None:
@@ -250,6 +253,14 @@ def _has_ended(core: int) -> bool:
         return True  # with its context
 
 
+def _forget_late(core: int) -> None:
+    """A work was given up before its operation ended, which it has now."""
+    try:
+        _core.wait(core)
+    except (RuntimeError, ValueError):
+        pass  # how it ended matters to no thread
+
+
 # ---- The completer ----------------------------------------------------------
 
 
@@ -290,6 +301,7 @@ class _Completer:
     def _hear(self, core: int) -> None:
         work = self._watched.pop(core, None)
         if work is None:
+            _forget_late(core)
             return
         work.left -= 1
         if work.left == 0:
