@@ -603,6 +603,27 @@ RUEDA_API rueda_status rueda_set_create_async(rueda_ctx *ctx, const int *ranks,
 RUEDA_API rueda_status rueda_set_destroy_async(rueda_ctx *ctx, int set,
                                                rueda_handle *out_handle);
 
+/*
+ * A private set is one that only its members know. They alone call these, with
+ * the same ranks in any order and the same id: a number from RUEDA_PRIVATE_SETS
+ * on and below RUEDA_PRIVATE_SETS_END that no other set of the job has or had,
+ * such as one of a counter that all ranks share. Several may have the same
+ * ranks, and no setting is needed. The handle has ended when all members have
+ * called.
+ *
+ * close comes after the last operation that a member submits to the set; those
+ * that are not delivered when all members have closed it end with
+ * RUEDA_ERR_CANCELLED. It need not be waited for: rueda_wait() with a timeout
+ * of 0, or rueda_handle_then(), ends the handle.
+ */
+#define RUEDA_PRIVATE_SETS     (1 << 19)
+#define RUEDA_PRIVATE_SETS_END (1 << 20)
+RUEDA_API rueda_status rueda_set_open_async(rueda_ctx *ctx, const int *ranks,
+                                            int count, int set,
+                                            rueda_handle *out_handle);
+RUEDA_API rueda_status rueda_set_close_async(rueda_ctx *ctx, int set,
+                                             rueda_handle *out_handle);
+
 /* Members of a set, or -1 if there is none; my place in it, or -1 if I am no
  * member; and up to `room` of its ranks, ascending, the number of which is
  * returned, or -1 if there is no such set. */

@@ -91,7 +91,8 @@ static void fill_in(rueda_ctx *ctx, struct rueda_op *op, rueda_status status,
     result->rows = named->rows;
     if (named->request.kind == RUEDA_JOIN)
         result->last_rank = named->last_rank;
-    else if (named->request.kind == RUEDA_SET_ADD)
+    else if (named->request.kind == RUEDA_SET_ADD ||
+             named->request.kind == RUEDA_SET_OPEN)
         result->set = named->made_set;
     copy_rows(named, named->member_count, result);
 }

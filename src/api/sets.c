@@ -14,6 +14,9 @@
 /* One change at a time; ranks that make and remove at once meet here. */
 #define CHANGE_NAME "rueda.process_set"
 
+/* A private set ends under this name, once. */
+#define CLOSE_NAME "rueda.process_set.close"
+
 static int compare_ranks(const void *a, const void *b)
 {
     int left = *(const int *)a;
@@ -99,10 +102,9 @@ static rueda_status change(rueda_ctx *ctx, int kind, int *ranks, int count,
     return RUEDA_OK;
 }
 
-/* Check and sort the ranks, then submit the change. The list lives until the
- * change has ended. */
-static rueda_status create(rueda_ctx *ctx, const int *ranks, int count,
-                           rueda_handle *out_handle)
+/* A copy in order, which the caller frees, of ranks that are all there. */
+static rueda_status sort_ranks(const rueda_ctx *ctx, const int *ranks,
+                               int count, int **out)
 {
     rueda_status status;
     int *sorted;
@@ -116,10 +118,23 @@ static rueda_status create(rueda_ctx *ctx, const int *ranks, int count,
     memcpy(sorted, ranks, (size_t)count * sizeof(*sorted));
     qsort(sorted, (size_t)count, sizeof(*sorted), compare_ranks);
     status = check_ranks(ctx, sorted, count);
-    if (status != RUEDA_OK) {
+    if (status == RUEDA_OK)
+        *out = sorted;
+    else
         free(sorted);
+    return status;
+}
+
+/* Check and sort the ranks, then submit the change. The list lives until the
+ * change has ended. */
+static rueda_status create(rueda_ctx *ctx, const int *ranks, int count,
+                           rueda_handle *out_handle)
+{
+    int *sorted = NULL;
+    rueda_status status = sort_ranks(ctx, ranks, count, &sorted);
+
+    if (status != RUEDA_OK)
         return status;
-    }
     return change(ctx, RUEDA_SET_ADD, sorted, count, hash_of(sorted, count),
                   out_handle);
 }
@@ -209,6 +224,111 @@ rueda_status rueda_set_destroy_async(rueda_ctx *ctx, int set,
         return refuse(ctx, RUEDA_ERR_NOMEM);
     *id = set;
     return change(ctx, RUEDA_SET_DROP, id, 1, (uint64_t)set, out_handle);
+}
+
+/* ---- Private sets ----------------------------------------------------------
+ */
+
+static rueda_status refuse_private(const rueda_ctx *ctx, int set,
+                                   const char *why)
+{
+    struct rueda_text error = {{0}};
+
+    rueda_text_set(&error, "rank %d: private process set %d: %s",
+                   ctx->job->rank, set, why);
+    return rueda_fault(RUEDA_ERR_INVALID, error.chars);
+}
+
+static bool is_private(int set)
+{
+    return set >= RUEDA_PRIVATE_SETS && set < RUEDA_PRIVATE_SETS_END;
+}
+
+static bool is_listed(const rueda_ctx *ctx, const int *ranks, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (ranks[i] == ctx->job->rank)
+            return true;
+    return false;
+}
+
+/* Takes the ranks, which are in order. */
+static rueda_status submit_open(rueda_ctx *ctx, int *ranks, int count, int set,
+                                rueda_handle *out_handle)
+{
+    struct rueda_named *named;
+    rueda_status status = rueda_named_take(ctx, RUEDA_SET_OPEN, &named);
+
+    if (status != RUEDA_OK) {
+        free(ranks);
+        return refuse(ctx, status);
+    }
+    named->ranks = ranks;
+    named->rank_count = count;
+    named->op.has_own = true;
+    named->made_set = set;
+    *out_handle = named->op.handle;
+    rueda_engine_submit(&ctx->engine, &named->op);
+    return RUEDA_OK;
+}
+
+rueda_status rueda_set_open_async(rueda_ctx *ctx, const int *ranks, int count,
+                                  int set, rueda_handle *out_handle)
+{
+    rueda_status status = rueda_ctx_check(ctx);
+    int *sorted = NULL;
+
+    if (status != RUEDA_OK)
+        return status;
+    if (!is_private(set))
+        return refuse_private(ctx, set,
+                              "its id is not one of a private set; take a "
+                              "number from 524288 to 1048575");
+    if (rueda_engine_set(&ctx->engine, set) != NULL)
+        return refuse_private(ctx, set,
+                              "it is there already; give each an id of its "
+                              "own");
+    status = sort_ranks(ctx, ranks, count, &sorted);
+    if (status != RUEDA_OK)
+        return status;
+    if (!is_listed(ctx, sorted, count)) {
+        free(sorted);
+        return refuse_private(ctx, set,
+                              "this rank is not a member; only members open "
+                              "it");
+    }
+    return submit_open(ctx, sorted, count, set, out_handle);
+}
+
+rueda_status rueda_set_close_async(rueda_ctx *ctx, int set,
+                                   rueda_handle *out_handle)
+{
+    rueda_status status = rueda_ctx_check(ctx);
+    const struct rueda_set *found;
+    struct rueda_named *named;
+
+    if (status != RUEDA_OK)
+        return status;
+    found = is_private(set) ? rueda_engine_set(&ctx->engine, set) : NULL;
+    if (found == NULL)
+        return refuse_private(ctx, set, "it is not open");
+    status = rueda_named_take(ctx, RUEDA_SET_CLOSE, &named);
+    if (status != RUEDA_OK)
+        return refuse(ctx, status);
+    named->set = set;
+    named->member_count = found->size;
+    status = rueda_named_set_name(named, CLOSE_NAME);
+    if (status == RUEDA_OK)
+        status = rueda_named_claim(ctx, named, named->request.name);
+    if (status != RUEDA_OK) {
+        rueda_named_drop(ctx, named);
+        return status == RUEDA_ERR_INVALID
+                   ? refuse_private(ctx, set, "it is being closed already")
+                   : refuse(ctx, status);
+    }
+    *out_handle = named->op.handle;
+    rueda_engine_submit(&ctx->engine, &named->op);
+    return RUEDA_OK;
 }
 
 /* ---- What there is ---------------------------------------------------------

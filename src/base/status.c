@@ -103,5 +103,7 @@ const char *rueda_kind_str(rueda_kind kind)
         return "process set add";
     if ((int)kind == RUEDA_RECV + 2)
         return "process set drop";
+    if ((int)kind == RUEDA_RECV + 3)
+        return "process set close";
     return "unknown kind";
 }

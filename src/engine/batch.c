@@ -345,12 +345,13 @@ static rueda_batch_fn fn_of(const struct rueda_lane *lane,
         [RUEDA_RECV] = unknown,
         [RUEDA_SET_ADD] = rueda_batch_set_add,
         [RUEDA_SET_DROP] = rueda_batch_set_drop,
+        [RUEDA_SET_CLOSE] = rueda_batch_set_close,
     };
     const struct rueda_decision_item *item = &decision->items[0];
     const struct rueda_named *named = item->mine;
 
     if (decision->kind != RUEDA_DECIDED_RUN || item->request->kind < 0 ||
-        item->request->kind > RUEDA_SET_DROP)
+        item->request->kind > RUEDA_SET_CLOSE)
         return unknown;
     if (item->request->device != RUEDA_DEVICE_HOST)
         return refuse_all;

@@ -186,5 +186,6 @@ rueda_batch_next rueda_batch_open(struct rueda_lane *lane);
 
 rueda_batch_next rueda_batch_set_add(struct rueda_lane *lane);
 rueda_batch_next rueda_batch_set_drop(struct rueda_lane *lane);
+rueda_batch_next rueda_batch_set_close(struct rueda_lane *lane);
 
 #endif /* RUEDA_ENGINE_BATCH_H */

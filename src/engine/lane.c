@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/lanes.h"
+#include "engine/private_sets.h"
 #include "os/clock.h"
 
 /* ---- Life ------------------------------------------------------------- */
@@ -451,7 +452,8 @@ rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
         return talk;
     status = carry_out(lane, error);
     /* The lost peer may have done its part before. */
-    if (status >= 0 && talk == RUEDA_ERR_PEER_LOST && is_waiting(lane))
+    if (status >= 0 && talk == RUEDA_ERR_PEER_LOST && is_waiting(lane) &&
+        !rueda_private_sets_abandon(lane))
         return talk;
     if (status < 0)
         return status;
@@ -470,6 +472,8 @@ bool rueda_lane_is_spoilt(const struct rueda_lane *lane)
     const bool counts_left =
         rueda_track_shares(&lane->track) || lane->batch.is_waiting;
 
+    if (rueda_private_sets_is_closing(lane))
+        return false;
     for (int i = 0; i < lane->slab.size && lane->count > 0; i++) {
         int member = lane->locals[i];
 

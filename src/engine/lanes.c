@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "engine/private_sets.h"
 #include "engine/sets.h"
 
 /* ---- Life ------------------------------------------------------------- */
@@ -213,7 +214,9 @@ static rueda_status find_lane(struct rueda_lanes *lanes,
 static rueda_status hand_on(struct rueda_lanes *lanes, struct rueda_lane *lane,
                             struct rueda_named *named)
 {
-    if (rueda_request_is_local(&named->request))
+    if (named->request.kind == RUEDA_SET_OPEN)
+        rueda_private_sets_open(lanes, named);
+    else if (rueda_request_is_local(&named->request))
         rueda_relay_call(lanes, named);
     else if (lane != NULL && (lane->limit == UINT64_MAX ||
                               (lane->is_ordered && !lane->is_closed)))
@@ -259,7 +262,7 @@ static rueda_status turn_dropped(struct rueda_lanes *lanes, rueda_status moved,
 
         if (status != RUEDA_IN_PROGRESS && moved >= 0)
             moved = status;
-        if (rueda_lane_is_over(lane))
+        if (rueda_lane_is_over(lane) && rueda_private_sets_may_free(lane))
             rueda_lane_free(lane);
         else
             lanes->dropped[kept++] = lane;
@@ -286,6 +289,12 @@ rueda_status rueda_lanes_turn(struct rueda_lanes *lanes, bool is_all,
     }
     if (!is_all)
         return moved;
+    if (moved >= 0) {
+        rueda_status status = rueda_private_sets_turn(lanes);
+
+        if (status != RUEDA_IN_PROGRESS)
+            moved = status;
+    }
     if (moved >= 0 && lanes->dropped_count > 0)
         moved = turn_dropped(lanes, moved, error);
     rueda_relay_carry(lanes);
@@ -332,6 +341,7 @@ void rueda_lanes_end(struct rueda_lanes *lanes, rueda_status status)
 
     lanes->has_ended = true;
     rueda_relay_fail(lanes, status);
+    rueda_private_sets_end(lanes, status);
     for (int i = 0; i < lanes->count; i++) {
         rueda_messages_end(lanes->all[i], status);
         rueda_lane_end(lanes->all[i], status);
@@ -354,7 +364,7 @@ bool rueda_lanes_are_spoilt(const struct rueda_lanes *lanes)
     for (int i = 0; i < lanes->count; i++)
         if (rueda_lane_is_spoilt(lanes->all[i]))
             return true;
-    return false;
+    return rueda_private_sets_are_spoilt(lanes);
 }
 
 bool rueda_lanes_tell(const struct rueda_lanes *lanes, struct rueda_text *words)
@@ -365,7 +375,9 @@ bool rueda_lanes_tell(const struct rueda_lanes *lanes, struct rueda_text *words)
             return true;
         }
     }
-    if (lanes->relay.stop != NULL)
+    if (lanes->openings != NULL)
+        rueda_text_add(words, "the beginning of a private process set");
+    else if (lanes->relay.stop != NULL)
         rueda_text_add(words, "the end of its timeline");
-    return lanes->relay.stop != NULL;
+    return lanes->openings != NULL || lanes->relay.stop != NULL;
 }

@@ -16,6 +16,7 @@
 struct rueda_engine;
 struct rueda_set_list;
 struct rueda_set_copy;
+struct rueda_private_set;
 
 /* The timeline (timeline_relay.c). */
 struct rueda_relay {
@@ -62,7 +63,8 @@ struct rueda_lanes {
     struct rueda_set_table *table;
     _Atomic(struct rueda_set_list *) sets; /* for other threads (sets.h) */
     struct rueda_set_copy *copies;
-    struct rueda_lane **dropped; /* [dropped_count] */
+    struct rueda_private_set *openings; /* in the making (private_sets.h) */
+    struct rueda_lane **dropped;        /* [dropped_count] */
     int dropped_count;
 };
 

@@ -42,20 +42,31 @@ const struct rueda_set *rueda_sets_find(const struct rueda_lanes *lanes, int id)
     return NULL;
 }
 
-const struct rueda_set *rueda_sets_keep(struct rueda_lanes *lanes, int id)
+const struct rueda_set *rueda_sets_copy(struct rueda_lanes *lanes, int id,
+                                        const int *ranks, int count)
 {
-    const struct rueda_set *set = rueda_set_find(lanes->table, id);
-    size_t bytes = (size_t)set->size * sizeof(set->ranks[0]);
+    size_t bytes = (size_t)count * sizeof(ranks[0]);
     struct rueda_set_copy *copy = malloc(sizeof(*copy) + bytes);
 
     if (copy == NULL)
         return NULL;
-    memcpy(copy->ranks, set->ranks, bytes);
-    copy->set = *set;
-    copy->set.ranks = copy->ranks;
+    memcpy(copy->ranks, ranks, bytes);
+    copy->set = (struct rueda_set){
+        .id = id,
+        .size = count,
+        .ranks = copy->ranks,
+    };
+    copy->set.me = rueda_set_index(&copy->set, lanes->job->rank);
     copy->older = lanes->copies;
     lanes->copies = copy;
     return &copy->set;
+}
+
+const struct rueda_set *rueda_sets_keep(struct rueda_lanes *lanes, int id)
+{
+    const struct rueda_set *set = rueda_set_find(lanes->table, id);
+
+    return rueda_sets_copy(lanes, id, set->ranks, set->size);
 }
 
 /* The list that is shown, without one id and with one more set, or NULL. */

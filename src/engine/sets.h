@@ -14,8 +14,12 @@ const struct rueda_set *rueda_sets_find(const struct rueda_lanes *lanes,
                                         int id);
 
 /* A copy of a set of the table that stays as long as the lanes, or NULL. The
- * holder of the token, also for the next two. */
+ * holder of the token, also for the next three. */
 const struct rueda_set *rueda_sets_keep(struct rueda_lanes *lanes, int id);
+
+/* Such a copy of a set that is in no table; the ranks are ascending. */
+const struct rueda_set *rueda_sets_copy(struct rueda_lanes *lanes, int id,
+                                        const int *ranks, int count);
 
 /* Show such a copy to all threads, or hide it. Nothing is changed where there
  * is no memory. */

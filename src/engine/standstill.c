@@ -59,7 +59,8 @@ static bool is_stuck(struct rueda_engine *engine, const struct rueda_lane *asks)
     const struct rueda_lanes *lanes = &engine->lanes;
 
     if (lanes->undelivered == 0 || lanes->ordered > 0 ||
-        lanes->relay.stop != NULL || lanes->dropped_count > 0)
+        lanes->relay.stop != NULL || lanes->openings != NULL ||
+        lanes->dropped_count > 0)
         return false;
     for (int i = 0; i < lanes->count; i++)
         if ((lanes->all[i] == asks || asks->set->id == RUEDA_SET_GLOBAL) &&

@@ -54,6 +54,7 @@ static const struct rueda_named *oldest_of(const struct rueda_lane *lane)
 
     while (named != NULL && named->request.kind != RUEDA_SET_ADD &&
            named->request.kind != RUEDA_SET_DROP &&
+           named->request.kind != RUEDA_SET_CLOSE &&
            named->request.kind > RUEDA_BARRIER)
         named = (const struct rueda_named *)named->op.next;
     return named;

@@ -129,7 +129,7 @@ char *rueda_in_text(struct rueda_in *in)
 /* May a rank say this? */
 static bool is_sane(const struct rueda_request *request)
 {
-    return request->kind >= 0 && request->kind <= RUEDA_SET_DROP &&
+    return request->kind >= 0 && request->kind <= RUEDA_SET_CLOSE &&
            rueda_dtype_size(request->dtype) > 0 &&
            (unsigned)request->reduction < RUEDA_REDUCTION_COUNT &&
            (unsigned)request->compression < RUEDA_COMPRESSION_COUNT &&

@@ -13,14 +13,19 @@
 #include "base/line.h"
 
 /* Beside the kinds of rueda.h: changes of process sets, agreed upon by all
- * ranks of the job like any other operation. */
+ * ranks of the job like any other operation, and the end of a private set,
+ * agreed upon by its members. */
 enum {
     RUEDA_SET_ADD = RUEDA_RECV + 1,
     RUEDA_SET_DROP,
+    RUEDA_SET_CLOSE,
 
     /* And calls of one rank, of which the others hear in another way. */
     RUEDA_TIMELINE_START,
     RUEDA_TIMELINE_STOP,
+
+    /* The beginning of a private set, of which its members hear by messages. */
+    RUEDA_SET_OPEN,
 };
 
 struct rueda_request {

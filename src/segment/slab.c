@@ -235,6 +235,21 @@ void rueda_slab_leave(struct rueda_slab *slab)
     notify(slab);
 }
 
+void rueda_slab_forget(struct rueda_slab *slab)
+{
+    store(&slab->lines[slab->rank].reduced, UINT64_MAX);
+    notify(slab);
+}
+
+bool rueda_slab_is_forgotten(const struct rueda_slab *slab)
+{
+    for (int peer = 0; peer < slab->size; peer++)
+        if (peer != slab->rank &&
+            load(&slab->lines[peer].reduced) != UINT64_MAX)
+            return false;
+    return true;
+}
+
 bool rueda_slab_has_notice(const struct rueda_slab *slab, int member,
                            uint64_t block)
 {

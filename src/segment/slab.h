@@ -192,6 +192,11 @@ void rueda_slab_lend(struct rueda_slab *slab, uint64_t block);
 bool rueda_slab_is_back(struct rueda_slab *slab);
 void rueda_slab_leave(struct rueda_slab *slab);
 
+/* I do not look at the slab again, nor does any other member: its memory can be
+ * freed. */
+void rueda_slab_forget(struct rueda_slab *slab);
+bool rueda_slab_is_forgotten(const struct rueda_slab *slab);
+
 /* Is the notice that this member shows now the one of that operation? */
 bool rueda_slab_has_notice(const struct rueda_slab *slab, int member,
                            uint64_t block);

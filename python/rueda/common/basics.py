@@ -6,7 +6,7 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from rueda import _core, places
 
@@ -34,6 +34,7 @@ class _Place(NamedTuple):
     size: int = -1
     store: str | None = None
     exchange: Any = None
+    timeout_ms: int = 0  # 0: as the settings say
 
 
 def _place_of(comm: Any) -> _Place:
@@ -103,18 +104,34 @@ class HorovodBasics:
         if self._process != os.getpid():
             sets.end()  # a child's copy of its parent's
         if self._process != os.getpid() or not _core.is_initialized():
-            self._open(comm, wanted)
+            self._open(_place_of(comm), wanted, comm)
+        self._be_there(wanted)
+
+    def init_at(
+        self, rank: int, size: int, timeout_ms: int, exchange: Callable[[bytes], bytes]
+    ) -> None:
+        """Join the job at a place that the caller knows; ``exchange`` passes rank 0's bytes.
+
+        For bindings that have found their place, and a way to the other ranks, themselves.
+        """
+        sets.end()
+        self._open(_Place(rank, size, None, exchange, timeout_ms), [], None)
+        self._be_there([])
+
+    def _be_there(self, wanted: list[ProcessSet]) -> None:
+        """There is a context: begin what stands on it."""
         self._begin_sets(wanted)
         if not self._is_registered:
             atexit.register(self.shutdown)
             self._is_registered = True
         excepthook.install()
 
-    def _open(self, comm: Any, wanted: list[ProcessSet]) -> None:
-        place = _place_of(comm)
+    def _open(self, place: _Place, wanted: list[ProcessSet], comm: Any) -> None:
         # Made with it, where all ranks compare their lists before the first.
         process_sets = _text_of(wanted) if wanted else None
-        _core.init(place.rank, place.size, 0, place.store, place.exchange, process_sets)
+        _core.init(
+            place.rank, place.size, place.timeout_ms, place.store, place.exchange, process_sets
+        )
         self._process = os.getpid()
         self._comm = comm if is_communicator(comm) else None
 

@@ -43,6 +43,11 @@ static inline PyObject *rueda_core_none(void)
 bool rueda_core_finish(rueda_ctx *ctx, rueda_handle handle,
                        struct rueda_result *result);
 
+/* The same, for at most timeout_ms; negative: without a limit. *out_is_late: it has
+ * not ended, the handle is still there, and no exception is set. */
+bool rueda_core_finish_in(rueda_ctx *ctx, rueda_handle handle, int timeout_ms,
+                          struct rueda_result *result, bool *out_is_late);
+
 /* ---- Numbers: numbers.c ------------------------------------------------ */
 
 /* A tuple of integers, none negative, as an array of at most `room`. Returns
@@ -86,12 +91,15 @@ void *rueda_core_room_of(PyObject *capsule);
     X(priority)                                                                \
     X(device)                                                                  \
     X(stream)                                                                  \
-    X(ordered)
+    X(ordered)                                                                 \
+    X(peer)                                                                    \
+    X(tag)
 
 #define RUEDA_CORE_SUBMIT_HELP                                                 \
     "submit(kind, name, set, dtype, send, recv, shape, reduction=0, root=0, "  \
     "prescale=1.0, postscale=1.0, splits=None, room=None, compression=0, "     \
-    "priority=0, device=None, stream=None, ordered=0) -> handle\n\n"           \
+    "priority=0, device=None, stream=None, ordered=0, peer=0, tag=0) -> "      \
+    "handle\n\n"                                                               \
     "The caller keeps memory and room until the operation ends. Without a "    \
     "device the memory is the host's. If ordered is true, all members of "     \
     "the set submit their ordered operations in the same order, without a "    \
@@ -140,11 +148,23 @@ PyObject *rueda_core_submit(PyObject *module, PyObject *tuple, PyObject *dict);
     X(set_create, METH_O, "set_create(ranks) -> id")                           \
     X(set_destroy, METH_O, "set_destroy(id)")                                  \
     X(set_ranks, METH_O, "set_ranks(id) -> ranks, or None")                    \
+    X(set_open, METH_VARARGS,                                                  \
+      "set_open(id, ranks) -> handle of the beginning of a private set")       \
+    X(set_close, METH_O,                                                       \
+      "set_close(id) -> handle of the end of a private set")                   \
     X(submit_group, METH_O,                                                    \
       "submit_group([fields of submit as tuple or dict, ...]) -> [handle, "    \
       "...]")                                                                  \
     X(poll, METH_O, "poll(handle) -> has it ended?")                           \
     X(wait, METH_O, "wait(handle), which is gone then")                        \
+    X(wait_until, METH_VARARGS,                                                \
+      "wait_until(handle, timeout_ms) -> has it ended? It is gone then.")      \
+    X(ends, METH_NOARGS, "ends() -> a list of operations that have ended")     \
+    X(tell_end, METH_VARARGS,                                                  \
+      "tell_end(ends, handle): put it there when it has ended")                \
+    X(next_ends, METH_VARARGS,                                                 \
+      "next_ends(ends, timeout_ms) -> [handle, ...], as soon as there are")    \
+    X(ring_ends, METH_O, "ring_ends(ends): let next_ends() return now")        \
     X(wait_for, METH_VARARGS,                                                  \
       "wait_for(handle, members) -> (rows, last rank, rows from each)")        \
     X(forget, METH_O, "forget(handle), which is gone when it has ended")       \

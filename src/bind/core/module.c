@@ -35,6 +35,8 @@ static const struct {
     {"KIND_REDUCE_SCATTER", RUEDA_REDUCE_SCATTER},
     {"KIND_BARRIER", RUEDA_BARRIER},
     {"KIND_JOIN", RUEDA_JOIN},
+    {"KIND_SEND", RUEDA_SEND},
+    {"KIND_RECV", RUEDA_RECV},
 };
 
 static int fill_in(PyObject *module)

@@ -88,6 +88,58 @@ PyObject *rueda_core_set_destroy(PyObject *module, PyObject *number)
     return finish(ctx, status, handle, &result) ? rueda_core_none() : NULL;
 }
 
+/* The number of a change of a private set, or its exception. */
+static PyObject *handed_over(rueda_status status, rueda_handle handle)
+{
+    PyObject *result = status == RUEDA_OK
+                           ? PyLong_FromUnsignedLongLong(handle)
+                           : rueda_core_raise(status, rueda_last_error());
+
+    rueda_default_leave();
+    return result;
+}
+
+PyObject *rueda_core_set_open(PyObject *module, PyObject *args)
+{
+    rueda_handle handle = 0;
+    rueda_status status;
+    PyObject *tuple;
+    rueda_ctx *ctx;
+    int count = 0;
+    int *ranks;
+    int set;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "iO!", &set, &PyTuple_Type, &tuple))
+        return NULL;
+    ranks = ranks_of(tuple, &count);
+    if (ranks == NULL)
+        return NULL;
+    ctx = rueda_core_enter();
+    if (ctx == NULL) {
+        free(ranks);
+        return NULL;
+    }
+    status = rueda_set_open_async(ctx, ranks, count, set, &handle);
+    free(ranks);
+    return handed_over(status, handle);
+}
+
+PyObject *rueda_core_set_close(PyObject *module, PyObject *number)
+{
+    int set = (int)PyLong_AsLong(number);
+    rueda_handle handle = 0;
+    rueda_ctx *ctx;
+
+    (void)module;
+    if (PyErr_Occurred() != NULL)
+        return NULL;
+    ctx = rueda_core_enter();
+    if (ctx == NULL)
+        return NULL;
+    return handed_over(rueda_set_close_async(ctx, set, &handle), handle);
+}
+
 /* A list of them, as users know it. */
 static PyObject *list_of(const int *ranks, int count)
 {

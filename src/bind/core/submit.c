@@ -120,6 +120,8 @@ static void take_numbers(struct order *order, PyObject *const *given)
     args->stream = pointer_of(given[FIELD_stream]);
     take_int(given[FIELD_ordered], &ordered);
     args->flags = ordered != 0 ? RUEDA_ORDERED : 0;
+    take_int(given[FIELD_peer], &args->peer);
+    take_int(given[FIELD_tag], &args->tag);
     args->kind = (rueda_kind)kind;
     args->dtype = (rueda_dtype)dtype;
     args->reduction = (rueda_reduction)reduction;

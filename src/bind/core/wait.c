@@ -6,18 +6,45 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "os/clock.h"
+
 #define SLICE_MS    100
 #define WORDS_BYTES 2048
 
 static const char closed_words[] =
     "Rueda was shut down by another thread while this one waited";
 
+/* How long the next slice is, with so much time left; negative: no limit. */
+static int slice_of(int64_t until_ns)
+{
+    int64_t left_ms;
+
+    if (until_ns == INT64_MAX)
+        return SLICE_MS;
+    left_ms = (until_ns - rueda_clock_ns() + 999999) / 1000000;
+    if (left_ms < 0)
+        return 0;
+    return left_ms < SLICE_MS ? (int)left_ms : SLICE_MS;
+}
+
 bool rueda_core_finish(rueda_ctx *ctx, rueda_handle handle,
                        struct rueda_result *result)
 {
+    bool is_late;
+
+    return rueda_core_finish_in(ctx, handle, -1, result, &is_late);
+}
+
+bool rueda_core_finish_in(rueda_ctx *ctx, rueda_handle handle, int timeout_ms,
+                          struct rueda_result *result, bool *out_is_late)
+{
+    const int64_t until_ns =
+        timeout_ms < 0 ? INT64_MAX
+                       : rueda_clock_ns() + timeout_ms * INT64_C(1000000);
     char words[WORDS_BYTES];
     rueda_status status;
 
+    *out_is_late = false;
     words[0] = '\0';
     result->error = words;
     result->error_bytes = sizeof(words);
@@ -27,13 +54,19 @@ bool rueda_core_finish(rueda_ctx *ctx, rueda_handle handle,
         status = rueda_wait_for(ctx, handle, 0, result);
     } else {
         while (true) {
+            const int slice_ms = slice_of(until_ns);
             PyThreadState *thread = PyEval_SaveThread();
 
-            status = rueda_wait_for(ctx, handle, SLICE_MS, result);
+            status = rueda_wait_for(ctx, handle, slice_ms, result);
             PyEval_RestoreThread(thread);
             /* Words: the operation has ended so, not the slice. */
             if (status != RUEDA_ERR_TIMEOUT || words[0] != '\0')
                 break;
+            if (slice_ms < SLICE_MS) {
+                *out_is_late = true;
+                rueda_poll(ctx, handle);
+                return false;
+            }
             if (!rueda_default_is(ctx)) {
                 rueda_core_raise(RUEDA_ERR_CLOSED, closed_words);
                 return false;
@@ -86,6 +119,25 @@ PyObject *rueda_core_wait(PyObject *module, PyObject *number)
     is_good = rueda_core_finish(ctx, handle, &result);
     rueda_default_leave();
     return is_good ? rueda_core_none() : NULL;
+}
+
+PyObject *rueda_core_wait_until(PyObject *module, PyObject *args)
+{
+    struct rueda_result result = RUEDA_RESULT_INIT;
+    unsigned long long handle;
+    bool is_good, is_late;
+    int timeout_ms;
+    rueda_ctx *ctx;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Ki", &handle, &timeout_ms))
+        return NULL;
+    ctx = rueda_core_enter();
+    if (ctx == NULL)
+        return NULL;
+    is_good = rueda_core_finish_in(ctx, handle, timeout_ms, &result, &is_late);
+    rueda_default_leave();
+    return is_good || is_late ? PyBool_FromLong(is_good) : NULL;
 }
 
 static PyObject *tell(const struct rueda_result *result, int members)

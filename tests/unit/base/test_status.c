@@ -106,10 +106,11 @@ static void every_kind_has_a_name(void **state)
                                         "send",
                                         "recv",
                                         "process set add",
-                                        "process set drop"};
+                                        "process set drop",
+                                        "process set close"};
 
     (void)state;
-    for (int i = 0; i <= RUEDA_SET_DROP; i++)
+    for (int i = 0; i <= RUEDA_SET_CLOSE; i++)
         assert_string_equal(rueda_kind_str((rueda_kind)i), names[i]);
 }
 
@@ -134,7 +135,7 @@ static void what_is_unknown_is_called_so(void **state)
     assert_string_equal(
         rueda_reduction_str((rueda_reduction)RUEDA_REDUCTION_COUNT),
         "unknown reduction");
-    assert_string_equal(rueda_kind_str((rueda_kind)(RUEDA_SET_DROP + 1)),
+    assert_string_equal(rueda_kind_str((rueda_kind)(RUEDA_SET_CLOSE + 1)),
                         "unknown kind");
     assert_string_equal(
         rueda_compression_str((rueda_compression)RUEDA_COMPRESSION_COUNT),

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Process groups of torch.distributed on Rueda: made, used, and dropped, on four ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="missing tool: torch")
+
+import torch.distributed as dist  # noqa: E402
+from c10d_cases import cases_of, run_cases  # noqa: E402
+from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
+
+SIZE = 4
+MANY = 100
+
+
+def me() -> int:
+    return dist.get_rank()
+
+
+def total(group=None) -> float:
+    tensor = torch.tensor(float(me()))
+    dist.all_reduce(tensor, group=group)
+    return tensor.item()
+
+
+def case_groups_that_all_ranks_make() -> None:
+    low, high, ends = dist.new_group([0, 1]), dist.new_group([3, 2]), dist.new_group([0, 3])
+    assert total(low if me() < 2 else high) == (1 if me() < 2 else 5)
+    if me() in (0, 3):
+        assert total(ends) == 3
+        told = torch.tensor([me()])
+        dist.broadcast(told, 3, group=ends)
+        assert told.item() == 3
+        if me() == 0:
+            dist.send(torch.ones(2), 3, group=ends)
+        else:
+            dist.recv(torch.zeros(2), 0, group=ends)
+    again = dist.new_group(list(range(SIZE)))
+    assert total(again) == 6
+
+
+def case_groups_that_their_members_make() -> None:
+    """The other ranks wait elsewhere, and take no part."""
+    if me() < 2:
+        group = dist.new_group([0, 1], use_local_synchronization=True)
+        assert total(group) == 1
+        dist.destroy_process_group(group)
+    dist.barrier()
+
+
+def case_meshes() -> None:
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("rows", "columns"))
+    rows, columns = mesh.get_group("rows"), mesh.get_group("columns")
+    assert total(columns) == (1 if me() < 2 else 5)
+    assert total(rows) == (2 if me() % 2 == 0 else 4)
+
+
+def case_tensors_in_a_mesh() -> None:
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+    mesh = init_device_mesh("cpu", (SIZE,))
+    torch.manual_seed(1)
+    whole = torch.randn(8, 12)
+    shards = distribute_tensor(whole, mesh, [Shard(0)])
+    assert shards.to_local().shape == (2, 12)
+    assert torch.equal(shards.full_tensor(), whole)
+    turned = shards.redistribute(mesh, [Shard(1)])
+    assert torch.equal(turned.to_local(), whole[:, 3 * me() : 3 * me() + 3])
+    product = shards.t() @ shards
+    assert torch.allclose(product.redistribute(mesh, [Replicate()]).to_local(), whole.t() @ whole,
+                          atol=1e-5)  # fmt: skip
+
+
+def memory() -> int:
+    """Bytes of this process that are its own or shared."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def case_many_groups_come_and_go() -> None:
+    def make_and_drop() -> None:
+        group = dist.new_group([0, 1, 2], use_local_synchronization=True)
+        assert total(group) == 3
+        dist.destroy_process_group(group)
+
+    if me() < 3:
+        for _ in range(20):
+            make_and_drop()
+        before = memory()
+        for _ in range(MANY):
+            make_and_drop()
+        assert memory() - before < 100_000 * MANY
+    dist.barrier()
+
+
+def case_a_group_that_is_gone_is_refused() -> None:
+    group = dist.new_group([0, 1])
+    if me() < 2:
+        dist.destroy_process_group(group)
+        with pytest.raises(RuntimeError, match="was destroyed"):
+            group.barrier()
+
+
+test_case = cases_of(__name__, SIZE)
+
+if __name__ == "__main__":
+    run_cases(globals())
