@@ -56,7 +56,7 @@ const struct rueda_set *rueda_sets_copy(struct rueda_lanes *lanes, int id,
         .size = count,
         .ranks = copy->ranks,
     };
-    copy->set.me = rueda_set_index(&copy->set, lanes->job->rank);
+    copy->set.me = rueda_set_index(&copy->set, lanes->formation->rank);
     copy->older = lanes->copies;
     lanes->copies = copy;
     return &copy->set;

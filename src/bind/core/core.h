@@ -43,8 +43,8 @@ static inline PyObject *rueda_core_none(void)
 bool rueda_core_finish(rueda_ctx *ctx, rueda_handle handle,
                        struct rueda_result *result);
 
-/* The same, for at most timeout_ms; negative: without a limit. *out_is_late: it has
- * not ended, the handle is still there, and no exception is set. */
+/* The same, for at most timeout_ms; negative: without a limit. *out_is_late: it
+ * has not ended, the handle is still there, and no exception is set. */
 bool rueda_core_finish_in(rueda_ctx *ctx, rueda_handle handle, int timeout_ms,
                           struct rueda_result *result, bool *out_is_late);
 
