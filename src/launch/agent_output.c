@@ -59,7 +59,7 @@ static void pause_all(struct rueda_agent *agent)
         return;
     agent->is_full = true;
     for (int i = 0; i < agent->worker_count; i++)
-        rueda_outlets_watch(&agent->workers[i], false);
+        rueda_outlets_watch(agent->workers[i], false);
 }
 
 bool rueda_outlets_drain(struct rueda_worker *worker)
