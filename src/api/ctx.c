@@ -177,7 +177,7 @@ static rueda_status open_ctx(const struct rueda_config *config,
 {
     struct rueda_job *job;
     rueda_status status;
-    rueda_ctx *ctx;
+    rueda_ctx *ctx = NULL;
 
     do {
         error->chars[0] = '\0';

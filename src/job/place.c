@@ -112,7 +112,7 @@ static uint64_t place_revision; /* of the last place */
 
 static atomic_uint present_term;
 static atomic_bool is_refused;
-static atomic_bool has_state;
+static atomic_uint_least64_t present_progress;
 static atomic_int failures; /* of starts, in a row */
 
 /* The listener's; the thread that waits for news. */
@@ -139,9 +139,9 @@ bool rueda_place_may_retry(rueda_status status)
     return atomic_fetch_add(&failures, 1) < MOST_FAILURES;
 }
 
-void rueda_place_keep_state(void)
+void rueda_place_set_progress(uint64_t progress)
 {
-    atomic_store(&has_state, true);
+    atomic_store(&present_progress, progress);
 }
 
 /* ---- Asking --------------------------------------------------------------- */
@@ -181,14 +181,15 @@ static rueda_status ask_launcher(struct rueda_client *client, int worker,
                                  struct rueda_term_place *out,
                                  struct rueda_text *error)
 {
-    const unsigned char word = atomic_load(&has_state);
+    unsigned char progress[8];
     struct rueda_store_request request = {.kind = RUEDA_STORE_SET,
-                                          .value = &word,
-                                          .value_bytes = 1};
+                                          .value = progress,
+                                          .value_bytes = sizeof(progress)};
     struct rueda_store_reply reply;
     rueda_status status;
     char key[48];
 
+    rueda_put_u64(progress, atomic_load(&present_progress));
     request.key = key;
     request.key_bytes =
         (size_t)snprintf(key, sizeof(key), RUEDA_PLACE_READY "%d", worker);

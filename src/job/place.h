@@ -4,8 +4,8 @@
  * The launcher decides on it; a process asks each time that it enters a term
  * (launch/membership.h). They speak through the launcher's store:
  *
- *      elastic/ready/<w>  from worker w: it asks for a place; one byte, 1 if it
- *                         has the state of the training
+ *      elastic/ready/<w>  from worker w: it asks for a place; its progress, in 8
+ *                         bytes
  *      elastic/place/<w>  to worker w: its place, or why it has none
  *      elastic/news       to all: a change waits for the members of a term
  *      <term>/over        to all of a term: it is over, perhaps before it began
@@ -97,8 +97,9 @@ RUEDA_API bool rueda_place_is_refused(void);
  * place in the next term? Not after many such failures in a row. */
 bool rueda_place_may_retry(rueda_status status);
 
-/* Say that it has the state of the training from now on. */
-RUEDA_API void rueda_place_keep_state(void);
+/* Say how far the training has come in the state that this process keeps; 0: it
+ * has none. The process that has come farthest hands out its state. */
+RUEDA_API void rueda_place_set_progress(uint64_t progress);
 
 /*
  * Wait for news of the hosts, newer than the last. The place must have been

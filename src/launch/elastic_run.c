@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/number.h"
 #include "job/place.h"
 #include "launch/discovery.h"
@@ -27,7 +28,7 @@
 struct question {
     struct question *next;
     int worker;
-    bool has_state;
+    uint64_t progress;
 };
 
 struct rueda_elastic {
@@ -112,13 +113,13 @@ void rueda_elastic_on_key(void *arg, const char *key, size_t key_bytes,
 
     snprintf(number, sizeof(number), "%.*s", (int)(key_bytes - prefix),
              key + prefix);
-    if (bytes != 1 || !rueda_parse_int(number, &worker))
+    if (bytes != 8 || !rueda_parse_int(number, &worker))
         return;
     question = malloc(sizeof(*question));
     if (question == NULL)
         return;
     question->worker = worker;
-    question->has_state = *(const char *)value == 1;
+    question->progress = rueda_get_u64(value);
     pthread_mutex_lock(&elastic->lock);
     question->next = elastic->questions;
     elastic->questions = question;
@@ -155,7 +156,7 @@ static void on_asked(uv_async_t *async)
         struct question *next = question->next;
 
         rueda_membership_ready(elastic->members, question->worker,
-                               question->has_state, rueda_clock_ns());
+                               question->progress, rueda_clock_ns());
         free(question);
         question = next;
     }

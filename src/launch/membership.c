@@ -439,7 +439,7 @@ void rueda_membership_lost(struct rueda_membership *members, int host,
 }
 
 void rueda_membership_ready(struct rueda_membership *members, int worker,
-                            bool has_state, int64_t now_ns)
+                            uint64_t progress, int64_t now_ns)
 {
     struct rueda_place_worker *at;
 
@@ -449,8 +449,8 @@ void rueda_membership_ready(struct rueda_membership *members, int worker,
     if (at->state > RUEDA_WORKER_MEMBER)
         return;
     at->state = RUEDA_WORKER_WAITING;
-    at->has_state = has_state;
-    members->has_trained = members->has_trained || has_state;
+    at->progress = progress;
+    members->has_trained = members->has_trained || progress > 0;
     settle(members, now_ns);
 }
 

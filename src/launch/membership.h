@@ -24,7 +24,8 @@
  * workers wait. So nothing interrupts ranks that work: a newcomer starts in the
  * background, and the members hear of it (NEWS) when it waits. Ranks are 0 to
  * n-1. Those who stay keep theirs; where one is free the highest moves down.
- * Rank 0 is a worker that has the training's state, never a newcomer.
+ * Rank 0, which hands out its state, is a worker whose training has come
+ * farthest, never a newcomer.
  *
  * A process that fails bars its slot, or its whole host if the job is run as
  * Horovod runs it; a lost agent bars the host. What is barred comes back after
@@ -105,10 +106,10 @@ void rueda_membership_reached(struct rueda_membership *members, int host,
 void rueda_membership_lost(struct rueda_membership *members, int host,
                            const char *why, int64_t now_ns);
 
-/* A worker asks for a place. has_state: it has the state of the training, as
- * all members have after they have synchronised. */
+/* A worker asks for a place. progress: how far the training has come in the
+ * state that it keeps; 0: it has none. */
 void rueda_membership_ready(struct rueda_membership *members, int worker,
-                            bool has_state, int64_t now_ns);
+                            uint64_t progress, int64_t now_ns);
 
 /* A worker has ended: well (code 0), or as words say. */
 void rueda_membership_ended(struct rueda_membership *members, int worker,

@@ -41,7 +41,7 @@ struct rueda_place_worker {
     rueda_worker_state state;
     int rank;       /* in the last term in which it was a member; -1: none */
     int guess;      /* its rank in the variables that it was started with */
-    bool has_state; /* that of the training, as it has said */
+    uint64_t progress; /* of the training, as it has said */
     int64_t kill_ns; /* leaving: when it is signalled next */
     bool is_warned;  /* by SIGTERM */
 };

@@ -51,21 +51,24 @@ static void fill_gaps(const struct rueda_membership *members, int *list,
     }
 }
 
-/* Rank 0 hands out its state. */
-static void seat_state_at_0(const struct rueda_membership *members, int *ranks,
-                            int count)
+/* Rank 0 hands out its state, so nobody has come farther. */
+static void seat_farthest_at_0(const struct rueda_membership *members,
+                               int *ranks, int count)
 {
     const int first = ranks[0];
+    int best = 0;
 
-    if (members->workers[first].has_state)
-        return;
-    for (int rank = count - 1; rank > 0; rank--) {
-        if (!members->workers[ranks[rank]].has_state)
-            continue;
-        ranks[0] = ranks[rank];
-        ranks[rank] = first;
-        return;
-    }
+    for (int rank = 1; rank < count; rank++)
+        if (members->workers[ranks[rank]].progress >
+            members->workers[ranks[best]].progress)
+            best = rank;
+    /* Of several, the highest leaves its place. */
+    for (int rank = best + 1; rank < count && best > 0; rank++)
+        if (members->workers[ranks[rank]].progress ==
+            members->workers[ranks[best]].progress)
+            best = rank;
+    ranks[0] = ranks[best];
+    ranks[best] = first;
 }
 
 /* Local numbers go up with the rank; a cross number is the place of the host
@@ -111,7 +114,7 @@ static void begin_term(struct rueda_membership *members, int *list, int count)
     }
     left = keep_ranks(members, list, count, ranks);
     fill_gaps(members, list, left, ranks, count);
-    seat_state_at_0(members, ranks, count);
+    seat_farthest_at_0(members, ranks, count);
     members->resets += members->term > 0;
     members->term++;
     members->size = count;
@@ -149,7 +152,7 @@ static bool have_lost_state(const struct rueda_membership *members,
     bool has_member = false;
 
     for (int i = 0; i < count; i++) {
-        if (members->workers[list[i]].has_state)
+        if (members->workers[list[i]].progress > 0)
             return false;
         has_member = has_member || members->workers[list[i]].rank >= 0;
     }

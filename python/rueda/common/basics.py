@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from rueda import _core, places
 
@@ -84,6 +85,20 @@ def _text_of(wanted: list[ProcessSet]) -> str:
     return ";".join(",".join(map(str, one.ranks or [])) for one in wanted)
 
 
+def _leave(why: ValueError) -> NoReturn:
+    """End a process of an elastic job for which the launcher has no place any more."""
+    print(f"rueda: {why}; this process ends", file=sys.stderr, flush=True)
+    raise SystemExit(0)
+
+
+def _name_place() -> None:
+    """Say in the environment who this process is now, in a job whose ranks change."""
+    for name in ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size"):
+        number = str(getattr(_core, name)())
+        os.environ[f"RUEDA_{name.upper()}"] = number
+        os.environ[f"HOROVOD_{name.upper()}"] = number
+
+
 class HorovodBasics:
     """Functions that every framework's module offers; there is one instance."""
 
@@ -124,8 +139,15 @@ class HorovodBasics:
         place = _place_of(comm)
         # Made with it, where all ranks compare their lists before the first.
         process_sets = _text_of(wanted) if wanted else None
-        _core.init(place.rank, place.size, 0, place.store, place.exchange, process_sets)
+        try:
+            _core.init(place.rank, place.size, 0, place.store, place.exchange, process_sets)
+        except ValueError as error:
+            if _core.elastic_is_refused():
+                _leave(error)
+            raise
         self._process = os.getpid()
+        if _core.elastic_term() > 0:
+            _name_place()
         self._comm = comm if is_communicator(comm) else None
         self._has_timeline = any(
             os.environ.get(name) for name in ("RUEDA_TIMELINE", "HOROVOD_TIMELINE")

@@ -124,8 +124,9 @@ PyObject *rueda_core_submit(PyObject *module, PyObject *tuple, PyObject *dict);
       "none")                                                                  \
     X(elastic_is_refused, METH_NOARGS,                                         \
       "elastic_is_refused() -> has the launcher no place for this process?")   \
-    X(elastic_keep_state, METH_NOARGS,                                         \
-      "elastic_keep_state(): this process has the state of the training")      \
+    X(elastic_set_progress, METH_O,                                            \
+      "elastic_set_progress(n): how far the state has come that this process " \
+      "keeps")                                                                 \
     X(elastic_news, METH_VARARGS,                                              \
       "elastic_news(timeout_ms) -> (term, flags) of a change, or None")        \
     X(fail, METH_O,                                                            \

@@ -18,11 +18,14 @@ PyObject *rueda_core_elastic_is_refused(PyObject *module, PyObject *args)
     return PyBool_FromLong(rueda_place_is_refused());
 }
 
-PyObject *rueda_core_elastic_keep_state(PyObject *module, PyObject *args)
+PyObject *rueda_core_elastic_set_progress(PyObject *module, PyObject *number)
 {
+    const unsigned long long progress = PyLong_AsUnsignedLongLong(number);
+
     (void)module;
-    (void)args;
-    rueda_place_keep_state();
+    if (PyErr_Occurred() != NULL)
+        return NULL;
+    rueda_place_set_progress(progress);
     return rueda_core_none();
 }
 
