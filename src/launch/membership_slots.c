@@ -212,26 +212,48 @@ static int add_worker(struct rueda_membership *members, int host, int slot,
     return members->worker_count++;
 }
 
+/* The place that a new process probably gets, for its variables. */
+static struct rueda_term_place guess(const struct rueda_membership *members,
+                                     int host, int slot, int wanted,
+                                     int64_t now_ns)
+{
+    const int usable = rueda_membership_usable(members, host, now_ns);
+    struct rueda_term_place place = {
+        .rank = guess_rank(members, host, slot, now_ns)};
+
+    place.size = wanted > place.rank ? wanted : place.rank + 1;
+    for (int i = 0; i < members->worker_count; i++)
+        place.local_rank +=
+            members->workers[i].host == host &&
+            members->workers[i].slot < slot &&
+            members->workers[i].state <= RUEDA_WORKER_MEMBER;
+    place.local_size = usable < place.size ? usable : place.size;
+    if (place.local_size <= place.local_rank)
+        place.local_size = place.local_rank + 1;
+    for (int h = 0; h < members->host_count; h++) {
+        const bool is_used = rueda_membership_usable(members, h, now_ns) >
+                             place.local_rank;
+
+        place.cross_rank += is_used && h < host;
+        place.cross_size += is_used || h == host;
+    }
+    if (place.cross_size > place.size)
+        place.cross_size = place.size;
+    if (place.cross_rank >= place.cross_size)
+        place.cross_rank = place.cross_size - 1;
+    return place;
+}
+
 static void start(struct rueda_membership *members, int host, int slot,
                   int wanted, int64_t now_ns)
 {
-    struct rueda_term_place place = {
-        .rank = guess_rank(members, host, slot, now_ns), .local_rank = slot};
+    const struct rueda_term_place place =
+        guess(members, host, slot, wanted, now_ns);
     const int worker = add_worker(members, host, slot, place.rank);
 
     if (worker < 0) {
         rueda_membership_end(members, 1, "no memory for another process");
         return;
-    }
-    place.size = wanted > place.rank ? wanted : place.rank + 1;
-    place.local_size = rueda_membership_usable(members, host, now_ns);
-    if (place.local_size <= slot)
-        place.local_size = slot + 1;
-    for (int h = 0; h < members->host_count; h++) {
-        const bool is_used = rueda_membership_usable(members, h, now_ns) > slot;
-
-        place.cross_rank += is_used && h < host;
-        place.cross_size += is_used || h == host;
     }
     rueda_membership_act(members,
                          (struct rueda_action){.kind = RUEDA_ACTION_START,
