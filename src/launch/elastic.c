@@ -98,6 +98,10 @@ bool rueda_elastic_check(struct rueda_options *options,
     }
     if (!check_numbers(options, words))
         return false;
+    if (!is_fixed(options) && is_given(options, RUEDA_OPTION_RESTARTS))
+        rueda_text_add(&options->notes,
+                       "--restarts has no effect in an elastic job, which goes "
+                       "on without the ranks that fail\n");
     return is_fixed(options) || check_hosts(options, words);
 }
 

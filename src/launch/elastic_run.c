@@ -224,8 +224,11 @@ static void reach(struct rueda_elastic *elastic, int host)
     elastic->nodes[host] = launch->node_count++;
     elastic->until_ns[host] =
         rueda_clock_ns() + launch->start_timeout_s * SECOND;
-    if (launch->door != NULL && !node->is_local)
+    /* Its agent comes by itself, whenever that is. */
+    if (launch->door != NULL && !node->is_local) {
+        elastic->until_ns[host] = INT64_MAX;
         return;
+    }
     status = rueda_node_start_there(node);
     if (status != RUEDA_OK)
         elastic->until_ns[host] = rueda_clock_ns();

@@ -30,7 +30,7 @@ static const struct group {
                               false},
     [RUEDA_GROUP_MPI] = {"mpi", "by mpirun or jsrun", false},
     [RUEDA_GROUP_ELASTIC] = {"elastic",
-                             "elastic jobs: checked, but not run yet", false},
+                             "elastic jobs, whose ranks come and go", false},
     [RUEDA_GROUP_LIBRARY] = {"library",
                              "variables for the program, about libraries",
                              false},

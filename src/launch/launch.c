@@ -314,9 +314,13 @@ static void fini(struct rueda_launch *launch)
     rueda_key_wipe(&launch->key);
 }
 
-int rueda_launch_run(struct rueda_options *options)
+/* One life of the job. *out_has_lost: it ended because a rank or a host was
+ * lost, and not because somebody wanted it to end. */
+static int run_once(struct rueda_options *options, int restarts,
+                    bool *out_has_lost)
 {
-    struct rueda_launch launch = {.options = options, .input = -1};
+    struct rueda_launch launch = {
+        .options = options, .input = -1, .restarts = restarts};
     struct rueda_text words = {{0}};
 
     launch.code = prepare(&launch, &words);
@@ -331,5 +335,30 @@ int rueda_launch_run(struct rueda_options *options)
         fprintf(stderr, "%s: %s\n", options->program, words.chars);
     }
     fini(&launch);
+    *out_has_lost = launch.has_lost && launch.signal == 0;
     return launch.code;
+}
+
+/* Ranks that failed begin again from what they have saved themselves. */
+int rueda_launch_run(struct rueda_options *options)
+{
+    const int most = rueda_options_whole(options, RUEDA_OPTION_RESTARTS, 0);
+    bool has_lost;
+
+    for (int restarts = 0;; restarts++) {
+        const int code = run_once(options, restarts, &has_lost);
+
+        if (code == 0 || !has_lost || restarts == most) {
+            if (code != 0 && has_lost && most > 0)
+                fprintf(stderr,
+                        "%s: the job has failed %d times, and --restarts is "
+                        "%d\n",
+                        options->program, restarts + 1, most);
+            return code;
+        }
+        fprintf(stderr,
+                "%s: the job is started again, from the checkpoint that the "
+                "program finds: restart %d of %d\n",
+                options->program, restarts + 1, most);
+    }
 }

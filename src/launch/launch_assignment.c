@@ -203,6 +203,7 @@ static void fill_in_variables(const struct rueda_node *node,
         rueda_variables_forward(environ, out);
     rueda_variables_common(launch->options, out);
     rueda_strings_set(out, "RUEDA_JOB", launch->job);
+    rueda_strings_set_number(out, "RUEDA_RESTART", launch->restarts);
 }
 
 /* As the user calls it, which may be the better name on other hosts, if that is

@@ -161,6 +161,7 @@ static void fail_by(struct rueda_node *node, const struct rueda_ending *ending)
     rueda_output_say(launch->output, "%s%s", words.chars,
                      launch->placement.size > 1 ? "; the job is ended" : "");
     show_tail(launch, ending->rank);
+    launch->has_lost = true;
     rueda_launch_end(launch, rueda_verdict_code(ending), SIGTERM);
 }
 
@@ -273,6 +274,7 @@ void rueda_launch_lost(struct rueda_node *node, const char *why)
                          "ranks; the job is ended",
                          node->name, words[0] != '\0' ? words : why,
                          node->count - node->ended);
+        launch->has_lost = true;
         rueda_launch_end(launch, 1, SIGTERM);
     } else if (!launch->is_ending && state != RUEDA_NODE_RUNNING) {
         lose_early(node, why);

@@ -87,6 +87,8 @@ struct rueda_launch {
     bool is_ending;
     bool is_killing;
     bool is_paused;
+    bool has_lost; /* a rank or host that ran: the job may be started again */
+    int restarts;  /* so far */
     int signal; /* that ends us; 0: none */
     int code;   /* of the exit */
 };
