@@ -18,7 +18,7 @@ import pytest
 from test_elastic import LIMIT_S, Job, kills, start  # noqa: F401 -- start is a fixture
 from test_ruedarun import children_of, is_alive, wait_until
 
-ROUNDS = int(os.environ.get("RUEDA_TEST_CHAOS_ROUNDS", "6"))
+ROUNDS = int(os.environ.get("RUEDA_TEST_CHAOS_ROUNDS", "4"))
 STEPS = 80
 
 
