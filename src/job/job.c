@@ -199,8 +199,7 @@ static rueda_status open_client(struct rueda_job *job,
         rueda_client_open(&args, deadline_ns, &job->client, error);
 
     if (status == RUEDA_OK && seat->term > 0)
-        status =
-            rueda_place_watch(job->client, seat->term, deadline_ns, error);
+        status = rueda_place_watch(job->client, seat->term, deadline_ns, error);
     return status;
 }
 

@@ -26,7 +26,8 @@
 /* For the store to be reached. */
 #define REACH_NS ((int64_t)30000000000)
 
-/* ---- Bytes ---------------------------------------------------------------- */
+/* ---- Bytes ----------------------------------------------------------------
+ */
 
 void rueda_place_write(const struct rueda_term_place *place,
                        unsigned char out[RUEDA_PLACE_BYTES])
@@ -57,7 +58,8 @@ static bool is_part(int part, int whole, int most)
 }
 
 rueda_status rueda_place_read(const void *bytes, size_t len,
-                              struct rueda_term_place *out, struct rueda_text *words)
+                              struct rueda_term_place *out,
+                              struct rueda_text *words)
 {
     const unsigned char *at = bytes;
     struct rueda_term_place place;
@@ -72,12 +74,12 @@ rueda_status rueda_place_read(const void *bytes, size_t len,
     for (int i = 0; i < 6; i++)
         numbers[i] = (int)rueda_get_u32(at + 5 + (size_t)4 * i);
     place = (struct rueda_term_place){.term = rueda_get_u32(at + 1),
-                                 .rank = numbers[0],
-                                 .size = numbers[1],
-                                 .local_rank = numbers[2],
-                                 .local_size = numbers[3],
-                                 .cross_rank = numbers[4],
-                                 .cross_size = numbers[5]};
+                                      .rank = numbers[0],
+                                      .size = numbers[1],
+                                      .local_rank = numbers[2],
+                                      .local_size = numbers[3],
+                                      .cross_rank = numbers[4],
+                                      .cross_size = numbers[5]};
     if (place.term == 0 || !is_part(place.rank, place.size, MOST_RANKS) ||
         !is_part(place.local_rank, place.local_size, place.size) ||
         !is_part(place.cross_rank, place.cross_size, place.size))
@@ -102,7 +104,8 @@ bool rueda_news_read(const void *bytes, size_t len, struct rueda_news *out)
     return true;
 }
 
-/* ---- What this process knows ---------------------------------------------- */
+/* ---- What this process knows ----------------------------------------------
+ */
 
 /* Written by the thread that takes a place; a process takes one at a time. */
 static struct rueda_key job_key;
@@ -144,7 +147,8 @@ void rueda_place_set_progress(uint64_t progress)
     atomic_store(&present_progress, progress);
 }
 
-/* ---- Asking --------------------------------------------------------------- */
+/* ---- Asking ---------------------------------------------------------------
+ */
 
 static rueda_status find_store(const struct rueda_seat *seat,
                                const struct rueda_key *key,
@@ -197,9 +201,8 @@ static rueda_status ask_launcher(struct rueda_client *client, int worker,
                               &reply, error);
     if (status != RUEDA_OK)
         return status;
-    request = (struct rueda_store_request){.kind = RUEDA_STORE_WAIT,
-                                           .key = key,
-                                           .revision = place_revision};
+    request = (struct rueda_store_request){
+        .kind = RUEDA_STORE_WAIT, .key = key, .revision = place_revision};
     request.key_bytes =
         (size_t)snprintf(key, sizeof(key), RUEDA_PLACE_PLACE "%d", worker);
     status = rueda_client_ask(client, &request, INT64_MAX, &reply, error);
@@ -246,7 +249,8 @@ rueda_status rueda_place_take(struct rueda_seat *seat,
     return RUEDA_OK;
 }
 
-/* ---- The end of a term ---------------------------------------------------- */
+/* ---- The end of a term ----------------------------------------------------
+ */
 
 rueda_status rueda_place_watch(struct rueda_client *client, uint32_t term,
                                int64_t deadline_ns, struct rueda_text *error)
@@ -270,7 +274,8 @@ bool rueda_place_is_over(const struct rueda_store_reply *event)
                   len) == 0;
 }
 
-/* ---- News ----------------------------------------------------------------- */
+/* ---- News -----------------------------------------------------------------
+ */
 
 rueda_status rueda_news_wait(int timeout_ms, struct rueda_news *out)
 {

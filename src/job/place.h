@@ -4,9 +4,8 @@
  * The launcher decides on it; a process asks each time that it enters a term
  * (launch/membership.h). They speak through the launcher's store:
  *
- *      elastic/ready/<w>  from worker w: it asks for a place; its progress, in 8
- *                         bytes
- *      elastic/place/<w>  to worker w: its place, or why it has none
+ *      elastic/ready/<w>  from worker w: it asks for a place; its progress, in
+ * 8 bytes elastic/place/<w>  to worker w: its place, or why it has none
  *      elastic/news       to all: a change waits for the members of a term
  *      <term>/over        to all of a term: it is over, perhaps before it began
  *
@@ -39,7 +38,8 @@ struct rueda_term_place {
     int cross_size;
 };
 
-/* ---- Bytes: pure ---------------------------------------------------------- */
+/* ---- Bytes: pure ----------------------------------------------------------
+ */
 
 #define RUEDA_PLACE_BYTES 29
 

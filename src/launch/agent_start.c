@@ -251,7 +251,8 @@ static struct rueda_worker *add_worker(struct rueda_agent *agent, int rank)
     struct rueda_worker *worker = malloc(sizeof(*worker));
 
     if (worker != NULL && agent->worker_count == agent->worker_room) {
-        grown = reallocarray(grown, (size_t)room, sizeof(struct rueda_worker *));
+        grown =
+            reallocarray(grown, (size_t)room, sizeof(struct rueda_worker *));
         if (grown != NULL) {
             agent->workers = grown;
             agent->worker_room = room;
@@ -383,8 +384,8 @@ bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words)
     for (int i = 0; is_good && i < agent->assignment.count; i++) {
         const int rank = agent->assignment.first_rank + i;
 
-        is_good = start_rank(agent->ground, rank, i,
-                             &agent->assignment.ranks[i]);
+        is_good =
+            start_rank(agent->ground, rank, i, &agent->assignment.ranks[i]);
         if (!is_good)
             rueda_text_set(words,
                            "cannot start rank %d: %s; see ulimit -u and -n",

@@ -59,12 +59,12 @@ struct rueda_agent {
     struct rueda_worker **workers;
     int worker_count; /* those that were started */
     int worker_room;
-    bool is_closing; /* elastic: no more processes */
-    bool is_full;                 /* the launcher does not keep up */
-    bool is_killing;              /* SIGKILL was ours */
-    bool is_lost;                 /* the launcher is gone */
-    bool is_finishing;            /* only the queue is left */
-    struct rueda_oom_count oom;   /* when the ranks were started */
+    bool is_closing;            /* elastic: no more processes */
+    bool is_full;               /* the launcher does not keep up */
+    bool is_killing;            /* SIGKILL was ours */
+    bool is_lost;               /* the launcher is gone */
+    bool is_finishing;          /* only the queue is left */
+    struct rueda_oom_count oom; /* when the ranks were started */
 };
 
 /* Find what the ranks of the assignment need: folder, command, a way to the

@@ -95,9 +95,9 @@ bool rueda_assignment_unpack(const struct rueda_frame *frame,
     rueda_frame_unpack_list(&unpacker, &assignment.stores);
     rueda_frame_unpack_list(&unpacker, &assignment.variables);
     if (!unpacker.is_bad && is_elastic <= 1 && has_input <= 1 &&
-        is_sound(&assignment) &&
-        are_variables(&assignment.variables) && !assignment.command.is_short &&
-        !assignment.stores.is_short && unpack_ranks(&unpacker, &assignment) &&
+        is_sound(&assignment) && are_variables(&assignment.variables) &&
+        !assignment.command.is_short && !assignment.stores.is_short &&
+        unpack_ranks(&unpacker, &assignment) &&
         rueda_unpacker_is_done(&unpacker)) {
         *out = assignment;
         return true;

@@ -19,7 +19,7 @@ struct rueda_assignment {
     int count;
     bool is_elastic; /* processes come one by one; count: for how many there is
                         room at first */
-    bool has_input; /* the first of them has the launcher's standard input */
+    bool has_input;  /* the first of them has the launcher's standard input */
     rueda_bind bind;
     int grace_ms; /* from SIGTERM to SIGKILL, if the launcher is gone */
     char folder[RUEDA_FOLDER_BYTES]; /* where to run it */

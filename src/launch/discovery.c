@@ -32,7 +32,8 @@ struct rueda_discovery {
 
 static void look(struct rueda_discovery *discovery);
 
-/* ---- Answers -------------------------------------------------------------- */
+/* ---- Answers --------------------------------------------------------------
+ */
 
 /* Each thing that is wrong is said once, until an answer is good again. */
 static void complain(struct rueda_discovery *discovery, const char *words)
@@ -72,7 +73,8 @@ static void look_later(struct rueda_discovery *discovery)
         uv_timer_start(&discovery->timer, on_pause_over, PAUSE_MS, 0);
 }
 
-/* ---- The script ----------------------------------------------------------- */
+/* ---- The script -----------------------------------------------------------
+ */
 
 static void judge(struct rueda_discovery *discovery)
 {
@@ -108,8 +110,7 @@ static void judge(struct rueda_discovery *discovery)
 /* The process has ended and its output too. */
 static void finish_if_done(struct rueda_discovery *discovery)
 {
-    if (discovery->is_running || discovery->is_reading ||
-        discovery->is_closing)
+    if (discovery->is_running || discovery->is_reading || discovery->is_closing)
         return;
     uv_timer_stop(&discovery->timer);
     judge(discovery);
@@ -228,7 +229,8 @@ static void run_script(struct rueda_discovery *discovery)
     uv_timer_start(&discovery->timer, on_hang, HANG_MS, 0);
 }
 
-/* ---- Looking -------------------------------------------------------------- */
+/* ---- Looking --------------------------------------------------------------
+ */
 
 static void look(struct rueda_discovery *discovery)
 {

@@ -47,7 +47,8 @@ struct rueda_elastic {
     int worker_room;
 };
 
-/* ---- Time ----------------------------------------------------------------- */
+/* ---- Time -----------------------------------------------------------------
+ */
 
 static void on_time(uv_timer_t *timer);
 
@@ -100,7 +101,8 @@ static void on_time(uv_timer_t *timer)
     set_timer(elastic);
 }
 
-/* ---- Questions of processes ----------------------------------------------- */
+/* ---- Questions of processes -----------------------------------------------
+ */
 
 void rueda_elastic_on_key(void *arg, const char *key, size_t key_bytes,
                           const void *value, size_t bytes)
@@ -163,7 +165,8 @@ static void on_asked(uv_async_t *async)
     set_timer(elastic);
 }
 
-/* ---- Actions: hosts ------------------------------------------------------- */
+/* ---- Actions: hosts -------------------------------------------------------
+ */
 
 static bool make_room(struct rueda_elastic *elastic, int host)
 {
@@ -266,7 +269,8 @@ static void leave(struct rueda_elastic *elastic, int host)
     elastic->nodes[host] = -1;
 }
 
-/* ---- Actions: processes --------------------------------------------------- */
+/* ---- Actions: processes ---------------------------------------------------
+ */
 
 static bool note_worker(struct rueda_elastic *elastic, int worker, int node)
 {
@@ -336,8 +340,7 @@ static void place(struct rueda_elastic *elastic,
     if (action->place.term > 1 && action->place.rank == 0)
         rueda_output_say(elastic->launch->output,
                          "the job goes on with %d rank%s (term %u)",
-                         action->place.size,
-                         action->place.size == 1 ? "" : "s",
+                         action->place.size, action->place.size == 1 ? "" : "s",
                          action->place.term);
 }
 
@@ -410,7 +413,8 @@ static void act(void *arg, const struct rueda_action *action)
     }
 }
 
-/* ---- What agents tell ----------------------------------------------------- */
+/* ---- What agents tell -----------------------------------------------------
+ */
 
 void rueda_elastic_node_ready(struct rueda_node *node)
 {
@@ -490,7 +494,8 @@ void rueda_elastic_ended(struct rueda_node *node,
     set_timer(elastic);
 }
 
-/* ---- Hosts ---------------------------------------------------------------- */
+/* ---- Hosts ----------------------------------------------------------------
+ */
 
 static void on_found(void *arg, const struct rueda_hosts *hosts)
 {
@@ -542,10 +547,11 @@ static bool find_hosts(struct rueda_elastic *elastic, struct rueda_text *words)
     return elastic->discovery != NULL;
 }
 
-/* ---- Life ----------------------------------------------------------------- */
+/* ---- Life -----------------------------------------------------------------
+ */
 
-static struct rueda_membership_args membership_args(
-    const struct rueda_launch *launch)
+static struct rueda_membership_args
+membership_args(const struct rueda_launch *launch)
 {
     const struct rueda_options *options = launch->options;
     const int size = rueda_options_whole(options, RUEDA_OPTION_NP, 1);

@@ -315,7 +315,7 @@ static void fini(struct rueda_launch *launch)
 }
 
 /* One life of the job. *out_has_lost: it ended because a rank or a host was
- * lost, and not because somebody wanted it to end. */
+ * lost, and not by a signal of the user's. */
 static int run_once(struct rueda_options *options, int restarts,
                     bool *out_has_lost)
 {

@@ -266,7 +266,7 @@ void rueda_launch_lost(struct rueda_node *node, const char *why)
 
         lose_elastic(node, words[0] != '\0' ? words : why);
     } else if (!launch->is_ending && state == RUEDA_NODE_RUNNING &&
-        node->ended < node->count) {
+               node->ended < node->count) {
         const char *words = rueda_node_words(node);
 
         rueda_output_say(launch->output,

@@ -58,7 +58,7 @@ struct rueda_launch {
     struct rueda_key key;
     struct rueda_keeper *keeper;
     struct rueda_elastic *elastic; /* a job whose ranks change, or NULL */
-    struct rueda_door *door; /* for agents that connect by themselves */
+    struct rueda_door *door;       /* for agents that connect by themselves */
     struct rueda_output *output;
     bool has_input; /* there is a standard input for rank 0 */
     char job[64];
@@ -89,8 +89,8 @@ struct rueda_launch {
     bool is_paused;
     bool has_lost; /* a rank or host that ran: the job may be started again */
     int restarts;  /* so far */
-    int signal; /* that ends us; 0: none */
-    int code;   /* of the exit */
+    int signal;    /* that ends us; 0: none */
+    int code;      /* of the exit */
 };
 
 /* ---- Nodes: node.c ------------------------------------------------------ */

@@ -33,8 +33,8 @@ static void refuse_strays(struct rueda_membership *members, int64_t now_ns)
 
     for (int i = 0; i < members->worker_count; i++) {
         const rueda_worker_state state = members->workers[i].state;
-        const bool is_outside = state == RUEDA_WORKER_STARTING ||
-                                state == RUEDA_WORKER_WAITING;
+        const bool is_outside =
+            state == RUEDA_WORKER_STARTING || state == RUEDA_WORKER_WAITING;
 
         if (is_outside && members->is_finishing)
             rueda_membership_refuse(members, i, finished, now_ns);
@@ -131,21 +131,19 @@ static void say_waiting(struct rueda_membership *members, int usable)
     if (members->has_said || usable >= need)
         return;
     members->has_said = true;
-    rueda_text_set(&words,
-                   "there is room for %d rank%s, and %d %s needed (%s); "
-                   "waiting up to %.0f s for more hosts",
-                   usable, usable == 1 ? "" : "s", need,
-                   need == 1 ? "is" : "are",
-                   need == members->args.size && members->term == 0
-                       ? "-np"
-                       : "--min-np",
-                   (double)members->args.patience_ns / (double)SECOND);
-    rueda_membership_act(members,
-                         (struct rueda_action){.kind = RUEDA_ACTION_SAY,
-                                               .words = words.chars});
+    rueda_text_set(
+        &words,
+        "there is room for %d rank%s, and %d %s needed (%s); "
+        "waiting up to %.0f s for more hosts",
+        usable, usable == 1 ? "" : "s", need, need == 1 ? "is" : "are",
+        need == members->args.size && members->term == 0 ? "-np" : "--min-np",
+        (double)members->args.patience_ns / (double)SECOND);
+    rueda_membership_act(
+        members,
+        (struct rueda_action){.kind = RUEDA_ACTION_SAY, .words = words.chars});
 }
 
-/* No term is under way: wait for what the next one takes, but not for ever. */
+/* Between two terms: wait for what the next one takes, but not for ever. */
 static void wait_for_term(struct rueda_membership *members, int64_t now_ns)
 {
     struct rueda_text words = {{0}};
@@ -155,8 +153,7 @@ static void wait_for_term(struct rueda_membership *members, int64_t now_ns)
     say_waiting(members, rueda_membership_usable(members, -1, now_ns));
     if (now_ns - members->since_ns < members->args.patience_ns)
         return;
-    rueda_text_set(&words,
-                   "after %.0f s %d rank%s there, and %d %s needed",
+    rueda_text_set(&words, "after %.0f s %d rank%s there, and %d %s needed",
                    (double)members->args.patience_ns / (double)SECOND,
                    rueda_membership_count(members, RUEDA_WORKER_WAITING),
                    rueda_membership_count(members, RUEDA_WORKER_WAITING) == 1
@@ -270,7 +267,8 @@ static int add_host(struct rueda_membership *members, const char *name)
         return -1;
     members->hosts = grown;
     grown[members->host_count] = (struct rueda_place_host){.listed = 0};
-    snprintf(grown[members->host_count].name, RUEDA_LAUNCH_HOST_BYTES, "%s", name);
+    snprintf(grown[members->host_count].name, RUEDA_LAUNCH_HOST_BYTES, "%s",
+             name);
     return members->host_count++;
 }
 

@@ -26,10 +26,9 @@ void rueda_membership_act(struct rueda_membership *members,
 void rueda_membership_end(struct rueda_membership *members, int code,
                           const char *words)
 {
-    rueda_membership_act(members,
-                         (struct rueda_action){.kind = RUEDA_ACTION_END,
-                                               .code = code,
-                                               .words = words});
+    rueda_membership_act(
+        members, (struct rueda_action){
+                     .kind = RUEDA_ACTION_END, .code = code, .words = words});
     members->is_over = true;
 }
 
@@ -223,16 +222,15 @@ static struct rueda_term_place guess(const struct rueda_membership *members,
 
     place.size = wanted > place.rank ? wanted : place.rank + 1;
     for (int i = 0; i < members->worker_count; i++)
-        place.local_rank +=
-            members->workers[i].host == host &&
-            members->workers[i].slot < slot &&
-            members->workers[i].state <= RUEDA_WORKER_MEMBER;
+        place.local_rank += members->workers[i].host == host &&
+                            members->workers[i].slot < slot &&
+                            members->workers[i].state <= RUEDA_WORKER_MEMBER;
     place.local_size = usable < place.size ? usable : place.size;
     if (place.local_size <= place.local_rank)
         place.local_size = place.local_rank + 1;
     for (int h = 0; h < members->host_count; h++) {
-        const bool is_used = rueda_membership_usable(members, h, now_ns) >
-                             place.local_rank;
+        const bool is_used =
+            rueda_membership_usable(members, h, now_ns) > place.local_rank;
 
         place.cross_rank += is_used && h < host;
         place.cross_size += is_used || h == host;
@@ -277,8 +275,8 @@ static bool use(struct rueda_membership *members, int host, int slot,
     } else if (at->agent == RUEDA_AGENT_NONE) {
         at->agent = RUEDA_AGENT_ASKED;
         rueda_membership_act(
-            members, (struct rueda_action){.kind = RUEDA_ACTION_REACH,
-                                           .host = host});
+            members,
+            (struct rueda_action){.kind = RUEDA_ACTION_REACH, .host = host});
     }
     return true;
 }

@@ -39,11 +39,11 @@ struct rueda_place_worker {
     int host;
     int slot;
     rueda_worker_state state;
-    int rank;       /* in the last term in which it was a member; -1: none */
-    int guess;      /* its rank in the variables that it was started with */
+    int rank;          /* in the last term in which it was a member; -1: none */
+    int guess;         /* its rank in the variables that it was started with */
     uint64_t progress; /* of the training, as it has said */
-    int64_t kill_ns; /* leaving: when it is signalled next */
-    bool is_warned;  /* by SIGTERM */
+    int64_t kill_ns;   /* leaving: when it is signalled next */
+    bool is_warned;    /* by SIGTERM */
 };
 
 struct rueda_membership {
@@ -64,8 +64,8 @@ struct rueda_membership {
     int code;            /* of the first failure since the term was formed */
     unsigned told;       /* flags of the term's news */
     int64_t newcomer_ns; /* since when a newcomer waits; INT64_MAX: none does */
-    int64_t since_ns; /* there are not enough ranks; INT64_MAX: there are */
-    bool has_said;    /* that we wait for more */
+    int64_t since_ns;    /* there are not enough ranks; INT64_MAX: there are */
+    bool has_said;       /* that we wait for more */
     uint64_t random;
     int64_t next_ns;
 };

@@ -51,7 +51,7 @@ static void fill_gaps(const struct rueda_membership *members, int *list,
     }
 }
 
-/* Rank 0 hands out its state, so nobody has come farther. */
+/* Rank 0 hands out its state, so no other rank may have come farther. */
 static void seat_farthest_at_0(const struct rueda_membership *members,
                                int *ranks, int count)
 {
@@ -171,8 +171,8 @@ static bool is_enough(const struct rueda_membership *members, int count)
     if (members->term > 0)
         return count >= members->args.least;
     return rueda_membership_count(members, RUEDA_WORKER_STARTING) == 0 &&
-           count >= (members->code == 0 ? members->args.size
-                                        : members->args.least);
+           count >=
+               (members->code == 0 ? members->args.size : members->args.least);
 }
 
 void rueda_membership_form(struct rueda_membership *members, int64_t now_ns)

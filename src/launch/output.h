@@ -31,7 +31,7 @@ rueda_status rueda_output_open(const struct rueda_output_args *args,
                                struct rueda_output **out,
                                struct rueda_text *words);
 
-/* Have room for so many processes, the first of which are there already. False:
+/* Make room for `size` processes, the first of which are there already. False:
  * no memory, or no files. */
 bool rueda_output_grow(struct rueda_output *output, int size);
 

@@ -59,9 +59,9 @@ struct rueda_client {
     bool is_forgotten; /* it did, and does not any more */
     bool is_abandoned; /* by its owner, in these words */
     struct rueda_text why;
-    bool is_over;      /* it has said that it closes */
-    bool is_lost;      /* look() has not found it again */
-    bool is_dialling;  /* on the way back or for the first time */
+    bool is_over;     /* it has said that it closes */
+    bool is_lost;     /* look() has not found it again */
+    bool is_dialling; /* on the way back or for the first time */
     stage stage;
     int fd;                       /* the dialler's; -1: none */
     struct rueda_dial dial;       /* has the connection, also when THERE */

@@ -365,12 +365,12 @@ static void read_letters(struct rueda_keeper *keeper)
     struct letter *letters = take_letters(keeper);
 
     for (const struct letter *at = letters; at != NULL; at = at->next)
-        ask_own(keeper, (struct rueda_store_request){
-                            .kind = RUEDA_STORE_SET,
-                            .key = at->words,
-                            .key_bytes = at->key_bytes,
-                            .value = at->words + at->key_bytes,
-                            .value_bytes = at->bytes});
+        ask_own(keeper,
+                (struct rueda_store_request){.kind = RUEDA_STORE_SET,
+                                             .key = at->words,
+                                             .key_bytes = at->key_bytes,
+                                             .value = at->words + at->key_bytes,
+                                             .value_bytes = at->bytes});
     free_letters(letters);
 }
 

@@ -22,8 +22,8 @@
 #define RUEDA_KEEPER_MOST_ADDRESSES 8
 
 struct rueda_keeper_args {
-    int size;  /* ranks of the job; 0: it changes */
-    int most;  /* guests at a time; 0: as many as a job of this size has */
+    int size; /* ranks of the job; 0: it changes */
+    int most; /* guests at a time; 0: as many as a job of this size has */
     const char *socket;          /* name of the Unix socket, or NULL */
     const struct rueda_key *key; /* present or not; copied */
 

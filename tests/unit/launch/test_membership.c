@@ -15,7 +15,13 @@
 
 /* ---- A world ------------------------------------------------------------- */
 
-typedef enum stage_of_life { NOT_YET, BOOTING, WAITING, WORKING, DONE } stage;
+typedef enum stage_of_life {
+    NOT_YET,
+    BOOTING,
+    WAITING,
+    WORKING,
+    DONE
+} stage;
 
 struct being {
     stage life;
@@ -93,7 +99,7 @@ static void see_start(struct world *world, const struct rueda_action *action)
     assert_true(count_living(world) <= world->most);
 }
 
-/* The first of a term: nobody is left in the one before. */
+/* The first of a term: no member is left in the one before. */
 static void see_new_term(struct world *world,
                          const struct rueda_term_place *place)
 {
@@ -281,7 +287,8 @@ static struct world *working_job(struct rueda_membership_args args,
     return world;
 }
 
-/* ---- One thing at a time -------------------------------------------------- */
+/* ---- One thing at a time --------------------------------------------------
+ */
 
 static void the_first_term_waits_for_all_processes(void **state)
 {
@@ -337,9 +344,8 @@ static void rank_0_is_the_one_that_has_come_farthest(void **state)
 
 static void a_newcomer_is_never_rank_0(void **state)
 {
-    struct world *world =
-        working_job((struct rueda_membership_args){.size = 2, .least = 1},
-                    "a:1,b:1");
+    struct world *world = working_job(
+        (struct rueda_membership_args){.size = 2, .least = 1}, "a:1,b:1");
 
     (void)state;
     list(world, "a:1,b:1,c:1");
@@ -375,9 +381,8 @@ static void nothing_interrupts_members_before_a_newcomer_waits(void **state)
 
 static void members_of_a_host_that_goes_stay_until_they_ask(void **state)
 {
-    struct world *world =
-        working_job((struct rueda_membership_args){.size = 4, .least = 1},
-                    "a:2,b:2");
+    struct world *world = working_job(
+        (struct rueda_membership_args){.size = 4, .least = 1}, "a:2,b:2");
 
     (void)state;
     list(world, "a:2");
@@ -388,18 +393,17 @@ static void members_of_a_host_that_goes_stay_until_they_ask(void **state)
     assert_int_equal(world->refusals, 2);
     die(world, 2, 1); /* how they end does not matter */
     die(world, 3, 0);
-    assert_false(world->is_there[1]); /* nobody needs the agent */
+    assert_false(world->is_there[1]); /* it is not needed */
     assert_int_equal(world->overs, 0);
     end_world(world);
 }
 
 static void too_few_ranks_wait_until_the_time_is_over(void **state)
 {
-    struct world *world =
-        working_job((struct rueda_membership_args){.size = 2,
-                                                   .least = 2,
-                                                   .patience_ns = 5 * SECOND},
-                    "a:2");
+    struct world *world = working_job(
+        (struct rueda_membership_args){
+            .size = 2, .least = 2, .patience_ns = 5 * SECOND},
+        "a:2");
 
     (void)state;
     die(world, 0, 9);
@@ -415,11 +419,10 @@ static void too_few_ranks_wait_until_the_time_is_over(void **state)
 
 static void a_rank_that_does_not_come_back_is_named(void **state)
 {
-    struct world *world =
-        working_job((struct rueda_membership_args){.size = 3,
-                                                   .least = 1,
-                                                   .patience_ns = 5 * SECOND},
-                    "a:3");
+    struct world *world = working_job(
+        (struct rueda_membership_args){
+            .size = 3, .least = 1, .patience_ns = 5 * SECOND},
+        "a:3");
 
     (void)state;
     die(world, 0, 9);
@@ -432,12 +435,10 @@ static void a_rank_that_does_not_come_back_is_named(void **state)
 
 static void a_lost_host_comes_back_after_the_cooldown(void **state)
 {
-    struct world *world =
-        working_job((struct rueda_membership_args){.size = 4,
-                                                   .least = 2,
-                                                   .cooldown_low_s = 10,
-                                                   .cooldown_high_s = 60},
-                    "a:2,b:2");
+    struct world *world = working_job(
+        (struct rueda_membership_args){
+            .size = 4, .least = 2, .cooldown_low_s = 10, .cooldown_high_s = 60},
+        "a:2,b:2");
     int64_t back_ns;
 
     (void)state;
@@ -501,7 +502,7 @@ static void newcomers_do_not_begin_again_what_is_lost(void **state)
         "a:1,b:1");
 
     (void)state;
-    /* The one that was there from the start hands its state to nobody. */
+    /* The one that was there from the start dies with its state. */
     list(world, "a:1,b:1,c:1");
     answer_agents(world);
     ask(world, 2);
@@ -529,8 +530,8 @@ static void the_job_ends_well_when_all_members_have(void **state)
     end_world(world);
 }
 
-static void a_rank_that_fails_after_another_has_finished_fails_the_job(
-    void **state)
+static void
+a_rank_that_fails_after_another_has_finished_fails_the_job(void **state)
 {
     struct world *world = working_job(
         (struct rueda_membership_args){.size = 2, .least = 1}, "a:2");
@@ -543,7 +544,8 @@ static void a_rank_that_fails_after_another_has_finished_fails_the_job(
     end_world(world);
 }
 
-/* ---- Many jobs ------------------------------------------------------------ */
+/* ---- Many jobs ------------------------------------------------------------
+ */
 
 static uint64_t next_random(uint64_t *seed)
 {
@@ -609,7 +611,8 @@ static void live(struct world *world, int at, uint64_t *seed)
     else if (being->life == BOOTING)
         ask(world, at);
     else if (being->life == WORKING && below(seed, 2) == 0)
-        being->progress = (uint64_t)world->term * 100 + (uint64_t)below(seed, 9);
+        being->progress =
+            (uint64_t)world->term * 100 + (uint64_t)below(seed, 9);
     else if (being->life == WORKING)
         ask(world, at);
 }
@@ -651,8 +654,8 @@ static void come_to_rest(struct world *world)
                 die(world, i, 0);
         if (world->is_ended)
             return;
-        if (count_life(world, WORKING) == world->term_size &&
-            world->term > 0 && round > 100)
+        if (count_life(world, WORKING) == world->term_size && world->term > 0 &&
+            round > 100)
             break;
         all_ask(world, WORKING);
         world->now_ns += 100 * SECOND;
@@ -713,8 +716,7 @@ int main(void)
         cmocka_unit_test(the_job_ends_well_when_all_members_have),
         cmocka_unit_test(
             a_rank_that_fails_after_another_has_finished_fails_the_job),
-        cmocka_unit_test(
-            in_any_order_of_events_terms_are_whole_and_jobs_end),
+        cmocka_unit_test(in_any_order_of_events_terms_are_whole_and_jobs_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
