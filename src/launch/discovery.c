@@ -40,6 +40,7 @@ static void complain(struct rueda_discovery *discovery, const char *words)
 {
     const bool is_known = strcmp(discovery->complaint.chars, words) == 0;
 
+    discovery->complaint.chars[0] = '\0';
     rueda_text_set(&discovery->complaint, "%s", words);
     if (!is_known || discovery->last == NULL)
         discovery->args.failed(discovery->args.arg, words,

@@ -34,6 +34,7 @@ static bool add_line(const char *line, int default_slots,
     struct rueda_hosts one = {.list = NULL};
     char whole[LINE_BYTES + 16];
     char slots[16];
+    bool is_ipv6;
     bool is_good;
 
     if (colon == NULL && default_slots > 0)
@@ -47,8 +48,12 @@ static bool add_line(const char *line, int default_slots,
     }
     if (!rueda_hosts_parse(whole, &one, words))
         return false;
+    /* An address of IPv6 gets its brackets again. */
+    is_ipv6 = strchr(one.list[0].name, ':') != NULL;
     snprintf(slots, sizeof(slots), "%d", one.list[0].slots);
-    is_good = rueda_hosts_add(out, one.list[0].name, slots, words);
+    snprintf(whole, sizeof(whole), "%s%s%s", is_ipv6 ? "[" : "",
+             one.list[0].name, is_ipv6 ? "]" : "");
+    is_good = rueda_hosts_add(out, whole, slots, words);
     rueda_hosts_fini(&one);
     return is_good;
 }

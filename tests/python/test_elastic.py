@@ -60,6 +60,9 @@ class Job:
                 pytest.fail(f"no {what}; the job says:\n{self.end()[1]}")
             time.sleep(0.01)
 
+    def wait_for_step(self, step: int) -> None:
+        self.wait_for(lambda lines: any(line.step >= step for line in lines), f"step {step}")
+
     def end(self) -> tuple[int, str]:
         """Wait for the exit code, and return it with all that was printed."""
         output, _ = self.process.communicate(timeout=LIMIT_S)
@@ -174,7 +177,7 @@ def test_a_rank_that_dies_while_a_term_begins_is_left_out(start) -> None:
 
 def test_a_stopped_rank_is_slow_and_not_dead(start) -> None:
     job = start("-np", "2", "--min-np", "1", "-H", "localhost:2", steps=30, pause=0.02)
-    job.wait_for(lambda lines: any(line.step >= 5 for line in lines), "step 5")
+    job.wait_for_step(5)
     victim = job.lines("begins")[0].process
     os.kill(victim, signal.SIGSTOP)
     time.sleep(1)
@@ -213,7 +216,7 @@ def test_the_ranks_of_a_lost_agent_are_left_out(start) -> None:
     job = start(
         "-np", "3", "--min-np", "1", "-H", "localhost:1,127.0.0.1:2", steps=60, pause=0.05
     )
-    job.wait_for(lambda lines: any(line.step >= 5 for line in lines), "step 5")
+    job.wait_for_step(5)
     victim = next(line.process for line in job.lines("begins") if line.rank == 2)
     agent = int(Path(f"/proc/{victim}/stat").read_text().rsplit(")", 1)[1].split()[1])
     os.kill(agent, signal.SIGKILL)
@@ -247,6 +250,30 @@ def test_the_reset_limit_ends_the_job(start) -> None:
     assert "exceeds the limit: 1 (--reset-limit)" in output
 
 
+def test_a_job_that_is_not_elastic_is_started_again(need_tool, tmp_path: Path) -> None:
+    # A rank that fails once, for it finds what it has left.
+    body = f"echo life $RUEDA_RESTART; test -e {tmp_path}/x || {{ touch {tmp_path}/x; exit 5; }}"
+    words = [need_tool("ruedarun"), "-np", "1", "--restarts", "2", "sh", "-c", body]
+    done = subprocess.run(
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S,
+        env=environment(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [line[-6:] for line in done.stdout.splitlines()] == ["life 0", "life 1"]
+    assert "ended with exit code 5" in done.stderr
+    assert "restart 1 of 2" in done.stderr
+
+
+def test_restarts_have_an_end(need_tool) -> None:
+    words = [need_tool("ruedarun"), "-np", "1", "--restarts", "1", "sh", "-c", "exit 4"]
+    done = subprocess.run(
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S,
+        env=environment(),
+    )  # fmt: skip
+    assert done.returncode == 4
+    assert "the job has failed 2 times, and --restarts is 1" in done.stderr
+
+
 def test_a_program_that_fails_everywhere_ends_the_job_at_once(need_tool) -> None:
     words = [need_tool("ruedarun"), "-np", "2", "--min-np", "1", "-H", "localhost:2"]
     done = subprocess.run(
@@ -266,7 +293,7 @@ def test_ranks_come_when_the_script_names_more_hosts(start, script: Script) -> N
         "-np", "1", "--min-np", "1", "--host-discovery-script", str(script.path),
         steps=100, pause=0.05,
     )  # fmt: skip
-    job.wait_for(lambda lines: any(line.step >= 3 for line in lines), "step 3")
+    job.wait_for_step(3)
     script.hosts("localhost:1", "127.0.0.1:2")
     job.end_well(steps=100, ranks=3)
     first = job.lines("begins")[0].process
@@ -280,7 +307,7 @@ def test_ranks_go_when_the_script_names_fewer_hosts(start, script: Script) -> No
         "-np", "3", "--min-np", "1", "--host-discovery-script", str(script.path),
         steps=80, pause=0.05,
     )  # fmt: skip
-    job.wait_for(lambda lines: any(line.step >= 3 for line in lines), "step 3")
+    job.wait_for_step(3)
     script.hosts("127.0.0.1:1")
     output = job.end_well(steps=80, ranks=1)
     assert "not used any more; this process ends" in output
@@ -294,7 +321,7 @@ def test_bad_answers_of_the_script_are_named_and_the_job_goes_on(start, script: 
         steps=110, pause=0.05,
     )  # fmt: skip
     for step, body in [(3, "exit 3"), (35, "echo '<html> it is down'"), (70, "true")]:
-        job.wait_for(lambda lines: any(line.step >= step for line in lines), f"step {step}")
+        job.wait_for_step(step)
         script.run(body)
     output = job.end_well(steps=110, ranks=2)
     for words in [
@@ -311,7 +338,7 @@ def test_a_script_that_hangs_is_ended_and_named(start, script: Script) -> None:
         "-np", "1", "--min-np", "1", "--host-discovery-script", str(script.path),
         steps=130, pause=0.1,
     )  # fmt: skip
-    job.wait_for(lambda lines: any(line.step >= 3 for line in lines), "step 3")
+    job.wait_for_step(3)
     script.run("sleep 100")
     output = job.end_well(steps=130, ranks=1)
     assert "has not ended within 10 s, so it was ended" in output

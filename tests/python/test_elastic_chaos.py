@@ -59,7 +59,7 @@ def test_whoever_is_killed_the_job_ends_well(start, number: int) -> None:  # noq
         "-np", "4", "--min-np", "1", "--max-np", "4", "-H", "localhost:2,127.0.0.1:2",
         "--blacklist-cooldown-range", "1", "2", steps=STEPS, pause=0.03, KILL=kills(),
     )  # fmt: skip
-    job.wait_for(lambda lines: any(line.step >= 2 for line in lines), "step 2")
+    job.wait_for_step(2)
     spared = chance.choice(job.lines("begins")).process
     for _ in range(chance.randint(1, 4)):
         time.sleep(chance.choice([0, 0.01, 0.03, 0.1, 0.3]))
