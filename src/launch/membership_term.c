@@ -105,7 +105,7 @@ static void place(struct rueda_membership *members, const int *ranks, int count,
 
 static void begin_term(struct rueda_membership *members, int *list, int count)
 {
-    int *ranks = calloc((size_t)count, sizeof(*ranks));
+    int *ranks = calloc((size_t)count + 1, sizeof(*ranks));
     int left;
 
     if (ranks == NULL) {

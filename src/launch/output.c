@@ -432,8 +432,10 @@ bool rueda_output_grow(struct rueda_output *output, int size)
 
 void rueda_output_name(struct rueda_output *output, int rank, int name)
 {
-    output->sources[2 * rank].name = name;
-    output->sources[2 * rank + 1].name = name;
+    struct source *source = &output->sources[2 * rank];
+
+    source[0].name = name;
+    source[1].name = name;
 }
 
 rueda_status rueda_output_open(const struct rueda_output_args *args,

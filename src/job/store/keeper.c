@@ -68,7 +68,7 @@ struct letter {
     struct letter *next;
     size_t key_bytes;
     size_t bytes;
-    char words[]; /* key, then value */
+    unsigned char words[]; /* key, then value */
 };
 
 struct rueda_keeper {

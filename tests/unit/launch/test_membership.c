@@ -608,12 +608,10 @@ static void live(struct world *world, int at, uint64_t *seed)
 
     if (being->is_refused || below(seed, 12) == 0)
         die(world, at, 1 + below(seed, 200));
-    else if (being->life == BOOTING)
-        ask(world, at);
     else if (being->life == WORKING && below(seed, 2) == 0)
         being->progress =
             (uint64_t)world->term * 100 + (uint64_t)below(seed, 9);
-    else if (being->life == WORKING)
+    else if (being->life == BOOTING || being->life == WORKING)
         ask(world, at);
 }
 
