@@ -432,7 +432,7 @@ bool rueda_output_grow(struct rueda_output *output, int size)
 
 void rueda_output_name(struct rueda_output *output, int rank, int name)
 {
-    struct source *source = &output->sources[2 * rank];
+    struct source *source = &output->sources[2 * (size_t)rank];
 
     source[0].name = name;
     source[1].name = name;

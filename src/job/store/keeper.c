@@ -320,7 +320,7 @@ bool rueda_keeper_set(struct rueda_keeper *keeper, const char *key,
         return false;
     letter->key_bytes = key_bytes;
     letter->bytes = bytes;
-    memcpy(letter->words, key, key_bytes);
+    memcpy(letter->words, key, letter->key_bytes);
     memcpy(letter->words + key_bytes, value, bytes);
     pthread_mutex_lock(&keeper->letter_lock);
     letter->next = keeper->letters;

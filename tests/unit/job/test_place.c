@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places and news of an elastic job as bytes, and the seat that asks for one. */
+/* Places and news of an elastic job as bytes; the seat that asks for one. */
 #include "job/place.h"
 #include "unit/unit.h"
 
@@ -90,7 +90,7 @@ static void news_are_read_as_they_were_written(void **state)
     assert_false(rueda_news_read(bytes, sizeof(bytes) - 1, &news));
 }
 
-/* ---- Seats ---------------------------------------------------------------- */
+/* ---- Seats -------------------------------------------------------------- */
 
 static const char *worker = NULL;
 
