@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launch/discovery_parse.h"
+
 /* From the end of one look to the next. */
 #define PAUSE_MS 1000
 

@@ -11,14 +11,6 @@
 
 #include "launch/hosts.h"
 
-/*
- * Lines "host" or "host:slots"; hosts without a number get default_slots, if
- * that is not 0. Empty lines do not count, "#" begins a remark. False with a
- * message: a line is neither, or there is no host. Pure.
- */
-bool rueda_discovery_parse(const char *text, int default_slots,
-                           struct rueda_hosts *out, struct rueda_text *words);
-
 struct rueda_discovery;
 
 struct rueda_discovery_args {

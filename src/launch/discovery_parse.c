@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a discovery script prints. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "launch/discovery_parse.h"
 
-#include "launch/discovery.h"
+#include <stdio.h>
+#include <string.h>
 
 #define LINE_BYTES 320
 

@@ -213,9 +213,7 @@ def test_horovodrun_bars_the_whole_host(start) -> None:
 
 
 def test_the_ranks_of_a_lost_agent_are_left_out(start) -> None:
-    job = start(
-        "-np", "3", "--min-np", "1", "-H", "localhost:1,127.0.0.1:2", steps=60, pause=0.05
-    )
+    job = start("-np", "3", "--min-np", "1", "-H", "localhost:1,127.0.0.1:2", steps=60, pause=0.05)
     job.wait_for_step(5)
     victim = next(line.process for line in job.lines("begins") if line.rank == 2)
     agent = int(Path(f"/proc/{victim}/stat").read_text().rsplit(")", 1)[1].split()[1])

@@ -34,7 +34,9 @@ def test_ranks_of_other_hosts_go_on_when_one_dies(make_cluster, tmp_path: Path) 
 
 
 def test_ranks_start_on_a_host_that_the_script_names_later(
-    make_cluster, tmp_path: Path, script: Script  # noqa: F811
+    make_cluster,  # noqa: F811
+    tmp_path: Path,
+    script: Script,  # noqa: F811
 ) -> None:
     cluster = make_cluster(2)
     script.hosts(f"{cluster.hosts.ipv4(0)}:1")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a discovery script prints. */
-#include "launch/discovery.h"
+#include "launch/discovery_parse.h"
 #include "unit/unit.h"
 
 static void expect_hosts(const char *text, int default_slots,
