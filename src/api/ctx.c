@@ -14,6 +14,7 @@
 
 #include "base/horovod.h"
 #include "base/log.h"
+#include "job/place.h"
 
 static const char forked_words[] =
     "this context belongs to the parent of a fork(); call rueda_init() again "
@@ -168,6 +169,32 @@ static rueda_status make_sets(rueda_ctx *ctx,
     return status;
 }
 
+/* In an elastic job a rank may be lost while the others start; these then start
+ * again without it. */
+static rueda_status open_ctx(const struct rueda_config *config,
+                             const struct rueda_init_args *args,
+                             const struct rueda_job_args *wanted,
+                             rueda_ctx **out, struct rueda_text *error)
+{
+    struct rueda_job *job;
+    rueda_status status;
+    rueda_ctx *ctx = NULL;
+
+    do {
+        error->chars[0] = '\0';
+        status = rueda_job_open(config, wanted, &job, error);
+        if (status == RUEDA_OK)
+            status = ctx_new(job, &ctx, error);
+        if (status == RUEDA_OK)
+            status = make_sets(ctx, args, error);
+        if (status != RUEDA_OK)
+            log_info("%s", error->chars);
+    } while (rueda_place_may_retry(status));
+    if (status == RUEDA_OK)
+        *out = ctx;
+    return status;
+}
+
 /* Settings first, then the job, then the context: a setting that is wrong is
  * reported before this rank waits for others. */
 rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
@@ -176,7 +203,6 @@ rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
     struct rueda_init_args all;
     struct rueda_job_args wanted;
     struct rueda_config config;
-    struct rueda_job *job;
     rueda_status status;
     rueda_ctx *ctx;
 
@@ -188,11 +214,7 @@ rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
     if (status == RUEDA_OK && strcmp(sets_of(&all, &config), DYNAMIC) != 0)
         wanted.sets = sets_of(&all, &config);
     if (status == RUEDA_OK)
-        status = rueda_job_open(&config, &wanted, &job, &error);
-    if (status == RUEDA_OK)
-        status = ctx_new(job, &ctx, &error);
-    if (status == RUEDA_OK)
-        status = make_sets(ctx, &all, &error);
+        status = open_ctx(&config, &all, &wanted, &ctx, &error);
     if (status != RUEDA_OK) {
         report(&all, status, &error);
         return status;

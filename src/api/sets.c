@@ -235,7 +235,7 @@ static rueda_status refuse_private(const rueda_ctx *ctx, int set,
     struct rueda_text error = {{0}};
 
     rueda_text_set(&error, "rank %d: private process set %d: %s",
-                   ctx->job->rank, set, why);
+                   ctx->job->formation->rank, set, why);
     return rueda_fault(RUEDA_ERR_INVALID, error.chars);
 }
 
@@ -247,7 +247,7 @@ static bool is_private(int set)
 static bool is_listed(const rueda_ctx *ctx, const int *ranks, int count)
 {
     for (int i = 0; i < count; i++)
-        if (ranks[i] == ctx->job->rank)
+        if (ranks[i] == ctx->job->formation->rank)
             return true;
     return false;
 }

@@ -118,7 +118,7 @@ static const struct rueda_horovod_variable variables[] = {
      "threads that wait make the progress; bind the process instead", ""},
     {"HOROVOD_DISABLE_NVTX_RANGES", "there are no NVTX ranges", ANY},
     {"HOROVOD_ENABLE_XLA_OPS", "the library knows no framework", "0"},
-    {"HOROVOD_ELASTIC", "a context keeps its ranks as long as it lives", ANY},
+    {"HOROVOD_ELASTIC", "the launcher says it in another way", ANY},
     {"HOROVOD_LOG_HIDE_TIME", "lines of the log have no time", ANY},
 };
 

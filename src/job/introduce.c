@@ -261,7 +261,8 @@ static rueda_status introduce_by_store(const struct rueda_introduce_args *args,
     if (contact->address_count == 0)
         return RUEDA_ERR_INVALID;
     if (args->keeper == RUEDA_STORE_BY_LAUNCHER) {
-        contact->life = atomic_fetch_add(&lives, 1) + 1;
+        contact->life = args->seat->term > 0 ? args->seat->term
+                                             : atomic_fetch_add(&lives, 1) + 1;
         return RUEDA_OK;
     }
     if (args->seat->rank > 0)

@@ -21,6 +21,7 @@
 #include "job/agreement.h"
 #include "job/failure_report.h"
 #include "job/network.h"
+#include "job/place.h"
 #include "job/rollcall.h"
 #include "os/clock.h"
 #include "os/process.h"
@@ -60,6 +61,32 @@ static void wake_by(void *arg, int fd)
                  strerror(errno));
 }
 
+/* A change in the store. The end of the term ends the start of an elastic job;
+ * once its ranks have met they see by themselves who is lost. */
+static void on_event(void *arg, const struct rueda_store_reply *event)
+{
+    struct rueda_job *job = arg;
+
+    if (!rueda_place_is_over(event)) {
+        rueda_failure_event(arg, event);
+    } else if (job->segment == NULL) {
+        rueda_text_set(&job->over, "%.*s", (int)event->value_bytes,
+                       (const char *)event->value);
+        rueda_client_abandon(job->client, job->over.chars);
+    }
+}
+
+/* While the ranks of this host meet. */
+static bool is_over(void *arg, struct rueda_text *words)
+{
+    struct rueda_job *job = arg;
+
+    if (job->client != NULL)
+        rueda_client_reconnect(job->client);
+    *words = job->over;
+    return !rueda_text_is_empty(&job->over);
+}
+
 /* Reach the store. */
 static rueda_status open_client(struct rueda_job *job,
                                 const struct rueda_seat *seat,
@@ -74,12 +101,17 @@ static rueda_status open_client(struct rueda_job *job,
         .address_count = contact->address_count,
         .key = &contact->key,
         .questions = rueda_network_questions(&job->config),
-        .on_event = rueda_failure_event,
+        .on_event = on_event,
         .on_socket = wake_by,
         .arg = job,
     };
 
-    return rueda_client_open(&args, deadline_ns, &job->client, error);
+    rueda_status status =
+        rueda_client_open(&args, deadline_ns, &job->client, error);
+
+    if (status == RUEDA_OK && seat->term > 0)
+        status = rueda_place_watch(job->client, seat->term, deadline_ns, error);
+    return status;
 }
 
 /* Ranks that are all here, by the launcher's word, need not be reached. */
@@ -404,6 +436,7 @@ static rueda_status assemble(struct rueda_job *job,
         .deadline_ns = args->deadline_ns,
         .inherited = job->config.segment_fd,
         .prepare = prepare,
+        .is_over = seat->term > 0 ? is_over : NULL,
         .arg = job,
     };
     rueda_status status = RUEDA_OK;
@@ -462,6 +495,12 @@ rueda_status rueda_job_open(const struct rueda_config *config,
         status = rueda_key_read_file(config->key_file, error, &key);
     else if (config->key_fd >= 0)
         status = rueda_key_read_fd(config->key_fd, error, &key);
+    if (status == RUEDA_OK && seat.worker >= 0) {
+        status = rueda_place_take(&seat, &key, error);
+        introduction.deadline_ns =
+            rueda_clock_ns() + config->start_timeout_ms * 1000000;
+        rueda_log_set_rank(seat.rank);
+    }
     if (status != RUEDA_OK)
         return status;
     job = job_new(config, seat.rank, seat.size);

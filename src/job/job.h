@@ -41,6 +41,7 @@ struct rueda_job {
     struct rueda_contact contact;
     struct rueda_client
         *client; /* with what follows, under failure_lock once we run */
+    struct rueda_text over;    /* why the term ended before it began; or "" */
     struct rueda_text failure; /* of another host (failure_report.h) */
     struct rueda_text told;    /* of this rank, and until when the store may
                                   take to answer (0: it does not have to) */

@@ -412,6 +412,32 @@ static void add_introduction(const struct rueda_seat *seat,
     }
 }
 
+/* ---- Elastic jobs ------------------------------------------------------- */
+
+/* The launcher has numbered the processes of an elastic job, and each of them
+ * asks it for a place. */
+static rueda_status find_worker(const struct rueda_seat_query *query,
+                                const struct rueda_launcher_row *row,
+                                struct rueda_seat *seat,
+                                struct rueda_text *error)
+{
+    const char *number = rueda_seat_variable(query, "RUEDA_ELASTIC_WORKER");
+    const char *store = chosen(query, query->store, "RUEDA_STORE");
+
+    if (number == NULL || row == NULL ||
+        row->launcher != RUEDA_LAUNCHER_RUEDA || query->has_exchange)
+        return RUEDA_OK;
+    if (!rueda_parse_int(number, &seat->worker) || seat->worker < 0 ||
+        store == NULL) {
+        rueda_text_set(error,
+                       "RUEDA_ELASTIC_WORKER is \"%.40s\"%s; only ruedarun "
+                       "sets it",
+                       number, store == NULL ? ", and no RUEDA_STORE" : "");
+        return RUEDA_ERR_INVALID;
+    }
+    return take_store(store, seat, error);
+}
+
 /* ---- The seat ----------------------------------------------------------- */
 
 static void sit_alone(struct rueda_seat *seat)
@@ -443,6 +469,7 @@ rueda_status rueda_seat_find(const struct rueda_seat_query *query,
     struct rueda_seat seat;
 
     memset(&seat, 0, sizeof(seat));
+    seat.worker = -1;
     if (row == NULL)
         sit_alone(&seat);
     else
@@ -451,6 +478,8 @@ rueda_status rueda_seat_find(const struct rueda_seat_query *query,
         status = name_job(query, row, &seat, error);
     if (status == RUEDA_OK)
         status = introduce(query, row, &seat, error);
+    if (status == RUEDA_OK)
+        status = find_worker(query, row, &seat, error);
     if (status != RUEDA_OK)
         return status;
     add_others(query, row, &seat.why);

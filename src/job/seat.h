@@ -81,6 +81,8 @@ struct rueda_seat {
     int local_size;
     int cross_rank;
     int cross_size;
+    int worker;          /* of an elastic job (place.h); -1: this is none */
+    uint32_t term;       /* of its place; 0: it has none yet */
     bool is_job_default; /* no person and no launcher has named the job */
     char job[RUEDA_NAME_BYTES];    /* the socket's, and for logs; never "" */
     char store[RUEDA_STORE_BYTES]; /* "host:port"; "" unless STORE */

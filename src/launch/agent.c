@@ -82,7 +82,7 @@ static void say_started(struct rueda_agent *agent)
 
     rueda_packer_begin(&packer, RUEDA_FRAME_STARTED);
     for (int i = 0; i < agent->worker_count; i++)
-        rueda_frame_pack_number(&packer, (uint32_t)agent->workers[i].process);
+        rueda_frame_pack_number(&packer, (uint32_t)agent->workers[i]->process);
     rueda_link_send(&agent->link, &packer);
 }
 
@@ -143,8 +143,8 @@ static void finish(struct rueda_agent *agent)
     agent->is_finishing = true;
     rueda_family_end(END_NS);
     for (int i = 0; i < agent->worker_count; i++) {
-        rueda_outlets_drain(&agent->workers[i]);
-        rueda_outlets_close(&agent->workers[i]);
+        rueda_outlets_drain(agent->workers[i]);
+        rueda_outlets_close(agent->workers[i]);
     }
     stop_if_sent(agent);
 }
@@ -152,8 +152,10 @@ static void finish(struct rueda_agent *agent)
 static void finish_if_over(struct rueda_agent *agent)
 {
     for (int i = 0; i < agent->worker_count; i++)
-        if (!agent->workers[i].is_told)
+        if (!agent->workers[i]->is_told)
             return;
+    if (agent->assignment.is_elastic && !agent->is_closing && !agent->is_lost)
+        return;
     if (agent->has_assignment || agent->is_lost)
         finish(agent);
 }
@@ -166,7 +168,14 @@ void rueda_agent_check(struct rueda_worker *worker)
     if (!rueda_outlets_drain(worker) && !worker->agent->is_lost)
         return;
     worker->is_told = true;
+    /* The others go on, so what it has left behind ends now. */
+    if (worker->agent->assignment.is_elastic) {
+        kill(-worker->process, SIGKILL);
+        rueda_outlets_close(worker);
+    }
     say_ended(worker);
+    if (worker->agent->assignment.is_elastic)
+        rueda_oom_count(&worker->agent->oom);
     finish_if_over(worker->agent);
 }
 
@@ -180,12 +189,12 @@ static void signal_all(struct rueda_agent *agent, int signal)
         return;
     }
     for (int i = 0; i < agent->worker_count; i++) {
-        if (agent->workers[i].has_ended)
+        if (agent->workers[i]->has_ended)
             continue;
-        kill(-agent->workers[i].process, signal);
+        kill(-agent->workers[i]->process, signal);
         /* A stopped process does not receive it. */
         if (signal == SIGTERM)
-            kill(-agent->workers[i].process, SIGCONT);
+            kill(-agent->workers[i]->process, SIGCONT);
     }
 }
 
@@ -229,7 +238,7 @@ static void on_child(uv_signal_t *handle, int number)
     (void)number;
     while ((process = waitpid(-1, &how, WNOHANG)) > 0) {
         for (int i = 0; i < agent->worker_count; i++) {
-            struct rueda_worker *worker = &agent->workers[i];
+            struct rueda_worker *worker = agent->workers[i];
 
             if (worker->process == process && !worker->has_ended)
                 rueda_agent_worker_ended(worker, how);
@@ -284,10 +293,58 @@ static void prepare(struct rueda_agent *agent, const struct rueda_frame *frame)
     if (!rueda_agent_prepare(agent, &words, &code)) {
         say_refused(agent, code, words.chars);
         finish(agent);
+    } else if (agent->assignment.is_elastic) {
+        rueda_agent_start_all(agent, &words);
+        say_prepared(agent);
     } else if (agent->assignment.count == agent->assignment.size) {
         go(agent);
     } else {
         say_prepared(agent);
+    }
+}
+
+/* One more process of an elastic job. */
+static void start_worker(struct rueda_agent *agent,
+                         struct rueda_unpacker *unpacker)
+{
+    const int number = (int)rueda_frame_unpack_number(unpacker);
+    const int slot = (int)rueda_frame_unpack_number(unpacker);
+    struct rueda_strings variables = {.list = NULL};
+    struct rueda_text words = {{0}};
+    struct rueda_packer packer;
+
+    rueda_frame_unpack_list(unpacker, &variables);
+    if (unpacker->is_bad || agent->is_closing) {
+        rueda_strings_fini(&variables);
+        return;
+    }
+    if (rueda_agent_start_one(agent, number, slot, &variables, &words))
+        return;
+    rueda_agent_note(agent, words.chars);
+    rueda_packer_begin(&packer, RUEDA_FRAME_EXIT);
+    rueda_frame_pack_number(&packer, (uint32_t)number);
+    rueda_frame_pack_number(&packer, 1);
+    rueda_frame_pack_number(&packer, 0);
+    rueda_frame_pack_number(&packer, 0);
+    rueda_link_send(&agent->link, &packer);
+}
+
+/* A signal for one process. */
+static void stop_worker(struct rueda_agent *agent,
+                        struct rueda_unpacker *unpacker)
+{
+    const int number = (int)rueda_frame_unpack_number(unpacker);
+    const uint32_t signal = rueda_frame_unpack_number(unpacker);
+
+    for (int i = 0; i < agent->worker_count; i++) {
+        const struct rueda_worker *worker = agent->workers[i];
+
+        if (worker->rank != number || worker->has_ended || signal == 0 ||
+            signal >= NSIG)
+            continue;
+        kill(-worker->process, (int)signal);
+        if (signal == SIGTERM)
+            kill(-worker->process, SIGCONT);
     }
 }
 
@@ -321,8 +378,17 @@ static void on_frame(struct rueda_link *link, const struct rueda_frame *frame)
         number = rueda_frame_unpack_number(&unpacker);
         if (number > 0 && number < NSIG)
             signal_all(agent, (int)number);
-        if (agent->ground != NULL) /* not expected to happen */
+        agent->is_closing = true;
+        if (agent->assignment.is_elastic)
+            finish_if_over(agent);
+        else if (agent->ground != NULL) /* not expected to happen */
             finish(agent);
+        break;
+    case RUEDA_FRAME_WORKER:
+        start_worker(agent, &unpacker);
+        break;
+    case RUEDA_FRAME_STOP:
+        stop_worker(agent, &unpacker);
         break;
     case RUEDA_FRAME_INPUT:
         bytes = rueda_frame_unpack_bytes(&unpacker, &len);
@@ -342,10 +408,10 @@ static void resume(struct rueda_agent *agent)
 {
     agent->is_full = false;
     for (int i = 0; i < agent->worker_count; i++)
-        rueda_outlets_watch(&agent->workers[i], true);
+        rueda_outlets_watch(agent->workers[i], true);
     /* Pipes that have ended will not call. */
     for (int i = 0; i < agent->worker_count && !agent->is_full; i++)
-        rueda_agent_check(&agent->workers[i]);
+        rueda_agent_check(agent->workers[i]);
 }
 
 static void on_end(struct rueda_link *link, const char *why)
@@ -444,6 +510,8 @@ int rueda_agent_run(const struct rueda_agent_args *args)
     rueda_link_fini(&agent->link);
     rueda_assignment_fini(&agent->assignment);
     rueda_key_wipe(&agent->key);
+    for (int i = 0; i < agent->worker_count; i++)
+        free(agent->workers[i]);
     free(agent->workers);
     free(agent);
     return code;

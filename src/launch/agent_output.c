@@ -61,7 +61,7 @@ static void pause_all(struct rueda_agent *agent)
         return;
     agent->is_full = true;
     for (int i = 0; i < agent->worker_count; i++)
-        rueda_outlets_watch(&agent->workers[i], false);
+        rueda_outlets_watch(agent->workers[i], false);
 }
 
 /* Send what is left in the pipes of a rank that has ended. False: the link is

@@ -246,11 +246,40 @@ static int find_input(struct rueda_agent *agent, int local_rank, bool *is_ours)
     return input;
 }
 
-/* False with errno. */
-static bool start_rank(struct rueda_ground *ground, int local_rank)
+/* One more, at the end of the list. NULL: no memory. */
+static struct rueda_worker *add_worker(struct rueda_agent *agent, int rank)
+{
+    const int room = agent->worker_room > 0 ? 2 * agent->worker_room : 8;
+    struct rueda_worker **grown = agent->workers;
+    struct rueda_worker *worker = malloc(sizeof(*worker));
+
+    if (worker != NULL && agent->worker_count == agent->worker_room) {
+        grown =
+            reallocarray(grown, (size_t)room, sizeof(struct rueda_worker *));
+        if (grown != NULL) {
+            agent->workers = grown;
+            agent->worker_room = room;
+        }
+    }
+    if (worker == NULL || grown == NULL) {
+        free(worker);
+        return NULL;
+    }
+    *worker = (struct rueda_worker){.agent = agent,
+                                    .rank = rank,
+                                    .process = -1,
+                                    .outlets = {{.fd = -1}, {.fd = -1}},
+                                    .death = -1};
+    agent->workers[agent->worker_count++] = worker;
+    return worker;
+}
+
+/* of_rank: variables of this one. False with errno. */
+static bool start_rank(struct rueda_ground *ground, int rank, int local_rank,
+                       const struct rueda_strings *of_rank)
 {
     struct rueda_agent *agent = ground->agent;
-    struct rueda_worker *worker = &agent->workers[local_rank];
+    struct rueda_worker *worker = add_worker(agent, rank);
     struct rueda_strings variables = {.list = NULL};
     struct rueda_cpus cpus;
     bool is_ours;
@@ -263,19 +292,15 @@ static bool start_rank(struct rueda_ground *ground, int local_rank)
                                 .error = -1,
                                 .inherited = ground->key};
 
-    *worker =
-        (struct rueda_worker){.agent = agent,
-                              .rank = agent->assignment.first_rank + local_rank,
-                              .outlets = {{.fd = -1}, {.fd = -1}},
-                              .death = -1};
+    if (worker == NULL)
+        return false;
     rueda_strings_add_all(&variables, ground->variables.list);
-    rueda_strings_set_all(&variables, agent->assignment.ranks[local_rank].list);
+    rueda_strings_set_all(&variables, of_rank->list);
     spawn.variables = variables.list;
     spawn.input = find_input(agent, local_rank, &is_ours);
     if (rueda_cores_share(&ground->cores, agent->assignment.bind, local_rank,
                           agent->assignment.count, &cpus))
         spawn.cpus = &cpus;
-    worker->process = -1;
     if (open_outlet(worker, 0, &spawn.output) &&
         open_outlet(worker, 1, &spawn.error) && !variables.is_short)
         worker->process = rueda_spawn(&spawn);
@@ -315,9 +340,7 @@ static bool prepare(struct rueda_ground *ground, struct rueda_text *words,
                           ground->program, sizeof(ground->program), words))
         return false;
     *out_code = 1;
-    agent->workers =
-        calloc((size_t)agent->assignment.count, sizeof(*agent->workers));
-    if (agent->workers == NULL || ground->variables.is_short) {
+    if (ground->variables.is_short) {
         rueda_text_set(words, "no memory");
         return false;
     }
@@ -364,19 +387,23 @@ bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words)
     share_threads(agent->ground);
     rueda_oom_count(&agent->oom);
     rueda_limit_need(5 * agent->assignment.count);
+    if (agent->assignment.is_elastic)
+        return true;
     for (int i = 0; is_good && i < agent->assignment.count; i++) {
-        is_good = start_rank(agent->ground, i);
-        agent->worker_count = i + 1;
+        const int rank = agent->assignment.first_rank + i;
+
+        is_good =
+            start_rank(agent->ground, rank, i, &agent->assignment.ranks[i]);
         if (!is_good)
             rueda_text_set(words,
                            "cannot start rank %d: %s; see ulimit -u and -n",
-                           agent->workers[i].rank, strerror(errno));
+                           rank, strerror(errno));
     }
     for (int i = 0; i < agent->worker_count; i++) {
         if (is_good)
-            rueda_outlets_watch(&agent->workers[i], true);
+            rueda_outlets_watch(agent->workers[i], true);
         else
-            rueda_outlets_close(&agent->workers[i]);
+            rueda_outlets_close(agent->workers[i]);
     }
     if (!is_good) {
         rueda_family_end(WAY_NS);
@@ -384,4 +411,28 @@ bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words)
     }
     rueda_agent_clear_ground(agent);
     return is_good;
+}
+
+bool rueda_agent_start_one(struct rueda_agent *agent, int number, int slot,
+                           struct rueda_strings *variables,
+                           struct rueda_text *words)
+{
+    const int count = agent->worker_count;
+    bool is_good = agent->ground != NULL && !variables->is_short;
+
+    if (is_good)
+        is_good = start_rank(agent->ground, number, slot, variables);
+    rueda_strings_fini(variables);
+    if (is_good) {
+        rueda_outlets_watch(agent->workers[count], true);
+        return true;
+    }
+    rueda_text_set(words, "cannot start a process: %s; see ulimit -u and -n",
+                   strerror(errno));
+    if (agent->worker_count > count) {
+        rueda_outlets_close(agent->workers[count]);
+        agent->workers[count]->has_ended = true;
+        agent->workers[count]->is_told = true;
+    }
+    return false;
 }

@@ -55,14 +55,16 @@ struct rueda_agent {
     struct rueda_key key;
     bool has_assignment;
     struct rueda_assignment assignment;
-    struct rueda_ground *ground;  /* while ranks are to be started; or NULL */
-    struct rueda_worker *workers; /* [assignment.count] */
-    int worker_count;             /* those that were started */
-    bool is_full;                 /* the launcher does not keep up */
-    bool is_killing;              /* SIGKILL was ours */
-    bool is_lost;                 /* the launcher is gone */
-    bool is_finishing;            /* only the queue is left */
-    struct rueda_oom_count oom;   /* when the ranks were started */
+    struct rueda_ground *ground; /* while ranks are to be started; or NULL */
+    struct rueda_worker **workers;
+    int worker_count; /* those that were started */
+    int worker_room;
+    bool is_closing;            /* elastic: no more processes */
+    bool is_full;               /* the launcher does not keep up */
+    bool is_killing;            /* SIGKILL was ours */
+    bool is_lost;               /* the launcher is gone */
+    bool is_finishing;          /* only the queue is left */
+    struct rueda_oom_count oom; /* when the ranks were started */
 };
 
 /* Find what the ranks of the assignment need: folder, command, a way to the
@@ -74,6 +76,12 @@ bool rueda_agent_prepare(struct rueda_agent *agent, struct rueda_text *words,
 /* Start all ranks, once they are prepared. False with a message: nothing runs.
  */
 bool rueda_agent_start_all(struct rueda_agent *agent, struct rueda_text *words);
+
+/* Start one more process, of an elastic job; takes its variables. False with a
+ * message. */
+bool rueda_agent_start_one(struct rueda_agent *agent, int number, int slot,
+                           struct rueda_strings *variables,
+                           struct rueda_text *words);
 
 /* Forget what was prepared, if anything. */
 void rueda_agent_clear_ground(struct rueda_agent *agent);

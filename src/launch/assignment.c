@@ -13,6 +13,7 @@ void rueda_assignment_pack(const struct rueda_assignment *assignment,
     rueda_frame_pack_number(packer, (uint32_t)assignment->size);
     rueda_frame_pack_number(packer, (uint32_t)assignment->first_rank);
     rueda_frame_pack_number(packer, (uint32_t)assignment->count);
+    rueda_frame_pack_number(packer, assignment->is_elastic);
     rueda_frame_pack_number(packer, assignment->has_input);
     rueda_frame_pack_number(packer, assignment->bind);
     rueda_frame_pack_number(packer, (uint32_t)assignment->grace_ms);
@@ -81,12 +82,15 @@ bool rueda_assignment_unpack(const struct rueda_frame *frame,
 {
     struct rueda_unpacker unpacker;
     struct rueda_assignment assignment = {.ranks = NULL};
+    uint32_t is_elastic;
     uint32_t has_input;
 
     rueda_unpacker_begin(&unpacker, frame);
     assignment.size = (int)rueda_frame_unpack_number(&unpacker);
     assignment.first_rank = (int)rueda_frame_unpack_number(&unpacker);
     assignment.count = (int)rueda_frame_unpack_number(&unpacker);
+    is_elastic = rueda_frame_unpack_number(&unpacker);
+    assignment.is_elastic = is_elastic == 1;
     has_input = rueda_frame_unpack_number(&unpacker);
     assignment.has_input = has_input == 1;
     assignment.bind = rueda_frame_unpack_number(&unpacker);
@@ -95,9 +99,10 @@ bool rueda_assignment_unpack(const struct rueda_frame *frame,
     rueda_frame_unpack_list(&unpacker, &assignment.command);
     rueda_frame_unpack_list(&unpacker, &assignment.stores);
     rueda_frame_unpack_list(&unpacker, &assignment.variables);
-    if (!unpacker.is_bad && has_input <= 1 && is_sound(&assignment) &&
-        are_variables(&assignment.variables) && !assignment.command.is_short &&
-        !assignment.stores.is_short && unpack_ranks(&unpacker, &assignment) &&
+    if (!unpacker.is_bad && is_elastic <= 1 && has_input <= 1 &&
+        is_sound(&assignment) && are_variables(&assignment.variables) &&
+        !assignment.command.is_short && !assignment.stores.is_short &&
+        unpack_ranks(&unpacker, &assignment) &&
         rueda_unpacker_is_done(&unpacker)) {
         *out = assignment;
         return true;

@@ -17,7 +17,9 @@ struct rueda_assignment {
     int size;       /* ranks of the job */
     int first_rank; /* the ranks of this host are consecutive: their number */
     int count;
-    bool has_input; /* the first of them has the launcher's standard input */
+    bool is_elastic; /* processes come one by one; count: for how many there is
+                        room at first */
+    bool has_input;  /* the first of them has the launcher's standard input */
     rueda_bind bind;
     int grace_ms; /* from SIGTERM to SIGKILL, if the launcher is gone */
     char folder[RUEDA_FOLDER_BYTES]; /* where to run it */

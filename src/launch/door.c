@@ -63,12 +63,14 @@ static struct rueda_node *find_node(struct rueda_launch *launch,
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < launch->node_count; i++) {
             struct rueda_node *node = &launch->nodes[i];
+            const bool is_awaited = node->state == RUEDA_NODE_WAITING &&
+                                    !node->is_local && !node->is_linked;
             const bool is_same = round == 0
                                      ? strcmp(node->name, name) == 0
                                      : strlen(node->name) == len &&
                                            strncmp(node->name, name, len) == 0;
 
-            if (is_same && !node->is_local && !node->is_linked)
+            if (is_same && is_awaited)
                 return node;
         }
     }
@@ -93,7 +95,7 @@ static rueda_status admit(void *arg, int fd,
     (void)why;
     about = rueda_handshake_peer_about(shake, &len);
     snprintf(name, sizeof(name), "%.*s", (int)len, about);
-    if (!launch->is_started && !launch->is_ending)
+    if ((!launch->is_started || launch->elastic != NULL) && !launch->is_ending)
         node = find_node(launch, name);
     if (node != NULL && rueda_node_link(node, fd, NULL) == RUEDA_OK) {
         if (rueda_link_seal(&node->link, session, RUEDA_ACCEPTOR) != RUEDA_OK)

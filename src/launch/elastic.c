@@ -60,7 +60,7 @@ static bool check_hosts(const struct rueda_options *options,
                         struct rueda_text *words)
 {
     const int size = rueda_options_whole(options, RUEDA_OPTION_NP, 1);
-    struct rueda_hosts hosts;
+    struct rueda_hosts hosts = {.list = NULL};
     bool is_good;
 
     if (is_given(options, RUEDA_OPTION_DISCOVERY))
@@ -69,7 +69,8 @@ static bool check_hosts(const struct rueda_options *options,
                           options->values[RUEDA_OPTION_HOSTFILE], size, &hosts,
                           words))
         return false;
-    is_good = hosts.count >= LEAST_HOSTS;
+    /* Horovod bars the host of a failed process; on one host, that is all. */
+    is_good = hosts.count >= LEAST_HOSTS || !options->is_horovodrun;
     if (!is_good)
         rueda_text_set(words, "--min-np takes at least two hosts in -H or "
                               "--hostfile, or a --host-discovery-script");
@@ -101,12 +102,16 @@ bool rueda_elastic_check(struct rueda_options *options,
     }
     if (!check_numbers(options, words))
         return false;
-    if (is_fixed(options))
-        return true;
-    if (check_hosts(options, words))
-        rueda_text_set(words,
-                       "elastic jobs (--min-np, --host-discovery-script) "
-                       "cannot be run yet; start a fixed number of "
-                       "ranks with -np, and -H for the hosts");
-    return false;
+    if (!is_fixed(options) && is_given(options, RUEDA_OPTION_RESTARTS))
+        rueda_text_add(&options->notes,
+                       "--restarts has no effect in an elastic job, which goes "
+                       "on without the ranks that fail\n");
+    return is_fixed(options) || check_hosts(options, words);
+}
+
+bool rueda_elastic_is_wanted(const struct rueda_options *options)
+{
+    return (is_given(options, RUEDA_OPTION_MIN_NP) ||
+            is_given(options, RUEDA_OPTION_DISCOVERY)) &&
+           !is_fixed(options);
 }

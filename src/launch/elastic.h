@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The options of elastic jobs, whose number of ranks changes while they run.
- * They are checked in full. A job of fixed size is an ordinary job; all others
- * are rejected.
+ * The options of elastic jobs, whose ranks change while they run
+ * (elastic_run.h).
  */
 #ifndef RUEDA_LAUNCH_ELASTIC_H
 #define RUEDA_LAUNCH_ELASTIC_H
@@ -10,13 +9,14 @@
 #include "launch/options.h"
 
 /*
- * Do these options describe a job with a fixed number of ranks? That is so if
- * neither --min-np nor --host-discovery-script is given, or if the least and
- * the greatest number both equal -np. False with a message otherwise, about a
- * mistake if there is one. Options without an effect are noted. Reads the
- * hostfile, if one is given.
+ * Do these options fit together? False with a message about a mistake. Options
+ * without an effect are noted. Reads the hostfile, if one is given.
  */
 bool rueda_elastic_check(struct rueda_options *options,
                          struct rueda_text *words);
+
+/* Do they describe an elastic job? One whose least and greatest number are both
+ * -np, and whose hosts do not change, is an ordinary job. */
+bool rueda_elastic_is_wanted(const struct rueda_options *options);
 
 #endif /* RUEDA_LAUNCH_ELASTIC_H */

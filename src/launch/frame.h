@@ -26,6 +26,13 @@
  *         SIGNAL    to all ranks            -->
  *                                           <--   end of the stream: all gone
  *
+ *         WORKER    one more process      -->
+ *         STOP      a signal for one      -->
+ *
+ * The agent of an elastic job has no ranks at first; after GO it starts a
+ * process for each WORKER, and it stays when all of them have ended, until a
+ * SIGNAL comes.
+ *
  * A host that has all ranks of the job needs no GO. A launcher that is gone,
  * too, ends the stream, and the agent ends its ranks.
  */
@@ -38,7 +45,7 @@
 
 #include "launch/strings.h"
 
-#define RUEDA_AGENT_VERSION 3
+#define RUEDA_AGENT_VERSION 4
 #define RUEDA_FRAME_HEAD    8
 
 /* Of TCP, one a second, until the host at the other end is taken for lost; and
@@ -59,6 +66,8 @@ typedef enum rueda_frame_kind {
     RUEDA_FRAME_SIGNAL,
     RUEDA_FRAME_INPUT,
     RUEDA_FRAME_GO,
+    RUEDA_FRAME_WORKER,
+    RUEDA_FRAME_STOP,
     RUEDA_FRAME_READY = 16,
     RUEDA_FRAME_STARTED,
     RUEDA_FRAME_REFUSED,

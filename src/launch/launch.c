@@ -16,6 +16,8 @@
 
 #include "base/duration.h"
 #include "job/introduce.h"
+#include "launch/elastic.h"
+#include "launch/elastic_run.h"
 #include "launch/family.h"
 #include "launch/launch_state.h"
 #include "launch/limit.h"
@@ -104,8 +106,9 @@ static void open_loop(struct rueda_launch *launch)
     launch->ending.data = launch;
     launch->looking.data = launch;
     uv_timer_start(&launch->looking, on_check, CHECK_MS, CHECK_MS);
-    uv_timer_start(&launch->starting, rueda_launch_on_start_timeout,
-                   1000 * (uint64_t)launch->start_timeout_s, 0);
+    if (launch->elastic == NULL)
+        uv_timer_start(&launch->starting, rueda_launch_on_start_timeout,
+                       1000 * (uint64_t)launch->start_timeout_s, 0);
     for (int i = 0; i < 4; i++) {
         uv_signal_init(&launch->loop, &launch->signals[i]);
         launch->signals[i].data = launch;
@@ -207,7 +210,7 @@ static rueda_status open_output(struct rueda_launch *launch,
                                 struct rueda_text *words)
 {
     struct rueda_output_args args = {
-        .size = launch->placement.size,
+        .size = launch->elastic != NULL ? 1 : launch->placement.size,
         .program = launch->options->program,
         .folder = launch->options->values[RUEDA_OPTION_OUTPUT],
         .has_timestamps =
@@ -249,7 +252,10 @@ static int prepare(struct rueda_launch *launch, struct rueda_text *words)
     rueda_status status;
 
     if (!rueda_launch_find_timeout(launch, words) ||
-        !find_hosts(launch, words) || !rueda_launch_find_folder(launch, words))
+        !(rueda_elastic_is_wanted(launch->options)
+              ? rueda_elastic_open(launch, words)
+              : find_hosts(launch, words)) ||
+        !rueda_launch_find_folder(launch, words))
         return 2;
     if (find_key(launch, words) != RUEDA_OK)
         return 2;
@@ -259,7 +265,8 @@ static int prepare(struct rueda_launch *launch, struct rueda_text *words)
     }
     snprintf(launch->job, sizeof(launch->job), "ruedarun-%d-%08x",
              rueda_process_id(), number);
-    if (!make_nodes(launch) || uv_loop_init(&launch->loop) != 0) {
+    if ((launch->elastic == NULL && !make_nodes(launch)) ||
+        uv_loop_init(&launch->loop) != 0) {
         rueda_text_set(words, "no memory");
         return 1;
     }
@@ -267,14 +274,17 @@ static int prepare(struct rueda_launch *launch, struct rueda_text *words)
     rueda_limit_need(4 * launch->node_count + 2 * launch->placement.size);
     rueda_family_adopt();
     signal(SIGPIPE, SIG_IGN);
-    if (start_local_agents(launch) != RUEDA_OK) {
+    if (launch->elastic == NULL && start_local_agents(launch) != RUEDA_OK) {
         rueda_text_set(words, "cannot start the agent: %s", strerror(errno));
         return 1;
     }
     open_loop(launch);
     if (open_output(launch, words) != RUEDA_OK)
         return 2;
-    rueda_launch_choose_master_port(launch);
+    if (launch->elastic != NULL)
+        rueda_elastic_listen(launch);
+    else
+        rueda_launch_choose_master_port(launch);
     status = rueda_launch_open_store(launch, words);
     if (status != RUEDA_OK)
         return status == RUEDA_ERR_INVALID ? 2 : 1;
@@ -296,6 +306,7 @@ static void close_handle(uv_handle_t *handle, void *arg)
  * that we started is left behind. */
 static void fini(struct rueda_launch *launch)
 {
+    rueda_elastic_close(launch->elastic);
     rueda_door_close(launch->door);
     rueda_launch_close_input(launch);
     for (int i = 0; i < launch->node_count; i++)
@@ -312,27 +323,59 @@ static void fini(struct rueda_launch *launch)
     for (int i = 0; i < launch->node_count; i++)
         rueda_link_fini(&launch->nodes[i].link);
     rueda_door_free(launch->door);
+    rueda_elastic_free(launch->elastic);
     free(launch->nodes);
     rueda_placement_fini(&launch->placement);
     rueda_hosts_fini(&launch->hosts);
     rueda_key_wipe(&launch->key);
 }
 
-/* Run a job from its options to its exit code. Everything happens in one loop
- * on this thread. */
-int rueda_launch_run(struct rueda_options *options)
+/* One life of the job. *out_has_lost: it ended because a rank or a host was
+ * lost, and not by a signal of the user's. */
+static int run_once(struct rueda_options *options, int restarts,
+                    bool *out_has_lost)
 {
-    struct rueda_launch launch = {.options = options, .input = -1};
+    struct rueda_launch launch = {
+        .options = options, .input = -1, .restarts = restarts};
     struct rueda_text words = {{0}};
 
     launch.code = prepare(&launch, &words);
+    if (launch.code == 0 && launch.elastic != NULL &&
+        !rueda_elastic_begin(&launch, &words))
+        launch.code = 2;
     if (launch.code == 0) {
-        reach_all(&launch);
+        if (launch.elastic == NULL)
+            reach_all(&launch);
         uv_run(&launch.loop, UV_RUN_DEFAULT);
         rueda_launch_tell_lone_ranks(&launch);
     } else {
         fprintf(stderr, "%s: %s\n", options->program, words.chars);
     }
     fini(&launch);
+    *out_has_lost = launch.has_lost && launch.signal == 0;
     return launch.code;
+}
+
+/* Ranks that failed begin again from what they have saved themselves. */
+int rueda_launch_run(struct rueda_options *options)
+{
+    const int most = rueda_options_whole(options, RUEDA_OPTION_RESTARTS, 0);
+    bool has_lost;
+
+    for (int restarts = 0;; restarts++) {
+        const int code = run_once(options, restarts, &has_lost);
+
+        if (code == 0 || !has_lost || restarts == most) {
+            if (code != 0 && has_lost && most > 0)
+                fprintf(stderr,
+                        "%s: the job has failed %d times, and --restarts is "
+                        "%d\n",
+                        options->program, restarts + 1, most);
+            return code;
+        }
+        fprintf(stderr,
+                "%s: the job is started again, from the checkpoint that the "
+                "program finds: restart %d of %d\n",
+                options->program, restarts + 1, most);
+    }
 }

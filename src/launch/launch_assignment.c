@@ -8,13 +8,21 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "job/place.h"
+#include "launch/elastic_run.h"
 #include "launch/launch_state.h"
+#include "launch/locality.h"
 #include "launch/variables.h"
 #include "os/interface.h"
 
 /* Ports below those that Linux gives to connections, for TF_CONFIG. */
 #define TF_FIRST_PORT 20000
 #define TF_PORTS      10000
+
+#define LOCALITY_MS 1000
+
+/* Processes at the store at a time, each of which may come twice. */
+#define RUEDA_ELASTIC_MOST_GUESTS 2048
 
 /* Whatever names the host has. */
 static bool is_one_host(const struct rueda_launch *launch)
@@ -27,16 +35,45 @@ static bool is_one_host(const struct rueda_launch *launch)
 
 /* ---- The store ---------------------------------------------------------- */
 
+/* Will all hosts of an elastic job be this one? A script may name any. */
+static bool is_one_listed_host(const struct rueda_launch *launch)
+{
+    const char *list = launch->options->values[RUEDA_OPTION_HOSTS];
+    struct rueda_text ignored = {{0}};
+    struct rueda_hosts hosts = {.list = NULL};
+    bool *is_local = NULL;
+    bool is_one = true;
+
+    if (launch->options->values[RUEDA_OPTION_DISCOVERY] != NULL ||
+        launch->options->values[RUEDA_OPTION_HOSTFILE] != NULL)
+        return false;
+    if (list == NULL)
+        return true;
+    if (rueda_hosts_parse(list, &hosts, &ignored))
+        is_local = calloc((size_t)hosts.count, sizeof(*is_local));
+    if (is_local != NULL)
+        rueda_locality_find(&hosts, hosts.count, LOCALITY_MS, is_local);
+    for (int i = 0; i < hosts.count; i++)
+        is_one = is_one && is_local != NULL && is_local[i];
+    free(is_local);
+    rueda_hosts_fini(&hosts);
+    return is_one;
+}
+
 /* Ranks of this host alone need no other address than loopback. */
 static int choose_addresses(const struct rueda_launch *launch,
                             struct rueda_address *out, struct rueda_text *words)
 {
     const char *network = launch->options->values[RUEDA_OPTION_NETWORK];
+    const bool is_elastic = launch->elastic != NULL;
     int count;
 
-    if (is_one_host(launch))
+    if (is_elastic ? is_one_listed_host(launch) : is_one_host(launch))
         return rueda_address_find("127.0.0.1:1", out, 1, words);
     count = rueda_address_own(network, out, RUEDA_KEEPER_MOST_ADDRESSES);
+    /* The hosts may all turn out to be this one. */
+    if (count == 0 && is_elastic && network == NULL)
+        return rueda_address_find("127.0.0.1:1", out, 1, words);
     if (count == 0)
         rueda_text_set(words,
                        "this host has no address that others could reach%s%s",
@@ -55,6 +92,13 @@ rueda_status rueda_launch_open_store(struct rueda_launch *launch,
                                      .key = &launch->key,
                                      .addresses = addresses};
 
+    if (launch->elastic != NULL) {
+        args.size = 0;
+        args.most = RUEDA_ELASTIC_MOST_GUESTS;
+        args.watched = RUEDA_PLACE_READY;
+        args.changed = rueda_elastic_on_key;
+        args.arg = launch->elastic;
+    }
     args.address_count = choose_addresses(launch, addresses, words);
     if (args.address_count == 0)
         return launch->options->values[RUEDA_OPTION_NETWORK] != NULL
@@ -135,7 +179,9 @@ static void fill_in_ranks(const struct rueda_node *node,
         assignment->stores.count > 0 ? assignment->stores.list[0] : NULL,
         master);
     assignment->ranks = calloc((size_t)node->count, sizeof(*assignment->ranks));
-    for (int i = 0; assignment->ranks != NULL && i < node->count; i++) {
+    for (int i = 0; assignment->ranks != NULL && launch->elastic == NULL &&
+                    i < node->count;
+         i++) {
         const int rank = node->first_rank + i;
 
         rueda_variables_rank(&launch->placement.ranks[rank],
@@ -160,6 +206,7 @@ static void fill_in_variables(const struct rueda_node *node,
         rueda_variables_forward(environ, out);
     rueda_variables_common(launch->options, out);
     rueda_strings_set(out, "RUEDA_JOB", launch->job);
+    rueda_strings_set_number(out, "RUEDA_RESTART", launch->restarts);
 }
 
 /* As the user calls it, which may be the better name on other hosts, if that is
@@ -201,9 +248,10 @@ bool rueda_launch_send_assignment(struct rueda_node *node)
 {
     const struct rueda_launch *launch = node->launch;
     struct rueda_assignment assignment = {
-        .size = launch->placement.size,
+        .size = launch->elastic != NULL ? node->count : launch->placement.size,
         .first_rank = node->first_rank,
         .count = node->count,
+        .is_elastic = launch->elastic != NULL,
         .has_input = launch->has_input && node->first_rank == 0,
         .bind = bind_of(launch->options),
         .grace_ms = (int)(1000 * rueda_options_decimal(launch->options,

@@ -16,6 +16,8 @@
 
 void rueda_launch_stop_if_over(struct rueda_launch *launch)
 {
+    if (launch->elastic != NULL && !launch->is_ending)
+        return; /* other hosts may come */
     for (int i = 0; i < launch->node_count; i++)
         if (launch->nodes[i].state != RUEDA_NODE_GONE)
             return;

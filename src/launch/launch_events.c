@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "launch/elastic_run.h"
 #include "launch/launch_state.h"
 
 /* ---- What agents tell --------------------------------------------------- */
@@ -55,7 +56,12 @@ static void on_ready(struct rueda_node *node, struct rueda_unpacker *unpacker)
             rueda_output_say(node->launch->output,
                              "%s: the agent is there (%s)", node->name, host);
     }
-    rueda_launch_start_if_ready(node->launch);
+    if (node->launch->elastic != NULL && node->state == RUEDA_NODE_GONE)
+        rueda_elastic_node_lost(node, "its agent is of another version");
+    else if (node->launch->elastic != NULL)
+        rueda_elastic_node_ready(node);
+    else
+        rueda_launch_start_if_ready(node->launch);
 }
 
 /* The ranks of a node run; with --verbose the user sees their process ids. */
@@ -74,6 +80,17 @@ static void on_started(struct rueda_node *node, struct rueda_unpacker *unpacker)
                          rueda_frame_unpack_number(unpacker), command.chars);
 }
 
+/* A host of an elastic job goes, and takes its processes with it. */
+static void lose_elastic(struct rueda_node *node, const char *why)
+{
+    struct rueda_text words = {{0}};
+
+    rueda_text_set(&words, "%s is lost: %s", node->name, why);
+    node->state = RUEDA_NODE_GONE;
+    rueda_node_fini(node);
+    rueda_elastic_node_lost(node, words.chars);
+}
+
 static void on_refused(struct rueda_node *node, struct rueda_unpacker *unpacker)
 {
     const int code = (int)rueda_frame_unpack_number(unpacker);
@@ -81,6 +98,10 @@ static void on_refused(struct rueda_node *node, struct rueda_unpacker *unpacker)
 
     rueda_frame_unpack_text(unpacker, words, sizeof(words));
     node->ended = node->count;
+    if (node->launch->elastic != NULL && !node->launch->is_ending) {
+        lose_elastic(node, words);
+        return;
+    }
     if (!node->launch->is_ending)
         say_of(node, words);
     rueda_launch_end(node->launch, code >= 1 && code <= 255 ? code : 1,
@@ -89,6 +110,8 @@ static void on_refused(struct rueda_node *node, struct rueda_unpacker *unpacker)
 
 static bool is_of(const struct rueda_node *node, uint32_t rank)
 {
+    if (node->launch->elastic != NULL)
+        return rueda_elastic_owns(node, rank);
     return rank >= (uint32_t)node->first_rank &&
            rank - (uint32_t)node->first_rank < (uint32_t)node->count;
 }
@@ -145,6 +168,7 @@ static void fail_by(struct rueda_node *node, const struct rueda_ending *ending)
     rueda_output_say(launch->output, "%s%s", words.chars,
                      launch->placement.size > 1 ? "; the job is ended" : "");
     show_tail(launch, ending->rank);
+    launch->has_lost = true;
     rueda_launch_end(launch, rueda_verdict_code(ending), SIGTERM);
 }
 
@@ -161,8 +185,13 @@ static void on_exit_of_rank(struct rueda_node *node,
 
     if (unpacker->is_bad || !is_of(node, (uint32_t)ending.rank))
         return;
-    node->ended++;
     rueda_output_end(node->launch->output, ending.rank);
+    if (node->launch->elastic != NULL) {
+        if (!node->launch->is_ending)
+            rueda_elastic_ended(node, &ending);
+        return;
+    }
+    node->ended++;
     if (!node->launch->is_ending && rueda_verdict_code(&ending) != 0)
         fail_by(node, &ending);
 }
@@ -181,7 +210,10 @@ void rueda_launch_frame(struct rueda_node *node,
         break;
     case RUEDA_FRAME_PREPARED:
         node->is_prepared = node->state == RUEDA_NODE_RUNNING;
-        rueda_launch_go_if_prepared(node->launch);
+        if (node->launch->elastic != NULL && node->is_prepared)
+            rueda_elastic_node_prepared(node);
+        else
+            rueda_launch_go_if_prepared(node->launch);
         break;
     case RUEDA_FRAME_STARTED:
         on_started(node, &unpacker);
@@ -240,8 +272,12 @@ void rueda_launch_lost(struct rueda_node *node, const char *why)
     const rueda_node_state state = node->state;
 
     node->state = RUEDA_NODE_GONE;
-    if (!launch->is_ending && state == RUEDA_NODE_RUNNING &&
-        node->ended < node->count) {
+    if (launch->elastic != NULL && !launch->is_ending) {
+        const char *words = rueda_node_words(node);
+
+        lose_elastic(node, words[0] != '\0' ? words : why);
+    } else if (!launch->is_ending && state == RUEDA_NODE_RUNNING &&
+               node->ended < node->count) {
         const char *words = rueda_node_words(node);
 
         rueda_output_say(launch->output,
@@ -249,6 +285,7 @@ void rueda_launch_lost(struct rueda_node *node, const char *why)
                          "ranks; the job is ended",
                          node->name, words[0] != '\0' ? words : why,
                          node->count - node->ended);
+        launch->has_lost = true;
         rueda_launch_end(launch, 1, SIGTERM);
     } else if (!launch->is_ending && state != RUEDA_NODE_RUNNING) {
         lose_early(node, why);

@@ -17,6 +17,7 @@
 
 struct rueda_launch;
 struct rueda_door;
+struct rueda_elastic;
 
 typedef enum rueda_node_state {
     RUEDA_NODE_WAITING, /* for its agent */
@@ -34,6 +35,7 @@ struct rueda_node {
     bool is_prepared; /* its agent can start the ranks */
     bool is_linked;
     struct rueda_link link;
+    int host; /* of an elastic job: its number there */
     int first_rank;
     int count;
     int ended;                    /* ranks that have */
@@ -55,7 +57,8 @@ struct rueda_launch {
     int node_count;
     struct rueda_key key;
     struct rueda_keeper *keeper;
-    struct rueda_door *door; /* for agents that connect by themselves */
+    struct rueda_elastic *elastic; /* a job whose ranks change, or NULL */
+    struct rueda_door *door;       /* for agents that connect by themselves */
     struct rueda_output *output;
     bool has_input; /* there is a standard input for rank 0 */
     char job[64];
@@ -86,8 +89,10 @@ struct rueda_launch {
     bool is_ending;
     bool is_killing;
     bool is_paused;
-    int signal; /* that ends us; 0: none */
-    int code;   /* of the exit */
+    bool has_lost; /* a rank or host that ran: the job may be started again */
+    int restarts;  /* so far */
+    int signal;    /* that ends us; 0: none */
+    int code;      /* of the exit */
 };
 
 /* ---- Nodes: node.c ------------------------------------------------------ */
@@ -95,7 +100,8 @@ struct rueda_launch {
 /* Fork the agent of this host. Before any thread is started. */
 rueda_status rueda_node_start_here(struct rueda_node *node, int input);
 
-/* Start ssh, which starts the agent. */
+/* Start ssh, which starts the agent; or the agent itself, as a program of its
+ * own, if the node is local. */
 rueda_status rueda_node_start_there(struct rueda_node *node);
 
 /* Take an agent's stream. mark: as rueda_link_open(). */

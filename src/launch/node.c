@@ -146,6 +146,12 @@ static void add_ssh_words(const struct rueda_node *node,
     char path[1024];
 
     rueda_ssh_own_path(path, sizeof(path));
+    if (node->is_local) {
+        rueda_strings_add(words, path);
+        rueda_strings_add(words, "agent");
+        rueda_strings_add(words, "--here");
+        return;
+    }
     rueda_ssh_words(&ssh, node->name, path, "ruedarun", "agent --stdio", words);
 }
 

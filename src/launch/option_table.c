@@ -400,8 +400,17 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                                .values = 2,
                                .group = RUEDA_GROUP_ELASTIC,
                                .value = "MIN MAX",
-                               .help = "seconds until a host that failed may "
-                                       "come back"},
+                               .help = "seconds until a slot or host that "
+                                       "failed is used again (never)"},
+
+    [RUEDA_OPTION_RESTARTS] = {.name = "--restarts",
+                               .kind = RUEDA_TAKES_WHOLE,
+                               .high = MANY,
+                               .group = RUEDA_GROUP_ELASTIC,
+                               .value = "N",
+                               .help = "start a job that is not elastic again "
+                                       "when a rank fails, N times at most "
+                                       "(0)"},
 
     /* ---- For old command lines, and files ------------------------------- */
     [RUEDA_OPTION_DISABLE_CACHE] = {.name = "--disable-cache",

@@ -76,7 +76,8 @@ const char *rueda_options_only_ours(const struct rueda_options *options)
 {
     static const rueda_option_id ours[] = {
         RUEDA_OPTION_LISTEN,    RUEDA_OPTION_BIND,   RUEDA_OPTION_GRACE,
-        RUEDA_OPTION_TF_CONFIG, RUEDA_OPTION_MIN_NP, RUEDA_OPTION_DISCOVERY};
+        RUEDA_OPTION_TF_CONFIG, RUEDA_OPTION_MIN_NP, RUEDA_OPTION_DISCOVERY,
+        RUEDA_OPTION_RESTARTS};
 
     for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
         if (options->values[ours[i]] != NULL)

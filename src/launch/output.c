@@ -34,6 +34,7 @@ struct output_place {
 struct source {
     struct rueda_output *output;
     int rank;
+    int name; /* its rank for people */
     int stream;
     struct rueda_lines lines;
     int file; /* -1: none */
@@ -89,7 +90,7 @@ static size_t make_prefix(const struct source *source, char *out, size_t bytes)
         strftime(when, sizeof(when), "%a %b %e %H:%M:%S %Y",
                  localtime_r(&now, &parts));
     }
-    return (size_t)snprintf(out, bytes, "%s[%d]<%s>:", when, source->rank,
+    return (size_t)snprintf(out, bytes, "%s[%d]<%s>:", when, source->name,
                             stream_names[source->stream - 1]);
 }
 
@@ -104,7 +105,7 @@ static void show(struct source *source, const char *prefix, size_t prefix_len,
     if (prefix_len > 0) {
         begin_line(place, owner);
         if (place->has_colours)
-            put(place, colours[source->rank % 6], 5);
+            put(place, colours[source->name % 6], 5);
         put(place, prefix, prefix_len);
         if (place->has_colours)
             put(place, "\033[0m", 4);
@@ -325,14 +326,16 @@ static int open_file(const char *folder, int rank, int digits, int stream)
     return fd;
 }
 
-static bool open_files(struct rueda_output *output, struct rueda_text *words)
+/* Of processes from `first` on. */
+static bool open_files(struct rueda_output *output, int first,
+                       struct rueda_text *words)
 {
     const char *folder = output->args.folder;
     char last[16];
     const int digits =
         snprintf(last, sizeof(last), "%d", output->args.size - 1);
 
-    for (int i = 0; i < 2 * output->args.size; i++) {
+    for (int i = 2 * first; i < 2 * output->args.size; i++) {
         const int fd = open_file(folder, i / 2, digits, i % 2 + 1);
 
         if (fd < 0) {
@@ -386,6 +389,56 @@ static bool open_places(struct rueda_output *output, struct rueda_text *words)
     return is_good;
 }
 
+/* For more processes than there were. */
+static bool make_room(struct rueda_output *output, int size)
+{
+    const int before = output->args.size;
+    struct source *sources =
+        reallocarray(output->sources, 2 * (size_t)size, sizeof(*sources));
+    struct rueda_tail *tails = NULL;
+
+    if (sources != NULL) {
+        output->sources = sources;
+        tails = reallocarray(output->tails, (size_t)size, sizeof(*tails));
+    }
+    if (tails == NULL)
+        return false;
+    output->tails = tails;
+    memset(tails + before, 0, (size_t)(size - before) * sizeof(*tails));
+    for (int i = 2 * before; i < 2 * size; i++)
+        sources[i] = (struct source){.output = output,
+                                     .rank = i / 2,
+                                     .name = i / 2,
+                                     .stream = i % 2 + 1,
+                                     .file = -1};
+    output->args.size = size;
+    return true;
+}
+
+bool rueda_output_grow(struct rueda_output *output, int size)
+{
+    const int before = output->args.size;
+    struct rueda_text words = {{0}};
+
+    if (size <= before)
+        return true;
+    if (!make_room(output, size))
+        return false;
+    if (output->args.folder != NULL && !open_files(output, before, &words)) {
+        rueda_output_say(output, "%s", words.chars);
+        return false;
+    }
+    return true;
+}
+
+void rueda_output_name(struct rueda_output *output, int rank, int name)
+{
+    struct source *source = &output->sources[2 * (size_t)rank];
+
+    source[0].name = name;
+    source[1].name = name;
+}
+
 rueda_status rueda_output_open(const struct rueda_output_args *args,
                                struct rueda_output **out,
                                struct rueda_text *words)
@@ -396,14 +449,10 @@ rueda_status rueda_output_open(const struct rueda_output_args *args,
         return RUEDA_ERR_NOMEM;
     output->args = *args;
     output->first_exception = -1;
-    output->sources = calloc(2 * (size_t)args->size, sizeof(struct source));
-    output->tails = calloc((size_t)args->size, sizeof(*output->tails));
-    for (int i = 0; output->sources != NULL && i < 2 * args->size; i++)
-        output->sources[i] = (struct source){
-            .output = output, .rank = i / 2, .stream = i % 2 + 1, .file = -1};
-    if (output->sources == NULL || output->tails == NULL)
+    output->args.size = 0;
+    if (!make_room(output, args->size))
         rueda_text_set(words, "no memory for %d ranks", args->size);
-    else if ((args->folder == NULL || open_files(output, words)) &&
+    else if ((args->folder == NULL || open_files(output, 0, words)) &&
              open_places(output, words)) {
         *out = output;
         return RUEDA_OK;

@@ -14,7 +14,7 @@
 struct rueda_output;
 
 struct rueda_output_args {
-    int size;            /* ranks */
+    int size; /* ranks, or processes if these get their ranks later */
     const char *program; /* the program's name, for our own messages */
     const char *folder;  /* of files, or NULL */
     bool has_timestamps;
@@ -30,6 +30,13 @@ struct rueda_output_args {
 rueda_status rueda_output_open(const struct rueda_output_args *args,
                                struct rueda_output **out,
                                struct rueda_text *words);
+
+/* Make room for `size` processes, the first of which are there already. False:
+ * no memory, or no files. */
+bool rueda_output_grow(struct rueda_output *output, int size);
+
+/* From now on a process is rank `name` in the prefix of its lines. */
+void rueda_output_name(struct rueda_output *output, int rank, int name);
 
 /* Bytes of a rank, of stream 1 or 2. */
 void rueda_output_feed(struct rueda_output *output, int rank, int stream,

@@ -51,6 +51,7 @@ static const char usage[] =
 
 struct request {
     bool is_stdio;
+    bool is_here; /* the same, on the launcher's host */
     bool is_help;
     const char *join;
     const char *key_file;
@@ -97,6 +98,8 @@ static bool parse(int argc, char **argv, struct request *out,
             return false;
         } else if (strcmp(argv[i], "--stdio") == 0) {
             out->is_stdio = true;
+        } else if (strcmp(argv[i], "--here") == 0) {
+            out->is_here = true;
         } else if (strcmp(argv[i], "--help") == 0 ||
                    strcmp(argv[i], "-h") == 0) {
             out->is_help = true;
@@ -147,12 +150,12 @@ static int run_guarded(const struct rueda_agent_args *args)
 
 /* ---- By ssh ------------------------------------------------------------- */
 
-static int serve_stdio(void)
+static int serve_stdio(bool is_by_ssh)
 {
     const struct rueda_agent_args args = {.in = STDIN_FILENO,
                                           .out = STDOUT_FILENO,
                                           .input = -1,
-                                          .is_by_ssh = true};
+                                          .is_by_ssh = is_by_ssh};
     static const char mark[] = RUEDA_AGENT_MARK;
 
     if (write(STDOUT_FILENO, mark, strlen(mark)) != (ssize_t)strlen(mark))
@@ -332,5 +335,7 @@ int rueda_serve_main(int argc, char **argv)
         fputs(usage, stdout);
         return 0;
     }
-    return request.is_stdio ? serve_stdio() : join(&request);
+    if (request.is_stdio || request.is_here)
+        return serve_stdio(request.is_stdio);
+    return join(&request);
 }

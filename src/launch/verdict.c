@@ -36,7 +36,14 @@ static void add_signal(int number, struct rueda_text *out)
 void rueda_verdict_words(const struct rueda_ending *ending, const char *host,
                          struct rueda_text *out)
 {
-    rueda_text_add(out, "rank %d on %s ", ending->rank, host);
+    rueda_text_add(out, "rank %d", ending->rank);
+    rueda_verdict_how(ending, host, out);
+}
+
+void rueda_verdict_how(const struct rueda_ending *ending, const char *host,
+                       struct rueda_text *out)
+{
+    rueda_text_add(out, " on %s ", host);
     if (ending->signal == 0) {
         rueda_text_add(out, "ended with exit code %d%s", ending->code,
                        hint_of(ending->code));

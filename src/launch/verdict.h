@@ -22,6 +22,10 @@ struct rueda_ending {
 /* As a shell has it: the code, or 128 + the signal. */
 int rueda_verdict_code(const struct rueda_ending *ending);
 
+/* The same without "rank 3" before it. */
+void rueda_verdict_how(const struct rueda_ending *ending, const char *host,
+                       struct rueda_text *out);
+
 /* "rank 3 on node1 was killed by signal 9 (SIGKILL): out of memory ..." */
 void rueda_verdict_words(const struct rueda_ending *ending, const char *host,
                          struct rueda_text *out);

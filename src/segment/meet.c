@@ -70,6 +70,8 @@ static rueda_status find_host(const struct rueda_meeting *meeting, int *out_fd,
                            rueda_meeting_title(meeting), strerror(errno));
             return status;
         }
+        if (meeting->is_over != NULL && meeting->is_over(meeting->arg, error))
+            return RUEDA_ERR_PEER_LOST;
         if (rueda_clock_ns() + pause >= meeting->deadline_ns) {
             rueda_text_set(error,
                            "rank %d of job \"%s\" did not show up in time; was "

@@ -42,6 +42,10 @@ struct rueda_meeting {
      * line: rank 0 fills in segment->agreement, each rank its own line. */
     rueda_status (*prepare)(void *arg, struct rueda_segment *segment,
                             struct rueda_text *error);
+
+    /* Will some never come? Then words say why. Asked now and then while a rank
+     * waits for others; NULL: never. */
+    bool (*is_over)(void *arg, struct rueda_text *words);
     void *arg;
 };
 

@@ -160,6 +160,9 @@ static rueda_status await_all(struct reception *reception,
             name_missing(reception, error);
             return RUEDA_ERR_TIMEOUT;
         }
+        if (reception->meeting->is_over != NULL &&
+            reception->meeting->is_over(reception->meeting->arg, error))
+            return RUEDA_ERR_PEER_LOST;
         if (next > now + SLICE_NS)
             next = now + SLICE_NS;
         rueda_fd_wait(rueda_admission_fd(&reception->admission), false,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists and files of hosts, and what LSF says of them. What is accepted says
- * the same when it is written and read again. */
+/* Lists and files of hosts, and what LSF and discovery scripts say of them.
+ * What is accepted says the same when it is written and read again. */
 #include "fuzz/fuzz.h"
+#include "launch/discovery_parse.h"
 #include "launch/lsf.h"
 
 static bool parse(unsigned form, const char *text, struct rueda_hosts *out,
@@ -14,8 +15,10 @@ static bool parse(unsigned form, const char *text, struct rueda_hosts *out,
         return rueda_hosts_parse_file("f", text, out, words);
     case 2:
         return rueda_lsf_parse_counted(text, out, words);
-    default:
+    case 3:
         return rueda_lsf_parse_names(text, out, words);
+    default:
+        return rueda_discovery_parse(text, form == 4 ? 0 : 2, out, words);
     }
 }
 
@@ -32,7 +35,7 @@ static void check(const struct rueda_hosts *hosts)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_input input = {data, size};
-    const unsigned form = fuzz_choice(&input) % 4;
+    const unsigned form = fuzz_choice(&input) % 6;
     char *text = fuzz_text(input.data, input.size);
     struct rueda_text words = {{0}};
     struct rueda_hosts hosts = {NULL, 0};

@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "fuzz/fuzz.h"
 #include "job/business_card.h"
+#include "job/place.h"
 #include "job/rollcall.h"
 #include "job/store/wire.h"
 #include "job/topology.h"
@@ -89,6 +90,8 @@ static const struct {
     TEXT("launch_hosts", "file", "# mine\na slots=4\n b:2 # fast\n\1"),
     TEXT("launch_hosts", "lsf", "batch 1 node-1 42 node-2 42\2"),
     TEXT("launch_hosts", "lsf_names", "a a\nb [fd00::1]\n\3"),
+    TEXT("launch_hosts", "discovery", "a:4 # new\n\n[fd00::1]:2\n\4"),
+    TEXT("launch_hosts", "discovery_default", "a\n[fd00::1]\n\5"),
     TEXT("launch_config", "sections",
          "controller: gloo\nparams:\n  cycle_time_ms: 3.5\n"
          "  fusion_threshold_mb: 32\nstall_check: {enabled: no}\n"
@@ -532,6 +535,28 @@ static void save_card(const char *name, bool has_key)
     save("business_card", name, seed, sizeof(seed));
 }
 
+/* ---- Elastic jobs ---------------------------------------------------------
+ */
+
+static void save_place(void)
+{
+    const struct rueda_term_place place = {.term = 7,
+                                           .rank = 4,
+                                           .size = 6,
+                                           .local_rank = 1,
+                                           .local_size = 3,
+                                           .cross_size = 2};
+    const struct rueda_news news = {.term = 7, .flags = 3};
+    unsigned char bytes[1 + RUEDA_TEXT_BYTES];
+
+    rueda_place_write(&place, bytes);
+    save("place", "place", bytes, RUEDA_PLACE_BYTES);
+    save("place", "refusal", bytes,
+         rueda_place_write_refusal("not any more", bytes));
+    rueda_news_write(&news, bytes);
+    save("place", "news", bytes, RUEDA_NEWS_BYTES);
+}
+
 /* ---- The launcher's frames ---------------------------------------------- */
 
 static void save_assignment(void)
@@ -733,6 +758,7 @@ int main(int argc, char **argv)
     save_card("key", true);
     save_card("no_key", false);
     save_assignment();
+    save_place();
     save_negotiation_up();
     save_negotiation_down();
     save_negotiation_vain();

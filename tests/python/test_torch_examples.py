@@ -57,6 +57,23 @@ def test_digits_work_for_one_worker_and_for_three(run) -> None:
         assert f"{size} workers, " in done.stdout
 
 
+def test_digits_are_learned_although_rank_0_is_killed(need_tool) -> None:
+    pytest.importorskip("sklearn", reason="missing tool: scikit-learn")
+    script = str(ROOT / "examples" / "elastic" / "pytorch.py")
+    done = subprocess.run(
+        [need_tool("ruedarun"), "-np", "3", "--min-np", "2", "-H", "localhost:3",
+         sys.executable, script, "--epochs", "8", "--kill", "3:0"],
+        capture_output=True, text=True, timeout=LIMIT_S, env=environment(),
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "rank 0 on localhost was killed by signal 9" in done.stderr
+    sizes = re.findall(r"epoch (\d+): (\d) workers, loss", done.stdout)
+    assert sizes == [(str(epoch), "3" if epoch <= 3 else "2") for epoch in range(1, 9)]
+    found = re.search(r"2 workers at the end: ([\d.]+) % of 360 pictures", done.stdout)
+    assert found is not None and float(found.group(1)) >= 80, done.stdout
+
+
 @pytest.mark.parametrize("more", [(), ("--compress", "fp16"), ("--adasum",)])
 def test_synthetic_benchmark_gives_its_figures(run, more: tuple[str, ...]) -> None:
     small = ("--batch", "2", "--side", "32", "--warm-up", "1", "--steps", "1", "--turns", "2")

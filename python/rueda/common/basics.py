@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 from collections.abc import Sequence
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, NamedTuple, NoReturn
 
 from rueda import _core, places
 
@@ -76,6 +77,20 @@ def _text_of(wanted: list[ProcessSet]) -> str:
     return ";".join(",".join(map(str, one.ranks or [])) for one in wanted)
 
 
+def _leave(why: ValueError) -> NoReturn:
+    """End a process of an elastic job for which the launcher has no place any more."""
+    print(f"rueda: {why}; this process ends", file=sys.stderr, flush=True)
+    raise SystemExit(0)
+
+
+def _name_place() -> None:
+    """Say in the environment who this process is now, in a job whose ranks change."""
+    for name in ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size"):
+        number = str(getattr(_core, name)())
+        os.environ[f"RUEDA_{name.upper()}"] = number
+        os.environ[f"HOROVOD_{name.upper()}"] = number
+
+
 class HorovodBasics:
     """Functions that every framework's module offers; there is one instance."""
 
@@ -129,10 +144,17 @@ class HorovodBasics:
     def _open(self, place: _Place, wanted: list[ProcessSet], comm: Any) -> None:
         # Made with it, where all ranks compare their lists before the first.
         process_sets = _text_of(wanted) if wanted else None
-        _core.init(
-            place.rank, place.size, place.timeout_ms, place.store, place.exchange, process_sets
-        )
+        try:
+            _core.init(
+                place.rank, place.size, place.timeout_ms, place.store, place.exchange, process_sets
+            )
+        except ValueError as error:
+            if _core.elastic_is_refused():
+                _leave(error)
+            raise
         self._process = os.getpid()
+        if _core.elastic_term() > 0:
+            _name_place()
         self._comm = comm if is_communicator(comm) else None
 
     def _begin_sets(self, wanted: list[ProcessSet]) -> None:

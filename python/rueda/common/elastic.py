@@ -11,10 +11,14 @@ from __future__ import annotations
 import functools
 import os
 import queue
+import threading
 from collections.abc import Iterable
 from typing import Any, Callable
 
+from rueda import _core
+
 from .exceptions import HorovodInternalError, HostsUpdatedInterrupt
+from .objects import allgather_object
 
 __all__ = [
     "HostUpdateResult",
@@ -69,6 +73,36 @@ class NotificationManager:
 notification_manager = NotificationManager()
 
 
+# ---- The launcher's news ----------------------------------------------------
+
+#: For one question; the answer comes at once when there is news.
+_NEWS_MS = 10_000
+
+
+def _listen() -> None:
+    """Pass on what the launcher says of the hosts, as long as it is there."""
+    while True:
+        try:
+            news = _core.elastic_news(_NEWS_MS)
+        except RuntimeError:
+            return  # the launcher is gone, and its agent ends this process
+        if news is None:
+            continue
+        term, flags = news
+        # What was said of an earlier term has come true in this one.
+        if term == _core.elastic_term():
+            # Later news of a term has more flags, and all ranks count alike.
+            notification_manager.handle_hosts_updated(term + flags / 8, flags)
+
+
+def _start_listening() -> None:
+    if _core.elastic_term() > 0:
+        threading.Thread(target=_listen, name="rueda-elastic", daemon=True).start()
+
+
+notification_manager.at_init(_start_listening)
+
+
 class State:
     """What survives a change of the ranks.
 
@@ -84,6 +118,7 @@ class State:
         self._host_messages: queue.Queue[tuple[float, int]] = queue.Queue()
         self._last_updated_timestamp: float = 0
         self._reset_callbacks: list[Callable[[], None]] = []
+        self._progress = 0
 
     def register_reset_callbacks(self, callbacks: Iterable[Callable[[], None]]) -> None:
         """Have these called, in order, each time the ranks have changed."""
@@ -103,7 +138,13 @@ class State:
     def commit(self) -> None:
         """Keep a copy of everything, then see whether hosts have come or gone."""
         self.save()
+        self._advance(self._progress + 1)
         self.check_host_updates()
+
+    def _advance(self, progress: int) -> None:
+        """Have the launcher know, if a rank is lost, whose state is the newest."""
+        self._progress = progress
+        _core.elastic_set_progress(progress)
 
     def check_host_updates(self) -> None:
         """Raise HostsUpdatedInterrupt, on all ranks, if rank 0 was told of a change.
@@ -167,6 +208,23 @@ class ObjectState(State):
             setattr(self, name, value)
 
 
+def _enter(state: State, skip_sync: bool) -> None:
+    """Begin a term: make all ranks equal, unless all of them agree that they are.
+
+    Some may come from a commit and others from a failure, and some are new, so no
+    rank can tell alone.
+    """
+    if _core.elastic_term() == 0:
+        if not skip_sync:
+            state.sync()
+        return
+    views = allgather_object((skip_sync, state._progress), name="rueda.elastic.enter")
+    if not all(skips for skips, _ in views):
+        state.sync()
+    # Rank 0's, which has come farthest. From the first on there is something to lose.
+    state._advance(max(1, views[0][1]))
+
+
 def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[..., Any]:
     """Return func with a loop around it that goes on after a change of the ranks.
 
@@ -184,8 +242,7 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[...,
         try:
             while True:
                 try:
-                    if not skip_sync:
-                        state.sync()
+                    _enter(state, skip_sync)
                     return func(state, *args, **kwargs)
                 except HorovodInternalError:
                     state.restore()

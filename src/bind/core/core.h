@@ -130,6 +130,16 @@ PyObject *rueda_core_submit(PyObject *module, PyObject *tuple, PyObject *dict);
                                      "have my local rank.")                    \
     X(is_homogeneous, METH_NOARGS,                                             \
       RUEDA_CORE_PLAIN("is_homogeneous") "Has every host as many ranks?")      \
+    X(elastic_term, METH_NOARGS,                                               \
+      "elastic_term() -> which term of an elastic job this is; 0: there is "   \
+      "none")                                                                  \
+    X(elastic_is_refused, METH_NOARGS,                                         \
+      "elastic_is_refused() -> has the launcher no place for this process?")   \
+    X(elastic_set_progress, METH_O,                                            \
+      "elastic_set_progress(n): how far the state has come that this process " \
+      "keeps")                                                                 \
+    X(elastic_news, METH_VARARGS,                                              \
+      "elastic_news(timeout_ms) -> (term, flags) of a change, or None")        \
     X(fail, METH_O,                                                            \
       "fail(why): this rank cannot go on, and all hear why. False: it is not " \
       "the first.")                                                            \

@@ -66,9 +66,11 @@ struct rueda_client {
     unsigned char session[RUEDA_STORE_SESSION_BYTES];
     bool is_attached;  /* the store knows the session */
     bool is_forgotten; /* it did, and does not any more */
-    bool is_over;      /* it has said that it closes */
-    bool is_lost;      /* look() has not found it again */
-    bool is_dialling;  /* on the way back or for the first time */
+    bool is_abandoned; /* by its owner, in these words */
+    struct rueda_text why;
+    bool is_over;     /* it has said that it closes */
+    bool is_lost;     /* look() has not found it again */
+    bool is_dialling; /* on the way back or for the first time */
     client_stage stage;
     int fd;                       /* the dialler's; -1: none */
     struct rueda_dial dial;       /* has the connection, also when THERE */
@@ -255,6 +257,8 @@ static rueda_status await_reply(struct rueda_client *client, uint64_t number,
         else if (status == RUEDA_OK && !take_event(client, out) &&
                  out->number == number)
             return RUEDA_OK;
+        if (status >= 0 && client->is_abandoned)
+            status = RUEDA_ERR_CANCELLED;
         if (status < 0)
             return status;
     }
@@ -581,6 +585,10 @@ rueda_status rueda_client_ask(struct rueda_client *client,
     note_watch(client, request);
     for (;;) {
         status = RUEDA_OK;
+        if (client->is_abandoned) {
+            *error = client->why;
+            return RUEDA_ERR_CANCELLED;
+        }
         if (client->stage != THERE)
             status = connect_by(client, rueda_sooner(deadline_ns, give_up_ns),
                                 error);
@@ -606,10 +614,18 @@ rueda_status rueda_client_ask(struct rueda_client *client,
                            client->args.rank);
             return status;
         }
+        if (status == RUEDA_ERR_CANCELLED)
+            continue;
         hang_up(client);
         if (give_up_ns == INT64_MAX)
             give_up_ns = rueda_clock_ns() + LOST_NS;
     }
+}
+
+void rueda_client_abandon(struct rueda_client *client, const char *words)
+{
+    rueda_text_set(&client->why, "%s", words);
+    client->is_abandoned = true;
 }
 
 /* ---- Coming back -------------------------------------------------------- */

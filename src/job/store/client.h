@@ -96,6 +96,10 @@ rueda_status rueda_client_posted(const struct rueda_client *client);
  */
 rueda_status rueda_client_reconnect(struct rueda_client *client);
 
+/* Answer no more questions: the one that waits, if this is called by on_event,
+ * and those that follow return RUEDA_ERR_CANCELLED with these words. */
+void rueda_client_abandon(struct rueda_client *client, const char *words);
+
 /* Readable when there may be events, or when a connection in the making goes
  * on; -1: there is none. Changes when it is made again. */
 int rueda_client_fd(const struct rueda_client *client);

@@ -48,6 +48,9 @@
 #define STOP_EVENT      UINT32_MAX
 #define ADMISSION_EVENT (UINT32_MAX - 1)
 
+/* The connection of the program itself, which is no guest. */
+#define OWN_CONNECTION UINT64_MAX
+
 struct guest {
     int fd; /* -1: not in use */
     uint64_t connection;
@@ -60,12 +63,20 @@ struct guest {
     struct rueda_sealed_stream seal; /* by TCP; else all zero */
 };
 
+/* A key that the program itself sets. */
+struct letter {
+    struct letter *next;
+    size_t key_bytes;
+    size_t bytes;
+    unsigned char words[]; /* key, then value */
+};
+
 struct rueda_keeper {
     int size;
     struct rueda_key key;
     struct rueda_store *store;
     int poller;
-    int stop; /* a doorbell */
+    int stop; /* a doorbell, for letters too */
     atomic_bool is_stopping;
     atomic_bool has_met;                            /* a rank has come */
     int listeners[RUEDA_KEEPER_MOST_ADDRESSES + 1]; /* the last: Unix */
@@ -75,6 +86,12 @@ struct rueda_keeper {
     struct guest *guests; /* [guest_count] */
     size_t guest_count;
     uint64_t connections; /* so far */
+    pthread_mutex_t letter_lock;
+    struct letter *letters; /* under letter_lock: the newest first */
+    uint64_t own_requests;
+    void (*changed)(void *arg, const char *key, size_t key_bytes,
+                    const void *value, size_t bytes);
+    void *arg;
     pthread_t thread;
     struct rueda_fork_hook fork_hook;
 };
@@ -96,6 +113,12 @@ static void emit(void *arg, uint64_t connection,
     struct rueda_keeper *keeper = arg;
     struct guest *guest = &keeper->guests[connection % keeper->guest_count];
 
+    if (connection == OWN_CONNECTION) {
+        if (reply->kind == RUEDA_STORE_EVENT_SET)
+            keeper->changed(keeper->arg, reply->key, reply->key_bytes,
+                            reply->value, reply->value_bytes);
+        return;
+    }
     if (guest->fd < 0 || guest->connection != connection)
         return;
     /* It has come again over another connection; or it does not read, or there
@@ -180,7 +203,8 @@ static bool fits(const struct rueda_keeper *keeper,
     if (!rueda_meet_about_read(about, bytes, &rank, &size))
         rueda_text_set(why,
                        "the store does not understand what the connection is");
-    else if (size != keeper->size || rank < 0 || rank >= size)
+    else if (keeper->size > 0 &&
+             (size != keeper->size || rank < 0 || rank >= size))
         rueda_text_set(why,
                        "rank %d of %d came to the store of a job of %d ranks; "
                        "start all with the same number",
@@ -261,12 +285,109 @@ static void hear(struct rueda_keeper *keeper, struct guest *guest)
     }
 }
 
+/* ---- The program itself ------------------------------------------------- */
+
+static void ask_own(struct rueda_keeper *keeper,
+                    struct rueda_store_request request)
+{
+    request.number = ++keeper->own_requests;
+    rueda_store_ask(keeper->store, OWN_CONNECTION, &request, rueda_clock_ns());
+}
+
+/* Before the thread runs. */
+static void watch(struct rueda_keeper *keeper,
+                  const struct rueda_keeper_args *args)
+{
+    static const char session[RUEDA_STORE_SESSION_BYTES] = "the keeper's own";
+
+    keeper->changed = args->changed;
+    keeper->arg = args->arg;
+    if (args->watched == NULL)
+        return;
+    ask_own(keeper, (struct rueda_store_request){.kind = RUEDA_STORE_ATTACH,
+                                                 .key = session,
+                                                 .key_bytes = sizeof(session)});
+    ask_own(keeper,
+            (struct rueda_store_request){.kind = RUEDA_STORE_WATCH,
+                                         .key = args->watched,
+                                         .key_bytes = strlen(args->watched)});
+}
+
+bool rueda_keeper_set(struct rueda_keeper *keeper, const char *key,
+                      const void *value, size_t bytes)
+{
+    const size_t key_bytes = strlen(key);
+    struct letter *letter = malloc(sizeof(*letter) + key_bytes + bytes);
+
+    if (letter == NULL)
+        return false;
+    letter->key_bytes = key_bytes;
+    letter->bytes = bytes;
+    memcpy(letter->words, key, letter->key_bytes);
+    memcpy(letter->words + key_bytes, value, bytes);
+    pthread_mutex_lock(&keeper->letter_lock);
+    letter->next = keeper->letters;
+    keeper->letters = letter;
+    pthread_mutex_unlock(&keeper->letter_lock);
+    rueda_doorbell_ring(keeper->stop);
+    return true;
+}
+
+/* All that have come, the oldest first. */
+static struct letter *take_letters(struct rueda_keeper *keeper)
+{
+    struct letter *newest;
+    struct letter *oldest = NULL;
+
+    pthread_mutex_lock(&keeper->letter_lock);
+    newest = keeper->letters;
+    keeper->letters = NULL;
+    pthread_mutex_unlock(&keeper->letter_lock);
+    while (newest != NULL) {
+        struct letter *next = newest->next;
+
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    return oldest;
+}
+
+static void free_letters(struct letter *letter)
+{
+    while (letter != NULL) {
+        struct letter *next = letter->next;
+
+        free(letter);
+        letter = next;
+    }
+}
+
+static void read_letters(struct rueda_keeper *keeper)
+{
+    struct letter *letters = take_letters(keeper);
+
+    for (const struct letter *at = letters; at != NULL; at = at->next)
+        ask_own(keeper,
+                (struct rueda_store_request){.kind = RUEDA_STORE_SET,
+                                             .key = at->words,
+                                             .key_bytes = at->key_bytes,
+                                             .value = at->words + at->key_bytes,
+                                             .value_bytes = at->bytes});
+    free_letters(letters);
+}
+
 /* ---- The thread --------------------------------------------------------- */
 
 static void serve(struct rueda_keeper *keeper, uint32_t number)
 {
     /* tidy() calls the admission in every turn. */
-    if (number == STOP_EVENT || number == ADMISSION_EVENT)
+    if (number == STOP_EVENT) {
+        rueda_doorbell_clear(keeper->stop);
+        read_letters(keeper);
+        return;
+    }
+    if (number == ADMISSION_EVENT)
         return;
     if (keeper->guests[number].fd >= 0)
         hear(keeper, &keeper->guests[number]);
@@ -423,6 +544,8 @@ static void keeper_free(struct rueda_keeper *keeper)
     rueda_fd_close(keeper->poller);
     rueda_fd_close(keeper->stop);
     rueda_store_close(keeper->store);
+    free_letters(keeper->letters);
+    pthread_mutex_destroy(&keeper->letter_lock);
     rueda_key_wipe(&keeper->key);
     free(keeper->guests);
     free(keeper);
@@ -435,19 +558,21 @@ static struct rueda_keeper *keeper_new(const struct rueda_keeper_args *args)
                                           .arg = keeper,
                                           .grace_ms = GRACE_MS,
                                           .patience_ms = PATIENCE_MS};
+    const size_t most =
+        SPARE_GUESTS + (size_t)(args->most > 0 ? args->most : args->size);
 
     if (keeper == NULL)
         return NULL;
+    pthread_mutex_init(&keeper->letter_lock, NULL);
     keeper->size = args->size;
     keeper->key = *args->key;
     keeper->poller = -1;
     keeper->stop = -1;
     for (int i = 0; i <= UNIX_LISTENER; i++)
         keeper->listeners[i] = -1;
-    keeper->guests =
-        calloc((size_t)args->size + SPARE_GUESTS, sizeof(struct guest));
+    keeper->guests = calloc(most, sizeof(struct guest));
     if (keeper->guests != NULL)
-        keeper->guest_count = (size_t)args->size + SPARE_GUESTS;
+        keeper->guest_count = most;
     for (size_t i = 0; i < keeper->guest_count; i++)
         keeper->guests[i].fd = -1;
     /* Any seed will do if there is no better one. */
@@ -476,6 +601,7 @@ rueda_status rueda_keeper_open(const struct rueda_keeper_args *args,
         rueda_text_set(error, "no memory for the store");
         return RUEDA_ERR_NOMEM;
     }
+    watch(keeper, args);
     status = listen_all(keeper, args, error);
     if (status != RUEDA_OK)
         goto err;

@@ -22,7 +22,8 @@
 #define RUEDA_KEEPER_MOST_ADDRESSES 8
 
 struct rueda_keeper_args {
-    int size;                    /* ranks of the job */
+    int size; /* ranks of the job; 0: it changes */
+    int most; /* guests at a time; 0: as many as a job of this size has */
     const char *socket;          /* name of the Unix socket, or NULL */
     const struct rueda_key *key; /* present or not; copied */
 
@@ -33,6 +34,13 @@ struct rueda_keeper_args {
     /* Over TCP: questions without an answer, one a second, until a guest is
      * gone. 0: 4. */
     int questions;
+
+    /* Called on the keeper's thread for every key with this prefix that is set,
+     * with what it is set to; NULL: not at all. The key has no end. */
+    const char *watched;
+    void (*changed)(void *arg, const char *key, size_t key_bytes,
+                    const void *value, size_t bytes);
+    void *arg;
 };
 
 struct rueda_keeper;
@@ -49,6 +57,11 @@ rueda_keeper_addresses(const struct rueda_keeper *keeper, int *out_count);
 
 /* Has a rank come so far? Any thread. */
 bool rueda_keeper_has_met(const struct rueda_keeper *keeper);
+
+/* Set a key, as a guest would, after all that was set before; any thread. Does
+ * not wait. False: no memory. */
+bool rueda_keeper_set(struct rueda_keeper *keeper, const char *key,
+                      const void *value, size_t bytes);
 
 /* Take leave of all guests, stop the thread, free. NULL is allowed. */
 void rueda_keeper_close(struct rueda_keeper *keeper);

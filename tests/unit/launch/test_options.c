@@ -227,19 +227,42 @@ static void expect_elastic(const char *text, const char *words,
     rueda_options_fini(&line.options);
 }
 
-static void elastic_jobs_are_refused_in_one_line(void **state)
+static bool is_elastic(const char *text)
+{
+    struct line line;
+    bool is_wanted;
+
+    must_parse(&line, text);
+    is_wanted = rueda_elastic_is_wanted(&line.options);
+    rueda_options_fini(&line.options);
+    return is_wanted;
+}
+
+static void a_job_whose_ranks_may_change_is_elastic(void **state)
 {
     (void)state;
-    expect_elastic("x -np 2 --min-np 1 -H a:1,b:1 c", "cannot be run yet", "");
-    expect_elastic("x -np 2 --min-np 2 -H a:1,b:1 c", "cannot be run yet", "");
-    expect_elastic("x -np 2 --host-discovery-script s --slots 2 c",
-                   "cannot be run yet", "");
-    expect_elastic("x -np 2 --host-discovery-script s --min-np 2 --max-np 2 c",
-                   "cannot be run yet", "");
+    assert_true(is_elastic("x -np 2 --min-np 1 -H a:1,b:1 c"));
+    assert_true(is_elastic("x -np 2 --min-np 2 -H a:1,b:1 c"));
+    assert_true(is_elastic("x -np 2 --host-discovery-script s c"));
+    assert_true(is_elastic(
+        "x -np 2 --host-discovery-script s --min-np 2 --max-np 2 c"));
+    assert_false(is_elastic("x -np 2 --min-np 2 --max-np 2 c"));
+    assert_false(is_elastic("x -np 2 --max-np 4 c"));
+    assert_false(is_elastic("x -np 2 c"));
+}
+
+static void options_of_elastic_jobs_go_together(void **state)
+{
+    (void)state;
+    expect_elastic("x -np 2 --min-np 1 c", "", "");
+    expect_elastic("x -np 2 --host-discovery-script s --slots 2 c", "", "");
     expect_elastic("x -np 2 --min-np 1 --max-np 4 --reset-limit 3 "
                    "--elastic-timeout 9 --blacklist-cooldown-range 1 9 "
                    "-H a:2,b:2 c",
-                   "cannot be run yet", "");
+                   "", "");
+    expect_elastic("x -np 2 --min-np 1 --restarts 3 c", "",
+                   "--restarts has no effect in an elastic job");
+    expect_elastic("x -np 2 --restarts 3 c", "", "");
 }
 
 static void elastic_jobs_that_are_fixed_are_ordinary_ones(void **state)
@@ -251,7 +274,7 @@ static void elastic_jobs_that_are_fixed_are_ordinary_ones(void **state)
     expect_elastic("x -np 2 c", "", "");
 }
 
-static void mistakes_of_elastic_jobs_come_before_the_refusal(void **state)
+static void mistakes_of_elastic_jobs_are_named(void **state)
 {
     (void)state;
     expect_elastic("x -np 2 --min-np 3 -H a:2,b:2 c",
@@ -261,8 +284,9 @@ static void mistakes_of_elastic_jobs_come_before_the_refusal(void **state)
     expect_elastic("x -np 2 --min-np 1 --blacklist-cooldown-range 9 8 "
                    "-H a:2,b:2 c",
                    "the first number is the smaller", "");
-    expect_elastic("x -np 2 --min-np 1 c", "at least two hosts", "");
-    expect_elastic("x -np 2 --min-np 1 -H a:1,a:1 c", "at least two hosts", "");
+    expect_elastic("horovodrun -np 2 --min-np 1 c", "at least two hosts", "");
+    expect_elastic("horovodrun -np 2 --min-np 1 -H a:1,a:1 c",
+                   "at least two hosts", "");
     expect_elastic("x -np 2 --min-np 1 -H a c", "no number of slots", "");
     expect_elastic("x -np 2 --min-np 1 --hostfile /nowhere c",
                    "/nowhere: No such file", "");
@@ -574,9 +598,10 @@ int main(void)
         cmocka_unit_test(mistakes_are_named_with_the_remedy),
         cmocka_unit_test(negative_numbers_are_refused_for_every_setting),
         cmocka_unit_test(several_values_are_kept),
-        cmocka_unit_test(elastic_jobs_are_refused_in_one_line),
+        cmocka_unit_test(a_job_whose_ranks_may_change_is_elastic),
+        cmocka_unit_test(options_of_elastic_jobs_go_together),
         cmocka_unit_test(elastic_jobs_that_are_fixed_are_ordinary_ones),
-        cmocka_unit_test(mistakes_of_elastic_jobs_come_before_the_refusal),
+        cmocka_unit_test(mistakes_of_elastic_jobs_are_named),
         cmocka_unit_test(elastic_options_alone_have_no_effect),
         cmocka_unit_test(only_what_is_given_becomes_a_variable),
         cmocka_unit_test(some_count_only_with_others),

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The place of this process in an elastic job, and news of a change. */
+#include "bind/core/core.h"
+
+#include "job/place.h"
+
+PyObject *rueda_core_elastic_term(PyObject *module, PyObject *args)
+{
+    (void)module;
+    (void)args;
+    return PyLong_FromUnsignedLong(rueda_place_term());
+}
+
+PyObject *rueda_core_elastic_is_refused(PyObject *module, PyObject *args)
+{
+    (void)module;
+    (void)args;
+    return PyBool_FromLong(rueda_place_is_refused());
+}
+
+PyObject *rueda_core_elastic_set_progress(PyObject *module, PyObject *number)
+{
+    const unsigned long long progress = PyLong_AsUnsignedLongLong(number);
+
+    (void)module;
+    if (PyErr_Occurred() != NULL)
+        return NULL;
+    rueda_place_set_progress(progress);
+    return rueda_core_none();
+}
+
+PyObject *rueda_core_elastic_news(PyObject *module, PyObject *args)
+{
+    struct rueda_news news;
+    PyThreadState *thread;
+    rueda_status status;
+    int timeout_ms;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "i", &timeout_ms))
+        return NULL;
+    thread = PyEval_SaveThread();
+    status = rueda_news_wait(timeout_ms, &news);
+    PyEval_RestoreThread(thread);
+    if (status == RUEDA_OK)
+        return Py_BuildValue("(II)", (unsigned)news.term, (unsigned)news.flags);
+    if (status == RUEDA_ERR_TIMEOUT)
+        return rueda_core_none();
+    return rueda_core_raise(status, "the launcher's store cannot be reached");
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The place of a process in an elastic job, whose ranks change while it runs.
+ * The launcher decides on it; a process asks each time that it enters a term
+ * (launch/membership.h). They speak through the launcher's store:
+ *
+ *      elastic/ready/<w>  from worker w: it asks for a place; its progress, in
+ *                         8 bytes
+ *      elastic/place/<w>  to worker w: its place, or why it has none
+ *      elastic/news       to all: a change waits for the members of a term
+ *      <term>/over        to all of a term: it is over, perhaps before it began
+ *
+ * What a term's ranks say to each other is under "<term>/" too (rollcall.h).
+ *
+ * A process has one place at a time, so what is known of it belongs to the
+ * process. Exported for the modules beside the library, not for programs.
+ */
+#ifndef RUEDA_JOB_PLACE_H
+#define RUEDA_JOB_PLACE_H
+
+#include <rueda/rueda.h>
+
+#include "auth/key.h"
+#include "base/text.h"
+#include "job/seat.h"
+#include "job/store/client.h"
+
+#define RUEDA_PLACE_READY "elastic/ready/"
+#define RUEDA_PLACE_PLACE "elastic/place/"
+#define RUEDA_PLACE_NEWS  "elastic/news"
+
+struct rueda_term_place {
+    uint32_t term; /* from 1 */
+    int rank;
+    int size;
+    int local_rank;
+    int local_size;
+    int cross_rank;
+    int cross_size;
+};
+
+/* ---- Bytes: pure ----------------------------------------------------------
+ */
+
+#define RUEDA_PLACE_BYTES 29
+
+void rueda_place_write(const struct rueda_term_place *place,
+                       unsigned char out[RUEDA_PLACE_BYTES]);
+
+/* A process that has no place is told why. Returns how many bytes are used. */
+size_t rueda_place_write_refusal(const char *words,
+                                 unsigned char out[1 + RUEDA_TEXT_BYTES]);
+
+/* RUEDA_OK: a place. RUEDA_ERR_CLOSED: there is none, with words.
+ * RUEDA_ERR_INVALID: it makes no sense. */
+rueda_status rueda_place_read(const void *bytes, size_t len,
+                              struct rueda_term_place *out,
+                              struct rueda_text *words);
+
+struct rueda_news {
+    uint32_t term;
+    uint32_t flags; /* 1: hosts have gone, 2: hosts have come */
+};
+
+#define RUEDA_NEWS_BYTES 8
+
+void rueda_news_write(const struct rueda_news *news,
+                      unsigned char out[RUEDA_NEWS_BYTES]);
+bool rueda_news_read(const void *bytes, size_t len, struct rueda_news *out);
+
+/* ---- A process of an elastic job ----------------------------------------- */
+
+/*
+ * Ask for a place in the next term and wait until it has begun to form, which a
+ * newcomer may have to do for hours. The seat gets the place; key is that of
+ * the job. RUEDA_ERR_CLOSED with words: this process is not needed any more.
+ * Else as rueda_client_ask().
+ */
+rueda_status rueda_place_take(struct rueda_seat *seat,
+                              const struct rueda_key *key,
+                              struct rueda_text *error);
+
+/* Have the client give up what it waits for when the term is over
+ * (rueda_place_is_over()). */
+rueda_status rueda_place_watch(struct rueda_client *client, uint32_t term,
+                               int64_t deadline_ns, struct rueda_text *error);
+
+/* Is this event the end of a term? */
+bool rueda_place_is_over(const struct rueda_store_reply *event);
+
+/* The term of this process's place; 0: it has none. */
+RUEDA_API unsigned rueda_place_term(void);
+
+/* Has the launcher told it that it has none any more? */
+RUEDA_API bool rueda_place_is_refused(void);
+
+/* Has a start failed because of another rank, so that it is worth asking for a
+ * place in the next term? Not after many such failures in a row. */
+bool rueda_place_may_retry(rueda_status status);
+
+/* Say how far the training has come in the state that this process keeps; 0: it
+ * has none. The process that has come farthest hands out its state. */
+RUEDA_API void rueda_place_set_progress(uint64_t progress);
+
+/*
+ * Wait for news of the hosts, newer than the last. The place must have been
+ * taken. RUEDA_ERR_TIMEOUT: there are none so far. One thread at a time.
+ */
+RUEDA_API rueda_status rueda_news_wait(int timeout_ms, struct rueda_news *out);
+
+#endif /* RUEDA_JOB_PLACE_H */
