@@ -27,7 +27,6 @@ from rueda.common.process_sets import (
 from rueda.common.util import handle_average_backwards_compatibility, num_rank_is_power_2
 
 from .library import call, is_eager, token
-from .util import _executing_eagerly
 
 __all__ = [
     "Adasum", "Average", "HorovodInternalError", "Max", "Min", "ProcessSet", "Product", "Sum",
@@ -374,8 +373,8 @@ def _value_of(variable: Any) -> Any:
 def assign(variable: Any, value: Any) -> Any:
     """Write to a variable of TensorFlow's or of Keras's; in a graph, an op that does it."""
     written = variable.assign(value)
-    return written if isinstance(written, (tf.Tensor, tf.Operation)) else getattr(
-        written, "op", None
+    return (
+        written if isinstance(written, (tf.Tensor, tf.Operation)) else getattr(written, "op", None)
     )
 
 
