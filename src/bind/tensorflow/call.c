@@ -152,7 +152,7 @@ static bool take_input(struct part *part)
     return true;
 }
 
-/* Make the result of so many rows, or of the input's shape if they are the
+/* Make the result of this many rows, or of the input's shape if they are the
  * input's; *in_place may take over the memory of the input. NULL with a failure
  * noted, or for a result without bytes. */
 static void *make_output(struct part *part, size_t rows, bool *in_place)
