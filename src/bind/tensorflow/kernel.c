@@ -69,15 +69,14 @@ static char *name_of_node(tf_construction *ctx, struct tf_string_view node,
                           tf_status *status)
 {
     unsigned char ignores_scope = 0;
-    char *name = strndup(node.data, node.len);
-    char *slash;
+    const char *slash = memrchr(node.data, '/', node.len);
+    const char *first = node.data;
 
     rueda_tf.OpKernelConstruction_GetAttrBool(ctx, "ignore_name_scope",
                                               &ignores_scope, status);
-    slash = name != NULL && ignores_scope ? strrchr(name, '/') : NULL;
-    if (slash != NULL)
-        memmove(name, slash + 1, strlen(slash));
-    return name;
+    if (slash != NULL && ignores_scope)
+        first = slash + 1;
+    return strndup(first, node.len - (size_t)(first - node.data));
 }
 
 /*

@@ -55,7 +55,7 @@ extern bool rueda_tf_is_blocking;
 /* For tf_create_fn: attributes into a kernel, or NULL with a failure set. */
 struct rueda_tf_kernel *rueda_tf_kernel_create(tf_construction *ctx,
                                                const struct rueda_tf_op *op);
-void rueda_tf_kernel_delete(void *kernel);
+void rueda_tf_kernel_delete(void *arg);
 
 /* Run a collective. `done` is NULL where the kernel has to wait. */
 void rueda_tf_call(struct rueda_tf_kernel *kernel, tf_context *ctx,

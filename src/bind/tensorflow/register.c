@@ -4,6 +4,7 @@
  * attributes are those of Horovod's ops, so that graphs, logs and the scripts
  * that look into them know ours.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "api/default.h"
@@ -255,7 +256,7 @@ __attribute__((constructor)) static void register_all(void)
     tf_status *status;
 
     if (missing != NULL) {
-        strcpy(failure, missing);
+        snprintf(failure, sizeof(failure), "%s", missing);
         return;
     }
     rueda_tf_is_blocking = !rueda_tf_done_works();
@@ -266,7 +267,7 @@ __attribute__((constructor)) static void register_all(void)
     OPS(X)
 #undef X
     if (rueda_tf.GetCode(status) != TF_OK)
-        strncpy(failure, rueda_tf.Message(status), sizeof(failure) - 1);
+        snprintf(failure, sizeof(failure), "%s", rueda_tf.Message(status));
     rueda_tf.DeleteStatus(status);
 }
 

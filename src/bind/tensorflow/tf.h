@@ -147,7 +147,8 @@ typedef void (*tf_delete_fn)(void *kernel);
     X(void, RunAsyncOpKernelDoneCallback, (tf_done * done))
 
 struct rueda_tf_functions {
-#define X(type, name, arguments) type(*name) arguments;
+#define X(type, name, arguments)                                               \
+    type(*name) arguments; /* NOLINT(bugprone-macro-parentheses) */
     RUEDA_TF_FUNCTIONS(X)
     RUEDA_TF_NEWER_FUNCTIONS(X)
 #undef X
