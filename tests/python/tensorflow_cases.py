@@ -285,6 +285,12 @@ def ranks_that_differ_are_named() -> None:
     raises(bad, "splits", hvd.alltoall, tf.ones(4), [1])
     raises(bad, "negative", hvd.alltoall, tf.ones(4), [-1] * hvd.size())
     raises(bad, "", hvd.alltoall, tf.ones(4), [5] * hvd.size())
+    raises(bad, "rows", hvd.grouped_reducescatter, [tf.ones(2), tf.constant(1.0)])
+    raises(wrong, "Mismatched", hvd.grouped_allreduce, [tf.ones(2), tf.ones(rank + 1)])
+    near(hvd.grouped_allreduce([tf.ones(2), tf.ones(2)])[1], [1, 1])
+    unknown = hvd.ProcessSet([0])
+    unknown.process_set_id = 10
+    raises(ValueError, "never made", hvd.allreduce, tf.ones(1), process_set=unknown)
     raises(ValueError, "not registered", hvd.allreduce, tf.ones(1),
            process_set=hvd.ProcessSet([0]))  # fmt: skip
     raises((TypeError, bad), "string", hvd.allreduce, tf.constant("text"))

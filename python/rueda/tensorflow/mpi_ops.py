@@ -13,6 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from rueda import _core
 from rueda.common.basics import Adasum, Average, Max, Min, Product, Sum
 from rueda.common.basics import basics as _basics
 from rueda.common.exceptions import HorovodInternalError
@@ -89,6 +90,17 @@ def gpu_available(ext_base_name: str = "tensorflow", verbose: bool = False) -> b
     return False
 
 
+# ---- Process sets -----------------------------------------------------------
+
+
+def _id_of(process_set: ProcessSet) -> int:
+    """The id that an op has as an attribute, or :class:`ValueError`."""
+    number = set_of(process_set)
+    if number != 0 and _core.set_ranks(number) is None:
+        raise ValueError(f"{process_set} is not there: it was never made, or was removed")
+    return number
+
+
 # ---- Names ------------------------------------------------------------------
 
 
@@ -135,7 +147,7 @@ def _allreduce(
     """Return the reduction of a dense tensor over all ranks."""
     reduction_of(op, process_set)  # may raise
     return reduce_by_id(
-        tensor, name, op, prescale_factor, postscale_factor, ignore_name_scope, set_of(process_set)
+        tensor, name, op, prescale_factor, postscale_factor, ignore_name_scope, _id_of(process_set)
     )
 
 
@@ -172,7 +184,7 @@ def _grouped_allreduce(
     how = {"reduce_op": op, "prescale_factor": prescale_factor,
            "postscale_factor": postscale_factor}  # fmt: skip
     return grouped(
-        "HorovodGroupedAllreduce", tensors, name, ignore_name_scope, set_of(process_set), how
+        "HorovodGroupedAllreduce", tensors, name, ignore_name_scope, _id_of(process_set), how
     )
 
 
@@ -224,7 +236,7 @@ def _reducescatter(
     return call(
         "horovod_reducescatter", tensor, token(), reduce_op=op, prescale_factor=prescale_factor,
         postscale_factor=postscale_factor,
-        **_named("HorovodReducescatter", [tensor], name, ignore_name_scope, set_of(process_set)),
+        **_named("HorovodReducescatter", [tensor], name, ignore_name_scope, _id_of(process_set)),
     )  # fmt: skip
 
 
@@ -243,7 +255,7 @@ def _grouped_reducescatter(
            "postscale_factor": postscale_factor}  # fmt: skip
     return grouped(
         "HorovodGroupedReducescatter", _tensors_of(tensors), name, ignore_name_scope,
-        set_of(process_set), how,
+        _id_of(process_set), how,
     )  # fmt: skip
 
 
@@ -260,7 +272,7 @@ def allgather(
 
     Ranks may have different numbers of rows; the other dimensions are equal.
     """
-    return gather_by_id(tensor, name, ignore_name_scope, set_of(process_set))
+    return gather_by_id(tensor, name, ignore_name_scope, _id_of(process_set))
 
 
 def gather_by_id(tensor: Any, name: str | None, ignore_name_scope: bool, set_id: int) -> Any:
@@ -281,7 +293,7 @@ def grouped_allgather(
     """:func:`allgather` of tensors that are done together."""
     return grouped(
         "HorovodGroupedAllgather", _tensors_of(tensors), name, ignore_name_scope,
-        set_of(process_set), {},
+        _id_of(process_set), {},
     )  # fmt: skip
 
 
@@ -297,7 +309,7 @@ def alltoall(
     ``splits`` says how many rows go to each rank; the result is then a pair of
     the rows and how many came from each. Without it all get as many.
     """
-    pair = alltoall_by_id(tensor, splits, name, ignore_name_scope, set_of(process_set))
+    pair = alltoall_by_id(tensor, splits, name, ignore_name_scope, _id_of(process_set))
     return pair[0] if splits is None else (pair[0], pair[1])
 
 
@@ -327,7 +339,7 @@ def broadcast(
     tensor = tf.convert_to_tensor(tensor)
     return call(
         "horovod_broadcast", tensor, token(), root_rank=root_rank,
-        **_named("HorovodBroadcast", [tensor], name, ignore_name_scope, set_of(process_set)),
+        **_named("HorovodBroadcast", [tensor], name, ignore_name_scope, _id_of(process_set)),
     )  # fmt: skip
 
 
@@ -340,7 +352,7 @@ def grouped_broadcast(
     """:func:`broadcast` of tensors that are done together."""
     how = {"root_rank": root_rank}
     return grouped(
-        "HorovodGroupedBroadcast", _tensors_of(tensors), name, False, set_of(process_set), how
+        "HorovodGroupedBroadcast", _tensors_of(tensors), name, False, _id_of(process_set), how
     )
 
 
@@ -388,7 +400,7 @@ def join() -> Any:
 
 def barrier(process_set: ProcessSet = global_process_set, name: str | None = None) -> Any:
     """Wait for all ranks of the set; in a graph, an op that does it."""
-    return call("horovod_barrier", name=name, process_set_id=set_of(process_set))
+    return call("horovod_barrier", name=name, process_set_id=_id_of(process_set))
 
 
 def size_op(process_set_id: int = 0, name: str | None = None) -> Any:

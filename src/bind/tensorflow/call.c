@@ -264,8 +264,13 @@ static bool fill_share(struct part *part, struct rueda_submit_args *args)
     int me = rueda_set_rank(call->rueda, set);
     size_t members, rows;
 
-    /* What is wrong then is said by rueda_submit(). */
-    if (me < 0 || part->dims == 0)
+    if (part->dims == 0) {
+        note_failure(call, RUEDA_ERR_INVALID,
+                     "reducescatter takes tensors with rows, not single "
+                     "numbers");
+        return false;
+    }
+    if (me < 0) /* rueda_submit() has the words for that */
         return true;
     members = (size_t)rueda_set_size(call->rueda, set);
     rows = part->shape[0] / members + ((size_t)me < part->shape[0] % members);
