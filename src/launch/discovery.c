@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The script of discovery is run, or the file read, once a second; its answer is
- * parsed and compared with the last good one. */
+/* The script of discovery is run, or the file read, once a second; its answer
+ * is parsed and compared with the last good one. */
 #include "launch/discovery.h"
 
 #include <signal.h>
