@@ -156,6 +156,10 @@ class HorovodBasics:
     cross_size = staticmethod(_core.cross_size)
     is_homogeneous = staticmethod(_core.is_homogeneous)
 
+    def is_master(self) -> bool:
+        """Is this rank 0, which writes files and messages for all?"""
+        return _core.rank() == 0
+
     # ---- Timeline -----------------------------------------------------------
 
     def start_timeline(self, file_path: str, mark_cycles: bool = False) -> None:
