@@ -117,9 +117,9 @@ def _compare_now(check: Check | None) -> None:
 def _reduce_in_torch(
     tensors: Sequence[Any], names: Sequence[str], parts: Parts, how: How, check: Check | None
 ) -> list[Any]:
-    """Overwrite the gradients, as ``rueda.torch`` does."""
     import torch
 
+    # A compiled train_step() leaves its graph for this.
     return torch.compiler.disable(_reduce_eagerly_in_torch)(tensors, names, parts, how, check)
 
 
@@ -130,21 +130,20 @@ def _reduce_eagerly_in_torch(
 
     from rueda.torch import mpi_ops
 
+    alone, together = _split(len(tensors), parts)
     results = list(tensors)
-    alone, together = _split(len(results), parts)
     with torch.no_grad():
         _compare_now(check)
-        handles = [
-            mpi_ops.grouped_allreduce_async_(
-                [results[i] for i in part], None, names[part[0]], *how
-            )
+        groups = [
+            mpi_ops.grouped_allreduce_async([tensors[i] for i in part], None, names[part[0]], *how)
             for part in together
         ]
-        handles += [
-            mpi_ops.allreduce_async_(results[i], None, names[i], *how) for i in alone
-        ]
-        for handle in handles:
-            mpi_ops.synchronize(handle)
+        handles = [mpi_ops.allreduce_async(tensors[i], None, names[i], *how) for i in alone]
+        for i, handle in zip(alone, handles):
+            results[i] = mpi_ops.synchronize(handle)
+        for part, handle in zip(together, groups):
+            for i, result in zip(part, mpi_ops.synchronize(handle)):
+                results[i] = result
     return results
 
 
