@@ -36,6 +36,38 @@ bool rueda_library_is_mapped(const char *beginning)
     return dl_iterate_phdr(begins_so, (void *)beginning) != 0;
 }
 
+/* dladdr() is not in POSIX. */
+struct search {
+    const char *words;
+    uintptr_t address;
+};
+
+static int holds(struct dl_phdr_info *info, size_t bytes, void *arg)
+{
+    const struct search *search = arg;
+
+    (void)bytes;
+    if (strstr(info->dlpi_name, search->words) == NULL)
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + part->p_vaddr;
+
+        if (part->p_type == PT_LOAD && (part->p_flags & PF_X) != 0 &&
+            search->address >= start &&
+            search->address - start < part->p_memsz)
+            return 1;
+    }
+    return 0;
+}
+
+bool rueda_library_holds(const char *words, const void *address)
+{
+    struct search search = {words, (uintptr_t)address};
+
+    return dl_iterate_phdr(holds, &search) != 0;
+}
+
 void rueda_library_close(void *library)
 {
     if (library != NULL)

@@ -23,6 +23,9 @@ bool rueda_library_has_symbol(const char *name);
  * Also finds libraries that export nothing to others. */
 bool rueda_library_is_mapped(const char *beginning);
 
+/* Is this address in a loaded library whose path has these words in it? */
+bool rueda_library_holds(const char *words, const void *address);
+
 /* Undo one find or open. */
 void rueda_library_close(void *library);
 

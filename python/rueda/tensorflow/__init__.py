@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rueda for TensorFlow; ``import horovod.tensorflow`` is this module, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import elastic, mpi_ops, util
+from .aggregation import LocalGradientAggregationHelper
+from .collectives import allreduce, grouped_allreduce, grouped_reducescatter, reducescatter
+from .compression import Compression
+from .functions import (
+    BroadcastGlobalVariablesHook,
+    allgather_object,
+    broadcast_global_variables,
+    broadcast_object,
+    broadcast_object_fn,
+    broadcast_variables,
+)
+from .mpi_ops import *  # noqa: F403
+from .mpi_ops import _executing_eagerly  # noqa: F401 -- of Horovod's, too
+from .optimizer import DistributedOptimizer
+from .tape import DistributedGradientTape, PartialDistributedGradientTape
+from .util import refs_to_vars, vars_to_refs
+
+__all__ = [
+    *mpi_ops.__all__,
+    "BroadcastGlobalVariablesHook",
+    "Compression",
+    "DistributedGradientTape",
+    "DistributedOptimizer",
+    "LocalGradientAggregationHelper",
+    "PartialDistributedGradientTape",
+    "SyncBatchNormalization",
+    "allgather_object",
+    "allreduce",
+    "broadcast_global_variables",
+    "broadcast_object",
+    "broadcast_object_fn",
+    "broadcast_variables",
+    "elastic",
+    "grouped_allreduce",
+    "grouped_reducescatter",
+    "reducescatter",
+    "refs_to_vars",
+    "util",
+    "vars_to_refs",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """What needs Keras is loaded by those who use it, since that takes a second."""
+    if name != "SyncBatchNormalization":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .sync_batch_norm import SyncBatchNormalization
+
+    return SyncBatchNormalization

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ops in C (``src/bind/tensorflow``), as functions; loaded when this is imported."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import ops as tf_ops
+
+import rueda
+
+__all__ = ["blocks", "call", "is_eager", "token"]
+
+_PATH = os.path.join(os.path.dirname(rueda.get_library()), "librueda_tensorflow.so")
+
+_functions = tf.load_op_library(_PATH)
+_library = ctypes.CDLL(_PATH)
+_library.rueda_tensorflow_failure.restype = ctypes.c_char_p
+_library.rueda_tensorflow_blocks.restype = ctypes.c_bool
+
+_failure = _library.rueda_tensorflow_failure().decode(errors="replace")
+if _failure:
+    raise ImportError(
+        f"rueda.tensorflow cannot add its ops to TensorFlow {tf.__version__}: {_failure} is "
+        "missing or failed; versions from 2.12 to 2.21 are known to work"
+    )
+
+#: Do ops wait for the other ranks in TensorFlow's threads, one at a time?
+blocks: bool = _library.rueda_tensorflow_blocks()
+if blocks:
+    print(
+        f"rueda.tensorflow: TensorFlow {tf.__version__} does not let ops of a library be "
+        "asynchronous, so each occupies a thread of TensorFlow while it waits, and gradients "
+        "are reduced as one group",
+        file=sys.stderr,
+    )
+
+_eager_token: Any = None
+
+
+def is_eager() -> bool:
+    """Are ops run at once, and not put into a graph?"""
+    return bool(tf.executing_eagerly())
+
+
+def token() -> Any:
+    """Return the last input of our ops, one for each graph; see src/bind/tensorflow/op.h."""
+    global _eager_token
+    if is_eager():
+        if _eager_token is None:
+            with tf.device("CPU"):
+                _eager_token = tf.constant(0)
+        return _eager_token
+    graph = tf_ops.get_default_graph()
+    known = getattr(graph, "_rueda_token", None)
+    if known is None:
+        # Not inside a branch or loop in which it is asked for first.
+        with tf_ops.control_dependencies(None):
+            known = _functions.horovod_token()
+        graph._rueda_token = known
+    return known
+
+
+def call(function: str, *inputs: Any, name: str | None = None, **attributes: Any) -> Any:
+    """Run an op by its name in Python, or put it into the graph."""
+    return getattr(_functions, function)(*inputs, name=name, **attributes)
