@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keras 3 on the back end of torch; see keras_cases.py."""
+"""Keras 3 on the back end of PyTorch; see keras_cases.py."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from rueda.common.process_sets import ProcessSet
 
 from .flavor import IS_LEGACY, back_end, keras
 
-__all__ = ["Check", "How", "assign", "is_eager", "reduce", "to_numpy", "zeros_like"]
+__all__ = ["Check", "How", "as_dense", "assign", "is_sparse", "reduce", "times", "to_numpy"]
 
 
 class How(NamedTuple):
@@ -59,21 +59,25 @@ def assign(variable: Any, value: Any) -> None:
         keras.backend.set_value(variable, value)
 
 
-def zeros_like(tensor: Any) -> Any:
-    if IS_LEGACY:
-        import tensorflow
-
-        return tensorflow.zeros_like(tensor)
-    return keras.ops.zeros_like(tensor)
+def is_sparse(tensor: Any) -> bool:
+    """Is this a ``tf.IndexedSlices``? No other back end has sparse gradients."""
+    return hasattr(tensor, "dense_shape")
 
 
-def is_eager() -> bool:
-    """Is Python run in every step, and not only while a graph is traced?"""
-    if back_end() == "tensorflow":
-        import tensorflow
+def as_dense(tensor: Any) -> Any:
+    if not is_sparse(tensor):
+        return tensor
+    import tensorflow
 
-        return bool(tensorflow.executing_eagerly())
-    return back_end() == "torch"
+    return tensorflow.convert_to_tensor(tensor)
+
+
+def times(tensor: Any, scale: float) -> Any:
+    if not is_sparse(tensor):
+        return tensor * scale
+    import tensorflow
+
+    return tensorflow.math.scalar_mul(scale, tensor)
 
 
 # ---- Gradients --------------------------------------------------------------
@@ -198,6 +202,7 @@ def _reduce_in_tensorflow(
     tensors: Sequence[Any], names: Sequence[str], parts: Parts, how: How, check: Check | None
 ) -> list[Any]:
     import rueda.tensorflow as ops
+    from rueda.tensorflow import library
 
     _compare_in_tensorflow(check)
     keywords = {
@@ -208,6 +213,9 @@ def _reduce_in_tensorflow(
     }
     results = list(tensors)
     alone, together = _split(len(results), parts)
+    if library.is_eager() or library.blocks:
+        # Each operation waits for its end here: one for all takes less time.
+        together, alone = [*together, *([alone] if alone else [])], []
     for part in together:
         reduced = ops.grouped_allreduce(
             [results[i] for i in part], name=names[part[0]], ignore_name_scope=True, **keywords

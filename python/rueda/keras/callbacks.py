@@ -206,10 +206,14 @@ class LearningRateScheduleCallback(_Callback):
         model.optimizer.learning_rate = after
         optimizer = _bare(model.optimizer)
         momentum = getattr(optimizer, "momentum", None)
+        is_variable = hasattr(momentum, "assign")  # of the old optimizers of Keras 2
         is_eager = back_end() == "torch" or getattr(model, "run_eagerly", False)
-        if self.momentum_correction and is_eager and isinstance(momentum, float) and before > 0:
+        if self.momentum_correction and before > 0 and isinstance(momentum, float) and is_eager:
             self._momentum = momentum
-            optimizer.momentum = momentum * after / before
+        elif self.momentum_correction and before > 0 and is_variable:
+            self._momentum = float(backend.to_numpy(momentum))
+        if self._momentum is not None:
+            optimizer.momentum = self._momentum * after / before
 
 
 def _bare(optimizer: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 from rueda.common.basics import Average
 from rueda.common.process_sets import ProcessSet, global_process_set
 
-from . import loss_scale, options
+from . import backend, loss_scale, options
 from .compression import Compression
 from .flavor import IS_LEGACY, keras
 from .options import Options
@@ -108,14 +108,12 @@ class _Keras3(Distributed):
         return grads
 
     def _as_dense(self, grad: Any) -> Any:
-        if not hasattr(grad, "dense_shape"):
-            return grad
-        if not self._rueda_options.sparse_as_dense:
+        if backend.is_sparse(grad) and not self._rueda_options.sparse_as_dense:
             raise ValueError(
                 "gradients of tf.IndexedSlices are not summed up over several passes; give "
                 "sparse_as_dense=True to DistributedOptimizer"
             )
-        return keras.ops.convert_to_tensor(grad)
+        return backend.as_dense(grad)
 
     def finalize_variable_values(self, var_list: Any) -> None:
         """As the optimizer's own; ``fit()`` calls it in the end."""

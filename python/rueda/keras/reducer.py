@@ -18,6 +18,7 @@ from rueda.common.basics import Min
 from rueda.common.operations import set_of
 
 from . import backend
+from .compression import NoneCompressor
 from .options import Options
 
 __all__ = ["Reducer"]
@@ -112,7 +113,10 @@ class Reducer:
         if not places:
             return
         options = self.options
-        packed = [options.compression.compress(results[i]) for i in places]
+        if options.sparse_as_dense:
+            for i in places:
+                results[i] = backend.as_dense(results[i])
+        packed = [self._pack(results[i]) for i in places]
         index_of = {place: index for index, place in enumerate(places)}
         reduced = backend.reduce(
             [tensor for tensor, _ in packed],
@@ -127,7 +131,14 @@ class Reducer:
             self._check(),
         )
         for i, tensor, (_, context) in zip(places, reduced, packed):
-            results[i] = options.compression.decompress(tensor, context)
+            is_sparse = backend.is_sparse(tensor)
+            unpack = NoneCompressor if is_sparse else options.compression
+            results[i] = unpack.decompress(tensor, context)
+
+    def _pack(self, gradient: Any) -> tuple[Any, Any]:
+        """Rows of a sparse gradient travel as they are."""
+        is_sparse = backend.is_sparse(gradient)
+        return (gradient, None) if is_sparse else self.options.compression.compress(gradient)
 
     def _local_scale(self) -> float:
         size = self.options.process_set.size() or 1
@@ -135,7 +146,7 @@ class Reducer:
 
     @staticmethod
     def _times(gradient: Any, scale: float) -> Any:
-        return gradient if gradient is None or scale == 1.0 else gradient * scale
+        return gradient if gradient is None or scale == 1.0 else backend.times(gradient, scale)
 
     def all_of(self, flag: Any) -> Any:
         """Is this true on all ranks? A tensor of the back end."""
