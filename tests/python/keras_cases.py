@@ -6,6 +6,7 @@ test_keras_torch.py, test_keras_jax.py and test_keras_tensorflow.py run them.
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import tempfile
@@ -66,6 +67,11 @@ def fit(model: Any, ranks: list[int], steps: int = STEPS, **options: Any) -> Any
     return model.fit(x, y, batch_size=ROWS * len(ranks), **options).history
 
 
+@functools.lru_cache(maxsize=None)
+def alone_by_sgd(epochs: int = 2) -> Any:
+    return train_alone(sgd(), epochs=epochs)
+
+
 def train_alone(optimizer: Any, **options: Any) -> Any:
     """What one process has that gets the rows of all ranks."""
     model = new_model()
@@ -106,10 +112,24 @@ def gradient(rank: int, step: int = 0, shape: tuple[int, ...] = (3, 2)) -> Any:
 def applied(optimizer: Any, gradients: list[Any], count: int = 2) -> list[Any]:
     """Some variables after a step by each of these gradients."""
     variables = [keras.Variable(np.full((3, 2), 0.5, "float32")) for _ in range(count)]
+    optimizer.build(variables)
     for one in gradients:
-        optimizer.apply([keras.ops.convert_to_tensor(one * (i + 1)) for i in range(count)],
-                        variables)  # fmt: skip
+        step(optimizer, [keras.ops.convert_to_tensor(one * (i + 1)) for i in range(count)],
+             variables)  # fmt: skip
     return [keras.ops.convert_to_numpy(variable) for variable in variables]
+
+
+def step(optimizer: Any, gradients: list[Any], variables: list[Any]) -> None:
+    """One step, in the only way that Keras has for scaled losses on JAX."""
+    if keras.backend.backend() != "jax" or not hasattr(optimizer, "inner_optimizer"):
+        optimizer.apply(gradients, variables)
+        return
+    mine = [*variables, *optimizer.variables]
+    values = optimizer.stateless_apply(
+        [v.value for v in optimizer.variables], gradients, [v.value for v in variables]
+    )
+    for variable, value in zip(mine, [*values[0], *values[1]]):
+        variable.assign(value)
 
 
 def check_like_mean(make: Any, scale: float = 1.0, tolerance: float = 1e-6, **options: Any) -> None:
@@ -138,8 +158,6 @@ def case_fit_does_what_one_process_does_with_all_data() -> None:
     model.compile(optimizer, "mse")
     history = fit(model, [hvd.rank()], callbacks=[hvd.callbacks.MetricAverageCallback()])
     assert_same(alone, model)
-    again = train_alone(keras.optimizers.AdamW(0.01, weight_decay=0.1, global_clipnorm=0.3))
-    assert_same(alone, again, 0)
     assert_same_on_all_ranks(history["loss"])
     # The optimizer's state has gone on, too, and evaluation works.
     assert int(keras.ops.convert_to_numpy(model.optimizer.iterations)) == 2 * STEPS
@@ -244,7 +262,7 @@ def case_groups_can_be_lists_of_variables() -> None:
     model = new_model()
     variables = model.trainable_variables
     optimizer = hvd.DistributedOptimizer(sgd(), groups=[[variables[0], variables[3]]])
-    alone = train_alone(sgd(), epochs=1)
+    alone = alone_by_sgd(epochs=1)
     model.compile(optimizer, "mse")
     fit(model, [hvd.rank()], epochs=1)
     assert_same(alone, model)
@@ -510,7 +528,7 @@ def case_a_failure_names_its_cause() -> None:
 
 
 def case_model_and_optimizer_are_broadcast_before_the_first_step() -> None:
-    alone = train_alone(sgd())
+    alone = alone_by_sgd()
     model = new_model(seed=1 + hvd.rank())
     model.compile(hvd.DistributedOptimizer(sgd()), "mse")
     callback = hvd.callbacks.BroadcastGlobalVariablesCallback(0)

@@ -18,7 +18,10 @@ from rueda.common.process_sets import ProcessSet
 
 from .flavor import IS_LEGACY, back_end, keras
 
-__all__ = ["Check", "How", "as_dense", "assign", "is_sparse", "reduce", "times", "to_numpy"]
+__all__ = [
+    "Check", "How", "as_dense", "as_it_is", "assign", "is_sparse", "reduce", "times", "to_numpy",
+    "value_of",
+]
 
 
 class How(NamedTuple):
@@ -51,6 +54,11 @@ def to_numpy(value: Any) -> Any:
     return keras.ops.convert_to_numpy(value)
 
 
+def value_of(variable: Any) -> Any:
+    """Return what the back end has for a variable; while a graph is traced, a part of it."""
+    return variable if IS_LEGACY else getattr(variable, "value", variable)
+
+
 def assign(variable: Any, value: Any) -> None:
     """Give a variable this value."""
     if hasattr(variable, "assign"):
@@ -78,6 +86,15 @@ def times(tensor: Any, scale: float) -> Any:
     import tensorflow
 
     return tensorflow.math.scalar_mul(scale, tensor)
+
+
+def as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a method that TensorFlow must not translate when it is traced."""
+    if back_end() != "tensorflow":
+        return function
+    import tensorflow
+
+    return tensorflow.autograph.experimental.do_not_convert(function)
 
 
 # ---- Gradients --------------------------------------------------------------

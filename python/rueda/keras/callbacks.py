@@ -68,7 +68,9 @@ class BroadcastGlobalVariablesCallback(_Callback):
         reducer = reducer_of(model.optimizer)
         if self.broadcast_done:
             return
-        if not IS_LEGACY and model.built and model.optimizer.built:
+        if not IS_LEGACY and model.built:
+            if not model.optimizer.built:
+                model.optimizer.build(model.trainable_variables)
             self._broadcast()
         elif reducer is not None:
             reducer.agreement.skip()

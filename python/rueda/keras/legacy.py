@@ -13,6 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from . import backend
 from .flavor import keras
 from .optimizer import Distributed, _class_of, _copy, reducer_of
 from .options import Options
@@ -72,12 +73,15 @@ class _Keras2(Distributed):
         gradients = self._rueda.reduce([gradient for gradient, _ in pairs], variables)
         return list(zip(gradients, variables))
 
+    @backend.as_it_is
     def compute_gradients(self, *args: Any, **kwargs: Any) -> Pairs:
         return self._computed(super().compute_gradients(*args, **kwargs))
 
+    @backend.as_it_is
     def _compute_gradients(self, *args: Any, **kwargs: Any) -> Pairs:
         return self._computed(super()._compute_gradients(*args, **kwargs))
 
+    @backend.as_it_is
     def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
         pairs = list(grads_and_vars)
         is_reduced = self.__dict__.pop("_rueda_is_reduced", False)
@@ -160,6 +164,7 @@ def _teach_loss_scale() -> None:
 
 
 def _reducing_first(own: Any) -> Any:
+    @backend.as_it_is
     @functools.wraps(own)
     def apply_gradients(self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
         inner = self.inner_optimizer

@@ -63,6 +63,7 @@ class Distributed:
 class _Keras3(Distributed):
     """The methods of Keras 3."""
 
+    @backend.as_it_is
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
         """Reduce the gradients over all ranks, then do as the optimizer's own."""
         grads = list(grads)

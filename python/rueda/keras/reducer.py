@@ -177,7 +177,7 @@ class Reducer:
             if not self.is_local(variable) and id(variable) not in others
         ]
         places = [i for i, _ in compared]
-        values = [getattr(variable, "value", variable) for _, variable in compared]
+        values = [backend.value_of(variable) for _, variable in compared]
         titles = [str(getattr(v, "path", getattr(v, "name", i))) for i, v in compared]
 
         def compare(*arrays_: Any) -> None:
