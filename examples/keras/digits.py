@@ -5,8 +5,8 @@
 
 The same script runs on the back ends tensorflow, torch and jax of Keras 3. The data, 1797
 pictures of 8 x 8 dots, comes with scikit-learn. In the folder rank 0 leaves the best model
-(digits.keras) and the metrics, averaged over the workers, for TensorBoard, if TensorFlow is
-installed, which writes them. A second run goes on from the model in the folder.
+(digits.keras) and, if TensorFlow and TensorBoard are installed, the metrics for TensorBoard,
+averaged over the workers. A second run goes on from the model in the folder.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def callbacks_for(folder: str | None, rate: float, epochs: int) -> list[Any]:
             monitor="val_accuracy", mode="max", filepath=os.path.join(folder, "digits.keras")
         )
     )
-    if importlib.util.find_spec("tensorflow") is not None:
+    if all(importlib.util.find_spec(tool) for tool in ("tensorflow", "tensorboard")):
         chosen.append(keras.callbacks.TensorBoard(os.path.join(folder, "logs"), write_graph=False))
     return chosen
 

@@ -29,7 +29,7 @@ def data(ranks: list[int]) -> tuple[Any, Any]:
     return np.concatenate([x for x, _ in pairs]), np.concatenate([y for _, y in pairs])
 
 
-def everybody() -> list[int]:
+def all_ranks() -> list[int]:
     return list(range(hvd.size()))
 
 
@@ -81,7 +81,7 @@ def case_fit_does_what_one_process_does_with_all_data() -> None:
         assert isinstance(optimizer, kind.Adam)
         assert optimizer.from_config(optimizer.get_config()).get_config() == optimizer.get_config()
         together.compile(optimizer, "mse")
-        fit(alone, everybody())
+        fit(alone, all_ranks())
         history = fit(
             together, [hvd.rank()],
             callbacks=[
@@ -102,7 +102,7 @@ def case_a_loop_that_only_applies_is_synchronised() -> None:
             step = stepping(optimizer, variable)
             for number in range(2):
                 step(tf.constant(gradient(hvd.rank(), number)))
-            total = sum(gradient(r, n) for r in everybody() for n in range(2))
+            total = sum(gradient(r, n) for r in all_ranks() for n in range(2))
             np.testing.assert_allclose(variable.numpy(), -0.5 * scale * total, rtol=1e-5)
 
 
@@ -112,7 +112,7 @@ def case_gradients_that_were_computed_are_not_reduced_twice() -> None:
         variable = tf.Variable(tf.zeros(3))
         target = tf.constant(gradient(hvd.rank()))
         optimizer.minimize(lambda v=variable, t=target: tf.reduce_sum(v * t), [variable])
-        total = sum(gradient(rank) for rank in everybody())
+        total = sum(gradient(rank) for rank in all_ranks())
         np.testing.assert_allclose(variable.numpy(), -total, rtol=1e-5)
 
 
@@ -127,7 +127,7 @@ def case_several_passes_are_added_up() -> None:
             step = stepping(optimizer, variable)
             for number in range(5):
                 step(tf.constant(gradient(hvd.rank(), number)))
-            total = sum(gradient(r, n) for r in everybody() for n in range(4)) / hvd.size()
+            total = sum(gradient(r, n) for r in all_ranks() for n in range(4)) / hvd.size()
             total = total / 2 if is_average else total
             np.testing.assert_allclose(variable.numpy(), -total, rtol=1e-5)
             assert optimizer._agg_helper.counter.numpy() == 1
@@ -150,7 +150,7 @@ def case_an_infinite_gradient_of_one_rank_skips_the_step_of_all() -> None:
         assert float(optimizer.loss_scale) == 4.0
         # Scaling is left to the caller here: apply_gradients() only looks for infinite numbers.
         step(tf.constant(gradient(hvd.rank())))
-        mean = sum(gradient(rank) for rank in everybody()) / hvd.size()
+        mean = sum(gradient(rank) for rank in all_ranks()) / hvd.size()
         np.testing.assert_allclose(variable.numpy(), -mean, rtol=1e-5)
 
 

@@ -111,9 +111,7 @@ class Agreement:
 
     # ---- Between the ranks --------------------------------------------------
 
-    def _find(
-        self, names: list[str], digests: list[int]
-    ) -> tuple[int, int, dict[int, int]] | None:
+    def _find(self, names: list[str], digests: list[int]) -> tuple[int, int, dict[int, int]] | None:
         """The first parameter that differs, how many do, and its hash by rank."""
         label = f"parameters.{names[0]}"
         whole = [_digest_of_text("\0".join(names)), _digest_of_numbers(digests)]
@@ -183,9 +181,7 @@ def _digest_of_numbers(numbers: Sequence[int]) -> int:
     return _core.digest(ctypes.addressof(memory), ctypes.sizeof(memory), 0)
 
 
-def words_for(
-    name: str, count: int, total: int, digest_of: Mapping[int, int], remedy: str
-) -> str:
+def words_for(name: str, count: int, total: int, digest_of: Mapping[int, int], remedy: str) -> str:
     """Say which parameter differs, on which ranks, and what to do."""
     first = min(digest_of)
     others = [rank for rank in sorted(digest_of) if digest_of[rank] != digest_of[first]]

@@ -133,6 +133,4 @@ def reducescatter(
 def digest_of(value: Any) -> int:
     """Hash type, shape and values of an array, for :class:`rueda.common.agreement.Agreement`."""
     array = _in_rows(value)
-    return digest_of_parts(
-        f"{array.dtype} {array.shape}", [(array.ctypes.data, array.nbytes)]
-    )
+    return digest_of_parts(f"{array.dtype} {array.shape}", [(array.ctypes.data, array.nbytes)])

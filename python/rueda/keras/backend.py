@@ -19,7 +19,15 @@ from rueda.common.process_sets import ProcessSet
 from .flavor import IS_LEGACY, back_end, keras
 
 __all__ = [
-    "Check", "How", "as_dense", "as_it_is", "assign", "is_sparse", "reduce", "times", "to_numpy",
+    "Check",
+    "How",
+    "as_dense",
+    "as_it_is",
+    "assign",
+    "is_sparse",
+    "reduce",
+    "times",
+    "to_numpy",
     "value_of",
 ]
 
@@ -240,9 +248,7 @@ def _reduce_in_tensorflow(
         for i, tensor in zip(part, reduced):
             results[i] = tensor
     for i in alone:
-        results[i] = ops.allreduce(
-            results[i], name=names[i], ignore_name_scope=True, **keywords
-        )
+        results[i] = ops.allreduce(results[i], name=names[i], ignore_name_scope=True, **keywords)
     return results
 
 

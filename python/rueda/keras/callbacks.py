@@ -233,7 +233,7 @@ def _rate_of(optimizer: Any) -> float:
 class LearningRateWarmupCallback(LearningRateScheduleCallback):
     """Raise the learning rate from that of one rank to ``initial_lr``, that of all.
 
-    It is ``initial_lr / size`` at first and reaches ``initial_lr`` after so many epochs.
+    It is ``initial_lr / size`` at first and reaches ``initial_lr`` after ``warmup_epochs``.
     ``verbose`` has rank 0 say so then.
     """
 

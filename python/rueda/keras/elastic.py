@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training that goes on when ranks come and go.
 
-    state = hvd.elastic.KerasState(model, batch=0, epoch=0)
+state = hvd.elastic.KerasState(model, batch=0, epoch=0)
 
-    @hvd.elastic.run
-    def train(state):
-        model.fit(..., callbacks=[hvd.elastic.CommitStateCallback(state), ...])
+@hvd.elastic.run
+def train(state):
+    model.fit(..., callbacks=[hvd.elastic.CommitStateCallback(state), ...])
 
-    train(state)
+train(state)
 """
 
 from __future__ import annotations

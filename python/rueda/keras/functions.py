@@ -18,8 +18,8 @@ from rueda.common.util import handle_average_backwards_compatibility
 from . import backend
 from .compression import Compression
 from .flavor import IS_LEGACY, keras
-from .options import Options
 from .optimizer import distribute, reducer_of
+from .options import Options
 
 __all__ = [
     "allgather",
@@ -120,9 +120,7 @@ def broadcast_variables(
         return
     names = [f"keras.{label}.{i}" for i in range(len(wanted))]
     values = [backend.to_numpy(variable) for variable in wanted]
-    for variable, value in zip(
-        wanted, arrays.broadcast(values, names, root_rank, process_set)
-    ):
+    for variable, value in zip(wanted, arrays.broadcast(values, names, root_rank, process_set)):
         backend.assign(variable, value)
 
 

@@ -149,7 +149,7 @@ def distribute(optimizer: Any, chosen: Options) -> Any:
     return _copy(_class_of(_Keras2, type(optimizer), chosen), optimizer)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _teach_loss_scale() -> None:
     """Have all ranks skip a step with infinite gradients, or none; see loss_scale.py.
 

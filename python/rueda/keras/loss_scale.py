@@ -17,7 +17,7 @@ from .flavor import keras
 __all__ = ["teach"]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def teach() -> None:
     """Replace the method, once in a process."""
     kind = getattr(keras.optimizers, "LossScaleOptimizer", None)

@@ -227,7 +227,7 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
         reduced, once.
     :param average_aggregated_gradients: divide that sum by the number of calls.
     :param num_groups: the old name of a number of groups.
-    :param groups: so many groups of variables, or lists of variables, whose gradients are
+    :param groups: a number of groups of variables, or lists of variables, whose gradients are
         reduced together.
     :param process_set: reduce among these ranks. On others nothing is reduced.
     :param scale_local_gradients: divide gradients of local variables by the number of ranks.

@@ -27,7 +27,6 @@ from rueda.common.process_sets import (
 from rueda.common.util import handle_average_backwards_compatibility, num_rank_is_power_2
 
 from .library import call, is_eager, token
-from .util import _executing_eagerly
 
 __all__ = [
     "Adasum", "Average", "HorovodInternalError", "Max", "Min", "ProcessSet", "Product", "Sum",

@@ -13,9 +13,7 @@ __all__ = ["digest_of"]
 def digest_of(tensor: torch.Tensor) -> int:
     """Hash type, shape and values, bit by bit: how they lie in memory does not count."""
     tensor = tensor.detach()
-    rows = [
-        part.cpu().contiguous().resolve_conj().resolve_neg() for part in _parts_of(tensor)
-    ]
+    rows = [part.cpu().contiguous().resolve_conj().resolve_neg() for part in _parts_of(tensor)]
     return digest_of_parts(
         f"{tensor.dtype} {tuple(tensor.shape)} {tensor.layout}",
         [(part.data_ptr(), part.numel() * part.element_size()) for part in rows],
@@ -32,4 +30,3 @@ def _parts_of(tensor: torch.Tensor) -> list[torch.Tensor]:
     if tensor.layout is not torch.strided:
         return [tensor.to_dense()]
     return [tensor]
-
