@@ -54,8 +54,7 @@ static int holds(struct dl_phdr_info *info, size_t bytes, void *arg)
         uintptr_t start = info->dlpi_addr + part->p_vaddr;
 
         if (part->p_type == PT_LOAD && (part->p_flags & PF_X) != 0 &&
-            search->address >= start &&
-            search->address - start < part->p_memsz)
+            search->address >= start && search->address - start < part->p_memsz)
             return 1;
     }
     return 0;

@@ -17,8 +17,8 @@ from .functions import (
     broadcast_object_fn,
     broadcast_variables,
 )
+from .library import is_eager as _executing_eagerly  # noqa: F401 -- Horovod's name
 from .mpi_ops import *  # noqa: F403
-from .mpi_ops import _executing_eagerly  # noqa: F401 -- of Horovod's, too
 from .optimizer import DistributedOptimizer
 from .tape import DistributedGradientTape, PartialDistributedGradientTape
 from .util import refs_to_vars, vars_to_refs
@@ -31,7 +31,7 @@ __all__ = [
     "DistributedOptimizer",
     "LocalGradientAggregationHelper",
     "PartialDistributedGradientTape",
-    "SyncBatchNormalization",
+    "SyncBatchNormalization",  # noqa: F405 -- by __getattr__()
     "allgather_object",
     "allreduce",
     "broadcast_global_variables",

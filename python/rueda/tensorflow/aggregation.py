@@ -81,9 +81,9 @@ class LocalGradientAggregationHelper:
         before = self.counter.read_value()
         added = []
         for total, gradient in zip(sums, dense):
-            kept = tf.cond(
-                tf.equal(before, 0), lambda: tf.zeros_like(total), total.read_value
-            )
+            # Not a product: what was added up may be infinite.
+            kept = total.read_value()
+            kept = tf.where(tf.equal(before, 0), tf.zeros_like(kept), kept)
             added.append(total.assign(kept + gradient))
         # The sums are read once all passes' additions have been made.
         with tf.control_dependencies(added):

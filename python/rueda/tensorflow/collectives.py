@@ -29,9 +29,7 @@ def size_of(process_set: ProcessSet) -> Any:
 def divide(gradient: Any, by: Any) -> Any:
     """Divide a gradient, dense or sparse, by a number of any type."""
     if isinstance(gradient, tf.IndexedSlices):
-        return tf.IndexedSlices(
-            divide(gradient.values, by), gradient.indices, gradient.dense_shape
-        )
+        return tf.IndexedSlices(divide(gradient.values, by), gradient.indices, gradient.dense_shape)
     return gradient / tf.cast(by, gradient.dtype)
 
 
@@ -44,9 +42,7 @@ def _as_given(tensor: Any) -> Any:
 
 def _check_sparse(op: int, prescale: float, postscale: float) -> None:
     if op == Adasum:
-        raise NotImplementedError(
-            "Adasum is not done on sparse tensors; use sparse_as_dense=True"
-        )
+        raise NotImplementedError("Adasum is not done on sparse tensors; use sparse_as_dense=True")
     if op not in (Average, Sum):
         raise NotImplementedError("sparse tensors (tf.IndexedSlices) take Average or Sum")
     if prescale != 1.0 or postscale != 1.0:
@@ -166,9 +162,7 @@ def _reduce_all_sparse(
 
     values = gather([one.values for one in tensors], "values")
     indices = gather([one.indices for one in tensors], "indices")
-    return [
-        _put_together(*parts, op, process_set) for parts in zip(tensors, values, indices)
-    ]
+    return [_put_together(*parts, op, process_set) for parts in zip(tensors, values, indices)]
 
 
 # ---- Reducescatter -----------------------------------------------------------
@@ -214,6 +208,4 @@ def grouped_reducescatter(
             [sent for sent, _ in pairs], None, op, False, process_set, prescale_factor,
             postscale_factor,
         )  # fmt: skip
-        return [
-            compression.decompress(one, context) for one, (_, context) in zip(reduced, pairs)
-        ]
+        return [compression.decompress(one, context) for one, (_, context) in zip(reduced, pairs)]

@@ -373,8 +373,8 @@ def _value_of(variable: Any) -> Any:
 def assign(variable: Any, value: Any) -> Any:
     """Write to a variable of TensorFlow's or of Keras's; in a graph, an op that does it."""
     written = variable.assign(value)
-    return written if isinstance(written, (tf.Tensor, tf.Operation)) else getattr(
-        written, "op", None
+    return (
+        written if isinstance(written, (tf.Tensor, tf.Operation)) else getattr(written, "op", None)
     )
 
 

@@ -205,9 +205,7 @@ def DistributedOptimizer(  # noqa: N802 -- Horovod's name
             LocalGradientAggregationHelper._OPTIMIZER_TYPE_LEGACY, process_set,
             scale_local_gradients, name,
         )  # fmt: skip
-    return _DistributedOptimizer(
-        optimizer, name, use_locking, reducer, process_set, aggregation
-    )
+    return _DistributedOptimizer(optimizer, name, use_locking, reducer, process_set, aggregation)
 
 
 def _distribute_keras(optimizer: Any, **options: Any) -> Any:

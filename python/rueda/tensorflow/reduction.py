@@ -126,7 +126,9 @@ class Reducer:
                 name = None if is_eager() else _label_of(variables[part[0]])
             if len(part) == 1:
                 reduced = [
-                    allreduce(results[part[0]], name=name, ignore_name_scope=is_generic, **self._how)
+                    allreduce(
+                        results[part[0]], name=name, ignore_name_scope=is_generic, **self._how
+                    )
                 ]
             else:
                 reduced = grouped_allreduce(

@@ -100,11 +100,11 @@ static bool find_dtype(int type, rueda_dtype *out)
         int type;
         rueda_dtype dtype;
     } known[] = {
-        {TF_FLOAT, RUEDA_FLOAT32},     {TF_DOUBLE, RUEDA_FLOAT64},
-        {TF_HALF, RUEDA_FLOAT16},      {TF_BFLOAT16, RUEDA_BFLOAT16},
-        {TF_INT32, RUEDA_INT32},       {TF_INT64, RUEDA_INT64},
-        {TF_INT16, RUEDA_INT16},       {TF_INT8, RUEDA_INT8},
-        {TF_UINT16, RUEDA_UINT16},     {TF_UINT8, RUEDA_UINT8},
+        {TF_FLOAT, RUEDA_FLOAT32}, {TF_DOUBLE, RUEDA_FLOAT64},
+        {TF_HALF, RUEDA_FLOAT16},  {TF_BFLOAT16, RUEDA_BFLOAT16},
+        {TF_INT32, RUEDA_INT32},   {TF_INT64, RUEDA_INT64},
+        {TF_INT16, RUEDA_INT16},   {TF_INT8, RUEDA_INT8},
+        {TF_UINT16, RUEDA_UINT16}, {TF_UINT8, RUEDA_UINT8},
         {TF_BOOL, RUEDA_BOOL},
     };
 
@@ -152,7 +152,7 @@ static bool take_input(struct part *part)
     return true;
 }
 
-/* Make the result of so many rows, or of the input's shape if they are the
+/* Make the result of this many rows, or of the input's shape if they are the
  * input's; *in_place may take over the memory of the input. NULL with a failure
  * noted, or for a result without bytes. */
 static void *make_output(struct part *part, size_t rows, bool *in_place)
@@ -174,9 +174,9 @@ static void *make_output(struct part *part, size_t rows, bool *in_place)
             part->call->ctx, &candidate, 1, part->index, shape, part->dims,
             &forwarded, status);
     else
-        output = rueda_tf.AllocateOutput(part->call->ctx, part->index,
-                                         part->type, shape, part->dims, bytes,
-                                         status);
+        output =
+            rueda_tf.AllocateOutput(part->call->ctx, part->index, part->type,
+                                    shape, part->dims, bytes, status);
     if (rueda_tf.GetCode(status) != TF_OK)
         note_failure(part->call, RUEDA_ERR_NOMEM, rueda_tf.Message(status));
     else

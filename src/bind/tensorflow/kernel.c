@@ -8,8 +8,7 @@
 
 /* Horovod's numbers of reductions, which attributes have. */
 static const rueda_reduction reductions[] = {
-    RUEDA_AVERAGE, RUEDA_SUM, RUEDA_ADASUM,
-    RUEDA_MIN,     RUEDA_MAX, RUEDA_PRODUCT,
+    RUEDA_AVERAGE, RUEDA_SUM, RUEDA_ADASUM, RUEDA_MIN, RUEDA_MAX, RUEDA_PRODUCT,
 };
 
 #define REDUCTION_COUNT ((int32_t)(sizeof(reductions) / sizeof(reductions[0])))
@@ -83,8 +82,8 @@ static char *name_of_node(tf_construction *ctx, struct tf_string_view node,
 
 /*
  * Where ops run one by one a node has the name of its op: all calls of it share
- * one. There ranks match by the name that the caller gave, or else by order; and
- * the kernel waits, as its caller does.
+ * one. There ranks match by the name that the caller gave, or else by order;
+ * and the kernel waits, as its caller does.
  */
 static void take_name(struct rueda_tf_kernel *kernel, tf_construction *ctx,
                       tf_status *status)

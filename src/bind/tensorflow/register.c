@@ -141,7 +141,8 @@ static void answer(struct rueda_tf_kernel *kernel, tf_context *ctx)
         number = kernel->op->ask(rueda, kernel->set);
     if (number < 0)
         rueda_tf.SetStatus(
-            status, rueda == NULL ? TF_FAILED_PRECONDITION : TF_INVALID_ARGUMENT,
+            status,
+            rueda == NULL ? TF_FAILED_PRECONDITION : TF_INVALID_ARGUMENT,
             rueda == NULL ? "Rueda has not been initialized; call init() first"
                           : "there is no process set of this id");
     else
@@ -236,12 +237,12 @@ static void register_op(const struct rueda_tf_op *op, tf_create_fn create,
     rueda_tf.RegisterOpDefinition(builder, status);
     if (rueda_tf.GetCode(status) != TF_OK)
         return;
-    kernel = is_async ? rueda_tf.NewAsyncKernelBuilder(op->name, "CPU", create,
-                                                       compute_async,
-                                                       rueda_tf_kernel_delete)
-                      : rueda_tf.NewKernelBuilder(op->name, "CPU", create,
-                                                  compute,
-                                                  rueda_tf_kernel_delete);
+    kernel = is_async
+                 ? rueda_tf.NewAsyncKernelBuilder(op->name, "CPU", create,
+                                                  compute_async,
+                                                  rueda_tf_kernel_delete)
+                 : rueda_tf.NewKernelBuilder(op->name, "CPU", create, compute,
+                                             rueda_tf_kernel_delete);
     rueda_tf.RegisterKernelBuilder(op->name, kernel, status);
 }
 

@@ -97,13 +97,13 @@ typedef void (*tf_delete_fn)(void *kernel);
       (tf_shape_context * ctx, size_t size))                                   \
     X(void, ShapeInferenceContextWithRankAtLeast,                              \
       (tf_shape_context * ctx, tf_shape * shape, int64_t rank,                 \
-       tf_shape *result, tf_status *status))                                   \
+       tf_shape * result, tf_status * status))                                 \
     X(void, ShapeInferenceContextSubshape,                                     \
       (tf_shape_context * ctx, tf_shape * shape, int64_t start, int64_t end,   \
-       tf_shape *result, tf_status *status))                                   \
+       tf_shape * result, tf_status * status))                                 \
     X(void, ShapeInferenceContextConcatenateShapes,                            \
       (tf_shape_context * ctx, tf_shape * first, tf_shape * second,            \
-       tf_shape *result, tf_status *status))                                   \
+       tf_shape * result, tf_status * status))                                 \
     X(tf_kernel_builder *, NewKernelBuilder,                                   \
       (const char *op, const char *device, tf_create_fn create,                \
        tf_compute_fn compute, tf_delete_fn destroy))                           \
