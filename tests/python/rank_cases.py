@@ -20,6 +20,7 @@ import importlib
 import importlib.util
 import os
 import re
+import subprocess
 import sys
 import time
 import traceback
@@ -36,7 +37,9 @@ HERE = Path(__file__).resolve().parent
 SIZE = 2
 
 
-def run_job(program: str, *words: str, size: int = SIZE, **more: str) -> list[Done]:
+def run_job(
+    program: str, *words: str, size: int = SIZE, limit_s: float = LIMIT_S, **more: str
+) -> list[Done]:
     """So many ranks of a program of Python's."""
     job = f"torch-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     return run_all(
@@ -52,7 +55,7 @@ def run_job(program: str, *words: str, size: int = SIZE, **more: str) -> list[Do
             )
             for rank in range(size)
         ],
-        LIMIT_S,
+        limit_s,
     )
 
 
@@ -76,7 +79,11 @@ def run_cases(members: dict[str, Any], module: str = "rueda.torch") -> None:
 
 
 def cases_of(
-    module: str, size: int = SIZE, needs: Sequence[str] = ("torch",), **more: str
+    module: str,
+    size: int = SIZE,
+    needs: Sequence[str] = ("torch",),
+    limit_s: float = LIMIT_S,
+    **more: str,
 ) -> Callable[..., None]:
     """A test of pytest's for the cases of this module, with these variables."""
     members = vars(sys.modules[module])
@@ -84,7 +91,10 @@ def cases_of(
 
     @functools.lru_cache(maxsize=1)
     def outputs() -> list[str]:
-        done = run_job(members["__file__"], size=size, **more)
+        try:
+            done = run_job(members["__file__"], size=size, limit_s=limit_s, **more)
+        except subprocess.TimeoutExpired as late:
+            return [f"the ranks did not end: {late}"]  # once is enough for all cases
         return [f"{one.stdout}\nstatus {one.returncode}\n{one.stderr[-3000:]}" for one in done]
 
     @pytest.mark.parametrize("name", names)

@@ -25,7 +25,7 @@ def test_digits_are_learned_on_every_back_end(back_end: str, tmp_path: Path) -> 
     need("keras", "sklearn", back_end)
     done = run_job(
         EXAMPLE, "--epochs", "4", "--folder", str(tmp_path), KERAS_BACKEND=back_end,
-        CUDA_VISIBLE_DEVICES="",
+        CUDA_VISIBLE_DEVICES="", limit_s=400,
     )  # fmt: skip
     assert [one.returncode for one in done] == [0, 0], done[0].stderr + done[1].stderr
     found = re.search(rf"2 workers on {back_end}, .* s: ([\d.]+) % of 360", done[0].stdout)

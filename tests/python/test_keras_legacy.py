@@ -248,7 +248,9 @@ def case_the_old_names_are_the_same() -> None:
         raise AssertionError("a string was taken for an optimizer")
 
 
-test_case = cases_of(__name__, needs=("tensorflow", "tf_keras"), TF_USE_LEGACY_KERAS="1")
+test_case = cases_of(
+    __name__, needs=("tensorflow", "tf_keras"), limit_s=400, TF_USE_LEGACY_KERAS="1"
+)
 
 if __name__ == "__main__":
     run_cases(globals(), "rueda.tensorflow.keras")

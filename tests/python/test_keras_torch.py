@@ -6,7 +6,7 @@ from __future__ import annotations
 from keras_cases import *  # noqa: F403
 from rank_cases import cases_of, run_cases
 
-test_case = cases_of(__name__, needs=("keras", "torch"), KERAS_BACKEND="torch")
+test_case = cases_of(__name__, needs=("keras", "torch"), limit_s=400, KERAS_BACKEND="torch")
 
 if __name__ == "__main__":
     run_cases(globals(), "rueda.keras")
