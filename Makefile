@@ -21,7 +21,7 @@ demo: ## install in .venv, then train a small network on two workers
 	@tools/demo
 
 test: ## build, install in .venv, and run all tests, of C and of Python
-	@tools/setup build python peers launchers frameworks tensorflow examples
+	@tools/setup build python peers launchers frameworks tensorflow jax examples
 	@tools/build release
 	@tools/wheel --install
 	@tools/run-tests --preset release

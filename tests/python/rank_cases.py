@@ -16,12 +16,16 @@ longer than most cases, the processes are started once.
 from __future__ import annotations
 
 import functools
+import importlib
+import importlib.util
 import os
 import re
+import subprocess
 import sys
 import time
 import traceback
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable
 
@@ -33,7 +37,9 @@ HERE = Path(__file__).resolve().parent
 SIZE = 2
 
 
-def run_job(program: str, *words: str, size: int = SIZE, **more: str) -> list[Done]:
+def run_job(
+    program: str, *words: str, size: int = SIZE, limit_s: float = LIMIT_S, **more: str
+) -> list[Done]:
     """Run this many ranks of a Python program."""
     job = f"torch-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     return run_all(
@@ -49,20 +55,21 @@ def run_job(program: str, *words: str, size: int = SIZE, **more: str) -> list[Do
             )
             for rank in range(size)
         ],
-        LIMIT_S,
+        limit_s,
     )
 
 
-def run_cases(members: dict[str, Any]) -> None:
+def run_cases(members: dict[str, Any], module: str = "rueda.torch") -> None:
     """The main program of a rank."""
-    import rueda.torch as hvd
+    from rueda.common.objects import allgather_object
 
+    hvd = importlib.import_module(module)
     for name in [name for name in members if name.startswith("case_")]:
         start = time.monotonic()
         try:
             hvd.init()
             members[name]()
-            hvd.barrier()
+            allgather_object(None, "end of the case")
             print(f"\npassed {name} {time.monotonic() - start:.2f}", flush=True)
         except Exception:
             print(f"\nfailed {name}\n{traceback.format_exc()}", flush=True)
@@ -71,19 +78,30 @@ def run_cases(members: dict[str, Any]) -> None:
             hvd.shutdown()
 
 
-def cases_of(module: str, size: int = SIZE) -> Callable[..., None]:
-    """A test of pytest's for the cases of this module."""
+def cases_of(
+    module: str,
+    size: int = SIZE,
+    needs: Sequence[str] = ("torch",),
+    limit_s: float = LIMIT_S,
+    **more: str,
+) -> Callable[..., None]:
+    """A test of pytest's for the cases of this module, with these variables."""
     members = vars(sys.modules[module])
     names = [name for name in members if name.startswith("case_")]
 
     @functools.lru_cache(maxsize=1)
     def outputs() -> list[str]:
-        done = run_job(members["__file__"], size=size)
+        try:
+            done = run_job(members["__file__"], size=size, limit_s=limit_s, **more)
+        except subprocess.TimeoutExpired as late:
+            return [f"the ranks did not end: {late}"]  # once is enough for all cases
         return [f"{one.stdout}\nstatus {one.returncode}\n{one.stderr[-3000:]}" for one in done]
 
     @pytest.mark.parametrize("name", names)
     def test_case(name: str) -> None:
-        pytest.importorskip("torch", reason="missing tool: torch")
+        for tool in needs:
+            if importlib.util.find_spec(tool) is None:
+                pytest.skip(f"missing tool: {tool}")
         for rank, output in enumerate(outputs()):
             assert f"\npassed {name} " in output, f"rank {rank}:\n{about(name, output)}"
 

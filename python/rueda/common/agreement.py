@@ -25,7 +25,7 @@ from __future__ import annotations
 import ctypes
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rueda import _core
 
@@ -33,7 +33,7 @@ from . import handles
 from .operations import key_of, set_of
 from .process_sets import ProcessSet
 
-__all__ = ["LIMIT_S", "Agreement", "begin_again", "words_for"]
+__all__ = ["LIMIT_S", "Agreement", "begin_again", "digest_of_parts", "words_for"]
 
 #: How long a rank waits for the others, in seconds.
 LIMIT_S = 30.0
@@ -68,6 +68,11 @@ class Agreement:
         """Begin again, as all other ranks do."""
         self._steps_left = 0
 
+    def skip(self) -> None:
+        """Do not compare in the first step: the parameters are made equal after it."""
+        every = _core.check_every()
+        self._steps_left = every - 1 if every > 0 else None
+
     def is_due(self) -> bool:
         """Is this a step in which the ranks compare? Asked once in each step."""
         if self._steps_left is None:
@@ -75,9 +80,8 @@ class Agreement:
         if self._steps_left > 0:
             self._steps_left -= 1
             return False
-        every = _core.check_every()
-        self._steps_left = every - 1 if every > 0 else None
-        return every != 0 and (self._set.size() or 1) > 1
+        self.skip()
+        return _core.check_every() != 0 and (self._set.size() or 1) > 1
 
     def compare(self, digests: Mapping[str, int], remedy: str) -> str | None:
         """Return a warning, on the lowest rank that takes part, if parameters differ.
@@ -107,9 +111,7 @@ class Agreement:
 
     # ---- Between the ranks --------------------------------------------------
 
-    def _find(
-        self, names: list[str], digests: list[int]
-    ) -> tuple[int, int, dict[int, int]] | None:
+    def _find(self, names: list[str], digests: list[int]) -> tuple[int, int, dict[int, int]] | None:
         """The first parameter that differs, how many do, and its hash by rank."""
         label = f"parameters.{names[0]}"
         whole = [_digest_of_text("\0".join(names)), _digest_of_numbers(digests)]
@@ -160,6 +162,14 @@ class Agreement:
 # ---- Numbers and words ------------------------------------------------------
 
 
+def digest_of_parts(kind: str, parts: Iterable[tuple[int, int]]) -> int:
+    """Hash what a tensor is and the bytes that it is made of, as (address, length)."""
+    digest = _digest_of_text(kind)
+    for address, length in parts:
+        digest = _core.digest(address, length, digest)
+    return digest
+
+
 def _digest_of_text(text: str) -> int:
     data = text.encode("utf-8", "surrogatepass")
     memory = ctypes.create_string_buffer(data, len(data) + 1)
@@ -171,9 +181,7 @@ def _digest_of_numbers(numbers: Sequence[int]) -> int:
     return _core.digest(ctypes.addressof(memory), ctypes.sizeof(memory), 0)
 
 
-def words_for(
-    name: str, count: int, total: int, digest_of: Mapping[int, int], remedy: str
-) -> str:
+def words_for(name: str, count: int, total: int, digest_of: Mapping[int, int], remedy: str) -> str:
     """Say which parameter differs, on which ranks, and what to do."""
     first = min(digest_of)
     others = [rank for rank in sorted(digest_of) if digest_of[rank] != digest_of[first]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from rueda import _core
+from rueda.common.agreement import digest_of_parts
 
 __all__ = ["digest_of"]
 
@@ -13,11 +13,11 @@ __all__ = ["digest_of"]
 def digest_of(tensor: torch.Tensor) -> int:
     """Hash type, shape and values, bit by bit: how they lie in memory does not count."""
     tensor = tensor.detach()
-    kind = f"{tensor.dtype} {tuple(tensor.shape)} {tensor.layout}".encode()
-    digest = _of_bytes(torch.frombuffer(bytearray(kind), dtype=torch.uint8), 0)
-    for part in _parts_of(tensor):
-        digest = _of_bytes(part, digest)
-    return digest
+    rows = [part.cpu().contiguous().resolve_conj().resolve_neg() for part in _parts_of(tensor)]
+    return digest_of_parts(
+        f"{tensor.dtype} {tuple(tensor.shape)} {tensor.layout}",
+        [(part.data_ptr(), part.numel() * part.element_size()) for part in rows],
+    )
 
 
 def _parts_of(tensor: torch.Tensor) -> list[torch.Tensor]:
@@ -30,8 +30,3 @@ def _parts_of(tensor: torch.Tensor) -> list[torch.Tensor]:
     if tensor.layout is not torch.strided:
         return [tensor.to_dense()]
     return [tensor]
-
-
-def _of_bytes(tensor: torch.Tensor, seed: int) -> int:
-    rows = tensor.cpu().contiguous().resolve_conj().resolve_neg()
-    return _core.digest(rows.data_ptr(), rows.numel() * rows.element_size(), seed)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rueda for Keras: Keras 3 on TensorFlow, PyTorch and JAX, and Keras 2.
+
+``import horovod.keras`` is this module, too.
+"""
+
+from __future__ import annotations
+
+from rueda.common.basics import Adasum, Average, Max, Min, Product, Sum
+from rueda.common.exceptions import HorovodInternalError
+from rueda.common.objects import allgather_object, broadcast_object
+from rueda.common.process_sets import (
+    ProcessSet,
+    add_process_set,
+    global_process_set,
+    remove_process_set,
+)
+
+from . import basics, callbacks, elastic
+from .basics import *  # noqa: F403
+from .compression import Compression
+from .functions import (
+    allgather,
+    allreduce,
+    broadcast,
+    broadcast_global_variables,
+    broadcast_variables,
+    load_model,
+    reducescatter,
+)
+from .optimizer import DistributedOptimizer, PartialDistributedOptimizer
+
+__all__ = [
+    *basics.__all__,
+    "Adasum",
+    "Average",
+    "Compression",
+    "DistributedOptimizer",
+    "HorovodInternalError",
+    "Max",
+    "Min",
+    "PartialDistributedOptimizer",
+    "ProcessSet",
+    "Product",
+    "Sum",
+    "add_process_set",
+    "allgather",
+    "allgather_object",
+    "allreduce",
+    "broadcast",
+    "broadcast_global_variables",
+    "broadcast_object",
+    "broadcast_variables",
+    "callbacks",
+    "elastic",
+    "global_process_set",
+    "load_model",
+    "reducescatter",
+    "remove_process_set",
+]

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The example for Keras, as users run it, on each back end; and what the docs show."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+from rank_cases import run_job
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = str(ROOT / "examples" / "keras" / "digits.py")
+
+
+def need(*tools: str) -> None:
+    for tool in tools:
+        if importlib.util.find_spec(tool) is None:
+            pytest.skip(f"missing tool: {tool}")
+
+
+@pytest.mark.parametrize("back_end", ["torch", "jax", "tensorflow"])
+def test_digits_are_learned_on_every_back_end(back_end: str, tmp_path: Path) -> None:
+    need("keras", "sklearn", back_end)
+    done = run_job(
+        EXAMPLE, "--epochs", "4", "--folder", str(tmp_path), KERAS_BACKEND=back_end,
+        CUDA_VISIBLE_DEVICES="", limit_s=400,
+    )  # fmt: skip
+    assert [one.returncode for one in done] == [0, 0], done[0].stderr + done[1].stderr
+    found = re.search(rf"2 workers on {back_end}, .* s: ([\d.]+) % of 360", done[0].stdout)
+    assert found is not None, done[0].stdout
+    assert float(found.group(1)) >= 75
+    assert done[1].stdout == ""
+    assert (tmp_path / "digits.keras").exists()
+    if all(importlib.util.find_spec(tool) for tool in ("tensorflow", "tensorboard")):
+        assert list((tmp_path / "logs").glob("train/events*"))
+
+
+def test_the_program_of_the_page_runs(tmp_path: Path) -> None:
+    need("keras", "torch")
+    page = (ROOT / "docs" / "keras.md").read_text(encoding="utf-8")
+    found = re.search(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    assert found is not None
+    program = tmp_path / "page.py"
+    program.write_text(found.group(1))
+    done = run_job(str(program), KERAS_BACKEND="torch")
+    assert [one.returncode for one in done] == [0, 0], done[0].stderr + done[1].stderr
+    assert re.fullmatch(r"loss \d\.\d{3}\n", done[0].stdout), done[0].stdout
