@@ -6,7 +6,9 @@ from __future__ import annotations
 from keras_cases import *  # noqa: F403
 from rank_cases import cases_of, run_cases
 
-test_case = cases_of(__name__, needs=("keras", "tensorflow"), limit_s=400, KERAS_BACKEND="tensorflow")
+test_case = cases_of(
+    __name__, needs=("keras", "tensorflow"), limit_s=400, KERAS_BACKEND="tensorflow"
+)
 
 if __name__ == "__main__":
     run_cases(globals(), "rueda.keras")
