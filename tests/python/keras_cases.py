@@ -543,6 +543,19 @@ def case_model_and_optimizer_are_broadcast_before_the_first_step() -> None:
     assert_same(alone, model)
 
 
+def case_random_generators_stay_different() -> None:
+    keras.utils.set_random_seed(1 + hvd.rank())
+    layers = [keras.Input((5,)), keras.layers.Dropout(0.5), keras.layers.Dense(1)]
+    model = keras.Sequential(layers)
+    model.compile(hvd.DistributedOptimizer(sgd()), "mse")
+    fit(model, [hvd.rank()], epochs=1,
+        callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])  # fmt: skip
+    states = [v for v in model.variables if v.name.startswith("seed_generator_state")]
+    states = hvd.allgather(keras.ops.convert_to_numpy(states[0])[None])
+    assert (states[0] != states[1]).any()
+    assert_same_on_all_ranks(model.get_weights()[:2])
+
+
 def case_a_model_without_weights_is_broadcast_after_the_first_step() -> None:
     keras.utils.set_random_seed(hvd.rank())
     model = keras.Sequential([keras.layers.Dense(3), keras.layers.Dense(1)])
@@ -674,6 +687,7 @@ def case_values_are_reduced_gathered_and_broadcast() -> None:
     rows = hvd.reducescatter(np.arange(6.0).reshape(3, 2), op=hvd.Sum)
     assert rows.shape == (2 if rank == 0 else 1, 2)
     variable = keras.Variable(np.full(3, rank, "float32"))
+    assert hvd.broadcast(np.uint32(7 + rank), root_rank=1) == 8
     hvd.broadcast_variables([variable], root_rank=1)
     np.testing.assert_array_equal(keras.ops.convert_to_numpy(variable), np.ones(3))
     raises(RuntimeError, lambda: hvd.broadcast_global_variables(0), "broadcast_variables")

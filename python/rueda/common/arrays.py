@@ -21,6 +21,16 @@ from .process_sets import ProcessSet, global_process_set
 __all__ = ["allgather", "allreduce", "broadcast", "digest_of", "reducescatter"]
 
 
+_PREFIX = "DTYPE_"
+
+#: The library's number of each type, by numpy's name.
+_DTYPES = {
+    name[len(_PREFIX) :].lower(): getattr(_core, name)
+    for name in dir(_core)
+    if name.startswith(_PREFIX)
+}
+
+
 def _in_rows(value: Any) -> Any:
     """Return an array whose numbers lie row after row: the value itself or a copy."""
     import numpy
@@ -30,7 +40,7 @@ def _in_rows(value: Any) -> Any:
 
 def _dtype_of(array: Any, name: str | None) -> int:
     """Return the library's number of the type, or raise :class:`ValueError`."""
-    dtype = getattr(_core, f"DTYPE_{array.dtype.name.upper()}", None)
+    dtype = _DTYPES.get(array.dtype.name)
     if dtype is None:
         what = "" if name is None else f'"{name}": '
         raise ValueError(
@@ -86,14 +96,17 @@ def broadcast(
 
     sources = [_in_rows(value) for value in values]
     targets = [numpy.empty_like(source) for source in sources]
-    cores = [
-        _core.submit(
-            _core.KIND_BROADCAST, key_of("broadcast", name), set_of(process_set),
-            _dtype_of(source, name), source.ctypes.data, target.ctypes.data, source.shape,
-            root=root_rank,
-        )
-        for name, source, target in zip(names, sources, targets)
-    ]  # fmt: skip
+    cores = []
+    for name, source, target in zip(names, sources, targets):
+        dtype, shape = _DTYPES.get(source.dtype.name), source.shape
+        if dtype is None:  # nothing is computed, so bytes will do
+            dtype, shape = _core.DTYPE_UINT8, (source.nbytes,)
+        cores.append(
+            _core.submit(
+                _core.KIND_BROADCAST, key_of("broadcast", name), set_of(process_set), dtype,
+                source.ctypes.data, target.ctypes.data, shape, root=root_rank,
+            )
+        )  # fmt: skip
     return handles.synchronize(handles.add(cores, targets, sources))
 
 

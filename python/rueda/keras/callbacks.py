@@ -17,7 +17,7 @@ from rueda.common.process_sets import global_process_set
 
 from . import backend
 from .flavor import IS_LEGACY, back_end, keras
-from .functions import broadcast_variables
+from .functions import broadcast_variables, shared_variables
 from .optimizer import check_synchronised, reducer_of
 
 __all__ = [
@@ -86,7 +86,7 @@ class BroadcastGlobalVariablesCallback(_Callback):
         model = self.model
         reducer = reducer_of(model.optimizer)
         process_set = reducer.options.process_set if reducer else global_process_set
-        mine = [variable for variable in model.variables if not self._is_local(variable, reducer)]
+        mine = [one for one in shared_variables(model) if not self._is_local(one, reducer)]
         broadcast_variables(mine, self.root_rank, process_set, "model")
         broadcast_variables(
             _variables_of(model.optimizer), self.root_rank, process_set, "optimizer"

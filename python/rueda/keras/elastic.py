@@ -27,7 +27,7 @@ from .callbacks import (
     UpdateEpochStateCallback,
     _variables_of,
 )
-from .functions import broadcast_variables
+from .functions import broadcast_variables, shared_variables
 
 __all__ = [
     "CommitStateCallback",
@@ -99,7 +99,8 @@ class KerasState(ObjectState):
         super().restore()
 
     def sync(self) -> None:
-        broadcast_variables(self._variables(), 0, label="state")
+        variables = [*shared_variables(self.model), *_variables_of(self.optimizer)]
+        broadcast_variables(variables, 0, label="state")
         self._save()
         super().sync()
 

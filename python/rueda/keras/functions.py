@@ -108,6 +108,14 @@ def reducescatter(value: Any, name: str | None = None, op: int = Average) -> Any
 # ---- Variables --------------------------------------------------------------
 
 
+def shared_variables(model: Any) -> list[Any]:
+    """Return a model's variables but for the states of random generators.
+
+    Ranks should not drop out the same units.
+    """
+    return [one for one in model.variables if not one.name.startswith("seed_generator_state")]
+
+
 def broadcast_variables(
     variables: Iterable[Any],
     root_rank: int,

@@ -79,7 +79,9 @@ class _Keras2(Distributed):
 
     @backend.as_it_is
     def _compute_gradients(self, *args: Any, **kwargs: Any) -> Pairs:
-        return self._computed(super()._compute_gradients(*args, **kwargs))
+        """The old optimizers' name, which scripts use with all of them."""
+        known = getattr(super(), "_compute_gradients", None) or super().compute_gradients
+        return self._computed(known(*args, **kwargs))
 
     @backend.as_it_is
     def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
