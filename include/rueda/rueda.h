@@ -218,6 +218,9 @@ RUEDA_API void rueda_shutdown(rueda_ctx *ctx);
 RUEDA_API int rueda_rank(const rueda_ctx *ctx);
 RUEDA_API int rueda_size(const rueda_ctx *ctx);
 
+/* Is this rank 0, which writes files and messages for all? */
+RUEDA_API bool rueda_is_master(const rueda_ctx *ctx);
+
 /* My place among the ranks of this host, and how many these are: the launcher's
  * word where it has one. */
 RUEDA_API int rueda_local_rank(const rueda_ctx *ctx);

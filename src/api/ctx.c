@@ -308,6 +308,11 @@ int rueda_size(const rueda_ctx *ctx)
     return ctx->job->formation->size;
 }
 
+bool rueda_is_master(const rueda_ctx *ctx)
+{
+    return rueda_rank(ctx) == 0;
+}
+
 int rueda_local_rank(const rueda_ctx *ctx)
 {
     return ctx->job->formation->place.local_rank;

@@ -233,6 +233,7 @@ static int check_numbers(struct test_rank *me)
         .kind = RUEDA_ALLREDUCE, .dtype = RUEDA_FLOAT32, .count = 70001};
 
     if (rueda_rank(me->ctx) != me->rank || rueda_size(me->ctx) != me->size ||
+        rueda_is_master(me->ctx) != (me->rank == 0) ||
         rueda_local_rank(me->ctx) != me->rank ||
         rueda_local_size(me->ctx) != me->size ||
         rueda_cross_rank(me->ctx) != 0 || rueda_cross_size(me->ctx) != 1 ||
