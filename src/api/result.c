@@ -161,13 +161,18 @@ rueda_status rueda_handle_then(rueda_ctx *ctx, rueda_handle handle,
 {
     rueda_status status = RUEDA_OK;
     struct rueda_op *op;
+    bool is_left;
 
     if (fn == NULL)
         return rueda_fault(RUEDA_ERR_INVALID, "the function to call is NULL");
     op = find(ctx, handle, &status);
     if (op == NULL)
         return status;
+    /* Before the callback is there, since the handle may end in it. */
+    is_left = rueda_op_status(op) == RUEDA_IN_PROGRESS;
     status = rueda_op_then(op, fn, arg);
+    if (is_left && status == RUEDA_OK)
+        rueda_engine_leave(&ctx->engine);
     return status == RUEDA_OK
                ? status
                : rueda_fault(status, "the handle has a callback already");

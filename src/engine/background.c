@@ -58,7 +58,8 @@ static void do_duty(struct rueda_engine *engine, bool is_check)
  * lock. */
 static void leave_to_others(struct rueda_engine *engine)
 {
-    int64_t until = rueda_clock_ns() + engine->policy.grace_ns;
+    int64_t until =
+        rueda_policy_grace_until_ns(&engine->policy, rueda_clock_ns());
 
     while (!engine->is_stopping && !engine->is_hurried &&
            rueda_clock_ns() < until) {

@@ -102,6 +102,10 @@ static inline void rueda_engine_push(struct rueda_engine *engine,
  * if the background thread would need a core for it. */
 void rueda_engine_poll(struct rueda_engine *engine);
 
+/* The thread that submitted will not wait: its operation has a callback. The
+ * background thread takes over at once, for this and for what comes soon. */
+void rueda_engine_leave(struct rueda_engine *engine);
+
 /*
  * Wait until op has ended, driving the engine if no other thread does. Returns
  * its status, or RUEDA_ERR_TIMEOUT at the deadline (negative: none).

@@ -95,6 +95,10 @@
  * them more. */
 #define RUEDA_POLICY_AWAKE_NS RUEDA_MS(50)
 
+/* A thread that asks for a callback does not wait. For this long after one did
+ * there is no grace: the background thread takes over at once. */
+#define RUEDA_POLICY_LEFT_NS RUEDA_S(1)
+
 /* ---- The state --------------------------------------------------------- */
 
 struct rueda_policy {
@@ -121,6 +125,7 @@ struct rueda_policy {
     atomic_bool is_rush;      /* the last operation came in a rush */
     _Atomic uint64_t came_ticks; /* when one last came that was not in a rush */
     _Atomic int64_t helped_ns;   /* when a thread last helped, or wished to */
+    _Atomic int64_t left_ns;     /* when one last asked for a callback, or 0 */
 };
 
 /* ---- At the start ------------------------------------------------------ */
@@ -215,12 +220,25 @@ void rueda_policy_be_patient(struct rueda_policy *policy, bool have_driven);
 /* Does the background thread wake by itself, told or not? */
 bool rueda_policy_stays_awake(struct rueda_policy *policy, int64_t now_ns);
 
-/* Until when threads that submit, and have helped lately, are left to go on. */
+/* Until when work that came, or was helped with, at this time is left to
+ * threads that submit. */
+static inline int64_t
+rueda_policy_grace_until_ns(const struct rueda_policy *policy, int64_t came_ns)
+{
+    const int64_t left_ns =
+        atomic_load_explicit(&policy->left_ns, memory_order_relaxed);
+
+    if (left_ns > 0 && came_ns - left_ns < RUEDA_POLICY_LEFT_NS)
+        return came_ns;
+    return came_ns + policy->grace_ns;
+}
+
+/* The same for threads that have helped lately. */
 static inline int64_t
 rueda_policy_help_until_ns(const struct rueda_policy *policy)
 {
-    return atomic_load_explicit(&policy->helped_ns, memory_order_relaxed) +
-           policy->grace_ns;
+    return rueda_policy_grace_until_ns(
+        policy, atomic_load_explicit(&policy->helped_ns, memory_order_relaxed));
 }
 
 /* ---- Helping: any thread that submits ----------------------------------- */
@@ -243,6 +261,13 @@ static inline void rueda_policy_be_used(struct rueda_policy *policy)
 {
     if (!atomic_load_explicit(&policy->is_used, memory_order_relaxed))
         atomic_store_explicit(&policy->is_used, true, memory_order_relaxed);
+}
+
+/* A thread leaves what it has submitted to the background thread. */
+static inline void rueda_policy_be_left(struct rueda_policy *policy,
+                                        int64_t now_ns)
+{
+    atomic_store_explicit(&policy->left_ns, now_ns, memory_order_relaxed);
 }
 
 /* A thread that has submitted asks these three in a row, and takes a turn if

@@ -105,6 +105,12 @@ void rueda_engine_submit_chain(struct rueda_engine *engine,
     see_to_progress(engine, false);
 }
 
+void rueda_engine_leave(struct rueda_engine *engine)
+{
+    rueda_policy_be_left(&engine->policy, rueda_clock_ns());
+    hurry_thread(engine);
+}
+
 void rueda_engine_abort(struct rueda_engine *engine, const char *why)
 {
     rueda_failing_by_program(engine, why);

@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
     Muon is hidden from those that try every optimizer of torch: it refuses their
     parameters of one dimension on every rank. And those of static process
     sets, which ask for TensorFlow's module but use only what all modules have,
-    get torch's as long as that is not there.
+    get torch's where TensorFlow is not installed.
     """
     try:
         import torch
@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(torch.optim, "Muon"):
         torch.optim.Muon.__module__ = "hidden"
     if any("test_process_sets_static" in arg for arg in config.args):
-        if importlib.util.find_spec("rueda.tensorflow") is None:
+        if importlib.util.find_spec("tensorflow") is None:
             sys.modules["horovod.tensorflow"] = importlib.import_module("horovod.torch")
 
 

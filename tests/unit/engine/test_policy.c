@@ -252,6 +252,22 @@ static void a_thread_helps_now_and_then(void **state)
     assert_true(rueda_policy_should_help(&policy, NOW + RUEDA_US(50)));
 }
 
+static void work_that_is_left_has_no_grace(void **state)
+{
+    struct rueda_policy policy = made(2, 2, 0, false);
+    const int64_t grace = policy.grace_ns;
+
+    (void)state;
+    assert_int_equal(grace, RUEDA_MS(20));
+    assert_int_equal(rueda_policy_grace_until_ns(&policy, NOW), NOW + grace);
+    rueda_policy_be_left(&policy, NOW);
+    assert_int_equal(rueda_policy_grace_until_ns(&policy, NOW), NOW);
+    assert_true(rueda_policy_should_help(&policy, NOW + 1));
+    assert_int_equal(rueda_policy_help_until_ns(&policy), NOW + 1);
+    assert_int_equal(rueda_policy_grace_until_ns(&policy, NOW + RUEDA_S(1)),
+                     NOW + RUEDA_S(1) + grace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +286,7 @@ int main(void)
         cmocka_unit_test(only_light_operations_without_room_are_helped),
         cmocka_unit_test(operations_that_come_closely_are_a_rush),
         cmocka_unit_test(a_thread_helps_now_and_then),
+        cmocka_unit_test(work_that_is_left_has_no_grace),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
