@@ -30,7 +30,7 @@
 #define MOST_RETRY_NS  5000000
 
 /* Rank 0 hangs up on a rank in the middle of the handshake when it has another
- * key, and also when many others call or it is out of descriptors. So a rank
+ * key, and also when many others connect or it is out of descriptors. So a rank
  * dials again for a while before it believes that it is not wanted. */
 #define DOUBT_KEY_NS  RUEDA_S(1)
 #define DOUBT_LOST_NS RUEDA_S(5)

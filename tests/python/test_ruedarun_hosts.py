@@ -634,7 +634,7 @@ def test_strangers_at_the_launchers_door_harm_nobody(make_cluster, key_file: str
     words = [hosts.ipv4(0), str(port), "30"]
     crowd = subprocess.Popen(hosts.command(2, sys.executable, STRANGER, "flood", *words))
     try:
-        while "many others call" not in said[-1]:
+        while "many others connect" not in said[-1]:
             said.append(launcher.stderr.readline())
             assert said[-1] != "", said
         agent = cluster.start("agent", "--join", where, "--key-file", key_file, "--host",
