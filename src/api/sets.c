@@ -102,27 +102,30 @@ static rueda_status change(rueda_ctx *ctx, int kind, int *ranks, int count,
     return RUEDA_OK;
 }
 
-/* A copy in order, which the caller frees, of ranks that are all there. */
-static rueda_status sort_ranks(const rueda_ctx *ctx, const int *ranks,
-                               int count, int **out)
+/* A copy in order, which the caller frees, of ranks that are all there; NULL
+ * with a status if they are not. */
+static int *sort_ranks(const rueda_ctx *ctx, const int *ranks, int count,
+                       rueda_status *out_status)
 {
-    rueda_status status;
     int *sorted;
 
-    if (ranks == NULL || count < 1)
-        return rueda_fault(RUEDA_ERR_INVALID,
-                           "a process set without ranks; name one or more");
+    if (ranks == NULL || count < 1) {
+        *out_status = rueda_fault(
+            RUEDA_ERR_INVALID, "a process set without ranks; name one or more");
+        return NULL;
+    }
     sorted = malloc((size_t)count * sizeof(*sorted));
-    if (sorted == NULL)
-        return refuse(ctx, RUEDA_ERR_NOMEM);
+    if (sorted == NULL) {
+        *out_status = refuse(ctx, RUEDA_ERR_NOMEM);
+        return NULL;
+    }
     memcpy(sorted, ranks, (size_t)count * sizeof(*sorted));
     qsort(sorted, (size_t)count, sizeof(*sorted), compare_ranks);
-    status = check_ranks(ctx, sorted, count);
-    if (status == RUEDA_OK)
-        *out = sorted;
-    else
-        free(sorted);
-    return status;
+    *out_status = check_ranks(ctx, sorted, count);
+    if (*out_status == RUEDA_OK)
+        return sorted;
+    free(sorted);
+    return NULL;
 }
 
 /* Check and sort the ranks, then submit the change. The list lives until the
@@ -130,10 +133,10 @@ static rueda_status sort_ranks(const rueda_ctx *ctx, const int *ranks,
 static rueda_status create(rueda_ctx *ctx, const int *ranks, int count,
                            rueda_handle *out_handle)
 {
-    int *sorted = NULL;
-    rueda_status status = sort_ranks(ctx, ranks, count, &sorted);
+    rueda_status status;
+    int *sorted = sort_ranks(ctx, ranks, count, &status);
 
-    if (status != RUEDA_OK)
+    if (sorted == NULL)
         return status;
     return change(ctx, RUEDA_SET_ADD, sorted, count, hash_of(sorted, count),
                   out_handle);
@@ -276,7 +279,7 @@ rueda_status rueda_set_open_async(rueda_ctx *ctx, const int *ranks, int count,
                                   int set, rueda_handle *out_handle)
 {
     rueda_status status = rueda_ctx_check(ctx);
-    int *sorted = NULL;
+    int *sorted;
 
     if (status != RUEDA_OK)
         return status;
@@ -288,8 +291,8 @@ rueda_status rueda_set_open_async(rueda_ctx *ctx, const int *ranks, int count,
         return refuse_private(ctx, set,
                               "it is there already; give each an id of its "
                               "own");
-    status = sort_ranks(ctx, ranks, count, &sorted);
-    if (status != RUEDA_OK)
+    sorted = sort_ranks(ctx, ranks, count, &status);
+    if (sorted == NULL)
         return status;
     if (!is_listed(ctx, sorted, count)) {
         free(sorted);

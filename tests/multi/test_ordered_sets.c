@@ -76,14 +76,15 @@ static int in_sets(struct test_rank *me)
     for (int k = 0; k < SETS * MANY && failed == 0; k++) {
         const int at = (k + me->rank) % SETS;
         const int i = k / SETS;
+        const size_t own = 2 * ((size_t)at * MANY + (size_t)i);
         struct named_what what = nth(i, sets[at], at);
 
         if (!is_in(me->rank, at))
             continue;
-        named_submit(me, &what, &ops[2 * (at * MANY + i)]);
+        named_submit(me, &what, &ops[own]);
         what.is_ordered = false;
         snprintf(what.name, sizeof(what.name), "op.%d.%d", sets[at], i);
-        named_submit(me, &what, &ops[2 * (at * MANY + i) + 1]);
+        named_submit(me, &what, &ops[own + 1]);
     }
     for (int i = 0; i < 2 * SETS * MANY && failed == 0; i++)
         if (is_in(me->rank, i / (2 * MANY)))
