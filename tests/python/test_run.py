@@ -198,7 +198,7 @@ def test_a_rank_that_just_ends_has_no_result(code: int) -> None:
     ("options", "words"),
     [({"np": 0}, "--num-proc"), ({"np": "2"}, "not '2'"), ({"np": 2.0}, "not 2.0"),
      ({"colour": "red"}, "--colour"), ({"hosts": "a:b"}, "'b' slots"),
-     ({"min_np": 1}, "two hosts")],
+     ({"min_np": 1}, "start elastic jobs by ruedarun")],
 )  # fmt: skip
 def test_options_that_cannot_be_are_refused(options: dict, words: str) -> None:
     with pytest.raises(ValueError, match=words):

@@ -82,6 +82,12 @@ _NEGATIONS = {
 }
 
 
+# Their ranks come and go, so there is no list of what each of them returned.
+_ELASTIC = {
+    "--host-discovery-script", "--max-np", "--max-num-proc", "--min-np", "--min-num-proc",
+}  # fmt: skip
+
+
 def words_of(options: Mapping[str, Any]) -> list[str]:
     """Options of ruedarun as it reads them; None leaves one out."""
     words = []
@@ -112,6 +118,8 @@ def run_words(
 
     if not hasattr(size, "__index__") or isinstance(size, bool):
         raise ValueError(f"the number of ranks is a whole number, not {size!r}")
+    for word in _ELASTIC.intersection(words):
+        raise ValueError(f"{word}: start elastic jobs by ruedarun; run() has a fixed set of ranks")
     task = carry.pack_task(func, args, kwargs)
     command = [executable or sys.executable, "-m", "rueda.runner.task"]
     counter = job.Counter(task, size, job.is_local(words))
