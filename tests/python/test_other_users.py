@@ -7,8 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -54,8 +56,11 @@ STRANGERS = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What all users can read: the library and the program; and a key for each user."""
+def folder() -> Iterator[Path]:
+    """What all users can read: the library and the program; and a key for each user.
+
+    Not in a folder of pytest's: those are for their owner only.
+    """
     if os.geteuid() != 0:
         pytest.skip("needs root")
     for tool in ("setpriv", "unshare"):
@@ -66,21 +71,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("missing tool: user namespaces are turned off")
     import rueda
 
-    folder = tmp_path_factory.mktemp("users")
-    at = folder
-    while at != at.parent:  # pytest's folders are for their owner only
-        os.chmod(at, at.stat().st_mode | 0o055)
-        at = at.parent
-    # The wheel's library finds libsodium two folders above itself.
-    library = Path(rueda.get_library())
-    (folder / "rueda" / "lib").mkdir(parents=True)
-    shutil.copy(library, folder / "rueda" / "lib" / "librueda.so")
-    if (library.parents[2] / "rueda.libs").exists():
-        shutil.copytree(library.parents[2] / "rueda.libs", folder / "rueda.libs")
-    for path in [folder, *folder.rglob("*")]:
-        path.chmod(0o755)
-    (folder / "program.py").write_text(PROGRAM)
-    return folder
+    with tempfile.TemporaryDirectory(prefix="rueda-users-") as name:
+        folder = Path(name)
+        # The wheel's library finds libsodium two folders above itself.
+        library = Path(rueda.get_library())
+        (folder / "rueda" / "lib").mkdir(parents=True)
+        shutil.copy(library, folder / "rueda" / "lib" / "librueda.so")
+        if (library.parents[2] / "rueda.libs").exists():
+            shutil.copytree(library.parents[2] / "rueda.libs", folder / "rueda.libs")
+        for path in [folder, *folder.rglob("*")]:
+            path.chmod(0o755)
+        (folder / "program.py").write_text(PROGRAM)
+        (folder / "program.py").chmod(0o644)
+        yield folder
 
 
 def key_of(folder: Path, number: int) -> str:
