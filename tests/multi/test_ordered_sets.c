@@ -127,6 +127,8 @@ static int with_plain_calls(struct test_rank *me)
     args.shape = shape;
     args.flags = RUEDA_ORDERED;
     for (int i = 0; i < 200; i++) {
+        const int ranks = me->size * (me->size - 1) / 2; /* their sum */
+
         for (int k = 0; k < 3; k++)
             numbers[k] = (float)(me->rank + i + k);
         if (run(me, &args) != 0 ||
@@ -136,8 +138,7 @@ static int with_plain_calls(struct test_rank *me)
                         RUEDA_OK, "allreduce") != 0)
             return 1;
         for (int k = 0; k < 3; k++)
-            if (numbers[k] !=
-                (float)(me->size * (i + k) + me->size * (me->size - 1) / 2))
+            if (numbers[k] != (float)(me->size * (i + k) + ranks))
                 return rank_says(me, "%g in round %d", (double)numbers[k], i);
     }
     return 0;
