@@ -17,6 +17,9 @@ __all__ = ["blocks", "call", "is_eager", "token"]
 
 _PATH = os.path.join(os.path.dirname(rueda.get_library()), "librueda_tensorflow.so")
 
+#: How many ops may wait at once where each occupies a thread.
+_THREADS = "256"
+
 _functions = tf.load_op_library(_PATH)
 _library = ctypes.CDLL(_PATH)
 _library.rueda_tensorflow_failure.restype = ctypes.c_char_p
@@ -32,6 +35,9 @@ if _failure:
 #: Do ops wait for the other ranks in TensorFlow's threads, one at a time?
 blocks: bool = _library.rueda_tensorflow_blocks()
 if blocks:
+    # TensorFlow reads it when it begins to run ops. Ranks whose threads all wait, each
+    # rank's for other ops, would wait for ever.
+    os.environ.setdefault("TF_NUM_INTEROP_THREADS", _THREADS)
     print(
         f"rueda.tensorflow: TensorFlow {tf.__version__} does not let ops of a library be "
         "asynchronous, so each occupies a thread of TensorFlow while it waits, and gradients "
