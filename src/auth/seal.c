@@ -13,8 +13,9 @@ _Static_assert(RUEDA_SEAL_TAG_BYTES == crypto_aead_chacha20poly1305_IETF_ABYTES,
                "a tag is as long as libsodium's");
 _Static_assert(RUEDA_SEAL_TAG_BYTES == crypto_aead_aes256gcm_ABYTES,
                "a tag is as long as libsodium's");
-_Static_assert(NONCE_BYTES == crypto_aead_chacha20poly1305_IETF_NPUBBYTES &&
-                   NONCE_BYTES == crypto_aead_aes256gcm_NPUBBYTES,
+_Static_assert(NONCE_BYTES == crypto_aead_chacha20poly1305_IETF_NPUBBYTES,
+               "all ciphers have nonces of one length");
+_Static_assert(NONCE_BYTES == crypto_aead_aes256gcm_NPUBBYTES,
                "all ciphers have nonces of one length");
 _Static_assert(RUEDA_KEY_BYTES == RUEDA_CIPHER_KEY_BYTES,
                "our keys fit the ciphers");

@@ -155,7 +155,7 @@ static PyObject *tell(PyObject *module, PyObject *args,
 #define ANSWER(name, ask)                                                      \
     PyObject *rueda_core_##name(PyObject *module, PyObject *args)              \
     {                                                                          \
-        return tell(module, args, ask);                                        \
+        return tell(module, args, (ask));                                      \
     }
 ANSWER(rank, rueda_rank)
 ANSWER(size, rueda_size)
