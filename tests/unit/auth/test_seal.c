@@ -38,8 +38,8 @@ static rueda_status pair(const struct rueda_key *session,
 /* A receiving end of the acceptor that has opened nothing yet. */
 static struct rueda_seal fresh_receiver(const struct ends *ends)
 {
-    struct rueda_seal unused;
-    struct rueda_seal receiver;
+    struct rueda_seal unused = {.next = 0};
+    struct rueda_seal receiver = {.next = 0};
 
     assert_int_equal(pair(&ends->session, RUEDA_ACCEPTOR, &unused, &receiver),
                      RUEDA_OK);
