@@ -127,7 +127,7 @@ static void the_format_is_as_it_is_written_down(void **state)
     const unsigned char nonce[12] = {1};
     struct record record;
     unsigned char key[32];
-    unsigned char plain[PLAIN];
+    unsigned char plain[PLAIN] = {0};
 
     seal_next(&ends->to_initiator, 7, &record);
     seal_next(&ends->to_initiator, 8, &record);
