@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of a seal, the numbers of its records, and sealing and opening one. */
 #include "auth/seal.h"
 
 #include <sodium.h>
@@ -14,9 +13,9 @@ _Static_assert(RUEDA_SEAL_TAG_BYTES == crypto_aead_chacha20poly1305_IETF_ABYTES,
 _Static_assert(RUEDA_SEAL_TAG_BYTES == crypto_aead_aes256gcm_ABYTES,
                "a tag is as long as libsodium's");
 _Static_assert(NONCE_BYTES == crypto_aead_chacha20poly1305_IETF_NPUBBYTES,
-               "all ciphers have nonces of one length");
+               "a nonce is as long as libsodium's");
 _Static_assert(NONCE_BYTES == crypto_aead_aes256gcm_NPUBBYTES,
-               "all ciphers have nonces of one length");
+               "a nonce is as long as libsodium's");
 _Static_assert(RUEDA_KEY_BYTES == RUEDA_CIPHER_KEY_BYTES,
                "our keys fit the ciphers");
 _Static_assert(RUEDA_KEY_BYTES == crypto_kdf_KEYBYTES,
@@ -42,7 +41,8 @@ static rueda_status derive(const struct rueda_ciphers *ciphers,
     out->cipher = cipher;
     if (cipher->key_new == NULL)
         return RUEDA_OK;
-    out->cipher_key = cipher->key_new(ciphers->libcrypto, out->key.bytes);
+    out->cipher_key = cipher->key_new(
+        ciphers != NULL ? ciphers->libcrypto : NULL, out->key.bytes);
     rueda_secret_wipe(out->key.bytes, sizeof(out->key.bytes));
     return out->cipher_key != NULL ? RUEDA_OK : RUEDA_ERR_NOMEM;
 }

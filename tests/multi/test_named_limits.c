@@ -418,13 +418,17 @@ static int by_priority(struct test_rank *me)
     }
     /* The other rank comes when callbacks are in place here. */
     if (me->rank != 0)
-        rank_sleep_ms(100);
-    failed = rank_expect(me, rueda_submit_group(me->ctx, args, RANKED, handles),
-                         RUEDA_OK, "submit");
+        failed = rank_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier");
+    if (failed == 0)
+        failed =
+            rank_expect(me, rueda_submit_group(me->ctx, args, RANKED, handles),
+                        RUEDA_OK, "submit");
     for (int i = 0; i < RANKED && failed == 0 && me->rank == 0; i++)
         failed = rank_expect(
             me, rueda_handle_then(me->ctx, handles[i], arrives, &arrivals[i]),
             RUEDA_OK, "then");
+    if (me->rank == 0 && failed == 0)
+        failed = rank_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier");
     for (int i = 0; i < RANKED && failed == 0; i++)
         failed = rank_expect(me, rueda_wait(me->ctx, handles[i], WAIT_MS),
                              RUEDA_OK, "wait");

@@ -334,6 +334,13 @@ static void step(struct rueda_tcp_hub *hub, struct rueda_tcp_dialling *dialling,
         end_dialling(dialling);
         return;
     }
+    /* The answer may be there already, and this rank have been away so long
+     * that its patience has ended. The peer has taken the connection then, and
+     * would take its end for ours. */
+    if (!dialling->is_probe && dialling->dial.stage == RUEDA_DIAL_CONNECTED)
+        prove(hub, dialling, now_ns);
+    if (dialling->has_ended)
+        return;
     status = rueda_dial_step(&dialling->dial, now_ns, &is_new);
     if (status < 0) {
         give_up(hub, dialling);

@@ -74,6 +74,8 @@ void rueda_tcp_hub_break(struct rueda_tcp_hub *hub, int peer,
     struct rueda_text words = {{0}};
 
     if (status != RUEDA_ERR_IO) {
+        log_debug("rank %d: a stream ended in the middle: %s", peer,
+                  strerror(errno));
         rueda_tcp_ep_fail(hub->peers[peer].ep);
         return;
     }

@@ -10,6 +10,7 @@
 #include "os/clock.h"
 #include "os/stream.h"
 #include "transport/tcp/ep.h"
+#include "transport/tcp/hub.h"
 
 /* No longer than this, a message goes by whichever stream. */
 #define SHORT_BYTES ((size_t)4 << 10)
@@ -122,7 +123,8 @@ static bool send_frame(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream,
     if (rueda_tcp_cover_close(stream->cover, frame, piece,
                               &stream->out_first_bytes) == RUEDA_OK)
         return true;
-    rueda_tcp_ep_fail(ep);
+    rueda_tcp_hub_lose(ep->hub, ep->super.peer,
+                       "this rank cannot protect what it sends");
     return false;
 }
 

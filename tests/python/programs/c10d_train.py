@@ -167,7 +167,7 @@ def main() -> None:
             assert abs(loss - want) < 1e-4 * max(1, abs(want)), (name, of_rueda[name], wanted)
     first, second = of_rueda["loaded"]
     assert abs(first - second) < 1e-4, of_rueda["loaded"]
-    print("trained", len(of_gloo))
+    sys.stdout.write(f"trained {len(of_gloo)}\n")  # in one piece
 
 
 if __name__ == "__main__":

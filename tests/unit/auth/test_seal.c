@@ -38,8 +38,8 @@ static rueda_status pair(const struct rueda_key *session,
 /* A receiving end of the acceptor that has opened nothing yet. */
 static struct rueda_seal fresh_receiver(const struct ends *ends)
 {
-    struct rueda_seal unused;
-    struct rueda_seal receiver;
+    struct rueda_seal unused = {.next = 0};
+    struct rueda_seal receiver = {.next = 0};
 
     assert_int_equal(pair(&ends->session, RUEDA_ACCEPTOR, &unused, &receiver),
                      RUEDA_OK);
@@ -127,7 +127,7 @@ static void the_format_is_as_it_is_written_down(void **state)
     const unsigned char nonce[12] = {1};
     struct record record;
     unsigned char key[32];
-    unsigned char plain[PLAIN];
+    unsigned char plain[PLAIN] = {0};
 
     seal_next(&ends->to_initiator, 7, &record);
     seal_next(&ends->to_initiator, 8, &record);
@@ -276,6 +276,8 @@ static void a_record_of_another_connection_is_refused(void **state)
     rueda_key_create(&session);
     pair(&session, RUEDA_INITIATOR, &send, &receive);
     seal_next(&send, 0, &record);
+    rueda_seal_fini(&send);
+    rueda_seal_fini(&receive);
     assert_int_equal(open_as(&ends->from_initiator, &record, 0),
                      RUEDA_ERR_AUTH);
 }

@@ -597,9 +597,37 @@ static void an_older_credit_is_no_error(void **state)
     free(ep);
 }
 
+/* Rank 1 has taken the stream and its answer has come; rank 0 was away for
+ * longer than it would wait for one. */
+static void an_answer_that_has_come_counts_however_late_it_is_read(void **state)
+{
+    static const int hosts[RANKS] = {0, 1, 2};
+    const struct rueda_tcp_ep *taken;
+    const struct rueda_tcp_ep *dialled;
+    struct net net = {.hubs = {NULL}};
+    int64_t until = rueda_clock_ns() + WAIT_NS;
+
+    (void)state;
+    open_net(&net, hosts);
+    join(&net, 0, 1);
+    taken = (const struct rueda_tcp_ep *)net.eps[1][0];
+    dialled = (const struct rueda_tcp_ep *)net.eps[0][1];
+    while (taken->stream_count == 0) {
+        assert_true(rueda_clock_ns() < until);
+        turn(&net); /* rank 0 before rank 1 */
+    }
+    assert_int_equal(dialled->stream_count, 0);
+    rueda_sleep_ns(RUEDA_DIAL_NS + RUEDA_DIAL_NS / 10);
+    pass(&net, 0, 1);
+    assert_int_equal(taken->stream_count, 1);
+    close_net(&net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            an_answer_that_has_come_counts_however_late_it_is_read),
         cmocka_unit_test(an_endpoint_brings_a_pulse_with_the_host),
         cmocka_unit_test(another_rank_of_the_host_holds_the_next_pulse),
         cmocka_unit_test(many_stopped_peers_delay_a_close_no_longer_than_one),
