@@ -158,6 +158,7 @@ static int one_after_another(struct test_rank *me)
 /* The fusion slabs alone would need more than the segment has. */
 static void sets_come_and_go_and_their_memory_comes_back(void **state)
 {
+    rank_skip_without_fork();
     setenv("RUEDA_FUSION_BYTES", "512M", 1);
     rank_run(*state, 3, one_after_another, NULL);
     unsetenv("RUEDA_FUSION_BYTES");
