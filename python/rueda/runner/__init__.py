@@ -82,7 +82,7 @@ _NEGATIONS = {
 }
 
 
-# Their ranks come and go, so there is no list of what each of them returned.
+# Ranks of an elastic job come and go, so there is no list of what each returned.
 _ELASTIC = {
     "--host-discovery-script", "--max-np", "--max-num-proc", "--min-np", "--min-num-proc",
 }  # fmt: skip
@@ -118,8 +118,11 @@ def run_words(
 
     if not hasattr(size, "__index__") or isinstance(size, bool):
         raise ValueError(f"the number of ranks is a whole number, not {size!r}")
-    for word in _ELASTIC.intersection(words):
-        raise ValueError(f"{word}: start elastic jobs by ruedarun; run() has a fixed set of ranks")
+    for word, value in zip(words, words[1:]):
+        if word in _ELASTIC and value != str(size):
+            raise ValueError(
+                f"{word} {value}: start elastic jobs by ruedarun; run() has a fixed set of ranks"
+            )
     task = carry.pack_task(func, args, kwargs)
     command = [executable or sys.executable, "-m", "rueda.runner.task"]
     counter = job.Counter(task, size, job.is_local(words))
