@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Keys of a seal, the numbers of its records, and sealing and opening one. */
 #include "auth/seal.h"
 
 #include <sodium.h>

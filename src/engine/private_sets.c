@@ -422,8 +422,8 @@ rueda_status rueda_private_sets_turn(struct rueda_lanes *lanes)
         if (status < 0)
             return status;
         if (status == RUEDA_OK)
-            moved = RUEDA_OK;
-        if (*link == opening)
+            moved = RUEDA_OK; /* it is gone, and the next one in its place */
+        else
             link = &opening->next;
     }
     return moved;
