@@ -24,7 +24,7 @@ enum {
     TILE_BYTES = 4096, /* of accumulators, which stay in the first cache */
 };
 
-static bool can_run_c(void)
+static bool can_run_always(void)
 {
     return true;
 }
@@ -62,8 +62,10 @@ static const struct {
 #if defined(__x86_64__)
     {&rueda_kernels_avx512, can_run_avx512},
     {&rueda_kernels_avx2, can_run_avx2},
+#elif defined(__aarch64__)
+    {&rueda_kernels_neon, can_run_always},
 #endif
-    {&rueda_kernels_c, can_run_c},
+    {&rueda_kernels_c, can_run_always},
 };
 
 const struct rueda_kernels *rueda_host_kernels(const char *wanted)
