@@ -70,5 +70,5 @@ clean: ## remove what was built; .venv stays
 	rm -rf build dist
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' \
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' \
 	    Makefile
