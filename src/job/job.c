@@ -72,6 +72,7 @@ static void on_event(void *arg, const struct rueda_store_reply *event)
     } else if (job->segment == NULL) {
         rueda_text_set(&job->over, "%.*s", (int)event->value_bytes,
                        (const char *)event->value);
+        rueda_text_clean(&job->over);
         rueda_client_abandon(job->client, job->over.chars);
     }
 }
