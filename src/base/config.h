@@ -96,6 +96,7 @@ struct rueda_config {
     char timeline[RUEDA_PATH_BYTES];
     bool mark_cycles;
     bool dynamic_sets;
+    bool repair; /* go on after a death (engine/terms.h) */
     char process_sets[RUEDA_PATH_BYTES];
 };
 
