@@ -32,11 +32,11 @@ static rueda_status check_ranks(const rueda_ctx *ctx, const int *sorted,
     struct rueda_text error = {{0}};
 
     rueda_text_add(&error, "rank %d: a process set with ",
-                   ctx->job->formation->rank);
+                   rueda_ctx_formation(ctx)->rank);
     for (int i = 0; i < count; i++) {
-        if (sorted[i] < 0 || sorted[i] >= ctx->job->formation->size)
+        if (sorted[i] < 0 || sorted[i] >= rueda_ctx_formation(ctx)->size)
             rueda_text_add(&error, "rank %d, in a job of %d ranks", sorted[i],
-                           ctx->job->formation->size);
+                           rueda_ctx_formation(ctx)->size);
         else if (i > 0 && sorted[i] == sorted[i - 1])
             rueda_text_add(&error, "rank %d twice; name each rank once",
                            sorted[i]);
@@ -62,7 +62,7 @@ static rueda_status refuse(const rueda_ctx *ctx, rueda_status status)
 {
     struct rueda_text error = {{0}};
 
-    rueda_text_add(&error, "rank %d: %s", ctx->job->formation->rank,
+    rueda_text_add(&error, "rank %d: %s", rueda_ctx_formation(ctx)->rank,
                    status == RUEDA_ERR_INVALID
                        ? "another change of process sets is in flight; make "
                          "changes one after another, on all ranks in the same "
@@ -83,7 +83,7 @@ static rueda_status change(rueda_ctx *ctx, int kind, int *ranks, int count,
         return refuse(ctx, status);
     }
     named->set = RUEDA_SET_GLOBAL;
-    named->member_count = ctx->job->formation->size;
+    named->member_count = rueda_ctx_formation(ctx)->size;
     named->ranks = ranks;
     named->op.has_own = true;
     named->rank_count = count;
@@ -219,7 +219,7 @@ rueda_status rueda_set_destroy_async(rueda_ctx *ctx, int set,
         rueda_text_set(&error,
                        "rank %d: there is no process set %d; it was never "
                        "made, or has been removed",
-                       ctx->job->formation->rank, set);
+                       rueda_ctx_formation(ctx)->rank, set);
         return rueda_fault(RUEDA_ERR_INVALID, error.chars);
     }
     id = malloc(sizeof(*id));
@@ -238,7 +238,7 @@ static rueda_status refuse_private(const rueda_ctx *ctx, int set,
     struct rueda_text error = {{0}};
 
     rueda_text_set(&error, "rank %d: private process set %d: %s",
-                   ctx->job->formation->rank, set, why);
+                   rueda_ctx_formation(ctx)->rank, set, why);
     return rueda_fault(RUEDA_ERR_INVALID, error.chars);
 }
 
@@ -250,7 +250,7 @@ static bool is_private(int set)
 static bool is_listed(const rueda_ctx *ctx, const int *ranks, int count)
 {
     for (int i = 0; i < count; i++)
-        if (ranks[i] == ctx->job->formation->rank)
+        if (ranks[i] == rueda_ctx_formation(ctx)->rank)
             return true;
     return false;
 }
@@ -376,15 +376,15 @@ int rueda_set_ranks(const rueda_ctx *ctx, int set, int *ranks, int room)
 rueda_status rueda_static_sets_make(rueda_ctx *ctx, const char *text,
                                     struct rueda_text *error)
 {
-    int *ranks = calloc((size_t)ctx->job->formation->size, sizeof(int));
+    int *ranks = calloc((size_t)rueda_ctx_formation(ctx)->size, sizeof(int));
     rueda_status status = RUEDA_OK;
     int set;
 
     if (ranks == NULL)
         return RUEDA_ERR_NOMEM;
     while (status == RUEDA_OK) {
-        int count =
-            rueda_set_text_next(&text, ctx->job->formation->size, ranks, error);
+        int count = rueda_set_text_next(&text, rueda_ctx_formation(ctx)->size,
+                                        ranks, error);
 
         if (count == 0)
             break;

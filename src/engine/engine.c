@@ -22,7 +22,7 @@ static void wake_waiters(struct rueda_engine *engine)
 }
 
 /* The owner of an operation may free it as soon as its status is stored. */
-static void deliver(struct rueda_engine *engine)
+void rueda_engine_deliver(struct rueda_engine *engine)
 {
     struct rueda_named *named = rueda_lanes_pop_ended(&engine->lanes);
 
@@ -56,7 +56,7 @@ void rueda_engine_end(struct rueda_engine *engine, rueda_status status,
     status = (rueda_status)atomic_load(&engine->failed);
     rueda_mesh_cancel(&engine->formation->mesh, status);
     rueda_lanes_end(&engine->lanes, status);
-    deliver(engine);
+    rueda_engine_deliver(engine);
 }
 
 /*
@@ -76,7 +76,7 @@ static bool turn_lanes(struct rueda_engine *engine, bool is_all, int peer)
             rueda_text_set(&error, "%s", rueda_status_str(status));
         rueda_failing_take(engine, status, peer, error.chars);
     } else {
-        deliver(engine);
+        rueda_engine_deliver(engine);
     }
     return status != RUEDA_IN_PROGRESS;
 }
@@ -99,6 +99,10 @@ static bool turn(struct rueda_engine *engine, bool is_check)
     if (is_failing(engine)) {
         has_moved = rueda_lanes_have_work(&engine->lanes);
         return rueda_failing_turn(engine) && has_moved;
+    }
+    if (rueda_terms_is_called(engine)) {
+        rueda_failing_begin_by_peer(engine, -1);
+        return true;
     }
     messages = rueda_mesh_progress(&engine->formation->mesh, &peer);
     has_moved = turn_lanes(engine, is_check || messages == RUEDA_OK, peer);
