@@ -73,10 +73,12 @@ void rueda_failing_begin(struct rueda_engine *engine, rueda_status status,
 static void add_work(const struct rueda_engine *engine,
                      struct rueda_text *words)
 {
-    if (!rueda_lanes_have_work(&engine->lanes))
-        return;
-    rueda_text_add(words, " while rank %d was in ", engine->formation->rank);
-    rueda_lanes_tell(&engine->lanes, words);
+    struct rueda_text work = {{0}};
+
+    if (rueda_lanes_have_work(&engine->lanes) &&
+        rueda_lanes_tell(&engine->lanes, &work))
+        rueda_text_add(words, " while rank %d was in %s",
+                       engine->formation->rank, work.chars);
 }
 
 /* Hearing is over: `heard` has the words of the rank that failed, or none. Only

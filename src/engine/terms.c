@@ -25,11 +25,13 @@ bool rueda_terms_cover(const struct rueda_job *job)
     const bool is_wanted = job->segment->agreement->repairs != 0;
     const bool is_here =
         job->network == NULL &&
-        (formation->topology == NULL || formation->topology->host_count == 1);
+        (formation->topology == NULL || formation->topology->host_count == 1) &&
+        rueda_environment("RUEDA_ELASTIC_WORKER") == NULL;
 
     if (is_wanted && !is_here && formation->rank == 0)
         log_warn("RUEDA_REPAIR=1 is for the ranks of one host whose messages "
-                 "do not take TCP; this job ends when a rank dies");
+                 "do not take TCP, in a job that is not elastic; this job "
+                 "does not repair itself");
     return is_wanted && is_here && formation->size > 1;
 }
 
@@ -81,10 +83,7 @@ static bool is_hindered(const struct rueda_engine *engine,
 {
     const struct rueda_lanes *lanes = &engine->lanes;
 
-    if (engine->terms.boundaries == 0)
-        rueda_text_set(words, "rueda_step() was never called, so that the "
-                              "number of ranks could change nowhere");
-    else if (lanes->timeline != NULL || lanes->relay.stop != NULL)
+    if (lanes->timeline != NULL || lanes->relay.stop != NULL)
         rueda_text_set(words, "a timeline is written");
     else if (rueda_set_count(lanes->table) > 1 || lanes->openings != NULL ||
              lanes->dropped_count > 0)
@@ -201,10 +200,19 @@ static void begin_next(struct rueda_engine *engine)
 {
     struct rueda_terms *terms = &engine->terms;
     struct rueda_text error = {{0}};
-    const rueda_status status =
+    rueda_status status;
+
+    /* The same on all. */
+    if (terms->verdict.last_boundary == 0) {
+        log_warn("the job cannot go on without a rank that is lost: no rank "
+                 "has called rueda_step(), so that the number of ranks could "
+                 "change nowhere");
+        give_up(engine);
+        return;
+    }
+    status =
         rueda_formation_begin_next(terms->from, terms->verdict.survivors,
                                    terms->verdict.count, &terms->next, &error);
-
     if (status == RUEDA_OK)
         enter(terms, RUEDA_TERMS_MEETING);
     else

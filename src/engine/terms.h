@@ -17,7 +17,7 @@
  * barrier of all ranks, by name or in order. It does not cover, and then all
  * ranks fail as they do without RUEDA_REPAIR:
  *
- *      - jobs of several hosts, messages by TCP, and new members
+ *      - jobs of several hosts, messages by TCP, elastic jobs, new members
  *      - other kinds of operation in flight, messages, joins, the timeline
  *      - process sets beside that of all ranks
  *      - programs that mark no boundaries
