@@ -359,8 +359,9 @@ static rueda_status add_lanes(struct rueda_lanes *lanes, struct fresh *fresh)
 static rueda_status keep_past(struct rueda_terms *terms,
                               struct rueda_formation *old)
 {
-    struct rueda_formation **past = realloc(
-        terms->past, ((size_t)terms->past_count + 1) * sizeof(terms->past[0]));
+    struct rueda_formation **past =
+        realloc(terms->past, ((size_t)terms->past_count + 1) *
+                                 sizeof(struct rueda_formation *));
 
     if (past == NULL)
         return RUEDA_ERR_NOMEM;
