@@ -100,10 +100,6 @@ static bool turn(struct rueda_engine *engine, bool is_check)
         has_moved = rueda_lanes_have_work(&engine->lanes);
         return rueda_failing_turn(engine) && has_moved;
     }
-    if (rueda_terms_is_called(engine)) {
-        rueda_failing_begin_by_peer(engine, -1);
-        return true;
-    }
     messages = rueda_mesh_progress(&engine->formation->mesh, &peer);
     has_moved = turn_lanes(engine, is_check || messages == RUEDA_OK, peer);
     has_moved = has_moved || messages == RUEDA_OK;
@@ -111,7 +107,11 @@ static bool turn(struct rueda_engine *engine, bool is_check)
     if (has_moved && engine->job->hub != NULL &&
         engine->formation->mesh.open_count > 0)
         rueda_segment_notify_all(engine->job->segment);
-    return has_moved;
+    if (has_moved || !rueda_terms_is_called(engine))
+        return has_moved;
+    /* Not sooner: a member that is gone may have done its part before. */
+    rueda_failing_begin_by_peer(engine, -1);
+    return true;
 }
 
 bool engine_turn(struct rueda_engine *engine)

@@ -99,7 +99,7 @@ static void others_go_on_with_new_numbers_after_a_boundary(void **state)
 
 static int gather_in_flight(struct test_rank *me)
 {
-    int64_t *values = calloc(RANKS * COUNT, sizeof(int64_t));
+    int64_t *values = calloc((size_t)RANKS * COUNT, sizeof(int64_t));
     int code = begin(me, values);
 
     if (me->rank != GOES && code == 0)
@@ -138,7 +138,7 @@ static void without_boundaries_a_death_ends_the_job(void **state)
 /* Either this rank is refused, or it misses one that was. */
 static int old_numbers(struct test_rank *me)
 {
-    int64_t *values = calloc(RANKS * COUNT, sizeof(int64_t));
+    int64_t *values = calloc((size_t)RANKS * COUNT, sizeof(int64_t));
     rueda_status status;
     int code = begin(me, values);
 
