@@ -11,7 +11,8 @@ an operation that all read in the log. Each member counts its own.
     freezes: it stops, and then publishes the term that it is frozen for.
 3.  A member that sees each other one frozen or gone proposes: the members that are
     frozen are the survivors, and K is the least that one of them has. One word in
-    memory takes the first proposal of each term; that is the decision.
+    memory takes the first proposal of each term; that is the decision. A proposal
+    stays until all are frozen for the term after it, for others may still read it.
 4.  Each survivor offers memory for the new term, and has met when all have offered.
     A survivor that is gone before it has offered ends the attempt: the others freeze
     for the term after that. Whether it is gone is looked at before the offer.
@@ -44,14 +45,15 @@ class Rank(NamedTuple):
     results: tuple = ()  # of each operation: whose inputs are in it
     frozen: int = 1  # the term that it waits for, once it is frozen
     candidates: tuple = ()  # who that can consist of
-    proposal: tuple = ()  # (term, survivors, K)
+    proposal: tuple = ()  # (term, survivors, K), in its line
+    decision: tuple = ()  # the same, as it has read it
     offered: int = 1  # the latest term that it has memory for
     missing: tuple = ()  # at fault: had not offered when it last looked
 
 
 class State(NamedTuple):
     ranks: tuple
-    decisions: tuple = ()  # (term, survivors, K), ascending
+    decisions: tuple = ()  # (term, who has proposed it), ascending
     kills: int = 0
 
 
@@ -137,7 +139,16 @@ class Repair:
     # ---- The change ---------------------------------------------------------
 
     def _freeze(self, state: State, me: int, term: int, candidates: tuple) -> State:
-        return self._set(state, me, stage=FROZEN, frozen=term, candidates=candidates, missing=())
+        kept = () if "clears_early" in self.faults else state.ranks[me].proposal
+        return self._set(
+            state,
+            me,
+            stage=FROZEN,
+            frozen=term,
+            candidates=candidates,
+            missing=(),
+            proposal=kept,
+        )
 
     def _decide(self, state: State, me: int, rank: Rank) -> Iterator[tuple[str, State]]:
         decision = self._decision(state, me)
@@ -145,7 +156,7 @@ class Repair:
             yield f"{me} hears {decision}", self._begin(state, me, decision)
             return
         if rank.proposal and rank.proposal[0] == rank.frozen:
-            decisions = (*state.decisions, rank.proposal)
+            decisions = (*state.decisions, (rank.frozen, me))
             yield f"{me} decides", state._replace(decisions=decisions)
             return
         alive = [m for m in rank.candidates if state.ranks[m].stage != GONE]
@@ -160,9 +171,12 @@ class Repair:
         if "each_decides" in self.faults:
             is_mine = rank.proposal and rank.proposal[0] == rank.frozen
             return rank.proposal if is_mine else None
-        for decision in state.decisions:
-            if decision[0] == rank.frozen:
-                return decision
+        for term, author in state.decisions:
+            if term == rank.frozen:
+                proposal = state.ranks[author].proposal
+                if not proposal or proposal[0] != term:
+                    raise Broken(f"{me} reads a proposal that is gone")
+                return proposal
         return None
 
     def _begin(self, state: State, me: int, decision: tuple) -> State:
@@ -171,10 +185,10 @@ class Repair:
             raise Broken(f"{me} is there, and no survivor")
         if "settle_at_once" in self.faults:
             state = self._settle(state, me, decision[2])
-        return self._set(state, me, stage=MEETING, offered=rank.frozen, proposal=decision)
+        return self._set(state, me, stage=MEETING, offered=rank.frozen, decision=decision)
 
     def _meet(self, state: State, me: int, rank: Rank) -> Iterator[tuple[str, State]]:
-        term, survivors, k = rank.proposal
+        term, survivors, k = rank.decision
         absent = tuple(m for m in survivors if state.ranks[m].offered < term)
         if not absent:
             if "settle_at_once" not in self.faults:

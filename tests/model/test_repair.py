@@ -39,6 +39,7 @@ def test_a_member_that_has_ended_may_leave():
         ("most", {"operations": 1, "kills": 1}),
         ("each_decides", {"ranks": 4, "operations": 1, "kills": 2}),
         ("settle_at_once", {"operations": 1, "kills": 2}),
+        ("clears_early", {"ranks": 4, "operations": 1, "kills": 2}),
         ("looks_late", {"operations": 1, "kills": 2}),
     ],
 )
