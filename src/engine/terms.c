@@ -220,7 +220,8 @@ static void begin_next(struct rueda_engine *engine)
 }
 
 /* A rank that computes is slow, and not lost: say once that it is waited for,
- * and end where the settings limit such a wait. */
+ * and end where the settings limit such a wait. rank: one of them; -1: not
+ * known. */
 static void be_patient(struct rueda_engine *engine, int rank)
 {
     const struct rueda_config *config = &engine->job->config;
@@ -228,18 +229,21 @@ static void be_patient(struct rueda_engine *engine, int rank)
     const int64_t ms = (rueda_clock_ns() - terms->begin_ns) / 1000000;
     struct rueda_text why = {{0}};
 
+    if (rank < 0)
+        rueda_text_set(&why, "another rank");
+    else
+        rueda_text_set(&why, "rank %d", rank);
+    rueda_text_add(&why,
+                   " has not agreed for %.1f s to go on without a rank that is "
+                   "lost",
+                   (double)ms / 1e3);
     if (config->stall_end_ms > 0 && ms >= config->stall_end_ms) {
-        rueda_text_set(&why,
-                       "rank %d has not agreed for %.1f s to go on without a "
-                       "rank that is lost (RUEDA_STALL_SHUTDOWN)",
-                       rank, (double)ms / 1e3);
+        rueda_text_add(&why, " (RUEDA_STALL_SHUTDOWN)");
         fail(engine, RUEDA_ERR_TIMEOUT, why.chars);
     } else if (config->stall_warn_ms > 0 && ms >= config->stall_warn_ms &&
                !terms->has_warned) {
         terms->has_warned = true;
-        log_warn("a rank is lost, and rank %d has not agreed for %.1f s to go "
-                 "on without it; it computes, or is stopped",
-                 rank, (double)ms / 1e3);
+        log_warn("%s; it computes, or is stopped", why.chars);
     }
 }
 
@@ -442,7 +446,7 @@ static void meet(struct rueda_engine *engine)
     if (status == RUEDA_OK)
         go_on(engine);
     else if (status == RUEDA_IN_PROGRESS)
-        be_patient(engine, terms->next->rank);
+        be_patient(engine, -1);
     else if (status == RUEDA_ERR_PEER_LOST)
         try_again(engine);
     else
