@@ -255,6 +255,17 @@ RUEDA_API int rueda_cross_size(const rueda_ctx *ctx);
 RUEDA_API bool rueda_is_homogeneous(const rueda_ctx *ctx);
 
 /*
+ * With RUEDA_REPAIR=1: the program has come to a boundary, such as the end of a
+ * training step, where it can take another rank and size. All ranks call it
+ * equally often, the first time before their first step, and not while another
+ * thread is inside a call on ctx. If ranks have died since, then the numbers
+ * change here, at the same call on all that are left: ranks below the new size
+ * keep theirs, and the highest move into the gaps. Without that setting nothing
+ * happens. docs/failure.md has what is run again, and what is not.
+ */
+RUEDA_API rueda_status rueda_step(rueda_ctx *ctx);
+
+/*
  * Say that this rank cannot go on, and why, such as the text of an exception.
  * Its operations end with RUEDA_ERR_CANCELLED; those of ranks that need it end
  * with RUEDA_ERR_PEER_LOST, and `why` is part of their words. Only the first

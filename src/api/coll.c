@@ -13,7 +13,7 @@ _Static_assert(sizeof(struct rueda_coll_args) >= RUEDA_FIRST_COLL_ARGS_BYTES,
                "arguments only grow");
 
 /* Write an operation of them. */
-static void fill_in(const struct rueda_coll_args *args,
+static void fill_in(const rueda_ctx *ctx, const struct rueda_coll_args *args,
                     struct rueda_named *named)
 {
     struct rueda_request *request = &named->request;
@@ -21,6 +21,7 @@ static void fill_in(const struct rueda_coll_args *args,
     rueda_named_init(named, (int)args->kind);
     named->op.is_ordered = true;
     named->op.is_laid_out = true;
+    named->member_count = rueda_size(ctx);
     named->send = args->send;
     named->recv = args->recv;
     named->data = args->recv;
@@ -72,7 +73,7 @@ rueda_status rueda_start(rueda_ctx *ctx, const struct rueda_coll_args *args,
     status = rueda_op_take(&ctx->ops, &op);
     if (status != RUEDA_OK)
         return rueda_fault(status, rueda_status_str(status));
-    fill_in(args, rueda_named_of(op));
+    fill_in(ctx, args, rueda_named_of(op));
     *out_handle = op->handle;
     rueda_engine_submit(&ctx->engine, op);
     return RUEDA_OK;
@@ -90,7 +91,26 @@ rueda_status rueda_run(rueda_ctx *ctx, const struct rueda_coll_args *args)
     if (status != RUEDA_OK)
         return status;
     rueda_op_init(&named.op);
-    fill_in(args, &named);
+    fill_in(ctx, args, &named);
+    rueda_engine_push(&ctx->engine, &named.op);
+    status = rueda_engine_wait(&ctx->engine, &named.op, -1);
+    return status == RUEDA_OK ? status : rueda_fault(status, rueda_error(ctx));
+}
+
+/* ---- Boundaries -------------------------------------------------------- */
+
+rueda_status rueda_step(rueda_ctx *ctx)
+{
+    rueda_status status = rueda_ctx_check(ctx);
+    struct rueda_named named;
+
+    if (status == RUEDA_OK)
+        status = rueda_ctx_check_wait();
+    if (status != RUEDA_OK || !ctx->engine.lanes.repairs)
+        return status;
+    rueda_op_init(&named.op);
+    rueda_named_init(&named, RUEDA_STEP);
+    named.op.is_ordered = true;
     rueda_engine_push(&ctx->engine, &named.op);
     status = rueda_engine_wait(&ctx->engine, &named.op, -1);
     return status == RUEDA_OK ? status : rueda_fault(status, rueda_error(ctx));

@@ -221,7 +221,7 @@ rueda_status rueda_init(const struct rueda_init_args *args, rueda_ctx **out_ctx)
         report(&all, status, &error);
         return status;
     }
-    if (ctx->job->formation->rank == 0)
+    if (rueda_ctx_formation(ctx)->rank == 0)
         rueda_horovod_tell(&config);
     *out_ctx = ctx;
     return RUEDA_OK;
@@ -302,12 +302,12 @@ void rueda_shutdown(rueda_ctx *ctx)
 
 int rueda_rank(const rueda_ctx *ctx)
 {
-    return ctx->job->formation->rank;
+    return rueda_ctx_formation(ctx)->rank;
 }
 
 int rueda_size(const rueda_ctx *ctx)
 {
-    return rueda_job_workers(ctx->job);
+    return rueda_ctx_formation(ctx)->size - ctx->job->config.servers;
 }
 
 int rueda_server_count(const rueda_ctx *ctx)
@@ -333,28 +333,28 @@ bool rueda_is_master(const rueda_ctx *ctx)
 
 int rueda_local_rank(const rueda_ctx *ctx)
 {
-    return ctx->job->formation->place.local_rank;
+    return rueda_ctx_formation(ctx)->place.local_rank;
 }
 
 int rueda_local_size(const rueda_ctx *ctx)
 {
-    return ctx->job->formation->place.local_size;
+    return rueda_ctx_formation(ctx)->place.local_size;
 }
 
 int rueda_cross_rank(const rueda_ctx *ctx)
 {
-    return ctx->job->formation->place.cross_rank;
+    return rueda_ctx_formation(ctx)->place.cross_rank;
 }
 
 int rueda_cross_size(const rueda_ctx *ctx)
 {
-    return ctx->job->formation->place.cross_size;
+    return rueda_ctx_formation(ctx)->place.cross_size;
 }
 
 bool rueda_is_homogeneous(const rueda_ctx *ctx)
 {
-    return ctx->job->formation->topology == NULL ||
-           ctx->job->formation->topology->is_homogeneous;
+    return rueda_ctx_formation(ctx)->topology == NULL ||
+           rueda_ctx_formation(ctx)->topology->is_homogeneous;
 }
 
 void rueda_fail(rueda_ctx *ctx, const char *why)

@@ -28,6 +28,14 @@ struct rueda_ctx {
     atomic_bool is_forked; /* this is a child's copy: dead */
 };
 
+/* The ranks and their numbers, as the program sees them now (engine/terms.h).
+ * Any thread; valid as long as the context. */
+static inline const struct rueda_formation *
+rueda_ctx_formation(const rueda_ctx *ctx)
+{
+    return atomic_load_explicit(&ctx->engine.terms.seen, memory_order_acquire);
+}
+
 /* RUEDA_OK, or why nothing can start any more, as status and message. */
 rueda_status rueda_ctx_check(const rueda_ctx *ctx);
 

@@ -39,7 +39,7 @@ static rueda_status answer(const rueda_ctx *ctx,
                    "%d). It was changed on the way, or the ranks do not call "
                    "the same functions in the same order. It was not "
                    "unpickled. Name: \"%s\"",
-                   ctx->job->formation->rank, place->sender,
+                   rueda_ctx_formation(ctx)->rank, place->sender,
                    (unsigned long long)place->sequence, place->set,
                    place->name);
     return rueda_fault(status, error.chars);

@@ -32,7 +32,7 @@ static rueda_status check_ranks(const rueda_ctx *ctx, const int *sorted,
     struct rueda_text error = {{0}};
 
     rueda_text_add(&error, "rank %d: a process set with ",
-                   ctx->job->formation->rank);
+                   rueda_ctx_formation(ctx)->rank);
     for (int i = 0; i < count; i++) {
         if (sorted[i] < 0 || sorted[i] >= rueda_size(ctx))
             rueda_text_add(&error, "rank %d, in a job of %d ranks", sorted[i],
@@ -62,7 +62,7 @@ static rueda_status refuse(const rueda_ctx *ctx, rueda_status status)
 {
     struct rueda_text error = {{0}};
 
-    rueda_text_add(&error, "rank %d: %s", ctx->job->formation->rank,
+    rueda_text_add(&error, "rank %d: %s", rueda_ctx_formation(ctx)->rank,
                    status == RUEDA_ERR_INVALID
                        ? "another change of process sets is in flight; make "
                          "changes one after another, on all ranks in the same "
@@ -221,7 +221,7 @@ rueda_status rueda_set_destroy_async(rueda_ctx *ctx, int set,
         rueda_text_set(&error,
                        "rank %d: there is no process set %d; it was never "
                        "made, or has been removed",
-                       ctx->job->formation->rank, set);
+                       rueda_ctx_formation(ctx)->rank, set);
         return rueda_fault(RUEDA_ERR_INVALID, error.chars);
     }
     id = malloc(sizeof(*id));
@@ -240,7 +240,7 @@ static rueda_status refuse_private(const rueda_ctx *ctx, int set,
     struct rueda_text error = {{0}};
 
     rueda_text_set(&error, "rank %d: private process set %d: %s",
-                   ctx->job->formation->rank, set, why);
+                   rueda_ctx_formation(ctx)->rank, set, why);
     return rueda_fault(RUEDA_ERR_INVALID, error.chars);
 }
 
@@ -252,7 +252,7 @@ static bool is_private(int set)
 static bool is_listed(const rueda_ctx *ctx, const int *ranks, int count)
 {
     for (int i = 0; i < count; i++)
-        if (ranks[i] == ctx->job->formation->rank)
+        if (ranks[i] == rueda_ctx_formation(ctx)->rank)
             return true;
     return false;
 }

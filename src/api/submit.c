@@ -192,7 +192,7 @@ static rueda_status refuse(const rueda_ctx *ctx,
 {
     struct rueda_text error = {{0}};
 
-    rueda_check_begin(ctx->job->formation->rank, args, &error);
+    rueda_check_begin(rueda_ctx_formation(ctx)->rank, args, &error);
     if (status == RUEDA_ERR_INVALID &&
         (args->kind == RUEDA_JOIN || args->name == NULL))
         rueda_text_add(&error, "this rank has joined already; wait for that "
@@ -223,7 +223,8 @@ static rueda_status prepare(rueda_ctx *ctx,
     rueda_status status;
 
     error.chars[0] = '\0';
-    status = rueda_check_submit(ctx->job->formation->rank, set, args, &error);
+    status =
+        rueda_check_submit(rueda_ctx_formation(ctx)->rank, set, args, &error);
     if (status != RUEDA_OK)
         return rueda_fault(status, error.chars);
     status = rueda_named_take(ctx, (int)args->kind, &named);
@@ -299,7 +300,7 @@ static rueda_status check_group(const rueda_ctx *ctx,
 {
     struct rueda_text error = {{0}};
 
-    rueda_check_begin(ctx->job->formation->rank, other, &error);
+    rueda_check_begin(rueda_ctx_formation(ctx)->rank, other, &error);
     if ((unsigned)other->kind >= RUEDA_BARRIER)
         rueda_text_add(&error, "this kind is not done in groups; submit them "
                                "one by one");
@@ -338,7 +339,7 @@ static rueda_status chain(rueda_ctx *ctx, const struct rueda_submit_args *args,
 {
     struct rueda_op *first = NULL;
     struct rueda_op **end = &first;
-    struct rueda_submit_args begin;
+    struct rueda_submit_args begin = RUEDA_SUBMIT_ARGS_INIT;
 
     for (int i = 0; i < count; i++) {
         struct rueda_submit_args room;

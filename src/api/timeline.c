@@ -83,7 +83,7 @@ void rueda_ctx_begin_timeline(rueda_ctx *ctx)
     const struct rueda_config *config = &ctx->job->config;
 
     pthread_mutex_init(&ctx->timeline_lock, NULL);
-    if (ctx->job->formation->rank != 0 || config->timeline[0] == '\0' ||
+    if (rueda_ctx_formation(ctx)->rank != 0 || config->timeline[0] == '\0' ||
         strcmp(config->timeline, DYNAMIC) == 0)
         return;
     if (start(ctx, config->timeline, config->mark_cycles) != RUEDA_OK)
@@ -112,7 +112,7 @@ rueda_status rueda_timeline_start(rueda_ctx *ctx, const char *path,
 {
     rueda_status status = check(ctx);
 
-    if (status != RUEDA_OK || ctx->job->formation->rank != 0)
+    if (status != RUEDA_OK || rueda_ctx_formation(ctx)->rank != 0)
         return status;
     if (path == NULL || path[0] == '\0')
         return rueda_fault(RUEDA_ERR_INVALID,
@@ -133,7 +133,7 @@ rueda_status rueda_timeline_stop(rueda_ctx *ctx)
     if (status != RUEDA_OK || rueda_is_server(ctx))
         return status;
     pthread_mutex_lock(&ctx->timeline_lock);
-    if (ctx->job->formation->rank != 0)
+    if (rueda_ctx_formation(ctx)->rank != 0)
         status = call(ctx, RUEDA_TIMELINE_STOP, NULL, false);
     else if (ctx->timeline != NULL)
         status = stop(ctx);

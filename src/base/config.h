@@ -97,6 +97,7 @@ struct rueda_config {
     bool mark_cycles;
     bool dynamic_sets;
     int servers; /* of the last ranks */
+    bool repair; /* go on after a death (engine/terms.h) */
     char process_sets[RUEDA_PATH_BYTES];
 };
 

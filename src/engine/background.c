@@ -75,7 +75,7 @@ static void *background(void *arg)
 {
     struct rueda_engine *engine = arg;
 
-    rueda_log_set_rank(engine->formation->rank);
+    rueda_log_set_rank(atomic_load(&engine->terms.seen)->rank);
     pthread_mutex_lock(&engine->lock);
     while (!engine->is_stopping) {
         bool is_check;

@@ -181,7 +181,9 @@ struct rueda_coll *rueda_batch_words(struct rueda_lane *lane, rueda_kind kind)
 static void *own_memory(struct rueda_named *named, size_t rows, size_t bytes)
 {
     named->rows = rows;
-    named->data = named->recv;
+    if (named->recv != NULL)
+        named->data = named->recv;
+    /* One that runs again has its memory already. */
     if (named->data == NULL && named->alloc != NULL)
         named->data = named->alloc(named->alloc_arg, rows, bytes);
     if (named->data == NULL && bytes > 0)
@@ -474,22 +476,42 @@ static rueda_status choose_next(struct rueda_lane *lane)
     return batch->status;
 }
 
+static rueda_status start(struct rueda_lane *lane)
+{
+    const rueda_status status =
+        lane->kept.is_on ? rueda_kept_begin(lane) : RUEDA_OK;
+
+    if (status != RUEDA_OK)
+        return status;
+    lane->moves++;
+    return rueda_track_start(&lane->track);
+}
+
 static rueda_status run(struct rueda_lane *lane)
 {
     struct rueda_track *track = &lane->track;
-    rueda_status status;
+    const rueda_status status =
+        track->is_running ? rueda_track_progress(track) : start(lane);
 
-    if (track->is_running) {
-        status = rueda_track_progress(track);
+    if (status != RUEDA_OK)
+        return status;
+    rueda_track_finish(track, RUEDA_OK);
+    lane->moves++;
+    if (lane->kept.is_on) {
+        rueda_kept_count(lane);
+        lane->batch.stage = RUEDA_STAGE_AGREE;
     } else {
-        lane->moves++;
-        status = rueda_track_start(track);
-    }
-    if (status == RUEDA_OK) {
-        rueda_track_finish(track, RUEDA_OK);
-        lane->moves++;
         enter(lane, RUEDA_STAGE_UNPACK);
     }
+    return RUEDA_OK;
+}
+
+static rueda_status agree(struct rueda_lane *lane)
+{
+    const rueda_status status = rueda_kept_agree(lane);
+
+    if (status == RUEDA_OK)
+        enter(lane, RUEDA_STAGE_UNPACK);
     return status;
 }
 
@@ -512,6 +534,9 @@ rueda_status rueda_batch_turn(struct rueda_lane *lane, struct rueda_text *error)
             break;
         case RUEDA_STAGE_RUN:
             status = run(lane);
+            break;
+        case RUEDA_STAGE_AGREE:
+            status = agree(lane);
             break;
         case RUEDA_STAGE_UNPACK:
             status = rueda_device_poll(device, &batch->work);

@@ -9,6 +9,8 @@
  *                      its task, or says that it has to wait
  *      PACK            the device packs the round into the fusion slab
  *      RUN             the task runs on the track
+ *      AGREE           only where results are kept (kept.h): until all members
+ *                      have theirs
  *      UNPACK          the device unpacks the round
  *      DELIVER         nothing is left to do
  *
@@ -47,6 +49,7 @@ typedef enum rueda_batch_stage {
     RUEDA_STAGE_WAIT_FOR_DATA,
     RUEDA_STAGE_PACK,
     RUEDA_STAGE_RUN,
+    RUEDA_STAGE_AGREE,
     RUEDA_STAGE_UNPACK,
     RUEDA_STAGE_DELIVER,
 } rueda_batch_stage;

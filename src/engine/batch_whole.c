@@ -125,8 +125,9 @@ rueda_batch_next rueda_batch_allreduce(struct rueda_lane *lane)
         return start_alone(lane, coll);
     if (stand_in(lane, &coll->arith) != RUEDA_BATCH_TASK)
         return RUEDA_BATCH_FAIL;
-    coll->parts = round->parts;
-    coll->part_count = round->count;
+    /* In parts, results would reach the callers' memory one by one. */
+    coll->parts = lane->kept.is_on ? NULL : round->parts;
+    coll->part_count = lane->kept.is_on ? 0 : round->count;
     return start_packed(lane, coll);
 }
 

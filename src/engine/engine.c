@@ -22,7 +22,7 @@ static void wake_waiters(struct rueda_engine *engine)
 }
 
 /* The owner of an operation may free it as soon as its status is stored. */
-static void deliver(struct rueda_engine *engine)
+void rueda_engine_deliver(struct rueda_engine *engine)
 {
     struct rueda_named *named = rueda_lanes_pop_ended(&engine->lanes);
 
@@ -56,7 +56,7 @@ void rueda_engine_end(struct rueda_engine *engine, rueda_status status,
     status = (rueda_status)atomic_load(&engine->failed);
     rueda_mesh_cancel(&engine->formation->mesh, status);
     rueda_lanes_end(&engine->lanes, status);
-    deliver(engine);
+    rueda_engine_deliver(engine);
 }
 
 /*
@@ -76,7 +76,7 @@ static bool turn_lanes(struct rueda_engine *engine, bool is_all, int peer)
             rueda_text_set(&error, "%s", rueda_status_str(status));
         rueda_failing_take(engine, status, peer, error.chars);
     } else {
-        deliver(engine);
+        rueda_engine_deliver(engine);
     }
     return status != RUEDA_IN_PROGRESS;
 }
@@ -107,7 +107,11 @@ static bool turn(struct rueda_engine *engine, bool is_check)
     if (has_moved && engine->job->hub != NULL &&
         engine->formation->mesh.open_count > 0)
         rueda_segment_notify_all(engine->job->segment);
-    return has_moved;
+    if (has_moved || !rueda_terms_is_called(engine))
+        return has_moved;
+    /* Not sooner: a member that is gone may have done its part before. */
+    rueda_failing_begin_by_peer(engine, -1);
+    return true;
 }
 
 bool engine_turn(struct rueda_engine *engine)

@@ -26,6 +26,7 @@
 #include "engine/failing.h"
 #include "engine/lanes.h"
 #include "engine/policy.h"
+#include "engine/terms.h"
 #include "engine/watch.h"
 #include "job/job.h"
 #include "op/numbers.h"
@@ -50,7 +51,8 @@ struct rueda_engine {
     struct rueda_text
         cause;         /* of a lost peer, for ranks that lose us; holder's */
     atomic_int failed; /* rueda_status, once error is written */
-    struct rueda_failing failing; /* the holder's own */
+    struct rueda_failing failing; /* the holder's own, */
+    struct rueda_terms terms;     /* like this */
 
     /* The token, and threads that wait for it or for the holder's deliveries.
      */
@@ -127,6 +129,9 @@ const struct rueda_set *rueda_engine_set(const struct rueda_engine *engine,
 
 /* One turn; true if anything moved. Only by the holder of the token. */
 bool engine_turn(struct rueda_engine *engine);
+
+/* Deliver what has ended. Only by the holder of the token. */
+void rueda_engine_deliver(struct rueda_engine *engine);
 
 /* Take a turn also if there is nothing to do here, because other ranks may wait
  * for this one. Only by the holder of the token. */

@@ -82,6 +82,7 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
     engine->lanes.numbers = &engine->numbers;
     engine->lanes.call_after_ns = CALL_AFTER_NS;
     engine->lanes.engine = engine;
+    rueda_terms_init(engine);
     rueda_census_init(&engine->census);
     pthread_mutex_init(&engine->lock, NULL);
     rueda_condition_init(&engine->changed);
@@ -111,6 +112,7 @@ void rueda_engine_fini(struct rueda_engine *engine)
     rueda_engine_end(engine, RUEDA_ERR_CLOSED, "the context was shut down");
     rueda_then_run(&engine->due);
     rueda_lanes_fini(&engine->lanes);
+    rueda_terms_fini(engine);
     pthread_cond_destroy(&engine->changed);
     pthread_cond_destroy(&engine->work);
     pthread_mutex_destroy(&engine->lock);

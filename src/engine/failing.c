@@ -73,10 +73,12 @@ void rueda_failing_begin(struct rueda_engine *engine, rueda_status status,
 static void add_work(const struct rueda_engine *engine,
                      struct rueda_text *words)
 {
-    if (!rueda_lanes_have_work(&engine->lanes))
-        return;
-    rueda_text_add(words, " while rank %d was in ", engine->formation->rank);
-    rueda_lanes_tell(&engine->lanes, words);
+    struct rueda_text work = {{0}};
+
+    if (rueda_lanes_have_work(&engine->lanes) &&
+        rueda_lanes_tell(&engine->lanes, &work))
+        rueda_text_add(words, " while rank %d was in %s",
+                       engine->formation->rank, work.chars);
 }
 
 /* Hearing is over: `heard` has the words of the rank that failed, or none. Only
@@ -123,25 +125,15 @@ static void hear(struct rueda_engine *engine)
         blame_peer(engine, &heard);
 }
 
-void rueda_failing_begin_by_peer(struct rueda_engine *engine, int peer)
+/* The term fails, and the context with it. */
+static void end_term(struct rueda_engine *engine)
 {
     const struct rueda_text none = {{0}};
     struct rueda_failing *failing = &engine->failing;
-    struct rueda_text words = {{0}};
-    rueda_status verdict;
+    int peer = failing->peer;
 
-    if (failing->stage != RUEDA_FAILING_NOT)
-        return;
-    /* The peer may have read the verdict earlier than this rank. */
-    verdict = rueda_standstill_verdict(&engine->lanes, &words);
-    if (verdict != RUEDA_OK) {
-        rueda_failing_begin(engine, verdict, words.chars);
-        return;
-    }
-    rueda_segment_watch(engine->job->segment);
     if (peer < 0)
         rueda_mesh_progress(&engine->formation->mesh, &peer);
-    failing->size = RUEDA_FAILING_TERM;
     failing->peer = peer;
     /* The words of a failing rank say more than the loss of a rank that went
      * because of it. Of a silent host no rank knows more than we do. */
@@ -155,6 +147,45 @@ void rueda_failing_begin_by_peer(struct rueda_engine *engine, int peer)
     hear(engine);
 }
 
+void rueda_failing_begin_by_peer(struct rueda_engine *engine, int peer)
+{
+    struct rueda_failing *failing = &engine->failing;
+    struct rueda_text words = {{0}};
+    rueda_status verdict;
+
+    if (failing->stage != RUEDA_FAILING_NOT)
+        return;
+    /* The peer may have read the verdict earlier than this rank. */
+    verdict = rueda_standstill_verdict(&engine->lanes, &words);
+    if (verdict != RUEDA_OK) {
+        rueda_failing_begin(engine, verdict, words.chars);
+        return;
+    }
+    rueda_segment_watch(engine->job->segment);
+    failing->size = RUEDA_FAILING_TERM;
+    failing->peer = peer;
+    if (rueda_terms_begin(engine))
+        failing->stage = RUEDA_FAILING_REPAIRING;
+    else
+        end_term(engine);
+}
+
+void rueda_failing_end_repair(struct rueda_engine *engine, bool is_repaired)
+{
+    engine->failing.stage = RUEDA_FAILING_NOT;
+    if (!is_repaired)
+        end_term(engine);
+}
+
+/* A thread of the program may fail the context meanwhile. */
+static void repair(struct rueda_engine *engine)
+{
+    if (has_failed(engine))
+        yield_to_program(engine);
+    else
+        rueda_terms_turn(engine);
+}
+
 void rueda_failing_take(struct rueda_engine *engine, rueda_status status,
                         int peer, const char *why)
 {
@@ -166,13 +197,17 @@ void rueda_failing_take(struct rueda_engine *engine, rueda_status status,
 
 bool rueda_failing_is_on(const struct rueda_engine *engine)
 {
-    return engine->failing.stage == RUEDA_FAILING_HEARING ||
+    return engine->failing.stage == RUEDA_FAILING_REPAIRING ||
+           engine->failing.stage == RUEDA_FAILING_HEARING ||
            engine->failing.stage == RUEDA_FAILING_TELLING;
 }
 
 bool rueda_failing_turn(struct rueda_engine *engine)
 {
     switch (engine->failing.stage) {
+    case RUEDA_FAILING_REPAIRING:
+        repair(engine);
+        break;
     case RUEDA_FAILING_HEARING:
         hear(engine);
         break;
@@ -191,6 +226,9 @@ bool rueda_failing_turn(struct rueda_engine *engine)
 
 void rueda_failing_finish(struct rueda_engine *engine)
 {
+    /* The others need not wait for this rank, which leaves. */
+    if (engine->failing.stage == RUEDA_FAILING_REPAIRING)
+        end_all(engine);
     while (rueda_failing_is_on(engine)) {
         rueda_failing_turn(engine);
         if (rueda_failing_is_on(engine))

@@ -6,13 +6,15 @@
  *                alone: a mismatch that the order source found, an argument, a
  *                message of another length. It has words of its own
  *                (rueda_batch_refuse()), and all others go on.
- *      term      a member is lost: all operations of the formation end. A
- *                context that formed the next term would go on there; none
- *                does yet (job/formation.h), so the context ends with the term.
+ *      term      a member is lost. With RUEDA_REPAIR=1 the others go on in
+ *                the next term (terms.h); else, or where that does not cover
+ *                what is in flight, the context ends with the term.
  *      context   this rank cannot go on, or the program says so.
  *
- * The last two fail for good, as a state that turns of the engine carry on:
+ * The last two are a state that turns of the engine carry on:
  *
+ *      REPAIRING the members change to the next term; back to NOT, or, if they
+ *                cannot, on to the next stage
  *      HEARING   a peer is lost: wait for the words of the rank that failed
  *                first, on this host or another
  *      TELLING   the words stand: wait until the store has them
@@ -40,6 +42,7 @@ struct rueda_engine;
 
 typedef enum rueda_failing_stage {
     RUEDA_FAILING_NOT,
+    RUEDA_FAILING_REPAIRING,
     RUEDA_FAILING_HEARING,
     RUEDA_FAILING_TELLING,
     RUEDA_FAILING_OVER,
@@ -79,6 +82,9 @@ void rueda_failing_begin_by_peer(struct rueda_engine *engine, int peer);
 
 /* Carry on; true if operations ended by it. */
 bool rueda_failing_turn(struct rueda_engine *engine);
+
+/* The change of terms is over, or has been given up: on with the failure. */
+void rueda_failing_end_repair(struct rueda_engine *engine, bool is_repaired);
 
 /* Does the engine fail, with turns still to be taken for it? */
 bool rueda_failing_is_on(const struct rueda_engine *engine);

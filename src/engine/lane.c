@@ -173,6 +173,7 @@ rueda_status rueda_lane_new(struct rueda_lanes *lanes,
         rueda_lane_free(lane);
         return status;
     }
+    rueda_kept_init(lane);
     *out = lane;
     return RUEDA_OK;
 }
@@ -203,6 +204,7 @@ void rueda_lane_free(struct rueda_lane *lane)
     rueda_order_counter_fini(&lane->counter);
     rueda_messages_fini(&lane->messages);
     rueda_batch_fini(&lane->batch);
+    rueda_kept_fini(lane);
     rueda_segment_free(lane->formation->segment, lane->fusion);
     rueda_track_close(&lane->track);
     if (lane->view.size > 0)
@@ -379,8 +381,11 @@ static bool begin_next(struct rueda_lane *lane)
 {
     const struct rueda_decision *decision = rueda_order_next(&lane->order);
 
-    if (decision == NULL || decision->index >= lane->limit)
+    if (decision == NULL || decision->index >= lane->limit ||
+        lane->kept.is_frozen)
         return false;
+    lane->kept.has_step = false;
+    lane->kept.after = 0;
     lane->begun = decision->index + 1;
     lane->moves++;
     rueda_batch_begin(lane, decision);
@@ -396,8 +401,10 @@ static rueda_status carry_out(struct rueda_lane *lane, struct rueda_text *error)
             return RUEDA_IN_PROGRESS;
         if (lane->batch.decision->kind == RUEDA_DECIDED_RUN)
             status = rueda_batch_turn(lane, error);
-        else
+        else if (!lane->kept.has_step)
             tell_outcome(lane, lane->batch.decision);
+        if (status == RUEDA_OK && lane->kept.is_on)
+            status = rueda_kept_conclude(lane);
         if (status == RUEDA_OK)
             conclude(lane);
     }
@@ -459,6 +466,64 @@ rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
         return status;
     return talk == RUEDA_OK || has_moved(lane, before) ? RUEDA_OK
                                                        : RUEDA_IN_PROGRESS;
+}
+
+/* ---- From one term to the next ----------------------------------------- */
+
+void rueda_lane_freeze(struct rueda_lane *lane)
+{
+    lane->kept.is_frozen = true;
+    if (lane->track.is_running)
+        rueda_track_finish(&lane->track, RUEDA_ERR_PEER_LOST);
+}
+
+/* A decision of which a part is carried out. The rest of it is in no group any
+ * more, for that would wait for all of its members. */
+static void finish_begun(struct rueda_lane *lane)
+{
+    const struct rueda_decision *decision = lane->batch.decision;
+    const int after = lane->kept.after;
+
+    for (int i = 0; after > 0 && i < decision->count; i++) {
+        struct rueda_named *named = decision->items[i].mine;
+
+        if (named != NULL && i < after) {
+            rueda_lane_finish(lane, named, named->op.outcome);
+        } else if (named != NULL) {
+            named->request.group = 0;
+            named->request.group_count = 0;
+        }
+    }
+}
+
+rueda_status rueda_lane_settle(struct rueda_lane *lane, uint64_t steps,
+                               struct rueda_text *error)
+{
+    rueda_status status;
+
+    lane->kept.limit = steps;
+    status = carry_out(lane, error);
+    if (status < 0)
+        return status;
+    if (lane->batch.decision != NULL)
+        finish_begun(lane);
+    rueda_batch_drop(lane);
+    return RUEDA_OK;
+}
+
+rueda_status rueda_lane_hand_over(struct rueda_lane *lane,
+                                  struct rueda_lane *next)
+{
+    rueda_status status = RUEDA_OK;
+
+    next->submitted = lane->submitted - (uint64_t)lane->count;
+    while (lane->first != NULL && status == RUEDA_OK) {
+        struct rueda_named *named = lane->first;
+
+        take_out(lane, named);
+        status = rueda_lane_submit(next, named);
+    }
+    return status;
 }
 
 /* ---- Questions -------------------------------------------------------- */

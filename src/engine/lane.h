@@ -12,6 +12,7 @@
 #define RUEDA_ENGINE_LANE_H
 
 #include "engine/batch.h"
+#include "engine/kept.h"
 #include "engine/message.h"
 #include "engine/track.h"
 #include "job/set.h"
@@ -58,6 +59,7 @@ struct rueda_lane {
     int count;
 
     struct rueda_batch batch;
+    struct rueda_kept kept; /* what it may have to run again */
     struct rueda_messages messages;
     uint64_t moves; /* counted up whenever it got on by itself */
 
@@ -115,6 +117,17 @@ rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error);
  * be delivered (lanes.h). */
 void rueda_lane_finish(struct rueda_lane *lane, struct rueda_named *named,
                        rueda_status status);
+
+/* Only where results are kept (kept.h). The term ends: stop what runs. And
+ * later: these steps count as carried out, so deliver what belongs to them;
+ * what is left in the lane has to run again. */
+void rueda_lane_freeze(struct rueda_lane *lane);
+rueda_status rueda_lane_settle(struct rueda_lane *lane, uint64_t steps,
+                               struct rueda_text *error);
+
+/* Give all that is left to another lane, in the order in which it came. */
+rueda_status rueda_lane_hand_over(struct rueda_lane *lane,
+                                  struct rueda_lane *next);
 
 /* End all that are not delivered, but messages. The running batch ends as
  * well. */

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "engine/private_sets.h"
 #include "engine/sets.h"
+#include "engine/terms.h"
 
 /* ---- Life ------------------------------------------------------------- */
 
@@ -49,6 +50,7 @@ rueda_status rueda_lanes_init(struct rueda_lanes *lanes, struct rueda_job *job,
     lanes->formation = job->formation;
     lanes->select = select;
     lanes->device = device;
+    lanes->repairs = rueda_terms_cover(job);
     lanes->table =
         rueda_set_table_new(job->formation->rank, rueda_job_workers(job));
     if (lanes->table == NULL)
@@ -236,9 +238,13 @@ static rueda_status find_lane(struct rueda_lanes *lanes,
 /* While a set is being dropped nothing more is negotiated. Ordered operations
  * of it may still be those that other members have begun. */
 static rueda_status hand_on(struct rueda_lanes *lanes, struct rueda_lane *lane,
-                            struct rueda_named *named)
+                            struct rueda_named *named, struct rueda_text *error)
 {
-    if (named->request.kind == RUEDA_SET_OPEN)
+    if (lanes->repairs && rueda_terms_is_stale(lanes, named))
+        return rueda_terms_refuse(lanes, named, error);
+    if (named->request.kind == RUEDA_STEP)
+        rueda_terms_step(lanes, named);
+    else if (named->request.kind == RUEDA_SET_OPEN)
         rueda_private_sets_open(lanes, named);
     else if (rueda_request_is_local(&named->request))
         rueda_relay_call(lanes, named);
@@ -264,7 +270,7 @@ static rueda_status take_in(struct rueda_lanes *lanes, struct rueda_text *error)
         if (status != RUEDA_OK)
             return status;
         rueda_op_pop(&lanes->arrived);
-        status = hand_on(lanes, lane, named);
+        status = hand_on(lanes, lane, named, error);
         if (status != RUEDA_OK)
             return status;
         op = rueda_op_peek(&lanes->arrived);

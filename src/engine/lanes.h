@@ -51,6 +51,7 @@ struct rueda_lanes {
     int undelivered; /* operations in all of them; */
     int ordered;     /* those of them that are ordered */
     bool has_ended;  /* the context has failed */
+    bool repairs;    /* lanes of all ranks keep their results (kept.h) */
 
     atomic_bool *lost; /* [ranks] messages of the whole job found them lost */
 

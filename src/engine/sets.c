@@ -42,23 +42,49 @@ const struct rueda_set *rueda_sets_find(const struct rueda_lanes *lanes, int id)
     return NULL;
 }
 
-const struct rueda_set *rueda_sets_copy(struct rueda_lanes *lanes, int id,
-                                        const int *ranks, int count)
+/* Its ranks are still to be filled in. */
+static struct rueda_set_copy *new_copy(struct rueda_lanes *lanes, int id,
+                                       int count)
 {
-    size_t bytes = (size_t)count * sizeof(ranks[0]);
-    struct rueda_set_copy *copy = malloc(sizeof(*copy) + bytes);
+    struct rueda_set_copy *copy =
+        malloc(sizeof(*copy) + (size_t)count * sizeof(copy->ranks[0]));
 
     if (copy == NULL)
         return NULL;
-    memcpy(copy->ranks, ranks, bytes);
     copy->set = (struct rueda_set){
         .id = id,
         .size = count,
         .ranks = copy->ranks,
     };
-    copy->set.me = rueda_set_index(&copy->set, lanes->formation->rank);
     copy->older = lanes->copies;
     lanes->copies = copy;
+    return copy;
+}
+
+const struct rueda_set *rueda_sets_copy(struct rueda_lanes *lanes, int id,
+                                        const int *ranks, int count)
+{
+    struct rueda_set_copy *copy = new_copy(lanes, id, count);
+
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy->ranks, ranks, (size_t)count * sizeof(ranks[0]));
+    copy->set.me = rueda_set_index(&copy->set, lanes->formation->rank);
+    return &copy->set;
+}
+
+const struct rueda_set *
+rueda_sets_copy_all(struct rueda_lanes *lanes,
+                    const struct rueda_formation *formation)
+{
+    struct rueda_set_copy *copy =
+        new_copy(lanes, RUEDA_SET_GLOBAL, formation->size);
+
+    if (copy == NULL)
+        return NULL;
+    for (int rank = 0; rank < formation->size; rank++)
+        copy->ranks[rank] = rank;
+    copy->set.me = formation->rank;
     return &copy->set;
 }
 
@@ -101,6 +127,12 @@ rueda_status rueda_sets_show(struct rueda_lanes *lanes,
 rueda_status rueda_sets_hide(struct rueda_lanes *lanes, int id)
 {
     return show(lanes, id, NULL);
+}
+
+rueda_status rueda_sets_replace(struct rueda_lanes *lanes,
+                                const struct rueda_set *set)
+{
+    return show(lanes, set->id, set);
 }
 
 void rueda_sets_free(struct rueda_lanes *lanes)

@@ -21,11 +21,20 @@ const struct rueda_set *rueda_sets_keep(struct rueda_lanes *lanes, int id);
 const struct rueda_set *rueda_sets_copy(struct rueda_lanes *lanes, int id,
                                         const int *ranks, int count);
 
+/* A copy of the set of all ranks of a formation, not yet that of the lanes. */
+const struct rueda_set *
+rueda_sets_copy_all(struct rueda_lanes *lanes,
+                    const struct rueda_formation *formation);
+
 /* Show such a copy to all threads, or hide it. Nothing is changed where there
  * is no memory. */
 rueda_status rueda_sets_show(struct rueda_lanes *lanes,
                              const struct rueda_set *set);
 rueda_status rueda_sets_hide(struct rueda_lanes *lanes, int id);
+
+/* Show such a copy in place of the set of the same id. */
+rueda_status rueda_sets_replace(struct rueda_lanes *lanes,
+                                const struct rueda_set *set);
 
 void rueda_sets_free(struct rueda_lanes *lanes);
 

@@ -146,7 +146,7 @@ static bool is_other(const struct rueda_engine *engine,
     const struct rueda_set *set = subject->lane->set;
     bool is_in = false;
 
-    if (member == segment->me ||
+    if (member == segment->me || segment->is_dismissed[member] ||
         segment->members[member].pid == segment->members[segment->me].pid)
         return false;
     for (int i = 0; i < set->size; i++)
@@ -188,6 +188,7 @@ void rueda_watch_tell_rank(void *check_arg, int rank, struct rueda_text *words)
         const char *does;
 
         if (segment->members[i].rank != rank || i == segment->me ||
+            segment->is_dismissed[i] ||
             pid == segment->members[segment->me].pid)
             continue;
         does = words_of(rueda_process_state(pid));
@@ -251,7 +252,7 @@ static int times_of(const struct rueda_engine *engine,
     if (lowest == engine->formation->rank)
         return 0;
     for (int i = 0; i < segment->size; i++)
-        if (segment->members[i].rank == lowest)
+        if (segment->members[i].rank == lowest && !segment->is_dismissed[i])
             return is_mute(state_of(segment, i)) ? 1 : 0;
     return 2;
 }

@@ -153,6 +153,7 @@ static rueda_status agree(const struct rueda_config *config,
     }
     agreement->cell_bytes = ring_bytes(config, segment->size) / RUEDA_CELLS;
     agreement->fusion_bytes = config->fusion_bytes;
+    agreement->repairs = config->repair;
     agreement->cache_capacity = (uint32_t)config->cache_capacity;
     return rueda_agreement_slabs(segment, segment->size,
                                  &agreement->slab_offset,

@@ -64,11 +64,10 @@ void rueda_formation_release(struct rueda_formation *formation);
  * the old term reach no rank in the new one.
  *
  * This covers ranks of one host, as processes or as threads. It does not cover
- * yet: several hosts, messages by TCP, and new members (all refused, or not
- * expressible); how ranks agree on the survivors, for which the store is meant;
- * and the engine, which has to drop its lanes, make new ones, run what has not
- * been delivered once more, and watch and name members by their new numbers.
- * Pipes and slabs of an old term stay allocated until the job ends.
+ * several hosts, messages by TCP, and new members (all refused, or not
+ * expressible). Pipes and slabs of an old term stay allocated until the job
+ * ends; there are fewer terms than members. vote.h is how ranks agree on the
+ * survivors, and engine/terms.h what becomes of lanes and operations.
  */
 
 /* The ranks of now that rank 0, 1, ... of the next formation are. survivors are

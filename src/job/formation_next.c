@@ -164,13 +164,16 @@ rueda_status rueda_formation_begin_next(struct rueda_formation *old,
     return RUEDA_OK;
 }
 
-/* RUEDA_OK: the member has offered, and its pipes are known. */
+/* RUEDA_OK: the member has offered, and its pipes are known. Whether it is gone
+ * is looked at first: it may offer and go in between, and others have met it
+ * then. */
 static rueda_status hear(struct rueda_formation *next, int rank,
                          struct rueda_text *error)
 {
     struct rueda_segment *segment = next->segment;
     const int member = next->members[rank];
     struct rueda_offer *offer = &segment->members[member].offer;
+    const bool is_gone = rueda_segment_is_gone(segment, member);
     const uint64_t term = atomic_load(&offer->term);
     const uint64_t members = atomic_load(&offer->members);
 
@@ -191,7 +194,7 @@ static rueda_status hear(struct rueda_formation *next, int rank,
                        rank, (unsigned)term, next->term);
         return RUEDA_ERR_CANCELLED;
     }
-    if (!rueda_segment_is_gone(segment, member))
+    if (!is_gone)
         return RUEDA_IN_PROGRESS;
     rueda_text_set(error, "rank %d of term %u was lost before the term began",
                    rank, next->term);

@@ -90,6 +90,11 @@ void rueda_set_table_free(struct rueda_set_table *table)
     free(table);
 }
 
+int rueda_set_count(const struct rueda_set_table *table)
+{
+    return table->count;
+}
+
 /* The place of the first entry whose id is not below this one. */
 static int place_of(const struct rueda_set_table *table, int id)
 {

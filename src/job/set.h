@@ -51,6 +51,9 @@ rueda_status rueda_set_add(struct rueda_set_table *table, const int *ranks,
 rueda_status rueda_set_remove(struct rueda_set_table *table, int id,
                               struct rueda_text *error);
 
+/* How many there are, the global one included. */
+int rueda_set_count(const struct rueda_set_table *table);
+
 /* Valid until the set is removed; NULL where there is none. */
 const struct rueda_set *rueda_set_find(const struct rueda_set_table *table,
                                        int id);

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "launch/elastic_run.h"
 #include "launch/launch_state.h"
 
@@ -172,6 +173,29 @@ static void fail_by(struct rueda_node *node, const struct rueda_ending *ending)
     rueda_launch_end(launch, rueda_verdict_code(ending), SIGTERM);
 }
 
+/* A rank has died whose others can do without it (engine/terms.h); if they
+ * cannot, they fail, and that ends the job. */
+static bool can_do_without(const struct rueda_node *node,
+                           const struct rueda_ending *ending)
+{
+    const char *repair = rueda_environment("RUEDA_REPAIR");
+
+    return repair != NULL && strcmp(repair, "1") == 0 && ending->signal != 0 &&
+           node->launch->node_count == 1 && node->ended < node->count;
+}
+
+static void do_without(struct rueda_node *node,
+                       const struct rueda_ending *ending)
+{
+    struct rueda_text words = {{0}};
+
+    rueda_verdict_words(ending, node->name, &words);
+    rueda_output_say(node->launch->output,
+                     "%s; the others go on without it if they can "
+                     "(RUEDA_REPAIR=1)",
+                     words.chars);
+}
+
 /* A rank has ended. The first one that failed decides how the job ends. */
 static void on_exit_of_rank(struct rueda_node *node,
                             struct rueda_unpacker *unpacker)
@@ -192,7 +216,11 @@ static void on_exit_of_rank(struct rueda_node *node,
         return;
     }
     node->ended++;
-    if (!node->launch->is_ending && rueda_verdict_code(&ending) != 0)
+    if (node->launch->is_ending || rueda_verdict_code(&ending) == 0)
+        return;
+    if (can_do_without(node, &ending))
+        do_without(node, &ending);
+    else
         fail_by(node, &ending);
 }
 

@@ -26,6 +26,9 @@ enum {
 
     /* The beginning of a private set, of which its members hear by messages. */
     RUEDA_SET_OPEN,
+
+    /* A boundary of the program, at which the number of ranks may change. */
+    RUEDA_STEP,
 };
 
 struct rueda_request {

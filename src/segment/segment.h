@@ -58,6 +58,22 @@ struct rueda_offer {
     _Atomic uint64_t named;
 };
 
+/* The lanes of all ranks: of ordered operations, and of named ones. */
+#define RUEDA_VOTE_LANES 2
+
+/* What a member says of the steps that it has, and of the next term
+ * (job/vote.h). In cache lines of its own. */
+struct rueda_vote {
+    _Alignas(128) _Atomic uint64_t has[RUEDA_VOTE_LANES];
+    _Atomic uint64_t boundaries;
+    _Atomic uint64_t frozen; /* for this term; stored after all above */
+
+    /* What it proposes, for the term that it is frozen for. */
+    _Alignas(128) _Atomic uint64_t limits[RUEDA_VOTE_LANES];
+    _Atomic uint64_t last_boundary;
+    _Atomic uint64_t survivors[RUEDA_SEGMENT_MAX / 64]; /* a bit for each */
+};
+
 /* A member's line, written by that member, read by all. Two cache lines, so
  * that neighbours' prefetchers do not meet. */
 struct rueda_member {
@@ -74,6 +90,7 @@ struct rueda_member {
                                     that others compare (job/set_text.h) */
     uint16_t port; /* where it listens, if messages take TCP in this host */
     struct rueda_offer offer;
+    struct rueda_vote vote;
 };
 
 /* What the first member decides for all, before the others can look. */
@@ -81,10 +98,13 @@ struct rueda_agreement {
     uint64_t slab_offset;  /* of the slab of all members */
     uint64_t named_offset; /* of theirs for named tensors */
     uint64_t cell_bytes;
-    uint64_t fusion_bytes;   /* of small tensors that run as one */
-    uint32_t cache_capacity; /* names that are known by number */
-    uint32_t transport;      /* rueda_transport_choice */
-    struct rueda_key key;    /* of the ranks of this host alone */
+    uint64_t fusion_bytes;    /* of small tensors that run as one */
+    uint32_t cache_capacity;  /* names that are known by number */
+    uint32_t transport;       /* rueda_transport_choice */
+    uint32_t repairs;         /* RUEDA_REPAIR */
+    _Atomic uint64_t called;  /* the latest term that a member is frozen for; */
+    _Atomic uint64_t decided; /* and the latest that is decided (job/vote.h) */
+    struct rueda_key key;     /* of the ranks of this host alone */
     char algo[RUEDA_PATH_BYTES];
 };
 
@@ -188,6 +208,14 @@ static inline bool rueda_segment_has_left(const struct rueda_segment *segment,
 {
     return atomic_load_explicit(&segment->members[member].presence,
                                 memory_order_acquire) == RUEDA_LEFT;
+}
+
+/* Has it failed, and said so? */
+static inline bool rueda_segment_has_failed(const struct rueda_segment *segment,
+                                            int member)
+{
+    return atomic_load_explicit(&segment->members[member].presence,
+                                memory_order_acquire) == RUEDA_FAILED;
 }
 
 /* The job goes on without this member, and its absence is no failure. */

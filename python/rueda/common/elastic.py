@@ -27,7 +27,17 @@ __all__ = [
     "State",
     "notification_manager",
     "run_fn",
+    "step",
 ]
+
+
+def step() -> None:
+    """Say that a step of the program ends here, for ``RUEDA_REPAIR=1``.
+
+    After a death ``rank()`` and ``size()`` change here, at the same call on all ranks.
+    ``DistributedOptimizer.step()`` of PyTorch does it by itself.
+    """
+    _core.step()
 
 
 class HostUpdateResult:

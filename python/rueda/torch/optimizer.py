@@ -22,6 +22,7 @@ from typing import Any, Callable
 
 import torch
 
+from rueda import _core
 from rueda.common.agreement import Agreement
 from rueda.common.process_sets import ProcessSet, global_process_set
 
@@ -130,9 +131,9 @@ class _Distributed:
             self.synchronize()
         self._synchronized = False
         self._tell_schedulers()
-        if closure is None:
-            return super().step()
-        return super().step(closure)
+        done = super().step() if closure is None else super().step(closure)
+        _core.step()
+        return done
 
     # torch puts hooks around the step of a class unless it has them. Those
     # around the optimizer's own step are enough.

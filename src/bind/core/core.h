@@ -143,6 +143,8 @@ PyObject *rueda_core_submit(PyObject *module, PyObject *tuple, PyObject *dict);
     X(fail, METH_O,                                                            \
       "fail(why): this rank cannot go on, and all hear why. False: it is not " \
       "the first.")                                                            \
+    X(step, METH_NOARGS,                                                       \
+      "step(): a boundary, at which rank and size may change")                 \
     X(check_every, METH_NOARGS,                                                \
       "check_every() -> what RUEDA_CHECK says: a number of steps, 0 for off, " \
       "-1 for first")                                                          \

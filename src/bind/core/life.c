@@ -170,6 +170,26 @@ ANSWER(check_every, rueda_default_check_every)
 ANSWER(has_timeline, rueda_default_has_timeline)
 ANSWER(has_dynamic_sets, rueda_default_has_dynamic_sets)
 
+/* Without a context there is nothing to change. Waits only while the ranks
+ * change. */
+PyObject *rueda_core_step(PyObject *module, PyObject *args)
+{
+    rueda_ctx *ctx = rueda_default_enter();
+    PyThreadState *thread;
+    rueda_status status;
+
+    (void)module;
+    (void)args;
+    if (ctx == NULL)
+        return rueda_core_none();
+    thread = PyEval_SaveThread();
+    status = rueda_step(ctx);
+    PyEval_RestoreThread(thread);
+    rueda_default_leave();
+    return status == RUEDA_OK ? rueda_core_none()
+                              : rueda_core_raise(status, rueda_last_error());
+}
+
 /* True without a context, as a single process is. */
 PyObject *rueda_core_is_homogeneous(PyObject *module, PyObject *args)
 {

@@ -102,6 +102,7 @@ static void without_variables_every_setting_has_its_default(void **state)
     assert_string_equal(config.timeline, "");
     assert_false(config.mark_cycles);
     assert_false(config.dynamic_sets);
+    assert_false(config.repair);
 }
 
 static void every_setting_has_a_name_and_help(void **state)
@@ -372,6 +373,8 @@ static void flags_are_taken_as_horovod_takes_them(void **state)
     assert_true(good("HOROVOD_DYNAMIC_PROCESS_SETS", "1").dynamic_sets);
     assert_true(good("RUEDA_DYNAMIC_SETS", "1").dynamic_sets);
     check_refused("RUEDA_DYNAMIC_SETS", bad);
+    assert_true(good("RUEDA_REPAIR", "1").repair);
+    check_refused("RUEDA_REPAIR", bad);
 }
 
 static void stages_are_asked_for_in_both_ways(void **state)

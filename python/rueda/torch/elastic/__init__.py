@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from rueda.common.elastic import run_fn
+from rueda.common.elastic import run_fn, step
 
 from .. import mpi_ops
 from .sampler import ElasticSampler
 from .state import TorchState
 
-__all__ = ["ElasticSampler", "TorchState", "run"]
+__all__ = ["ElasticSampler", "TorchState", "run", "step"]
 
 
 def run(func: Callable[..., Any]) -> Callable[..., Any]:
