@@ -338,7 +338,7 @@ static rueda_status chain(rueda_ctx *ctx, const struct rueda_submit_args *args,
 {
     struct rueda_op *first = NULL;
     struct rueda_op **end = &first;
-    struct rueda_submit_args begin;
+    struct rueda_submit_args begin = RUEDA_SUBMIT_ARGS_INIT;
 
     for (int i = 0; i < count; i++) {
         struct rueda_submit_args room;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/seldom.h"
 #include "engine/private_sets.h"
 #include "engine/sets.h"
 
@@ -164,26 +165,6 @@ void rueda_lanes_wake(struct rueda_lanes *lanes)
 
 /* ---- Operations that come and go -------------------------------------- */
 
-void rueda_lanes_append_ended(struct rueda_lanes *lanes,
-                              struct rueda_named *named)
-{
-    named->op.next = NULL;
-    if (lanes->ended == NULL)
-        lanes->ended = named;
-    else
-        lanes->last_ended->op.next = &named->op;
-    lanes->last_ended = named;
-}
-
-struct rueda_named *rueda_lanes_pop_ended(struct rueda_lanes *lanes)
-{
-    struct rueda_named *named = lanes->ended;
-
-    if (named != NULL)
-        lanes->ended = (struct rueda_named *)named->op.next;
-    return named;
-}
-
 /* Its set is gone, or was never there. */
 static void refuse(struct rueda_lanes *lanes, struct rueda_named *named)
 {
@@ -226,12 +207,13 @@ static rueda_status hand_on(struct rueda_lanes *lanes, struct rueda_lane *lane,
     return RUEDA_OK;
 }
 
-static rueda_status take_in(struct rueda_lanes *lanes, struct rueda_text *error)
+RUEDA_SELDOM static rueda_status take_in(struct rueda_lanes *lanes,
+                                         struct rueda_text *error)
 {
-    struct rueda_op *op = rueda_op_peek(&lanes->arrived);
+    struct rueda_op *op;
     rueda_status status = RUEDA_IN_PROGRESS;
 
-    while (op != NULL) {
+    while ((op = rueda_op_peek(&lanes->arrived)) != NULL) {
         struct rueda_named *named = rueda_named_of(op);
         struct rueda_lane *lane;
 
@@ -243,7 +225,6 @@ static rueda_status take_in(struct rueda_lanes *lanes, struct rueda_text *error)
         status = hand_on(lanes, lane, named);
         if (status != RUEDA_OK)
             return status;
-        op = rueda_op_peek(&lanes->arrived);
     }
     return status;
 }
@@ -271,24 +252,11 @@ static rueda_status turn_dropped(struct rueda_lanes *lanes, rueda_status moved,
     return moved;
 }
 
-rueda_status rueda_lanes_turn(struct rueda_lanes *lanes, bool is_all,
-                              struct rueda_text *error)
+/* What is not a lane. */
+RUEDA_SELDOM static rueda_status turn_others(struct rueda_lanes *lanes,
+                                             rueda_status moved,
+                                             struct rueda_text *error)
 {
-    rueda_status moved = take_in(lanes, error);
-
-    is_all =
-        is_all || lanes->undelivered > lanes->ordered || lanes->ordered == 0;
-    for (int i = 0; i < lanes->count && moved >= 0; i++) {
-        rueda_status status;
-
-        if (!is_all && !lanes->all[i]->is_ordered)
-            continue;
-        status = rueda_lane_turn(lanes->all[i], error);
-        if (status != RUEDA_IN_PROGRESS)
-            moved = status;
-    }
-    if (!is_all)
-        return moved;
     if (moved >= 0) {
         rueda_status status = rueda_private_sets_turn(lanes);
 
@@ -299,6 +267,44 @@ rueda_status rueda_lanes_turn(struct rueda_lanes *lanes, bool is_all,
         moved = turn_dropped(lanes, moved, error);
     rueda_relay_carry(lanes);
     return moved;
+}
+
+RUEDA_SELDOM static rueda_status
+turn_each(struct rueda_lanes *lanes, bool is_all, struct rueda_text *error)
+{
+    rueda_status moved = RUEDA_IN_PROGRESS;
+
+    if (rueda_lanes_have_arrivals(lanes))
+        moved = take_in(lanes, error);
+    is_all =
+        is_all || lanes->undelivered > lanes->ordered || lanes->ordered == 0;
+    for (int i = 0; i < lanes->count && moved >= 0; i++) {
+        struct rueda_lane *lane = lanes->all[i];
+
+        if (is_all || lane->is_ordered) {
+            const rueda_status status = rueda_lane_turn(lane, error);
+
+            if (status != RUEDA_IN_PROGRESS)
+                moved = status;
+            if (lane->count == lanes->undelivered)
+                lanes->sole = i;
+        }
+    }
+    return is_all ? turn_others(lanes, moved, error) : moved;
+}
+
+/* Where all operations are in one lane and ordered, only that lane has anything
+ * to do, however many process sets there are. */
+rueda_status rueda_lanes_turn(struct rueda_lanes *lanes, bool is_all,
+                              struct rueda_text *error)
+{
+    const int count = lanes->undelivered;
+
+    if (is_all || lanes->ordered != count || count == 0 ||
+        lanes->sole >= lanes->count || rueda_lanes_have_arrivals(lanes) ||
+        lanes->all[lanes->sole]->count != count)
+        return turn_each(lanes, is_all, error);
+    return rueda_lane_turn(lanes->all[lanes->sole], error);
 }
 
 bool rueda_lanes_are_sending(const struct rueda_lanes *lanes)

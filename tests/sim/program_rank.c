@@ -155,7 +155,7 @@ static void submit(struct scenario *scenario, int index, int which, int thread)
     op->is_ended_by = below(&scenario->check, 2) == 0;
     rank->ops[which] = op;
     rank->moves++;
-    rueda_engine_push(&rank->ctx.engine, &op->named->op);
+    rueda_op_push(&rank->ctx.engine.lanes.arrived, &op->named->op);
     if (op->wants_then && below(&scenario->check, 2) == 0)
         ask_to_be_called(scenario, op);
 }
