@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "base/log.h"
 #include "base/seldom.h"
 #include "engine/private_sets.h"
@@ -29,6 +30,7 @@ rueda_status rueda_lanes_init(struct rueda_lanes *lanes, struct rueda_job *job,
     lanes->formation = job->formation;
     lanes->select = select;
     lanes->device = device;
+    lanes->due_ns = INT64_MAX;
     lanes->table =
         rueda_set_table_new(job->formation->rank, job->formation->size);
     if (lanes->table == NULL)
@@ -195,6 +197,7 @@ static rueda_status find_lane(struct rueda_lanes *lanes,
 static rueda_status hand_on(struct rueda_lanes *lanes, struct rueda_lane *lane,
                             struct rueda_named *named)
 {
+    lanes->has_talked = lanes->has_talked || !named->op.is_ordered;
     if (named->request.kind == RUEDA_SET_OPEN)
         rueda_private_sets_open(lanes, named);
     else if (rueda_request_is_local(&named->request))
@@ -290,6 +293,7 @@ turn_each(struct rueda_lanes *lanes, bool is_all, struct rueda_text *error)
                 lanes->sole = i;
         }
     }
+    lanes->has_talked = lanes->has_talked || is_all;
     return is_all ? turn_others(lanes, moved, error) : moved;
 }
 
@@ -326,18 +330,18 @@ bool rueda_lanes_have_lent(const struct rueda_lanes *lanes)
     return false;
 }
 
-int64_t rueda_lanes_due_ns(const struct rueda_lanes *lanes)
+int64_t rueda_lanes_find_due(struct rueda_lanes *lanes)
 {
-    int64_t next = lanes->has_ended ? INT64_MAX : rueda_relay_due_ns(lanes);
+    int64_t next = INT64_MAX;
 
-    for (int i = 0; i < lanes->count && !lanes->has_ended; i++) {
-        int64_t wanted = rueda_order_due_ns(&lanes->all[i]->order);
-
-        if (wanted < next)
-            next = wanted;
+    for (int i = 0; i < lanes->count && !lanes->has_ended; i++)
+        next = rueda_sooner(next, rueda_order_due_ns(&lanes->all[i]->order));
+    if (!lanes->has_ended) {
+        next = rueda_sooner(next, rueda_relay_due_ns(lanes));
+        next = rueda_sooner(next, rueda_standstill_due_ns(lanes));
     }
-    if (!lanes->has_ended && rueda_standstill_due_ns(lanes) < next)
-        next = rueda_standstill_due_ns(lanes);
+    lanes->has_talked = false;
+    lanes->due_ns = next;
     return next;
 }
 
@@ -346,6 +350,7 @@ void rueda_lanes_end(struct rueda_lanes *lanes, rueda_status status)
     struct rueda_op *op;
 
     lanes->has_ended = true;
+    lanes->has_talked = true;
     rueda_relay_fail(lanes, status);
     rueda_private_sets_end(lanes, status);
     for (int i = 0; i < lanes->count; i++) {

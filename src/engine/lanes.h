@@ -53,6 +53,9 @@ struct rueda_lanes {
     int sole;        /* which of `all` had all operations lately: a hint */
     bool has_ended;  /* the context has failed */
 
+    int64_t due_ns;  /* the last answer of rueda_lanes_due_ns(), ... */
+    bool has_talked; /* ... since when a lane that negotiates had a turn */
+
     int64_t call_after_ns; /* of negotiators (negotiator.h) */
 
     struct rueda_timeline *timeline; /* or NULL: nothing is noted */
@@ -119,9 +122,19 @@ rueda_status rueda_lanes_turn(struct rueda_lanes *lanes, bool is_all,
  */
 void rueda_lanes_wake(struct rueda_lanes *lanes);
 
-/* When a negotiator or the timeline needs a turn although nothing moves, in the
- * time of the clock; INT64_MAX: never. */
-int64_t rueda_lanes_due_ns(const struct rueda_lanes *lanes);
+/* Find out when a negotiator or the timeline needs a turn although nothing
+ * moves, in the time of the clock; INT64_MAX: never. */
+int64_t rueda_lanes_find_due(struct rueda_lanes *lanes);
+
+/* The same. It cannot have changed where only ordered operations have come and
+ * gone. */
+static inline int64_t rueda_lanes_due_ns(struct rueda_lanes *lanes)
+{
+    return lanes->has_talked || lanes->timeline != NULL ||
+                   rueda_lanes_have_work(lanes)
+               ? rueda_lanes_find_due(lanes)
+               : lanes->due_ns;
+}
 
 /* The next operation to be delivered, its outcome being its status, or NULL. */
 static inline struct rueda_named *
