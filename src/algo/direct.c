@@ -47,6 +47,7 @@
 
 #include <string.h>
 
+#include "base/seldom.h"
 #include "os/clock.h"
 
 _Static_assert(sizeof(struct rueda_direct) <= RUEDA_TASK_STATE_BYTES,
@@ -85,7 +86,7 @@ static struct rueda_direct *direct_of(struct rueda_task *task)
 
 /* ---- A few bytes ------------------------------------------------------ */
 
-static void finish_tiny(const struct rueda_direct *direct)
+RUEDA_SELDOM static void finish_tiny(const struct rueda_direct *direct)
 {
     const struct rueda_coll *coll = direct->coll;
     const struct rueda_slab *slab = direct->slab;
@@ -559,13 +560,11 @@ static rueda_status direct_post(struct rueda_task *task)
     return start_blocks(task, direct->blocks);
 }
 
-static rueda_status direct_progress(struct rueda_task *task)
+RUEDA_SELDOM static rueda_status progress_others(struct rueda_task *task)
 {
     struct rueda_direct *direct = direct_of(task);
 
     switch (direct->mode) {
-    case RUEDA_DIRECT_TINY:
-        return progress_tiny(direct);
     case RUEDA_DIRECT_LENT:
         return start_notice(task);
     case RUEDA_DIRECT_NOTICE:
@@ -577,6 +576,14 @@ static rueda_status direct_progress(struct rueda_task *task)
     default:
         return progress_last(direct);
     }
+}
+
+static rueda_status direct_progress(struct rueda_task *task)
+{
+    struct rueda_direct *direct = direct_of(task);
+
+    return direct->mode == RUEDA_DIRECT_TINY ? progress_tiny(direct)
+                                             : progress_others(task);
 }
 
 /* In turn t block t-2 is fetched, as the last step. */

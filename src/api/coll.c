@@ -92,8 +92,7 @@ rueda_status rueda_run(rueda_ctx *ctx, const struct rueda_coll_args *args)
         return status;
     rueda_op_init(&named.op);
     fill_in(ctx, args, &named);
-    rueda_engine_push(&ctx->engine, &named.op);
-    status = rueda_engine_wait(&ctx->engine, &named.op, -1);
+    status = rueda_engine_run(&ctx->engine, &named.op);
     return status == RUEDA_OK ? status : rueda_fault(status, rueda_error(ctx));
 }
 

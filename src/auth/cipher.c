@@ -221,8 +221,3 @@ rueda_cipher_kind rueda_cipher_choose(const uint16_t ours[RUEDA_CIPHER_KINDS],
     }
     return chosen;
 }
-
-const char *rueda_cipher_kind_str(rueda_cipher_kind kind)
-{
-    return kind == RUEDA_AES_256_GCM ? "AES-256-GCM" : "ChaCha20-Poly1305";
-}

@@ -91,9 +91,6 @@ rueda_cipher_kind
 rueda_cipher_choose(const uint16_t ours[RUEDA_CIPHER_KINDS],
                     const uint16_t theirs[RUEDA_CIPHER_KINDS]);
 
-/* "AES-256-GCM" */
-const char *rueda_cipher_kind_str(rueda_cipher_kind kind);
-
 /* ---- cipher_libcrypto.c -------------------------------------------------- */
 
 extern const struct rueda_cipher rueda_cipher_libcrypto;

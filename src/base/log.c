@@ -7,14 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static atomic_int current_level = RUEDA_LOG_WARN;
+atomic_int rueda_log_level_now = RUEDA_LOG_WARN;
+
 static rueda_log_sink current_sink;
 static void *sink_arg;
 static _Thread_local int thread_rank = -1;
 
 void rueda_log_set_level(rueda_log_level level)
 {
-    atomic_store_explicit(&current_level, (int)level, memory_order_relaxed);
+    atomic_store_explicit(&rueda_log_level_now, (int)level,
+                          memory_order_relaxed);
 }
 
 void rueda_log_set_sink(rueda_log_sink sink, void *arg)
@@ -67,7 +69,7 @@ void rueda_log(rueda_log_level level, const char *tag, const char *format, ...)
     va_list args;
     int used;
 
-    if ((int)level > atomic_load_explicit(&current_level, memory_order_relaxed))
+    if (!rueda_log_is_on(level))
         return;
     if (thread_rank >= 0)
         snprintf(rank, sizeof(rank), "[rank %d]", thread_rank);

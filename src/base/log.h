@@ -15,6 +15,9 @@
 #ifndef RUEDA_BASE_LOG_H
 #define RUEDA_BASE_LOG_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 typedef enum rueda_log_level {
     RUEDA_LOG_ERROR,
     RUEDA_LOG_WARN,
@@ -28,6 +31,15 @@ typedef void (*rueda_log_sink)(void *arg, rueda_log_level level,
 
 /* What is above the level is not even formatted. Warn to begin with. */
 void rueda_log_set_level(rueda_log_level level);
+
+/* The level that was set, for the next function alone. */
+extern atomic_int rueda_log_level_now;
+
+static inline bool rueda_log_is_on(rueda_log_level level)
+{
+    return (int)level <=
+           atomic_load_explicit(&rueda_log_level_now, memory_order_relaxed);
+}
 
 /* Lines go to sink(arg, ...) instead; NULL: standard error again. Not to be
  * changed while other threads log. */
@@ -46,7 +58,13 @@ void rueda_log(rueda_log_level level, const char *tag, const char *format, ...)
 #define log_warn(...)  rueda_log(RUEDA_LOG_WARN, RUEDA_LOG_TAG, __VA_ARGS__)
 #define log_info(...)  rueda_log(RUEDA_LOG_INFO, RUEDA_LOG_TAG, __VA_ARGS__)
 #define log_debug(...) rueda_log(RUEDA_LOG_DEBUG, RUEDA_LOG_TAG, __VA_ARGS__)
-#define log_trace(...) rueda_log(RUEDA_LOG_TRACE, RUEDA_LOG_TAG, __VA_ARGS__)
+/* It is on the path of every tensor, so not even its arguments are computed
+ * without need. */
+#define log_trace(...)                                                         \
+    do {                                                                       \
+        if (rueda_log_is_on(RUEDA_LOG_TRACE))                                  \
+            rueda_log(RUEDA_LOG_TRACE, RUEDA_LOG_TAG, __VA_ARGS__);            \
+    } while (0)
 #endif
 
 #endif /* RUEDA_BASE_LOG_H */

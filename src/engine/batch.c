@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/seldom.h"
 #include "engine/lane.h"
 #include "engine/lanes.h"
 #include "fuse/pack.h"
@@ -476,26 +477,10 @@ static rueda_status choose_next(struct rueda_lane *lane)
     return batch->status;
 }
 
-static rueda_status start(struct rueda_lane *lane)
+/* The task has ended. */
+static void end_run(struct rueda_lane *lane)
 {
-    const rueda_status status =
-        lane->kept.is_on ? rueda_kept_begin(lane) : RUEDA_OK;
-
-    if (status != RUEDA_OK)
-        return status;
-    lane->moves++;
-    return rueda_track_start(&lane->track);
-}
-
-static rueda_status run(struct rueda_lane *lane)
-{
-    struct rueda_track *track = &lane->track;
-    const rueda_status status =
-        track->is_running ? rueda_track_progress(track) : start(lane);
-
-    if (status != RUEDA_OK)
-        return status;
-    rueda_track_finish(track, RUEDA_OK);
+    rueda_track_finish(&lane->track, RUEDA_OK);
     lane->moves++;
     if (lane->kept.is_on) {
         rueda_kept_count(lane);
@@ -503,7 +488,19 @@ static rueda_status run(struct rueda_lane *lane)
     } else {
         enter(lane, RUEDA_STAGE_UNPACK);
     }
-    return RUEDA_OK;
+}
+
+static rueda_status run(struct rueda_lane *lane)
+{
+    rueda_status status = lane->kept.is_on ? rueda_kept_begin(lane) : RUEDA_OK;
+
+    if (status != RUEDA_OK)
+        return status;
+    lane->moves++;
+    status = rueda_track_start(&lane->track);
+    if (status == RUEDA_OK)
+        end_run(lane);
+    return status;
 }
 
 static rueda_status agree(struct rueda_lane *lane)
@@ -515,13 +512,13 @@ static rueda_status agree(struct rueda_lane *lane)
     return status;
 }
 
-rueda_status rueda_batch_turn(struct rueda_lane *lane, struct rueda_text *error)
+/* From stage to stage, while no task runs. */
+RUEDA_SELDOM static rueda_status walk(struct rueda_lane *lane)
 {
     const struct rueda_device *device = lane->track.place.device;
     struct rueda_batch *batch = &lane->batch;
     rueda_status status = RUEDA_OK;
 
-    batch->error = error;
     while (status == RUEDA_OK) {
         switch (batch->stage) {
         case RUEDA_STAGE_WAIT_FOR_DATA:
@@ -547,10 +544,26 @@ rueda_status rueda_batch_turn(struct rueda_lane *lane, struct rueda_text *error)
             return RUEDA_OK;
         }
     }
+    return status;
+}
+
+/* Most turns find a task that runs, and goes on running. */
+rueda_status rueda_batch_turn(struct rueda_lane *lane, struct rueda_text *error)
+{
+    struct rueda_track *track = &lane->track;
+    rueda_status status = RUEDA_OK;
+
+    lane->batch.error = error;
+    if (track->is_running) {
+        status = rueda_track_progress(track);
+        if (status == RUEDA_OK)
+            end_run(lane);
+    }
+    if (status == RUEDA_OK)
+        status = walk(lane);
     /* A device rings no bell when it is done: the next turn comes soon. */
-    if (batch->work.status == RUEDA_IN_PROGRESS ||
-        (lane->track.is_running &&
-         lane->track.task.work.status == RUEDA_IN_PROGRESS))
+    if (lane->batch.work.status == RUEDA_IN_PROGRESS ||
+        (track->is_running && track->task.work.status == RUEDA_IN_PROGRESS))
         lane->moves++;
     return status;
 }

@@ -23,8 +23,11 @@ static inline bool rueda_drive_take(struct rueda_engine *engine)
 {
     int free = 0;
 
-    return atomic_load_explicit(&engine->token, memory_order_relaxed) == 0 &&
-           atomic_compare_exchange_strong(&engine->token, &free, 1);
+    if (atomic_load_explicit(&engine->token, memory_order_relaxed) != 0 ||
+        !atomic_compare_exchange_strong(&engine->token, &free, 1))
+        return false;
+    engine->own = NULL;
+    return true;
 }
 
 /* The thread that holds the token may sleep. */

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One turn of the engine: the walk of an operation on one screen. */
-#define RUEDA_LOG_TAG "engine"
-
 #include "engine/engine.h"
 
 #include "base/fence.h"
-#include "base/log.h"
+#include "base/seldom.h"
 #include "engine/sets.h"
 #include "os/clock.h"
 
 /* The fence: either we see that a thread has parked, or it sees the status. */
 static void wake_waiters(struct rueda_engine *engine)
 {
-    rueda_census_delivered(&engine->census);
     rueda_fence();
     if (atomic_load(&engine->parked) > 0) {
         pthread_mutex_lock(&engine->lock);
@@ -25,16 +22,18 @@ static void wake_waiters(struct rueda_engine *engine)
 void rueda_engine_deliver(struct rueda_engine *engine)
 {
     struct rueda_named *named = rueda_lanes_pop_ended(&engine->lanes);
+    bool is_awaited = false; /* by another thread, perhaps */
 
-    if (named == NULL)
-        return;
     while (named != NULL) {
         struct rueda_named *next = rueda_lanes_pop_ended(&engine->lanes);
 
+        is_awaited = is_awaited || &named->op != engine->own;
         rueda_op_deliver(&named->op, named->op.outcome, &engine->due);
         named = next;
     }
-    wake_waiters(engine);
+    rueda_census_delivered(&engine->census);
+    if (is_awaited)
+        wake_waiters(engine);
 }
 
 bool rueda_engine_keep_first(struct rueda_engine *engine, rueda_status status,
@@ -59,58 +58,73 @@ void rueda_engine_end(struct rueda_engine *engine, rueda_status status,
     rueda_engine_deliver(engine);
 }
 
-/*
- * A peer that is lost is no failure by itself, as it may have done its part
- * before: if an operation still needs it, then its requests have ended, and the
- * algorithm says so.
- */
-static bool turn_lanes(struct rueda_engine *engine, bool is_all, int peer)
+/* A turn of the lanes has returned this status, and perhaps words for it. */
+RUEDA_SELDOM static void end_turn(struct rueda_engine *engine,
+                                  rueda_status status, int peer,
+                                  struct rueda_text *error)
 {
-    struct rueda_text error;
-    rueda_status status;
-
-    error.chars[0] = '\0';
-    status = rueda_lanes_turn(&engine->lanes, is_all, &error);
-    if (status < 0) {
-        if (rueda_text_is_empty(&error))
-            rueda_text_set(&error, "%s", rueda_status_str(status));
-        rueda_failing_take(engine, status, peer, error.chars);
-    } else {
+    if (status >= 0) {
         rueda_engine_deliver(engine);
+        return;
     }
-    return status != RUEDA_IN_PROGRESS;
+    if (rueda_text_is_empty(error))
+        rueda_text_set(error, "%s", rueda_status_str(status));
+    rueda_failing_take(engine, status, peer, error->chars);
 }
 
 /* Has the engine failed, or does it wait for the words of a failure? */
 static bool is_failing(const struct rueda_engine *engine)
 {
     return atomic_load_explicit(&engine->failed, memory_order_relaxed) < 0 ||
-           rueda_failing_is_on(engine);
+           (engine->failing.stage != RUEDA_FAILING_NOT &&
+            rueda_failing_is_on(engine));
 }
 
-/* Lanes without work of their own get a turn when messages have come, or in a
- * check. */
+static bool turn_failing(struct rueda_engine *engine)
+{
+    const bool has_moved = rueda_lanes_have_work(&engine->lanes);
+
+    return rueda_failing_turn(engine) && has_moved;
+}
+
+/* A member that is gone may have done its part before, so this comes only when
+ * nothing else moves. */
+static bool begin_called_term(struct rueda_engine *engine)
+{
+    if (!rueda_terms_is_called(engine))
+        return false;
+    rueda_failing_begin_by_peer(engine, -1);
+    return true;
+}
+
+/*
+ * Lanes without work of their own get a turn when messages have come, or in a
+ * check. A peer that is lost is no failure by itself, as it may have done its
+ * part before: if an operation still needs it, then its requests have ended,
+ * and the algorithm says so.
+ */
 static bool turn(struct rueda_engine *engine, bool is_check)
 {
-    bool has_moved;
-    rueda_status messages;
+    struct rueda_mesh *mesh = &engine->formation->mesh;
+    rueda_status messages = RUEDA_IN_PROGRESS;
+    struct rueda_text error;
+    rueda_status status;
     int peer = -1;
 
-    if (is_failing(engine)) {
-        has_moved = rueda_lanes_have_work(&engine->lanes);
-        return rueda_failing_turn(engine) && has_moved;
-    }
-    messages = rueda_mesh_progress(&engine->formation->mesh, &peer);
-    has_moved = turn_lanes(engine, is_check || messages == RUEDA_OK, peer);
-    has_moved = has_moved || messages == RUEDA_OK;
+    if (is_failing(engine))
+        return turn_failing(engine);
+    if (mesh->open_count > 0)
+        messages = rueda_mesh_progress(mesh, &peer);
+    error.chars[0] = '\0';
+    status = rueda_lanes_turn(&engine->lanes, is_check || messages == RUEDA_OK,
+                              &error);
+    if (status < 0 || engine->lanes.ended != NULL)
+        end_turn(engine, status, peer, &error);
+    if (status == RUEDA_IN_PROGRESS && messages != RUEDA_OK)
+        return engine->lanes.repairs && begin_called_term(engine);
     /* Between threads nothing else wakes a sleeping rank for messages. */
-    if (has_moved && engine->job->hub != NULL &&
-        engine->formation->mesh.open_count > 0)
+    if (engine->job->hub != NULL && mesh->open_count > 0)
         rueda_segment_notify_all(engine->job->segment);
-    if (has_moved || !rueda_terms_is_called(engine))
-        return has_moved;
-    /* Not sooner: a member that is gone may have done its part before. */
-    rueda_failing_begin_by_peer(engine, -1);
     return true;
 }
 

@@ -42,9 +42,11 @@ struct rueda_engine {
     /* The holder's own: */
     struct rueda_lanes lanes;
     struct rueda_then_list due; /* callbacks, once the token is free */
-    bool is_endless;   /* the holder waits for its operation without end */
-    pthread_t yielder; /* the last thread that waited for its core, ... */
-    int64_t delay_ns;  /* ... and how long it had waited by then in its life */
+    struct rueda_op *own; /* the holder waits for it, and no other thread can;
+                             or NULL */
+    bool is_endless;      /* the holder waits for its operation without end */
+    pthread_t yielder;    /* the last thread that waited for its core, ... */
+    int64_t delay_ns; /* ... and how long it had waited by then in its life */
 
     atomic_bool is_failing; /* a thread is writing: */
     struct rueda_text error;
@@ -93,12 +95,9 @@ void rueda_engine_submit_more(struct rueda_engine *engine, struct rueda_op *op);
 void rueda_engine_submit_chain(struct rueda_engine *engine,
                                struct rueda_op *first);
 
-/* The same, for a caller that is going to wait at once. */
-static inline void rueda_engine_push(struct rueda_engine *engine,
-                                     struct rueda_op *op)
-{
-    rueda_op_push(&engine->lanes.arrived, op);
-}
+/* Submit an operation that lives on the caller's stack, and wait until it has
+ * ended; returns its status. */
+rueda_status rueda_engine_run(struct rueda_engine *engine, struct rueda_op *op);
 
 /* A caller asks whether an operation has ended, and does not wait: take a turn
  * if the background thread would need a core for it. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/seldom.h"
 #include "engine/lanes.h"
 #include "engine/private_sets.h"
 #include "os/clock.h"
@@ -361,7 +362,8 @@ static void conclude(struct rueda_lane *lane)
 {
     const struct rueda_decision *decision = lane->batch.decision;
 
-    rueda_relay_end(lane, decision);
+    if (lane->lanes->timeline != NULL)
+        rueda_relay_end(lane, decision);
     for (int i = 0; i < decision->count; i++) {
         struct rueda_named *named = decision->items[i].mine;
 
@@ -392,21 +394,44 @@ static bool begin_next(struct rueda_lane *lane)
     return true;
 }
 
-static rueda_status carry_out(struct rueda_lane *lane, struct rueda_text *error)
+/* The decision at work is carried out. */
+static rueda_status end_decision(struct rueda_lane *lane)
 {
-    rueda_status status = RUEDA_OK;
+    const rueda_status status =
+        lane->kept.is_on ? rueda_kept_conclude(lane) : RUEDA_OK;
 
+    if (status == RUEDA_OK)
+        conclude(lane);
+    return status;
+}
+
+/* A turn of the decision at work, if there is one. */
+static rueda_status turn_decision(struct rueda_lane *lane,
+                                  struct rueda_text *error)
+{
+    const struct rueda_decision *decision = lane->batch.decision;
+
+    if (decision == NULL || decision->kind != RUEDA_DECIDED_RUN)
+        return RUEDA_OK;
+    return rueda_batch_turn(lane, error);
+}
+
+/* The decision at work is carried out, if status says so; and those behind it,
+ * as far as they go. */
+static rueda_status carry_out(struct rueda_lane *lane, rueda_status status,
+                              struct rueda_text *error)
+{
     while (status == RUEDA_OK) {
-        if (lane->batch.decision == NULL && !begin_next(lane))
+        if (lane->batch.decision != NULL)
+            status = end_decision(lane);
+        if (status != RUEDA_OK)
+            return status;
+        if (!begin_next(lane))
             return RUEDA_IN_PROGRESS;
         if (lane->batch.decision->kind == RUEDA_DECIDED_RUN)
             status = rueda_batch_turn(lane, error);
-        else if (!lane->kept.has_step)
+        else
             tell_outcome(lane, lane->batch.decision);
-        if (status == RUEDA_OK && lane->kept.is_on)
-            status = rueda_kept_conclude(lane);
-        if (status == RUEDA_OK)
-            conclude(lane);
     }
     return status;
 }
@@ -444,12 +469,15 @@ static rueda_status talk_in_the_end(struct rueda_lane *lane, rueda_status moved,
                                                                     : talk;
 }
 
-rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
+RUEDA_SELDOM static rueda_status turn_all(struct rueda_lane *lane,
+                                          struct rueda_text *error)
 {
     const struct progress before = progress_of(lane);
-    rueda_status talk = RUEDA_IN_PROGRESS;
-    rueda_status status = rueda_messages_turn(lane);
+    rueda_status talk;
+    rueda_status status = RUEDA_IN_PROGRESS;
 
+    if (lane->messages.first != NULL)
+        status = rueda_messages_turn(lane);
     if (status < 0)
         return status;
     if (lane->is_closed)
@@ -457,7 +485,7 @@ rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
     talk = rueda_order_turn(&lane->order, error);
     if (talk < 0 && talk != RUEDA_ERR_PEER_LOST)
         return talk;
-    status = carry_out(lane, error);
+    status = carry_out(lane, turn_decision(lane, error), error);
     /* The lost peer may have done its part before. */
     if (status >= 0 && talk == RUEDA_ERR_PEER_LOST && is_waiting(lane) &&
         !rueda_private_sets_abandon(lane))
@@ -466,6 +494,24 @@ rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
         return status;
     return talk == RUEDA_OK || has_moved(lane, before) ? RUEDA_OK
                                                        : RUEDA_IN_PROGRESS;
+}
+
+/* While a task of ordered operations runs, nothing else can have happened. */
+rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
+{
+    const uint64_t moves = lane->moves + lane->track.task.moves;
+    rueda_status status;
+
+    if (!lane->track.is_running || lane->order.ops->turn != NULL ||
+        lane->messages.first != NULL)
+        return turn_all(lane, error);
+    status = rueda_batch_turn(lane, error);
+    if (status == RUEDA_IN_PROGRESS)
+        return lane->moves + lane->track.task.moves != moves
+                   ? RUEDA_OK
+                   : RUEDA_IN_PROGRESS;
+    status = carry_out(lane, status, error);
+    return status < 0 ? status : RUEDA_OK;
 }
 
 /* ---- From one term to the next ----------------------------------------- */
@@ -502,7 +548,7 @@ rueda_status rueda_lane_settle(struct rueda_lane *lane, uint64_t steps,
     rueda_status status;
 
     lane->kept.limit = steps;
-    status = carry_out(lane, error);
+    status = carry_out(lane, turn_decision(lane, error), error);
     if (status < 0)
         return status;
     if (lane->batch.decision != NULL)

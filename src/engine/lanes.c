@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "base/log.h"
+#include "base/seldom.h"
 #include "engine/private_sets.h"
 #include "engine/sets.h"
 #include "engine/terms.h"
@@ -51,6 +53,7 @@ rueda_status rueda_lanes_init(struct rueda_lanes *lanes, struct rueda_job *job,
     lanes->select = select;
     lanes->device = device;
     lanes->repairs = rueda_terms_cover(job);
+    lanes->due_ns = INT64_MAX;
     lanes->table =
         rueda_set_table_new(job->formation->rank, rueda_job_workers(job));
     if (lanes->table == NULL)
@@ -190,26 +193,6 @@ void rueda_lanes_wake(struct rueda_lanes *lanes)
 
 /* ---- Operations that come and go -------------------------------------- */
 
-void rueda_lanes_append_ended(struct rueda_lanes *lanes,
-                              struct rueda_named *named)
-{
-    named->op.next = NULL;
-    if (lanes->ended == NULL)
-        lanes->ended = named;
-    else
-        lanes->last_ended->op.next = &named->op;
-    lanes->last_ended = named;
-}
-
-struct rueda_named *rueda_lanes_pop_ended(struct rueda_lanes *lanes)
-{
-    struct rueda_named *named = lanes->ended;
-
-    if (named != NULL)
-        lanes->ended = (struct rueda_named *)named->op.next;
-    return named;
-}
-
 /* Its set is gone, or was never there. */
 static void refuse(struct rueda_lanes *lanes, struct rueda_named *named)
 {
@@ -240,6 +223,7 @@ static rueda_status find_lane(struct rueda_lanes *lanes,
 static rueda_status hand_on(struct rueda_lanes *lanes, struct rueda_lane *lane,
                             struct rueda_named *named, struct rueda_text *error)
 {
+    lanes->has_talked = lanes->has_talked || !named->op.is_ordered;
     if (lanes->repairs && rueda_terms_is_stale(lanes, named))
         return rueda_terms_refuse(lanes, named, error);
     if (named->request.kind == RUEDA_STEP)
@@ -256,12 +240,13 @@ static rueda_status hand_on(struct rueda_lanes *lanes, struct rueda_lane *lane,
     return RUEDA_OK;
 }
 
-static rueda_status take_in(struct rueda_lanes *lanes, struct rueda_text *error)
+RUEDA_SELDOM static rueda_status take_in(struct rueda_lanes *lanes,
+                                         struct rueda_text *error)
 {
-    struct rueda_op *op = rueda_op_peek(&lanes->arrived);
+    struct rueda_op *op;
     rueda_status status = RUEDA_IN_PROGRESS;
 
-    while (op != NULL) {
+    while ((op = rueda_op_peek(&lanes->arrived)) != NULL) {
         struct rueda_named *named = rueda_named_of(op);
         struct rueda_lane *lane;
 
@@ -273,7 +258,6 @@ static rueda_status take_in(struct rueda_lanes *lanes, struct rueda_text *error)
         status = hand_on(lanes, lane, named, error);
         if (status != RUEDA_OK)
             return status;
-        op = rueda_op_peek(&lanes->arrived);
     }
     return status;
 }
@@ -301,24 +285,11 @@ static rueda_status turn_dropped(struct rueda_lanes *lanes, rueda_status moved,
     return moved;
 }
 
-rueda_status rueda_lanes_turn(struct rueda_lanes *lanes, bool is_all,
-                              struct rueda_text *error)
+/* What is not a lane. */
+RUEDA_SELDOM static rueda_status turn_others(struct rueda_lanes *lanes,
+                                             rueda_status moved,
+                                             struct rueda_text *error)
 {
-    rueda_status moved = take_in(lanes, error);
-
-    is_all =
-        is_all || lanes->undelivered > lanes->ordered || lanes->ordered == 0;
-    for (int i = 0; i < lanes->count && moved >= 0; i++) {
-        rueda_status status;
-
-        if (!is_all && !lanes->all[i]->is_ordered)
-            continue;
-        status = rueda_lane_turn(lanes->all[i], error);
-        if (status != RUEDA_IN_PROGRESS)
-            moved = status;
-    }
-    if (!is_all)
-        return moved;
     if (moved >= 0) {
         rueda_status status = rueda_private_sets_turn(lanes);
 
@@ -329,6 +300,45 @@ rueda_status rueda_lanes_turn(struct rueda_lanes *lanes, bool is_all,
         moved = turn_dropped(lanes, moved, error);
     rueda_relay_carry(lanes);
     return moved;
+}
+
+RUEDA_SELDOM static rueda_status
+turn_each(struct rueda_lanes *lanes, bool is_all, struct rueda_text *error)
+{
+    rueda_status moved = RUEDA_IN_PROGRESS;
+
+    if (rueda_lanes_have_arrivals(lanes))
+        moved = take_in(lanes, error);
+    is_all =
+        is_all || lanes->undelivered > lanes->ordered || lanes->ordered == 0;
+    for (int i = 0; i < lanes->count && moved >= 0; i++) {
+        struct rueda_lane *lane = lanes->all[i];
+
+        if (is_all || lane->is_ordered) {
+            const rueda_status status = rueda_lane_turn(lane, error);
+
+            if (status != RUEDA_IN_PROGRESS)
+                moved = status;
+            if (lane->count == lanes->undelivered)
+                lanes->sole = i;
+        }
+    }
+    lanes->has_talked = lanes->has_talked || is_all;
+    return is_all ? turn_others(lanes, moved, error) : moved;
+}
+
+/* Where all operations are in one lane and ordered, only that lane has anything
+ * to do, however many process sets there are. */
+rueda_status rueda_lanes_turn(struct rueda_lanes *lanes, bool is_all,
+                              struct rueda_text *error)
+{
+    const int count = lanes->undelivered;
+
+    if (is_all || lanes->ordered != count || count == 0 ||
+        lanes->sole >= lanes->count || rueda_lanes_have_arrivals(lanes) ||
+        lanes->all[lanes->sole]->count != count)
+        return turn_each(lanes, is_all, error);
+    return rueda_lane_turn(lanes->all[lanes->sole], error);
 }
 
 bool rueda_lanes_are_sending(const struct rueda_lanes *lanes)
@@ -350,18 +360,18 @@ bool rueda_lanes_have_lent(const struct rueda_lanes *lanes)
     return false;
 }
 
-int64_t rueda_lanes_due_ns(const struct rueda_lanes *lanes)
+int64_t rueda_lanes_find_due(struct rueda_lanes *lanes)
 {
-    int64_t next = lanes->has_ended ? INT64_MAX : rueda_relay_due_ns(lanes);
+    int64_t next = INT64_MAX;
 
-    for (int i = 0; i < lanes->count && !lanes->has_ended; i++) {
-        int64_t wanted = rueda_order_due_ns(&lanes->all[i]->order);
-
-        if (wanted < next)
-            next = wanted;
+    for (int i = 0; i < lanes->count && !lanes->has_ended; i++)
+        next = rueda_sooner(next, rueda_order_due_ns(&lanes->all[i]->order));
+    if (!lanes->has_ended) {
+        next = rueda_sooner(next, rueda_relay_due_ns(lanes));
+        next = rueda_sooner(next, rueda_standstill_due_ns(lanes));
     }
-    if (!lanes->has_ended && rueda_standstill_due_ns(lanes) < next)
-        next = rueda_standstill_due_ns(lanes);
+    lanes->has_talked = false;
+    lanes->due_ns = next;
     return next;
 }
 
@@ -370,6 +380,7 @@ void rueda_lanes_end(struct rueda_lanes *lanes, rueda_status status)
     struct rueda_op *op;
 
     lanes->has_ended = true;
+    lanes->has_talked = true;
     rueda_relay_fail(lanes, status);
     rueda_private_sets_end(lanes, status);
     for (int i = 0; i < lanes->count; i++) {

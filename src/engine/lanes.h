@@ -50,10 +50,14 @@ struct rueda_lanes {
     bool has_log;    /* one of all ranks that negotiates is there */
     int undelivered; /* operations in all of them; */
     int ordered;     /* those of them that are ordered */
+    int sole;        /* which of `all` had all operations lately: a hint */
     bool has_ended;  /* the context has failed */
     bool repairs;    /* lanes of all ranks keep their results (kept.h) */
 
     atomic_bool *lost; /* [ranks] messages of the whole job found them lost */
+
+    int64_t due_ns;  /* the last answer of rueda_lanes_due_ns(), ... */
+    bool has_talked; /* ... since when a lane that negotiates had a turn */
 
     int64_t call_after_ns; /* of negotiators (negotiator.h) */
 
@@ -80,11 +84,17 @@ rueda_status rueda_lanes_init(struct rueda_lanes *lanes, struct rueda_job *job,
 /* All operations have ended, and nothing is in flight. */
 void rueda_lanes_fini(struct rueda_lanes *lanes);
 
+/* Has anything been submitted that no lane has taken over? */
+static inline bool rueda_lanes_have_arrivals(const struct rueda_lanes *lanes)
+{
+    return lanes->arrived.first != NULL ||
+           rueda_op_queue_has_arrivals(&lanes->arrived);
+}
+
 /* Has anything been submitted that is not delivered? Cheap. */
 static inline bool rueda_lanes_have_work(const struct rueda_lanes *lanes)
 {
-    return lanes->undelivered > 0 ||
-           rueda_op_queue_has_arrivals(&lanes->arrived);
+    return lanes->undelivered > 0 || rueda_lanes_have_arrivals(lanes);
 }
 
 /* Is this rank no member of the set of all workers? */
@@ -125,12 +135,30 @@ rueda_status rueda_lanes_turn(struct rueda_lanes *lanes, bool is_all,
  */
 void rueda_lanes_wake(struct rueda_lanes *lanes);
 
-/* When a negotiator or the timeline needs a turn although nothing moves, in the
- * time of the clock; INT64_MAX: never. */
-int64_t rueda_lanes_due_ns(const struct rueda_lanes *lanes);
+/* Find out when a negotiator or the timeline needs a turn although nothing
+ * moves, in the time of the clock; INT64_MAX: never. */
+int64_t rueda_lanes_find_due(struct rueda_lanes *lanes);
+
+/* The same. It cannot have changed where only ordered operations have come and
+ * gone. */
+static inline int64_t rueda_lanes_due_ns(struct rueda_lanes *lanes)
+{
+    return lanes->has_talked || lanes->timeline != NULL ||
+                   rueda_lanes_have_work(lanes)
+               ? rueda_lanes_find_due(lanes)
+               : lanes->due_ns;
+}
 
 /* The next operation to be delivered, its outcome being its status, or NULL. */
-struct rueda_named *rueda_lanes_pop_ended(struct rueda_lanes *lanes);
+static inline struct rueda_named *
+rueda_lanes_pop_ended(struct rueda_lanes *lanes)
+{
+    struct rueda_named *named = lanes->ended;
+
+    if (named != NULL)
+        lanes->ended = (struct rueda_named *)named->op.next;
+    return named;
+}
 
 /* End all operations; the mesh has been cancelled. */
 void rueda_lanes_end(struct rueda_lanes *lanes, rueda_status status);
@@ -228,7 +256,15 @@ rueda_status rueda_lanes_add(struct rueda_lanes *lanes,
 /* It is closed; freed when nothing of its own is on its way any more. */
 void rueda_lanes_drop(struct rueda_lanes *lanes, struct rueda_lane *lane);
 
-void rueda_lanes_append_ended(struct rueda_lanes *lanes,
-                              struct rueda_named *named);
+static inline void rueda_lanes_append_ended(struct rueda_lanes *lanes,
+                                            struct rueda_named *named)
+{
+    named->op.next = NULL;
+    if (lanes->ended == NULL)
+        lanes->ended = named;
+    else
+        lanes->last_ended->op.next = &named->op;
+    lanes->last_ended = named;
+}
 
 #endif /* RUEDA_ENGINE_LANES_H */

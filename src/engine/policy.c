@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/policy.h"
 
+#include "base/least.h"
+
 /* Spinning does not help where ranks share cores or pay for their time; nor
  * where each poll of a socket takes as long as giving way does. */
 void rueda_policy_set_patience(struct rueda_policy *policy,
@@ -55,15 +57,13 @@ void rueda_policy_has_checked(struct rueda_policy *policy, int64_t now_ns)
 int64_t rueda_policy_sleep_ns(const struct rueda_policy *policy, int64_t now_ns,
                               int64_t deadline_ns, int64_t network_ns)
 {
-    const int64_t check = rueda_policy_check_ns(policy);
+    int64_t until = rueda_policy_check_ns(policy);
     int64_t left;
 
-    if (deadline_ns < 0 || check < deadline_ns)
-        deadline_ns = check;
-    left = deadline_ns - now_ns;
-    if (left < 0)
-        left = 0;
-    return network_ns >= 0 && network_ns < left ? network_ns : left;
+    if (deadline_ns >= 0)
+        until = rueda_sooner(until, deadline_ns);
+    left = until > now_ns ? until - now_ns : 0;
+    return network_ns >= 0 ? rueda_sooner(network_ns, left) : left;
 }
 
 int64_t rueda_policy_awake_ns(struct rueda_policy *policy, bool is_waited_for,

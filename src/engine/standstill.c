@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/hash.h"
+#include "base/least.h"
 #include "engine/drive.h"
 
 /* Operations that are named. */
@@ -152,15 +153,10 @@ int64_t rueda_standstill_due_ns(const struct rueda_lanes *lanes)
 
     if (lanes->engine == NULL || !rueda_lanes_have_work(lanes))
         return INT64_MAX;
-    for (int i = 0; i < lanes->count; i++) {
-        int64_t wanted;
-
-        if (lanes->all[i]->is_ordered)
-            continue;
-        wanted = rueda_negotiator_look_ns(lanes->all[i]->negotiator);
-        if (wanted < next)
-            next = wanted;
-    }
+    for (int i = 0; i < lanes->count; i++)
+        if (!lanes->all[i]->is_ordered)
+            next = rueda_sooner(
+                next, rueda_negotiator_look_ns(lanes->all[i]->negotiator));
     return next;
 }
 

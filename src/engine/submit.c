@@ -62,7 +62,7 @@ void rueda_engine_submit_more(struct rueda_engine *engine, struct rueda_op *op)
 {
     rueda_census_act(&engine->census);
     weigh(engine, op);
-    rueda_engine_push(engine, op);
+    rueda_op_push(&engine->lanes.arrived, op);
 }
 
 /* Something was pushed: a thread must make progress with it. */
@@ -91,7 +91,7 @@ void rueda_engine_submit(struct rueda_engine *engine, struct rueda_op *op)
 
     rueda_census_act(&engine->census);
     weigh(engine, op);
-    rueda_engine_push(engine, op);
+    rueda_op_push(&engine->lanes.arrived, op);
     see_to_progress(engine, is_ordered);
 }
 

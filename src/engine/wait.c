@@ -207,8 +207,6 @@ static rueda_status wait_for(struct rueda_engine *engine, struct rueda_op *op,
 {
     bool has_waited = false;
 
-    if (!is_endless)
-        rueda_census_act(&engine->census);
     while (rueda_op_status(op) == RUEDA_IN_PROGRESS) {
         if (rueda_drive_take(engine)) {
             engine->is_endless = is_endless;
@@ -242,9 +240,27 @@ static rueda_status wait_for(struct rueda_engine *engine, struct rueda_op *op,
     return rueda_op_status(op);
 }
 
+/* Without other threads it goes to the engine by plain stores, and its delivery
+ * wakes no thread. */
+rueda_status rueda_engine_run(struct rueda_engine *engine, struct rueda_op *op)
+{
+    if (!rueda_drive_take(engine)) {
+        rueda_op_push(&engine->lanes.arrived, op);
+        return wait_for(engine, op, -1, true);
+    }
+    rueda_op_append(&engine->lanes.arrived, op);
+    engine->own = op;
+    engine->is_endless = true;
+    rueda_drive(engine, op, -1);
+    rueda_drive_release(engine);
+    return wait_for(engine, op, -1, true);
+}
+
 rueda_status rueda_engine_wait(struct rueda_engine *engine, struct rueda_op *op,
                                int64_t deadline_ns)
 {
+    if (deadline_ns >= 0)
+        rueda_census_act(&engine->census);
     return wait_for(engine, op, deadline_ns, deadline_ns < 0);
 }
 

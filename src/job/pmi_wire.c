@@ -243,11 +243,6 @@ static rueda_status say(struct rueda_pmi_wire *wire, const char *words)
     return status == RUEDA_OK ? RUEDA_OK : lost(wire, status);
 }
 
-void rueda_pmi_tell(struct rueda_pmi_wire *wire, const char *words)
-{
-    (void)send_words(wire, words);
-}
-
 /* Is the last answer the one that was hoped for? */
 static rueda_status check_answer(struct rueda_pmi_wire *wire, const char *kind)
 {

@@ -49,9 +49,6 @@ rueda_status rueda_pmi_ask(struct rueda_pmi_wire *wire, const char *kind,
                            const char *words, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Send the words and wait for nothing, whatever becomes of them. */
-void rueda_pmi_tell(struct rueda_pmi_wire *wire, const char *words);
-
 /* The value of a key in the last answer. False if it has none, or one that
  * does not fit. */
 bool rueda_pmi_value(const struct rueda_pmi_wire *wire, const char *key,

@@ -510,8 +510,3 @@ int rueda_membership_rank(const struct rueda_membership *members, int worker)
 {
     return worker < members->worker_count ? members->workers[worker].rank : -1;
 }
-
-int rueda_membership_size(const struct rueda_membership *members)
-{
-    return members->size;
-}

@@ -129,7 +129,5 @@ int rueda_membership_host_slots(const struct rueda_membership *members,
                                 int host);
 /* -1: it has none yet. The last one, if it has left. */
 int rueda_membership_rank(const struct rueda_membership *members, int worker);
-/* Ranks of the present term, 0 before the first. */
-int rueda_membership_size(const struct rueda_membership *members);
 
 #endif /* RUEDA_LAUNCH_MEMBERSHIP_H */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "negotiate/state.h"
 
 rueda_status rueda_negotiator_new(const struct rueda_negotiator_args *args,
@@ -281,8 +282,7 @@ bool rueda_negotiator_has_children(const struct rueda_negotiator *self)
 
 int64_t rueda_negotiator_due_ns(const struct rueda_negotiator *self)
 {
-    return self->root.call_ns < self->next_check_ns ? self->root.call_ns
-                                                    : self->next_check_ns;
+    return rueda_sooner(self->root.call_ns, self->next_check_ns);
 }
 
 /* ---- Turns --------------------------------------------------------------- */

@@ -70,7 +70,7 @@ struct rueda_order_ops {
      * Take in and send on what can be. RUEDA_OK if anything moved,
      * RUEDA_IN_PROGRESS if not. A failure is one of the whole context;
      * RUEDA_ERR_PEER_LOST only if the lost member is needed. `error` may have
-     * the words for it.
+     * the words for it. NULL: the source has nothing to take in or send.
      */
     rueda_status (*turn)(void *self, struct rueda_text *error);
 
@@ -113,7 +113,8 @@ rueda_order_submit(const struct rueda_order *order,
 static inline rueda_status rueda_order_turn(const struct rueda_order *order,
                                             struct rueda_text *error)
 {
-    return order->ops->turn(order->self, error);
+    return order->ops->turn != NULL ? order->ops->turn(order->self, error)
+                                    : RUEDA_IN_PROGRESS;
 }
 
 static inline const struct rueda_decision *

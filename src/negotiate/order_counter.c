@@ -61,13 +61,6 @@ static rueda_status submit(void *arg, const struct rueda_request *request,
     return RUEDA_OK;
 }
 
-static rueda_status turn(void *arg, struct rueda_text *error)
-{
-    (void)arg;
-    (void)error;
-    return RUEDA_IN_PROGRESS;
-}
-
 static const struct rueda_decision *next(void *arg)
 {
     struct rueda_order_counter *self = arg;
@@ -128,7 +121,6 @@ struct rueda_order rueda_order_counter(struct rueda_order_counter *self)
     static const struct rueda_order_ops ops = {
         .name = "counter",
         .submit = submit,
-        .turn = turn,
         .next = next,
         .done = done,
         .latest = latest,

@@ -404,25 +404,10 @@ void rueda_op_push_chain(struct rueda_op_queue *queue, struct rueda_op *oldest)
     push(queue, newest, oldest);
 }
 
-/* Take what has arrived, turn it round and append it. */
-static void collect(struct rueda_op_queue *queue)
+/* `last` ends the list that begins with `oldest`. */
+static void add(struct rueda_op_queue *queue, struct rueda_op *oldest,
+                struct rueda_op *last)
 {
-    struct rueda_op *newest;
-    struct rueda_op *oldest = NULL;
-    struct rueda_op *last;
-
-    if (atomic_load_explicit(&queue->arrived, memory_order_relaxed) == NULL)
-        return;
-    newest =
-        atomic_exchange_explicit(&queue->arrived, NULL, memory_order_acquire);
-    last = newest;
-    while (newest != NULL) {
-        struct rueda_op *older = newest->next;
-
-        newest->next = oldest;
-        oldest = newest;
-        newest = older;
-    }
     if (queue->first == NULL)
         queue->first = oldest;
     else
@@ -430,18 +415,27 @@ static void collect(struct rueda_op_queue *queue)
     queue->last = last;
 }
 
-struct rueda_op *rueda_op_peek(struct rueda_op_queue *queue)
+/* It was pushed newest first: turn it round. */
+void rueda_op_collect(struct rueda_op_queue *queue)
 {
-    collect(queue);
-    return queue->first;
+    struct rueda_op *newest =
+        atomic_exchange_explicit(&queue->arrived, NULL, memory_order_acquire);
+    struct rueda_op *last = newest;
+    struct rueda_op *oldest = NULL;
+
+    while (newest != NULL) {
+        struct rueda_op *older = newest->next;
+
+        newest->next = oldest;
+        oldest = newest;
+        newest = older;
+    }
+    add(queue, oldest, last);
 }
 
-void rueda_op_pop(struct rueda_op_queue *queue)
+void rueda_op_append(struct rueda_op_queue *queue, struct rueda_op *op)
 {
-    queue->first = queue->first->next;
-}
-
-bool rueda_op_queue_has_arrivals(const struct rueda_op_queue *queue)
-{
-    return atomic_load_explicit(&queue->arrived, memory_order_relaxed) != NULL;
+    rueda_op_peek(queue);
+    op->next = NULL;
+    add(queue, op, op);
 }

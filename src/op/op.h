@@ -142,13 +142,33 @@ void rueda_op_push(struct rueda_op_queue *queue, struct rueda_op *op);
 /* A whole chain by `next`, oldest first: they are taken together. */
 void rueda_op_push_chain(struct rueda_op_queue *queue, struct rueda_op *oldest);
 
+/* Has any been pushed since the last peek? Any thread, as a hint. */
+static inline bool
+rueda_op_queue_has_arrivals(const struct rueda_op_queue *queue)
+{
+    return atomic_load_explicit(&queue->arrived, memory_order_relaxed) != NULL;
+}
+
+/* Something has arrived: move it to the engine's own list. Only the engine may
+ * call this, and all that follow. */
+void rueda_op_collect(struct rueda_op_queue *queue);
+
 /* The oldest operation, or NULL; it stays in the queue. */
-struct rueda_op *rueda_op_peek(struct rueda_op_queue *queue);
+static inline struct rueda_op *rueda_op_peek(struct rueda_op_queue *queue)
+{
+    if (rueda_op_queue_has_arrivals(queue))
+        rueda_op_collect(queue);
+    return queue->first;
+}
 
 /* Take out the oldest, which there is. */
-void rueda_op_pop(struct rueda_op_queue *queue);
+static inline void rueda_op_pop(struct rueda_op_queue *queue)
+{
+    queue->first = queue->first->next;
+}
 
-/* Has any arrived since the last peek? Any thread, as a hint. */
-bool rueda_op_queue_has_arrivals(const struct rueda_op_queue *queue);
+/* As push(), for the engine itself: behind all that have been pushed before,
+ * and without the cost of an atomic list. */
+void rueda_op_append(struct rueda_op_queue *queue, struct rueda_op *op);
 
 #endif /* RUEDA_OP_OP_H */

@@ -155,7 +155,9 @@ static void submit(struct scenario *scenario, int index, int which, int thread)
     op->is_ended_by = below(&scenario->check, 2) == 0;
     rank->ops[which] = op;
     rank->moves++;
-    rueda_engine_push(&rank->ctx.engine, &op->named->op);
+    rueda_op_push(&rank->ctx.engine.lanes.arrived, &op->named->op);
+    program_drive_submit(scenario, index,
+                         rueda_request_bytes(&op->named->request));
     if (op->wants_then && below(&scenario->check, 2) == 0)
         ask_to_be_called(scenario, op);
 }
@@ -265,6 +267,19 @@ static void look_after(struct scenario *scenario, int index, int thread,
 static bool is_waiting(const struct rank *rank, const struct thread *thread)
 {
     return thread->awaited >= 0 && !rank->ops[thread->awaited]->has_ended;
+}
+
+/* Does a thread wait? It drives the engine then. */
+static bool is_awaited(const struct rank *rank)
+{
+    for (int i = 0; i < rank->thread_count; i++) {
+        const int awaited = rank->threads[i].awaited;
+
+        if (awaited >= 0 && rank->ops[awaited] != NULL &&
+            !rank->ops[awaited]->has_ended)
+            return true;
+    }
+    return false;
 }
 
 /* With all of its group. */
@@ -434,10 +449,14 @@ rueda_status program_rank_turn(void *arg, int index)
         before = rank->moves;
         if (rank->round < scenario->plan.rounds)
             run_threads(scenario, index);
+        if (!program_drive_begin(scenario, index, is_awaited(rank)))
+            return has_failed(scenario) ? RUEDA_ERR_INVALID : RUEDA_IN_PROGRESS;
         status = turn_lanes(scenario, index);
         if (status < 0)
             return status;
         deliver(scenario, index);
+        program_drive_end(scenario, index,
+                          !rueda_lanes_are_busy(&rank->ctx.engine.lanes));
         if (has_failed(scenario))
             return RUEDA_ERR_INVALID;
         has_more = next_rounds(scenario, index);
@@ -512,6 +531,7 @@ void program_rank_open(struct scenario *scenario, int index)
     engine->policy.has_room = true; /* turns are taken here, not by who polls */
     rueda_op_pool_init(&rank->ctx.ops);
     rueda_names_init(&rank->ctx.names);
+    program_drive_open(scenario, index);
     rank->is_open = true;
 }
 

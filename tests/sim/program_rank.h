@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "sim/program_data.h"
+#include "sim/program_drive.h"
 #include "sim/random_check.h"
 #include "transport/sim/sim.h"
 
@@ -39,6 +40,7 @@ struct rank {
     struct program_op *ops[PLAN_OPS]; /* NULL: not submitted */
     bool is_called[PLAN_OPS];         /* to be submitted by a callback */
     uint64_t moves;                   /* of threads and callbacks */
+    struct program_drive drive;
 };
 
 struct scenario {
@@ -64,6 +66,8 @@ struct scenario {
         size_t in_vain;   /* refused where they were submitted */
         size_t cancelled; /* with their set */
         size_t failed;    /* ranks that lost one which died */
+        size_t helped;    /* turns of threads that had submitted */
+        size_t left;      /* turns that were left to the background thread */
     } tally;
 };
 

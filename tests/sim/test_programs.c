@@ -187,6 +187,8 @@ static void test_seeds(void **state)
         all.in_vain += scenario->tally.in_vain;
         all.cancelled += scenario->tally.cancelled;
         all.failed += scenario->tally.failed;
+        all.helped += scenario->tally.helped;
+        all.left += scenario->tally.left;
         if (is_good)
             continue;
         failures++;
@@ -198,7 +200,12 @@ static void test_seeds(void **state)
                   "%zu at once and %zu cancelled, %zu ranks lost another\n",
                   all.right, all.refused, all.in_vain, all.cancelled,
                   all.failed);
+    print_message("%zu turns by threads that had submitted, %zu left to the "
+                  "background thread\n",
+                  all.helped, all.left);
     assert_int_equal(failures, 0);
+    if (seed_count >= 100)
+        assert_true(all.helped > 0 && all.left > 0);
 }
 
 static void test_same_seed_same_run(void **state)

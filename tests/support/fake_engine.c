@@ -22,6 +22,8 @@ void __wrap_rueda_engine_submit_chain(struct rueda_engine *engine,
 void __wrap_rueda_engine_leave(struct rueda_engine *engine);
 rueda_status __wrap_rueda_engine_wait(struct rueda_engine *engine,
                                       struct rueda_op *op, int64_t deadline_ns);
+rueda_status __wrap_rueda_engine_run(struct rueda_engine *engine,
+                                     struct rueda_op *op);
 
 const struct rueda_set *__wrap_rueda_engine_set(struct rueda_engine *engine,
                                                 int id)
@@ -58,6 +60,13 @@ rueda_status __wrap_rueda_engine_wait(struct rueda_engine *engine,
         fake_turn(engine);
     return rueda_op_status(op) == RUEDA_IN_PROGRESS ? RUEDA_ERR_TIMEOUT
                                                     : rueda_op_status(op);
+}
+
+rueda_status __wrap_rueda_engine_run(struct rueda_engine *engine,
+                                     struct rueda_op *op)
+{
+    rueda_op_push(&engine->lanes.arrived, op);
+    return __wrap_rueda_engine_wait(engine, op, -1);
 }
 
 /* The oldest that has arrived, taken out; NULL: none. */

@@ -286,7 +286,7 @@ static struct rueda_engine *pair_open(struct pair *pair, struct scene *scene)
     rueda_named_init(&pair->named, RUEDA_BARRIER);
     pair->named.op.is_ordered = true;
     pair->named.op.is_laid_out = true;
-    rueda_engine_push(engine, &pair->named.op);
+    rueda_op_push(&engine->lanes.arrived, &pair->named.op);
     engine_turn(engine);
     assert_int_equal(rueda_op_status(&pair->named.op), RUEDA_IN_PROGRESS);
     assert_int_equal(pair->ctx[0]->job->formation->term, 1);

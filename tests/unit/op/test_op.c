@@ -434,6 +434,24 @@ static void operations_leave_in_the_order_in_which_they_came(void **state)
     assert_null(rueda_op_peek(&queue));
 }
 
+static void what_the_engine_appends_comes_behind_what_was_pushed(void **state)
+{
+    struct rueda_op_queue queue = {.first = NULL};
+    struct rueda_op ops[5] = {{.handle = 0}};
+
+    (void)state;
+    rueda_op_append(&queue, &ops[0]);
+    rueda_op_push(&queue, &ops[1]);
+    rueda_op_push(&queue, &ops[2]);
+    rueda_op_append(&queue, &ops[3]);
+    rueda_op_push(&queue, &ops[4]);
+    for (int i = 0; i < 5; i++) {
+        assert_ptr_equal(rueda_op_peek(&queue), &ops[i]);
+        rueda_op_pop(&queue);
+    }
+    assert_null(rueda_op_peek(&queue));
+}
+
 #define PUSHERS 4
 #define PUSHES  5000
 
@@ -512,6 +530,7 @@ int main(void)
         cmocka_unit_test(numbers_are_counted_for_each_set),
         cmocka_unit_test(who_has_joined_uses_up_no_numbers),
         cmocka_unit_test(operations_leave_in_the_order_in_which_they_came),
+        cmocka_unit_test(what_the_engine_appends_comes_behind_what_was_pushed),
         cmocka_unit_test(
             what_four_threads_push_arrives_once_and_in_their_order),
     };
