@@ -30,6 +30,7 @@ from .compression import Compression
 from .digests import digest_of
 from .functions import broadcast_in_set, broadcast_object
 from .gradients import Settings
+from .horovod_names import HorovodNames
 from .mpi_ops import Adasum, Average
 from .reducer import Reducer
 
@@ -45,10 +46,18 @@ _REMEDY = (
 _live: weakref.WeakSet[_Distributed] = weakref.WeakSet()
 
 
-class _Distributed:
+class _Distributed(HorovodNames):
     """What is in front of an optimizer's own methods; see :func:`DistributedOptimizer`."""
 
     _origin: Callable[[], Any] | None = None  # a weak reference
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        """Not the way to make one; :func:`DistributedOptimizer` does not come here."""
+        raise TypeError(
+            f"{type(self).__name__} is distributed and is not made from parameters: make the "
+            "plain optimizer first, and then hvd.DistributedOptimizer(optimizer, "
+            "named_parameters=model.named_parameters())"
+        )
 
     def _distribute(self, options: dict[str, Any]) -> None:
         """Become distributed, when all that the optimizer itself has is here."""
@@ -271,6 +280,24 @@ class _Distributed:
         finally:
             self._should_synchronize = True
 
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Within it backward passes add to gradients, and nothing is reduced.
+
+            with optimizer.no_sync():
+                for batch in batches[:-1]:
+                    loss_of(batch).backward()
+            loss_of(batches[-1]).backward()  # reduces what was added up
+            optimizer.step()
+
+        These passes do not count for ``backward_passes_per_step``.
+        """
+        if self._reducer is None:
+            yield
+            return
+        with self._reducer.paused():
+            yield
+
     def set_backward_passes_per_step(self, passes: int) -> None:
         """From now on reduce after this many backward passes."""
         _check_passes(passes)
@@ -397,6 +424,17 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
 
 
 DistributedOptimizer.__module__ = _MODULE
+
+# The class that scripts for Horovod ask isinstance() for.
+_DistributedOptimizer = _Distributed
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_DistributedAdasumOptimizer":
+        from .adasum import DeltaOptimizer
+
+        return DeltaOptimizer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _front_of(op: int, process_set: ProcessSet) -> type:

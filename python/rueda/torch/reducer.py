@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Callable
 
 import torch
@@ -35,6 +35,9 @@ __all__ = ["Reducer"]
 
 _HAS_HOOKS = hasattr(torch.Tensor, "register_post_accumulate_grad_hook")
 _strided = torch.strided
+
+# More than any step has.
+_MANY_PASSES = 1 << 30
 
 
 def _hook(param: torch.Tensor, call: Callable[..., None]) -> Any:
@@ -232,6 +235,29 @@ class Reducer:
                 tensors, None, gradients[0].name, *self.settings.how()
             )
             self.slow_sent.append((handle, gradients))
+
+    def hand_over(self, gradient: Gradient) -> None:
+        """Now, however many passes are still to come."""
+        self._send(gradient)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Backward passes meanwhile add to gradients, and are not counted.
+
+        What is in flight is not to be added to, as ever.
+        """
+        self.bundles.dissolve()
+        before = [(gradient, gradient.passes_left) for gradient in self.gradients]
+        for gradient, passes_left in before:
+            if passes_left > 0:
+                gradient.passes_left = _MANY_PASSES
+        try:
+            yield
+        finally:
+            for gradient, passes_left in before:
+                # Fewer: a step has ended meanwhile, and the next one has begun.
+                if gradient.passes_left > _MANY_PASSES // 2:
+                    gradient.passes_left = passes_left
 
     # ---- At the end of a step -----------------------------------------------
 
