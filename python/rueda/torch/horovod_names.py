@@ -29,7 +29,7 @@ class HorovodNames:
 
     def _gradient_of(self, param: torch.Tensor) -> Any:
         if self._reducer is not None:
-            for gradient in self._reducer.gradients:
+            for gradient in self._reducer.all_gradients:
                 if gradient.param is param:
                     return gradient
         return _no_gradient(param)
@@ -39,7 +39,7 @@ class HorovodNames:
         """The parameters whose gradients are reduced."""
         if self._reducer is None:
             return set()
-        return {gradient.param for gradient in self._reducer.gradients}
+        return {gradient.param for gradient in self._reducer.all_gradients}
 
     @property
     def _allreduce_delay(self) -> dict[torch.Tensor, int]:
@@ -49,7 +49,10 @@ class HorovodNames:
         """
         if self._reducer is None:
             return {}
-        return {gradient.param: gradient.passes_left for gradient in self._reducer.gradients}
+        found = {gradient.param: gradient.passes_left for gradient in self._reducer.gradients}
+        if self._reducer.shared is not None:
+            found.update((one.param, left) for one, left in self._reducer.shared.passes_left())
+        return found
 
     @property
     def _handles(self) -> dict[torch.Tensor, tuple[Any, Any]]:
@@ -61,12 +64,14 @@ class HorovodNames:
         found = {one.param: (one.handle, None) for one in self._reducer.fast_sent}
         for handle, gradients in self._reducer.slow_sent:
             found.update((one.param, (handle, one.context)) for one in gradients)
+        if self._reducer.shared is not None:
+            found.update((one.param, (core, None)) for one, core in self._reducer.shared.in_flight)
         return found
 
     def _allreduce_grad_async(self, param: torch.Tensor) -> tuple[Any, Any]:
         """Hand the gradient of a parameter over now; ``synchronize()`` waits for it."""
         gradient = self._gradient_of(param)
-        if gradient.passes_left == 0:
+        if self._allreduce_delay[param] == 0:
             raise AssertionError(
                 f'the gradient of "{gradient.name}" is in flight already; call '
                 "optimizer.synchronize() first"
@@ -92,4 +97,3 @@ class HorovodNames:
             "_grad_accs: there are no nodes to keep here; hooks are on the parameters "
             "(torch.Tensor.register_post_accumulate_grad_hook), and _register_hooks() sets them"
         )
-

@@ -26,6 +26,7 @@ from rueda.common.agreement import Agreement
 from rueda.common.process_sets import ProcessSet, global_process_set
 
 from . import mpi_ops, parameters
+from .chosen import WAYS, MemoryChoice
 from .compression import Compression
 from .digests import digest_of
 from .functions import broadcast_in_set, broadcast_object
@@ -75,6 +76,7 @@ class _Distributed(HorovodNames):
         self._should_synchronize = True
         self._agreement = Agreement(self.process_set)
         self._reducer = self._make_reducer()
+        self._memory = MemoryChoice(options["gradients"], self.process_set)
         _live.add(self)
 
     def _make_reducer(self) -> Reducer | None:
@@ -177,7 +179,8 @@ class _Distributed(HorovodNames):
                 "optimizer.zero_grad() after loss.backward(), while the gradients are being "
                 "reduced: call optimizer.step() or optimizer.synchronize() in between"
             )
-        super().zero_grad(*args, **kwargs)
+        if self._reducer is None or not self._reducer.zero():
+            super().zero_grad(*args, **kwargs)
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> None:
         """As the optimizer's own; waits for what is being reduced, and forgets it."""
@@ -231,6 +234,7 @@ class _Distributed(HorovodNames):
             with torch.no_grad():
                 self._reducer.finish()
                 self._check_parameters()
+                self._memory.note_step(self._reducer)
         self._synchronized = True
 
     def _check_parameters(self) -> None:
@@ -269,10 +273,10 @@ class _Distributed(HorovodNames):
     def skip_synchronize(self) -> Iterator[None]:
         """Within it ``step()`` takes the gradients as they are.
 
-            optimizer.synchronize()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            with optimizer.skip_synchronize():
-                optimizer.step()
+        optimizer.synchronize()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        with optimizer.skip_synchronize():
+            optimizer.step()
         """
         self._should_synchronize = False
         try:
@@ -365,6 +369,7 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
     broadcast: bool = False,
+    gradients: str | None = None,
 ) -> Any:
     """Return an optimizer like this one that steps by the gradients of all ranks.
 
@@ -390,6 +395,8 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
     :param broadcast: overwrite parameters, settings and state now by those of rank 0, or of
         the lowest rank of the process set. Buffers of a model, such as running statistics,
         are not known here. In an elastic job that is left to ``state.sync()``.
+    :param gradients: "shared" puts gradients into memory that all ranks of the host share,
+        after the third step; "private" does not; None tries both then, and takes the faster.
     """
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(
@@ -406,6 +413,8 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
         warnings.warn("num_groups is now called groups", DeprecationWarning, stacklevel=2)
         groups = num_groups if groups is None else groups
     parameters.check_groups(groups)
+    if gradients not in WAYS:
+        raise ValueError(f'gradients is "shared", "private" or None, not {gradients!r}')
     options = {
         "named_parameters": None if named_parameters is None else list(named_parameters),
         "compression": compression,
@@ -415,6 +424,7 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
         "groups": groups,
         "sparse_as_dense": sparse_as_dense,
         "process_set": process_set,
+        "gradients": gradients,
     }
     made = _wrap(_front_of(op, process_set), optimizer, options)
     # Ranks that survived do not come here again when others join an elastic job.
@@ -451,6 +461,7 @@ def _rebuild(base: type, options: dict[str, Any]) -> Any:
     """An object whose state comes next; see __reduce_ex__."""
     options = dict(options)
     options["process_set"] = options["process_set"] or global_process_set
+    options.setdefault("gradients", None)  # pickled by an older version
     made = object.__new__(_class_of(_front_of(options["op"], options["process_set"]), base))
     made.__dict__["_options_to_be"] = options
     return made

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Sequence
 from datetime import timedelta
@@ -120,6 +121,11 @@ class RuedaProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             job.close(number)
 
     abort = shutdown
+
+    def __del__(self) -> None:
+        # Up to 2.6 torch only forgets a group that is destroyed.
+        if not sys.is_finalizing() and getattr(self, "_set", None) is not None:
+            self.shutdown()
 
     # ---- Starting operations --------------------------------------------------
 
