@@ -65,8 +65,11 @@ class MemoryChoice:
         if self._steps_left != 0:
             return
         self._steps_left = _NEVER
-        if not _is_one_host():
-            return  # on every rank
+        if _core.size() == 1:
+            return
+        if _core.local_size() != _core.size():  # on every rank
+            _say("the ranks are on several hosts")
+            return
         why = self._obstacle(reducer)
         gradients, is_wished = self._agree(reducer, why)
         if not gradients:
@@ -86,6 +89,8 @@ class MemoryChoice:
         """Why gradients of this rank cannot be shared, or None."""
         if self._wish == _PRIVATE:
             return 'gradients="private"'
+        if not hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
+            return "torch is older than 2.1"
         if os.environ.get("RUEDA_REPAIR") == "1":
             return "RUEDA_REPAIR=1 keeps what ranks give until it is delivered"
         if os.environ.get("HOROVOD_ELASTIC") == "1":
@@ -207,10 +212,6 @@ def _is_plain(gradient: Gradient) -> bool:
         and param.is_contiguous()
         and param.numel() > 0
     )
-
-
-def _is_one_host() -> bool:
-    return 1 < _core.size() == _core.local_size()
 
 
 def _say(why: str) -> None:

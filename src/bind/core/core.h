@@ -99,13 +99,14 @@ void rueda_core_shared_end(void);
     X(ordered)                                                                 \
     X(peer)                                                                    \
     X(tag)                                                                     \
-    X(unpacked)
+    X(unpacked)                                                                \
+    X(more)
 
 #define RUEDA_CORE_SUBMIT_HELP                                                 \
     "submit(kind, name, set, dtype, send, recv, shape, reduction=0, root=0, "  \
     "prescale=1.0, postscale=1.0, splits=None, room=None, compression=0, "     \
     "priority=0, device=None, stream=None, ordered=0, peer=0, tag=0, "         \
-    "unpacked=0) -> handle\n\n"                                                \
+    "unpacked=0, more=0) -> handle\n\n"                                        \
     "The caller keeps memory and room until the operation ends. Without a "    \
     "device the memory is the host's. If ordered is true, all members of "     \
     "the set submit their ordered operations in the same order, without a "    \

@@ -16,7 +16,7 @@ from rueda import _core
 
 from . import job
 from .calls import Call, reduction_of
-from .work import JoinedWork, RuedaWork, sweep
+from .work import JoinedWork, RuedaWork, is_in_backward, sweep
 
 __all__ = ["RuedaProcessGroup", "make_group"]
 
@@ -153,12 +153,19 @@ class RuedaProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             limit = self._timeout
         call = Call(self.size(), self._ranks, self.rank())
         describe(call)
+        # Where cores are few, work in the background slows the pass and saves nothing.
+        is_put_off = kind == "allreduce" and is_in_backward() and job.is_crowded()
         sweep()
         with self._order:
             self._count += 1
             words = f"{kind} number {self._count} of process group {self._name or self._set}"
+            if is_put_off:
+                for _, more in call.orders:
+                    more["more"] = True
             cores = [self._start(*order, more) for order, more in call.orders]
         work = RuedaWork(words, cores, limit, output, (call, output), call.finish, source)
+        if is_put_off:
+            work.finish_with_backward()
         if self._started is not None:
             self._started.append(work)
         return work
