@@ -59,9 +59,9 @@ def by_lightning(backend: str) -> nn.Module:
 
 def by_accelerate(backend: str) -> nn.Module:
     from accelerate import Accelerator
-    from accelerate.utils import InitProcessGroupKwargs
 
-    accelerator = Accelerator(cpu=True, kwargs_handlers=[InitProcessGroupKwargs(backend=backend)])
+    dist.init_process_group(backend)  # it takes the group that is there
+    accelerator = Accelerator(cpu=True)
     model = net()
     optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
     loader = DataLoader(TensorDataset(*rows()), BATCH, shuffle=True)
@@ -101,10 +101,11 @@ class Sum(nn.Module):
 def by_transformers(backend: str) -> nn.Module:
     from transformers import Trainer, TrainingArguments
 
+    dist.init_process_group(backend)  # it takes the group that is there
     model = Sum()
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
-            folder, ddp_backend=backend, use_cpu=True, num_train_epochs=EPOCHS,
+            folder, use_cpu=True, num_train_epochs=EPOCHS,
             per_device_train_batch_size=BATCH, learning_rate=RATE, lr_scheduler_type="constant",
             report_to=[], save_strategy="no", logging_strategy="no", disable_tqdm=True,
         )  # fmt: skip

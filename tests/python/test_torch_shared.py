@@ -269,6 +269,21 @@ def case_frozen_parameters_keep_their_values() -> None:
     assert not torch.equal(first, before)
 
 
+def case_parameters_that_change_their_type_have_private_gradients() -> None:
+    model = new_model()
+    optimizer = shared(model)
+    for param in model.parameters():
+        param.data = param.data.double()
+    for _ in range(2):
+        optimizer.zero_grad()
+        model(torch.full((1, 4), 1.0 + hvd.rank(), dtype=torch.float64)).sum().backward()
+        optimizer.synchronize()
+        for param in model.parameters():
+            assert param.grad.dtype is torch.float64
+            assert torch.equal(hvd.broadcast(param.grad, 0), param.grad)
+    assert not is_shared(optimizer)
+
+
 def case_a_change_in_flight_is_found() -> None:
     model = new_model()
     optimizer = shared(model)

@@ -133,10 +133,16 @@ class Reducer:
             _hook_gradient(gradient)
         self.gradients += shared.gradients
 
+    def _still_shares(self) -> bool:
+        if self.shared is not None and not self.shared.is_busy and not self.shared.fits():
+            self.unshare()
+        return self.shared is not None
+
     def zero(self) -> bool:
         """Set the gradients to zero, if that is different from what an optimizer does."""
-        if self.shared is None:
+        if not self._still_shares():
             return False
+        assert self.shared is not None
         self.shared.zero()
         for gradient in self.gradients:
             gradient.param.grad = None
@@ -318,6 +324,7 @@ class Reducer:
         """
         if self.dormant:
             self.wake()
+        self._still_shares()
         failure = None
         try:
             if len(self.fast_sent) + self.slow_count < len(self.gradients):

@@ -78,6 +78,13 @@ class _Bucket:
     def note_versions(self) -> None:
         self.versions = [view._version for view in self.views]
 
+    def fits(self) -> bool:
+        """Are the parameters still of the types and shapes that they had?"""
+        return all(
+            param.dtype is view.dtype and param.shape == view.shape
+            for param, view in zip(self.params, self.views)
+        )
+
     def is_whole(self) -> bool:
         """Has autograd added to all views as often as to the last?"""
         versions = [view._version for view in self.views]
@@ -185,7 +192,7 @@ class SharedGradients:
     def _on_ready(self, bucket: _Bucket) -> None:
         if bucket.core is not None:
             raise AssertionError(TOO_MANY.format(name=bucket.gradients[-1].name))
-        if self._is_paused:
+        if self._is_paused or not bucket.fits():
             return
         if bucket.passes_left > 0:
             bucket.passes_left -= 1
@@ -222,6 +229,10 @@ class SharedGradients:
         return False
 
     # ---- Between steps --------------------------------------------------------
+
+    def fits(self) -> bool:
+        """If not, parameters were changed, which all ranks do alike: share no more."""
+        return all(bucket.fits() for bucket in self._buckets)
 
     def zero(self) -> None:
         """What zero_grad() does with these."""
