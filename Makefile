@@ -1,7 +1,8 @@
 # The front door. Each target says its steps; the work is done in tools/.
 # "make help" lists them.
 
-.PHONY: all build check demo test bench lint sanitize fuzz seeds nth-calls coverage wheel wheel-portable aarch64 clean help
+.PHONY: all build check demo test trainers bench lint sanitize fuzz seeds \
+    nth-calls coverage wheel wheel-portable aarch64 clean help
 # The stages share two cores and the folder .venv: one at a time, always.
 .NOTPARALLEL:
 
@@ -25,6 +26,11 @@ test: ## build, install in .venv, and run all tests, of C and of Python
 	@tools/build release
 	@tools/wheel --install
 	@tools/run-tests --preset release
+
+trainers: ## Lightning, accelerate and the HF Trainer on Rueda; installs them in .venv
+	@tools/setup build python frameworks trainers
+	@tools/wheel --install
+	@.venv/bin/python -m pytest tests/python/test_trainers.py
 
 bench: ## every collective, and PyTorch, beside its peers; as root, hosts too
 	@tools/setup build python peers frameworks

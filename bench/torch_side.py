@@ -74,6 +74,9 @@ class Alone:
     def allreduce(self, tensor: torch.Tensor, name: str) -> None:
         raise NotImplementedError("ranks that are alone add nothing up")
 
+    def copy(self, net: nn.Module, _: Any) -> tuple[nn.Module, Any]:
+        return net, None
+
 
 class Gloo(Alone):
     def __init__(self) -> None:
@@ -111,7 +114,8 @@ class Rueda(Alone):
 
     def spread(self, net: nn.Module, optimizer: Any) -> tuple[nn.Module, Any]:
         self._hvd.broadcast_parameters(net.state_dict(), root_rank=0)
-        return net, self._hvd.DistributedOptimizer(optimizer, net.named_parameters())
+        way = os.environ.get("BENCH_GRADIENTS") or None
+        return net, self._hvd.DistributedOptimizer(optimizer, net.named_parameters(), gradients=way)
 
     def meet(self, net: nn.Module, optimizer: Any) -> tuple[nn.Module, Any]:
         return net, Meeting(optimizer, self._hvd.barrier)
@@ -135,7 +139,21 @@ class Training:
         torch.manual_seed(rank)
         self._x, self._y = torch.randn(shape), torch.randint(10, (shape[0],))
 
+        # What is read and written where memory is all that limits a step.
+        numbers = sum(param.numel() for param in net.parameters())
+        self._from, self._to = torch.zeros(numbers), torch.zeros(numbers)
+
+    def copies(self, count: int) -> list:
+        times = []
+        for _ in range(count):
+            began = time.perf_counter()
+            self._to.copy_(self._from)
+            times.append(time.perf_counter() - began)
+        return [times, 0.0]
+
     def steps(self, count: int) -> list:
+        if self._optimizer is None:
+            return self.copies(count)
         times, loss = [], 0.0
         for _ in range(count):
             began = time.perf_counter()

@@ -559,6 +559,12 @@ struct rueda_submit_args {
  */
 #define RUEDA_ORDERED 8u
 
+/* An allreduce that is not packed together with others, but runs by itself
+ * where its memory is: without a copy where that comes from rueda_alloc() on
+ * all ranks. In place its input is undefined after a failure, whatever its
+ * size. All ranks ask for the same. */
+#define RUEDA_UNPACKED 16u
+
 /*
  * Hand over an operation; returns at once. What only this rank has wrong fails
  * here, with nothing handed over and words from rueda_last_error():

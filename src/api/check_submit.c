@@ -291,7 +291,8 @@ static rueda_status check_order(const struct submit_query *query)
 static rueda_status check_rest(const struct submit_query *query)
 {
     const struct rueda_submit_args *args = query->args;
-    const unsigned known = RUEDA_LIVE_AVERAGE | RUEDA_MORE | RUEDA_ORDERED;
+    const unsigned known =
+        RUEDA_LIVE_AVERAGE | RUEDA_MORE | RUEDA_ORDERED | RUEDA_UNPACKED;
 
     if (args->device < RUEDA_DEVICE_HOST) {
         rueda_text_add(query->why,

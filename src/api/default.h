@@ -47,6 +47,19 @@ RUEDA_API int rueda_default_check_every(const rueda_ctx *ctx);
 RUEDA_API int rueda_default_has_timeline(const rueda_ctx *ctx);
 RUEDA_API int rueda_default_has_dynamic_sets(const rueda_ctx *ctx);
 
+/*
+ * Map memory from rueda_alloc() once more: the same pages, which stay while
+ * they are mapped, whatever becomes of the context. bytes are those allocated.
+ * RUEDA_ERR_IO leaves the cause in errno.
+ */
+RUEDA_API rueda_status rueda_default_map(const rueda_ctx *ctx,
+                                         const void *memory, size_t bytes,
+                                         void **out);
+RUEDA_API void rueda_default_unmap(void *at, size_t bytes);
+
+/* A line of the log of this rank, at level debug. */
+RUEDA_API void rueda_default_debug(const rueda_ctx *ctx, const char *words);
+
 /* Is this still the default context? If not, calls that have entered should
  * leave. */
 RUEDA_API bool rueda_default_is(const rueda_ctx *ctx);

@@ -138,6 +138,8 @@ static void describe(const struct rueda_submit_args *args,
     out->postscale = args->postscale;
     out->compression = args->compression;
     out->flags = args->flags & RUEDA_LIVE_AVERAGE;
+    if (args->kind == RUEDA_ALLREDUCE)
+        out->flags |= args->flags & RUEDA_UNPACKED;
 }
 
 /* The caller's list may be gone when the operation runs. */

@@ -7,7 +7,8 @@ bool rueda_round_may_share(const struct rueda_request *request)
 {
     switch (request->kind) {
     case RUEDA_ALLREDUCE:
-        return request->reduction != RUEDA_ADASUM;
+        return request->reduction != RUEDA_ADASUM &&
+               (request->flags & RUEDA_UNPACKED) == 0;
     case RUEDA_ALLGATHER:
     case RUEDA_REDUCE_SCATTER:
         return true;
@@ -102,7 +103,7 @@ static bool add_rows(struct rueda_round *round,
 bool rueda_round_add(struct rueda_round *round,
                      const struct rueda_request *request)
 {
-    if (round->count == round->most)
+    if (round->count == round->most || (request->flags & RUEDA_UNPACKED) != 0)
         return false;
     return rueda_round_is_whole(round) ? add_whole(round, request)
                                        : add_rows(round, request);

@@ -234,18 +234,33 @@ static void tell_group(const struct rueda_request *request,
                        request->group_count);
 }
 
-static bool same_flags(const struct rueda_request *a,
-                       const struct rueda_request *b)
+static bool same_average(const struct rueda_request *a,
+                         const struct rueda_request *b)
 {
-    return a->flags == b->flags;
+    return ((a->flags ^ b->flags) & RUEDA_LIVE_AVERAGE) == 0;
 }
 
-static void tell_flags(const struct rueda_request *request,
-                       struct rueda_text *out)
+static void tell_average(const struct rueda_request *request,
+                         struct rueda_text *out)
 {
     rueda_text_add(out, "%s by the ranks that have not joined",
                    request->flags & RUEDA_LIVE_AVERAGE ? "averages"
                                                        : "does not average");
+}
+
+static bool same_packing(const struct rueda_request *a,
+                         const struct rueda_request *b)
+{
+    return ((a->flags ^ b->flags) & RUEDA_UNPACKED) == 0;
+}
+
+static void tell_packing(const struct rueda_request *request,
+                         struct rueda_text *out)
+{
+    rueda_text_add(out, "%s",
+                   request->flags & RUEDA_UNPACKED
+                       ? "leaves it where it is (RUEDA_UNPACKED)"
+                       : "has it packed");
 }
 
 static const struct {
@@ -265,7 +280,8 @@ static const struct {
     {"%s CPU/GPU device selection", same_device, tell_device},
     {"compression", same_compression, tell_compression},
     {"groups", same_group, tell_group},
-    {"averages", same_flags, tell_flags},
+    {"averages", same_average, tell_average},
+    {"packing", same_packing, tell_packing},
 };
 #define CHECK_COUNT ((int)(sizeof(checks) / sizeof(checks[0])))
 

@@ -49,10 +49,11 @@ bool rueda_memfd_is_sealed(int fd, size_t bytes)
     return bytes > 0 && rueda_memfd_sealed_bytes(fd) == bytes;
 }
 
-rueda_status rueda_memory_map_shared(int fd, size_t bytes, void **out)
+rueda_status rueda_memory_map_part(int fd, uint64_t offset, size_t bytes,
+                                   void **out)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_NORESERVE, fd, 0);
+                    MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
 
     if (at == MAP_FAILED)
         return RUEDA_ERR_IO;
@@ -60,6 +61,11 @@ rueda_status rueda_memory_map_shared(int fd, size_t bytes, void **out)
     madvise(at, bytes, MADV_DONTDUMP);
     *out = at;
     return RUEDA_OK;
+}
+
+rueda_status rueda_memory_map_shared(int fd, size_t bytes, void **out)
+{
+    return rueda_memory_map_part(fd, 0, bytes, out);
 }
 
 void *rueda_memory_map_private(size_t bytes)

@@ -23,6 +23,10 @@ bool rueda_memfd_is_sealed(int fd, size_t bytes);
 
 rueda_status rueda_memory_map_shared(int fd, size_t bytes, void **out);
 
+/* A part of it that begins on a page. */
+rueda_status rueda_memory_map_part(int fd, uint64_t offset, size_t bytes,
+                                   void **out);
+
 /* Private zeroed pages that cost nothing until touched; NULL if there are
  * none. */
 void *rueda_memory_map_private(size_t bytes);

@@ -112,6 +112,7 @@ static const struct numbers numbers[] = {
     {"sum", RUEDA_SUM, 0, 1, 1, {3, 5}, 8, false},
     {"average", RUEDA_AVERAGE, 0, 1, 1, {3, 5}, 4, false},
     {"live", RUEDA_AVERAGE, RUEDA_LIVE_AVERAGE, 1, 1, {3, 5}, 4, false},
+    {"unpacked", RUEDA_AVERAGE, RUEDA_UNPACKED, 1, 1, {3, 5}, 4, false},
     {"min", RUEDA_MIN, 0, 1, 1, {3, 5}, 3, false},
     {"max", RUEDA_MAX, 0, 1, 1, {3, 5}, 5, false},
     {"product", RUEDA_PRODUCT, 0, 1, 1, {3, 5}, 15, false},

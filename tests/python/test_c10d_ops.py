@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -307,6 +308,59 @@ def case_works_and_their_futures() -> None:
     for _ in range(50):
         dist.all_reduce(torch.ones(1000), async_op=True)
     dist.barrier()
+
+
+def _in_a_backward_pass(call: Any) -> None:
+    """Call it from a hook."""
+    x = torch.ones(3, requires_grad=True)
+    x.register_hook(lambda _: call())
+    x.sum().backward()
+
+
+def case_works_of_a_backward_pass_have_ended_with_it() -> None:
+    found: list[Any] = []
+
+    def start() -> None:
+        tensor = mine((4,))
+        found.append((tensor, dist.all_reduce(tensor, async_op=True).get_future()))
+
+    _in_a_backward_pass(lambda: [start() for _ in range(3)] and None)
+    for tensor, future in found:
+        assert future.done()
+        assert future.value()[0] is tensor
+        assert torch.equal(tensor, torch.stack(everyone((4,))).sum(0))
+
+
+def case_a_backward_pass_may_wait_for_its_works() -> None:
+    tensors = [mine((4,)) for _ in range(3)]
+
+    def start() -> None:
+        dist.all_reduce(tensors[0], async_op=True).wait()
+        dist.all_reduce(tensors[1], async_op=True).get_future().wait()
+        work = dist.all_reduce(tensors[2], async_op=True)
+        work.get_future()
+        work.wait()
+
+    _in_a_backward_pass(start)
+    for tensor in tensors:
+        assert torch.equal(tensor, torch.stack(everyone((4,))).sum(0))
+
+
+def case_the_end_of_a_backward_pass_does_not_wait_for_ever() -> None:
+    tensor = torch.ones(3)
+    if me() == 0:
+        futures: list[Any] = []
+        _in_a_backward_pass(
+            lambda: futures.append(dist.all_reduce(tensor, async_op=True).get_future())
+        )
+        dist.send(tensor[:1].clone(), 1)  # without which rank 1 does not begin
+        futures[0].wait()
+    elif me() == 1:
+        dist.recv(torch.zeros(1), 0)
+        dist.all_reduce(tensor)
+    else:
+        dist.all_reduce(tensor)
+    assert tensor[0].item() == SIZE
 
 
 def case_a_thread_waits_for_the_work_of_another() -> None:

@@ -26,6 +26,7 @@ import ctypes
 import time
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from rueda import _core
 
@@ -33,7 +34,7 @@ from . import handles
 from .operations import key_of, set_of
 from .process_sets import ProcessSet
 
-__all__ = ["LIMIT_S", "Agreement", "begin_again", "digest_of_parts", "words_for"]
+__all__ = ["LIMIT_S", "Agreement", "begin_again", "digest_of_parts", "follow", "words_for"]
 
 #: How long a rank waits for the others, in seconds.
 LIMIT_S = 30.0
@@ -42,7 +43,8 @@ _FIRST_PAUSE_S = 0.0001
 _MOST_PAUSE_S = 0.005
 _MOST_NAMED = 8  # ranks in a message
 
-_all: weakref.WeakSet[Agreement] = weakref.WeakSet()
+# Agreements, and what else begins again with them: it has a method forget().
+_all: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class _LateError(Exception):
@@ -53,6 +55,11 @@ def begin_again() -> None:
     """Have every optimizer compare in its next step; all ranks call this together."""
     for agreement in list(_all):
         agreement.forget()
+
+
+def follow(other: Any) -> None:
+    """Have ``forget()`` of this called, too, whenever all ranks begin again."""
+    _all.add(other)
 
 
 class Agreement:

@@ -26,3 +26,8 @@ __all__ = [
     "broadcast_parameters",
     "elastic",
 ]
+
+
+def __dir__() -> list[str]:
+    """What scripts use; files of this folder, which Python adds, are not part of it."""
+    return sorted(__all__)

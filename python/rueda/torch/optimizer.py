@@ -27,10 +27,12 @@ from rueda.common.agreement import Agreement
 from rueda.common.process_sets import ProcessSet, global_process_set
 
 from . import mpi_ops, parameters
+from .chosen import WAYS, MemoryChoice
 from .compression import Compression
 from .digests import digest_of
 from .functions import broadcast_in_set, broadcast_object
 from .gradients import Settings
+from .horovod_names import HorovodNames
 from .mpi_ops import Adasum, Average
 from .reducer import Reducer
 
@@ -46,10 +48,18 @@ _REMEDY = (
 _live: weakref.WeakSet[_Distributed] = weakref.WeakSet()
 
 
-class _Distributed:
+class _Distributed(HorovodNames):
     """What is in front of an optimizer's own methods; see :func:`DistributedOptimizer`."""
 
     _origin: Callable[[], Any] | None = None  # a weak reference
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        """Not the way to make one; :func:`DistributedOptimizer` does not come here."""
+        raise TypeError(
+            f"{type(self).__name__} is distributed and is not made from parameters: make the "
+            "plain optimizer first, and then hvd.DistributedOptimizer(optimizer, "
+            "named_parameters=model.named_parameters())"
+        )
 
     def _distribute(self, options: dict[str, Any]) -> None:
         """Become distributed, when all that the optimizer itself has is here."""
@@ -67,6 +77,7 @@ class _Distributed:
         self._should_synchronize = True
         self._agreement = Agreement(self.process_set)
         self._reducer = self._make_reducer()
+        self._memory = MemoryChoice(options["gradients"], self.process_set)
         _live.add(self)
 
     def _make_reducer(self) -> Reducer | None:
@@ -169,7 +180,8 @@ class _Distributed:
                 "optimizer.zero_grad() after loss.backward(), while the gradients are being "
                 "reduced: call optimizer.step() or optimizer.synchronize() in between"
             )
-        super().zero_grad(*args, **kwargs)
+        if self._reducer is None or not self._reducer.zero():
+            super().zero_grad(*args, **kwargs)
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> None:
         """As the optimizer's own; waits for what is being reduced, and forgets it."""
@@ -223,6 +235,7 @@ class _Distributed:
             with torch.no_grad():
                 self._reducer.finish()
                 self._check_parameters()
+                self._memory.note_step(self._reducer)
         self._synchronized = True
 
     def _check_parameters(self) -> None:
@@ -261,16 +274,34 @@ class _Distributed:
     def skip_synchronize(self) -> Iterator[None]:
         """Within it ``step()`` takes the gradients as they are.
 
-            optimizer.synchronize()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            with optimizer.skip_synchronize():
-                optimizer.step()
+        optimizer.synchronize()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        with optimizer.skip_synchronize():
+            optimizer.step()
         """
         self._should_synchronize = False
         try:
             yield
         finally:
             self._should_synchronize = True
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Within it backward passes add to gradients, and nothing is reduced.
+
+            with optimizer.no_sync():
+                for batch in batches[:-1]:
+                    loss_of(batch).backward()
+            loss_of(batches[-1]).backward()  # reduces what was added up
+            optimizer.step()
+
+        These passes do not count for ``backward_passes_per_step``.
+        """
+        if self._reducer is None:
+            yield
+            return
+        with self._reducer.paused():
+            yield
 
     def set_backward_passes_per_step(self, passes: int) -> None:
         """From now on reduce after this many backward passes."""
@@ -339,6 +370,7 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
     broadcast: bool = False,
+    gradients: str | None = None,
 ) -> Any:
     """Return an optimizer like this one that steps by the gradients of all ranks.
 
@@ -364,6 +396,8 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
     :param broadcast: overwrite parameters, settings and state now by those of rank 0, or of
         the lowest rank of the process set. Buffers of a model, such as running statistics,
         are not known here. In an elastic job that is left to ``state.sync()``.
+    :param gradients: "shared" puts gradients into memory that all ranks of the host share,
+        after the third step; "private" does not; None tries both then, and takes the faster.
     """
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(
@@ -380,6 +414,8 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
         warnings.warn("num_groups is now called groups", DeprecationWarning, stacklevel=2)
         groups = num_groups if groups is None else groups
     parameters.check_groups(groups)
+    if gradients not in WAYS:
+        raise ValueError(f'gradients is "shared", "private" or None, not {gradients!r}')
     options = {
         "named_parameters": None if named_parameters is None else list(named_parameters),
         "compression": compression,
@@ -389,6 +425,7 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
         "groups": groups,
         "sparse_as_dense": sparse_as_dense,
         "process_set": process_set,
+        "gradients": gradients,
     }
     made = _wrap(_front_of(op, process_set), optimizer, options)
     # Ranks that survived do not come here again when others join an elastic job.
@@ -398,6 +435,17 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
 
 
 DistributedOptimizer.__module__ = _MODULE
+
+# The class that scripts for Horovod ask isinstance() for.
+_DistributedOptimizer = _Distributed
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_DistributedAdasumOptimizer":
+        from .adasum import DeltaOptimizer
+
+        return DeltaOptimizer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _front_of(op: int, process_set: ProcessSet) -> type:
@@ -414,6 +462,7 @@ def _rebuild(base: type, options: dict[str, Any]) -> Any:
     """An object whose state comes next; see __reduce_ex__."""
     options = dict(options)
     options["process_set"] = options["process_set"] or global_process_set
+    options.setdefault("gradients", None)  # pickled by an older version
     made = object.__new__(_class_of(_front_of(options["op"], options["process_set"]), base))
     made.__dict__["_options_to_be"] = options
     return made

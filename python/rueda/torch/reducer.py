@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Callable
 
 import torch
@@ -29,12 +29,16 @@ from . import mpi_ops
 from .bundles import Bundles
 from .functions import empty_sparse_like
 from .gradients import Gradient, Group, Settings
+from .shared import HAS_GRAPH, TOO_MANY, SharedGradients
 from .tensors import DTYPES
 
 __all__ = ["Reducer"]
 
 _HAS_HOOKS = hasattr(torch.Tensor, "register_post_accumulate_grad_hook")
 _strided = torch.strided
+
+# More than any step has.
+_MANY_PASSES = 1 << 30
 
 
 def _hook(param: torch.Tensor, call: Callable[..., None]) -> Any:
@@ -73,6 +77,7 @@ class Reducer:
         self.slow_sent: list[tuple[Any, list[Gradient]]] = []
         self.slow_count = 0  # gradients of others, and of groups that are not whole
         self.has_warned = False
+        self.shared: SharedGradients | None = None  # these are not in `gradients`
         self.bundles = Bundles(_hook_gradient)
         handles.holders.add(self)
 
@@ -104,9 +109,56 @@ class Reducer:
             gradient.group = group
             gradient.is_fast = False
 
+    # ---- Which of them are in shared memory -----------------------------------
+
+    def share(self, shared: SharedGradients) -> None:
+        """All ranks do, between the same two steps."""
+        self.bundles.dissolve()
+        for gradient in shared.gradients:
+            gradient.hook.remove()
+            gradient.hook = None
+        gone = set(map(id, shared.gradients))
+        self.gradients = [one for one in self.gradients if id(one) not in gone]
+        self.shared = shared
+        shared.install()
+
+    def unshare(self) -> None:
+        """And back. Where they lie now they may stay, which is as good as anywhere."""
+        shared, self.shared = self.shared, None
+        if shared is None:
+            return
+        shared.release()
+        for gradient in shared.gradients:
+            gradient.passes_left = self.settings.passes
+            _hook_gradient(gradient)
+        self.gradients += shared.gradients
+
+    def _still_shares(self) -> bool:
+        if self.shared is not None and not self.shared.is_busy and not self.shared.fits():
+            self.unshare()
+        return self.shared is not None
+
+    def zero(self) -> bool:
+        """Set the gradients to zero, if that is different from what an optimizer does."""
+        if not self._still_shares():
+            return False
+        assert self.shared is not None
+        self.shared.zero()
+        for gradient in self.gradients:
+            gradient.param.grad = None
+        for gradient in self.dormant:
+            gradient.param.grad = None
+        return True
+
+    @property
+    def all_gradients(self) -> list[Gradient]:
+        return self.gradients + (self.shared.gradients if self.shared is not None else [])
+
     @property
     def is_busy(self) -> bool:
         """Is something being reduced, or added up for it?"""
+        if self.shared is not None and self.shared.is_busy:
+            return True
         passes = self.settings.passes
         if passes == 1:
             return bool(self.fast_sent) or self.slow_count > 0
@@ -121,6 +173,8 @@ class Reducer:
         """From now on reduce after this many backward passes."""
         self.bundles.dissolve()
         self.settings.passes = passes
+        if self.shared is not None:
+            self.shared.set_passes(passes)
         self.reset()
 
     def forget(self) -> None:
@@ -143,7 +197,7 @@ class Reducer:
         that together, and submit what others wait for. A rank that has not begun
         one does not wait, but the others wait for it.
         """
-        if self.fast_sent or self.slow_count:
+        if self.fast_sent or self.slow_count or (self.shared and self.shared.in_flight):
             with suppress(Exception):
                 self.finish()
         self.reset()
@@ -207,7 +261,7 @@ class Reducer:
     def _prepare(self, gradient: Gradient, grad: torch.Tensor) -> None:
         gradient.was_sparse = grad.is_sparse
         if grad.requires_grad:
-            raise AssertionError(_HAS_GRAPH.format(name=gradient.name))
+            raise AssertionError(HAS_GRAPH.format(name=gradient.name))
         if gradient.was_sparse:
             grad = grad.to_dense()
         if not self.settings.is_plain:
@@ -233,6 +287,34 @@ class Reducer:
             )
             self.slow_sent.append((handle, gradients))
 
+    def hand_over(self, gradient: Gradient) -> None:
+        """Now, however many passes are still to come; all of its bucket if it shares one."""
+        if self.shared is None or not self.shared.hand_over(gradient):
+            self._send(gradient)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Backward passes meanwhile add to gradients, and are not counted.
+
+        What is in flight is not to be added to, as ever.
+        """
+        self.bundles.dissolve()
+        before = [(gradient, gradient.passes_left) for gradient in self.gradients]
+        for gradient, passes_left in before:
+            if passes_left > 0:
+                gradient.passes_left = _MANY_PASSES
+        if self.shared is not None:
+            self.shared.pause(True)
+        try:
+            yield
+        finally:
+            if self.shared is not None:
+                self.shared.pause(False)
+            for gradient, passes_left in before:
+                # Fewer: a step has ended meanwhile, and the next one has begun.
+                if gradient.passes_left > _MANY_PASSES // 2:
+                    gradient.passes_left = passes_left
+
     # ---- At the end of a step -----------------------------------------------
 
     def finish(self) -> None:
@@ -242,12 +324,17 @@ class Reducer:
         """
         if self.dormant:
             self.wake()
+        self._still_shares()
         failure = None
         try:
             if len(self.fast_sent) + self.slow_count < len(self.gradients):
                 self._send_rest()
         except Exception as error:
             failure = error
+        changed = None
+        if self.shared is not None:
+            found, changed = self.shared.finish()
+            failure = failure or found
         failure = self._finish_fast() or failure
         for handle, gradients in self.slow_sent:
             try:
@@ -257,6 +344,8 @@ class Reducer:
             failure = failure or found
         if self.slow_count or failure is not None:
             self.reset()
+        if changed is not None and failure is None:
+            failure = self._warn(changed)
         if failure is not None:
             raise failure
 
@@ -323,11 +412,14 @@ class Reducer:
 
     def _warn_of(self, changed: list[Gradient]) -> Exception | None:
         """Once. Returns the warning where that is an error: others are still to be waited for."""
-        if not changed or self.has_warned:
+        return self._warn(changed[0].name) if changed else None
+
+    def _warn(self, name: str) -> Exception | None:
+        if self.has_warned:
             return None
         self.has_warned = True
         try:
-            warnings.warn(_CHANGED.format(name=changed[0].name) + _WAIT_FIRST, stacklevel=5)
+            warnings.warn(_CHANGED.format(name=name) + _WAIT_FIRST, stacklevel=6)
         except Warning as warning:
             return warning
         return None
@@ -357,20 +449,10 @@ def _has_changed(gradient: Gradient) -> bool:
 def _count_pass(gradient: Gradient) -> None:
     """A pass that is not the last one of its step."""
     if gradient.passes_left == 0:
-        raise AssertionError(_TOO_MANY.format(name=gradient.name))
+        raise AssertionError(TOO_MANY.format(name=gradient.name))
     gradient.passes_left -= 1
 
 
-_TOO_MANY = (
-    'the gradient of "{name}" was computed once more while the last one was being reduced. Call '
-    "optimizer.step() after each backward pass, or say in backward_passes_per_step how many there "
-    "are for each step. With reentrant checkpointing a parameter that is used in two pieces counts "
-    "twice: use torch.utils.checkpoint with use_reentrant=False"
-)
-_HAS_GRAPH = (
-    'the gradient of "{name}" has a graph of its own (create_graph=True), which a reduction in '
-    "place would break; use torch.autograd.grad() for gradients that are differentiated again"
-)
 _CHANGED = (
     'the gradient of "{name}" was changed while it was being reduced, so its value is undefined. '
 )

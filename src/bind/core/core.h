@@ -65,6 +65,11 @@ void *rueda_core_room_alloc(void *arg, size_t rows, size_t bytes);
 /* The alloc_arg of such an object, or NULL with an exception. Borrowed. */
 void *rueda_core_room_of(PyObject *capsule);
 
+/* ---- Memory that ranks share: shared.c ---------------------------------- */
+
+/* The context is about to end. */
+void rueda_core_shared_end(void);
+
 /* ---- Functions of the module ------------------------------------------- */
 
 /* The signature of a function that scripts call, as Python's inspect reads
@@ -93,13 +98,15 @@ void *rueda_core_room_of(PyObject *capsule);
     X(stream)                                                                  \
     X(ordered)                                                                 \
     X(peer)                                                                    \
-    X(tag)
+    X(tag)                                                                     \
+    X(unpacked)                                                                \
+    X(more)
 
 #define RUEDA_CORE_SUBMIT_HELP                                                 \
     "submit(kind, name, set, dtype, send, recv, shape, reduction=0, root=0, "  \
     "prescale=1.0, postscale=1.0, splits=None, room=None, compression=0, "     \
-    "priority=0, device=None, stream=None, ordered=0, peer=0, tag=0) -> "      \
-    "handle\n\n"                                                               \
+    "priority=0, device=None, stream=None, ordered=0, peer=0, tag=0, "         \
+    "unpacked=0, more=0) -> handle\n\n"                                        \
     "The caller keeps memory and room until the operation ends. Without a "    \
     "device the memory is the host's. If ordered is true, all members of "     \
     "the set submit their ordered operations in the same order, without a "    \
@@ -193,6 +200,11 @@ PyObject *rueda_core_submit(PyObject *module, PyObject *tuple, PyObject *dict);
     X(open_object, METH_VARARGS,                                               \
       "open_object(purpose, name, set, sequence, sender, head, memory, "       \
       "length)\n\nRaises if that is not what the sender has sealed.")          \
+    X(log_debug, METH_O,                                                       \
+      "log_debug(words): a line of the log, at level debug")                   \
+    X(shared, METH_O,                                                          \
+      "shared(bytes) -> (a DLPack capsule, the address to submit it by)\n\n"   \
+      "Zeroed memory that all ranks of the host reach without a copy.")        \
     X(room, METH_NOARGS, "room() -> where a result of any size can be made")   \
     X(take, METH_VARARGS,                                                      \
       "take(room, dtype, shape) -> a DLPack capsule, or None if it is empty\n" \

@@ -115,6 +115,7 @@ PyObject *rueda_core_shutdown(PyObject *module, PyObject *args)
 
     (void)module;
     (void)args;
+    rueda_core_shared_end();
     rueda_default_close();
     PyEval_RestoreThread(thread);
     return rueda_core_none();
@@ -226,4 +227,24 @@ PyObject *rueda_core_fail(PyObject *module, PyObject *why)
     }
     Py_DECREF(bytes);
     return PyBool_FromLong(is_first);
+}
+
+/* ---- The log --------------------------------------------------------------
+ */
+
+PyObject *rueda_core_log_debug(PyObject *module, PyObject *words)
+{
+    PyObject *bytes = PyUnicode_AsEncodedString(words, "utf-8", "replace");
+    rueda_ctx *ctx;
+
+    (void)module;
+    if (bytes == NULL)
+        return NULL;
+    ctx = rueda_default_enter();
+    if (ctx != NULL) {
+        rueda_default_debug(ctx, PyBytes_AsString(bytes));
+        rueda_default_leave();
+    }
+    Py_DECREF(bytes);
+    return rueda_core_none();
 }

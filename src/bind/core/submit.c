@@ -104,6 +104,7 @@ static void take_numbers(struct order *order, PyObject *const *given)
 {
     struct rueda_submit_args *args = &order->args;
     int kind = 0, dtype = 0, reduction = 0, compression = 0, ordered = 0;
+    int unpacked = 0, more = 0;
 
     take_int(given[FIELD_kind], &kind);
     take_int(given[FIELD_set], &args->set);
@@ -119,7 +120,11 @@ static void take_numbers(struct order *order, PyObject *const *given)
     take_int(given[FIELD_device], &args->device);
     args->stream = pointer_of(given[FIELD_stream]);
     take_int(given[FIELD_ordered], &ordered);
-    args->flags = ordered != 0 ? RUEDA_ORDERED : 0;
+    take_int(given[FIELD_unpacked], &unpacked);
+    take_int(given[FIELD_more], &more);
+    args->flags = (ordered != 0 ? RUEDA_ORDERED : 0) |
+                  (more != 0 ? RUEDA_MORE : 0) |
+                  (unpacked != 0 ? RUEDA_UNPACKED : 0);
     take_int(given[FIELD_peer], &args->peer);
     take_int(given[FIELD_tag], &args->tag);
     args->kind = (rueda_kind)kind;

@@ -18,8 +18,13 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.optim import ZeroRedundancyOptimizer
+
+try:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+except ImportError:  # before torch 2.6
+    fully_shard = None
 
 STEPS = 4
 RATE = 0.05
@@ -90,8 +95,6 @@ def by_zero() -> list[float]:
 
 
 def sharded() -> nn.Module:
-    from torch.distributed.fsdp import fully_shard
-
     net = plain()
     for layer in net:
         if isinstance(layer, nn.Linear):
@@ -107,8 +110,6 @@ def by_fully_shard() -> list[float]:
 
 def by_hybrid_shard() -> list[float]:
     """Shards in one dimension of a mesh, and copies in the other."""
-    from torch.distributed.fsdp import fully_shard
-
     size = dist.get_world_size()
     shape = (2, size // 2) if size > 2 else (1, size)
     mesh = init_device_mesh("cpu", shape, mesh_dim_names=("copies", "shards"))
@@ -146,6 +147,11 @@ def on(backend: str, folder: str) -> dict[str, list[float]]:
         "ddp in views": by_ddp_in_views(),
         "ddp with a hook": by_ddp_with_a_hook(),
         "zero": by_zero(),
+    }
+    if fully_shard is None:
+        dist.destroy_process_group()
+        return found
+    found |= {
         "fully_shard": by_fully_shard(),
         "hybrid": by_hybrid_shard(),
         "checkpoint": with_a_checkpoint(folder),
@@ -165,8 +171,9 @@ def main() -> None:
     for name, wanted in of_gloo.items():
         for loss, want in zip(of_rueda[name], wanted):
             assert abs(loss - want) < 1e-4 * max(1, abs(want)), (name, of_rueda[name], wanted)
-    first, second = of_rueda["loaded"]
-    assert abs(first - second) < 1e-4, of_rueda["loaded"]
+    if fully_shard is not None:
+        first, second = of_rueda["loaded"]
+        assert abs(first - second) < 1e-4, of_rueda["loaded"]
     sys.stdout.write(f"trained {len(of_gloo)}\n")  # in one piece
 
 

@@ -189,8 +189,8 @@ static void numbers_and_kinds_are_known_ones(void **state)
     args.compression = RUEDA_COMPRESS_FP16;
     invalid(&args, "compression fp16 is for float32 and float64");
     args.compression = RUEDA_COMPRESS_NONE;
-    args.flags = 16;
-    invalid(&args, "flags 0x10 are unknown");
+    args.flags = 32;
+    invalid(&args, "flags 0x20 are unknown");
     args.flags = 0;
     passes(&all, &args);
     args.kind = (rueda_kind)(RUEDA_RECV + 1);

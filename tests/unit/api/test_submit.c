@@ -19,7 +19,7 @@ static void an_operation_arrives_as_it_was_asked_for(void **state)
     args.prescale = 2;
     args.postscale = 3;
     args.priority = 9;
-    args.flags = RUEDA_LIVE_AVERAGE;
+    args.flags = RUEDA_LIVE_AVERAGE | RUEDA_MORE | RUEDA_UNPACKED;
     handle = fake_submit(ctx, &args);
     named = fake_arrived(ctx);
 
@@ -36,7 +36,7 @@ static void an_operation_arrives_as_it_was_asked_for(void **state)
     assert_true(named->request.prescale == 2 && named->request.postscale == 3);
     assert_int_equal(named->request.root, -1);
     assert_int_equal(named->request.priority, 9);
-    assert_int_equal(named->request.flags, RUEDA_LIVE_AVERAGE);
+    assert_int_equal(named->request.flags, RUEDA_LIVE_AVERAGE | RUEDA_UNPACKED);
     assert_int_equal(named->request.dims, 2);
     assert_int_equal(named->request.shape[0], 6);
     assert_int_equal(named->request.group, 0);

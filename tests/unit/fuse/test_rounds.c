@@ -76,6 +76,21 @@ static void kinds_that_are_packed_may_share(void **state)
     assert_false(rueda_round_may_share(&request));
 }
 
+static void what_is_left_where_it_is_runs_alone(void **state)
+{
+    struct rueda_request request = request_of(RUEDA_ALLREDUCE, 8);
+    struct scene scene;
+    struct rueda_round *round = begin(&scene, RUEDA_ALLREDUCE, 1 << 20);
+
+    (void)state;
+    request.flags = RUEDA_UNPACKED;
+    assert_false(rueda_round_may_share(&request));
+    assert_false(rueda_round_add(round, &request));
+    assert_int_equal(round->count, 0);
+    assert_true(add(round, 8));
+    assert_false(rueda_round_add(round, &request));
+}
+
 static void large_broadcasts_run_alone(void **state)
 {
     struct rueda_request small =
@@ -242,6 +257,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kinds_that_are_packed_may_share),
+        cmocka_unit_test(what_is_left_where_it_is_runs_alone),
         cmocka_unit_test(large_broadcasts_run_alone),
         cmocka_unit_test(broadcasts_from_different_roots_do_not_fit),
         cmocka_unit_test(what_the_coordinator_joins_is_one_round),

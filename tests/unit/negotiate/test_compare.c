@@ -92,6 +92,9 @@ static void test_words(void **state)
     b = a;
     b.flags = RUEDA_LIVE_AVERAGE;
     assert_differ(&a, &b, "have not joined");
+    b = a;
+    b.flags = RUEDA_UNPACKED;
+    assert_differ(&a, &b, "Mismatched packing");
 }
 
 static void test_kinds(void **state)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Sequence
 from datetime import timedelta
@@ -15,7 +16,7 @@ from rueda import _core
 
 from . import job
 from .calls import Call, reduction_of
-from .work import JoinedWork, RuedaWork, sweep
+from .work import JoinedWork, RuedaWork, is_in_backward, sweep
 
 __all__ = ["RuedaProcessGroup", "make_group"]
 
@@ -121,6 +122,11 @@ class RuedaProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     abort = shutdown
 
+    def __del__(self) -> None:
+        # Up to 2.6 torch only forgets a group that is destroyed.
+        if not sys.is_finalizing() and getattr(self, "_set", None) is not None:
+            self.shutdown()
+
     # ---- Starting operations --------------------------------------------------
 
     def _start(
@@ -147,12 +153,19 @@ class RuedaProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             limit = self._timeout
         call = Call(self.size(), self._ranks, self.rank())
         describe(call)
+        # Where cores are few, work in the background slows the pass and saves nothing.
+        is_put_off = kind == "allreduce" and is_in_backward() and job.is_crowded()
         sweep()
         with self._order:
             self._count += 1
             words = f"{kind} number {self._count} of process group {self._name or self._set}"
+            if is_put_off:
+                for _, more in call.orders:
+                    more["more"] = True
             cores = [self._start(*order, more) for order, more in call.orders]
         work = RuedaWork(words, cores, limit, output, (call, output), call.finish, source)
+        if is_put_off:
+            work.finish_with_backward()
         if self._started is not None:
             self._started.append(work)
         return work

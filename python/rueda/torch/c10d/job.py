@@ -42,9 +42,19 @@ class _Job:
         self.is_ours = False  # the context was opened here
         self.groups = 0
         self.process = 0
+        self.crowded: bool | None = None  # not looked yet
 
 
 _job = _Job()
+
+
+def is_crowded() -> bool:
+    """Are the ranks on one host, with less than two cores for each?"""
+    if _job.crowded is None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        ranks = _core.local_size()
+        _job.crowded = ranks == _core.size() and cores < 2 * ranks
+    return _job.crowded
 
 
 def milliseconds(limit: timedelta) -> int:
@@ -120,6 +130,7 @@ def _begin(store: Any, rank: int, size: int, timeout: timedelta) -> None:
         _job.__init__()  # type: ignore[misc]  # a child's copy of its parent's
         _job.process = os.getpid()
     _job.made.clear()
+    _job.crowded = None
     # Torch gives a store of their own to processes that are started again; those that
     # make the group again after they have destroyed it count.
     _job.begun += 1

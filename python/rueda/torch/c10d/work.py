@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations in flight, as ``torch.distributed`` knows them.
 
-The thread that calls ``wait()`` waits in the library, which is the fastest way. Only a
-work whose future is asked for is watched by the completer: one thread for all groups,
-which hears from the library when an operation has ended.
+The thread that calls ``wait()`` waits in the library, which is the fastest way. A work
+whose future is asked for in a backward pass, as DDP does for each bucket, is waited for
+in the same way when that pass ends: autograd calls us then, before it calls DDP, which
+waits for the futures. Other futures are watched by the completer: one thread for all
+groups, which hears from the library when an operation has ended. It also looks after
+those of a backward pass now and then, should the pass itself wait for one.
 """
 
 from __future__ import annotations
@@ -28,6 +31,12 @@ __all__ = ["JoinedWork", "RuedaWork", "sweep"]
 _NO_LIMIT = timedelta(0)
 _IDLE_MS = 3_600_000
 _WATCH_MS = 500
+# How often the completer looks after futures of a backward pass, and for how long after
+# the last one it goes on.
+_LOOK_MS = 50
+_LOOK_ON_S = 2.0
+# The end of a backward pass waits for this long, and leaves the rest to the completer.
+_MOST_S = 0.1
 
 # Those that have not ended keep the memory of their tensors here, whatever their owner
 # does with them. The oldest come first.
@@ -43,6 +52,14 @@ def sweep() -> None:
             return
         if not work.is_completed():
             return
+
+
+_task = getattr(torch._C, "_current_graph_task_id", lambda: -1)
+
+
+def is_in_backward() -> bool:
+    """Does this thread run a backward pass?"""
+    return _task() != -1  # type: ignore[no-any-return]
 
 
 class RuedaWork(dist.Work):  # type: ignore[misc]
@@ -74,6 +91,7 @@ class RuedaWork(dist.Work):  # type: ignore[misc]
         self._future: Any = None
         self.deadline = 0.0  # the completer's
         self.left = 0  # how many cores it has not heard of
+        self._is_due = False  # the end of a backward pass waits for it
         if self._cores:
             _in_flight[id(self)] = self
         else:
@@ -145,6 +163,28 @@ class RuedaWork(dist.Work):  # type: ignore[misc]
             if not self._ended.is_set():
                 self._drain(None)
 
+    def finish_with_backward(self) -> bool:
+        """Wait for it when this backward pass ends. False: that cannot be."""
+        if not self._is_due and is_in_backward():
+            try:
+                torch.autograd.Variable._execution_engine.queue_callback(self._end_of_backward)
+            except RuntimeError:
+                return False
+            self._is_due = True
+        return self._is_due
+
+    def _end_of_backward(self) -> None:
+        with self._lock:
+            self._is_due = False
+            if self._ended.is_set() or self._drain(time.monotonic() + _MOST_S):
+                return
+            if self._future is not None:
+                self._watch()
+
+    def _watch(self) -> None:
+        self.deadline = time.monotonic() + self._limit.total_seconds()
+        _completer().watch(self, self._cores)
+
     # ---- What torch calls ---------------------------------------------------
 
     def wait(self, timeout: timedelta = _NO_LIMIT) -> bool:
@@ -152,7 +192,7 @@ class RuedaWork(dist.Work):  # type: ignore[misc]
         if not self._ended.is_set():
             limit = timeout if timeout > _NO_LIMIT else self._limit
             until = time.monotonic() + limit.total_seconds()
-            if self._future is not None:
+            if self._future is not None and not self._is_due:
                 is_there = self._ended.wait(limit.total_seconds())
             else:
                 with self._lock:
@@ -204,9 +244,11 @@ class RuedaWork(dist.Work):  # type: ignore[misc]
                 self._future = self._promise.then(self._value)
                 if self._ended.is_set():
                     self._promise.set_result(None)
-                else:
+                elif self.finish_with_backward():
                     self.deadline = time.monotonic() + self._limit.total_seconds()
-                    _completer().watch(self, self._cores)
+                    _completer().look_after(self)
+                else:
+                    self._watch()
         return self._future
 
 
@@ -272,6 +314,8 @@ class _Completer:
         self._ends = _core.ends()
         self._watched: dict[int, RuedaWork] = {}
         self._gone: list[int] = []
+        self._looked_after: dict[int, RuedaWork] = {}
+        self._looks_until = 0.0
         threading.Thread(target=self._run, name="rueda-c10d", daemon=True).start()
 
     def watch(self, work: RuedaWork, cores: Sequence[int]) -> None:
@@ -287,11 +331,33 @@ class _Completer:
         if is_first or self._gone:
             _core.ring_ends(self._ends)  # so that it looks at deadlines, too
 
+    def look_after(self, work: RuedaWork) -> None:
+        """Complete it, should it end long before its backward pass."""
+        now = time.monotonic()
+        was_looking = now < self._looks_until
+        self._looks_until = now + _LOOK_ON_S
+        self._looked_after[id(work)] = work
+        if not was_looking:
+            _core.ring_ends(self._ends)
+
+    def _look(self) -> None:
+        for key, work in list(self._looked_after.items()):
+            if work.deadline < time.monotonic():
+                work.expire()
+            if work.is_completed():
+                self._looked_after.pop(key, None)
+
+    def _patience_ms(self) -> int:
+        if self._looked_after or time.monotonic() < self._looks_until:
+            return _LOOK_MS
+        return _WATCH_MS if self._watched else _IDLE_MS
+
     def _run(self) -> None:
         next_look = 0.0
         while True:
-            for core in _core.next_ends(self._ends, _WATCH_MS if self._watched else _IDLE_MS):
+            for core in _core.next_ends(self._ends, self._patience_ms()):
                 self._hear(core)
+            self._look()
             while self._gone:
                 self._hear(self._gone.pop())
             if self._watched and time.monotonic() > next_look:
