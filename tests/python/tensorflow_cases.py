@@ -525,6 +525,131 @@ def batch_normalization() -> None:
     raises(ValueError, "fused", hvd.SyncBatchNormalization, fused=True)
 
 
+# ---- Do ranks agree? ---------------------------------------------------------
+
+
+def alarms(function: Callable[..., None], *args: Any) -> list[str]:
+    """What is said about parameters while this runs."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        function(*args)
+    return [str(one.message) for one in said if "parameter" in str(one.message)]
+
+
+class Steps:
+    """Steps with two tapes, as a pair of networks has; the second has a local variable."""
+
+    def __init__(self, start: float) -> None:
+        self.one = [tf.Variable([start]), tf.Variable([[start]])]
+        self.two = [tf.Variable([2 * start]), tf.Variable([hvd.rank() + 1.0])]
+
+    def __call__(self, x: Any) -> Any:
+        for variables in (self.one, self.two):
+            with tf.GradientTape() as tape:
+                loss = sum(tf.reduce_sum(one * one * x) for one in variables)
+            tape = hvd.DistributedGradientTape(tape)
+            if variables is self.two:
+                tape.register_local_source(self.two[1])
+            for one, gradient in zip(variables, tape.gradient(loss, variables)):
+                one.assign_sub(0.1 * gradient)
+        return loss
+
+
+def take(steps: Steps, is_graph: bool, broadcasts_after: int | None = None, count: int = 4) -> None:
+    run = tf.function(steps) if is_graph else steps
+    for number in range(count):
+        run(tf.constant(1.0 + hvd.rank()))
+        if number == broadcasts_after:
+            hvd.broadcast_variables([*steps.one, steps.two[0]], root_rank=0)
+
+
+@case
+def variables_that_were_never_broadcast_are_reported() -> None:
+    for is_graph in (False, True):
+        said = alarms(take, Steps(1.0 + hvd.rank()), is_graph)
+        if hvd.rank() > 0:
+            assert said == [], said
+            continue
+        assert len(said) == 2, said  # one for each tape
+        assert "(2 of 2 parameters differ)" in said[0] + said[1], said
+        assert "(1 of 1 parameters differ)" in said[0] + said[1], said
+        assert all("hvd.broadcast_variables(" in words for words in said), said
+
+
+@case
+def a_broadcast_after_the_first_step_is_no_reason_for_alarm() -> None:
+    for is_graph in (False, True):
+        assert alarms(take, Steps(1.0 + hvd.rank()), is_graph, 0) == []
+        assert alarms(take, Steps(1.0), is_graph) == []
+
+
+def go_apart(is_graph: bool) -> None:
+    """After the second step one variable is no longer the same."""
+    steps = Steps(1.0)
+    run = tf.function(steps) if is_graph else steps
+    for number in range(4):
+        run(tf.constant(1.0))
+        if number == 1:
+            steps.one[1].assign([[5.0 + hvd.rank()]])
+
+
+@case
+def later_steps_are_compared_on_request() -> None:
+    hvd.shutdown()
+    os.environ["RUEDA_CHECK"] = "every:2"
+    try:
+        hvd.init()
+        for is_graph in (False, True):
+            said = alarms(go_apart, is_graph)
+            assert len(said) == (hvd.rank() == 0), said
+            assert all("(1 of 2 parameters differ)" in words for words in said), said
+        hvd.shutdown()
+        os.environ["RUEDA_CHECK"] = "off"
+        hvd.init()
+        assert alarms(take, Steps(1.0 + hvd.rank()), True) == []
+    finally:
+        del os.environ["RUEDA_CHECK"]
+
+
+@case
+def a_graph_that_was_never_broadcast_is_reported() -> None:
+    for is_broadcast in (True, False):
+        with tf.Graph().as_default(), v1.Session() as session:
+            variable = v1.get_variable("w", initializer=tf.constant([1.0 + hvd.rank()]))
+            optimizer = hvd.DistributedOptimizer(v1.train.GradientDescentOptimizer(0.1))
+            step = optimizer.minimize(tf.reduce_sum(variable * variable))
+            start = hvd.broadcast_global_variables(0)
+            session.run(v1.global_variables_initializer())
+            if is_broadcast:
+                session.run(start)
+
+            said = alarms(session.run, [step]) + alarms(session.run, [step])
+            assert len(said) == (hvd.rank() == 0 and not is_broadcast), said
+
+
+# ---- Others --------------------------------------------------------------------
+
+
+@case
+def a_cluster_for_strategies() -> None:
+    known = os.environ.pop("TF_CONFIG", None)
+    try:
+        config = json.loads(hvd.tf_config())
+        assert config["task"] == {"type": "worker", "index": hvd.rank()}
+        workers = config["cluster"]["worker"]
+        assert hvd.allgather_object(workers) == [workers] * hvd.size()
+        assert len(set(workers)) == hvd.size()
+        assert all(one.startswith("localhost:") for one in workers), workers
+        assert hvd.tf_config() == os.environ["TF_CONFIG"] == json.dumps(config)
+        if hvd.rank() == 0:
+            os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": ["a:1"]}, "task": {}})
+        assert json.loads(hvd.tf_config())["cluster"]["worker"] != workers
+    finally:
+        os.environ.pop("TF_CONFIG", None)
+        if known is not None:
+            os.environ["TF_CONFIG"] = known
+
+
 @case
 def names() -> None:
     assert hvd is rueda.tensorflow

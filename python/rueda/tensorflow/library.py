@@ -73,4 +73,20 @@ def token() -> Any:
 
 def call(function: str, *inputs: Any, name: str | None = None, **attributes: Any) -> Any:
     """Run an op by its name in Python, or put it into the graph."""
+    if tf.distribute.has_strategy():
+        _check_replica()
     return getattr(_functions, function)(*inputs, name=name, **attributes)
+
+
+def _check_replica() -> None:
+    """Each local replica would take part by itself, under the names of the others."""
+    context = tf.distribute.get_replica_context()
+    if context is None:
+        return  # in the scope of a strategy or in merge_call(): once in this process
+    count = len(context.strategy.extended.worker_devices)
+    if count > 1:
+        raise RuntimeError(
+            f"a collective of rueda.tensorflow was called in one of {count} replicas of this "
+            f"process ({type(context.strategy).__name__}). A rank takes part once: call it in "
+            "tf.distribute.get_replica_context().merge_call(), or give each process one device"
+        )
