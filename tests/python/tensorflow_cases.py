@@ -11,7 +11,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import socket
 import sys
+import tempfile
+import threading
 import time
 import traceback
 import warnings
@@ -22,6 +25,9 @@ import horovod.tensorflow as hvd
 import numpy as np
 import rueda.tensorflow
 import tensorflow as tf
+from rueda.tensorflow.data import compute_worker
+from rueda.tensorflow.data.board import Board, BoardClient
+from rueda.tensorflow.data.compute_service import TfDataServiceConfig
 
 CASES: dict[str, Callable[[], None]] = {}
 
@@ -648,6 +654,57 @@ def a_cluster_for_strategies() -> None:
         os.environ.pop("TF_CONFIG", None)
         if known is not None:
             os.environ["TF_CONFIG"] = known
+
+
+def ask_board(place: tuple[str, int], line: bytes) -> bytes:
+    """What a stranger gets who sends this line."""
+    with socket.create_connection(place, timeout=10) as connection:
+        connection.recv(100)
+        connection.sendall(line)
+        connection.shutdown(socket.SHUT_WR)
+        return connection.recv(100)
+
+
+@case
+def words_on_a_board_need_the_key() -> None:
+    board = Board(b"k" * 32)
+    try:
+        client = BoardClient(board.addresses(), b"k" * 32)
+        client.put("a/1", "one")
+        client.put("a/1", "one")
+        raises(ValueError, "a/1 is one already", client.put, "a/1", "two")
+        assert client.wait("a/", 1, 5, "a") == {"a/1": "one"}
+        raises(TimeoutError, "waited 0.2 s for the rest", client.wait, "a/", 2, 0.2, "the rest")
+        stranger = BoardClient(board.addresses(), b"x" * 32)
+        raises(ConnectionError, "cannot be reached", stranger.put, "a/2", "three")
+        for line in (b"", b"\n", b"\xff" * 70000 + b"\n", b"0 {}\n", b"[" * 5000 + b"\n"):
+            assert ask_board(board.addresses()["lo"][0], line) == b""
+        assert client.wait("a/", 1, 5, "a") == {"a/1": "one"}
+    finally:
+        board.close()
+    raises(ConnectionError, "cannot be reached", client.put, "a/3", "late")
+
+
+@case
+def data_comes_from_workers_of_a_service() -> None:
+    path = hvd.broadcast_object(str(Path(tempfile.mkdtemp()) / "service.json"))
+    arguments = (1, "compute", path, 60)
+    worker = threading.Thread(target=compute_worker.main, args=arguments, daemon=True)
+    worker.start()
+    config = TfDataServiceConfig.read(path, wait_for_file_creation=True)
+    assert os.stat(path).st_mode & 0o077 == 0  # the key is in it
+    raises(IndexError, "no dispatcher 1", config.compute_client().register_dispatcher, 1, "x")
+    shares = tf.data.Dataset.range(64).batch(8)
+    shares = shares.send_to_data_service(
+        config, hvd.rank(), hvd.size(), processing_mode="distributed_epoch", reuse_dataset=True
+    )
+    mine = [int(one) for batch in shares.as_numpy_iterator() for one in batch]
+    every = [one for part in hvd.allgather_object(mine) for one in part]
+    assert sorted(every) == list(range(64)), every
+    if hvd.rank() == 0:
+        config.compute_client().shutdown()
+    worker.join(60)
+    assert not worker.is_alive()
 
 
 @case

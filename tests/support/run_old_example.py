@@ -4,7 +4,7 @@
     run_old_example.py [--steps 20] [--epochs 2] SCRIPT [word...]
 
 MNIST's pictures are scikit-learn's digits at the same size, so nothing is downloaded.
-Datasets and epochs are cut to so many steps. Names of TensorFlow 1 that one example still
+Training is cut short, as the options say. Names of TensorFlow 1 that one example still
 uses, and ``keras`` as the name of Keras 2, are given to it where they are gone.
 """
 

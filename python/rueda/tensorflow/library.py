@@ -45,6 +45,22 @@ if blocks:
         file=sys.stderr,
     )
 
+
+def _leave_source_alone() -> None:
+    """Have TensorFlow call our functions as they are when it traces, and not translate them.
+
+    It translates what it finds no rule for: that takes time in each trace. Where the rules
+    are no longer where they were, it goes on to do so.
+    """
+    try:
+        from tensorflow.python.autograph.core import config
+
+        config.CONVERSION_RULES = (config.DoNotConvert("rueda"), *config.CONVERSION_RULES)
+    except (ImportError, AttributeError):
+        return
+
+
+_leave_source_alone()
 _eager_token: Any = None
 
 

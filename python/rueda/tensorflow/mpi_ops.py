@@ -16,6 +16,7 @@ import tensorflow as tf
 from rueda import _core
 from rueda.common import life
 from rueda.common.agreement import begin_again as _compare_again
+from rueda.common.basics import basics as _basics  # noqa: F401 -- Horovod's tests look here
 from rueda.common.life import *  # noqa: F403
 from rueda.common.life import Average, ProcessSet, Sum, global_process_set
 from rueda.common.operations import reduction_of, set_of

@@ -2,9 +2,9 @@
 #include "bind/tensorflow/alone.h"
 
 /* Calls that a kernel makes alone before it waits, and those without a wait
- * after one in vain. */
+ * after one that was late. */
 #define CALLS_UNTIL_PATIENT 2
-#define CALLS_AFTER_VAIN    32
+#define CALLS_AFTER_LATE    32
 
 /* Of this process, whose ops share one library. */
 static atomic_uint made;
@@ -20,15 +20,15 @@ bool rueda_tf_flight_begin(struct rueda_tf_flight *flight,
 }
 
 void rueda_tf_flight_end(const struct rueda_tf_flight *flight,
-                         struct rueda_tf_habit *habit, bool waited_in_vain)
+                         struct rueda_tf_habit *habit, bool was_late)
 {
     bool was_alone =
         flight->began_alone && atomic_load(&made) == flight->number;
     int alone = atomic_load(&habit->alone);
 
     atomic_fetch_sub(&in_flight, 1);
-    if (waited_in_vain)
-        alone = -CALLS_AFTER_VAIN;
+    if (was_late)
+        alone = -CALLS_AFTER_LATE;
     else if (alone < 0 || was_alone)
         alone += alone < CALLS_UNTIL_PATIENT;
     else

@@ -40,7 +40,7 @@ struct call {
     rueda_ctx *rueda;
     struct rueda_tf_done done;
     struct rueda_tf_flight flight;
-    bool waited_in_vain;
+    bool is_late;
     size_t *splits; /* of an alltoall, or NULL */
     size_t *rows_from;
     int members;
@@ -485,8 +485,7 @@ static void let_go(struct call *call)
 
     if (atomic_fetch_sub(&call->left, 1) > 1)
         return;
-    rueda_tf_flight_end(&call->flight, &call->kernel->habit,
-                        call->waited_in_vain);
+    rueda_tf_flight_end(&call->flight, &call->kernel->habit, call->is_late);
     deliver(call);
     done = call->done;
     call_free(call);
@@ -544,12 +543,12 @@ static void end_part(struct part *part, bool waits)
 {
     struct call *call = part->call;
 
-    if (waits && !call->waited_in_vain) {
+    if (waits && !call->is_late) {
         if (end_handle(part, MOMENT_MS)) {
             let_go(call);
             return;
         }
-        call->waited_in_vain = true;
+        call->is_late = true;
     }
     if (rueda_handle_then(call->rueda, part->handle, note_end, part) !=
         RUEDA_OK)

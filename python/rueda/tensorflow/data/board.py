@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A board on which two jobs that hold the same key leave words for each other.
 
-A word stays under its name until the board is closed. Whoever connects is sent a number
-that is used once, and answers with one line: a proof that it knows the key and the
-request, as JSON. The answer has a proof too. Nothing is decoded before its proof holds.
+A word stays under its name until the board is closed. The board sends each connection a
+number that is used once. The client answers with one line: a proof that it knows the key,
+and the request as JSON. The board's answer has a proof too. Nothing is decoded before its
+proof has been checked.
 """
 
 from __future__ import annotations
