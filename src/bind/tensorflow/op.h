@@ -14,7 +14,6 @@
 
 #include <rueda/rueda.h>
 
-#include "bind/tensorflow/alone.h"
 #include "bind/tensorflow/tf.h"
 
 /* Results whose size is found out by all ranks together are made when it is
@@ -48,7 +47,6 @@ struct rueda_tf_kernel {
     rueda_reduction reduction;
     float prescale;
     float postscale;
-    struct rueda_tf_habit habit;
 };
 
 /* True where kernels cannot be asynchronous. */
