@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from rueda.common.basics import Average
@@ -148,8 +149,9 @@ def _register(made: type, base: type) -> None:
     name = saving.get_registered_name(base)
     if ">" in name and saving.get_registered_object(name) is base:
         package, _, rest = name.partition(">")
-        for one in (made, base):
-            saving.register_keras_serializable(package, rest)(one)
+        with suppress(ValueError):  # Keras 2.12 registers a name once
+            for one in (made, base):
+                saving.register_keras_serializable(package, rest)(one)
 
 
 def distribute(optimizer: Any, chosen: Options) -> Any:
