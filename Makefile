@@ -1,7 +1,7 @@
 # The front door. Each target says its steps; the work is done in tools/.
 # "make help" lists them.
 
-.PHONY: all build check demo test bench lint sanitize fuzz seeds coverage wheel wheel-portable aarch64 clean help
+.PHONY: all build check demo test bench lint sanitize fuzz seeds nth-calls coverage wheel wheel-portable aarch64 clean help
 # The stages share two cores and the folder .venv: one at a time, always.
 .NOTPARALLEL:
 
@@ -49,6 +49,10 @@ COUNT = 10000
 seeds: ## COUNT=10000 random collectives with faults in the simulator
 	@tools/setup build
 	@tools/sim-seeds $(COUNT)
+
+nth-calls: ## each system call and allocation of two ranks fails once
+	@tools/build debug
+	@RUEDA_NTH_CALLS=all build/debug/tests/test_multi_nth_call
 
 coverage: ## line coverage of the C tests; fails under 85 %
 	@tools/setup build coverage

@@ -177,12 +177,16 @@ struct rueda_init_args {
      * may make some while it runs, as with RUEDA_DYNAMIC_SETS. NULL:
      * RUEDA_PROCESS_SETS. Lists are not for rueda_init_threads(). */
     const char *process_sets;
+
+    /* How many of the last ranks are servers, the same on all ranks; -1:
+     * RUEDA_SERVERS. */
+    int servers;
 };
 #define RUEDA_INIT_ARGS_INIT                                                   \
     {                                                                          \
         .struct_size = sizeof(struct rueda_init_args), .rank = -1, .size = -1, \
         .local_rank = -1, .local_size = -1, .cross_rank = -1,                  \
-        .cross_size = -1,                                                      \
+        .cross_size = -1, .servers = -1,                                       \
     }
 
 /*
@@ -215,8 +219,24 @@ RUEDA_API rueda_status rueda_init_threads(int size,
  */
 RUEDA_API void rueda_shutdown(rueda_ctx *ctx);
 
+/*
+ * My number in the job, and how many workers there are: ranks 0 to size - 1,
+ * which run collectives. Servers have the numbers behind them. A server is in
+ * the job, and in no process set but RUEDA_WHOLE_JOB: it starts and ends like a
+ * worker, sends and receives messages, and takes part in no collective. Local
+ * and cross ranks count both. Most jobs have no servers.
+ */
 RUEDA_API int rueda_rank(const rueda_ctx *ctx);
 RUEDA_API int rueda_size(const rueda_ctx *ctx);
+RUEDA_API int rueda_server_count(const rueda_ctx *ctx);
+RUEDA_API bool rueda_is_server(const rueda_ctx *ctx);
+
+/*
+ * Has this rank lost its connection with another one, worker or server, because
+ * that died, left or cannot be reached? Of ranks to which it has sent nothing,
+ * and from which it waits for nothing, it may not know. Any thread.
+ */
+RUEDA_API bool rueda_is_lost(const rueda_ctx *ctx, int rank);
 
 /* Is this rank 0, which writes files and messages for all? */
 RUEDA_API bool rueda_is_master(const rueda_ctx *ctx);
@@ -426,8 +446,18 @@ RUEDA_API rueda_status rueda_barrier(rueda_ctx *ctx);
  * on, and the name is free again.
  */
 
-/* The process set of all ranks. */
+/* The process set of all workers: of all ranks, unless there are servers. */
 #define RUEDA_ALL_RANKS 0
+
+/*
+ * All workers and servers, for RUEDA_SEND and RUEDA_RECV alone. A message here
+ * that needs a lost rank ends with RUEDA_ERR_PEER_LOST by itself: the context
+ * and all other operations go on. (In other sets the context fails with it.)
+ */
+#define RUEDA_WHOLE_JOB (1 << 20)
+
+/* As the peer of a RUEDA_RECV: whichever member sends first. */
+#define RUEDA_ANY_PEER (-1)
 
 #define RUEDA_MAX_DIMS 32
 
@@ -464,7 +494,10 @@ struct rueda_submit_args {
      *   reduce-scatter  send has this shape; recv gets my share of its rows:
      *                   equal shares, one more for the lowest members
      *   send            send goes to `peer`, with `tag`
-     *   recv            recv comes from `peer`, with `tag`
+     *   recv            recv comes from `peer`, with `tag`; from
+     *                   RUEDA_ANY_PEER it may have fewer rows than the shape,
+     *                   and members are served in turns, those that are lost
+     *                   passed over: RUEDA_ERR_PEER_LOST when all are
      *   barrier, join   none
      */
     const void *send;
@@ -473,7 +506,7 @@ struct rueda_submit_args {
     const size_t *shape;  /* [dims], copied */
     const size_t *splits; /* alltoall, [members], copied; NULL: equal parts */
 
-    int peer; /* send, recv: a rank of the job */
+    int peer; /* send, recv: a rank of the job, or RUEDA_ANY_PEER */
     int tag;  /* send, recv: 0 or more */
 
     double prescale;
@@ -563,11 +596,13 @@ struct rueda_result {
      * context, or calls rueda_poll() first. Then ranks that wait for each other
      * are found as if there were no timeout (docs/stall.md). */
     bool is_slice;
+
+    int peer; /* recv: the rank that sent it */
 };
 #define RUEDA_RESULT_INIT                                                      \
     {                                                                          \
         .struct_size = sizeof(struct rueda_result), .last_rank = -1,           \
-        .set = -1,                                                             \
+        .set = -1, .peer = -1,                                                 \
     }
 
 /* rueda_wait(), and what came out; result is filled in when it has ended. */

@@ -96,6 +96,13 @@ static bool has_stages(const struct rueda_select *select,
            (coll->kind != RUEDA_ALLGATHER || place->hier->firsts != NULL);
 }
 
+/* Does every transport of the mesh reach the memory of the device? */
+static bool can_send_from(const struct rueda_mesh *mesh,
+                          const struct rueda_device *device)
+{
+    return (mesh->memory & device->ops->memory) != 0;
+}
+
 static bool can_run(const struct rueda_algo *algo,
                     const struct rueda_select *select,
                     const struct rueda_place *place,
@@ -106,7 +113,8 @@ static bool can_run(const struct rueda_algo *algo,
 
     return (algo->kinds >> coll->kind & 1u) != 0 &&
            (algo->memory & place->device->ops->memory) != 0 &&
-           (!algo->needs_slab || place->slab != NULL) &&
+           (algo->needs_slab ? place->slab != NULL
+                             : can_send_from(place->mesh, place->device)) &&
            (!algo->needs_hier || has_stages(select, place, coll)) &&
            algo->does_adasum == is_adasum;
 }

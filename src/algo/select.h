@@ -75,7 +75,9 @@ rueda_status rueda_select_parse(struct rueda_select *select, const char *text,
 size_t rueda_select_format(const struct rueda_select *select, char *buf,
                            size_t size);
 
-/* The algorithm for coll in this place; there is one for every kind. */
+/* The algorithm for coll in this place. There is one for every kind where all
+ * transports of the mesh reach the memory of the device; else NULL, unless the
+ * device brings one that shares a slab. */
 const struct rueda_algo *rueda_select_choose(const struct rueda_select *select,
                                              const struct rueda_place *place,
                                              const struct rueda_coll *coll);

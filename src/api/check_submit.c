@@ -33,6 +33,11 @@ static bool is_message(const struct submit_query *query)
     return is_of(query, RUEDA_SEND) || is_of(query, RUEDA_RECV);
 }
 
+static bool is_from_any(const struct submit_query *query)
+{
+    return is_of(query, RUEDA_RECV) && query->args->peer == RUEDA_ANY_PEER;
+}
+
 static bool is_ordered(const struct submit_query *query)
 {
     return (query->args->flags & RUEDA_ORDERED) != 0;
@@ -55,6 +60,9 @@ static rueda_status check_set(const struct submit_query *query)
                        "rank %d is not a member of this process set of %d "
                        "ranks; only members may submit to it",
                        query->rank, set->size);
+    else if (set->id == RUEDA_WHOLE_JOB && !is_message(query))
+        rueda_text_add(why, "RUEDA_WHOLE_JOB is for messages; collectives are "
+                            "of process set 0 or one of its ranks");
     else if (is_of(query, RUEDA_JOIN) && set->id != RUEDA_SET_GLOBAL)
         rueda_text_add(why, "only the set of all ranks can be joined; use "
                             "process set 0");
@@ -74,8 +82,9 @@ static rueda_status check_ranks(const struct submit_query *query)
                        "root rank %d is not in the process set; name a rank "
                        "of the job that is a member",
                        args->root);
-    else if (is_message(query) && (!rueda_set_has(query->set, args->peer) ||
-                                   args->peer == query->rank))
+    else if (is_message(query) && !is_from_any(query) &&
+             (!rueda_set_has(query->set, args->peer) ||
+              args->peer == query->rank))
         rueda_text_add(why,
                        "peer %d is not another rank of the process set; name "
                        "one that is",

@@ -39,13 +39,16 @@ static void fill_in(const struct rueda_coll_args *args,
 static rueda_status admit(rueda_ctx *ctx, const struct rueda_coll_args *args)
 {
     struct rueda_limits limits = {
-        .rank = ctx->job->formation->rank,
-        .size = ctx->job->formation->size,
+        .rank = rueda_rank(ctx),
+        .size = rueda_size(ctx),
     };
     struct rueda_text error;
     rueda_status status;
 
     status = rueda_ctx_check(ctx);
+    if (status != RUEDA_OK)
+        return status;
+    status = rueda_ctx_check_worker(ctx);
     if (status != RUEDA_OK)
         return status;
     error.chars[0] = '\0';

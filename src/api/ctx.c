@@ -82,6 +82,8 @@ static rueda_status load(const struct rueda_init_args *args,
     rueda_log_set_level(config->log_level);
     if (args->timeout_ms > 0)
         config->start_timeout_ms = args->timeout_ms;
+    if (args->servers >= 0)
+        config->servers = args->servers;
     if (strcmp(sets_of(args, config), DYNAMIC) == 0)
         config->dynamic_sets = true;
     if (args->key_file != NULL &&
@@ -162,7 +164,7 @@ static rueda_status make_sets(rueda_ctx *ctx,
     const char *sets = sets_of(args, &ctx->job->config);
     rueda_status status = RUEDA_OK;
 
-    if (strcmp(sets, DYNAMIC) != 0)
+    if (strcmp(sets, DYNAMIC) != 0 && !rueda_is_server(ctx))
         status = rueda_static_sets_make(ctx, sets, error);
     if (status != RUEDA_OK)
         rueda_shutdown(ctx);
@@ -305,7 +307,23 @@ int rueda_rank(const rueda_ctx *ctx)
 
 int rueda_size(const rueda_ctx *ctx)
 {
-    return ctx->job->formation->size;
+    return rueda_job_workers(ctx->job);
+}
+
+int rueda_server_count(const rueda_ctx *ctx)
+{
+    return ctx->job->config.servers;
+}
+
+bool rueda_is_server(const rueda_ctx *ctx)
+{
+    return rueda_rank(ctx) >= rueda_size(ctx);
+}
+
+bool rueda_is_lost(const rueda_ctx *ctx, int rank)
+{
+    return rank >= 0 && rank < ctx->job->formation->size &&
+           atomic_load(&ctx->engine.lanes.lost[rank]);
 }
 
 bool rueda_is_master(const rueda_ctx *ctx)
@@ -381,6 +399,19 @@ rueda_status rueda_ctx_check(const rueda_ctx *ctx)
         status = (rueda_status)atomic_load_explicit(&ctx->engine.failed,
                                                     memory_order_acquire);
     return status == RUEDA_OK ? status : rueda_fault(status, rueda_error(ctx));
+}
+
+rueda_status rueda_ctx_check_worker(const rueda_ctx *ctx)
+{
+    struct rueda_text error = {{0}};
+
+    if (!rueda_is_server(ctx))
+        return RUEDA_OK;
+    rueda_text_set(&error,
+                   "rank %d is one of %d servers (RUEDA_SERVERS), which are in "
+                   "no collective; use messages in RUEDA_WHOLE_JOB",
+                   rueda_rank(ctx), rueda_server_count(ctx));
+    return rueda_fault(RUEDA_ERR_INVALID, error.chars);
 }
 
 rueda_status rueda_ctx_check_wait(void)

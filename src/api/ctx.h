@@ -35,6 +35,9 @@ rueda_status rueda_ctx_check(const rueda_ctx *ctx);
  * message. Call it before submitting anything that would be waited for. */
 rueda_status rueda_ctx_check_wait(void);
 
+/* A server is in no collective: RUEDA_ERR_INVALID there, with words. */
+rueda_status rueda_ctx_check_worker(const rueda_ctx *ctx);
+
 /* Keep the message for rueda_last_error(); returns status. */
 rueda_status rueda_fault(rueda_status status, const char *words);
 

@@ -43,7 +43,8 @@ const char *rueda_internal_kernels_find(const char *wanted)
 
 const char *rueda_internal_transport(const rueda_ctx *ctx)
 {
-    return rueda_engine_place(&ctx->engine)->slab != NULL
+    return !rueda_is_server(ctx) &&
+                   rueda_engine_place(&ctx->engine)->slab != NULL
                ? "direct"
                : rueda_formation_transport(ctx->job->formation);
 }

@@ -75,6 +75,13 @@ static void copy_rows(const struct rueda_named *named, int members,
     result->rows_from_count = members;
 }
 
+/* The caller of an older version does not know of it. */
+static bool has_peer(const struct rueda_result *result)
+{
+    return result->struct_size >=
+           offsetof(struct rueda_result, peer) + sizeof(result->peer);
+}
+
 /* What the caller learns of an operation that has ended, by its kind. */
 static void fill_in(rueda_ctx *ctx, struct rueda_op *op, rueda_status status,
                     struct rueda_result *result)
@@ -94,6 +101,8 @@ static void fill_in(rueda_ctx *ctx, struct rueda_op *op, rueda_status status,
     else if (named->request.kind == RUEDA_SET_ADD ||
              named->request.kind == RUEDA_SET_OPEN)
         result->set = named->made_set;
+    else if (named->request.kind == RUEDA_RECV && has_peer(result))
+        result->peer = named->peer;
     copy_rows(named, named->member_count, result);
 }
 

@@ -34,9 +34,9 @@ static rueda_status check_ranks(const rueda_ctx *ctx, const int *sorted,
     rueda_text_add(&error, "rank %d: a process set with ",
                    ctx->job->formation->rank);
     for (int i = 0; i < count; i++) {
-        if (sorted[i] < 0 || sorted[i] >= ctx->job->formation->size)
+        if (sorted[i] < 0 || sorted[i] >= rueda_size(ctx))
             rueda_text_add(&error, "rank %d, in a job of %d ranks", sorted[i],
-                           ctx->job->formation->size);
+                           rueda_size(ctx));
         else if (i > 0 && sorted[i] == sorted[i - 1])
             rueda_text_add(&error, "rank %d twice; name each rank once",
                            sorted[i]);
@@ -83,7 +83,7 @@ static rueda_status change(rueda_ctx *ctx, int kind, int *ranks, int count,
         return refuse(ctx, status);
     }
     named->set = RUEDA_SET_GLOBAL;
-    named->member_count = ctx->job->formation->size;
+    named->member_count = rueda_size(ctx);
     named->ranks = ranks;
     named->op.has_own = true;
     named->rank_count = count;
@@ -162,6 +162,8 @@ static rueda_status check_dynamic(const rueda_ctx *ctx)
 {
     rueda_status status = rueda_ctx_check(ctx);
 
+    if (status == RUEDA_OK)
+        status = rueda_ctx_check_worker(ctx);
     if (status != RUEDA_OK || ctx->job->config.dynamic_sets)
         return status;
     return rueda_fault(
@@ -210,7 +212,7 @@ rueda_status rueda_set_destroy_async(rueda_ctx *ctx, int set,
 
     if (status != RUEDA_OK)
         return status;
-    if (set == RUEDA_SET_GLOBAL)
+    if (set == RUEDA_SET_GLOBAL || set == RUEDA_WHOLE_JOB)
         return rueda_fault(RUEDA_ERR_INVALID,
                            "the process set of all ranks stays");
     if (rueda_engine_set(&ctx->engine, set) == NULL) {
@@ -376,15 +378,14 @@ int rueda_set_ranks(const rueda_ctx *ctx, int set, int *ranks, int room)
 rueda_status rueda_static_sets_make(rueda_ctx *ctx, const char *text,
                                     struct rueda_text *error)
 {
-    int *ranks = calloc((size_t)ctx->job->formation->size, sizeof(int));
+    int *ranks = calloc((size_t)rueda_size(ctx), sizeof(int));
     rueda_status status = RUEDA_OK;
     int set;
 
     if (ranks == NULL)
         return RUEDA_ERR_NOMEM;
     while (status == RUEDA_OK) {
-        int count =
-            rueda_set_text_next(&text, ctx->job->formation->size, ranks, error);
+        int count = rueda_set_text_next(&text, rueda_size(ctx), ranks, error);
 
         if (count == 0)
             break;

@@ -48,7 +48,7 @@ static rueda_status stop(rueda_ctx *ctx)
 static rueda_status start(rueda_ctx *ctx, const char *path, bool marks_cycles)
 {
     const struct rueda_timeline_args args = {
-        .ranks = ctx->job->formation->size,
+        .ranks = rueda_size(ctx),
         .path = path,
         .marks_cycles = marks_cycles,
     };
@@ -130,7 +130,7 @@ rueda_status rueda_timeline_stop(rueda_ctx *ctx)
 {
     rueda_status status = check(ctx);
 
-    if (status != RUEDA_OK)
+    if (status != RUEDA_OK || rueda_is_server(ctx))
         return status;
     pthread_mutex_lock(&ctx->timeline_lock);
     if (ctx->job->formation->rank != 0)

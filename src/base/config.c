@@ -170,6 +170,11 @@ static bool parse_capacity(const char *value, void *out)
     return rueda_parse_int(value, out) && *(int *)out <= RUEDA_CACHE_MOST;
 }
 
+static bool parse_servers(const char *value, void *out)
+{
+    return rueda_parse_int(value, out) && *(int *)out >= 0;
+}
+
 static bool parse_streams(const char *value, void *out)
 {
     return rueda_parse_int(value, out) && *(int *)out >= 1 && *(int *)out <= 8;
@@ -364,6 +369,9 @@ static const struct rueda_setting settings[] = {
     {"RUEDA_PROCESS_SETS", "",
      "process sets made at the start, e.g. 0,2;1,3-5: ids 1, 2, ...",
      AT(process_sets), parse_path},
+    {"RUEDA_SERVERS", "0",
+     "how many of the last ranks are servers, in no collective",
+     AT(servers), parse_servers},
 };
 
 const struct rueda_setting *rueda_settings(size_t *out_count)

@@ -96,6 +96,7 @@ struct rueda_config {
     char timeline[RUEDA_PATH_BYTES];
     bool mark_cycles;
     bool dynamic_sets;
+    int servers; /* of the last ranks */
     char process_sets[RUEDA_PATH_BYTES];
 };
 

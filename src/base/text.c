@@ -25,3 +25,10 @@ void rueda_text_add(struct rueda_text *text, const char *format, ...)
     vsnprintf(text->chars + used, sizeof(text->chars) - used, format, args);
     va_end(args);
 }
+
+void rueda_text_clean(struct rueda_text *text)
+{
+    for (char *at = text->chars; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            *at = ' ';
+}

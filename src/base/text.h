@@ -29,4 +29,8 @@ void rueda_text_set(struct rueda_text *text, const char *format, ...)
 void rueda_text_add(struct rueda_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Words that came from another process: what a terminal could take for a
+ * command becomes a blank. */
+void rueda_text_clean(struct rueda_text *text);
+
 #endif /* RUEDA_BASE_TEXT_H */

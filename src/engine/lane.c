@@ -33,9 +33,9 @@ static rueda_status find_members(struct rueda_lane *lane)
             lane->locals[lane->slab.size++] = formation->members[rank];
     }
     /* That of the formation is there even for one. */
-    lane->has_slab = formation->has_slab &&
+    lane->has_slab = formation->has_slab && !rueda_lane_is_for_messages(lane) &&
                      (lane->slab.size > 1 ||
-                      (lane->is_ordered && lane->set->size == formation->size));
+                      (lane->is_ordered && lane->set->id == RUEDA_SET_GLOBAL));
     return RUEDA_OK;
 }
 
@@ -472,7 +472,7 @@ bool rueda_lane_is_spoilt(const struct rueda_lane *lane)
     const bool counts_left =
         rueda_track_shares(&lane->track) || lane->batch.is_waiting;
 
-    if (rueda_private_sets_is_closing(lane))
+    if (rueda_private_sets_is_closing(lane) || rueda_lane_is_for_messages(lane))
         return false;
     for (int i = 0; i < lane->slab.size && lane->count > 0; i++) {
         int member = lane->locals[i];

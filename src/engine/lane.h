@@ -120,6 +120,12 @@ void rueda_lane_finish(struct rueda_lane *lane, struct rueda_named *named,
  * well. */
 void rueda_lane_end(struct rueda_lane *lane, rueda_status status);
 
+/* Is it that of RUEDA_WHOLE_JOB? It has nothing but messages. */
+static inline bool rueda_lane_is_for_messages(const struct rueda_lane *lane)
+{
+    return lane->set->id == RUEDA_WHOLE_JOB;
+}
+
 /* Has a member of this host died that a running operation still needs? */
 bool rueda_lane_is_spoilt(const struct rueda_lane *lane);
 

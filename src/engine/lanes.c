@@ -17,6 +17,27 @@
 
 /* ---- Life ------------------------------------------------------------- */
 
+/* The set of all workers and servers, for messages, and who of them is lost.
+ */
+static rueda_status show_all(struct rueda_lanes *lanes)
+{
+    const int size = lanes->formation->size;
+    int *ranks = calloc((size_t)size, sizeof(int));
+    rueda_status status = RUEDA_ERR_NOMEM;
+    const struct rueda_set *all;
+
+    if (ranks == NULL)
+        return RUEDA_ERR_NOMEM;
+    for (int i = 0; i < size; i++)
+        ranks[i] = i;
+    all = rueda_sets_copy(lanes, RUEDA_WHOLE_JOB, ranks, size);
+    free(ranks);
+    lanes->lost = calloc((size_t)size, sizeof(*lanes->lost));
+    if (all != NULL && lanes->lost != NULL)
+        status = rueda_sets_show(lanes, all);
+    return status;
+}
+
 rueda_status rueda_lanes_init(struct rueda_lanes *lanes, struct rueda_job *job,
                               const struct rueda_select *select,
                               const struct rueda_device *device)
@@ -29,11 +50,12 @@ rueda_status rueda_lanes_init(struct rueda_lanes *lanes, struct rueda_job *job,
     lanes->select = select;
     lanes->device = device;
     lanes->table =
-        rueda_set_table_new(job->formation->rank, job->formation->size);
+        rueda_set_table_new(job->formation->rank, rueda_job_workers(job));
     if (lanes->table == NULL)
         return RUEDA_ERR_NOMEM;
     all = rueda_sets_keep(lanes, RUEDA_SET_GLOBAL);
-    if (all != NULL && rueda_sets_show(lanes, all) == RUEDA_OK)
+    if (all != NULL && rueda_sets_show(lanes, all) == RUEDA_OK &&
+        show_all(lanes) == RUEDA_OK)
         return RUEDA_OK;
     rueda_lanes_fini(lanes);
     return RUEDA_ERR_NOMEM;
@@ -48,6 +70,7 @@ void rueda_lanes_fini(struct rueda_lanes *lanes)
         rueda_lane_free(lanes->dropped[i]);
     free(lanes->all);
     free(lanes->dropped);
+    free(lanes->lost);
     rueda_sets_free(lanes);
     rueda_set_table_free(lanes->table);
 }
@@ -119,7 +142,7 @@ static rueda_status open_first(struct rueda_lanes *lanes,
     struct rueda_lane *lane;
     rueda_status status;
 
-    if (lanes->has_log)
+    if (lanes->has_log || rueda_lanes_are_servers(lanes))
         return RUEDA_OK;
     status = open_lane(lanes, rueda_sets_find(lanes, RUEDA_SET_GLOBAL), false,
                        &lane, error);
@@ -148,7 +171,8 @@ rueda_status rueda_lanes_need_ordered(struct rueda_lanes *lanes, int id,
         return status;
     if (id == RUEDA_SET_GLOBAL)
         rueda_lane_open(*out, lanes->formation->slab_offset);
-    else if (set->size == 1 || !lanes->formation->has_slab)
+    else if (set->size == 1 || !lanes->formation->has_slab ||
+             id == RUEDA_WHOLE_JOB)
         rueda_lane_open(*out, 0);
     return RUEDA_OK;
 }
@@ -157,7 +181,7 @@ void rueda_lanes_wake(struct rueda_lanes *lanes)
 {
     struct rueda_text ignored = {{0}};
 
-    if (!lanes->has_log && lanes->formation->size > 1 &&
+    if (!lanes->has_log && rueda_job_workers(lanes->job) > 1 &&
         open_first(lanes, &ignored) != RUEDA_OK)
         log_warn("no memory to hear of what other ranks wait for");
 }
@@ -202,7 +226,7 @@ static rueda_status find_lane(struct rueda_lanes *lanes,
 {
     rueda_status status;
 
-    if (named->op.is_ordered)
+    if (named->op.is_ordered || named->set == RUEDA_WHOLE_JOB)
         return rueda_lanes_need_ordered(lanes, named->set, out, error);
     status = open_first(lanes, error);
     *out = rueda_lanes_find(lanes, named->set, false);
@@ -358,6 +382,14 @@ void rueda_lanes_end(struct rueda_lanes *lanes, rueda_status status)
 }
 
 /* ---- Failures --------------------------------------------------------- */
+
+bool rueda_lanes_need_all(const struct rueda_lanes *lanes)
+{
+    const struct rueda_lane *lane =
+        rueda_lanes_find(lanes, RUEDA_WHOLE_JOB, true);
+
+    return lanes->undelivered > (lane != NULL ? lane->count : 0);
+}
 
 bool rueda_lanes_are_spoilt(const struct rueda_lanes *lanes)
 {

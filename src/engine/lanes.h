@@ -52,6 +52,8 @@ struct rueda_lanes {
     int ordered;     /* those of them that are ordered */
     bool has_ended;  /* the context has failed */
 
+    atomic_bool *lost; /* [ranks] messages of the whole job found them lost */
+
     int64_t call_after_ns; /* of negotiators (negotiator.h) */
 
     struct rueda_timeline *timeline; /* or NULL: nothing is noted */
@@ -83,6 +85,16 @@ static inline bool rueda_lanes_have_work(const struct rueda_lanes *lanes)
     return lanes->undelivered > 0 ||
            rueda_op_queue_has_arrivals(&lanes->arrived);
 }
+
+/* Is this rank no member of the set of all workers? */
+static inline bool rueda_lanes_are_servers(const struct rueda_lanes *lanes)
+{
+    return lanes->formation->rank >= rueda_job_workers(lanes->job);
+}
+
+/* Are there operations that end with the context when any rank fails? Messages
+ * of the whole job do not. */
+bool rueda_lanes_need_all(const struct rueda_lanes *lanes);
 
 /* Is there anything that other ranks wait for and that is not sent yet? False
  * where it may have to go to a neighbour that is lost. */

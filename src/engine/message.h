@@ -16,8 +16,10 @@ struct rueda_message;
 
 /* Zero has none. */
 struct rueda_messages {
-    struct rueda_message *first; /* in flight */
-    int count;                   /* of them */
+    struct rueda_message *first;   /* in flight */
+    struct rueda_message *waiting; /* from any peer, oldest first: none is
+                                      found yet */
+    int count;                     /* of both */
     struct rueda_message *spare;
 };
 
@@ -25,7 +27,8 @@ struct rueda_messages {
 void rueda_message_begin(struct rueda_lane *lane, struct rueda_named *named);
 
 /* End those that have come through. RUEDA_OK if there were any; a lost peer is
- * a failure. */
+ * a failure, but in the lane of the whole job, where only what needs that peer
+ * ends. */
 rueda_status rueda_messages_turn(struct rueda_lane *lane);
 
 /* Nothing is in flight any more: end all with this status. */

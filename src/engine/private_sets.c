@@ -274,9 +274,15 @@ static void finish(struct rueda_lanes *lanes, struct rueda_private_set *opening)
         give_up(lanes, opening);
         tell_refusal(named, answer);
     } else {
+        rueda_status status;
+
         rueda_lane_open(opening->lane, answer->offset);
-        if (rueda_lanes_add(lanes, opening->lane) != RUEDA_OK ||
-            rueda_sets_show(lanes, opening->set) != RUEDA_OK)
+        status = rueda_lanes_add(lanes, opening->lane);
+        if (status != RUEDA_OK)
+            rueda_lane_free(opening->lane);
+        else
+            status = rueda_sets_show(lanes, opening->set);
+        if (status != RUEDA_OK)
             rueda_batch_refuse(named, RUEDA_ERR_NOMEM,
                                "no memory for a private set");
     }

@@ -27,7 +27,7 @@ struct rueda_set_copy {
 struct rueda_set_list {
     struct rueda_set_list *older;
     int count;
-    const struct rueda_set *sets[]; /* by id, ascending */
+    const struct rueda_set *sets[]; /* in the order in which they were made */
 };
 
 const struct rueda_set *rueda_sets_find(const struct rueda_lanes *lanes, int id)

@@ -130,7 +130,7 @@ void rueda_relay_heard(void *arg, int rank, const void *bytes, size_t len)
     const unsigned char *message = bytes;
     rueda_status status = RUEDA_OK;
 
-    if (len < HEAD_BYTES || rank < 1 || rank >= lanes->formation->size)
+    if (len < HEAD_BYTES || rank < 1 || rank >= rueda_job_workers(lanes->job))
         status = RUEDA_ERR_INVALID;
     else if (relay->file == NULL || rueda_get_u32(message) != relay->number)
         return;
@@ -158,7 +158,7 @@ static rueda_status start(struct rueda_lanes *lanes,
 {
     const unsigned marks = named->request.flags != 0 ? WORD_MARKS : 0;
     struct rueda_relay *relay = &lanes->relay;
-    bool *told = calloc((size_t)lanes->formation->size, sizeof(*told));
+    bool *told = calloc((size_t)rueda_job_workers(lanes->job), sizeof(*told));
     rueda_status status;
 
     if (told == NULL)
@@ -242,12 +242,12 @@ static void look_at_stop(struct rueda_lanes *lanes)
     struct rueda_relay *relay = &lanes->relay;
     const int64_t now = rueda_clock_ns();
 
-    if (relay->told_count < lanes->formation->size && now < relay->quiet_ns &&
-        now < relay->until_ns)
+    if (relay->told_count < rueda_job_workers(lanes->job) &&
+        now < relay->quiet_ns && now < relay->until_ns)
         return;
-    if (relay->told_count < lanes->formation->size)
+    if (relay->told_count < rueda_job_workers(lanes->job))
         log_info("the timeline ends without the last notes of %d ranks",
-                 lanes->formation->size - relay->told_count);
+                 rueda_job_workers(lanes->job) - relay->told_count);
     if (lanes->timeline != NULL)
         finish(lanes);
     relay->file = NULL;
@@ -305,7 +305,7 @@ static void follow_on(struct rueda_lanes *lanes, uint32_t number,
 {
     const struct rueda_timeline_args args = {
         .rank = lanes->formation->rank,
-        .ranks = lanes->formation->size,
+        .ranks = rueda_job_workers(lanes->job),
         .marks_cycles = has_marks,
     };
     struct rueda_timeline *timeline;

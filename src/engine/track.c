@@ -117,7 +117,7 @@ bool rueda_track_takes_parts(struct rueda_track *track)
 
     choose(track);
     algo = track->task.algo;
-    return algo->takes_parts != NULL &&
+    return algo != NULL && algo->takes_parts != NULL &&
            algo->takes_parts(&track->place, &track->task.coll);
 }
 
@@ -134,6 +134,12 @@ rueda_status rueda_track_start(struct rueda_track *track)
     if (!track->is_chosen)
         choose(track);
     track->is_chosen = false;
+    if (task->algo == NULL) {
+        log_error("no algorithm for %s of tensors in this memory: the "
+                  "transports between these ranks do not reach it",
+                  rueda_kind_str(task->coll.kind));
+        return RUEDA_ERR_UNSUPPORTED;
+    }
     track->is_running = true;
     note(track, RUEDA_FLIGHT_STARTED);
     log_trace("%s number %llu of set %u, %zu bytes, runs as %s",

@@ -31,7 +31,7 @@ static bool is_enough(struct rueda_engine *engine, struct rueda_op *op)
 static bool is_spoilt(const struct rueda_engine *engine)
 {
     return rueda_lanes_are_spoilt(&engine->lanes) ||
-           (rueda_lanes_have_work(&engine->lanes) &&
+           (rueda_lanes_need_all(&engine->lanes) &&
             rueda_failure_has_come(engine->job));
 }
 

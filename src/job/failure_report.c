@@ -82,12 +82,14 @@ void rueda_failure_event(void *arg, const struct rueda_store_reply *event)
 {
     struct rueda_job *job = arg;
 
-    if (event->kind == RUEDA_STORE_EVENT_SET)
-        rueda_text_set(&job->failure, "%.*s",
-                       (int)(event->value_bytes < RUEDA_TEXT_BYTES
-                                 ? event->value_bytes
-                                 : RUEDA_TEXT_BYTES - 1),
-                       (const char *)event->value);
+    if (event->kind != RUEDA_STORE_EVENT_SET)
+        return;
+    rueda_text_set(&job->failure, "%.*s",
+                   (int)(event->value_bytes < RUEDA_TEXT_BYTES
+                             ? event->value_bytes
+                             : RUEDA_TEXT_BYTES - 1),
+                   (const char *)event->value);
+    rueda_text_clean(&job->failure);
 }
 
 /* Ask the store without waiting, under the lock. */

@@ -77,15 +77,32 @@ static rueda_mesh_connect connect_of(const struct rueda_formation *formation)
     return formation->job->network != NULL ? connect_any : connect_shm;
 }
 
+/* The kinds of memory that all of its transports reach. */
+static unsigned memory_of(const struct rueda_formation *formation)
+{
+    const rueda_mesh_connect connect = formation->mesh.connect;
+    unsigned memory = RUEDA_MEMORY_ANY;
+
+    if (connect == connect_tcp || connect == connect_any)
+        memory &= formation->job->network->ops->memory;
+    if (connect == connect_shm || connect == connect_any)
+        memory &= RUEDA_SHM_MEMORY;
+    if (connect == connect_loop)
+        memory &= RUEDA_LOOP_MEMORY;
+    return memory;
+}
+
 rueda_status rueda_formation_open_mesh(struct rueda_formation *formation)
 {
     rueda_status status;
 
     status = rueda_mesh_init(&formation->mesh, formation->rank, formation->size,
                              connect_of(formation), formation);
-    if (status == RUEDA_OK)
-        rueda_mesh_begin_term(&formation->mesh, formation->term);
-    return status;
+    if (status != RUEDA_OK)
+        return status;
+    formation->mesh.memory = memory_of(formation);
+    rueda_mesh_begin_term(&formation->mesh, formation->term);
+    return RUEDA_OK;
 }
 
 const char *rueda_formation_transport(const struct rueda_formation *formation)

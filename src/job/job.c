@@ -72,6 +72,7 @@ static void on_event(void *arg, const struct rueda_store_reply *event)
     } else if (job->segment == NULL) {
         rueda_text_set(&job->over, "%.*s", (int)event->value_bytes,
                        (const char *)event->value);
+        rueda_text_clean(&job->over);
         rueda_client_abandon(job->client, job->over.chars);
     }
 }
@@ -468,6 +469,37 @@ static rueda_status assemble(struct rueda_job *job,
     return status;
 }
 
+static rueda_status check_servers(const struct rueda_config *config,
+                                  const struct rueda_seat *seat,
+                                  struct rueda_text *error)
+{
+    if (config->servers >= seat->size) {
+        rueda_text_set(error,
+                       "%d of %d ranks are to be servers (RUEDA_SERVERS), and "
+                       "at least one has to be a worker",
+                       config->servers, seat->size);
+        return RUEDA_ERR_INVALID;
+    }
+    if (config->servers == 0 || seat->worker < 0)
+        return RUEDA_OK;
+    rueda_text_set(error, "an elastic job has no servers so far; start one of "
+                          "a fixed number of ranks, or unset RUEDA_SERVERS");
+    return RUEDA_ERR_UNSUPPORTED;
+}
+
+/* What all ranks have to say alike: the sets that there are from the start, and
+ * which ranks are servers. */
+static rueda_status word_sets(struct rueda_job *job, const char *sets, int size)
+{
+    char text[RUEDA_PATH_BYTES + 40];
+
+    if (job->config.servers == 0)
+        return rueda_set_word(sets, size, job->sets);
+    snprintf(text, sizeof(text), "%.*s%s%d servers", RUEDA_PATH_BYTES, sets,
+             sets[0] != '\0' ? " and " : "", job->config.servers);
+    return rueda_set_word(text, size, job->sets);
+}
+
 rueda_status rueda_job_open(const struct rueda_config *config,
                             const struct rueda_job_args *args,
                             struct rueda_job **out, struct rueda_text *error)
@@ -503,11 +535,14 @@ rueda_status rueda_job_open(const struct rueda_config *config,
     }
     if (status != RUEDA_OK)
         return status;
+    status = check_servers(config, &seat, error);
+    if (status != RUEDA_OK)
+        return status;
     job = job_new(config, seat.rank, seat.size);
     status = RUEDA_ERR_NOMEM;
     if (job != NULL) {
-        status = rueda_set_word(args->sets != NULL ? args->sets : "", seat.size,
-                                job->sets);
+        status =
+            word_sets(job, args->sets != NULL ? args->sets : "", seat.size);
         if (status == RUEDA_OK)
             status = assemble(job, &introduction, error);
         /* Other hosts may have begun to count on us. */
@@ -556,6 +591,11 @@ rueda_status rueda_job_open_threads(const struct rueda_config *config, int size,
         rueda_text_set(error, "%d ranks as threads; 1 to %d can share memory",
                        size, RUEDA_SEGMENT_MAX);
         return RUEDA_ERR_LIMIT;
+    }
+    if (config->servers >= size) {
+        rueda_text_set(error, "%d of %d ranks are to be servers",
+                       config->servers, size);
+        return RUEDA_ERR_INVALID;
     }
     segments = calloc((size_t)size, sizeof(struct rueda_segment *));
     if (segments == NULL)

@@ -56,6 +56,12 @@ struct rueda_job {
     struct rueda_key object_key; /* of objects that are unpickled */
 };
 
+/* How many ranks run collectives: the first ones. The others are servers. */
+static inline int rueda_job_workers(const struct rueda_job *job)
+{
+    return job->formation->size - job->config.servers;
+}
+
 /* What the caller of rueda_init() says. */
 struct rueda_job_args {
     struct rueda_seat_query query;

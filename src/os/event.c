@@ -48,6 +48,17 @@ rueda_status rueda_death_open_self(int *out_fd)
     return RUEDA_OK;
 }
 
+rueda_status rueda_death_open_pipe(int *out_fd, int *out_life)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return RUEDA_ERR_IO;
+    *out_fd = ends[0];
+    *out_life = ends[1];
+    return RUEDA_OK;
+}
+
 rueda_status rueda_poller_open(int *out_poller)
 {
     int fd = epoll_create1(EPOLL_CLOEXEC);

@@ -21,6 +21,11 @@ void rueda_doorbell_clear(int fd);
  * process holds it and whatever children live on. */
 rueda_status rueda_death_open_self(int *out_fd);
 
+/* The same where there are no pidfds: *out_fd becomes readable when the last
+ * descriptor of *out_life is closed, in this process and in children that have
+ * not closed theirs. */
+rueda_status rueda_death_open_pipe(int *out_fd, int *out_life);
+
 rueda_status rueda_poller_open(int *out_poller);
 
 /* Watch fd; its events carry number. */

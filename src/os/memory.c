@@ -32,15 +32,21 @@ rueda_status rueda_memfd_create(const char *name, size_t bytes, int *out_fd)
     return RUEDA_OK;
 }
 
-bool rueda_memfd_is_sealed(int fd, size_t bytes)
+size_t rueda_memfd_sealed_bytes(int fd)
 {
     int seals = fcntl(fd, F_GET_SEALS);
     struct stat about;
 
     /* -1, of what cannot be sealed at all, has all bits set. */
-    return seals >= 0 && (seals & SIZE_SEALS) == SIZE_SEALS &&
-           fstat(fd, &about) == 0 && about.st_size >= 0 &&
-           (size_t)about.st_size == bytes;
+    if (seals < 0 || (seals & SIZE_SEALS) != SIZE_SEALS ||
+        fstat(fd, &about) < 0 || about.st_size < 0)
+        return 0;
+    return (size_t)about.st_size;
+}
+
+bool rueda_memfd_is_sealed(int fd, size_t bytes)
+{
+    return bytes > 0 && rueda_memfd_sealed_bytes(fd) == bytes;
 }
 
 rueda_status rueda_memory_map_shared(int fd, size_t bytes, void **out)

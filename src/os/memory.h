@@ -14,6 +14,9 @@
  * under a reader. */
 rueda_status rueda_memfd_create(const char *name, size_t bytes, int *out_fd);
 
+/* The size of a memfd that cannot shrink or grow; 0: it is none. */
+size_t rueda_memfd_sealed_bytes(int fd);
+
 /* Is this a memfd of exactly that size that cannot shrink or grow? Check this
  * for a descriptor from another process. */
 bool rueda_memfd_is_sealed(int fd, size_t bytes);

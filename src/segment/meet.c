@@ -35,14 +35,32 @@
 #define DOUBT_KEY_NS  RUEDA_S(1)
 #define DOUBT_LOST_NS RUEDA_S(5)
 
-/* My doorbell and the descriptor of my death. */
-static rueda_status own_descriptors(int out_fds[2], struct rueda_text *error)
+/* By which the others see my death: a pidfd, or where the system has none
+ * (before Linux 5.3, or forbidden in a container) the end of a pipe. */
+static rueda_status open_death(int *out_fd, int *out_life)
+{
+    *out_life = -1;
+    if (rueda_death_open_self(out_fd) == RUEDA_OK)
+        return RUEDA_OK;
+    if (errno != ENOSYS && errno != EPERM)
+        return RUEDA_ERR_IO;
+    log_debug("no pidfd (%s); a pipe tells of the death of this process",
+              strerror(errno));
+    return rueda_death_open_pipe(out_fd, out_life);
+}
+
+/* My doorbell, the descriptor of my death, and what I keep as long as I live,
+ * or -1. */
+static rueda_status own_descriptors(int out_fds[2], int *out_life,
+                                    struct rueda_text *error)
 {
     out_fds[0] = -1;
     out_fds[1] = -1;
     if (rueda_doorbell_open(&out_fds[0]) != RUEDA_OK ||
-        rueda_death_open_self(&out_fds[1]) != RUEDA_OK) {
-        rueda_text_set(error, "no descriptors for a doorbell and a pidfd: %s",
+        open_death(&out_fds[1], out_life) != RUEDA_OK) {
+        rueda_text_set(error,
+                       "no descriptors for a doorbell and a pidfd: %s; see "
+                       "`ulimit -n`",
                        strerror(errno));
         rueda_fd_close(out_fds[0]);
         return RUEDA_ERR_IO;
@@ -243,6 +261,7 @@ static rueda_status be_guest(const struct rueda_meeting *meeting,
     int *fds = malloc(most * sizeof(int));
     rueda_status status;
     int own[2];
+    int life;
     int fd;
 
     if (fds == NULL)
@@ -251,7 +270,7 @@ static rueda_status be_guest(const struct rueda_meeting *meeting,
     status = dial_host(meeting, &fd, error);
     if (status != RUEDA_OK)
         goto out_free;
-    status = own_descriptors(own, error);
+    status = own_descriptors(own, &life, error);
     if (status != RUEDA_OK)
         goto out_close;
     status = rueda_meet_send_fds(fd, own, 2, meeting->deadline_ns);
@@ -261,6 +280,10 @@ static rueda_status be_guest(const struct rueda_meeting *meeting,
         status = enter_as_guest(meeting, fd, fds, out, error);
     else
         lost_host(meeting, status, error);
+    if (status == RUEDA_OK)
+        (*out)->life = life;
+    else
+        rueda_fd_close(life);
 
 out_close:
     rueda_fd_close(fd);
@@ -314,7 +337,7 @@ rueda_status rueda_segment_meet(const struct rueda_meeting *meeting,
     status = meeting->prepare(meeting->arg, segment, error);
     if (status != RUEDA_OK)
         goto err_close;
-    status = own_descriptors(own, error);
+    status = own_descriptors(own, &segment->life, error);
     if (status != RUEDA_OK)
         goto err_close;
     status = rueda_segment_receive(meeting, segment, own, error);

@@ -20,123 +20,7 @@
 #include "os/process.h"
 #include "os/random.h"
 #include "segment/heap.h"
-
-/* A member's own range. The thread sanitizer keeps a shadow of all that is
- * mapped, so there it has to be small. */
-#if defined(__has_feature)
-#define HAS_FEATURE(feature) __has_feature(feature)
-#else
-#define HAS_FEATURE(feature) 0
-#endif
-#if defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer)
-#define RANGE_BYTES ((uint64_t)512 << 20)
-#else
-#define RANGE_BYTES ((uint64_t)64 << 30)
-#endif
-/* What an address space holds beside other things. */
-#define MOST_BYTES ((uint64_t)32 << 40)
-
-static const char magic_text[8] = "RUEDAseg";
-
-/* At the start of the mapping; members follow on the next page, then their
- * flight recorders. */
-struct segment_head {
-    char magic[8];
-    uint32_t size;
-    uint64_t range_bytes;
-    unsigned char nonce[16];
-    atomic_uint departures; /* of members, so far */
-    struct rueda_agreement agreement;
-};
-
-/* One mapping of the memfd in this process; threads that are ranks share it. */
-struct rueda_mapping {
-    atomic_int users;
-    int fd;
-    void *base;
-    size_t bytes;
-    int *doorbells; /* [doorbell_count], if ranks are threads: any of them may
-                       ring until the last has left */
-    int doorbell_count;
-};
-
-static uint64_t members_bytes(int size)
-{
-    uint64_t bytes = (uint64_t)size * sizeof(struct rueda_member);
-
-    return (bytes + RUEDA_PAGE_BYTES - 1) & ~(RUEDA_PAGE_BYTES - 1);
-}
-
-static uint64_t range_bytes(int size)
-{
-    uint64_t share = MOST_BYTES / (uint64_t)size & ~(RUEDA_PAGE_BYTES - 1);
-
-    return share < RANGE_BYTES ? share : RANGE_BYTES;
-}
-
-static uint64_t flights_begin(int size)
-{
-    return RUEDA_PAGE_BYTES + members_bytes(size);
-}
-
-static uint64_t ranges_begin(int size)
-{
-    return flights_begin(size) + (uint64_t)size * RUEDA_FLIGHT_BYTES;
-}
-
-size_t rueda_segment_bytes(int size)
-{
-    return ranges_begin(size) + (uint64_t)size * range_bytes(size);
-}
-
-/* Takes fd in any case. */
-static struct rueda_mapping *mapping_new(int fd, size_t bytes,
-                                         struct rueda_text *error)
-{
-    struct rueda_mapping *mapping = calloc(1, sizeof(*mapping));
-
-    if (mapping == NULL) {
-        rueda_text_set(error, "no memory for a shared segment");
-        goto err_close;
-    }
-    atomic_init(&mapping->users, 1);
-    mapping->fd = fd;
-    mapping->bytes = bytes;
-    if (rueda_memory_map_shared(fd, bytes, &mapping->base) != RUEDA_OK) {
-        rueda_text_set(error,
-                       "cannot map a shared segment of %zu GiB of address "
-                       "space (%s); is `ulimit -v` set?",
-                       bytes >> 30, strerror(errno));
-        goto err_free;
-    }
-    return mapping;
-
-err_free:
-    free(mapping);
-err_close:
-    rueda_fd_close(fd);
-    return NULL;
-}
-
-static void mapping_close_descriptors(struct rueda_mapping *mapping)
-{
-    for (int i = 0; i < mapping->doorbell_count; i++) {
-        rueda_fd_close(mapping->doorbells[i]);
-        mapping->doorbells[i] = -1;
-    }
-    rueda_fd_close(mapping->fd);
-    mapping->fd = -1;
-}
-
-static void mapping_release(struct rueda_mapping *mapping)
-{
-    if (atomic_fetch_sub(&mapping->users, 1) > 1)
-        return;
-    rueda_memory_unmap(mapping->base, mapping->bytes);
-    mapping_close_descriptors(mapping);
-    free(mapping->doorbells);
-    free(mapping);
-}
+#include "segment/mapping.h"
 
 static int *fd_list_new(int size)
 {
@@ -159,11 +43,6 @@ static void view_free(struct rueda_segment *segment)
     free(segment);
 }
 
-static struct rueda_member *members_of(const struct rueda_mapping *mapping)
-{
-    return (struct rueda_member *)((char *)mapping->base + RUEDA_PAGE_BYTES);
-}
-
 /* A view of a mapping by one member, without descriptors as yet. */
 static struct rueda_segment *view_new(struct rueda_mapping *mapping, int me,
                                       int size, struct rueda_text *error)
@@ -182,17 +61,18 @@ static struct rueda_segment *view_new(struct rueda_mapping *mapping, int me,
     segment->base = mapping->base;
     segment->bytes = mapping->bytes;
     segment->agreement = &head->agreement;
-    segment->members = members_of(mapping);
-    segment->flights = segment->base + flights_begin(size);
+    segment->members = rueda_mapping_members(mapping);
+    segment->flights = segment->base + rueda_mapping_flights(size);
     segment->poller = -1;
+    segment->life = -1;
     segment->claim = -1;
     segment->doorbells = fd_list_new(size);
     segment->pidfds = fd_list_new(size);
     segment->dead = calloc((size_t)size, sizeof(bool));
     segment->is_dismissed = calloc((size_t)size, sizeof(bool));
-    segment->heap =
-        rueda_heap_new(ranges_begin(size) + (uint64_t)me * range_bytes(size),
-                       range_bytes(size));
+    segment->heap = rueda_heap_new(rueda_mapping_ranges(size) +
+                                       (uint64_t)me * head->range_bytes,
+                                   head->range_bytes);
     if (segment->doorbells == NULL || segment->pidfds == NULL ||
         segment->dead == NULL || segment->is_dismissed == NULL ||
         segment->heap == NULL) {
@@ -203,77 +83,18 @@ static struct rueda_segment *view_new(struct rueda_mapping *mapping, int me,
     return segment;
 }
 
-/* A memfd of my own, or a copy of one that I inherited, emptied. */
-static rueda_status memfd_for(int size, int inherited, int *out_fd,
-                              struct rueda_text *error)
-{
-    if (inherited < 0) {
-        if (rueda_memfd_create("rueda", rueda_segment_bytes(size), out_fd) ==
-            RUEDA_OK)
-            return RUEDA_OK;
-        rueda_text_set(error, "cannot make a shared segment: %s",
-                       strerror(errno));
-        return RUEDA_ERR_IO;
-    }
-    if (!rueda_memfd_is_sealed(inherited, rueda_segment_bytes(size)) ||
-        rueda_fd_copy(inherited, out_fd) != RUEDA_OK) {
-        rueda_text_set(error,
-                       "RUEDA_SEGMENT_FD is %d, which is not a sealed memfd of "
-                       "%zu bytes, the segment of %d ranks",
-                       inherited, rueda_segment_bytes(size), size);
-        return RUEDA_ERR_MISMATCH;
-    }
-    rueda_memory_punch(*out_fd, 0, rueda_segment_bytes(size));
-    return RUEDA_OK;
-}
-
-static rueda_status mapping_make(int size, int inherited,
-                                 struct rueda_mapping **out,
-                                 struct rueda_text *error)
-{
-    struct rueda_mapping *mapping;
-    rueda_status status;
-    struct segment_head *head;
-    int fd;
-
-    if (size < 1 || size > RUEDA_SEGMENT_MAX) {
-        rueda_text_set(error, "%d ranks in one host; 1 to %d can share memory",
-                       size, RUEDA_SEGMENT_MAX);
-        return RUEDA_ERR_LIMIT;
-    }
-    status = memfd_for(size, inherited, &fd, error);
-    if (status != RUEDA_OK)
-        return status;
-    mapping = mapping_new(fd, rueda_segment_bytes(size), error);
-    if (mapping == NULL)
-        return RUEDA_ERR_LIMIT;
-    head = mapping->base;
-    memcpy(head->magic, magic_text, sizeof(head->magic));
-    head->size = (uint32_t)size;
-    head->range_bytes = range_bytes(size);
-    for (int i = 0; i < size; i++)
-        members_of(mapping)[i].rank = i;
-    if (rueda_random_fill(head->nonce, sizeof(head->nonce)) != RUEDA_OK) {
-        rueda_text_set(error, "no random numbers: %s", strerror(errno));
-        mapping_release(mapping);
-        return RUEDA_ERR_IO;
-    }
-    *out = mapping;
-    return RUEDA_OK;
-}
-
 rueda_status rueda_segment_make(int size, int inherited,
                                 struct rueda_segment **out,
                                 struct rueda_text *error)
 {
     struct rueda_mapping *mapping;
-    rueda_status status = mapping_make(size, inherited, &mapping, error);
+    rueda_status status = rueda_mapping_make(size, inherited, &mapping, error);
 
     if (status != RUEDA_OK)
         return status;
     *out = view_new(mapping, 0, size, error);
     if (*out == NULL) {
-        mapping_release(mapping);
+        rueda_mapping_release(mapping);
         return RUEDA_ERR_NOMEM;
     }
     return RUEDA_OK;
@@ -285,30 +106,14 @@ rueda_status rueda_segment_attach(int rank, int size, int memfd,
 {
     struct rueda_mapping *mapping;
     struct rueda_segment *segment;
-    struct segment_head *head;
+    rueda_status status;
 
-    if (!rueda_memfd_is_sealed(memfd, rueda_segment_bytes(size))) {
-        rueda_text_set(error,
-                       "rank 0 passed something that is not the "
-                       "segment of a job of %d ranks",
-                       size);
-        rueda_fd_close(memfd);
-        return RUEDA_ERR_MISMATCH;
-    }
-    mapping = mapping_new(memfd, rueda_segment_bytes(size), error);
-    if (mapping == NULL)
-        return RUEDA_ERR_LIMIT;
-    head = mapping->base;
-    if (memcmp(head->magic, magic_text, sizeof(head->magic)) != 0 ||
-        head->size != (uint32_t)size ||
-        head->range_bytes != range_bytes(size)) {
-        rueda_text_set(error, "the segment of rank 0 is of another version");
-        mapping_release(mapping);
-        return RUEDA_ERR_VERSION;
-    }
+    status = rueda_mapping_attach(size, memfd, &mapping, error);
+    if (status != RUEDA_OK)
+        return status;
     segment = view_new(mapping, rank, size, error);
     if (segment == NULL) {
-        mapping_release(mapping);
+        rueda_mapping_release(mapping);
         return RUEDA_ERR_NOMEM;
     }
     *out = segment;
@@ -353,7 +158,7 @@ rueda_status rueda_segment_threads(int size, struct rueda_segment **out,
                                    struct rueda_text *error)
 {
     struct rueda_mapping *mapping = NULL;
-    rueda_status status = mapping_make(size, -1, &mapping, error);
+    rueda_status status = rueda_mapping_make(size, -1, &mapping, error);
     int *doorbells = NULL;
     int *none = NULL;
     int made = 0;
@@ -386,7 +191,7 @@ rueda_status rueda_segment_threads(int size, struct rueda_segment **out,
         for (int i = 0; i < made; i++)
             view_free(out[i]);
         atomic_store(&mapping->users, 1);
-        mapping_release(mapping);
+        rueda_mapping_release(mapping);
     }
     free(none);
     return status;
@@ -406,6 +211,8 @@ static void close_descriptors(struct rueda_segment *segment)
     }
     rueda_fd_close(segment->poller);
     segment->poller = -1;
+    rueda_fd_close(segment->life);
+    segment->life = -1;
     rueda_fd_close(segment->claim);
     segment->claim = -1;
 }
@@ -450,14 +257,14 @@ void rueda_segment_close(struct rueda_segment *segment)
     rueda_segment_leave(segment);
     rueda_segment_notify_all(segment);
     close_descriptors(segment);
-    mapping_release(segment->mapping);
+    rueda_mapping_release(segment->mapping);
     view_free(segment);
 }
 
 void rueda_segment_forked(struct rueda_segment *segment)
 {
     close_descriptors(segment);
-    mapping_close_descriptors(segment->mapping);
+    rueda_mapping_close_descriptors(segment->mapping);
 }
 
 /* ---- News ------------------------------------------------------------ */

@@ -105,6 +105,8 @@ struct rueda_segment {
     bool *dead;         /* [size] seen by its pidfd */
     bool *is_dismissed; /* [size] no member of the job any more */
     int poller;         /* epoll of my doorbell and the pidfds */
+    int life;           /* open as long as I live, where there are no pidfds;
+                           or -1 */
     int claim;          /* rank 0's on the name of the job (meet.h), or -1 */
 };
 

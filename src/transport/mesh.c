@@ -19,6 +19,8 @@ rueda_status rueda_mesh_init(struct rueda_mesh *mesh, int rank, int size,
     mesh->owner = owner;
     mesh->open_count = 0;
     mesh->term = 0;
+    mesh->memory = RUEDA_MEMORY_HOST;
+    mesh->next_asked = 0;
     mesh->parent = NULL;
     mesh->ranks = NULL;
     mesh->eps = calloc((size_t)size, sizeof(struct rueda_ep *));
@@ -43,6 +45,7 @@ rueda_status rueda_mesh_init_view(struct rueda_mesh *view,
     if (view->ranks == NULL)
         return RUEDA_ERR_NOMEM;
     view->size = size;
+    view->memory = parent->memory;
     view->parent = parent->parent != NULL ? parent->parent : parent;
     for (int i = 0; i < size; i++) {
         if (ranks[i] == parent->rank)
@@ -85,9 +88,11 @@ void rueda_mesh_fini(struct rueda_mesh *mesh)
     free(mesh->ranks);
 }
 
-static struct rueda_ep *endpoint(struct rueda_mesh *mesh, int peer,
-                                 struct rueda_req *req)
+/* The endpoint with a member, made if there is none. */
+static rueda_status need_endpoint(struct rueda_mesh *mesh, int peer,
+                                  struct rueda_ep **out_ep)
 {
+    rueda_status status = RUEDA_OK;
     struct rueda_ep *ep;
 
     if (mesh->parent != NULL) {
@@ -95,16 +100,29 @@ static struct rueda_ep *endpoint(struct rueda_mesh *mesh, int peer,
         mesh = mesh->parent;
     }
     ep = mesh->eps[peer];
-    if (ep != NULL)
+    if (ep == NULL) {
+        status = mesh->connect(mesh, peer, &ep);
+        if (status != RUEDA_OK)
+            return status;
+        rueda_ep_begin_term(ep, mesh->term);
+        mesh->eps[peer] = ep;
+        mesh->open[mesh->open_count++] = peer;
+    }
+    *out_ep = ep;
+    return RUEDA_OK;
+}
+
+static struct rueda_ep *endpoint(struct rueda_mesh *mesh, int peer,
+                                 struct rueda_req *req)
+{
+    struct rueda_ep *ep;
+    rueda_status status = need_endpoint(mesh, peer, &ep);
+
+    if (status == RUEDA_OK)
         return ep;
     req->done = 0;
-    req->status = mesh->connect(mesh, peer, &ep);
-    if (req->status != RUEDA_OK)
-        return NULL;
-    rueda_ep_begin_term(ep, mesh->term);
-    mesh->eps[peer] = ep;
-    mesh->open[mesh->open_count++] = peer;
-    return ep;
+    req->status = status;
+    return NULL;
 }
 
 /* Every message passes here, so that none is without its term. */
@@ -151,14 +169,55 @@ void rueda_mesh_recv(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
         rueda_ep_recv(ep, in_term(mesh, tag), buf, len, req);
 }
 
+rueda_status rueda_mesh_find(struct rueda_mesh *mesh, struct rueda_tag tag,
+                             int *out_peer, size_t *out_len)
+{
+    rueda_status found = RUEDA_ERR_PEER_LOST;
+
+    tag = in_term(mesh, tag);
+    for (int i = 0; i < mesh->size; i++) {
+        const int peer = (mesh->next_asked + i) % mesh->size;
+        struct rueda_ep *ep;
+        rueda_status status;
+
+        if (peer == mesh->rank)
+            continue;
+        status = need_endpoint(mesh, peer, &ep);
+        if (status == RUEDA_OK)
+            status = rueda_ep_peek(ep, tag, out_len);
+        if (status == RUEDA_OK) {
+            mesh->next_asked = (peer + 1) % mesh->size;
+            *out_peer = peer;
+        }
+        if (status != RUEDA_ERR_PEER_LOST && status != RUEDA_IN_PROGRESS)
+            return status;
+        if (status == RUEDA_IN_PROGRESS)
+            found = status;
+    }
+    return found;
+}
+
+bool rueda_mesh_is_lost(const struct rueda_mesh *mesh, int peer)
+{
+    const struct rueda_ep *ep;
+
+    if (mesh->parent != NULL)
+        return rueda_mesh_is_lost(mesh->parent, mesh->ranks[peer]);
+    ep = mesh->eps[peer];
+    return ep != NULL && ep->is_lost;
+}
+
 rueda_status rueda_mesh_progress(struct rueda_mesh *mesh, int *out_peer)
 {
     rueda_status lost = RUEDA_IN_PROGRESS;
     bool has_moved = false;
 
     for (int i = 0; i < mesh->open_count; i++) {
-        rueda_status status = rueda_ep_progress(mesh->eps[mesh->open[i]]);
+        struct rueda_ep *ep = mesh->eps[mesh->open[i]];
+        rueda_status status = rueda_ep_progress(ep);
 
+        if (status < 0)
+            ep->is_lost = true;
         if (status < 0 && lost == RUEDA_IN_PROGRESS) {
             *out_peer = mesh->open[i];
             lost = status;

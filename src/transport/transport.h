@@ -19,6 +19,7 @@
 #include <rueda/rueda.h>
 
 #include "base/text.h"
+#include "device/device.h"
 
 /* What a message belongs to. Messages of one tag on one endpoint are received
  * in the order in which they were sent; different tags do not wait for each
@@ -72,6 +73,7 @@ bool rueda_term_drops(struct rueda_term *term, struct rueda_tag tag);
 
 struct rueda_transport_ops {
     const char *name; /* "shm", "tcp": the config, log and trace name too */
+    unsigned memory;  /* bits of the kinds of memory that buffers may be in */
 
     /*
      * Start moving len bytes under tag; many requests may be in flight on an
@@ -94,6 +96,16 @@ struct rueda_transport_ops {
                  size_t len, struct rueda_req *req);
     void (*recv)(struct rueda_ep *ep, struct rueda_tag tag, void *buf,
                  size_t len, struct rueda_req *req);
+
+    /*
+     * Look for a message under tag for which no receive is posted, as
+     * progress() has found it. RUEDA_OK: *out_len is its length, and the next
+     * receive of this tag gets this very message, the oldest one, of which the
+     * rest may still be to come. RUEDA_IN_PROGRESS: there is none.
+     * RUEDA_ERR_PEER_LOST: none, and the endpoint has failed. Moves nothing.
+     */
+    rueda_status (*peek)(struct rueda_ep *ep, struct rueda_tag tag,
+                         size_t *out_len);
 
     /*
      * Move what can move without blocking: RUEDA_OK if something moved,
@@ -122,6 +134,7 @@ struct rueda_ep {
     const struct rueda_transport_ops *ops;
     int peer; /* the peer's rank in the mesh */
     struct rueda_term term;
+    bool is_lost; /* the mesh's: progress() has said so */
 };
 
 static inline void rueda_ep_send(struct rueda_ep *ep, struct rueda_tag tag,
@@ -135,6 +148,12 @@ static inline void rueda_ep_recv(struct rueda_ep *ep, struct rueda_tag tag,
                                  void *buf, size_t len, struct rueda_req *req)
 {
     ep->ops->recv(ep, tag, buf, len, req);
+}
+
+static inline rueda_status rueda_ep_peek(struct rueda_ep *ep,
+                                         struct rueda_tag tag, size_t *out_len)
+{
+    return ep->ops->peek(ep, tag, out_len);
 }
 
 static inline rueda_status rueda_ep_progress(struct rueda_ep *ep)
@@ -172,7 +191,8 @@ static inline void rueda_ep_close(struct rueda_ep *ep)
 struct rueda_hub;
 
 struct rueda_hub_ops {
-    const char *name; /* as in rueda_transport_ops */
+    const char *name; /* as in rueda_transport_ops, like the next */
+    unsigned memory;
 
     /* Make the endpoint with a peer, which connects while it makes progress.
      * The caller closes it before it closes the hub. */
@@ -245,13 +265,16 @@ struct rueda_mesh {
     struct rueda_ep **eps; /* [size]; NULL until first used, and for oneself */
     int *open; /* the peers that have an endpoint, in order of use */
     int open_count;
-    uint32_t term; /* of all messages; 0 until the first one begins */
+    uint32_t term;   /* of all messages; 0 until the first one begins */
+    unsigned memory; /* kinds of memory that every endpoint can reach */
+    int next_asked;  /* the member that rueda_mesh_find() asks first */
 
-    /* A view has none of the above but rank and size: */
+    /* A view has none of the above but rank, size and the last two: */
     struct rueda_mesh *parent; /* NULL: this is no view */
     int *ranks;                /* [size] the members' ranks in the parent */
 };
 
+/* Its endpoints reach the memory of the host; for more, set mesh->memory. */
 rueda_status rueda_mesh_init(struct rueda_mesh *mesh, int rank, int size,
                              rueda_mesh_connect connect, void *owner);
 
@@ -302,6 +325,35 @@ void rueda_mesh_send(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
                      const void *buf, size_t len, struct rueda_req *req);
 void rueda_mesh_recv(struct rueda_mesh *mesh, int peer, struct rueda_tag tag,
                      void *buf, size_t len, struct rueda_req *req);
+
+/*
+ * Receive from any peer, in two steps: find a message, then receive it with
+ * rueda_mesh_recv() from the member that sent it. Between the two nothing is in
+ * flight, so that there is nothing to cancel.
+ *
+ * RUEDA_OK: a message of this tag has come from *out_peer, of *out_len bytes,
+ * for which no receive is posted; the next receive of this tag from that member
+ * gets it. RUEDA_IN_PROGRESS: none has come so far. RUEDA_ERR_PEER_LOST: none,
+ * and none can come, as all other members are lost. Other failures: there is no
+ * endpoint with a member, and none can be made.
+ *
+ * The order: messages of one tag from one member are found in the order in
+ * which they were sent. A receive that names the member and was posted before
+ * goes first. Members are asked in turns, beginning behind the last one that
+ * had a message, so that one with many does not keep out the others. A lost
+ * member is passed over once all that came from it whole has been received; a
+ * message of which only a part has come may be found, and its receive ends with
+ * RUEDA_ERR_PEER_LOST.
+ *
+ * Makes the endpoints with all members, as messages come only by these. A view
+ * asks its own members.
+ */
+rueda_status rueda_mesh_find(struct rueda_mesh *mesh, struct rueda_tag tag,
+                             int *out_peer, size_t *out_len);
+
+/* Is the connection with a member lost, as the last progress found? It may
+ * still have sent messages that wait for a receive. */
+bool rueda_mesh_is_lost(const struct rueda_mesh *mesh, int peer);
 
 /*
  * Progress on all endpoints, also on those after one that is lost: a peer that

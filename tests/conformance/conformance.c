@@ -662,5 +662,6 @@ int conformance_run(const struct fixture *fixture)
 
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
         tests[i].initial_state = (void *)fixture;
-    return cmocka_run_group_tests_name(fixture->name, tests, NULL, NULL);
+    return cmocka_run_group_tests_name(fixture->name, tests, NULL, NULL) +
+           conformance_run_any(fixture);
 }

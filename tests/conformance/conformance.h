@@ -41,6 +41,9 @@ struct fixture {
     void (*vanish)(struct pair *pair);
 };
 
+/* Runs the cases of messages from any peer; part of conformance_run(). */
+int conformance_run_any(const struct fixture *fixture);
+
 /* Runs all cases; returns the number of those that failed. */
 int conformance_run(const struct fixture *fixture);
 

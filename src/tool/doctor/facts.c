@@ -46,8 +46,7 @@ static void add_version(struct rueda_facts *facts)
     rueda_findings_add(&facts->findings, &finding);
 }
 
-/* The kernel. pidfds are the one thing that the library needs and old kernels
- * do not have. */
+/* The kernel. Old ones have no pidfds, and the library does with pipes. */
 static void add_system(struct rueda_facts *facts)
 {
     struct rueda_finding finding = {.verdict = RUEDA_FINDING_OK};
@@ -61,9 +60,11 @@ static void add_system(struct rueda_facts *facts)
     if (rueda_death_open_self(&fd) == RUEDA_OK)
         close(fd);
     else
-        rueda_finding_judge(&finding, RUEDA_FINDING_BAD,
-                            "no pidfd (%s): take Linux 5.3 or newer, and a "
-                            "container runtime that lets pidfd_open through",
+        rueda_finding_judge(&finding, RUEDA_FINDING_WARN,
+                            "no pidfd (%s): a rank whose child lives on may "
+                            "be noticed late when it dies; take Linux 5.3 or "
+                            "newer, and a container runtime that lets "
+                            "pidfd_open through",
                             strerror(errno));
     rueda_findings_add(&facts->findings, &finding);
 }

@@ -122,6 +122,28 @@ static void loop_recv(struct rueda_ep *super, struct rueda_tag tag, void *buf,
     pthread_mutex_unlock(&link->lock);
 }
 
+static rueda_status loop_peek(struct rueda_ep *super, struct rueda_tag tag,
+                              size_t *out_len)
+{
+    struct loop_ep *ep = (struct loop_ep *)super;
+    struct link *link = ep->link;
+    rueda_status status = RUEDA_IN_PROGRESS;
+    const struct rueda_req *send;
+
+    pthread_mutex_lock(&link->lock);
+    send = link->sends[!ep->side].head;
+    while (send != NULL && !rueda_tag_equal(send->tag, tag))
+        send = send->next;
+    if (send != NULL) {
+        *out_len = send->len;
+        status = RUEDA_OK;
+    } else if (link->is_closed[!ep->side]) {
+        status = RUEDA_ERR_PEER_LOST;
+    }
+    pthread_mutex_unlock(&link->lock);
+    return status;
+}
+
 /* Does any message that this end has not received belong to a past term? */
 static bool has_stale(const struct loop_ep *ep)
 {
@@ -221,8 +243,10 @@ static void loop_close(struct rueda_ep *super)
 
 static const struct rueda_transport_ops loop_ops = {
     .name = "loop",
+    .memory = RUEDA_LOOP_MEMORY,
     .send = loop_send,
     .recv = loop_recv,
+    .peek = loop_peek,
     .progress = loop_progress,
     .begin_term = loop_begin_term,
     .cancel = loop_cancel,

@@ -169,6 +169,10 @@ rueda_status rueda_shm_reader_recv(struct rueda_shm_reader *reader,
                                    struct rueda_req *req);
 rueda_status rueda_shm_reader_turn(struct rueda_shm_reader *reader);
 
+/* Does a message of this tag wait for a receive? Then how long is it? */
+bool rueda_shm_reader_has(const struct rueda_shm_reader *reader,
+                          struct rueda_tag tag, size_t *out_len);
+
 /* The term has risen: drop the messages without a receive that are too old. */
 void rueda_shm_reader_begin_term(struct rueda_shm_reader *reader);
 

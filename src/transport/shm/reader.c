@@ -256,6 +256,16 @@ static int find_waiting(const struct rueda_shm_reader *reader,
     return found;
 }
 
+bool rueda_shm_reader_has(const struct rueda_shm_reader *reader,
+                          struct rueda_tag tag, size_t *out_len)
+{
+    int channel = find_waiting(reader, tag);
+
+    if (channel >= 0)
+        *out_len = reader->channels[channel].len;
+    return channel >= 0;
+}
+
 rueda_status rueda_shm_reader_recv(struct rueda_shm_reader *reader,
                                    struct rueda_req *req)
 {

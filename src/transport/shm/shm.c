@@ -96,6 +96,17 @@ static void shm_recv(struct rueda_ep *super, struct rueda_tag tag, void *buf,
         settle(ep, RUEDA_IN_PROGRESS, rueda_shm_reader_recv(&ep->reader, req));
 }
 
+static rueda_status shm_peek(struct rueda_ep *super, struct rueda_tag tag,
+                             size_t *out_len)
+{
+    struct shm_ep *ep = (struct shm_ep *)super;
+
+    if (ep->has_failed)
+        return RUEDA_ERR_PEER_LOST;
+    return rueda_shm_reader_has(&ep->reader, tag, out_len) ? RUEDA_OK
+                                                           : RUEDA_IN_PROGRESS;
+}
+
 static bool is_peer_gone(const struct shm_ep *ep)
 {
     /* Acquire: see shut(). */
@@ -162,8 +173,10 @@ static void shm_begin_term(struct rueda_ep *super)
 
 static const struct rueda_transport_ops shm_ops = {
     .name = "shm",
+    .memory = RUEDA_SHM_MEMORY,
     .send = shm_send,
     .recv = shm_recv,
+    .peek = shm_peek,
     .progress = shm_progress,
     .begin_term = shm_begin_term,
     .cancel = shm_cancel,

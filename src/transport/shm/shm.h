@@ -13,6 +13,9 @@
 #include "segment/segment.h"
 #include "transport/transport.h"
 
+/* The kinds of memory that its messages may be in. */
+#define RUEDA_SHM_MEMORY RUEDA_MEMORY_HOST
+
 /* The bytes that two ranks need between them, a whole number of pages. Most of
  * them are never touched, and cost nothing, unless messages are long. */
 size_t rueda_shm_pair_bytes(void);

@@ -126,6 +126,29 @@ static void sim_recv(struct rueda_ep *super, struct rueda_tag tag, void *buf,
     unlock(end->sim);
 }
 
+/* One that is held back at its sender has been announced: it needs the receive
+ * to be sent. One that flies is not known here. */
+static rueda_status sim_peek(struct rueda_ep *super, struct rueda_tag tag,
+                             size_t *out_len)
+{
+    struct rueda_sim_end *end = (struct rueda_sim_end *)super;
+    rueda_status status = RUEDA_IN_PROGRESS;
+    const struct rueda_sim_message *message;
+
+    lock(end->sim);
+    end->has_been_asked = true;
+    message = find_message(end, tag);
+    if (message != NULL &&
+        (message->state == MESSAGE_HERE || message->state == MESSAGE_HELD)) {
+        *out_len = message->len;
+        status = RUEDA_OK;
+    } else if (message == NULL && end->is_lost) {
+        status = RUEDA_ERR_PEER_LOST;
+    }
+    unlock(end->sim);
+    return status;
+}
+
 bool rueda_sim_end_has_mail(const struct rueda_sim_end *end)
 {
     const struct rueda_sim_message *message = end->other->first;
@@ -315,8 +338,10 @@ void rueda_sim_end_lose(struct rueda_sim_end *end)
 
 static const struct rueda_transport_ops sim_ops = {
     .name = "sim",
+    .memory = RUEDA_MEMORY_HOST,
     .send = sim_send,
     .recv = sim_recv,
+    .peek = sim_peek,
     .progress = sim_progress,
     .begin_term = sim_begin_term,
     .cancel = sim_cancel,

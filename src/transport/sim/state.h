@@ -80,7 +80,9 @@ struct rueda_sim_end {
     size_t under_way; /* bytes of those that are granted, flying or here */
     int waiting;      /* of those that are held or granted */
     int flying;
-    bool has_end_come; /* the last message of `other`, before some others */
+    bool
+        has_been_asked; /* for messages without a receive: they wake the rank */
+    bool has_end_come;  /* the last message of `other`, before some others */
 };
 
 struct rueda_sim_pair {

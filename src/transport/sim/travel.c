@@ -110,6 +110,15 @@ bool rueda_sim_message_is_behind(const struct rueda_sim_message *message,
 
 /* Those of one tag leave in order: if their sender gives up, what has left is
  * what was sent first. */
+/* The receiver has asked whether there is a message: it gets a turn. */
+static void announce(const struct rueda_sim_message *message)
+{
+    const struct rueda_sim_end *to = message->from->other;
+
+    if (to->has_been_asked && message->recv == NULL)
+        rueda_sim_rank_touch(to->sim, to->rank);
+}
+
 void rueda_sim_message_send(struct rueda_sim_message *message)
 {
     const bool may_go =
@@ -122,6 +131,8 @@ void rueda_sim_message_send(struct rueda_sim_message *message)
     } else if (may_go) {
         rueda_sim_message_launch(message);
     }
+    if (message->state == MESSAGE_HELD)
+        announce(message);
 }
 
 /* Credit has come back: for those that have waited longest. */
@@ -327,6 +338,8 @@ static void arrive(struct rueda_sim_message *message)
         struct rueda_req *recv = message->recv;
 
         rueda_sim_end_complete(to, recv, rueda_sim_message_deliver(message));
+    } else {
+        announce(message);
     }
     if (to->has_end_come && from->flying == 0)
         rueda_sim_end_lose(to);

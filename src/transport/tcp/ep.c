@@ -81,6 +81,17 @@ static void tcp_recv(struct rueda_ep *super, struct rueda_tag tag, void *buf,
         rueda_reqs_push(&ep->recvs, req);
 }
 
+static rueda_status tcp_peek(struct rueda_ep *super, struct rueda_tag tag,
+                             size_t *out_len)
+{
+    struct rueda_tcp_ep *ep = (struct rueda_tcp_ep *)super;
+
+    ep->has_been_asked = true;
+    if (rueda_tcp_receiver_has(ep, tag, out_len))
+        return RUEDA_OK;
+    return ep->has_failed ? RUEDA_ERR_PEER_LOST : RUEDA_IN_PROGRESS;
+}
+
 /* Will nothing come any more? */
 static bool has_ended(const struct rueda_tcp_ep *ep)
 {
@@ -95,7 +106,8 @@ static bool has_ended(const struct rueda_tcp_ep *ep)
 static bool has_rest(const struct rueda_tcp_ep *ep,
                      struct rueda_tcp_stream *stream)
 {
-    bool is_awaited = ep->recvs.head != NULL || ep->incoming != NULL;
+    bool is_awaited =
+        ep->recvs.head != NULL || ep->incoming != NULL || ep->has_been_asked;
 
     if (stream->is_receiving || stream->rest == 0 ||
         (is_awaited && stream == &ep->streams[0]))
@@ -145,6 +157,7 @@ static rueda_status tcp_progress(struct rueda_ep *super)
         if (!ep->has_failed && rueda_tcp_stream_write(ep, &ep->streams[i]))
             has_moved = true;
     }
+    ep->has_been_asked = false;
     if (!ep->has_failed && !has_moved && has_ended(ep))
         rueda_tcp_ep_fail(ep);
     if (ep->has_failed)
@@ -210,8 +223,10 @@ static void tcp_begin_term(struct rueda_ep *super)
 
 static const struct rueda_transport_ops tcp_ops = {
     .name = "tcp",
+    .memory = RUEDA_MEMORY_HOST,
     .send = tcp_send,
     .recv = tcp_recv,
+    .peek = tcp_peek,
     .progress = tcp_progress,
     .begin_term = tcp_begin_term,
     .cancel = tcp_cancel,

@@ -114,7 +114,8 @@ struct rueda_tcp_ep {
     uint64_t next_out; /* number of the next piece */
     uint64_t spent;    /* cost of all pieces so far */
     uint64_t credited;
-    bool is_held_back; /* a slow stream was given nothing, lately */
+    bool has_been_asked; /* for a message from any peer, since progress() */
+    bool is_held_back;   /* a slow stream was given nothing, lately */
 
     /* receiver.c */
     struct rueda_reqs recvs;             /* no message yet */
@@ -178,6 +179,10 @@ char *rueda_tcp_receiver_place(const struct rueda_tcp_stream *stream);
 /* Some bytes of the stream's piece, perhaps the last, have come. */
 void rueda_tcp_receiver_got(struct rueda_tcp_ep *ep,
                             struct rueda_tcp_stream *stream);
+
+/* Does a message of this tag, or its beginning, wait for a receive? */
+bool rueda_tcp_receiver_has(const struct rueda_tcp_ep *ep, struct rueda_tag tag,
+                            size_t *out_len);
 
 /* Is there a message for this receive, or its beginning? Then they are one from
  * now on. */

@@ -118,13 +118,32 @@ static void settle(struct rueda_tcp_ep *ep, struct rueda_tcp_incoming *message)
         record_drop(ep, message);
 }
 
-bool rueda_tcp_receiver_find(struct rueda_tcp_ep *ep, struct rueda_req *req)
+/* The oldest message of this tag that has no receive, or NULL. */
+static struct rueda_tcp_incoming *find_waiting(const struct rueda_tcp_ep *ep,
+                                               struct rueda_tag tag)
 {
     struct rueda_tcp_incoming *message = ep->incoming;
 
     while (message != NULL && (message->req != NULL || message->is_dropped ||
-                               !rueda_tag_equal(message->tag, req->tag)))
+                               !rueda_tag_equal(message->tag, tag)))
         message = message->next;
+    return message;
+}
+
+bool rueda_tcp_receiver_has(const struct rueda_tcp_ep *ep, struct rueda_tag tag,
+                            size_t *out_len)
+{
+    const struct rueda_tcp_incoming *message = find_waiting(ep, tag);
+
+    if (message != NULL)
+        *out_len = message->total;
+    return message != NULL;
+}
+
+bool rueda_tcp_receiver_find(struct rueda_tcp_ep *ep, struct rueda_req *req)
+{
+    struct rueda_tcp_incoming *message = find_waiting(ep, req->tag);
+
     if (message == NULL)
         return false;
     match(ep, message, req);

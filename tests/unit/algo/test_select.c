@@ -8,7 +8,7 @@
 
 #include "algo/hier.h"
 
-static struct rueda_mesh mesh = {.size = 4};
+static struct rueda_mesh mesh = {.size = 4, .memory = RUEDA_MEMORY_HOST};
 static const struct rueda_device_ops near_ops = {.memory = RUEDA_MEMORY_HOST};
 static const struct rueda_device near = {.ops = &near_ops};
 static struct rueda_place net = {.mesh = &mesh, .device = &near};

@@ -64,12 +64,22 @@ static void long_words_are_cut(void **state)
     assert_string_equal(room.guard, "untouch");
 }
 
+static void words_of_others_move_no_cursor(void **state)
+{
+    struct rueda_text text = {"rank 3 \033[2J\r\n\177died \xc3\xa9"};
+
+    (void)state;
+    rueda_text_clean(&text);
+    assert_string_equal(text.chars, "rank 3  [2J   died \xc3\xa9");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text_keeps_the_first_words),
         cmocka_unit_test(words_can_be_added),
         cmocka_unit_test(long_words_are_cut),
+        cmocka_unit_test(words_of_others_move_no_cursor),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

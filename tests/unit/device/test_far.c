@@ -146,7 +146,7 @@ static void tensors_are_reduced_by_every_algorithm(void **state)
 
 static void an_algorithm_for_the_host_is_not_chosen(void **state)
 {
-    struct rueda_mesh mesh = {.rank = 0, .size = 2};
+    struct rueda_mesh mesh = {.rank = 0, .size = 2, .memory = FAR_MEMORY};
     struct rueda_place place = {
         .mesh = &mesh, .slab = (void *)&mesh, .device = &far_device};
     struct rueda_coll coll = {.kind = RUEDA_ALLREDUCE, .elem_bytes = 4};
@@ -168,7 +168,7 @@ static void a_device_brings_its_own_algorithm(void **state)
         .name = "own", .kinds = 1u << RUEDA_ALLREDUCE, .memory = FAR_MEMORY};
     static const struct rueda_algo *const list[] = {&own, NULL};
     const struct rueda_device device = {.ops = far_device.ops, .algos = list};
-    struct rueda_mesh mesh = {.rank = 0, .size = 2};
+    struct rueda_mesh mesh = {.rank = 0, .size = 2, .memory = FAR_MEMORY};
     struct rueda_place place = {.mesh = &mesh, .device = &device};
     struct rueda_coll coll = {.kind = RUEDA_ALLREDUCE, .elem_bytes = 4};
     struct rueda_select select;
@@ -181,12 +181,47 @@ static void a_device_brings_its_own_algorithm(void **state)
                      &rueda_algo_tree);
 }
 
+/* Ranks of several hosts whose network sends from the memory of the host: no
+ * algorithm that sends messages is chosen, but one of the device's own that
+ * shares a slab with the others is. */
+static void messages_are_not_sent_from_memory_out_of_reach(void **state)
+{
+    static const struct rueda_algo own = {.name = "own",
+                                          .kinds = 1u << RUEDA_ALLREDUCE,
+                                          .memory = FAR_MEMORY,
+                                          .needs_slab = true};
+    static const struct rueda_algo *const list[] = {&own, NULL};
+    const struct rueda_device device = {.ops = far_device.ops, .algos = list};
+    struct rueda_mesh mesh = {
+        .rank = 0, .size = 2, .memory = RUEDA_MEMORY_HOST};
+    struct rueda_place place = {.mesh = &mesh, .device = &far_device};
+    struct rueda_coll coll = {.elem_bytes = 4, .count = 1000};
+    struct rueda_select select;
+
+    (void)state;
+    rueda_select_init(&select);
+    for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++) {
+        coll.kind = (rueda_kind)kind;
+        mesh.memory = RUEDA_MEMORY_HOST;
+        assert_null(rueda_select_choose(&select, &place, &coll));
+        mesh.memory = RUEDA_MEMORY_HOST | FAR_MEMORY;
+        assert_non_null(rueda_select_choose(&select, &place, &coll));
+    }
+    mesh.memory = RUEDA_MEMORY_HOST;
+    coll.kind = RUEDA_ALLREDUCE;
+    place.device = &device;
+    assert_null(rueda_select_choose(&select, &place, &coll));
+    place.slab = (void *)&mesh;
+    assert_ptr_equal(rueda_select_choose(&select, &place, &coll), &own);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensors_are_reduced_by_every_algorithm),
         cmocka_unit_test(an_algorithm_for_the_host_is_not_chosen),
         cmocka_unit_test(a_device_brings_its_own_algorithm),
+        cmocka_unit_test(messages_are_not_sent_from_memory_out_of_reach),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

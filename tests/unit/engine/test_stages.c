@@ -22,10 +22,12 @@ struct what {
     size_t rows;
 };
 
-/* Before the first named operation opens the lane. */
+/* Before the first named operation opens the lane. Threads reach that memory,
+ * which is the host's. */
 static void use_far_device(struct test_rank *me)
 {
     me->ctx->engine.lanes.device = &far_device;
+    me->ctx->job->formation->mesh.memory |= FAR_MEMORY;
 }
 
 static int run_together(struct test_rank *me)

@@ -13,13 +13,15 @@
 #define HEAD   5
 
 static struct rueda_formation formation = {.rank = 0, .size = RANKS};
+static struct rueda_job job = {.formation = &formation};
 static bool told[RANKS];
 
 static struct rueda_lanes open_lanes(void)
 {
     const struct rueda_timeline_args args = {.ranks = RANKS,
                                              .path = "/dev/null"};
-    struct rueda_lanes lanes = {.formation = &formation,
+    struct rueda_lanes lanes = {.job = &job,
+                                .formation = &formation,
                                 .relay = {.number = NUMBER, .told = told}};
     struct rueda_text error = {{0}};
 
