@@ -30,6 +30,11 @@ class _Same(Loader):
         """It has been executed, and stays what it was."""
         module.__spec__, module.__loader__ = self._own
 
+    def get_code(self, name: str) -> Any:
+        """For ``python -m``."""
+        spec = importlib.util.find_spec(self._name)
+        return None if spec is None else spec.loader.get_code(spec.name)  # type: ignore[union-attr]
+
 
 class _Finder(MetaPathFinder):
     def __init__(self, second: str, first: str, folders: Iterable[str]) -> None:

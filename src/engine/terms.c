@@ -341,6 +341,7 @@ static rueda_status hand_over(struct rueda_lanes *lanes,
         lanes->all[i] = fresh->lanes[i];
     lanes->count = RUEDA_VOTE_LANES;
     lanes->has_log = true;
+    lanes->has_talked = true; /* what they are due at is not known yet */
     return RUEDA_OK;
 }
 

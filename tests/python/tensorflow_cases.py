@@ -11,7 +11,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import socket
 import sys
+import tempfile
+import threading
 import time
 import traceback
 import warnings
@@ -22,6 +25,9 @@ import horovod.tensorflow as hvd
 import numpy as np
 import rueda.tensorflow
 import tensorflow as tf
+from rueda.tensorflow.data import compute_worker
+from rueda.tensorflow.data.board import Board, BoardClient
+from rueda.tensorflow.data.compute_service import TfDataServiceConfig
 
 CASES: dict[str, Callable[[], None]] = {}
 
@@ -523,6 +529,182 @@ def batch_normalization() -> None:
     np.testing.assert_allclose(layer.moving_mean, every.mean(0), rtol=1e-4)
     assert layer.name == "sync_batch_normalization"
     raises(ValueError, "fused", hvd.SyncBatchNormalization, fused=True)
+
+
+# ---- Do ranks agree? ---------------------------------------------------------
+
+
+def alarms(function: Callable[..., None], *args: Any) -> list[str]:
+    """What is said about parameters while this runs."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        function(*args)
+    return [str(one.message) for one in said if "parameter" in str(one.message)]
+
+
+class Steps:
+    """Steps with two tapes, as a pair of networks has; the second has a local variable."""
+
+    def __init__(self, start: float) -> None:
+        self.one = [tf.Variable([start]), tf.Variable([[start]])]
+        self.two = [tf.Variable([2 * start]), tf.Variable([hvd.rank() + 1.0])]
+
+    def __call__(self, x: Any) -> Any:
+        for variables in (self.one, self.two):
+            with tf.GradientTape() as tape:
+                loss = sum(tf.reduce_sum(one * one * x) for one in variables)
+            tape = hvd.DistributedGradientTape(tape)
+            if variables is self.two:
+                tape.register_local_source(self.two[1])
+            for one, gradient in zip(variables, tape.gradient(loss, variables)):
+                one.assign_sub(0.1 * gradient)
+        return loss
+
+
+def take(steps: Steps, is_graph: bool, broadcasts_after: int | None = None, count: int = 4) -> None:
+    run = tf.function(steps) if is_graph else steps
+    for number in range(count):
+        run(tf.constant(1.0 + hvd.rank()))
+        if number == broadcasts_after:
+            hvd.broadcast_variables([*steps.one, steps.two[0]], root_rank=0)
+
+
+@case
+def variables_that_were_never_broadcast_are_reported() -> None:
+    for is_graph in (False, True):
+        said = alarms(take, Steps(1.0 + hvd.rank()), is_graph)
+        if hvd.rank() > 0:
+            assert said == [], said
+            continue
+        assert len(said) == 2, said  # one for each tape
+        assert "(2 of 2 parameters differ)" in said[0] + said[1], said
+        assert "(1 of 1 parameters differ)" in said[0] + said[1], said
+        assert all("hvd.broadcast_variables(" in words for words in said), said
+
+
+@case
+def a_broadcast_after_the_first_step_is_no_reason_for_alarm() -> None:
+    for is_graph in (False, True):
+        assert alarms(take, Steps(1.0 + hvd.rank()), is_graph, 0) == []
+        assert alarms(take, Steps(1.0), is_graph) == []
+
+
+def go_apart(is_graph: bool) -> None:
+    """After the second step one variable is no longer the same."""
+    steps = Steps(1.0)
+    run = tf.function(steps) if is_graph else steps
+    for number in range(4):
+        run(tf.constant(1.0))
+        if number == 1:
+            steps.one[1].assign([[5.0 + hvd.rank()]])
+
+
+@case
+def later_steps_are_compared_on_request() -> None:
+    hvd.shutdown()
+    os.environ["RUEDA_CHECK"] = "every:2"
+    try:
+        hvd.init()
+        for is_graph in (False, True):
+            said = alarms(go_apart, is_graph)
+            assert len(said) == (hvd.rank() == 0), said
+            assert all("(1 of 2 parameters differ)" in words for words in said), said
+        hvd.shutdown()
+        os.environ["RUEDA_CHECK"] = "off"
+        hvd.init()
+        assert alarms(take, Steps(1.0 + hvd.rank()), True) == []
+    finally:
+        del os.environ["RUEDA_CHECK"]
+
+
+@case
+def a_graph_that_was_never_broadcast_is_reported() -> None:
+    for is_broadcast in (True, False):
+        with tf.Graph().as_default(), v1.Session() as session:
+            variable = v1.get_variable("w", initializer=tf.constant([1.0 + hvd.rank()]))
+            optimizer = hvd.DistributedOptimizer(v1.train.GradientDescentOptimizer(0.1))
+            step = optimizer.minimize(tf.reduce_sum(variable * variable))
+            start = hvd.broadcast_global_variables(0)
+            session.run(v1.global_variables_initializer())
+            if is_broadcast:
+                session.run(start)
+
+            said = alarms(session.run, [step]) + alarms(session.run, [step])
+            assert len(said) == (hvd.rank() == 0 and not is_broadcast), said
+
+
+# ---- Others --------------------------------------------------------------------
+
+
+@case
+def a_cluster_for_strategies() -> None:
+    known = os.environ.pop("TF_CONFIG", None)
+    try:
+        config = json.loads(hvd.tf_config())
+        assert config["task"] == {"type": "worker", "index": hvd.rank()}
+        workers = config["cluster"]["worker"]
+        assert hvd.allgather_object(workers) == [workers] * hvd.size()
+        assert len(set(workers)) == hvd.size()
+        assert all(one.startswith("localhost:") for one in workers), workers
+        assert hvd.tf_config() == os.environ["TF_CONFIG"] == json.dumps(config)
+        if hvd.rank() == 0:
+            os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": ["a:1"]}, "task": {}})
+        assert json.loads(hvd.tf_config())["cluster"]["worker"] != workers
+    finally:
+        os.environ.pop("TF_CONFIG", None)
+        if known is not None:
+            os.environ["TF_CONFIG"] = known
+
+
+def ask_board(place: tuple[str, int], line: bytes) -> bytes:
+    """What a stranger gets who sends this line."""
+    with socket.create_connection(place, timeout=10) as connection:
+        connection.recv(100)
+        connection.sendall(line)
+        connection.shutdown(socket.SHUT_WR)
+        return connection.recv(100)
+
+
+@case
+def words_on_a_board_need_the_key() -> None:
+    board = Board(b"k" * 32)
+    try:
+        client = BoardClient(board.addresses(), b"k" * 32)
+        client.put("a/1", "one")
+        client.put("a/1", "one")
+        raises(ValueError, "a/1 is one already", client.put, "a/1", "two")
+        assert client.wait("a/", 1, 5, "a") == {"a/1": "one"}
+        raises(TimeoutError, "waited 0.2 s for the rest", client.wait, "a/", 2, 0.2, "the rest")
+        stranger = BoardClient(board.addresses(), b"x" * 32)
+        raises(ConnectionError, "cannot be reached", stranger.put, "a/2", "three")
+        for line in (b"", b"\n", b"\xff" * 70000 + b"\n", b"0 {}\n", b"[" * 5000 + b"\n"):
+            assert ask_board(board.addresses()["lo"][0], line) == b""
+        assert client.wait("a/", 1, 5, "a") == {"a/1": "one"}
+    finally:
+        board.close()
+    raises(ConnectionError, "cannot be reached", client.put, "a/3", "late")
+
+
+@case
+def data_comes_from_workers_of_a_service() -> None:
+    path = hvd.broadcast_object(str(Path(tempfile.mkdtemp()) / "service.json"))
+    arguments = (1, "compute", path, 60)
+    worker = threading.Thread(target=compute_worker.main, args=arguments, daemon=True)
+    worker.start()
+    config = TfDataServiceConfig.read(path, wait_for_file_creation=True)
+    assert os.stat(path).st_mode & 0o077 == 0  # the key is in it
+    raises(IndexError, "no dispatcher 1", config.compute_client().register_dispatcher, 1, "x")
+    shares = tf.data.Dataset.range(64).batch(8)
+    shares = shares.send_to_data_service(
+        config, hvd.rank(), hvd.size(), processing_mode="distributed_epoch", reuse_dataset=True
+    )
+    mine = [int(one) for batch in shares.as_numpy_iterator() for one in batch]
+    every = [one for part in hvd.allgather_object(mine) for one in part]
+    assert sorted(every) == list(range(64)), every
+    if hvd.rank() == 0:
+        config.compute_client().shutdown()
+    worker.join(60)
+    assert not worker.is_alive()
 
 
 @case

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from typing import Any
 
 from rank_cases import cases_of, run_cases
@@ -230,6 +231,50 @@ def case_an_elastic_state_is_kept_and_shared() -> None:
     state.restore()
     assert state.batch == 0
     assert_same(model, new_model(seed=1), 0)
+
+
+def case_a_model_that_goes_round_the_optimizer_fails_in_its_first_epoch() -> None:
+    class Round(keras.Sequential):
+        """Its steps leave the optimizer alone."""
+
+        def train_step(self, data: Any) -> Any:
+            return {"loss": tf.zeros(())}
+
+    epochs: list[int] = []
+
+    class Count(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            epochs.append(epoch)
+
+    for kind in kinds():
+        model = Round([keras.layers.Dense(1, input_shape=(5,))])
+        model.compile(hvd.DistributedOptimizer(kind.SGD(0.1)), "mse")
+        epochs.clear()
+        try:
+            fit(model, [hvd.rank()], callbacks=[Count()])
+        except RuntimeError as error:
+            assert "no gradient came to it" in str(error), error
+        else:
+            raise AssertionError("nothing was said")
+        assert epochs == [0]
+
+
+def said_about(kind: Any, *callbacks: Any) -> list[str]:
+    """What fit() warns of with models that begin differently."""
+    model = new_model(seed=hvd.rank())
+    model.compile(hvd.DistributedOptimizer(kind.SGD(0.1)), "mse")
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        fit(model, [hvd.rank()], callbacks=list(callbacks))
+    return [str(one.message) for one in seen if "the parameter " in str(one.message)]
+
+
+def case_a_model_that_was_never_broadcast_is_reported() -> None:
+    for kind in kinds():
+        said = said_about(kind)
+        assert len(said) == (hvd.rank() == 0), said
+        assert all("BroadcastGlobalVariablesCallback" in words for words in said), said
+        assert said_about(kind, hvd.callbacks.BroadcastGlobalVariablesCallback(0)) == []
 
 
 def case_the_old_names_are_the_same() -> None:

@@ -6,15 +6,7 @@
 
 from __future__ import annotations
 
-from rueda.common.basics import Adasum, Average, Max, Min, Product, Sum
-from rueda.common.exceptions import HorovodInternalError
 from rueda.common.objects import allgather_object, broadcast_object
-from rueda.common.process_sets import (
-    ProcessSet,
-    add_process_set,
-    global_process_set,
-    remove_process_set,
-)
 
 from . import basics, callbacks, elastic
 from .basics import *  # noqa: F403
@@ -32,18 +24,9 @@ from .optimizer import DistributedOptimizer, PartialDistributedOptimizer
 
 __all__ = [
     *basics.__all__,
-    "Adasum",
-    "Average",
     "Compression",
     "DistributedOptimizer",
-    "HorovodInternalError",
-    "Max",
-    "Min",
     "PartialDistributedOptimizer",
-    "ProcessSet",
-    "Product",
-    "Sum",
-    "add_process_set",
     "allgather",
     "allgather_object",
     "allreduce",
@@ -53,8 +36,6 @@ __all__ = [
     "broadcast_variables",
     "callbacks",
     "elastic",
-    "global_process_set",
     "load_model",
     "reducescatter",
-    "remove_process_set",
 ]

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How gradients are made smaller before they are reduced, on every back end.
-
-A compressor is a class with the static methods ``compress(tensor)``, which returns what
-is reduced and a context, and ``decompress(tensor, context)``.
-"""
+"""How gradients are made smaller on every back end; see common/compression.py."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from rueda.common.compression import Compressor, NoneCompressor
 
 from .flavor import IS_LEGACY, keras
 
@@ -27,32 +25,6 @@ def _type_of(tensor: Any) -> str:
     if IS_LEGACY:
         return str(tensor.dtype.name)
     return str(keras.backend.standardize_dtype(tensor.dtype))
-
-
-class Compressor:
-    """What a compressor has to have."""
-
-    @staticmethod
-    def compress(tensor: Any) -> tuple[Any, Any]:
-        """Return what is to be reduced, and what ``decompress`` has to know."""
-        raise NotImplementedError
-
-    @staticmethod
-    def decompress(tensor: Any, ctx: Any) -> Any:
-        """Return the reduced tensor as the caller of ``compress`` knows it."""
-        raise NotImplementedError
-
-
-class NoneCompressor(Compressor):
-    """Everything as it is."""
-
-    @staticmethod
-    def compress(tensor: Any) -> tuple[Any, Any]:
-        return tensor, None
-
-    @staticmethod
-    def decompress(tensor: Any, ctx: Any) -> Any:
-        return tensor
 
 
 class _Narrower(Compressor):

@@ -23,7 +23,10 @@ def _find() -> Any:
             if not (error.name or "").startswith("tf_keras"):
                 raise
     found = importlib.import_module("keras")
-    if int(found.__version__.split(".")[0]) < 3 or not _is_wanted_legacy():
+    if int(found.__version__.split(".")[0]) < 3:
+        # Its package does not have all names, nor the right ones: optimizers of TensorFlow 1.
+        return importlib.import_module("tensorflow").keras
+    if not _is_wanted_legacy():
         return found
     raise ImportError(
         "TF_USE_LEGACY_KERAS is set, but Keras 2 is not installed: install tf_keras, or unset "

@@ -133,7 +133,8 @@ def _bases() -> tuple[type, ...]:
     found = [keras.optimizers.Optimizer]
     old = getattr(keras.optimizers, "legacy", None)
     if old is not None:
-        found.append(old.Optimizer)
+        # The package of Keras 2.12 has only the module, tf.keras and tf_keras the name.
+        found.append(getattr(old, "Optimizer", None) or old.optimizer_v2.OptimizerV2)
     return tuple(found)
 
 

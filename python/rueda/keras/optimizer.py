@@ -12,7 +12,9 @@ first. Keras 2 has other methods; see legacy.py.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from rueda.common.basics import Average
@@ -147,12 +149,14 @@ def _register(made: type, base: type) -> None:
     name = saving.get_registered_name(base)
     if ">" in name and saving.get_registered_object(name) is base:
         package, _, rest = name.partition(">")
-        for one in (made, base):
-            saving.register_keras_serializable(package, rest)(one)
+        with suppress(ValueError):  # Keras 2.12 registers a name once
+            for one in (made, base):
+                saving.register_keras_serializable(package, rest)(one)
 
 
 def distribute(optimizer: Any, chosen: Options) -> Any:
     """Return a distributed optimizer that has all that this one has, its state included."""
+    _watch_epochs()
     if IS_LEGACY:
         from . import legacy
 
@@ -310,6 +314,22 @@ def _check_has_run(optimizer: Any) -> None:
         "optimizer.apply() or apply_gradients(); a train_step() of your own has to call one "
         "of them"
     )
+
+
+@functools.cache
+def _watch_epochs() -> None:
+    """Have ``fit()`` fail in its first epoch, whatever callbacks it is given."""
+    kind = keras.callbacks.CallbackList
+    own = kind.on_epoch_end
+
+    @functools.wraps(own)
+    def on_epoch_end(self: Any, *args: Any, **kwargs: Any) -> None:
+        # Not by the property, which brings the variables back from JAX.
+        known = vars(self)
+        check_synchronised(known.get("_model") or known.get("model"))
+        own(self, *args, **kwargs)
+
+    kind.on_epoch_end = on_epoch_end
 
 
 def check_synchronised(model: Any) -> None:

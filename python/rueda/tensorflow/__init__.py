@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from . import elastic, mpi_ops, util
 from .aggregation import LocalGradientAggregationHelper
+from .cluster import tf_config
 from .collectives import allreduce, grouped_allreduce, grouped_reducescatter, reducescatter
 from .compression import Compression
 from .functions import (
@@ -31,7 +33,8 @@ __all__ = [
     "DistributedOptimizer",
     "LocalGradientAggregationHelper",
     "PartialDistributedGradientTape",
-    "SyncBatchNormalization",  # noqa: F405 -- by __getattr__()
+    "Strategy",  # noqa: F405 -- by __getattr__(), as the next
+    "SyncBatchNormalization",  # noqa: F405
     "allgather_object",
     "allreduce",
     "broadcast_global_variables",
@@ -43,15 +46,18 @@ __all__ = [
     "grouped_reducescatter",
     "reducescatter",
     "refs_to_vars",
+    "tf_config",
     "util",
     "vars_to_refs",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """What needs Keras is loaded by those who use it, since that takes a second."""
-    if name != "SyncBatchNormalization":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .sync_batch_norm import SyncBatchNormalization
+#: Loaded by those who use them: one needs Keras, the other what TensorFlow may change.
+_LATE = {"Strategy": "strategy", "SyncBatchNormalization": "sync_batch_norm"}
 
-    return SyncBatchNormalization
+
+def __getattr__(name: str) -> Any:
+    """What not every program uses is loaded when it is asked for."""
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{_LATE[name]}", __name__), name)

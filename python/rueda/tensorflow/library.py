@@ -45,6 +45,22 @@ if blocks:
         file=sys.stderr,
     )
 
+
+def _leave_source_alone() -> None:
+    """Have TensorFlow call our functions as they are when it traces, and not translate them.
+
+    It translates what it finds no rule for: that takes time in each trace. Where the rules
+    are no longer where they were, it goes on to do so.
+    """
+    try:
+        from tensorflow.python.autograph.core import config
+
+        config.CONVERSION_RULES = (config.DoNotConvert("rueda"), *config.CONVERSION_RULES)
+    except (ImportError, AttributeError):
+        return
+
+
+_leave_source_alone()
 _eager_token: Any = None
 
 
@@ -73,4 +89,20 @@ def token() -> Any:
 
 def call(function: str, *inputs: Any, name: str | None = None, **attributes: Any) -> Any:
     """Run an op by its name in Python, or put it into the graph."""
+    if tf.distribute.has_strategy():
+        _check_replica()
     return getattr(_functions, function)(*inputs, name=name, **attributes)
+
+
+def _check_replica() -> None:
+    """Each local replica would take part by itself, under the names of the others."""
+    context = tf.distribute.get_replica_context()
+    if context is None:
+        return  # in the scope of a strategy or in merge_call(): once in this process
+    count = len(context.strategy.extended.worker_devices)
+    if count > 1:
+        raise RuntimeError(
+            f"a collective of rueda.tensorflow was called in one of {count} replicas of this "
+            f"process ({type(context.strategy).__name__}). A rank takes part once: call it in "
+            "tf.distribute.get_replica_context().merge_call(), or give each process one device"
+        )

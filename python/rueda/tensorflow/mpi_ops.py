@@ -14,73 +14,22 @@ from typing import Any
 import tensorflow as tf
 
 from rueda import _core
-from rueda.common.basics import Adasum, Average, Max, Min, Product, Sum
-from rueda.common.basics import basics as _basics
-from rueda.common.exceptions import HorovodInternalError
-from rueda.common.handles import forget_all as _forget_all
+from rueda.common import life
+from rueda.common.agreement import begin_again as _compare_again
+from rueda.common.basics import basics as _basics  # noqa: F401 -- Horovod's tests look here
+from rueda.common.life import *  # noqa: F403
+from rueda.common.life import Average, ProcessSet, Sum, global_process_set
 from rueda.common.operations import reduction_of, set_of
-from rueda.common.process_sets import (
-    ProcessSet,
-    add_process_set,
-    global_process_set,
-    remove_process_set,
-)
 from rueda.common.util import handle_average_backwards_compatibility, num_rank_is_power_2
 
 from .library import call, is_eager, token
 
 __all__ = [
-    "Adasum", "Average", "HorovodInternalError", "Max", "Min", "ProcessSet", "Product", "Sum",
-    "add_process_set", "allgather", "alltoall", "barrier", "broadcast", "broadcast_",
-    "ccl_built", "check_num_rank_power_of_2", "cross_rank", "cross_size", "cuda_built",
-    "ddl_built", "global_process_set", "gloo_built", "gloo_enabled", "gpu_available",
-    "grouped_allgather", "handle_average_backwards_compatibility", "init", "is_homogeneous",
-    "is_initialized", "is_master", "join", "local_rank", "local_rank_op", "local_size",
-    "local_size_op", "mpi_built", "mpi_enabled", "mpi_threads_supported", "nccl_built",
-    "process_set_included_op", "rank", "rank_op", "remove_process_set", "rocm_built",
-    "shutdown", "size", "size_op", "start_timeline", "stop_timeline",
+    *life.__all__,
+    "allgather", "alltoall", "barrier", "broadcast", "broadcast_", "check_num_rank_power_of_2",
+    "gpu_available", "grouped_allgather", "handle_average_backwards_compatibility", "join",
+    "local_rank_op", "local_size_op", "process_set_included_op", "rank_op", "size_op",
 ]  # fmt: skip
-
-# ---- Life -------------------------------------------------------------------
-
-
-def init(comm: Any = None, process_sets: Any = None) -> None:
-    if not _basics.is_initialized():
-        _forget_all()
-    _basics.init(comm, process_sets)
-
-
-init.__doc__ = _basics.init.__doc__
-
-
-def shutdown() -> None:
-    _basics.shutdown()
-    _forget_all()
-
-
-shutdown.__doc__ = _basics.shutdown.__doc__
-
-is_initialized = _basics.is_initialized
-start_timeline = _basics.start_timeline
-stop_timeline = _basics.stop_timeline
-size = _basics.size
-local_size = _basics.local_size
-cross_size = _basics.cross_size
-rank = _basics.rank
-local_rank = _basics.local_rank
-cross_rank = _basics.cross_rank
-is_homogeneous = _basics.is_homogeneous
-is_master = _basics.is_master
-mpi_threads_supported = _basics.mpi_threads_supported
-mpi_enabled = _basics.mpi_enabled
-mpi_built = _basics.mpi_built
-gloo_enabled = _basics.gloo_enabled
-gloo_built = _basics.gloo_built
-nccl_built = _basics.nccl_built
-ddl_built = _basics.ddl_built
-ccl_built = _basics.ccl_built
-cuda_built = _basics.cuda_built
-rocm_built = _basics.rocm_built
 
 check_num_rank_power_of_2 = num_rank_is_power_2
 
@@ -395,7 +344,10 @@ def assign(variable: Any, value: Any) -> Any:
 
 def join() -> Any:
     """Promise that this rank submits no more; the op's result is who joined last."""
-    return call("horovod_join")
+    last = call("horovod_join")
+    if is_eager():
+        _compare_again()  # a rank may take its first step only now
+    return last
 
 
 def barrier(process_set: ProcessSet = global_process_set, name: str | None = None) -> Any:

@@ -14,6 +14,7 @@ from rueda.common.basics import Adasum, Average
 from rueda.common.process_sets import ProcessSet, global_process_set
 from rueda.common.util import split_list
 
+from .agreement import check
 from .collectives import allreduce, divide, grouped_allreduce, size_of
 from .compression import Compression
 from .library import blocks, is_eager
@@ -103,7 +104,10 @@ class Reducer:
             elif self._scale_local:
                 results[i] = divide(gradient, size_of(self._process_set))
         if shared:
-            with tf.name_scope(f"{self._name}_Allreduce"):
+            compared = check([variables[i] for i in shared], self._process_set)
+            # What a graph of TensorFlow 1 does not wait for is never done.
+            first = [] if compared is None else [compared]
+            with tf.control_dependencies(first), tf.name_scope(f"{self._name}_Allreduce"):
                 self._reduce_shared(results, variables, shared, use_generic_names)
         return results
 

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How gradients are made smaller before they are reduced.
-
-A compressor is a class with two static methods; :class:`Compressor` is a base
-for your own. What ``compress`` returns is reduced, so it has to be a dense
-tensor whose sum means something, and of the same shape and type on all ranks.
-"""
+"""How gradients of PyTorch are made smaller; what a compressor is: common/compression.py."""
 
 from __future__ import annotations
 
@@ -12,33 +7,9 @@ from typing import Any
 
 import torch
 
+from rueda.common.compression import Compressor, NoneCompressor
+
 __all__ = ["Compression", "Compressor", "BF16Compressor", "FP16Compressor", "NoneCompressor"]
-
-
-class Compressor:
-    """What a compressor has to have."""
-
-    @staticmethod
-    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
-        """Return what is to be reduced, and what ``decompress`` has to know."""
-        raise NotImplementedError
-
-    @staticmethod
-    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
-        """Return the reduced tensor as the caller of ``compress`` knows it."""
-        raise NotImplementedError
-
-
-class NoneCompressor(Compressor):
-    """Everything as it is."""
-
-    @staticmethod
-    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
-        return tensor, None
-
-    @staticmethod
-    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
-        return tensor
 
 
 def _narrow(tensor: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, Any]:

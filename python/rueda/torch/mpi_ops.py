@@ -14,18 +14,12 @@ from typing import Any, Callable
 
 import torch
 
+from rueda.common import life
 from rueda.common.agreement import begin_again as _compare_again
-from rueda.common.basics import Adasum, Average, Max, Min, Product, Sum
-from rueda.common.basics import basics as _basics
-from rueda.common.exceptions import HorovodInternalError
-from rueda.common.handles import forget_all as _forget_all
+from rueda.common.basics import basics as _basics  # noqa: F401 -- Horovod's tests look here
 from rueda.common.handles import poll, synchronize
-from rueda.common.process_sets import (
-    ProcessSet,
-    add_process_set,
-    global_process_set,
-    remove_process_set,
-)
+from rueda.common.life import *  # noqa: F403
+from rueda.common.life import Average, ProcessSet, global_process_set
 from rueda.common.util import handle_average_backwards_compatibility
 
 from . import autograd, submit
@@ -33,63 +27,16 @@ from .compression import Compression
 from .sparse import sparse_allreduce_async
 
 __all__ = [
-    "Adasum", "Average", "HorovodInternalError", "Max", "Min", "ProcessSet", "Product", "Sum",
-    "add_process_set", "allgather", "allgather_async", "allreduce", "allreduce_",
-    "allreduce_async", "allreduce_async_", "alltoall", "alltoall_async", "barrier", "broadcast",
-    "broadcast_", "broadcast_async", "broadcast_async_", "ccl_built", "cross_rank", "cross_size",
-    "cuda_built", "ddl_built", "global_process_set", "gloo_built", "gloo_enabled",
-    "grouped_allgather", "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_",
-    "grouped_allreduce_async", "grouped_allreduce_async_", "grouped_reducescatter",
-    "grouped_reducescatter_async", "init", "is_homogeneous", "is_initialized", "is_master",
-    "join", "local_rank", "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported",
-    "nccl_built", "poll", "rank", "reducescatter", "reducescatter_async", "remove_process_set",
-    "rocm_built", "shutdown", "size", "sparse_allreduce_async", "start_timeline",
-    "stop_timeline", "synchronize",
+    *life.__all__,
+    "allgather", "allgather_async", "allreduce", "allreduce_", "allreduce_async",
+    "allreduce_async_", "alltoall", "alltoall_async", "barrier", "broadcast", "broadcast_",
+    "broadcast_async", "broadcast_async_", "grouped_allgather", "grouped_allgather_async",
+    "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async",
+    "grouped_allreduce_async_", "grouped_reducescatter", "grouped_reducescatter_async", "join",
+    "poll", "reducescatter", "reducescatter_async", "sparse_allreduce_async", "synchronize",
 ]  # fmt: skip
 
 Tensor = torch.Tensor
-
-# ---- Life -------------------------------------------------------------------
-
-
-def init(comm: Any = None, process_sets: Any = None) -> None:
-    if not _basics.is_initialized():
-        _forget_all()
-    _basics.init(comm, process_sets)
-
-
-init.__doc__ = _basics.init.__doc__
-
-
-def shutdown() -> None:
-    _basics.shutdown()
-    _forget_all()
-
-
-shutdown.__doc__ = _basics.shutdown.__doc__
-
-is_initialized = _basics.is_initialized
-start_timeline = _basics.start_timeline
-stop_timeline = _basics.stop_timeline
-size = _basics.size
-local_size = _basics.local_size
-cross_size = _basics.cross_size
-rank = _basics.rank
-local_rank = _basics.local_rank
-cross_rank = _basics.cross_rank
-is_homogeneous = _basics.is_homogeneous
-is_master = _basics.is_master
-mpi_threads_supported = _basics.mpi_threads_supported
-mpi_enabled = _basics.mpi_enabled
-mpi_built = _basics.mpi_built
-gloo_enabled = _basics.gloo_enabled
-gloo_built = _basics.gloo_built
-nccl_built = _basics.nccl_built
-ddl_built = _basics.ddl_built
-ccl_built = _basics.ccl_built
-cuda_built = _basics.cuda_built
-rocm_built = _basics.rocm_built
-
 
 # ---- What arguments mean ----------------------------------------------------
 
