@@ -161,9 +161,9 @@ static void settle(struct rueda_membership *members, int64_t now_ns)
         return;
     kill_late(members, now_ns);
     refuse_strays(members, now_ns);
+    leave_hosts(members);
     if (!members->is_finishing)
         rueda_membership_fill(members, now_ns);
-    leave_hosts(members);
     present = rueda_membership_count(members, RUEDA_WORKER_MEMBER);
     if (!is_at_end(members, now_ns) && !members->is_finishing) {
         if (present == 0)

@@ -40,6 +40,9 @@ bool rueda_membership_is_usable(const struct rueda_membership *members,
 {
     const struct rueda_place_host *at = &members->hosts[host];
 
+    /* The agent of a drained host goes first; another one may come. */
+    if (at->is_drained && at->agent != RUEDA_AGENT_NONE)
+        return false;
     return slot < at->listed && now_ns >= at->barred_until_ns &&
            now_ns >= at->slots[slot].barred_until_ns;
 }

@@ -26,7 +26,7 @@
 
 #define MOST_HOSTS   24
 #define MOST_WORKERS 4096
-#define MOST_EVENTS  8192
+#define MOST_EVENTS  65536
 #define MOST_STEPS   400000 /* events of one job */
 #define GOAL         60     /* commits until the training is done */
 #define FAULTS_UNTIL (120 * SECOND)
