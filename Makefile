@@ -1,7 +1,7 @@
 # The front door. Each target says its steps; the work is done in tools/.
 # "make help" lists them.
 
-.PHONY: all build check demo test bench lint sanitize fuzz seeds coverage wheel clean help
+.PHONY: all build check demo test bench lint sanitize fuzz seeds chaos coverage wheel clean help
 # The stages share two cores and the folder .venv: one at a time, always.
 .NOTPARALLEL:
 
@@ -38,6 +38,13 @@ lint: ## format, warnings, clang-tidy, cppcheck, house rules, English, ruff
 sanitize: ## the C tests under ASan with UBSan, then under TSan
 	@tools/setup build sanitize
 	@tools/sanitize
+
+# A few of its rounds are part of the tests.
+ROUNDS = 1000
+chaos: ## ROUNDS=1000 elastic jobs in which processes are killed and stopped
+	@tools/setup build python
+	@tools/wheel --install
+	@tools/chaos $(ROUNDS)
 
 # For each target; make fuzz SECONDS=60 is shorter.
 SECONDS = 300
