@@ -49,7 +49,7 @@ static const char usage[] =
     "                          name)\n"
     "  --slots N               for an elastic job that does not list this "
     "host:\n"
-    "                          room for so many ranks (the number of cores)\n"
+    "                          room for N ranks (the number of cores)\n"
     "  --start-timeout S       seconds until the launcher has to be there "
     "(30)\n"
     "  --help                  print this text and end\n";

@@ -18,7 +18,7 @@ from typing import Callable, NamedTuple
 import pytest
 from ranks import environment
 
-LIMIT_S = 60
+LIMIT_S = 180
 #: From the death of a rank to the next step; the goal is a tenth of it.
 PAUSE_S = 10.0
 

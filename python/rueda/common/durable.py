@@ -11,7 +11,7 @@ Numbers rise. A copy without a manifest does not exist: the writer was ended bef
 One whose manifest or objects are not what they were is passed over with a line, and
 the next older one is taken. The folder is local, or a URL that fsspec knows.
 
-Checksums find damage, not forgery: whoever may write into the folder decides what is
+Checksums find damage, not forgery: a user who may write into the folder decides what is
 read.
 """
 

@@ -188,7 +188,7 @@ class State:
         """Take on the newest whole copy in this folder or URL; False: there is none.
 
         For the start of a job, before the training function is called; what rank 0 has
-        loaded counts. Unpickles what is there, so whoever may write there can run code here.
+        loaded counts. Unpickles what is there, so a user who may write there can run code here.
         """
         found = durable.read_newest(os.fspath(source))
         if found is None:

@@ -309,5 +309,5 @@ class _Batches:
 
 
 def _shares(count: int, parts: int) -> list[Range]:
-    """0 to count in so many parts, none of which is larger by more than one."""
+    """0 to count in parts of nearly the same length."""
     return [(count * i // parts, count * (i + 1) // parts) for i in range(parts)]
