@@ -2,7 +2,7 @@
 # "make help" lists them.
 
 .PHONY: all build check demo test trainers bench lint sanitize fuzz seeds \
-    nth-calls coverage wheel wheel-portable aarch64 clean help
+    nth-calls chaos coverage wheel wheel-portable aarch64 clean help
 # The stages share two cores and the folder .venv: one at a time, always.
 .NOTPARALLEL:
 
@@ -44,6 +44,13 @@ lint: ## format, warnings, clang-tidy, cppcheck, house rules, English, ruff
 sanitize: ## the C tests under ASan with UBSan, then under TSan
 	@tools/setup build sanitize
 	@tools/sanitize
+
+# A few of its rounds are part of the tests.
+ROUNDS = 1000
+chaos: ## ROUNDS=1000 elastic jobs in which processes are killed and stopped
+	@tools/setup build python
+	@tools/wheel --install
+	@tools/chaos $(ROUNDS)
 
 # For each target; make fuzz SECONDS=60 is shorter.
 SECONDS = 300

@@ -116,6 +116,7 @@ static int way_count;
 static uint64_t place_revision; /* of the last place */
 
 static atomic_uint present_term;
+static atomic_int present_worker;
 static atomic_bool is_refused;
 static atomic_uint_least64_t present_progress;
 static atomic_int failures; /* of starts, in a row */
@@ -127,6 +128,11 @@ static uint64_t news_revision;
 unsigned rueda_place_term(void)
 {
     return atomic_load(&present_term);
+}
+
+int rueda_place_worker(void)
+{
+    return atomic_load(&present_worker);
 }
 
 bool rueda_place_is_refused(void)
@@ -169,8 +175,8 @@ static rueda_status find_store(const struct rueda_seat *seat,
     return way_count > 0 ? RUEDA_OK : RUEDA_ERR_INVALID;
 }
 
-static rueda_status reach(int worker, struct rueda_client **out,
-                          struct rueda_text *error)
+rueda_status rueda_place_reach(int worker, struct rueda_client **out,
+                               struct rueda_text *error)
 {
     const struct rueda_client_args args = {.rank = worker,
                                            .size = worker + 1,
@@ -228,7 +234,7 @@ rueda_status rueda_place_take(struct rueda_seat *seat,
 
     status = find_store(seat, key, error);
     if (status == RUEDA_OK)
-        status = reach(seat->worker, &client, error);
+        status = rueda_place_reach(seat->worker, &client, error);
     if (status == RUEDA_OK)
         status = ask_launcher(client, seat->worker, &place, error);
     rueda_client_close(client);
@@ -236,6 +242,7 @@ rueda_status rueda_place_take(struct rueda_seat *seat,
         atomic_store(&is_refused, true);
     if (status != RUEDA_OK)
         return status;
+    atomic_store(&present_worker, seat->worker);
     atomic_store(&present_term, place.term);
     seat->term = place.term;
     seat->rank = place.rank;
@@ -293,7 +300,7 @@ rueda_status rueda_news_wait(int timeout_ms, struct rueda_news *out)
     if (way_count == 0)
         return RUEDA_ERR_INVALID;
     if (news_client == NULL)
-        status = reach(0, &news_client, &words);
+        status = rueda_place_reach(0, &news_client, &words);
     if (status == RUEDA_OK)
         status = rueda_client_ask(news_client, &wait,
                                   rueda_clock_ns() + timeout_ms * 1000000ll +

@@ -6,6 +6,9 @@
  *
  *      elastic/ready/<w>  from worker w: it asks for a place; its progress, in
  *                         8 bytes
+ *      elastic/ready/<w>/leave
+ *                         from worker w: it was told to end, and leaves at the
+ *                         next commit
  *      elastic/place/<w>  to worker w: its place, or why it has none
  *      elastic/news       to all: a change waits for the members of a term
  *      <term>/over        to all of a term: it is over, perhaps before it began
@@ -26,6 +29,7 @@
 #include "job/store/client.h"
 
 #define RUEDA_PLACE_READY "elastic/ready/"
+#define RUEDA_PLACE_LEAVE "/leave"
 #define RUEDA_PLACE_PLACE "elastic/place/"
 #define RUEDA_PLACE_NEWS  "elastic/news"
 
@@ -91,6 +95,14 @@ bool rueda_place_is_over(const struct rueda_store_reply *event);
 /* The term of this process's place; 0: it has none. */
 RUEDA_API unsigned rueda_place_term(void);
 
+/* Its number among the processes of the job; 0 before it has a place. */
+int rueda_place_worker(void);
+
+/* A connection of its own with the launcher's store. The place must have been
+ * asked for. */
+rueda_status rueda_place_reach(int worker, struct rueda_client **out,
+                               struct rueda_text *error);
+
 /* Has the launcher told it that it has none any more? */
 RUEDA_API bool rueda_place_is_refused(void);
 
@@ -107,5 +119,17 @@ RUEDA_API void rueda_place_set_progress(uint64_t progress);
  * taken. RUEDA_ERR_TIMEOUT: there are none so far. One thread at a time.
  */
 RUEDA_API rueda_status rueda_news_wait(int timeout_ms, struct rueda_news *out);
+
+/* ---- place_ask.c ---------------------------------------------------------
+ */
+
+/* Tell the launcher that this process was told to end, so that it has no place
+ * in the next term. Any thread. */
+RUEDA_API rueda_status rueda_place_leave(void);
+
+/* Add to a number in the launcher's store and return the sum. key: without a
+ * zero byte, at most RUEDA_STORE_KEY_BYTES. Any thread. */
+RUEDA_API rueda_status rueda_place_add(const char *key, int64_t count,
+                                       int64_t *out_sum);
 
 #endif /* RUEDA_JOB_PLACE_H */

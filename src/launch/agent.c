@@ -73,6 +73,7 @@ static void say_ready(struct rueda_agent *agent,
     rueda_frame_pack_text(&packer, host);
     rueda_frame_pack_text(&packer, rueda_version());
     rueda_frame_pack_text(&packer, launcher);
+    rueda_frame_pack_number(&packer, (uint32_t)args->slots);
     rueda_link_send(&agent->link, &packer);
 }
 
@@ -246,10 +247,28 @@ static void on_child(uv_signal_t *handle, int number)
     }
 }
 
-/* A user or another program ends us, or the guardian is gone. */
+static void say_draining(struct rueda_agent *agent)
+{
+    struct rueda_packer packer;
+
+    rueda_packer_begin(&packer, RUEDA_FRAME_DRAIN);
+    rueda_link_send(&agent->link, &packer);
+}
+
+/* A user or another program ends us, or the guardian is gone. In an elastic job
+ * a first SIGTERM is a notice: the ranks of this host leave at the next commit,
+ * and the launcher sends us away then. */
 static void on_term(uv_signal_t *handle, int number)
 {
-    (void)number;
+    struct rueda_agent *agent = handle->data;
+
+    if (number == SIGTERM && agent->assignment.is_elastic &&
+        !agent->is_closing && !agent->is_lost && !agent->is_draining &&
+        getppid() == agent->parent) {
+        agent->is_draining = true;
+        say_draining(agent);
+        return;
+    }
     say_refused(handle->data, 1, "its agent was told to end");
     end_all(handle->data);
 }
@@ -477,6 +496,7 @@ int rueda_agent_run(const struct rueda_agent_args *args)
     }
     signal(SIGPIPE, SIG_IGN);
     rueda_family_adopt();
+    agent->parent = getppid();
     agent->input = args->input;
     agent->feed.fd = -1;
     agent->assignment.grace_ms = 0;

@@ -20,6 +20,7 @@ struct rueda_agent_args {
     const struct rueda_key *session; /* NULL: the stream is safe as it is */
     int input;                       /* the standard input of rank 0, or -1 */
     bool is_by_ssh; /* whose variables are about the launcher */
+    int slots;      /* for a launcher that does not know this host; or 0 */
 };
 
 /* Serve a launcher until the end. Returns the exit code: 0, or 1 if the

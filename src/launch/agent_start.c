@@ -296,6 +296,9 @@ static bool start_rank(struct rueda_ground *ground, int rank, int local_rank,
         return false;
     rueda_strings_add_all(&variables, ground->variables.list);
     rueda_strings_set_all(&variables, of_rank->list);
+    /* Its SIGTERM means the end, that of others is a notice. */
+    if (agent->assignment.is_elastic)
+        rueda_strings_set_number(&variables, "RUEDA_ELASTIC_AGENT", getpid());
     spawn.variables = variables.list;
     spawn.input = find_input(agent, local_rank, &is_ours);
     if (rueda_cores_share(&ground->cores, agent->assignment.bind, local_rank,

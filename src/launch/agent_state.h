@@ -59,7 +59,9 @@ struct rueda_agent {
     struct rueda_worker **workers;
     int worker_count; /* those that were started */
     int worker_room;
+    pid_t parent;               /* the guardian */
     bool is_closing;            /* elastic: no more processes */
+    bool is_draining;           /* elastic: the launcher knows that we go */
     bool is_full;               /* the launcher does not keep up */
     bool is_killing;            /* SIGKILL was ours */
     bool is_lost;               /* the launcher is gone */

@@ -11,6 +11,7 @@
 
 #include "auth/admission.h"
 #include "base/number.h"
+#include "launch/elastic_run.h"
 #include "launch/launch_state.h"
 #include "os/clock.h"
 #include "os/event.h"
@@ -97,14 +98,19 @@ static rueda_status admit(void *arg, int fd,
     snprintf(name, sizeof(name), "%.*s", (int)len, about);
     if ((!launch->is_started || launch->elastic != NULL) && !launch->is_ending)
         node = find_node(launch, name);
+    if (node == NULL && launch->elastic != NULL && !launch->is_ending)
+        node = rueda_elastic_admit(launch, name);
     if (node != NULL && rueda_node_link(node, fd, NULL) == RUEDA_OK) {
         if (rueda_link_seal(&node->link, session, RUEDA_ACCEPTOR) != RUEDA_OK)
             rueda_link_close(&node->link);
         return RUEDA_OK;
     }
     rueda_text_set(&words,
-                   "the launcher waits for no host '%s'; --host says which of "
-                   "its hosts this is",
+                   launch->elastic != NULL
+                       ? "host '%s' has an agent already; --host gives this "
+                         "one another name"
+                       : "the launcher waits for no host '%s'; --host says "
+                         "which of its hosts this is",
                    name);
     turn_away(fd, session, words.chars);
     return RUEDA_OK;
@@ -222,6 +228,8 @@ static void say_where(const struct rueda_door *door, const char *at)
             rueda_text_add(&names, "%s%s",
                            rueda_text_is_empty(&names) ? "" : ", ",
                            door->launch->nodes[i].name);
+    if (door->launch->elastic != NULL)
+        rueda_text_set(&names, "any host");
     if (rueda_text_is_empty(&names))
         return;
     rueda_output_say(door->launch->output,

@@ -63,7 +63,8 @@ static bool check_hosts(const struct rueda_options *options,
     struct rueda_hosts hosts = {.list = NULL};
     bool is_good;
 
-    if (is_given(options, RUEDA_OPTION_DISCOVERY))
+    if (is_given(options, RUEDA_OPTION_DISCOVERY) ||
+        rueda_elastic_is_joined(options))
         return true;
     if (!rueda_hosts_find(options->values[RUEDA_OPTION_HOSTS],
                           options->values[RUEDA_OPTION_HOSTFILE], size, &hosts,
@@ -78,11 +79,21 @@ static bool check_hosts(const struct rueda_options *options,
     return is_good;
 }
 
+bool rueda_elastic_is_joined(const struct rueda_options *options)
+{
+    return is_given(options, RUEDA_OPTION_LISTEN) &&
+           is_given(options, RUEDA_OPTION_MIN_NP) &&
+           !is_given(options, RUEDA_OPTION_HOSTS) &&
+           !is_given(options, RUEDA_OPTION_HOSTFILE) &&
+           !is_given(options, RUEDA_OPTION_DISCOVERY);
+}
+
 static bool is_fixed(const struct rueda_options *options)
 {
     const int size = rueda_options_whole(options, RUEDA_OPTION_NP, 0);
 
     return !is_given(options, RUEDA_OPTION_DISCOVERY) &&
+           !rueda_elastic_is_joined(options) &&
            rueda_options_whole(options, RUEDA_OPTION_MIN_NP, 0) == size &&
            rueda_options_whole(options, RUEDA_OPTION_MAX_NP, 0) == size;
 }

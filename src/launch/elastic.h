@@ -19,4 +19,7 @@ bool rueda_elastic_check(struct rueda_options *options,
  * -np, and whose hosts do not change, is an ordinary job. */
 bool rueda_elastic_is_wanted(const struct rueda_options *options);
 
+/* Are its hosts only those whose agents connect by themselves? */
+bool rueda_elastic_is_joined(const struct rueda_options *options);
+
 #endif /* RUEDA_LAUNCH_ELASTIC_H */

@@ -4,7 +4,6 @@
 #include "launch/elastic_run.h"
 
 #include <limits.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +12,9 @@
 #include "base/bytes.h"
 #include "base/number.h"
 #include "job/place.h"
-#include "launch/discovery.h"
+#include "launch/elastic.h"
+#include "launch/elastic_state.h"
 #include "launch/locality.h"
-#include "launch/membership.h"
 #include "launch/variables.h"
 #include "os/clock.h"
 
@@ -26,36 +25,13 @@
 
 #define PATIENCE_S 600
 
-/* A process that asks for a place. */
-struct question {
-    struct question *next;
-    int worker;
-    uint64_t progress;
-};
-
-struct rueda_elastic {
-    struct rueda_launch *launch;
-    struct rueda_membership *members;
-    struct rueda_discovery *discovery;
-    struct rueda_hosts fixed; /* of -H */
-    uv_timer_t timer;
-    uv_async_t asked; /* there are questions */
-    pthread_mutex_t lock;
-    struct question *questions; /* under the lock, the newest first */
-    int *nodes;                 /* [host_room], of each host; -1: none */
-    int64_t *until_ns;          /* [host_room], for its agent to be there */
-    int host_room;
-    int *worker_nodes; /* [worker_room] */
-    int worker_room;
-};
-
 /* ---- Time -----------------------------------------------------------------
  */
 
 static void on_time(uv_timer_t *timer);
 
 /* The timer for what comes next. */
-static void set_timer(struct rueda_elastic *elastic)
+void rueda_elastic_set_timer(struct rueda_elastic *elastic)
 {
     int64_t next = rueda_membership_next_ns(elastic->members);
     int64_t left;
@@ -100,7 +76,7 @@ static void on_time(uv_timer_t *timer)
 
     give_up_late(elastic);
     rueda_membership_tick(elastic->members, rueda_clock_ns());
-    set_timer(elastic);
+    rueda_elastic_set_timer(elastic);
 }
 
 /* ---- Questions of processes -----------------------------------------------
@@ -111,19 +87,26 @@ void rueda_elastic_on_key(void *arg, const char *key, size_t key_bytes,
 {
     struct rueda_elastic *elastic = arg;
     const size_t prefix = strlen(RUEDA_PLACE_READY);
-    struct question *question;
-    char number[16];
+    struct rueda_question *question;
+    char number[32];
+    char *rest;
+    bool is_leaving;
     int worker;
 
     snprintf(number, sizeof(number), "%.*s", (int)(key_bytes - prefix),
              key + prefix);
-    if (bytes != 8 || !rueda_parse_int(number, &worker))
+    rest = strstr(number, RUEDA_PLACE_LEAVE);
+    is_leaving = rest != NULL && strcmp(rest, RUEDA_PLACE_LEAVE) == 0;
+    if (is_leaving)
+        *rest = '\0';
+    if ((bytes != 8 && !is_leaving) || !rueda_parse_int(number, &worker))
         return;
     question = malloc(sizeof(*question));
     if (question == NULL)
         return;
     question->worker = worker;
-    question->progress = rueda_get_u64(value);
+    question->is_leaving = is_leaving;
+    question->progress = is_leaving ? 0 : rueda_get_u64(value);
     pthread_mutex_lock(&elastic->lock);
     question->next = elastic->questions;
     elastic->questions = question;
@@ -132,17 +115,17 @@ void rueda_elastic_on_key(void *arg, const char *key, size_t key_bytes,
 }
 
 /* The oldest first. */
-static struct question *take_questions(struct rueda_elastic *elastic)
+static struct rueda_question *take_questions(struct rueda_elastic *elastic)
 {
-    struct question *newest;
-    struct question *oldest = NULL;
+    struct rueda_question *newest;
+    struct rueda_question *oldest = NULL;
 
     pthread_mutex_lock(&elastic->lock);
     newest = elastic->questions;
     elastic->questions = NULL;
     pthread_mutex_unlock(&elastic->lock);
     while (newest != NULL) {
-        struct question *next = newest->next;
+        struct rueda_question *next = newest->next;
 
         newest->next = oldest;
         oldest = newest;
@@ -151,20 +134,38 @@ static struct question *take_questions(struct rueda_elastic *elastic)
     return oldest;
 }
 
+static void drain_worker(struct rueda_elastic *elastic, int worker)
+{
+    struct rueda_text words = {{0}};
+
+    if (worker < 0 || worker >= elastic->worker_room)
+        return;
+    rueda_elastic_title(elastic->launch, worker, &words);
+    rueda_text_add(&words,
+                   " on %s was told to end (SIGTERM); it leaves at the next "
+                   "commit",
+                   elastic->launch->nodes[elastic->worker_nodes[worker]].name);
+    rueda_membership_drain(elastic->members, worker, words.chars,
+                           rueda_clock_ns());
+}
+
 static void on_asked(uv_async_t *async)
 {
     struct rueda_elastic *elastic = async->data;
-    struct question *question = take_questions(elastic);
+    struct rueda_question *question = take_questions(elastic);
 
     while (question != NULL) {
-        struct question *next = question->next;
+        struct rueda_question *next = question->next;
 
-        rueda_membership_ready(elastic->members, question->worker,
-                               question->progress, rueda_clock_ns());
+        if (question->is_leaving)
+            drain_worker(elastic, question->worker);
+        else
+            rueda_membership_ready(elastic->members, question->worker,
+                                   question->progress, rueda_clock_ns());
         free(question);
         question = next;
     }
-    set_timer(elastic);
+    rueda_elastic_set_timer(elastic);
 }
 
 /* ---- Actions: hosts -------------------------------------------------------
@@ -210,7 +211,7 @@ static void reach(struct rueda_elastic *elastic, int host)
 {
     struct rueda_launch *launch = elastic->launch;
     const char *name = rueda_membership_host_name(elastic->members, host);
-    struct rueda_node *node = &launch->nodes[launch->node_count];
+    struct rueda_node *node = rueda_elastic_find_joined(elastic, name);
     rueda_status status;
 
     if (!make_room(elastic, host) ||
@@ -219,6 +220,14 @@ static void reach(struct rueda_elastic *elastic, int host)
         rueda_launch_end(launch, 1, SIGTERM);
         return;
     }
+    if (node != NULL) {
+        node->host = host;
+        node->count = rueda_membership_host_slots(elastic->members, host);
+        elastic->nodes[host] = (int)(node - launch->nodes);
+        rueda_elastic_node_ready(node);
+        return;
+    }
+    node = &launch->nodes[launch->node_count];
     *node = (struct rueda_node){
         .launch = launch,
         .name = strdup(name),
@@ -422,7 +431,7 @@ void rueda_elastic_node_ready(struct rueda_node *node)
 {
     struct rueda_launch *launch = node->launch;
 
-    if (node->state != RUEDA_NODE_READY)
+    if (node->state != RUEDA_NODE_READY || node->host < 0)
         return;
     node->state = RUEDA_NODE_RUNNING;
     if (!rueda_launch_send_assignment(node)) {
@@ -436,7 +445,7 @@ static bool is_present(const struct rueda_node *node)
 {
     const struct rueda_elastic *elastic = node->launch->elastic;
 
-    return node->host < elastic->host_room &&
+    return node->host >= 0 && node->host < elastic->host_room &&
            elastic->nodes[node->host] == node - node->launch->nodes;
 }
 
@@ -448,19 +457,37 @@ void rueda_elastic_node_prepared(struct rueda_node *node)
         return;
     elastic->until_ns[node->host] = INT64_MAX;
     rueda_membership_reached(elastic->members, node->host, rueda_clock_ns());
-    set_timer(elastic);
+    rueda_elastic_set_timer(elastic);
 }
 
 void rueda_elastic_node_lost(struct rueda_node *node, const char *why)
 {
     struct rueda_elastic *elastic = node->launch->elastic;
 
+    if (is_present(node)) {
+        elastic->nodes[node->host] = -1;
+        elastic->until_ns[node->host] = INT64_MAX;
+        rueda_membership_lost(elastic->members, node->host, why,
+                              rueda_clock_ns());
+    }
+    rueda_elastic_forget_joined(elastic, node);
+    rueda_elastic_set_timer(elastic);
+}
+
+void rueda_elastic_drain(struct rueda_node *node)
+{
+    struct rueda_elastic *elastic = node->launch->elastic;
+    struct rueda_text words = {{0}};
+
     if (!is_present(node))
         return;
-    elastic->nodes[node->host] = -1;
-    elastic->until_ns[node->host] = INT64_MAX;
-    rueda_membership_lost(elastic->members, node->host, why, rueda_clock_ns());
-    set_timer(elastic);
+    rueda_text_set(&words,
+                   "the agent of %s was told to end (SIGTERM); its ranks leave "
+                   "at the next commit",
+                   node->name);
+    rueda_membership_drain_host(elastic->members, node->host, words.chars,
+                                rueda_clock_ns());
+    rueda_elastic_set_timer(elastic);
 }
 
 bool rueda_elastic_owns(const struct rueda_node *node, uint32_t worker)
@@ -493,7 +520,7 @@ void rueda_elastic_ended(struct rueda_node *node,
     rueda_membership_ended(elastic->members, ending->rank,
                            rueda_verdict_code(ending), words.chars,
                            rueda_clock_ns());
-    set_timer(elastic);
+    rueda_elastic_set_timer(elastic);
 }
 
 /* ---- Hosts ----------------------------------------------------------------
@@ -503,8 +530,11 @@ static void on_found(void *arg, const struct rueda_hosts *hosts)
 {
     struct rueda_elastic *elastic = arg;
 
-    rueda_membership_hosts(elastic->members, hosts, rueda_clock_ns());
-    set_timer(elastic);
+    rueda_hosts_fini(&elastic->listed);
+    if (!rueda_hosts_copy(hosts, &elastic->listed))
+        rueda_output_say(elastic->launch->output, "no memory for the hosts");
+    else
+        rueda_elastic_list_hosts(elastic);
 }
 
 static void on_failed(void *arg, const char *words, bool is_fatal)
@@ -533,14 +563,16 @@ static bool find_hosts(struct rueda_elastic *elastic, struct rueda_text *words)
         .arg = elastic};
 
     if (args.script == NULL && args.file == NULL) {
-        if (!rueda_hosts_find(
+        /* Only those that come by themselves, or else this one. */
+        if (!rueda_elastic_is_joined(options) &&
+            !rueda_hosts_find(
                 options->values[RUEDA_OPTION_HOSTS], NULL,
                 rueda_options_whole(
                     options, RUEDA_OPTION_MAX_NP,
                     rueda_options_whole(options, RUEDA_OPTION_NP, 1)),
-                &elastic->fixed, words))
+                &elastic->listed, words))
             return false;
-        on_found(elastic, &elastic->fixed);
+        rueda_elastic_list_hosts(elastic);
         return true;
     }
     elastic->discovery = rueda_discovery_open(&args);
@@ -568,6 +600,7 @@ membership_args(const struct rueda_launch *launch)
             SECOND * rueda_options_whole(options, RUEDA_OPTION_ELASTIC_TIMEOUT,
                                          PATIENCE_S),
         .bars_hosts = options->is_horovodrun,
+        .tells_early = options->is_horovodrun,
         .seed = (uint64_t)rueda_clock_ns()};
     char *rest;
 
@@ -623,13 +656,13 @@ void rueda_elastic_close(struct rueda_elastic *elastic)
 
 void rueda_elastic_free(struct rueda_elastic *elastic)
 {
-    struct question *question;
+    struct rueda_question *question;
 
     if (elastic == NULL)
         return;
     question = take_questions(elastic);
     while (question != NULL) {
-        struct question *next = question->next;
+        struct rueda_question *next = question->next;
 
         free(question);
         question = next;
@@ -638,7 +671,8 @@ void rueda_elastic_free(struct rueda_elastic *elastic)
         free((char *)elastic->launch->nodes[i].name);
     rueda_discovery_free(elastic->discovery);
     rueda_membership_free(elastic->members);
-    rueda_hosts_fini(&elastic->fixed);
+    rueda_hosts_fini(&elastic->listed);
+    rueda_hosts_fini(&elastic->joined);
     pthread_mutex_destroy(&elastic->lock);
     free(elastic->nodes);
     free(elastic->until_ns);

@@ -40,6 +40,17 @@ void rueda_elastic_node_ready(struct rueda_node *node);
 void rueda_elastic_node_prepared(struct rueda_node *node);
 void rueda_elastic_node_lost(struct rueda_node *node, const char *why);
 
+/* The host of an agent is to go soon: its ranks leave at the next commit. */
+void rueda_elastic_drain(struct rueda_node *node);
+
+/* An agent has come from a host that no list names: a new node for it. NULL: a
+ * host of this name is there already, or there are too many. */
+struct rueda_node *rueda_elastic_admit(struct rueda_launch *launch,
+                                       const char *name);
+
+/* It is ready, and has this many slots. */
+void rueda_elastic_joined(struct rueda_node *node, int slots);
+
 /* Does this process belong to the node? */
 bool rueda_elastic_owns(const struct rueda_node *node, uint32_t worker);
 

@@ -23,7 +23,7 @@ static size_t most_of(rueda_frame_kind kind)
 static bool is_kind(unsigned kind)
 {
     return (kind >= RUEDA_FRAME_HELLO && kind <= RUEDA_FRAME_STOP) ||
-           (kind >= RUEDA_FRAME_READY && kind <= RUEDA_FRAME_PREPARED);
+           (kind >= RUEDA_FRAME_READY && kind <= RUEDA_FRAME_DRAIN);
 }
 
 /* Find the next frame in what has come. The head is checked first, so a hostile

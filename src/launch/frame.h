@@ -28,6 +28,7 @@
  *
  *         WORKER    one more process      -->
  *         STOP      a signal for one      -->
+ *                                           <--   DRAIN     this host is to go
  *
  * The agent of an elastic job has no ranks at first; after GO it starts a
  * process for each WORKER, and it stays when all of them have ended, until a
@@ -45,7 +46,7 @@
 
 #include "launch/strings.h"
 
-#define RUEDA_AGENT_VERSION 4
+#define RUEDA_AGENT_VERSION 5
 #define RUEDA_FRAME_HEAD    8
 
 /* Of TCP, one a second, until the host at the other end is taken for lost; and
@@ -76,6 +77,7 @@ typedef enum rueda_frame_kind {
     RUEDA_FRAME_NOTE,
     RUEDA_FRAME_TAKEN,
     RUEDA_FRAME_PREPARED,
+    RUEDA_FRAME_DRAIN,
 } rueda_frame_kind;
 
 /* A frame in a buffer, which owns it. */

@@ -307,6 +307,30 @@ int rueda_hosts_slots(const struct rueda_hosts *hosts)
     return slots < INT32_MAX ? (int)slots : INT32_MAX;
 }
 
+bool rueda_hosts_append(struct rueda_hosts *hosts,
+                        const struct rueda_host *host)
+{
+    struct rueda_host *grown = reallocarray(
+        hosts->list, (size_t)hosts->count + 1, sizeof(*hosts->list));
+
+    if (grown == NULL)
+        return false;
+    hosts->list = grown;
+    grown[hosts->count++] = *host;
+    return true;
+}
+
+bool rueda_hosts_copy(const struct rueda_hosts *hosts, struct rueda_hosts *out)
+{
+    *out = (struct rueda_hosts){.list = NULL};
+    for (int i = 0; i < hosts->count; i++)
+        if (!rueda_hosts_append(out, &hosts->list[i])) {
+            rueda_hosts_fini(out);
+            return false;
+        }
+    return true;
+}
+
 void rueda_hosts_fini(struct rueda_hosts *hosts)
 {
     free(hosts->list);

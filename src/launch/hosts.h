@@ -43,6 +43,12 @@ bool rueda_hosts_read(const char *path, struct rueda_hosts *out,
 bool rueda_hosts_add(struct rueda_hosts *hosts, const char *name,
                      const char *slots, struct rueda_text *words);
 
+/* A copy, and one more at the end, which is not looked for. False: no memory.
+ */
+bool rueda_hosts_copy(const struct rueda_hosts *hosts, struct rueda_hosts *out);
+bool rueda_hosts_append(struct rueda_hosts *hosts,
+                        const struct rueda_host *host);
+
 /* "a:4,b:4", or without slots "a,b"; to be freed. NULL: no memory. */
 char *rueda_hosts_text(const struct rueda_hosts *hosts, bool has_slots);
 

@@ -35,7 +35,8 @@ static bool is_one_host(const struct rueda_launch *launch)
 
 /* ---- The store ---------------------------------------------------------- */
 
-/* Will all hosts of an elastic job be this one? A script may name any. */
+/* Will all hosts of an elastic job be this one? A script may name any, and
+ * any may come by itself. */
 static bool is_one_listed_host(const struct rueda_launch *launch)
 {
     const char *list = launch->options->values[RUEDA_OPTION_HOSTS];
@@ -45,6 +46,7 @@ static bool is_one_listed_host(const struct rueda_launch *launch)
     bool is_one = true;
 
     if (launch->options->values[RUEDA_OPTION_DISCOVERY] != NULL ||
+        launch->options->values[RUEDA_OPTION_LISTEN] != NULL ||
         launch->options->values[RUEDA_OPTION_HOSTFILE] != NULL)
         return false;
     if (list == NULL)

@@ -37,10 +37,12 @@ static void on_ready(struct rueda_node *node, struct rueda_unpacker *unpacker)
     const uint32_t version = rueda_frame_unpack_number(unpacker);
     char host[256];
     char release[64];
+    uint32_t slots;
 
     rueda_frame_unpack_text(unpacker, host, sizeof(host));
     rueda_frame_unpack_text(unpacker, release, sizeof(release));
     rueda_frame_unpack_text(unpacker, node->way, sizeof(node->way));
+    slots = rueda_frame_unpack_number(unpacker);
     if (node->state != RUEDA_NODE_WAITING)
         return;
     if (unpacker->is_bad || version != RUEDA_AGENT_VERSION ||
@@ -59,6 +61,8 @@ static void on_ready(struct rueda_node *node, struct rueda_unpacker *unpacker)
     }
     if (node->launch->elastic != NULL && node->state == RUEDA_NODE_GONE)
         rueda_elastic_node_lost(node, "its agent is of another version");
+    else if (node->launch->elastic != NULL && node->is_joined)
+        rueda_elastic_joined(node, (int)slots);
     else if (node->launch->elastic != NULL)
         rueda_elastic_node_ready(node);
     else
@@ -257,6 +261,10 @@ void rueda_launch_frame(struct rueda_node *node,
         break;
     case RUEDA_FRAME_NOTE:
         on_note(node, &unpacker);
+        break;
+    case RUEDA_FRAME_DRAIN:
+        if (node->launch->elastic != NULL && !node->launch->is_ending)
+            rueda_elastic_drain(node);
         break;
     case RUEDA_FRAME_TAKEN:
         if (node->first_rank == 0)

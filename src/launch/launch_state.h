@@ -31,11 +31,12 @@ struct rueda_node {
     struct rueda_launch *launch;
     const char *name; /* as the user wrote it */
     bool is_local;
+    bool is_joined; /* of an elastic job: no list names it */
     rueda_node_state state;
     bool is_prepared; /* its agent can start the ranks */
     bool is_linked;
     struct rueda_link link;
-    int host; /* of an elastic job: its number there */
+    int host; /* of an elastic job: its number there; -1: none yet */
     int first_rank;
     int count;
     int ended;                    /* ranks that have */

@@ -16,13 +16,6 @@
 
 /* ---- What follows -------------------------------------------------------- */
 
-static bool may_stay(const struct rueda_membership *members, int worker,
-                     int64_t now_ns)
-{
-    return rueda_membership_is_usable(members, members->workers[worker].host,
-                                      members->workers[worker].slot, now_ns);
-}
-
 /* Nothing interrupts members; the others go at once. */
 static void refuse_strays(struct rueda_membership *members, int64_t now_ns)
 {
@@ -38,7 +31,7 @@ static void refuse_strays(struct rueda_membership *members, int64_t now_ns)
 
         if (is_outside && members->is_finishing)
             rueda_membership_refuse(members, i, finished, now_ns);
-        else if (is_outside && !may_stay(members, i, now_ns))
+        else if (is_outside && !rueda_membership_may_stay(members, i, now_ns))
             rueda_membership_refuse(members, i, unlisted, now_ns);
     }
 }
@@ -48,7 +41,7 @@ static void leave_hosts(struct rueda_membership *members)
 {
     for (int h = 0; h < members->host_count; h++) {
         struct rueda_place_host *host = &members->hosts[h];
-        bool is_used = host->listed > 0;
+        bool is_used = host->listed > 0 && !host->is_drained;
 
         for (int i = 0; i < members->worker_count && !is_used; i++)
             is_used = members->workers[i].host == h &&
@@ -62,7 +55,8 @@ static void leave_hosts(struct rueda_membership *members)
     }
 }
 
-/* Members that have to go, and newcomers that wait. */
+/* Members that have to go, and newcomers that wait or, if they are told of
+ * early, start. */
 static unsigned find_news(struct rueda_membership *members, int64_t now_ns)
 {
     unsigned flags = members->told;
@@ -71,9 +65,12 @@ static unsigned find_news(struct rueda_membership *members, int64_t now_ns)
     for (int i = 0; i < members->worker_count; i++) {
         const rueda_worker_state state = members->workers[i].state;
 
-        if (state == RUEDA_WORKER_MEMBER && !may_stay(members, i, now_ns))
+        if (state == RUEDA_WORKER_MEMBER &&
+            !rueda_membership_may_stay(members, i, now_ns))
             flags |= RUEDA_NEWS_REMOVED;
         is_waited_for = is_waited_for || state == RUEDA_WORKER_WAITING;
+        if (state == RUEDA_WORKER_STARTING && members->args.tells_early)
+            flags |= RUEDA_NEWS_ADDED;
     }
     if (!is_waited_for)
         members->newcomer_ns = INT64_MAX;
@@ -97,73 +94,6 @@ static void tell_news(struct rueda_membership *members, int64_t now_ns)
                          (struct rueda_action){.kind = RUEDA_ACTION_NEWS,
                                                .term = members->term,
                                                .flags = flags});
-}
-
-/* "; rank 1 on host b is still at work and has not come back" */
-static void name_busy(const struct rueda_membership *members,
-                      struct rueda_text *words)
-{
-    for (int i = 0; i < members->worker_count; i++) {
-        const struct rueda_place_worker *worker = &members->workers[i];
-
-        if (worker->state == RUEDA_WORKER_MEMBER)
-            rueda_text_add(words,
-                           "; rank %d on %s has not come back from the last "
-                           "term",
-                           worker->rank, members->hosts[worker->host].name);
-        else if (worker->state == RUEDA_WORKER_STARTING)
-            rueda_text_add(words, "; a process on %s has not called init()",
-                           members->hosts[worker->host].name);
-    }
-}
-
-static int needed(const struct rueda_membership *members)
-{
-    return members->term == 0 && members->code == 0 ? members->args.size
-                                                    : members->args.least;
-}
-
-static void say_waiting(struct rueda_membership *members, int usable)
-{
-    const int need = needed(members);
-    struct rueda_text words = {{0}};
-
-    if (members->has_said || usable >= need)
-        return;
-    members->has_said = true;
-    rueda_text_set(
-        &words,
-        "there is room for %d rank%s, and %d %s needed (%s); "
-        "waiting up to %.0f s for more hosts",
-        usable, usable == 1 ? "" : "s", need, need == 1 ? "is" : "are",
-        need == members->args.size && members->term == 0 ? "-np" : "--min-np",
-        (double)members->args.patience_ns / (double)SECOND);
-    rueda_membership_act(
-        members,
-        (struct rueda_action){.kind = RUEDA_ACTION_SAY, .words = words.chars});
-}
-
-/* Between two terms: wait for what the next one takes, but not for ever. */
-static void wait_for_term(struct rueda_membership *members, int64_t now_ns)
-{
-    struct rueda_text words = {{0}};
-
-    if (members->since_ns == INT64_MAX)
-        members->since_ns = now_ns;
-    say_waiting(members, rueda_membership_usable(members, -1, now_ns));
-    if (now_ns - members->since_ns < members->args.patience_ns)
-        return;
-    rueda_text_set(&words, "after %.0f s %d rank%s there, and %d %s needed",
-                   (double)members->args.patience_ns / (double)SECOND,
-                   rueda_membership_count(members, RUEDA_WORKER_WAITING),
-                   rueda_membership_count(members, RUEDA_WORKER_WAITING) == 1
-                       ? " is"
-                       : "s are",
-                   needed(members), needed(members) == 1 ? "is" : "are");
-    name_busy(members, &words);
-    rueda_text_add(&words, "; the job is ended");
-    rueda_membership_end(members, members->code != 0 ? members->code : 1,
-                         words.chars);
 }
 
 /* Has the job come to its end? */
@@ -219,7 +149,7 @@ static void set_next(struct rueda_membership *members, int64_t now_ns)
     if (members->newcomer_ns != INT64_MAX)
         sooner(members, members->newcomer_ns + BATCH_NS, now_ns);
     if (members->since_ns != INT64_MAX)
-        sooner(members, members->since_ns + members->args.patience_ns, now_ns);
+        sooner(members, members->limit_ns, now_ns);
 }
 
 /* Bring about all that follows from what has happened. */
@@ -231,9 +161,9 @@ static void settle(struct rueda_membership *members, int64_t now_ns)
         return;
     kill_late(members, now_ns);
     refuse_strays(members, now_ns);
+    leave_hosts(members);
     if (!members->is_finishing)
         rueda_membership_fill(members, now_ns);
-    leave_hosts(members);
     present = rueda_membership_count(members, RUEDA_WORKER_MEMBER);
     if (!is_at_end(members, now_ns) && !members->is_finishing) {
         if (present == 0)
@@ -242,7 +172,7 @@ static void settle(struct rueda_membership *members, int64_t now_ns)
         if (present > 0 && present == members->size)
             tell_news(members, now_ns);
         else
-            wait_for_term(members, now_ns);
+            rueda_membership_wait(members, now_ns);
     }
     set_next(members, now_ns);
 }
@@ -323,17 +253,11 @@ void rueda_membership_reached(struct rueda_membership *members, int host,
 
 /* ---- Workers ------------------------------------------------------------- */
 
-static void say(struct rueda_membership *members, const char *words)
-{
-    rueda_membership_act(
-        members,
-        (struct rueda_action){.kind = RUEDA_ACTION_SAY, .words = words});
-}
-
 /* A host as Horovod bars it: its other processes end too. */
-static void bar_host(struct rueda_membership *members, int host, int64_t now_ns)
+static void bar_host(struct rueda_membership *members, int host,
+                     const char *why, int64_t now_ns)
 {
-    rueda_membership_bar(members, host, -1, now_ns);
+    rueda_membership_bar(members, host, -1, why, now_ns);
     for (int i = 0; i < members->worker_count; i++)
         if (members->workers[i].host == host &&
             members->workers[i].state <= RUEDA_WORKER_MEMBER)
@@ -360,7 +284,16 @@ static void say_failed(struct rueda_membership *members, const char *words)
     if (left > 0 && !members->is_finishing)
         rueda_text_add(&line, "; %d rank%s left", left,
                        left == 1 ? " is" : "s are");
-    say(members, line.chars);
+    rueda_membership_say(members, line.chars);
+}
+
+/* The first failure of a term counts. That of a newcomer takes nothing from the
+ * ranks that work, unless there have been none yet. */
+static void note_code(struct rueda_membership *members, bool was_member,
+                      int code)
+{
+    if (members->code == 0 && (was_member || members->term == 0))
+        members->code = code;
 }
 
 static void fail(struct rueda_membership *members, int worker, int code,
@@ -370,12 +303,11 @@ static void fail(struct rueda_membership *members, int worker, int code,
     const bool was_member = at->state == RUEDA_WORKER_MEMBER;
 
     at->state = RUEDA_WORKER_ENDED;
-    if (members->code == 0)
-        members->code = code;
+    note_code(members, was_member, code);
     if (members->args.bars_hosts)
-        bar_host(members, at->host, now_ns);
+        bar_host(members, at->host, words, now_ns);
     else
-        rueda_membership_bar(members, at->host, at->slot, now_ns);
+        rueda_membership_bar(members, at->host, at->slot, words, now_ns);
     say_failed(members, words);
     if (was_member)
         break_term(members, words);
@@ -425,9 +357,8 @@ void rueda_membership_lost(struct rueda_membership *members, int host,
         worker->state = RUEDA_WORKER_ENDED;
         at->slots[worker->slot].worker = -1;
     }
-    if (members->code == 0)
-        members->code = 1;
-    rueda_membership_bar(members, host, -1, now_ns);
+    note_code(members, had_member, 1);
+    rueda_membership_bar(members, host, -1, why, now_ns);
     say_failed(members, why);
     if (had_member)
         break_term(members, why);
@@ -451,6 +382,60 @@ void rueda_membership_ready(struct rueda_membership *members, int worker,
     members->has_trained = members->has_trained || progress > 0;
     settle(members, now_ns);
 }
+
+/* ---- Leaving with notice ------------------------------------------------- */
+
+static bool drain(struct rueda_membership *members, int worker)
+{
+    struct rueda_place_worker *at = &members->workers[worker];
+
+    if (at->state > RUEDA_WORKER_MEMBER || at->is_drained)
+        return false;
+    at->is_drained = true;
+    return true;
+}
+
+void rueda_membership_drain(struct rueda_membership *members, int worker,
+                            const char *words, int64_t now_ns)
+{
+    if (worker < 0 || worker >= members->worker_count ||
+        !drain(members, worker))
+        return;
+    rueda_membership_bar(members, members->workers[worker].host,
+                         members->workers[worker].slot, words, now_ns);
+    rueda_membership_say(members, words);
+    settle(members, now_ns);
+}
+
+void rueda_membership_drain_host(struct rueda_membership *members, int host,
+                                 const char *words, int64_t now_ns)
+{
+    if (host < 0 || host >= members->host_count ||
+        members->hosts[host].is_drained)
+        return;
+    members->hosts[host].is_drained = true;
+    for (int i = 0; i < members->worker_count; i++)
+        if (members->workers[i].host == host)
+            drain(members, i);
+    rueda_membership_bar(members, host, -1, words, now_ns);
+    rueda_membership_say(members, words);
+    settle(members, now_ns);
+}
+
+void rueda_membership_welcome(struct rueda_membership *members,
+                              const char *name)
+{
+    const int h = find_host(members, name);
+
+    if (h < 0)
+        return;
+    members->hosts[h].barred_until_ns = 0;
+    members->hosts[h].strikes = 0;
+    for (int s = 0; s < members->hosts[h].room; s++)
+        members->hosts[h].slots[s].barred_until_ns = 0;
+}
+
+/* ---- Time ---------------------------------------------------------------- */
 
 void rueda_membership_tick(struct rueda_membership *members, int64_t now_ns)
 {

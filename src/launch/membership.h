@@ -30,6 +30,10 @@
  * A process that fails bars its slot, or its whole host if the job is run as
  * Horovod runs it; a lost agent bars the host. What is barred comes back after
  * the cooldown, if there is one.
+ *
+ * A worker or a host that is told to leave is drained: it stays a member until
+ * the others hear the news at their next commit, and is left out of the term
+ * after that.
  */
 #ifndef RUEDA_LAUNCH_MEMBERSHIP_H
 #define RUEDA_LAUNCH_MEMBERSHIP_H
@@ -54,6 +58,8 @@ struct rueda_membership_args {
     int cooldown_high_s; /* at most */
     int64_t patience_ns; /* for enough ranks to be there */
     bool bars_hosts;     /* for one failed process */
+    bool tells_early;    /* of newcomers that have not asked yet; the next term
+                            waits for them */
     uint64_t seed;       /* of the cooldowns */
 };
 
@@ -114,6 +120,17 @@ void rueda_membership_ready(struct rueda_membership *members, int worker,
 /* A worker has ended: well (code 0), or as words say. */
 void rueda_membership_ended(struct rueda_membership *members, int worker,
                             int code, const char *words, int64_t now_ns);
+
+/* A worker, or all of a host, is to leave soon; words say why. Its slots are
+ * barred. */
+void rueda_membership_drain(struct rueda_membership *members, int worker,
+                            const char *words, int64_t now_ns);
+void rueda_membership_drain_host(struct rueda_membership *members, int host,
+                                 const char *words, int64_t now_ns);
+
+/* A host has come by itself: what it was barred for is forgotten. */
+void rueda_membership_welcome(struct rueda_membership *members,
+                              const char *name);
 
 /* It may be time for something. */
 void rueda_membership_tick(struct rueda_membership *members, int64_t now_ns);

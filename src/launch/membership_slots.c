@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hosts, slots and the workers in them. */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "launch/membership_state.h"
@@ -39,6 +40,9 @@ bool rueda_membership_is_usable(const struct rueda_membership *members,
 {
     const struct rueda_place_host *at = &members->hosts[host];
 
+    /* The agent of a drained host goes first; another one may come. */
+    if (at->is_drained && at->agent != RUEDA_AGENT_NONE)
+        return false;
     return slot < at->listed && now_ns >= at->barred_until_ns &&
            now_ns >= at->slots[slot].barred_until_ns;
 }
@@ -102,15 +106,26 @@ static int64_t cooldown_end(struct rueda_membership *members, int strikes,
 }
 
 void rueda_membership_bar(struct rueda_membership *members, int host, int slot,
-                          int64_t now_ns)
+                          const char *why, int64_t now_ns)
 {
     struct rueda_place_host *at = &members->hosts[host];
 
+    snprintf(slot >= 0 ? at->slots[slot].why : at->why, RUEDA_WHY_BYTES, "%s",
+             why);
     if (slot >= 0)
         at->slots[slot].barred_until_ns =
             cooldown_end(members, ++at->slots[slot].strikes, now_ns);
     else if (now_ns >= at->barred_until_ns)
         at->barred_until_ns = cooldown_end(members, ++at->strikes, now_ns);
+}
+
+bool rueda_membership_may_stay(const struct rueda_membership *members,
+                               int worker, int64_t now_ns)
+{
+    const struct rueda_place_worker *at = &members->workers[worker];
+
+    return !at->is_drained &&
+           rueda_membership_is_usable(members, at->host, at->slot, now_ns);
 }
 
 /* ---- Workers ------------------------------------------------------------- */
@@ -274,6 +289,7 @@ static bool use(struct rueda_membership *members, int host, int slot,
         start(members, host, slot, wanted, now_ns);
     } else if (at->agent == RUEDA_AGENT_NONE) {
         at->agent = RUEDA_AGENT_ASKED;
+        at->is_drained = false;
         rueda_membership_act(
             members,
             (struct rueda_action){.kind = RUEDA_ACTION_REACH, .host = host});

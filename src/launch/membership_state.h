@@ -5,10 +5,13 @@
 
 #include "launch/membership.h"
 
+#define RUEDA_WHY_BYTES 128
+
 struct rueda_slot {
     int worker; /* -1: none */
     int64_t barred_until_ns;
     int strikes;
+    char why[RUEDA_WHY_BYTES]; /* it is barred */
 };
 
 typedef enum rueda_agent_state {
@@ -23,7 +26,9 @@ struct rueda_place_host {
     rueda_agent_state agent;
     int64_t barred_until_ns;
     int strikes;
-    struct rueda_slot *slots; /* [room] */
+    char why[RUEDA_WHY_BYTES]; /* it is barred */
+    bool is_drained;           /* its agent goes with its last process */
+    struct rueda_slot *slots;  /* [room] */
     int room;
 };
 
@@ -44,6 +49,7 @@ struct rueda_place_worker {
     uint64_t progress; /* of the training, as it has said */
     int64_t kill_ns;   /* leaving: when it is signalled next */
     bool is_warned;    /* by SIGTERM */
+    bool is_drained;   /* was told to leave */
 };
 
 struct rueda_membership {
@@ -65,6 +71,7 @@ struct rueda_membership {
     unsigned told;       /* flags of the term's news */
     int64_t newcomer_ns; /* since when a newcomer waits; INT64_MAX: none does */
     int64_t since_ns;    /* there are not enough ranks; INT64_MAX: there are */
+    int64_t limit_ns;    /* when that ends the job, if since_ns is set */
     bool has_said;       /* that we wait for more */
     uint64_t random;
     int64_t next_ns;
@@ -94,9 +101,13 @@ int rueda_membership_count(const struct rueda_membership *members,
 /* Workers that start, wait or are members. */
 int rueda_membership_living(const struct rueda_membership *members);
 
+/* May a worker be in the next term? */
+bool rueda_membership_may_stay(const struct rueda_membership *members,
+                               int worker, int64_t now_ns);
+
 /* Bar a slot, or a host (slot -1), for the cooldown. */
 void rueda_membership_bar(struct rueda_membership *members, int host, int slot,
-                          int64_t now_ns);
+                          const char *why, int64_t now_ns);
 
 /* Tell a worker that it has no place. */
 void rueda_membership_refuse(struct rueda_membership *members, int worker,
@@ -107,6 +118,13 @@ void rueda_membership_kill(struct rueda_membership *members, int worker,
 
 /* Ask for agents and start processes where there is room. */
 void rueda_membership_fill(struct rueda_membership *members, int64_t now_ns);
+
+/* ---- membership_wait.c --------------------------------------------------- */
+
+void rueda_membership_say(struct rueda_membership *members, const char *words);
+
+/* Between two terms: wait for what the next one takes, but not for ever. */
+void rueda_membership_wait(struct rueda_membership *members, int64_t now_ns);
 
 /* ---- membership_term.c --------------------------------------------------- */
 

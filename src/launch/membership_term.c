@@ -24,13 +24,15 @@ static int keep_ranks(const struct rueda_membership *members, int *list,
     return left;
 }
 
-/* Does worker a take a gap before b? The highest of those who stay first, then
- * newcomers by host and slot. */
+/* Does worker a take a gap before b? Those who stay first, in the order that
+ * they had, then newcomers by host and slot. */
 static bool is_before(const struct rueda_place_worker *a,
                       const struct rueda_place_worker *b)
 {
+    if (a->rank != b->rank && a->rank >= 0 && b->rank >= 0)
+        return a->rank < b->rank;
     if (a->rank != b->rank)
-        return a->rank > b->rank;
+        return a->rank >= 0;
     return a->host != b->host ? a->host < b->host : a->slot < b->slot;
 }
 
@@ -138,8 +140,7 @@ static int find_candidates(const struct rueda_membership *members, int *list,
         const struct rueda_place_worker *worker = &members->workers[i];
 
         if (worker->state == RUEDA_WORKER_WAITING &&
-            rueda_membership_is_usable(members, worker->host, worker->slot,
-                                       now_ns))
+            rueda_membership_may_stay(members, i, now_ns))
             list[count++] = i;
     }
     return count;
@@ -165,14 +166,18 @@ static bool is_past_limit(const struct rueda_membership *members)
            members->resets >= members->args.reset_limit;
 }
 
-/* In the first term all start together. */
+/* In the first term all start together, and so do newcomers of which the
+ * members were told before these had asked. */
 static bool is_enough(const struct rueda_membership *members, int count)
 {
+    const int starting = rueda_membership_count(members, RUEDA_WORKER_STARTING);
+
     if (members->term > 0)
-        return count >= members->args.least;
-    return rueda_membership_count(members, RUEDA_WORKER_STARTING) == 0 &&
-           count >=
-               (members->code == 0 ? members->args.size : members->args.least);
+        return count >= members->args.least &&
+               (starting == 0 || !members->args.tells_early ||
+                (members->told & RUEDA_NEWS_ADDED) == 0);
+    return starting == 0 && count >= (members->code == 0 ? members->args.size
+                                                         : members->args.least);
 }
 
 void rueda_membership_form(struct rueda_membership *members, int64_t now_ns)

@@ -51,9 +51,12 @@ static bool check_listen(const struct rueda_options *options,
                               "a file that is not there is made");
     else if (values[RUEDA_OPTION_LISTEN] != NULL &&
              values[RUEDA_OPTION_HOSTS] == NULL &&
-             values[RUEDA_OPTION_HOSTFILE] == NULL)
+             values[RUEDA_OPTION_HOSTFILE] == NULL &&
+             values[RUEDA_OPTION_MIN_NP] == NULL &&
+             values[RUEDA_OPTION_DISCOVERY] == NULL)
         rueda_text_set(words, "--listen waits for the hosts of -H or "
-                              "--hostfile; name them");
+                              "--hostfile; name them, or let any come with "
+                              "--min-np");
     return rueda_text_is_empty(words);
 }
 

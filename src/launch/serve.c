@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "auth/shake.h"
@@ -26,6 +27,7 @@
 #include "os/clock.h"
 #include "os/dial.h"
 #include "os/event.h"
+#include "os/machine.h"
 #include "os/process.h"
 #include "os/stream.h"
 
@@ -45,6 +47,9 @@ static const char usage[] =
     "  --key-file FILE         the same key as the launcher has\n"
     "  --host NAME             which of the launcher's hosts this is (its own\n"
     "                          name)\n"
+    "  --slots N               for an elastic job that does not list this "
+    "host:\n"
+    "                          room for N ranks (the number of cores)\n"
     "  --start-timeout S       seconds until the launcher has to be there "
     "(30)\n"
     "  --help                  print this text and end\n";
@@ -56,6 +61,7 @@ struct request {
     const char *join;
     const char *key_file;
     const char *host;
+    const char *slots;
     const char *timeout;
 };
 
@@ -76,9 +82,11 @@ static bool parse(int argc, char **argv, struct request *out,
     } texts[] = {{"--join", &out->join},
                  {"--key-file", &out->key_file},
                  {"--host", &out->host},
+                 {"--slots", &out->slots},
                  {"--start-timeout", &out->timeout}};
-    static const char *const known[] = {
-        "--join", "--key-file", "--host", "--start-timeout", "--help", NULL};
+    static const char *const known[] = {"--join",  "--key-file",      "--host",
+                                        "--slots", "--start-timeout", "--help",
+                                        NULL};
 
     for (int i = 0; i < argc; i++) {
         const size_t len = strcspn(argv[i], "=");
@@ -116,6 +124,47 @@ static bool parse(int argc, char **argv, struct request *out,
 
 /* ---- The guardian ------------------------------------------------------- */
 
+static volatile sig_atomic_t notified; /* by SIGTERM */
+
+static void on_notice(int number)
+{
+    (void)number;
+    notified = 1;
+}
+
+/* SIGTERM is for the agent, which decides what it means. */
+static void catch_notice(void)
+{
+    struct sigaction action = {.sa_handler = on_notice};
+
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* Wait for the agent, and pass SIGTERM on. A signal may come right before the
+ * wait, so there is a moment when it is looked for anyway. */
+static int wait_for(pid_t agent)
+{
+    const struct timespec pause = {.tv_nsec = 200000000};
+    sigset_t caught;
+    int how = 0;
+
+    sigemptyset(&caught);
+    sigaddset(&caught, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &caught, NULL);
+    for (;;) {
+        const pid_t ended = waitpid(-1, &how, WNOHANG);
+
+        if (ended == agent || (ended < 0 && errno != EINTR))
+            return how;
+        if (notified != 0) {
+            notified = 0;
+            kill(agent, SIGTERM);
+        }
+        if (ended <= 0)
+            sigtimedwait(&caught, NULL, &pause);
+    }
+}
+
 /*
  * The agent runs in a child. If it is killed, we are there to end what it
  * leaves behind: ranks die with it, but their children come to us.
@@ -128,6 +177,8 @@ static int run_guarded(const struct rueda_agent_args *args)
 
     rueda_family_adopt();
     agent = fork();
+    if (agent > 0)
+        catch_notice();
     if (agent == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         /* A guardian that was killed before that sends no signal any more. */
@@ -138,12 +189,8 @@ static int run_guarded(const struct rueda_agent_args *args)
     rueda_fd_close(args->in);
     if (args->out != args->in)
         rueda_fd_close(args->out);
-    while (agent > 0) {
-        const pid_t ended = waitpid(-1, &how, 0);
-
-        if (ended == agent || (ended < 0 && errno != EINTR))
-            break;
-    }
+    if (agent > 0)
+        how = wait_for(agent);
     rueda_family_end(END_NS);
     return agent > 0 && WIFEXITED(how) ? WEXITSTATUS(how) : 1;
 }
@@ -275,7 +322,7 @@ static int reach_launcher(const struct request *request,
 
 /* Is all of it said as it should be? False with words. */
 static bool check(const struct request *request, const char *host,
-                  int *out_seconds, struct rueda_text *words)
+                  int *out_seconds, int *out_slots, struct rueda_text *words)
 {
     *out_seconds = 30;
     if (request->join == NULL || request->key_file == NULL)
@@ -291,14 +338,27 @@ static bool check(const struct request *request, const char *host,
                        "--start-timeout takes a whole number from 1 up, not "
                        "'%.64s'",
                        request->timeout);
+    else if (request->slots != NULL &&
+             (!rueda_parse_int(request->slots, out_slots) || *out_slots < 1))
+        rueda_text_set(words,
+                       "--slots takes a whole number from 1 up, not '%.64s'",
+                       request->slots);
     else
         return rueda_address_is_wellformed(request->join, words);
     return false;
 }
 
+static int count_cores(void)
+{
+    struct rueda_cpus cpus;
+
+    rueda_machine_cpus(&cpus);
+    return rueda_cpus_count(&cpus);
+}
+
 static int join(const struct request *request)
 {
-    struct rueda_agent_args args = {.input = -1};
+    struct rueda_agent_args args = {.input = -1, .slots = count_cores()};
     struct rueda_text words = {{0}};
     struct secrets secrets = {.key = {.present = false}};
     char host[256];
@@ -309,7 +369,7 @@ static int join(const struct request *request)
              request->host != NULL ? request->host : "");
     if (host[0] == '\0')
         rueda_process_host(host, sizeof(host));
-    if (!check(request, host, &seconds, &words) ||
+    if (!check(request, host, &seconds, &args.slots, &words) ||
         rueda_key_read_file(request->key_file, &words, &secrets.key) !=
             RUEDA_OK)
         return fail(&words, 2);

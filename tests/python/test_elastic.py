@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from typing import Callable, NamedTuple
 import pytest
 from ranks import environment
 
-LIMIT_S = 60
+LIMIT_S = 180
 #: From the death of a rank to the next step; the goal is a tenth of it.
 PAUSE_S = 10.0
 
@@ -222,6 +223,115 @@ def test_the_ranks_of_a_lost_agent_are_left_out(start) -> None:
     assert "127.0.0.1 is lost" in output
 
 
+# ---- Leaving with notice ---------------------------------------------------
+
+
+def goes_on_without(job: Job, victims: list[int], output: str) -> None:
+    """These left at a commit, and no rank repeated a step."""
+    assert not {line.process for line in job.lines("ends")} & set(victims)
+    steps = [(line.process, line.step) for line in job.lines("did")]
+    assert len(steps) == len(set(steps))
+    assert "killed" not in output
+    assert "exit code" not in output
+
+
+def test_a_rank_that_is_told_to_end_leaves_at_a_commit(start) -> None:
+    job = start("-np", "3", "--min-np", "1", "-H", "localhost:3", steps=60, pause=0.05)
+    job.wait_for_step(5)
+    victim = next(line.process for line in job.lines("begins") if line.rank == 0)
+    os.kill(victim, signal.SIGTERM)
+    output = job.end_well(steps=60, ranks=2)
+    assert "rank 0 on localhost was told to end (SIGTERM); it leaves at the next commit" in output
+    goes_on_without(job, [victim], output)
+
+
+def test_the_ranks_of_an_agent_that_is_told_to_end_leave(start) -> None:
+    job = start("-np", "3", "--min-np", "1", "-H", "localhost:1,127.0.0.1:2", steps=60, pause=0.05)
+    job.wait_for_step(5)
+    victims = [line.process for line in job.lines("begins") if line.rank > 0]
+    agent = int(Path(f"/proc/{victims[0]}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    os.kill(agent, signal.SIGTERM)
+    output = job.end_well(steps=60, ranks=1)
+    assert "the agent of 127.0.0.1 was told to end (SIGTERM)" in output
+    goes_on_without(job, victims, output)
+
+
+def test_the_end_of_a_job_is_no_notice(start) -> None:
+    job = start("-np", "2", "--min-np", "1", "-H", "localhost:2", steps=10000, pause=0.05)
+    job.wait_for_step(3)
+    began = time.monotonic()
+    job.process.send_signal(signal.SIGTERM)
+    code, output = job.end()
+    assert code == 128 + signal.SIGTERM
+    assert "leaves at the next commit" not in output
+    assert time.monotonic() - began < PAUSE_S
+
+
+def test_the_ranks_say_that_the_store_of_the_launcher_is_lost(start) -> None:
+    job = start("-np", "2", "--min-np", "1", "-H", "localhost:2", steps=10000, pause=0.05)
+    job.wait_for_step(3)
+    workers = [line.process for line in job.lines("begins")]
+    job.process.kill()
+    until = time.monotonic() + LIMIT_S
+    while any(Path(f"/proc/{worker}").exists() for worker in workers):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+# ---- Agents that come by themselves -----------------------------------------
+
+
+def test_agents_of_unlisted_hosts_join_and_leave(start, need_tool, tmp_path: Path) -> None:
+    key, port = tmp_path / "key", free_port()
+    job = start(
+        "-np", "1", "--min-np", "1", "--listen", f"127.0.0.1:{port}", "--key-file", str(key),
+        steps=150, pause=0.05,
+    )  # fmt: skip
+    agents = []
+
+    def join(name: str, slots: int) -> subprocess.Popen[str]:
+        agents.append(subprocess.Popen(
+            [need_tool("ruedarun"), "agent", "--join", f"127.0.0.1:{port}", "--key-file",
+             str(key), "--host", name, "--slots", str(slots)],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment(),
+        ))  # fmt: skip
+        return agents[-1]
+
+    try:
+        wait_for(key.exists)
+        time.sleep(0.2)  # an agent may come before its launcher listens, or after
+        first = join("spot1", 1)
+        job.wait_for_step(3)
+        join("spot2", 2)
+        job.wait_for(lambda lines: any(line.size == 3 for line in lines), "term of 3 ranks")
+        # The name is taken.
+        again = join("spot2", 1)
+        assert again.wait(LIMIT_S) != 0
+        assert "host 'spot2' has an agent already" in again.stderr.read()
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(LIMIT_S) == 0
+        output = job.end_well(steps=150, ranks=2)
+    finally:
+        for agent in agents:
+            agent.kill()
+            agent.communicate()
+    assert "waiting at 127.0.0.1" in output
+    assert "spot2 has joined with 2 slots" in output
+    assert "the agent of spot1 was told to end (SIGTERM)" in output
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + LIMIT_S
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
 # ---- Ends -------------------------------------------------------------------
 
 
@@ -233,7 +343,7 @@ def test_too_few_ranks_end_the_job_with_words(start) -> None:
     code, output = job.end()
     assert code == 128 + signal.SIGKILL
     assert "there is room for 1 rank, and 2 are needed (--min-np); waiting up to 1 s" in output
-    assert "after 1 s 1 rank is there, and 2 are needed; the job is ended" in output
+    assert "after 1 s 1 rank is there, and 2 are needed; rank 1 on localhost was killed" in output
 
 
 def test_the_reset_limit_ends_the_job(start) -> None:

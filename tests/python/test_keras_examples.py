@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import Callable
 
 import pytest
 from rank_cases import run_job
+from ranks import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = str(ROOT / "examples" / "keras" / "digits.py")
@@ -47,3 +51,25 @@ def test_the_program_of_the_page_runs(tmp_path: Path) -> None:
     done = run_job(str(program), KERAS_BACKEND="torch")
     assert [one.returncode for one in done] == [0, 0], done[0].stderr + done[1].stderr
     assert re.fullmatch(r"loss \d\.\d{3}\n", done[0].stdout), done[0].stdout
+
+
+def test_an_elastic_training_goes_on_and_begins_again_from_its_copy(
+    need_tool: Callable[[str], str], tmp_path: Path
+) -> None:
+    need("keras", "sklearn", "torch")
+    script = str(ROOT / "examples" / "elastic" / "keras_digits.py")
+    said = []
+    for size, more in ((2, ["--epochs", "4", "--kill", "1:0"]), (1, ["--epochs", "5"])):
+        done = subprocess.run(
+            [need_tool("ruedarun"), "-np", str(size), "--min-np", "1", "--max-np", "2",
+             "-H", f"localhost:{size}", sys.executable, script, "--to", str(tmp_path), *more],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=400,
+            env=environment(KERAS_BACKEND="torch", CUDA_VISIBLE_DEVICES=""),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    sizes = re.findall(r"epoch (\d+): (\d) workers, loss", said[0])
+    assert sizes == [("1", "2"), ("2", "1"), ("3", "1"), ("4", "1")]
+    assert "goes on from epoch 4" in said[1]
+    found = re.search(r"at the end: ([\d.]+) % of 360 pictures are right", said[1])
+    assert found is not None and float(found.group(1)) >= 75, said[1]

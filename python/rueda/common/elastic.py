@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import functools
 import os
+import pickle
 import queue
+import select
+import sys
 import threading
 from collections.abc import Iterable
 from typing import Any, Callable
 
 from rueda import _core
+from rueda.data.ledger import Ledger
 
+from . import durable
 from .exceptions import HorovodInternalError, HostsUpdatedInterrupt
 from .objects import allgather_object
 
@@ -113,6 +118,36 @@ def _start_listening() -> None:
 notification_manager.at_init(_start_listening)
 
 
+# ---- A notice of preemption -----------------------------------------------------
+
+
+def _wait_for_notice(bell: int) -> None:
+    select.select([bell], [], [])
+    print(
+        f"rueda: rank {_core.rank()} was told to end (SIGTERM); it leaves at the next commit",
+        file=sys.stderr,
+        flush=True,
+    )
+    try:
+        _core.elastic_leave()
+    except RuntimeError:
+        pass  # the launcher is gone, and its agent ends this process
+
+
+def _start_noticing() -> None:
+    """SIGTERM means that this process goes soon, unless its agent sends it."""
+    if _core.elastic_term() == 0:
+        return
+    bell = _core.elastic_notice(int(os.environ.get("RUEDA_ELASTIC_AGENT", "0")))
+    if bell >= 0:
+        threading.Thread(
+            target=_wait_for_notice, args=(bell,), name="rueda-notice", daemon=True
+        ).start()
+
+
+notification_manager.at_init(_start_noticing)
+
+
 class State:
     """What survives a change of the ranks.
 
@@ -145,11 +180,43 @@ class State:
         """Remember that hosts have come or gone; from any thread."""
         self._host_messages.put((timestamp, update_res))
 
-    def commit(self) -> None:
-        """Keep a copy of everything, then see whether hosts have come or gone."""
+    def commit(self, to: str | os.PathLike[str] | None = None) -> None:
+        """Keep a copy of everything, then see whether hosts have come or gone.
+
+        ``to`` is a folder, or a URL of fsspec, into which rank 0 writes the copy, for
+        :meth:`load` of a later job. That takes as long as the writing does.
+        """
+        self.agree()
         self.save()
         self._advance(self._progress + 1)
+        if to is not None and self._rank() == 0:
+            parts = {name: pickle.dumps(part) for name, part in self.durable().items()}
+            durable.write(os.fspath(to), parts)
         self.check_host_updates()
+
+    def load(self, source: str | os.PathLike[str]) -> bool:
+        """Take on the newest whole copy in this folder or URL; False: there is none.
+
+        For the start of a job, before the training function is called; what rank 0 has
+        loaded counts. Unpickles what is there, so a user who may write there can run code here.
+        """
+        found = durable.read_newest(os.fspath(source))
+        if found is None:
+            return False
+        self.load_durable({name: pickle.loads(part) for name, part in found.items()})
+        self.save()
+        return True
+
+    def durable(self) -> dict[str, Any]:
+        """What the last copy holds, by name, to be pickled."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be written")
+
+    def load_durable(self, parts: dict[str, Any]) -> None:
+        """Take on what :meth:`durable` has returned."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be read")
+
+    def agree(self) -> None:
+        """Exchange what ranks have to know of each other before they save; for subclasses."""
 
     def _advance(self, progress: int) -> None:
         """Have the launcher know, if a rank is lost, whose state is the newest."""
@@ -170,6 +237,7 @@ class State:
         last, newest, flags = self._bcast_object((last, newest, flags))
         self._last_updated_timestamp = newest
         if newest > last:
+            self.agree()  # with those that leave
             raise HostsUpdatedInterrupt(flags == HostUpdateResult.removed)
 
     def save(self) -> None:
@@ -191,7 +259,8 @@ class State:
 class ObjectState(State):
     """Plain values as attributes: ``ObjectState(bcast, rank, epoch=0).epoch``.
 
-    A copy is of the references, so replace values instead of changing them.
+    A copy is of the references, so replace values instead of changing them. Ledgers
+    (:class:`rueda.data.Ledger`) are kept with them.
     ``sync`` hands out rank 0's last *copy*, not what the attributes hold now.
     """
 
@@ -199,19 +268,50 @@ class ObjectState(State):
         self, bcast_object: Callable[[Any], Any], get_rank: Callable[[], int], **kwargs: Any
     ) -> None:
         super().__init__(bcast_object=bcast_object, get_rank=get_rank)
+        self._ledgers = {name: one for name, one in kwargs.items() if isinstance(one, Ledger)}
+        for name, ledger in self._ledgers.items():
+            setattr(self, name, ledger)
+            del kwargs[name]
         self._saved_state = kwargs
         self._set_attrs()
 
+    def agree(self) -> None:
+        for ledger in self._ledgers.values():
+            ledger.agree()
+
     def save(self) -> None:
+        for ledger in self._ledgers.values():
+            ledger.save()
         self._saved_state = {name: getattr(self, name) for name in self._saved_state}
 
     def restore(self) -> None:
+        for ledger in self._ledgers.values():
+            ledger.restore()
         self._set_attrs()
 
     def sync(self) -> None:
+        for ledger in self._ledgers.values():
+            ledger.sync()
         if self._saved_state:
             self._saved_state = self._bcast_object(self._saved_state)
             self._set_attrs()
+
+    def on_reset(self) -> None:
+        for ledger in self._ledgers.values():
+            ledger.reset()
+        super().on_reset()
+
+    def durable(self) -> dict[str, Any]:
+        ledgers = {name: ledger.state_dict() for name, ledger in self._ledgers.items()}
+        return {"values": self._saved_state, "ledgers": ledgers}
+
+    def load_durable(self, parts: dict[str, Any]) -> None:
+        for name, value in parts["ledgers"].items():
+            self._ledgers[name].load_state_dict(value)
+        # Values that the program has given up since are left out.
+        kept = {name: parts["values"].get(name, value) for name, value in self._saved_state.items()}
+        self._saved_state = kept
+        self._set_attrs()
 
     def _set_attrs(self) -> None:
         for name, value in self._saved_state.items():

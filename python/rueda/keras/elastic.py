@@ -98,6 +98,17 @@ class KerasState(ObjectState):
             backend.assign(variable, value)
         super().restore()
 
+    def durable(self) -> dict[str, Any]:
+        return {**super().durable(), "variables": [value for _, value in self._saved_values]}
+
+    def load_durable(self, parts: dict[str, Any]) -> None:
+        super().load_durable(parts)
+        variables, values = self._variables(), parts["variables"]
+        if [tuple(one.shape) for one in variables] != [tuple(one.shape) for one in values]:
+            raise ValueError("the copy is of a model or an optimizer with other variables")
+        for variable, value in zip(variables, values):
+            backend.assign(variable, value)
+
     def sync(self) -> None:
         variables = [*shared_variables(self.model), *_variables_of(self.optimizer)]
         broadcast_variables(variables, 0, label="state")

@@ -118,8 +118,13 @@ def run_words(
 
     if not hasattr(size, "__index__") or isinstance(size, bool):
         raise ValueError(f"the number of ranks is a whole number, not {size!r}")
-    for word, value in zip(words, words[1:]):
-        if word in _ELASTIC and value != str(size):
+    given = {word: value for word, value in zip(words, words[1:]) if word in _ELASTIC}
+    is_fixed = {value for word, value in given.items() if "-np" in word or "-num-" in word}
+    for word, value in given.items():
+        # A script may name any hosts as long as the number of ranks stays.
+        if word == "--host-discovery-script" and is_fixed == {str(size)}:
+            continue
+        if value != str(size):
             raise ValueError(
                 f"{word} {value}: start elastic jobs by ruedarun; run() has a fixed set of ranks"
             )

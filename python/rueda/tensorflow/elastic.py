@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training with TensorFlow that goes on when ranks come and go.
 
-    state = hvd.elastic.TensorFlowKerasState(model, optimizer, epoch=0)
+state = hvd.elastic.TensorFlowKerasState(model, optimizer, epoch=0)
 
-    @hvd.elastic.run
-    def train(state): ...
+@hvd.elastic.run
+def train(state): ...
 """
 
 from __future__ import annotations
@@ -104,6 +104,14 @@ class TensorFlowState(ObjectState):
         self._load_variables()
         super().restore()
 
+    def durable(self) -> dict[str, Any]:
+        return {**super().durable(), "variables": list(self._values)}
+
+    def load_durable(self, parts: dict[str, Any]) -> None:
+        super().load_durable(parts)
+        self._values = _fitting(self.variables, parts["variables"])
+        self._load_variables()
+
     def sync(self) -> None:
         if is_eager():
             broadcast_variables(self.variables, root_rank=0)
@@ -128,9 +136,7 @@ class TensorFlowKerasState(ObjectState):
         self, model: Any, optimizer: Any = None, backend: Any = None, **kwargs: Any
     ) -> None:
         if not getattr(model, "built", True):
-            raise ValueError(
-                "the model has no variables yet; call model.build(input_shape) before"
-            )
+            raise ValueError("the model has no variables yet; call model.build(input_shape) before")
         self.model = model
         self.optimizer = optimizer or model.optimizer
         self.backend = backend
@@ -154,11 +160,30 @@ class TensorFlowKerasState(ObjectState):
             variable.assign(value)
         super().restore()
 
+    def durable(self) -> dict[str, Any]:
+        return {**super().durable(), "variables": [value for _, value in self._saved]}
+
+    def load_durable(self, parts: dict[str, Any]) -> None:
+        super().load_durable(parts)
+        variables = self._variables()
+        for variable, value in zip(variables, _fitting(variables, parts["variables"])):
+            variable.assign(value)
+
     def sync(self) -> None:
         _check_same(self._variables())
         broadcast_variables(self._variables(), root_rank=0)
         self._save_model()
         super().sync()
+
+
+def _fitting(variables: Sequence[Any], values: list[Any]) -> list[Any]:
+    """The values, if they are those of such variables."""
+    if [tuple(one.shape) for one in variables] != [tuple(one.shape) for one in values]:
+        raise ValueError(
+            f"the copy has {len(values)} variables, and there are {len(variables)} or they have "
+            "other shapes; is it of the same model, and are model and optimizer built?"
+        )
+    return values
 
 
 def _check_same(variables: Sequence[Any]) -> None:

@@ -147,6 +147,15 @@ PyObject *rueda_core_submit(PyObject *module, PyObject *tuple, PyObject *dict);
       "keeps")                                                                 \
     X(elastic_news, METH_VARARGS,                                              \
       "elastic_news(timeout_ms) -> (term, flags) of a change, or None")        \
+    X(elastic_leave, METH_NOARGS,                                              \
+      "elastic_leave(): this process was told to end; the launcher leaves it " \
+      "out of the next term")                                                  \
+    X(elastic_add, METH_VARARGS,                                               \
+      "elastic_add(key, n) -> a number in the launcher's store, with n added") \
+    X(elastic_notice, METH_O,                                                  \
+      "elastic_notice(agent) -> a descriptor that becomes readable when "      \
+      "SIGTERM comes from another process than this one, or -1: the program "  \
+      "has a handler of its own")                                              \
     X(fail, METH_O,                                                            \
       "fail(why): this rank cannot go on, and all hear why. False: it is not " \
       "the first.")                                                            \

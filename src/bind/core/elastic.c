@@ -3,6 +3,7 @@
 #include "bind/core/core.h"
 
 #include "job/place.h"
+#include "os/notice.h"
 
 PyObject *rueda_core_elastic_term(PyObject *module, PyObject *args)
 {
@@ -47,4 +48,53 @@ PyObject *rueda_core_elastic_news(PyObject *module, PyObject *args)
     if (status == RUEDA_ERR_TIMEOUT)
         return rueda_core_none();
     return rueda_core_raise(status, "the launcher's store cannot be reached");
+}
+
+PyObject *rueda_core_elastic_leave(PyObject *module, PyObject *args)
+{
+    PyThreadState *thread;
+    rueda_status status;
+
+    (void)module;
+    (void)args;
+    thread = PyEval_SaveThread();
+    status = rueda_place_leave();
+    PyEval_RestoreThread(thread);
+    if (status == RUEDA_OK)
+        return rueda_core_none();
+    return rueda_core_raise(status, "the launcher's store cannot be reached");
+}
+
+PyObject *rueda_core_elastic_add(PyObject *module, PyObject *args)
+{
+    PyThreadState *thread;
+    rueda_status status;
+    const char *key;
+    long long count;
+    int64_t sum;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "sL", &key, &count))
+        return NULL;
+    thread = PyEval_SaveThread();
+    status = rueda_place_add(key, count, &sum);
+    PyEval_RestoreThread(thread);
+    if (status == RUEDA_OK)
+        return PyLong_FromLongLong(sum);
+    return rueda_core_raise(status, "the launcher's store does not count");
+}
+
+PyObject *rueda_core_elastic_notice(PyObject *module, PyObject *agent)
+{
+    const long ender = PyLong_AsLong(agent);
+    rueda_status status;
+    int bell = -1;
+
+    (void)module;
+    if (PyErr_Occurred() != NULL)
+        return NULL;
+    status = rueda_notice_open((int)ender, &bell);
+    if (status == RUEDA_OK || status == RUEDA_ERR_INVALID)
+        return PyLong_FromLong(bell);
+    return rueda_core_raise(status, "no descriptor for a notice");
 }

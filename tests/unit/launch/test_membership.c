@@ -473,7 +473,82 @@ static void horovod_bars_the_host_of_a_failed_process(void **state)
     die(world, 1, 143);
     all_ask(world, WORKING);
     assert_int_equal(world->term_size, 2);
-    assert_int_equal(world->beings[2].rank, 1);
+    assert_int_equal(world->beings[2].rank, 0);
+    assert_int_equal(world->beings[3].rank, 1);
+    end_world(world);
+}
+
+static void newcomers_are_told_of_early_where_horovod_does(void **state)
+{
+    struct world *world = working_job(
+        (struct rueda_membership_args){
+            .size = 1, .least = 1, .tells_early = true},
+        "a:1");
+
+    (void)state;
+    list(world, "a:1,b:1");
+    answer_agents(world);
+    assert_int_equal(world->flags, RUEDA_NEWS_ADDED); /* it only starts */
+    ask(world, 0);
+    assert_int_equal(world->term, 1); /* and is waited for */
+    ask(world, 1);
+    assert_int_equal(world->term_size, 2);
+    end_world(world);
+}
+
+static void a_rank_that_is_told_to_leave_stays_until_all_ask(void **state)
+{
+    struct world *world = working_job(
+        (struct rueda_membership_args){.size = 3, .least = 1}, "a:3");
+
+    (void)state;
+    rueda_membership_drain(world->members, 1, "it is to end", 0);
+    assert_int_equal(world->flags, RUEDA_NEWS_REMOVED);
+    assert_int_equal(world->overs, 0);
+    assert_int_equal(world->refusals, 0);
+    all_ask(world, WORKING);
+    assert_int_equal(world->term_size, 2);
+    assert_true(world->beings[1].is_refused);
+    assert_int_equal(world->being_count, 3); /* its slot is not used again */
+    end_world(world);
+}
+
+static void a_host_that_is_told_to_leave_goes_with_its_last_rank(void **state)
+{
+    struct world *world = working_job(
+        (struct rueda_membership_args){.size = 3, .least = 1}, "a:1,b:2");
+
+    (void)state;
+    rueda_membership_drain_host(world->members, 1, "it is to go", 0);
+    assert_int_equal(world->flags, RUEDA_NEWS_REMOVED);
+    all_ask(world, WORKING);
+    assert_int_equal(world->term_size, 1);
+    die(world, 1, 0);
+    assert_true(world->is_there[1]);
+    die(world, 2, 0);
+    assert_false(world->is_there[1]);
+    rueda_membership_welcome(world->members, "b");
+    list(world, "a:1,b:2");
+    answer_agents(world);
+    assert_int_equal(world->being_count, 5);
+    end_world(world);
+}
+
+static void what_is_missing_is_named_when_the_time_is_over(void **state)
+{
+    struct world *world = working_job(
+        (struct rueda_membership_args){
+            .size = 3, .least = 3, .patience_ns = 5 * SECOND},
+        "a:2,b:1");
+
+    (void)state;
+    die(world, 0, 9);
+    ask(world, 1);
+    ask(world, 2);
+    wait_until(world, 5 * SECOND);
+    assert_true(world->is_ended);
+    assert_non_null(strstr(world->last_words, "2 ranks are there, and 3"));
+    assert_non_null(strstr(world->last_words, "; it died; "));
     end_world(world);
 }
 
@@ -709,6 +784,10 @@ int main(void)
         cmocka_unit_test(a_rank_that_does_not_come_back_is_named),
         cmocka_unit_test(a_lost_host_comes_back_after_the_cooldown),
         cmocka_unit_test(horovod_bars_the_host_of_a_failed_process),
+        cmocka_unit_test(newcomers_are_told_of_early_where_horovod_does),
+        cmocka_unit_test(a_rank_that_is_told_to_leave_stays_until_all_ask),
+        cmocka_unit_test(a_host_that_is_told_to_leave_goes_with_its_last_rank),
+        cmocka_unit_test(what_is_missing_is_named_when_the_time_is_over),
         cmocka_unit_test(the_reset_limit_ends_the_job),
         cmocka_unit_test(newcomers_do_not_begin_again_what_is_lost),
         cmocka_unit_test(the_job_ends_well_when_all_members_have),

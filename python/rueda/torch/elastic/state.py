@@ -40,6 +40,14 @@ class StateHandler:
     def sync(self) -> None:
         raise NotImplementedError
 
+    def durable(self) -> Any:
+        """What was saved last, to be pickled."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be written")
+
+    def load_durable(self, saved: Any) -> None:
+        """Take on what :meth:`durable` has returned."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be read")
+
     def set_value(self, value: Any) -> None:
         """Handle this one from now on."""
         self.value = value
@@ -59,6 +67,13 @@ class _DictHandler(StateHandler):
     def restore(self) -> None:
         # Some values keep what they load, and change it.
         self.value.load_state_dict(copy.deepcopy(self._saved))
+
+    def durable(self) -> Any:
+        return self._saved
+
+    def load_durable(self, saved: Any) -> None:
+        self._saved = saved
+        self.restore()
 
 
 class ModelStateHandler(_DictHandler):
@@ -145,6 +160,15 @@ class TorchState(ObjectState):
         for handler in self._handlers.values():
             handler.sync()
         super().sync()
+
+    def durable(self) -> dict[str, Any]:
+        handled = {name: handler.durable() for name, handler in self._handlers.items()}
+        return {**super().durable(), "handled": handled}
+
+    def load_durable(self, parts: dict[str, Any]) -> None:
+        super().load_durable(parts)
+        for name, saved in parts["handled"].items():
+            self._handlers[name].load_durable(saved)
 
     def reset(self) -> None:
         for handler in self._handlers.values():

@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-_PATH = Path(__file__).resolve().parents[4] / "examples" / "pytorch" / "synthetic_benchmark.py"
+_PATH = Path(__file__).resolve().parents[5] / "examples" / "pytorch" / "synthetic_benchmark.py"
 _spec = importlib.util.spec_from_file_location("synthetic_benchmark", _PATH)
 assert _spec is not None and _spec.loader is not None
 _example = importlib.util.module_from_spec(_spec)
