@@ -24,6 +24,7 @@
  *         INPUT     for rank 0; none: end   -->
  *                                           <--   TAKEN     bytes of it
  *         SIGNAL    to all ranks            -->
+ *                   (those that stop and continue them end nothing)
  *                                           <--   end of the stream: all gone
  *
  *         WORKER    one more process      -->
@@ -45,7 +46,7 @@
 
 #include "launch/strings.h"
 
-#define RUEDA_AGENT_VERSION 4
+#define RUEDA_AGENT_VERSION 5
 #define RUEDA_FRAME_HEAD    8
 
 /* Of TCP, one a second, until the host at the other end is taken for lost; and
