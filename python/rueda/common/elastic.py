@@ -103,6 +103,10 @@ def _start_listening() -> None:
 notification_manager.at_init(_start_listening)
 
 
+#: Horovod's name.
+WorkerNotificationManager = NotificationManager
+
+
 class State:
     """What survives a change of the ranks.
 
