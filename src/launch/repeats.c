@@ -4,6 +4,8 @@
  * "Traceback (most recent call last):", goes on with lines that begin with a
  * blank, and ends with the first other line, the exception. Blocks are compared
  * byte by byte; the words that chain two of them are left out with the second.
+ * The log of ranks that report the failure of another has the block, too,
+ * behind "rank 1 ... failed: "; of a known one the exception is enough.
  */
 #include "launch/repeats.h"
 
@@ -33,8 +35,9 @@ struct begun {
 struct block {
     char *text;
     size_t len;
-    int first;   /* the rank that printed it */
-    int *others; /* that printed the same, not reported yet */
+    int first;      /* the rank that printed it */
+    bool is_report; /* it told of another rank's exception, in the log */
+    int *others;    /* that printed the same, not reported yet */
     int count;
     int64_t since_ns; /* of the first of them */
 };
@@ -83,9 +86,14 @@ static bool begins_with(const char *bytes, size_t len, const char *words)
     return len >= strlen(words) && memcmp(bytes, words, strlen(words)) == 0;
 }
 
+static const char head[] = "Traceback (most recent call last):";
+
 static bool is_head(const char *bytes, size_t len)
 {
-    return begins_with(bytes, len, "Traceback (most recent call last):");
+    const char *at = memmem(bytes, len, head, strlen(head));
+
+    return at == bytes ||
+           (at != NULL && memmem(bytes, len, " failed: ", 9) == at - 9);
 }
 
 static bool is_blank(const char *bytes, size_t len)
@@ -143,11 +151,14 @@ static void show_kept(struct rueda_repeats *repeats, struct begun *begun)
 
 /* ---- Blocks ------------------------------------------------------------- */
 
+/* A report may be of what a rank has printed; a rank's own exception is shown
+ * although it was reported before. */
 static struct block *find_block(struct rueda_repeats *repeats, const void *text,
-                                size_t len)
+                                size_t len, bool is_report)
 {
     for (int i = 0; i < repeats->count; i++)
         if (repeats->blocks[i].len == len &&
+            (is_report || !repeats->blocks[i].is_report) &&
             memcmp(repeats->blocks[i].text, text, len) == 0)
             return &repeats->blocks[i];
     return NULL;
@@ -180,7 +191,7 @@ static bool add_rank(struct block *block, int rank, int64_t now_ns)
 }
 
 static void remember(struct rueda_repeats *repeats, int rank, const void *text,
-                     size_t len)
+                     size_t len, bool is_report)
 {
     char *copy;
 
@@ -190,18 +201,47 @@ static void remember(struct rueda_repeats *repeats, int rank, const void *text,
     if (copy == NULL)
         return;
     memcpy(copy, text, len);
-    repeats->blocks[repeats->count++] =
-        (struct block){.text = copy, .len = len, .first = rank};
+    repeats->blocks[repeats->count++] = (struct block){
+        .text = copy, .len = len, .first = rank, .is_report = is_report};
+}
+
+/* The last line of a block. */
+static const char *find_exception(const char *text, size_t len)
+{
+    const char *feed = memrchr(text, '\n', len - 1);
+
+    return feed != NULL ? feed + 1 : text;
+}
+
+/* A report of a known exception: one line. */
+static void show_report(struct rueda_repeats *repeats, struct begun *begun,
+                        size_t words)
+{
+    const char *text = (char *)rueda_buffer_front(&begun->kept);
+    const size_t len = rueda_buffer_len(&begun->kept);
+    const char *exception = find_exception(text, len);
+
+    repeats->show(repeats->arg, begun->rank, text, words, true);
+    repeats->show(repeats->arg, begun->rank, exception,
+                  (size_t)(text + len - exception), false);
+    rueda_buffer_drop(&begun->kept, len);
 }
 
 /* A block is complete. The rank that was first may print its own again. */
 static void end_block(struct rueda_repeats *repeats, struct begun *begun,
                       int64_t now_ns)
 {
-    const void *text = rueda_buffer_front(&begun->kept);
+    const char *text = (char *)rueda_buffer_front(&begun->kept);
     const size_t len = rueda_buffer_len(&begun->kept);
-    struct block *block = find_block(repeats, text, len);
+    const char *at = memmem(text, len, head, strlen(head));
+    const size_t words = at != NULL ? (size_t)(at - text) : 0;
+    struct block *block =
+        find_block(repeats, text + words, len - words, words > 0);
 
+    if (words > 0 && block != NULL) {
+        show_report(repeats, begun, words);
+        return;
+    }
     begun->is_left_out = block != NULL && block->first != begun->rank &&
                          add_rank(block, begun->rank, now_ns);
     if (begun->is_left_out) {
@@ -209,7 +249,7 @@ static void end_block(struct rueda_repeats *repeats, struct begun *begun,
         return;
     }
     if (block == NULL)
-        remember(repeats, begun->rank, text, len);
+        remember(repeats, begun->rank, text + words, len - words, words > 0);
     show_kept(repeats, begun);
 }
 
@@ -290,20 +330,14 @@ static void add_ranks(struct rueda_text *out, int *ranks, int count)
     }
 }
 
-/* The last line of the block, without its end. */
 static void add_exception(struct rueda_text *out, const struct block *block)
 {
-    size_t end = block->len;
-    size_t at;
+    const char *line = find_exception(block->text, block->len);
+    size_t len = (size_t)(block->text + block->len - line);
 
-    while (end > 0 &&
-           (block->text[end - 1] == '\n' || block->text[end - 1] == '\r'))
-        end--;
-    at = end;
-    while (at > 0 && block->text[at - 1] != '\n')
-        at--;
-    rueda_text_add(out, "%.*s", (int)(end - at < 200 ? end - at : 200),
-                   block->text + at);
+    while (len > 0 && (line[len - 1] == '\n' || line[len - 1] == '\r'))
+        len--;
+    rueda_text_add(out, "%.*s", (int)(len < 200 ? len : 200), line);
 }
 
 static void report(struct block *block, rueda_repeats_say say, void *arg)
