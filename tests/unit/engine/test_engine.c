@@ -364,7 +364,7 @@ static void a_shutdown_does_not_wait_for_what_still_runs(void **state)
 
 static void messages_serve_where_settings_ask_for_them(void **state)
 {
-    static const char *const transports[] = {"shm", "loop"};
+    static const char *const transports[] = {"messages", "loop"};
 
     (void)state;
     for (int t = 0; t < 2; t++) {
