@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "os/event.h"
@@ -13,6 +14,7 @@ bool rueda_pty_open(int columns, int rows, int *out_ours, int *out_theirs)
     const struct winsize size = {.ws_col = (unsigned short)columns,
                                  .ws_row = (unsigned short)rows};
     const int ours = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    struct termios how;
     char name[64];
     int theirs = -1;
 
@@ -25,6 +27,11 @@ bool rueda_pty_open(int columns, int rows, int *out_ours, int *out_theirs)
         rueda_fd_close(theirs);
         rueda_fd_close(ours);
         return false;
+    }
+    /* The user's terminal adds the returns. */
+    if (tcgetattr(theirs, &how) == 0) {
+        how.c_oflag &= ~(tcflag_t)ONLCR;
+        tcsetattr(theirs, TCSANOW, &how);
     }
     if (columns > 0 && rows > 0)
         ioctl(theirs, TIOCSWINSZ, &size);

@@ -93,8 +93,7 @@ def _chain(trace: TracebackType | None) -> Iterator[TracebackType]:
 
 def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """As usual; of another rank's failure only what this rank adds to the story."""
-    is_told = _FAILED.fullmatch(str(error)) is not None and len(error.args) == 1
-    if issubclass(kind, HorovodInternalError) and is_told and sys.excepthook is _tell:
+    if issubclass(kind, HorovodInternalError) and len(error.args) == 1:
         error.args = (shorten(str(error)),)
         trace = of_user(trace)
         error.__traceback__ = trace
