@@ -530,8 +530,9 @@ static void run_launched(const char *line, struct program programs[2])
 static void ranks_of_a_launcher_measure_together(void **state)
 {
     static struct program ranks[2];
-    const char *line = "bench broadcast --algo tree --transport messages --bind core"
-                       " --vs memcpy,openmpi" SHORT;
+    const char *line =
+        "bench broadcast --algo tree --transport messages --bind core"
+        " --vs memcpy,openmpi" SHORT;
     struct table table;
 
     (void)state;

@@ -15,9 +15,12 @@ import pytest
 from ranks import environment
 
 LIMIT_S = 120
-LIST = Path(__file__).parent / "data" / "horovod_names.tsv"
+LISTS = (Path(__file__).parent / "data").glob("horovod_names_*.tsv")
 ROWS = [
-    line.split("\t") for line in LIST.read_text().splitlines() if not line.startswith("#")
+    line.split("\t")
+    for file in sorted(LISTS)
+    for line in file.read_text().splitlines()
+    if not line.startswith("#")
 ]
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Half-public names of Horovod's ``mpi_ops`` that scripts use, over our own operations.
 
-``HorovodAllreduce.apply`` and its like take Horovod's arguments in Horovod's order
-and can be differentiated. They are no classes of ``torch.autograd``.
+``HorovodAllreduce.apply`` and the others take Horovod's arguments in its order
+and can be differentiated, but the classes are not derived from ``autograd.Function``.
 """
 
 from __future__ import annotations

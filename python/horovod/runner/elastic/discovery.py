@@ -43,7 +43,7 @@ class HostDiscoveryScript(HostDiscovery):
 
 
 class FixedHosts(HostDiscovery):
-    """Hosts that are given, and may be set anew."""
+    """Hosts that are given; set() replaces them."""
 
     def __init__(self, host_slots: dict[str, int]) -> None:
         self._host_slots = host_slots
