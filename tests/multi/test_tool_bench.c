@@ -206,7 +206,7 @@ static void check_object(const char *row, const char *op, double bytes)
     double busbw = json_number(json_field(row, "busbw_gbs"));
 
     assert_true(json_is_text(json_field(row, "op"), op));
-    assert_true(json_is_text(json_field(row, "transport"), "shm"));
+    assert_true(json_is_text(json_field(row, "transport"), "messages"));
     assert_true(json_is_text(json_field(row, "algo"), "ring"));
     assert_true(json_is_text(json_field(row, "dtype"), "float64"));
     assert_true(json_is_text(json_field(row, "reduction"), "max"));
