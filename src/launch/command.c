@@ -140,8 +140,10 @@ static bool count_ranks(struct rueda_options *options, struct rueda_text *words)
     char *number = NULL;
     int count = 1;
 
-    if (!rueda_text_is_empty(words))
+    if (!rueda_text_is_empty(words)) {
+        free(list);
         return false;
+    }
     if (list != NULL) {
         char *hosts = rueda_command_hosts(list, each, &count);
 
