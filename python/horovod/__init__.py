@@ -32,3 +32,8 @@ def __getattr__(name: str) -> Any:
     from .runner import run
 
     return run
+
+
+def __dir__() -> list[str]:
+    """With what is loaded on first use, for completion."""
+    return sorted({*globals(), *__all__})

@@ -29,6 +29,11 @@ def __getattr__(name: str) -> Any:
     return run
 
 
+def __dir__() -> list[str]:
+    """With what is loaded on first use, for completion."""
+    return sorted({*globals(), *__all__})
+
+
 def get_include() -> str:
     """Return the folder to give to a C compiler, as in ``-I``.
 

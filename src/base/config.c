@@ -191,9 +191,10 @@ static bool parse_keeper(const char *value, void *out)
 
 static bool parse_transport(const char *value, void *out)
 {
-    static const char *const names[] = {"auto", "shm", "loop", "tcp"};
+    static const char *const names[] = {"auto", "shm", "loop", "tcp",
+                                        "messages"};
 
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         if (strcmp(value, names[i]) == 0) {
             *(rueda_transport_choice *)out = (rueda_transport_choice)i;
             return true;
@@ -285,9 +286,8 @@ static const struct rueda_setting settings[] = {
     {"RUEDA_LOG_LEVEL", "warn", "error, warn, info, debug or trace",
      AT(log_level), parse_log_level},
     {"RUEDA_TRANSPORT", "auto",
-     "auto: shared memory directly, TCP between hosts; shm, loop, tcp: "
-     "messages "
-     "only",
+     "auto or shm: shared memory directly, TCP between hosts; only messages: "
+     "messages (in shared memory), loop, tcp",
      AT(transport), parse_transport},
     {"RUEDA_TCP_STREAMS", "2", "TCP connections between two ranks, 1 to 8",
      AT(tcp_streams), parse_streams},

@@ -28,9 +28,10 @@ typedef enum rueda_store_keeper {
 
 typedef enum rueda_transport_choice {
     RUEDA_TRANSPORT_AUTO, /* shared memory with all its short cuts */
-    RUEDA_TRANSPORT_SHM,  /* messages through shared memory only */
+    RUEDA_TRANSPORT_SHM,  /* the same, under the name that people look for */
     RUEDA_TRANSPORT_LOOP, /* messages between threads only */
     RUEDA_TRANSPORT_TCP,  /* messages through TCP only, also in a host */
+    RUEDA_TRANSPORT_MESSAGES, /* messages through shared memory only */
 } rueda_transport_choice;
 
 typedef enum rueda_encrypt_choice {

@@ -87,7 +87,7 @@ rueda_status rueda_agreement_decide(const struct rueda_config *config,
     char algo[RUEDA_PATH_BYTES];
     rueda_status status = algo_text(config, algo, sizeof(algo), error);
 
-    _Static_assert(RUEDA_TRANSPORT_TCP < 10 &&
+    _Static_assert(RUEDA_TRANSPORT_MESSAGES < 10 &&
                        RUEDA_ENCRYPT_AUTHENTICATE < 10 &&
                        RUEDA_DECISION_BYTES >= 2 + RUEDA_PATH_BYTES,
                    "two digits, then rows");
@@ -104,7 +104,7 @@ rueda_status rueda_agreement_heed(const char *decision,
     const char *rows = decision + 2;
     int encrypt;
 
-    if (transport < 0 || transport > RUEDA_TRANSPORT_TCP)
+    if (transport < 0 || transport > RUEDA_TRANSPORT_MESSAGES)
         return RUEDA_ERR_INVALID;
     encrypt = decision[1] - '0';
     if (encrypt < 0 || encrypt > RUEDA_ENCRYPT_AUTHENTICATE ||

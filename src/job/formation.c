@@ -72,7 +72,7 @@ static rueda_mesh_connect connect_of(const struct rueda_formation *formation)
 
     if (transport == RUEDA_TRANSPORT_TCP)
         return connect_tcp;
-    if (formation->job->hub != NULL && transport != RUEDA_TRANSPORT_SHM)
+    if (formation->job->hub != NULL && transport != RUEDA_TRANSPORT_MESSAGES)
         return connect_loop;
     return formation->job->network != NULL ? connect_any : connect_shm;
 }
@@ -160,7 +160,8 @@ rueda_status rueda_formation_open(struct rueda_formation *formation)
         if (member >= 0)
             formation->pairs[rank] = segment->members[member].pairs_offset;
     }
-    formation->has_slab = agreement->transport == RUEDA_TRANSPORT_AUTO;
+    formation->has_slab = agreement->transport == RUEDA_TRANSPORT_AUTO ||
+                          agreement->transport == RUEDA_TRANSPORT_SHM;
     formation->slab_offset = agreement->slab_offset;
     formation->named_offset = agreement->named_offset;
     formation->term = 1;

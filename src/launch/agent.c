@@ -192,6 +192,9 @@ static void signal_all(struct rueda_agent *agent, int signal)
     for (int i = 0; i < agent->worker_count; i++) {
         if (agent->workers[i]->has_ended)
             continue;
+        /* A session of its own ignores what a terminal would stop it by. */
+        if (signal == SIGTSTP && agent->workers[i]->has_terminal)
+            kill(-agent->workers[i]->process, SIGSTOP);
         kill(-agent->workers[i]->process, signal);
         /* A stopped process does not receive it. */
         if (signal == SIGTERM)
@@ -397,6 +400,8 @@ static void on_frame(struct rueda_link *link, const struct rueda_frame *frame)
         number = rueda_frame_unpack_number(&unpacker);
         if (number > 0 && number < NSIG)
             signal_all(agent, (int)number);
+        if (number == SIGTSTP || number == SIGCONT)
+            break;
         agent->is_closing = true;
         if (agent->assignment.is_elastic)
             finish_if_over(agent);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "launch/agent_state.h"
+#include "os/event.h"
 
 static void on_writable(uv_poll_t *poll, int status, int events);
 
@@ -12,20 +13,29 @@ static void on_writable(uv_poll_t *poll, int status, int events);
  * block, so a rank that does not read holds up no other work. */
 bool rueda_feed_open(struct rueda_agent *agent, int *out_theirs)
 {
-    struct rueda_feed *feed = &agent->feed;
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return false;
     fcntl(ends[1], F_SETFL, O_NONBLOCK);
-    if (uv_poll_init(&agent->loop, &feed->poll, ends[1]) != 0) {
+    if (!rueda_feed_open_to(agent, ends[1])) {
         close(ends[0]);
-        close(ends[1]);
+        return false;
+    }
+    *out_theirs = ends[0];
+    return true;
+}
+
+bool rueda_feed_open_to(struct rueda_agent *agent, int fd)
+{
+    struct rueda_feed *feed = &agent->feed;
+
+    if (fd < 0 || uv_poll_init(&agent->loop, &feed->poll, fd) != 0) {
+        rueda_fd_close(fd);
         return false;
     }
     feed->poll.data = agent;
-    feed->fd = ends[1];
-    *out_theirs = ends[0];
+    feed->fd = fd;
     return true;
 }
 

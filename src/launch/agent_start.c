@@ -18,6 +18,7 @@
 #include "launch/cpus.h"
 #include "launch/family.h"
 #include "launch/limit.h"
+#include "launch/pty.h"
 #include "launch/variables.h"
 #include "os/clock.h"
 #include "os/event.h"
@@ -181,27 +182,59 @@ static void gather_variables(struct rueda_ground *ground)
 
 /* ---- One rank ----------------------------------------------------------- */
 
-/* Our end of a pipe, watched. */
-static bool open_outlet(struct rueda_worker *worker, int which, int *out_theirs)
+/* Our end of what the rank prints to, which is taken; it will be watched. */
+static bool add_outlet(struct rueda_worker *worker, int which, int fd)
 {
     struct rueda_outlet *outlet = &worker->outlets[which];
-    int ends[2];
 
     *outlet =
         (struct rueda_outlet){.worker = worker, .stream = which + 1, .fd = -1};
-    *out_theirs = -1;
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return false;
-    fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    if (uv_poll_init(&worker->agent->loop, &outlet->poll, ends[0]) != 0) {
-        close(ends[0]);
-        close(ends[1]);
+    if (uv_poll_init(&worker->agent->loop, &outlet->poll, fd) != 0) {
+        close(fd);
         return false;
     }
     outlet->poll.data = outlet;
-    outlet->fd = ends[0];
-    *out_theirs = ends[1];
+    outlet->fd = fd;
     return true;
+}
+
+static bool open_outlet(struct rueda_worker *worker, int which, int *out_theirs)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return false;
+    *out_theirs = ends[1];
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    return add_outlet(worker, which, ends[0]);
+}
+
+/* One terminal for all three streams. Our end is there twice: each descriptor
+ * is watched for one thing. */
+static bool open_terminal(struct rueda_worker *worker,
+                          struct rueda_spawn *spawn)
+{
+    struct rueda_agent *agent = worker->agent;
+    int ours = -1;
+
+    if (!rueda_pty_open(agent->assignment.columns, agent->assignment.rows,
+                        &ours, &spawn->output))
+        return false;
+    worker->has_terminal = true;
+    spawn->has_terminal = true;
+    spawn->input = spawn->output;
+    spawn->error = fcntl(spawn->output, F_DUPFD_CLOEXEC, 3);
+    return rueda_feed_open_to(agent, fcntl(ours, F_DUPFD_CLOEXEC, 3)) &&
+           add_outlet(worker, 0, ours) && spawn->error >= 0;
+}
+
+static bool open_streams(struct rueda_worker *worker, int local_rank,
+                         struct rueda_spawn *spawn)
+{
+    if (worker->agent->assignment.terminal == local_rank + 1)
+        return open_terminal(worker, spawn);
+    return open_outlet(worker, 0, &spawn->output) &&
+           open_outlet(worker, 1, &spawn->error);
 }
 
 static void on_death(uv_poll_t *poll, int status, int events)
@@ -304,8 +337,7 @@ static bool start_rank(struct rueda_ground *ground, int rank, int local_rank,
     if (rueda_cores_share(&ground->cores, agent->assignment.bind, local_rank,
                           agent->assignment.count, &cpus))
         spawn.cpus = &cpus;
-    if (open_outlet(worker, 0, &spawn.output) &&
-        open_outlet(worker, 1, &spawn.error) && !variables.is_short)
+    if (open_streams(worker, local_rank, &spawn) && !variables.is_short)
         worker->process = rueda_spawn(&spawn);
     cause = errno;
     if (is_ours)

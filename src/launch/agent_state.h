@@ -30,7 +30,8 @@ struct rueda_worker {
     uv_poll_t death_poll;
     bool has_ended;
     bool is_told; /* the launcher knows that it has ended */
-    int how;      /* it ended, as waitpid() says it */
+    bool has_terminal;
+    int how; /* it ended, as waitpid() says it */
     struct rueda_outlet outlets[2];
 };
 
@@ -98,6 +99,8 @@ void rueda_outlets_close(struct rueda_worker *worker);
 
 /* Make a pipe for the launcher's input; false with errno. */
 bool rueda_feed_open(struct rueda_agent *agent, int *out_theirs);
+/* The input goes to this descriptor, which is taken. False: no memory. */
+bool rueda_feed_open_to(struct rueda_agent *agent, int fd);
 /* Input has arrived; no bytes mean its end. */
 void rueda_feed_add(struct rueda_agent *agent, const void *bytes, size_t len);
 void rueda_feed_close(struct rueda_agent *agent);

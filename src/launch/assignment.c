@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_RANKS 65536
+#define MOST_RANKS   65536
+#define MOST_COLUMNS 65535 /* and rows */
 
 /* Write the assignment in the order in which unpack() reads it. */
 void rueda_assignment_pack(const struct rueda_assignment *assignment,
@@ -15,6 +16,9 @@ void rueda_assignment_pack(const struct rueda_assignment *assignment,
     rueda_frame_pack_number(packer, (uint32_t)assignment->count);
     rueda_frame_pack_number(packer, assignment->is_elastic);
     rueda_frame_pack_number(packer, assignment->has_input);
+    rueda_frame_pack_number(packer, (uint32_t)assignment->terminal);
+    rueda_frame_pack_number(packer, (uint32_t)assignment->columns);
+    rueda_frame_pack_number(packer, (uint32_t)assignment->rows);
     rueda_frame_pack_number(packer, assignment->bind);
     rueda_frame_pack_number(packer, (uint32_t)assignment->grace_ms);
     rueda_frame_pack_text(packer, assignment->folder);
@@ -33,6 +37,9 @@ static bool is_sound(const struct rueda_assignment *assignment)
         assignment->first_rank < 0 || assignment->count < 1 ||
         assignment->count > assignment->size ||
         assignment->first_rank > assignment->size - assignment->count ||
+        assignment->terminal < 0 || assignment->terminal > assignment->count ||
+        assignment->columns < 0 || assignment->columns > MOST_COLUMNS ||
+        assignment->rows < 0 || assignment->rows > MOST_COLUMNS ||
         assignment->bind > RUEDA_BIND_CORE || assignment->grace_ms < 0 ||
         assignment->folder[0] != '/' || assignment->command.count < 1)
         return false;
@@ -93,6 +100,9 @@ bool rueda_assignment_unpack(const struct rueda_frame *frame,
     assignment.is_elastic = is_elastic == 1;
     has_input = rueda_frame_unpack_number(&unpacker);
     assignment.has_input = has_input == 1;
+    assignment.terminal = (int)rueda_frame_unpack_number(&unpacker);
+    assignment.columns = (int)rueda_frame_unpack_number(&unpacker);
+    assignment.rows = (int)rueda_frame_unpack_number(&unpacker);
     assignment.bind = rueda_frame_unpack_number(&unpacker);
     assignment.grace_ms = (int)rueda_frame_unpack_number(&unpacker);
     unpack_folder(&unpacker, assignment.folder);

@@ -20,6 +20,9 @@ struct rueda_assignment {
     bool is_elastic; /* processes come one by one; count: for how many there is
                         room at first */
     bool has_input;  /* the first of them has the launcher's standard input */
+    int terminal; /* 1 + the local number of the rank that gets one; 0: none */
+    int columns;  /* of the user's terminal; 0: unknown */
+    int rows;
     rueda_bind bind;
     int grace_ms; /* from SIGTERM to SIGKILL, if the launcher is gone */
     char folder[RUEDA_FOLDER_BYTES]; /* where to run it */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@
 struct process {
     int id;
     int parent;
+    unsigned long long begun; /* the clock tick in which it began */
     bool is_ours;
 };
 
@@ -36,18 +38,25 @@ void rueda_family_adopt(void)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/* The name, in parentheses, may have anything in it. */
-static int parent_of(int id)
+/* The name, in parentheses, may have anything in it. Parent -1: there is no
+ * such process. */
+static struct process look_at(int id)
 {
+    struct process process = {.id = id, .parent = -1};
     char path[48];
     char text[1024];
     const char *end;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", id);
     if (rueda_file_read(path, text, sizeof(text)) != RUEDA_OK)
-        return -1;
+        return process;
     end = strrchr(text, ')');
-    return end != NULL && strlen(end) > 4 ? atoi(end + 4) : -1;
+    if (end == NULL || sscanf(end + 1,
+                              " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
+                              "%*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                              &process.parent, &process.begun) != 2)
+        process.parent = -1;
+    return process;
 }
 
 /* All processes that can be seen; to be freed. */
@@ -76,7 +85,7 @@ static struct process *list_processes(int *out_count)
                 break;
             list = bigger;
         }
-        list[count++] = (struct process){.id = id, .parent = parent_of(id)};
+        list[count++] = look_at(id);
     }
     closedir(folder);
     *out_count = count;
@@ -110,25 +119,40 @@ static int first_child(const struct process *list, int count, int parent)
 /* Put our children, theirs and so on at the head of `out`, which has room for
  * all; returns how many. Each is searched for once: a machine may have very
  * many processes that are not ours. */
-static int find_ours(struct process *list, int count, int *out)
+static int find_ours(struct process *list, int count, struct process *out)
 {
     int parent = getpid();
     int found = 0;
 
     if (count > 0)
         qsort(list, (size_t)count, sizeof(*list), by_parent);
-    for (int next = 0;; parent = out[next++]) {
+    for (int next = 0;; parent = out[next++].id) {
         int i = first_child(list, count, parent);
 
         for (; i < count && list[i].parent == parent; i++) {
             /* Numbers may be given again while the list is made. */
             if (!list[i].is_ours)
-                out[found++] = list[i].id;
+                out[found++] = list[i];
             list[i].is_ours = true;
         }
         if (next == found)
             return found;
     }
+}
+
+/* The number may belong to another process by now. A descriptor holds on to the
+ * one that has it; that is ours if it began when ours did. */
+static void signal_one(const struct process *process, int signal)
+{
+    const int fd = (int)syscall(SYS_pidfd_open, process->id, 0);
+
+    if (fd < 0 && errno != ESRCH)
+        kill(process->id, signal); /* an old kernel */
+    if (fd < 0)
+        return;
+    if (look_at(process->id).begun == process->begun)
+        syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0);
+    close(fd);
 }
 
 /* Signal all descendants of this process, whatever session or group they are
@@ -137,13 +161,13 @@ int rueda_family_signal(int signal)
 {
     int count;
     struct process *list = list_processes(&count);
-    int *ours = malloc((size_t)(count + 1) * sizeof(*ours));
+    struct process *ours = malloc((size_t)(count + 1) * sizeof(*ours));
     int found = 0;
 
     if (ours != NULL)
         found = find_ours(list, count, ours);
     for (int i = 0; i < found; i++)
-        kill(ours[i], signal);
+        signal_one(&ours[i], signal);
     free(ours);
     free(list);
     return found;

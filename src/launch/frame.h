@@ -24,6 +24,7 @@
  *         INPUT     for rank 0; none: end   -->
  *                                           <--   TAKEN     bytes of it
  *         SIGNAL    to all ranks            -->
+ *                   (those that stop and continue them end nothing)
  *                                           <--   end of the stream: all gone
  *
  *         WORKER    one more process      -->

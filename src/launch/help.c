@@ -19,6 +19,7 @@ static const struct group {
     bool is_everyday;
 } groups[RUEDA_GROUP_COUNT] = {
     [RUEDA_GROUP_START] = {"start", "what to start", true},
+    [RUEDA_GROUP_PROCESSES] = {"processes", "processes of the ranks", true},
     [RUEDA_GROUP_HOSTS] = {"hosts", "several hosts", true},
     [RUEDA_GROUP_OUTPUT] = {"output", "output", true},
     [RUEDA_GROUP_OTHERS] = {"others", "others", true},
@@ -37,8 +38,8 @@ static const struct group {
 };
 
 static const char *const group_names[] = {
-    "start",   "hosts", "output",  "others", "tuning", "autotune",
-    "library", "mpi",   "elastic", "all",    NULL};
+    "start",    "processes", "hosts", "output",  "others", "tuning",
+    "autotune", "library",   "mpi",   "elastic", "all",    NULL};
 
 /* Words from column `at` on, wrapped at the margin. */
 static void print_wrapped(FILE *out, size_t at, const char *words)

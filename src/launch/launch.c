@@ -98,6 +98,10 @@ static void open_loop(struct rueda_launch *launch)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
+    uv_timer_init(&launch->loop, &launch->lingering);
+    launch->lingering.data = launch;
+    rueda_terminal_watch_stops(launch);
+
     uv_async_init(&launch->loop, &launch->changed, on_changed);
     uv_timer_init(&launch->loop, &launch->starting);
     uv_timer_init(&launch->loop, &launch->ending);
@@ -170,11 +174,13 @@ static rueda_status start_local_agents(struct rueda_launch *launch)
     int input = -1;
     rueda_status status = RUEDA_OK;
 
-    if (!isatty(STDIN_FILENO) && !launch->nodes[0].is_local)
+    if (launch->terminal_rank >= 0 ||
+        (!isatty(STDIN_FILENO) && !launch->nodes[0].is_local))
         status = rueda_launch_read_input(launch);
     else if (!isatty(STDIN_FILENO))
         input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-    launch->has_input = input >= 0 || launch->input >= 0;
+    launch->has_input =
+        launch->terminal_rank < 0 && (input >= 0 || launch->input >= 0);
     for (int i = 0; i < launch->node_count && status == RUEDA_OK; i++)
         if (launch->nodes[i].is_local)
             status = rueda_node_start_here(&launch->nodes[i], input);
@@ -206,6 +212,15 @@ static rueda_status find_key(struct rueda_launch *launch,
     return RUEDA_ERR_IO;
 }
 
+static rueda_prefix prefix_of(const struct rueda_options *options)
+{
+    const char *prefix = options->values[RUEDA_OPTION_PREFIX];
+
+    if (prefix == NULL || strcmp(prefix, "rank") == 0)
+        return RUEDA_PREFIX_RANK;
+    return strcmp(prefix, "host") == 0 ? RUEDA_PREFIX_HOST : RUEDA_PREFIX_NONE;
+}
+
 /* The console or the files to which output goes. */
 static rueda_status open_output(struct rueda_launch *launch,
                                 struct rueda_text *words)
@@ -214,6 +229,10 @@ static rueda_status open_output(struct rueda_launch *launch,
         .size = launch->elastic != NULL ? 1 : launch->placement.size,
         .program = launch->options->program,
         .folder = launch->options->values[RUEDA_OPTION_OUTPUT],
+        .tee = launch->options->values[RUEDA_OPTION_TEE],
+        .ranks = launch->options->values[RUEDA_OPTION_RANKS],
+        .prefix = prefix_of(launch->options),
+        .is_going_on = launch->restarts > 0,
         .has_timestamps =
             rueda_options_is_on(launch->options, RUEDA_OPTION_TIMESTAMP),
         .changed = wake,
@@ -272,6 +291,8 @@ static int prepare(struct rueda_launch *launch, struct rueda_text *words)
         return 1;
     }
     launch->has_loop = true;
+    if (launch->elastic == NULL && !rueda_terminal_choose(launch, words))
+        return 2;
     rueda_limit_need(4 * launch->node_count + 2 * launch->placement.size);
     rueda_family_adopt();
     signal(SIGPIPE, SIG_IGN);
@@ -282,6 +303,11 @@ static int prepare(struct rueda_launch *launch, struct rueda_text *words)
     open_loop(launch);
     if (open_output(launch, words) != RUEDA_OK)
         return 2;
+    for (int i = 0; i < launch->placement.size; i++)
+        rueda_output_host(launch->output, i,
+                          launch->nodes[launch->placement.ranks[i].host].name);
+    if (launch->terminal_rank >= 0)
+        rueda_output_give_terminal(launch->output, launch->terminal_rank);
     if (launch->elastic != NULL)
         rueda_elastic_listen(launch);
     else
@@ -307,6 +333,7 @@ static void close_handle(uv_handle_t *handle, void *arg)
  * that we started is left behind. */
 static void fini(struct rueda_launch *launch)
 {
+    rueda_terminal_give_back();
     rueda_elastic_close(launch->elastic);
     rueda_door_close(launch->door);
     rueda_launch_close_input(launch);
@@ -336,8 +363,10 @@ static void fini(struct rueda_launch *launch)
 static int run_once(struct rueda_options *options, int restarts,
                     bool *out_has_lost)
 {
-    struct rueda_launch launch = {
-        .options = options, .input = -1, .restarts = restarts};
+    struct rueda_launch launch = {.options = options,
+                                  .input = -1,
+                                  .terminal_rank = -1,
+                                  .restarts = restarts};
     struct rueda_text words = {{0}};
 
     launch.code = prepare(&launch, &words);

@@ -62,6 +62,21 @@ static bool is_one_listed_host(const struct rueda_launch *launch)
     return is_one;
 }
 
+/* Also a job of one host is told that the network it names is not there. */
+static bool is_network_here(const char *network, struct rueda_text *words)
+{
+    char names[256];
+
+    if (!rueda_variables_is_network(network) || strcmp(network, "lo") == 0 ||
+        rueda_interfaces_own(network, names, sizeof(names)))
+        return true;
+    rueda_text_set(words,
+                   "this host has no address that others could reach at "
+                   "--network-interfaces %.200s",
+                   network);
+    return false;
+}
+
 /* Ranks of this host alone need no other address than loopback. */
 static int choose_addresses(const struct rueda_launch *launch,
                             struct rueda_address *out, struct rueda_text *words)
@@ -70,6 +85,8 @@ static int choose_addresses(const struct rueda_launch *launch,
     const bool is_elastic = launch->elastic != NULL;
     int count;
 
+    if (!is_network_here(network, words))
+        return 0;
     if (is_elastic ? is_one_listed_host(launch) : is_one_host(launch))
         return rueda_address_find("127.0.0.1:1", out, 1, words);
     count = rueda_address_own(network, out, RUEDA_KEEPER_MOST_ADDRESSES);
@@ -198,6 +215,20 @@ static void fill_in_ranks(const struct rueda_node *node,
     }
 }
 
+/* Ranks see no terminal, and what draws bars takes the width from variables. */
+static void set_room(const struct rueda_launch *launch,
+                     struct rueda_strings *out)
+{
+    int columns;
+    int rows;
+
+    rueda_output_room(launch->output, &columns, &rows);
+    if (columns == 0 || launch->terminal_rank >= 0)
+        return;
+    rueda_strings_set_number(out, "COLUMNS", columns);
+    rueda_strings_set_number(out, "LINES", rows);
+}
+
 /* The agent of this host has our environment anyway. */
 static void fill_in_variables(const struct rueda_node *node,
                               struct rueda_strings *out)
@@ -207,6 +238,7 @@ static void fill_in_variables(const struct rueda_node *node,
     if (!node->is_local)
         rueda_variables_forward(environ, out);
     rueda_variables_common(launch->options, out);
+    set_room(launch, out);
     rueda_strings_set(out, "RUEDA_JOB", launch->job);
     rueda_strings_set_number(out, "RUEDA_RESTART", launch->restarts);
 }
@@ -245,6 +277,16 @@ static bool is_whole(const struct rueda_assignment *assignment)
     return is_whole;
 }
 
+/* 1 + the local number of the rank that has the terminal, or 0. */
+static int terminal_of(const struct rueda_node *node)
+{
+    const int local = node->launch->terminal_rank - node->first_rank;
+
+    return node->launch->terminal_rank >= 0 && local >= 0 && local < node->count
+               ? local + 1
+               : 0;
+}
+
 /* Send a node what it is to run. False: there is no memory for it. */
 bool rueda_launch_send_assignment(struct rueda_node *node)
 {
@@ -256,12 +298,14 @@ bool rueda_launch_send_assignment(struct rueda_node *node)
         .is_elastic = launch->elastic != NULL,
         .has_input = launch->has_input && node->first_rank == 0,
         .bind = bind_of(launch->options),
+        .terminal = terminal_of(node),
         .grace_ms = (int)(1000 * rueda_options_decimal(launch->options,
                                                        RUEDA_OPTION_GRACE, 5)),
     };
     struct rueda_packer packer;
     bool is_good;
 
+    rueda_output_room(launch->output, &assignment.columns, &assignment.rows);
     memcpy(assignment.folder, launch->folder, sizeof(assignment.folder));
     rueda_strings_add_all(&assignment.command, launch->options->command);
     list_stores(node, &assignment.stores);

@@ -4,8 +4,10 @@
 #include <stdio.h>
 
 #include "base/config.h"
+#include "base/duration.h"
 #include "base/number.h"
 #include "launch/launch_state.h"
+#include "os/clock.h"
 
 /* After SIGKILL, for hosts that do not answer any more. */
 #define PATIENCE_MS 3000
@@ -24,7 +26,7 @@ void rueda_launch_stop_if_over(struct rueda_launch *launch)
     uv_stop(&launch->loop);
 }
 
-static void send_signal(struct rueda_launch *launch, int signal)
+void rueda_launch_signal(struct rueda_launch *launch, int signal)
 {
     for (int i = 0; i < launch->node_count; i++) {
         struct rueda_packer packer;
@@ -54,7 +56,7 @@ void rueda_launch_kill(struct rueda_launch *launch)
     if (launch->is_killing)
         return;
     launch->is_killing = true;
-    send_signal(launch, SIGKILL);
+    rueda_launch_signal(launch, SIGKILL);
     uv_timer_start(&launch->ending, on_patience, PATIENCE_MS, 0);
 }
 
@@ -93,9 +95,59 @@ void rueda_launch_end(struct rueda_launch *launch, int code, int signal)
         node->state = RUEDA_NODE_GONE;
         rueda_node_fini(node);
     }
-    send_signal(launch, signal);
+    rueda_launch_signal(launch, signal);
     uv_timer_start(&launch->ending, on_grace, (uint64_t)(1000 * grace), 0);
     rueda_launch_stop_if_over(launch);
+}
+
+/* ---- The others of a rank that has failed ------------------------------- */
+
+/* An exception that came earlier than this has nothing to do with the failure.
+ */
+#define SAME_NS RUEDA_S(5)
+
+/* For the rest of what a rank prints behind its exception. */
+#define REST_MS 100
+
+static void on_linger(uv_timer_t *timer)
+{
+    struct rueda_launch *launch = timer->data;
+
+    rueda_launch_end(launch, launch->code, SIGTERM);
+}
+
+/* Ranks that never met have no story to tell. */
+void rueda_launch_linger(struct rueda_launch *launch, int code)
+{
+    const double linger =
+        rueda_options_decimal(launch->options, RUEDA_OPTION_LINGER, 1);
+
+    if (launch->placement.size == 1 || linger <= 0 ||
+        (!rueda_keeper_has_met(launch->keeper) && !launch->was_used)) {
+        rueda_launch_end(launch, code, SIGTERM);
+        return;
+    }
+    launch->is_lingering = true;
+    launch->code = code;
+    launch->failed_ns = rueda_clock_ns();
+    uv_timer_start(&launch->lingering, on_linger, (uint64_t)(1000 * linger), 0);
+    rueda_launch_heard(launch);
+}
+
+void rueda_launch_heard(struct rueda_launch *launch)
+{
+    if (!launch->is_lingering || launch->is_ending)
+        return;
+    for (int rank = 0; rank < launch->placement.size; rank++) {
+        const struct rueda_tail *tail = rueda_output_tail(launch->output, rank);
+
+        if (!tail->is_over &&
+            (tail->exception[0] == '\0' ||
+             tail->exception_ns < launch->failed_ns - SAME_NS))
+            return;
+    }
+    if (uv_timer_get_due_in(&launch->lingering) > REST_MS)
+        uv_timer_start(&launch->lingering, on_linger, REST_MS, 0);
 }
 
 /* ---- The start ---------------------------------------------------------- */
@@ -154,6 +206,7 @@ void rueda_launch_start_if_ready(struct rueda_launch *launch)
     if (launch->node_count > 1)
         return;
     launch->is_going = true;
+    rueda_terminal_take(launch);
     rueda_launch_pass_input(launch);
 }
 
@@ -172,6 +225,7 @@ void rueda_launch_go_if_prepared(struct rueda_launch *launch)
         rueda_packer_begin(&packer, RUEDA_FRAME_GO);
         rueda_link_send(&launch->nodes[i].link, &packer);
     }
+    rueda_terminal_take(launch);
     rueda_launch_pass_input(launch);
 }
 

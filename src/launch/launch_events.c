@@ -128,9 +128,11 @@ static void on_output(struct rueda_node *node, struct rueda_unpacker *unpacker)
     size_t len;
     const char *bytes = rueda_frame_unpack_bytes(unpacker, &len);
 
-    if (!unpacker->is_bad && is_of(node, rank) && (stream == 1 || stream == 2))
-        rueda_output_feed(node->launch->output, (int)rank, (int)stream, bytes,
-                          len);
+    if (unpacker->is_bad || !is_of(node, rank) || (stream != 1 && stream != 2))
+        return;
+    rueda_output_host(node->launch->output, (int)rank, node->name);
+    rueda_output_feed(node->launch->output, (int)rank, (int)stream, bytes, len);
+    rueda_launch_heard(node->launch);
 }
 
 /* ---- Failures ----------------------------------------------------------- */
@@ -146,7 +148,11 @@ static void show_tail(struct rueda_launch *launch, int rank)
     if (rueda_tail_line(tail, 0) != NULL)
         rueda_output_say(launch->output,
                          "the last lines of rank %d on stderr:", rank);
-    for (unsigned i = 0; (line = rueda_tail_line(tail, i)) != NULL; i++)
+    for (int i = 0; rueda_tail_first(tail) > 0 && i < 2; i++)
+        if (tail->frame[i][0] != '\0')
+            rueda_output_say_plainly(launch->output, "    %s", tail->frame[i]);
+    for (unsigned i = rueda_tail_first(tail);
+         (line = rueda_tail_line(tail, i)) != NULL; i++)
         rueda_output_say_plainly(launch->output, "    %s", line);
     if (first >= 0 && first != rank)
         rueda_output_say(launch->output, "before that rank %d raised %s", first,
@@ -174,7 +180,7 @@ static void fail_by(struct rueda_node *node, const struct rueda_ending *ending)
                      launch->placement.size > 1 ? "; the job is ended" : "");
     show_tail(launch, ending->rank);
     launch->has_lost = true;
-    rueda_launch_end(launch, rueda_verdict_code(ending), SIGTERM);
+    rueda_launch_linger(launch, rueda_verdict_code(ending));
 }
 
 /* A rank has died whose others can do without it (engine/terms.h); if they
@@ -210,6 +216,7 @@ static void on_exit_of_rank(struct rueda_node *node,
         .signal = (int)(rueda_frame_unpack_number(unpacker) & 127),
         .oom = rueda_frame_unpack_number(unpacker),
     };
+    bool is_news;
 
     if (unpacker->is_bad || !is_of(node, (uint32_t)ending.rank))
         return;
@@ -220,12 +227,13 @@ static void on_exit_of_rank(struct rueda_node *node,
         return;
     }
     node->ended++;
-    if (node->launch->is_ending || rueda_verdict_code(&ending) == 0)
-        return;
-    if (can_do_without(node, &ending))
+    is_news = !node->launch->is_ending && !node->launch->is_lingering &&
+              rueda_verdict_code(&ending) != 0;
+    if (is_news && can_do_without(node, &ending))
         do_without(node, &ending);
-    else
+    else if (is_news)
         fail_by(node, &ending);
+    rueda_launch_heard(node->launch);
 }
 
 /* A frame of an agent. Frames that do not fit the state of the node are
@@ -267,7 +275,7 @@ void rueda_launch_frame(struct rueda_node *node,
             rueda_elastic_drain(node);
         break;
     case RUEDA_FRAME_TAKEN:
-        if (node->first_rank == 0)
+        if (node == &node->launch->nodes[node->launch->input_node])
             rueda_launch_input_taken(node->launch,
                                      rueda_frame_unpack_number(&unpacker));
         break;

@@ -78,7 +78,7 @@ static void send_input(struct rueda_launch *launch, const char *bytes,
 
     rueda_packer_begin(&packer, RUEDA_FRAME_INPUT);
     rueda_frame_pack_bytes(&packer, bytes, len);
-    rueda_link_send(&launch->nodes[0].link, &packer);
+    rueda_link_send(&launch->nodes[launch->input_node].link, &packer);
     launch->input_flying += len;
 }
 
@@ -98,6 +98,13 @@ static void on_input(uv_poll_t *poll, int status, int events)
         read(launch->input, bytes, room < sizeof(bytes) ? room : sizeof(bytes));
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
+    if (got > 0 && launch->terminal_rank >= 0) {
+        const size_t len = rueda_terminal_keys(launch, bytes, (size_t)got);
+
+        if (len > 0)
+            send_input(launch, bytes, len);
+        return;
+    }
     send_input(launch, bytes, got > 0 ? (size_t)got : 0);
     if (got <= 0)
         rueda_launch_close_input(launch);

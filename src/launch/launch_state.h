@@ -71,6 +71,7 @@ struct rueda_launch {
 
     /* Where rank 0 is on another host, its input on its way there. */
     int input; /* -1: none, or no more */
+    int input_node;
     bool is_passing_input;
     uv_poll_t input_poll;
     size_t input_flying; /* bytes sent, and not taken yet */
@@ -82,11 +83,19 @@ struct rueda_launch {
     uv_timer_t ending;
     uv_timer_t looking; /* at consoles that do not move */
     uv_signal_t signals[4];
+    uv_signal_t stopping; /* Ctrl-Z */
+    uv_timer_t lingering;
+
+    int terminal_rank; /* the rank that has our terminal; -1: none */
+    int interrupts;    /* Ctrl-C that it was sent, one after another */
+    int64_t interrupted_ns;
 
     int start_timeout_s;
-    int start_code;  /* with which hosts have failed to start; 0: none has */
-    bool is_started; /* the assignments are sent */
-    bool is_going;   /* ranks may run */
+    int start_code;    /* with which hosts have failed to start; 0: none has */
+    bool is_started;   /* the assignments are sent */
+    bool is_going;     /* ranks may run */
+    bool is_lingering; /* a rank has failed, and others may say why */
+    int64_t failed_ns;
     bool is_ending;
     bool is_killing;
     bool is_paused;
@@ -138,6 +147,16 @@ void rueda_launch_fail_host(struct rueda_node *node, int code);
  * decides the code of the exit. */
 void rueda_launch_end(struct rueda_launch *launch, int code, int signal);
 
+/* Send all ranks a signal that ends nothing. */
+void rueda_launch_signal(struct rueda_launch *launch, int signal);
+
+/* The first rank has failed: end the job with this code once the others have
+ * said what they have to say, at the latest after --linger. */
+void rueda_launch_linger(struct rueda_launch *launch, int code);
+
+/* One of them has said something, or has ended. */
+void rueda_launch_heard(struct rueda_launch *launch);
+
 /* At once. */
 void rueda_launch_kill(struct rueda_launch *launch);
 
@@ -186,6 +205,25 @@ bool rueda_launch_send_assignment(struct rueda_node *node);
  * names none of this host's. */
 rueda_status rueda_launch_open_store(struct rueda_launch *launch,
                                      struct rueda_text *words);
+
+/* ---- The terminal: terminal.c -------------------------------------------
+ */
+
+/* Which rank gets it, if any. False with a message. */
+bool rueda_terminal_choose(struct rueda_launch *launch,
+                           struct rueda_text *words);
+
+/* Each key goes to that rank from now on, until the second call. */
+void rueda_terminal_take(struct rueda_launch *launch);
+void rueda_terminal_give_back(void);
+
+/* Keys were pressed: some of them are for us. Returns how many of the bytes are
+ * for the rank. */
+size_t rueda_terminal_keys(struct rueda_launch *launch, const char *bytes,
+                           size_t len);
+
+/* Ctrl-Z: stop the ranks, then this process; continue the ranks after it. */
+void rueda_terminal_watch_stops(struct rueda_launch *launch);
 
 /* ---- The standard input: launch_input.c --------------------------------- */
 

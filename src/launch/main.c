@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launch/command.h"
+#include "launch/completion.h"
 #include "launch/elastic.h"
 #include "launch/help.h"
 #include "launch/jsrun.h"
@@ -45,6 +47,7 @@ static bool complete(struct rueda_options *options, struct rueda_text *words)
     return (file == NULL || rueda_yaml_read(file, options, words)) &&
            rueda_lsf_fill_in(options, words) &&
            rueda_options_check(options, words) &&
+           rueda_command_complete(options, words) &&
            rueda_elastic_check(options, words);
 }
 
@@ -60,6 +63,11 @@ static int launch(struct rueda_options *options, struct rueda_text *words)
     }
     if (rueda_options_is_on(options, RUEDA_OPTION_CHECK_BUILD)) {
         rueda_launch_check_build(options, stdout);
+        return 0;
+    }
+    if (options->values[RUEDA_OPTION_COMPLETION] != NULL) {
+        rueda_launch_completion(options->values[RUEDA_OPTION_COMPLETION],
+                                stdout);
         return 0;
     }
     if (!complete(options, words))

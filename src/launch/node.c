@@ -143,7 +143,7 @@ static void add_ssh_words(const struct rueda_node *node,
     const struct rueda_ssh ssh = {
         .port = options->values[RUEDA_OPTION_SSH_PORT],
         .identity = options->values[RUEDA_OPTION_SSH_IDENTITY]};
-    char path[1024];
+    char path[RUEDA_SSH_PATH_BYTES];
 
     rueda_ssh_own_path(path, sizeof(path));
     if (node->is_local) {

@@ -7,6 +7,8 @@
 #define MANY 1e9
 
 static const char *const bindings[] = {"auto", "none", "core", NULL};
+static const char *const prefixes[] = {"none", "rank", "host", NULL};
+static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 static const char *const controllers[] = {"gloo", "mpi", NULL};
 static const char *const log_levels[] = {"TRACE", "DEBUG", "INFO", "WARNING",
                                          "ERROR", "FATAL", NULL};
@@ -14,13 +16,28 @@ static const char *const log_levels[] = {"TRACE", "DEBUG", "INFO", "WARNING",
 const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
     /* ---- What to start -------------------------------------------------- */
     [RUEDA_OPTION_NP] = {.name = "--num-proc",
-                         .others = {"-np", "-n"},
+                         .others = {"-np", "-n", "--np"},
                          .kind = RUEDA_TAKES_WHOLE,
                          .low = 1,
                          .high = 65536,
+                         .rivals = RUEDA_RIVALS_COUNT,
                          .group = RUEDA_GROUP_START,
                          .value = "N",
                          .help = "how many ranks"},
+    [RUEDA_OPTION_PER_NODE] = {.name = "--nproc-per-node",
+                               .others = {"--nproc_per_node"},
+                               .kind = RUEDA_TAKES_WHOLE,
+                               .low = 1,
+                               .high = 65536,
+                               .rivals = RUEDA_RIVALS_COUNT,
+                               .group = RUEDA_GROUP_START,
+                               .value = "N",
+                               .help = "N ranks on each host, whatever its "
+                                       "slots"},
+    [RUEDA_OPTION_MODULE] = {.name = "--module",
+                             .others = {"-m"},
+                             .group = RUEDA_GROUP_START,
+                             .help = "COMMAND is a module, as after python -m"},
     [RUEDA_OPTION_HOSTS] = {.name = "--hosts",
                             .others = {"-H"},
                             .kind = RUEDA_TAKES_TEXT,
@@ -39,27 +56,40 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                                .help = "the same in a file: \"A slots=4\""},
     [RUEDA_OPTION_CONFIG_FILE] = {.name = "--config-file",
                                   .kind = RUEDA_TAKES_TEXT,
-                                  .group = RUEDA_GROUP_START,
+                                  .group = RUEDA_GROUP_OTHERS,
                                   .value = "FILE",
                                   .help = "options in YAML; the "
                                           "command line wins"},
     [RUEDA_OPTION_BIND] = {.name = "--bind",
                            .kind = RUEDA_TAKES_CHOICE,
                            .choices = bindings,
-                           .group = RUEDA_GROUP_START,
+                           .group = RUEDA_GROUP_PROCESSES,
                            .value = "HOW",
                            .help = "auto: divide the cores; core: one each; "
                                    "none"},
     [RUEDA_OPTION_GRACE] = {.name = "--grace",
                             .kind = RUEDA_TAKES_DECIMAL,
                             .high = 3600,
-                            .group = RUEDA_GROUP_START,
+                            .group = RUEDA_GROUP_PROCESSES,
                             .value = "S",
                             .help =
                                 "seconds from SIGTERM to SIGKILL at the end "
                                 "(5)"},
+    [RUEDA_OPTION_LINGER] = {.name = "--linger",
+                             .kind = RUEDA_TAKES_DECIMAL,
+                             .high = 3600,
+                             .group = RUEDA_GROUP_PROCESSES,
+                             .value = "S",
+                             .help = "seconds that the other ranks have to end "
+                                     "by themselves when one fails (1)"},
+    [RUEDA_OPTION_DEBUG] = {.name = "--debug",
+                            .kind = RUEDA_TAKES_WHOLE,
+                            .high = 65535,
+                            .group = RUEDA_GROUP_START,
+                            .value = "RANK",
+                            .help = "give it the terminal, for breakpoint()"},
     [RUEDA_OPTION_TF_CONFIG] = {.name = "--tf-config",
-                                .group = RUEDA_GROUP_START,
+                                .group = RUEDA_GROUP_PROCESSES,
                                 .help = "set TF_CONFIG too, with every rank as "
                                         "a worker"},
 
@@ -123,6 +153,25 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                                 .rivals = RUEDA_RIVALS_TIMESTAMP,
                                 .group = RUEDA_GROUP_OUTPUT,
                                 .help = "put the time before each line"},
+    [RUEDA_OPTION_PREFIX] = {.name = "--prefix",
+                             .kind = RUEDA_TAKES_CHOICE,
+                             .choices = prefixes,
+                             .group = RUEDA_GROUP_OUTPUT,
+                             .value = "WHAT",
+                             .help = "before each line: rank (default), host "
+                                     "and rank, none"},
+    [RUEDA_OPTION_RANKS] = {.name = "--ranks",
+                            .kind = RUEDA_TAKES_TEXT,
+                            .group = RUEDA_GROUP_OUTPUT,
+                            .value = "0,3,8-11",
+                            .help = "show the output of these only; files get "
+                                    "all"},
+    [RUEDA_OPTION_TEE] = {.name = "--tee",
+                          .kind = RUEDA_TAKES_TEXT,
+                          .group = RUEDA_GROUP_OUTPUT,
+                          .value = "FILE",
+                          .help = "also write the output of all ranks to one "
+                                  "file"},
     [RUEDA_OPTION_VERBOSE] =
         {.name = "--verbose",
          .group = RUEDA_GROUP_OUTPUT,
@@ -141,6 +190,13 @@ const struct rueda_option rueda_options_table[RUEDA_OPTION_COUNT] = {
                                   .others = {"-cb"},
                                   .group = RUEDA_GROUP_OTHERS,
                                   .help = "print what this build has"},
+    [RUEDA_OPTION_COMPLETION] = {.name = "--completion",
+                                 .kind = RUEDA_TAKES_CHOICE,
+                                 .choices = shells,
+                                 .group = RUEDA_GROUP_OTHERS,
+                                 .value = "SHELL",
+                                 .help = "print what bash, zsh or fish needs "
+                                         "to complete these options"},
 
     /* ---- Settings for the program --------------------------------------- */
     [RUEDA_OPTION_FUSION] = {.name = "--fusion-threshold-mb",

@@ -12,11 +12,15 @@
 
 typedef enum rueda_option_id {
     RUEDA_OPTION_NP,
+    RUEDA_OPTION_PER_NODE,
+    RUEDA_OPTION_MODULE,
     RUEDA_OPTION_HOSTS,
     RUEDA_OPTION_HOSTFILE,
     RUEDA_OPTION_CONFIG_FILE,
     RUEDA_OPTION_BIND,
     RUEDA_OPTION_GRACE,
+    RUEDA_OPTION_LINGER,
+    RUEDA_OPTION_DEBUG,
     RUEDA_OPTION_RESTARTS,
     RUEDA_OPTION_TF_CONFIG,
 
@@ -29,11 +33,15 @@ typedef enum rueda_option_id {
 
     RUEDA_OPTION_OUTPUT,
     RUEDA_OPTION_TIMESTAMP,
+    RUEDA_OPTION_PREFIX,
+    RUEDA_OPTION_RANKS,
+    RUEDA_OPTION_TEE,
     RUEDA_OPTION_VERBOSE,
 
     RUEDA_OPTION_HELP,
     RUEDA_OPTION_VERSION,
     RUEDA_OPTION_CHECK_BUILD,
+    RUEDA_OPTION_COMPLETION,
 
     RUEDA_OPTION_FUSION,
     RUEDA_OPTION_CYCLE_TIME,
@@ -95,6 +103,7 @@ typedef enum rueda_option_kind {
 typedef enum rueda_option_group {
     RUEDA_GROUP_HIDDEN, /* understood, for old command lines' sake */
     RUEDA_GROUP_START,
+    RUEDA_GROUP_PROCESSES,
     RUEDA_GROUP_HOSTS,
     RUEDA_GROUP_OUTPUT,
     RUEDA_GROUP_OTHERS,
@@ -112,6 +121,7 @@ typedef enum rueda_option_rivals {
     RUEDA_RIVALS_HOSTS,
     RUEDA_RIVALS_CONTROLLER,
     RUEDA_RIVALS_TIMESTAMP,
+    RUEDA_RIVALS_COUNT,
 } rueda_option_rivals;
 
 struct rueda_option {

@@ -126,6 +126,14 @@ static bool own(struct rueda_options *options, rueda_option_id id, char *text,
     return true;
 }
 
+bool rueda_options_set(struct rueda_options *options, rueda_option_id id,
+                       char *text)
+{
+    struct rueda_text words = {{0}};
+
+    return own(options, id, text, &words);
+}
+
 static bool add_to(struct rueda_options *options, rueda_option_id id, char mark,
                    const char *value, struct rueda_text *words)
 {
@@ -174,6 +182,7 @@ double rueda_options_decimal(const struct rueda_options *options,
 
 void rueda_options_fini(struct rueda_options *options)
 {
+    rueda_strings_fini(&options->own_command);
     for (int i = 0; i < RUEDA_OPTION_COUNT; i++)
         free(options->owned[i]);
     memset(options, 0, sizeof(*options));
@@ -406,6 +415,7 @@ bool rueda_options_parse(int argc, char **argv, struct rueda_options *out,
             return false;
         i += used;
     }
+    out->given = argv + 1;
     out->command = argv + i;
     return true;
 }

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "launch/option_table.h"
+#include "launch/strings.h"
 
 struct rueda_options {
     /* As written, several of them separated by blanks; a switch is "1" or "0";
@@ -20,11 +21,13 @@ struct rueda_options {
     bool is_from_file[RUEDA_OPTION_COUNT];
     bool is_horovodrun;      /* called by that name */
     const char *program;     /* the name it was called by, without folders */
-    char **command;          /* ended by NULL; borrowed from argv */
+    char **given;            /* all words of argv but the first; borrowed */
+    char **command;          /* ended by NULL; borrowed from argv, or ours */
     const char *help_group;  /* of --help; NULL: none was named */
     struct rueda_text notes; /* remarks to print that are not errors */
 
-    char *owned[RUEDA_OPTION_COUNT]; /* values that are not of argv */
+    char *owned[RUEDA_OPTION_COUNT];  /* values that are not of argv */
+    struct rueda_strings own_command; /* where the command was completed */
 };
 
 /*
@@ -44,6 +47,11 @@ void rueda_options_fini(struct rueda_options *options);
 bool rueda_options_give(struct rueda_options *options, rueda_option_id id,
                         const char *name, const char *value,
                         struct rueda_text *words);
+
+/* Give an option a value in place of any that it has; takes the text, which
+ * may be NULL. False: no memory. */
+bool rueda_options_set(struct rueda_options *options, rueda_option_id id,
+                       char *text);
 
 /* Do the options fit together, and is there all that a job needs? */
 bool rueda_options_check(struct rueda_options *options,

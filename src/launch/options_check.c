@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launch/chosen.h"
+#include "launch/command.h"
 #include "launch/options.h"
 
 static const char *program_of(const struct rueda_options *options)
@@ -80,7 +82,8 @@ const char *rueda_options_only_ours(const struct rueda_options *options)
     static const rueda_option_id ours[] = {
         RUEDA_OPTION_LISTEN,    RUEDA_OPTION_BIND,   RUEDA_OPTION_GRACE,
         RUEDA_OPTION_TF_CONFIG, RUEDA_OPTION_MIN_NP, RUEDA_OPTION_DISCOVERY,
-        RUEDA_OPTION_RESTARTS};
+        RUEDA_OPTION_RESTARTS,  RUEDA_OPTION_LINGER, RUEDA_OPTION_DEBUG,
+        RUEDA_OPTION_PREFIX,    RUEDA_OPTION_RANKS,  RUEDA_OPTION_TEE};
 
     for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
         if (options->values[ours[i]] != NULL)
@@ -112,20 +115,38 @@ static bool check_controller(struct rueda_options *options,
     return true;
 }
 
+/* What is shown, and which rank has the terminal. */
+static bool check_output(const struct rueda_options *options,
+                         struct rueda_text *words)
+{
+    const char *ranks = options->values[RUEDA_OPTION_RANKS];
+    const int size = rueda_options_whole(options, RUEDA_OPTION_NP, 1 << 20);
+
+    if (ranks != NULL && !rueda_chosen_is_valid(ranks))
+        rueda_text_set(words,
+                       "--ranks takes ranks such as 0,3,8-11, not "
+                       "'%.64s'",
+                       ranks);
+    else if (rueda_options_whole(options, RUEDA_OPTION_DEBUG, 0) >= size)
+        rueda_text_set(words, "--debug %s: the ranks are 0 to %d",
+                       options->values[RUEDA_OPTION_DEBUG], size - 1);
+    return rueda_text_is_empty(words);
+}
+
 bool rueda_options_check(struct rueda_options *options,
                          struct rueda_text *words)
 {
     if (!check_rivals(options, words) || !check_listen(options, words) ||
-        !check_controller(options, words))
+        !check_controller(options, words) || !check_output(options, words))
         return false;
     if (options->command == NULL || options->command[0] == NULL)
         rueda_text_set(words,
                        "there is no command to start; for example: %s -np 2 "
                        "python train.py",
                        program_of(options));
-    else if (options->values[RUEDA_OPTION_NP] == NULL)
-        rueda_text_set(words, "say how many ranks, for example: %s -np 2 %.64s",
-                       program_of(options), options->command[0]);
+    else if (options->values[RUEDA_OPTION_NP] == NULL &&
+             options->values[RUEDA_OPTION_PER_NODE] == NULL)
+        rueda_command_say_number(options, words);
     return rueda_text_is_empty(words);
 }
 

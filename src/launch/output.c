@@ -7,18 +7,24 @@
 #include "launch/output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/config.h"
+#include "launch/chosen.h"
 #include "launch/lines.h"
-#include "os/event.h"
+#include "launch/output_files.h"
+#include "launch/repeats.h"
+#include "os/clock.h"
+
+#define PREFIX_BYTES  160
+#define LEAST_COLUMNS 20
 
 /* One of the two places that lines go to. */
 struct output_place {
@@ -27,6 +33,7 @@ struct output_place {
     bool has_colours;
     int owner;        /* whose line was not ended: 2 * rank + stream - 1 */
     bool is_mid_line; /* the last byte did not end a line */
+    bool is_bar;      /* a line ended with "\r": the next one covers it */
     bool has_progress;
 };
 
@@ -36,8 +43,9 @@ struct source {
     int rank;
     int name; /* its rank for people */
     int stream;
+    const char *host;
+    bool is_terminal; /* its bytes are shown as they come */
     struct rueda_lines lines;
-    int file; /* -1: none */
 };
 
 struct rueda_output {
@@ -47,8 +55,9 @@ struct rueda_output {
         *by_stream[2];        /* both the same where they are one file */
     struct source *sources;   /* [2 * size] */
     struct rueda_tail *tails; /* [size] */
+    struct rueda_output_files *files; /* NULL: none are wanted */
+    struct rueda_repeats *repeats;
     int first_exception;
-    bool has_file_error;
     bool has_stdout_error;
 };
 
@@ -74,11 +83,15 @@ static void begin_line(struct output_place *place, int owner)
     clear_progress(place);
     if (place->is_mid_line && place->owner != owner)
         put(place, "\n", 1);
+    else if (place->is_bar && place->is_terminal)
+        put(place, "\033[K", 3); /* a longer bar leaves no end behind */
     place->owner = owner;
     place->is_mid_line = false;
+    place->is_bar = false;
 }
 
-/* "Mon Jan  1 00:00:00 2024[3]<stdout>:" */
+/* "Mon Jan  1 00:00:00 2024[3]<stdout>:", or with "@host" behind the rank, or
+ * without any of it but the time. */
 static size_t make_prefix(const struct source *source, char *out, size_t bytes)
 {
     char when[32] = "";
@@ -90,70 +103,86 @@ static size_t make_prefix(const struct source *source, char *out, size_t bytes)
         strftime(when, sizeof(when), "%a %b %e %H:%M:%S %Y",
                  localtime_r(&now, &parts));
     }
-    return (size_t)snprintf(out, bytes, "%s[%d]<%s>:", when, source->name,
+    if (source->output->args.prefix == RUEDA_PREFIX_NONE)
+        return (size_t)snprintf(out, bytes, "%s%s", when,
+                                when[0] != '\0' ? " " : "");
+    return (size_t)snprintf(out, bytes, "%s[%d%s%.64s]<%s>:", when,
+                            source->name, source->host != NULL ? "@" : "",
+                            source->host != NULL ? source->host : "",
                             stream_names[source->stream - 1]);
 }
 
-static void show(struct source *source, const char *prefix, size_t prefix_len,
-                 const char *bytes, size_t len)
+static void show(struct source *source, bool is_begin, const char *bytes,
+                 size_t len)
 {
     static const char *const colours[] = {"\033[36m", "\033[33m", "\033[32m",
                                           "\033[35m", "\033[34m", "\033[31m"};
     struct output_place *place = source->output->by_stream[source->stream - 1];
     const int owner = 2 * source->rank + source->stream - 1;
+    char prefix[PREFIX_BYTES];
+    size_t prefix_len;
 
-    if (prefix_len > 0) {
+    if (is_begin) {
+        prefix_len = make_prefix(source, prefix, sizeof(prefix));
         begin_line(place, owner);
-        if (place->has_colours)
+        if (place->has_colours && prefix_len > 0)
             put(place, colours[source->name % 6], 5);
         put(place, prefix, prefix_len);
-        if (place->has_colours)
+        if (place->has_colours && prefix_len > 0)
             put(place, "\033[0m", 4);
     }
     put(place, bytes, len);
     place->is_mid_line = bytes[len - 1] != '\n' && bytes[len - 1] != '\r';
+    place->is_bar = bytes[len - 1] == '\r';
 }
 
-static void write_file(struct source *source, const char *bytes, size_t len)
+static void show_error(void *arg, int rank, const char *bytes, size_t len,
+                       bool is_begin)
 {
-    struct rueda_output *output = source->output;
+    struct rueda_output *output = arg;
 
-    while (source->file >= 0 && len > 0) {
-        const ssize_t written = write(source->file, bytes, len);
+    show(&output->sources[2 * rank + 1], is_begin, bytes, len);
+}
 
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0) {
-            rueda_fd_close(source->file);
-            source->file = -1;
-            if (!output->has_file_error)
-                rueda_output_say(output,
-                                 "cannot write to the files in %s any more: %s",
-                                 output->args.folder, strerror(errno));
-            output->has_file_error = true;
-            return;
-        }
-        bytes += written;
-        len -= (size_t)written;
-    }
+/* A terminal's rank writes what the terminal shows, without our prefix. */
+static void write_files(struct source *source, bool is_begin, const char *bytes,
+                        size_t len)
+{
+    struct rueda_output_files *files = source->output->files;
+    const int index = 2 * source->rank + source->stream - 1;
+    char prefix[PREFIX_BYTES];
+    size_t prefix_len = 0;
+
+    if (files == NULL)
+        return;
+    if (is_begin)
+        prefix_len = make_prefix(source, prefix, sizeof(prefix));
+    rueda_output_files_put(files, index, prefix, prefix_len);
+    rueda_output_files_put(files, index, bytes, len);
+    rueda_output_files_put(files, RUEDA_OUTPUT_TEE, prefix, prefix_len);
+    rueda_output_files_put(files, RUEDA_OUTPUT_TEE, bytes, len);
 }
 
 static void on_line(void *arg, const char *bytes, size_t len, bool is_begin)
 {
     struct source *source = arg;
     struct rueda_output *output = source->output;
-    char prefix[96];
-    size_t prefix_len = 0;
 
-    if (is_begin)
-        prefix_len = make_prefix(source, prefix, sizeof(prefix));
-    show(source, prefix, prefix_len, bytes, len);
-    write_file(source, prefix, prefix_len);
-    write_file(source, bytes, len);
+    write_files(source, is_begin, bytes, len);
     if (source->stream == 2 && is_begin &&
-        rueda_tail_add(&output->tails[source->rank], bytes, len) &&
-        output->first_exception < 0)
-        output->first_exception = source->rank;
+        rueda_tail_add(&output->tails[source->rank], bytes, len)) {
+        output->tails[source->rank].exception_ns = rueda_clock_ns();
+        if (output->first_exception < 0)
+            output->first_exception = source->rank;
+    }
+    if (source->is_terminal ||
+        !rueda_chosen_has(output->args.ranks, source->name))
+        return;
+    if (source->stream == 2)
+        rueda_repeats_line(output->repeats, source->rank, bytes, len, is_begin,
+                           rueda_clock_ns());
+    else
+        show(source, is_begin, bytes, len);
 }
 
 void rueda_output_feed(struct rueda_output *output, int rank, int stream,
@@ -161,6 +190,14 @@ void rueda_output_feed(struct rueda_output *output, int rank, int stream,
 {
     struct source *source = &output->sources[2 * rank + stream - 1];
 
+    if (source->is_terminal && len > 0) {
+        struct output_place *place = output->by_stream[0];
+
+        clear_progress(place);
+        put(place, bytes, len);
+        place->is_mid_line = bytes[len - 1] != '\n';
+        place->owner = 2 * rank;
+    }
     rueda_lines_feed(&source->lines, bytes, len, on_line, source);
 }
 
@@ -171,6 +208,8 @@ void rueda_output_end(struct rueda_output *output, int rank)
 
         rueda_lines_end(&source->lines, on_line, source);
     }
+    rueda_repeats_end(output->repeats, rank);
+    output->tails[rank].is_over = true;
 }
 
 /* ---- Our own words ------------------------------------------------------ */
@@ -232,7 +271,8 @@ void rueda_output_progress(struct rueda_output *output, const char *words)
 bool rueda_output_is_full(struct rueda_output *output)
 {
     return rueda_console_is_full(output->by_stream[0]->console) ||
-           rueda_console_is_full(output->by_stream[1]->console);
+           rueda_console_is_full(output->by_stream[1]->console) ||
+           (output->files != NULL && rueda_output_files_is_full(output->files));
 }
 
 /* For example, the disk is full. A reader that exits is handled elsewhere. */
@@ -263,8 +303,36 @@ static void say_left_out(struct rueda_output *output,
     }
 }
 
+static void say_of_files(struct rueda_output *output, bool is_last)
+{
+    const char *folder = output->args.folder;
+    uint64_t left_out;
+    int error;
+
+    if (output->files == NULL)
+        return;
+    error = rueda_output_files_check(output->files, is_last, &left_out);
+    if (folder == NULL)
+        folder = output->args.tee;
+    if (error != 0)
+        rueda_output_say(output, "cannot write to the files in %s any more: %s",
+                         folder, strerror(error));
+    if (left_out > 0)
+        rueda_output_say(output,
+                         "%llu bytes of the ranks' output are not in the files "
+                         "in %s, because they could not be written in time",
+                         (unsigned long long)left_out, folder);
+}
+
+static void say_repeat(void *arg, const char *words)
+{
+    rueda_output_say(arg, "%s", words);
+}
+
 void rueda_output_check(struct rueda_output *output)
 {
+    rueda_repeats_check(output->repeats, rueda_clock_ns(), say_repeat, output);
+    say_of_files(output, false);
     say_stdout_error(output, rueda_output_error(output));
     say_left_out(output, rueda_console_check);
 }
@@ -283,71 +351,6 @@ const struct rueda_tail *rueda_output_tail(const struct rueda_output *output,
 int rueda_output_first_exception(const struct rueda_output *output)
 {
     return output->first_exception;
-}
-
-/* ---- Files -------------------------------------------------------------- */
-
-/* Make a folder, and those above it. */
-static bool make_folder(const char *path)
-{
-    char *copy = strdup(path);
-    bool is_made = copy != NULL;
-
-    for (char *at = copy; is_made && at != NULL;) {
-        at = strchr(at + 1, '/');
-        if (at != NULL)
-            *at = '\0';
-        is_made = mkdir(copy, 0777) == 0 || errno == EEXIST;
-        if (at != NULL)
-            *at = '/';
-    }
-    free(copy);
-    return is_made;
-}
-
-/* FOLDER/rank.N/stdout or stderr; -1 with errno. */
-static int open_file(const char *folder, int rank, int digits, int stream)
-{
-    char *path = NULL;
-    char *slash;
-    int fd = -1;
-
-    if (asprintf(&path, "%s/rank.%0*d/%s", folder, digits, rank,
-                 stream_names[stream - 1]) < 0)
-        return -1;
-    slash = strrchr(path, '/');
-    *slash = '\0';
-    if (make_folder(path)) {
-        *slash = '/';
-        fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                  0666);
-    }
-    free(path);
-    return fd;
-}
-
-/* Of processes from `first` on. */
-static bool open_files(struct rueda_output *output, int first,
-                       struct rueda_text *words)
-{
-    const char *folder = output->args.folder;
-    char last[16];
-    const int digits =
-        snprintf(last, sizeof(last), "%d", output->args.size - 1);
-
-    for (int i = 2 * first; i < 2 * output->args.size; i++) {
-        const int fd = open_file(folder, i / 2, digits, i % 2 + 1);
-
-        if (fd < 0) {
-            rueda_text_set(words,
-                           "cannot make the files of --output-filename in "
-                           "%.300s: %s",
-                           folder, strerror(errno));
-            return false;
-        }
-        output->sources[i].file = fd;
-    }
-    return true;
 }
 
 /* ---- Life --------------------------------------------------------------- */
@@ -409,8 +412,7 @@ static bool make_room(struct rueda_output *output, int size)
         sources[i] = (struct source){.output = output,
                                      .rank = i / 2,
                                      .name = i / 2,
-                                     .stream = i % 2 + 1,
-                                     .file = -1};
+                                     .stream = i % 2 + 1};
     output->args.size = size;
     return true;
 }
@@ -424,11 +426,58 @@ bool rueda_output_grow(struct rueda_output *output, int size)
         return true;
     if (!make_room(output, size))
         return false;
-    if (output->args.folder != NULL && !open_files(output, before, &words)) {
+    if (output->files != NULL &&
+        !rueda_output_files_grow(output->files, size, &words)) {
         rueda_output_say(output, "%s", words.chars);
         return false;
     }
     return true;
+}
+
+void rueda_output_host(struct rueda_output *output, int rank, const char *host)
+{
+    struct source *source = &output->sources[2 * (size_t)rank];
+
+    if (output->args.prefix == RUEDA_PREFIX_HOST) {
+        source[0].host = host;
+        source[1].host = host;
+    }
+}
+
+void rueda_output_give_terminal(struct rueda_output *output, int rank)
+{
+    struct source *source = &output->sources[2 * (size_t)rank];
+
+    source[0].is_terminal = true;
+    source[1].is_terminal = true;
+}
+
+void rueda_output_room(const struct rueda_output *output, int *out_columns,
+                       int *out_rows)
+{
+    const struct output_place *place = output->by_stream[1];
+    struct winsize size = {.ws_col = 0};
+    struct source last = {.output = (struct rueda_output *)output,
+                          .name = output->args.size - 1,
+                          .stream = 1};
+    char prefix[PREFIX_BYTES];
+    int left;
+
+    *out_columns = 0;
+    *out_rows = 0;
+    if (!place->is_terminal ||
+        ioctl(place == &output->places[0] ? STDOUT_FILENO : STDERR_FILENO,
+              TIOCGWINSZ, &size) < 0 ||
+        size.ws_col == 0)
+        return;
+    for (int i = 0; i < 2 * output->args.size; i++)
+        if (output->sources[i].host != NULL &&
+            (last.host == NULL ||
+             strlen(output->sources[i].host) > strlen(last.host)))
+            last.host = output->sources[i].host;
+    left = size.ws_col - (int)make_prefix(&last, prefix, sizeof(prefix));
+    *out_columns = left > LEAST_COLUMNS ? left : LEAST_COLUMNS;
+    *out_rows = size.ws_row > 0 ? size.ws_row : LEAST_COLUMNS;
 }
 
 void rueda_output_name(struct rueda_output *output, int rank, int name)
@@ -437,6 +486,23 @@ void rueda_output_name(struct rueda_output *output, int rank, int name)
 
     source[0].name = name;
     source[1].name = name;
+}
+
+/* Files are written where they are asked for. */
+static bool open_files(struct rueda_output *output, struct rueda_text *words)
+{
+    const struct rueda_output_files_args args = {
+        .folder = output->args.folder,
+        .tee = output->args.tee,
+        .is_going_on = output->args.is_going_on,
+        .changed = output->args.changed,
+        .arg = output->args.arg,
+    };
+
+    if (args.folder == NULL && args.tee == NULL)
+        return true;
+    return rueda_output_files_open(&args, output->args.size, &output->files,
+                                   words) == RUEDA_OK;
 }
 
 rueda_status rueda_output_open(const struct rueda_output_args *args,
@@ -450,15 +516,34 @@ rueda_status rueda_output_open(const struct rueda_output_args *args,
     output->args = *args;
     output->first_exception = -1;
     output->args.size = 0;
-    if (!make_room(output, args->size))
+    output->repeats = rueda_repeats_new(show_error, output);
+    if (output->repeats == NULL || !make_room(output, args->size))
         rueda_text_set(words, "no memory for %d ranks", args->size);
-    else if ((args->folder == NULL || open_files(output, 0, words)) &&
-             open_places(output, words)) {
+    else if (open_files(output, words) && open_places(output, words)) {
+        if (output->files != NULL &&
+            rueda_output_files_were_there(output->files))
+            rueda_output_say(output,
+                             "%s has the output of an older job, which is "
+                             "overwritten",
+                             args->folder);
         *out = output;
         return RUEDA_OK;
     }
     rueda_output_close(output);
     return RUEDA_ERR_IO;
+}
+
+/* What waits in the lines, the blocks and the files. */
+static void finish(struct rueda_output *output)
+{
+    for (int i = 0; i < 2 * output->args.size; i++)
+        rueda_lines_end(&output->sources[i].lines, on_line,
+                        &output->sources[i]);
+    rueda_repeats_check(output->repeats, INT64_MAX, say_repeat, output);
+    if (output->files != NULL)
+        rueda_output_files_finish(output->files);
+    say_of_files(output, true);
+    say_left_out(output, rueda_console_last_check);
 }
 
 void rueda_output_close(struct rueda_output *output)
@@ -467,19 +552,14 @@ void rueda_output_close(struct rueda_output *output)
 
     if (output == NULL)
         return;
-    for (int i = 0; output->sources != NULL && i < 2 * output->args.size; i++) {
-        struct source *source = &output->sources[i];
-
-        if (output->places[0].console != NULL)
-            rueda_lines_end(&source->lines, on_line, source);
-        rueda_fd_close(source->file);
-    }
     if (output->places[0].console != NULL)
-        say_left_out(output, rueda_console_last_check);
+        finish(output);
     error = rueda_console_close(output->places[0].console);
     if (output->places[1].console != NULL)
         say_stdout_error(output, error);
     rueda_console_close(output->places[1].console);
+    rueda_output_files_close(output->files);
+    rueda_repeats_free(output->repeats);
     free(output->sources);
     free(output->tails);
     free(output);

@@ -13,11 +13,22 @@
 
 struct rueda_output;
 
+/* What stands before each line. */
+typedef enum rueda_prefix {
+    RUEDA_PREFIX_RANK, /* "[3]<stdout>:" */
+    RUEDA_PREFIX_HOST, /* "[3@node1]<stdout>:" */
+    RUEDA_PREFIX_NONE,
+} rueda_prefix;
+
 struct rueda_output_args {
     int size; /* ranks, or processes if these get their ranks later */
     const char *program; /* the program's name, for our own messages */
     const char *folder;  /* of files, or NULL */
+    const char *tee;     /* one file for all, or NULL */
+    const char *ranks;   /* that are shown, as chosen.h has it; NULL: all */
+    rueda_prefix prefix;
     bool has_timestamps;
+    bool is_going_on; /* after a restart: files keep what they have */
 
     /* Called on another thread when something about the consoles may have
      * changed. */
@@ -37,6 +48,17 @@ bool rueda_output_grow(struct rueda_output *output, int size);
 
 /* From now on a process is rank `name` in the prefix of its lines. */
 void rueda_output_name(struct rueda_output *output, int rank, int name);
+
+/* The host that a process is on, borrowed until the output is closed. */
+void rueda_output_host(struct rueda_output *output, int rank, const char *host);
+
+/* The bytes of this rank, which has the terminal, are shown as they come. */
+void rueda_output_give_terminal(struct rueda_output *output, int rank);
+
+/* How many columns and rows of our terminal are left to a rank beside the
+ * prefix; 0: there is no terminal. */
+void rueda_output_room(const struct rueda_output *output, int *out_columns,
+                       int *out_rows);
 
 /* Bytes of a rank, of stream 1 or 2. */
 void rueda_output_feed(struct rueda_output *output, int rank, int stream,

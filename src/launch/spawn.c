@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launch/pty.h"
+
 /* ---- Finding ------------------------------------------------------------ */
 
 static bool is_runnable(const char *file)
@@ -181,12 +183,15 @@ static void execute(const struct rueda_spawn *spawn)
 static void become(const struct rueda_spawn *spawn, pid_t parent)
 {
     be_ordinary();
-    setpgid(0, 0);
+    if (!spawn->has_terminal)
+        setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(127);
     if (!lay_out(spawn))
         _exit(127);
+    if (spawn->has_terminal)
+        rueda_pty_take();
     if (spawn->cpus != NULL)
         bind_to(spawn->cpus);
     if (spawn->folder != NULL && chdir(spawn->folder) < 0)
@@ -214,7 +219,7 @@ pid_t rueda_spawn(const struct rueda_spawn *spawn)
         become(spawn, parent);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     /* Parent and child both call it, so that it holds whichever runs first. */
-    if (child > 0)
+    if (child > 0 && !spawn->has_terminal)
         setpgid(child, child);
     return child;
 }

@@ -22,6 +22,7 @@ struct rueda_spawn {
     int output;
     int error;
     int inherited;                 /* one more descriptor to keep, or -1 */
+    bool has_terminal;             /* input is one, of its own */
     const struct rueda_cpus *cpus; /* NULL: as we are */
 };
 

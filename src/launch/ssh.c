@@ -2,6 +2,7 @@
 #include "launch/ssh.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,23 +11,12 @@
 #define KUBEFLOW_AGENT "/etc/mpi/kubexec.sh"
 
 /* In quotes for a shell. */
-static void add_quoted(char *out, size_t bytes, const char *text)
+static void print_quoted(FILE *out, const char *text)
 {
-    size_t len = strlen(out);
-
-    if (len + 4 * strlen(text) + 3 > bytes)
-        return;
-    out[len++] = '\'';
-    for (; *text != '\0'; text++) {
-        if (*text == '\'') {
-            memcpy(out + len, "'\\''", 4);
-            len += 4;
-        } else {
-            out[len++] = *text;
-        }
-    }
-    out[len++] = '\'';
-    out[len] = '\0';
+    fputc('\'', out);
+    for (; *text != '\0'; text++)
+        fputs(*text == '\'' ? "'\\''" : (char[]){*text, '\0'}, out);
+    fputc('\'', out);
 }
 
 static bool is_kubeflow(void)
@@ -66,15 +56,25 @@ void rueda_ssh_words(const struct rueda_ssh *ssh, const char *host,
                      const char *path, const char *name, const char *arguments,
                      struct rueda_strings *out)
 {
-    char text[5000];
+    char *text = NULL;
+    size_t bytes;
+    FILE *file = open_memstream(&text, &bytes);
 
+    if (file == NULL) {
+        out->is_short = true;
+        return;
+    }
     rueda_strings_add(out, is_kubeflow() ? KUBEFLOW_AGENT : "ssh");
     if (!is_kubeflow())
         add_options(ssh, out);
     rueda_strings_add(out, host);
-    snprintf(text, sizeof(text),
-             "exec /bin/sh -c '[ -x \"$0\" ] && exec \"$0\" %s; exec %s %s' ",
-             arguments, name, arguments);
-    add_quoted(text, sizeof(text), path);
-    rueda_strings_add(out, text);
+    fprintf(file,
+            "exec /bin/sh -c '[ -x \"$0\" ] && exec \"$0\" %s; exec %s %s' ",
+            arguments, name, arguments);
+    print_quoted(file, path);
+    if (fclose(file) == 0)
+        rueda_strings_add(out, text);
+    else
+        out->is_short = true;
+    free(text);
 }

@@ -15,6 +15,7 @@ struct rueda_ssh {
 };
 
 /* The program that we are, at its place. */
+#define RUEDA_SSH_PATH_BYTES 4096
 void rueda_ssh_own_path(char *out, size_t bytes);
 
 /*

@@ -138,12 +138,20 @@ bool rueda_bench_add(struct rueda_bench *bench, const char *name,
     return true;
 }
 
+/* What the ranks of a host call the way that an option asks for. */
+static const char *way_of(const char *transport)
+{
+    if (strcmp(transport, "shm") == 0)
+        return "direct";
+    return strcmp(transport, "messages") == 0 ? "shm" : transport;
+}
+
 bool rueda_bench_is_way_right(struct rueda_bench *bench, const char *used)
 {
     const char *wanted = bench->options.transport;
 
     if (bench->np < 2 || wanted == NULL || strcmp(wanted, "auto") == 0 ||
-        strcmp(wanted, used) == 0)
+        strcmp(way_of(wanted), used) == 0)
         return true;
     rueda_text_set(&bench->words, "the ranks were to use %s, and use %s",
                    wanted, used);

@@ -35,7 +35,7 @@ static const char bench[] =
     "\n"
     "what runs\n"
     "  --np N                ranks (default: the usable cores, at least 2)\n"
-    "  --transport NAME      auto, shm, tcp, or loop (ranks are threads)\n"
+    "  --transport NAME      auto or shm, messages, tcp, loop (threads)\n"
     "  --algo NAME           one algorithm for all sizes (default: the\n"
     "                        library chooses)\n"
     "  --alloc KIND          private or shared memory (rueda_alloc)\n"

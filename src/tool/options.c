@@ -30,8 +30,8 @@ static const char *const reduction_names[] = {
 #undef X
         NULL,
 };
-static const char *const transport_names[] = {"auto", "shm", "tcp", "loop",
-                                              NULL};
+static const char *const transport_names[] = {"auto", "shm",  "messages",
+                                              "tcp",  "loop", NULL};
 static const char *const bind_names[] = {
     [RUEDA_PLACING_START] = "none",
     [RUEDA_PLACING_BOUND] = "core",

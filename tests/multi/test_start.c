@@ -156,12 +156,12 @@ static void the_transport_of_rank_0_is_that_of_all(void **state)
 {
     struct claim claims[] = {
         {.rank = 0, .size = 2, .timeout_ms = 5000},
-        {.rank = 1, .size = 2, .timeout_ms = 5000, .transport = "shm"},
+        {.rank = 1, .size = 2, .timeout_ms = 5000, .transport = "messages"},
     };
 
     (void)state;
     check_claims(claims, 2);
-    claims[0].transport = "shm";
+    claims[0].transport = "messages";
     claims[1].transport = "auto";
     check_claims(claims, 2);
 }

@@ -157,7 +157,8 @@ static void every_choice_is_measured_and_right(void **state)
         {"--np 1", "# ranks       1 processes"},
         {"--np 3", "# ranks       3 processes"},
         {"--np 2 --transport loop", "# ranks       2 threads on this host"},
-        {"--np 2 --transport shm", "# transport   shm, as all ranks say"},
+        {"--np 2 --transport messages", "# transport   shm, as all ranks say"},
+        {"--np 2 --transport shm", "# transport   direct, as all ranks say"},
         {"--np 3 --transport tcp", "# transport   tcp, as all ranks say"},
         {"--np 2 --algo ring", "algorithm ring, "},
         {"--np 2 --alloc shared", ", shared memory"},
@@ -205,7 +206,7 @@ static void check_object(const char *row, const char *op, double bytes)
     double busbw = json_number(json_field(row, "busbw_gbs"));
 
     assert_true(json_is_text(json_field(row, "op"), op));
-    assert_true(json_is_text(json_field(row, "transport"), "shm"));
+    assert_true(json_is_text(json_field(row, "transport"), "messages"));
     assert_true(json_is_text(json_field(row, "algo"), "ring"));
     assert_true(json_is_text(json_field(row, "dtype"), "float64"));
     assert_true(json_is_text(json_field(row, "reduction"), "max"));
@@ -248,7 +249,7 @@ static void json_has_the_rows_of_the_table(void **state)
     char text[8192];
 
     snprintf(line, sizeof(line),
-             "bench --np 3 --rounds 1 --min 64 --max 512 --transport shm "
+             "bench --np 3 --rounds 1 --min 64 --max 512 --transport messages "
              "--algo ring --dtype float64 --reduction max --vs memcpy "
              "--json %s",
              path);
@@ -530,8 +531,9 @@ static void run_launched(const char *line, struct program programs[2])
 static void ranks_of_a_launcher_measure_together(void **state)
 {
     static struct program ranks[2];
-    const char *line = "bench broadcast --algo tree --transport shm --bind core"
-                       " --vs memcpy,openmpi" SHORT;
+    const char *line =
+        "bench broadcast --algo tree --transport messages --bind core"
+        " --vs memcpy,openmpi" SHORT;
     struct table table;
 
     (void)state;

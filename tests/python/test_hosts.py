@@ -148,11 +148,11 @@ def test_streams_take_all_ways_that_lead_there(
     "settings",
     [
         {"RUEDA_ALGO": "allreduce:ring"},
-        {"RUEDA_ALGO": "allreduce:tree", "RUEDA_TRANSPORT": "shm"},
+        {"RUEDA_ALGO": "allreduce:tree", "RUEDA_TRANSPORT": "messages"},
         {"RUEDA_TRANSPORT": "tcp"},
         {"RUEDA_TUNE_FILE": "rows"},
     ],
-    ids=["algo", "shm", "tcp", "tune"],
+    ids=["algo", "messages", "tcp", "tune"],
 )
 @pytest.mark.parametrize("whose", [0, 1])
 def test_hosts_whose_settings_differ_take_those_of_rank_0(

@@ -37,7 +37,7 @@ def test_everything_comes_out_right_with_any_setting(settings: dict[str, str]) -
     all_well(here(4, "everything", **settings))
 
 
-@pytest.mark.parametrize("transport", ["auto", "shm", "tcp"])
+@pytest.mark.parametrize("transport", ["auto", "messages", "tcp"])
 def test_many_sets_that_overlap_run_at_the_same_time(transport: str) -> None:
     """6 ranks in 57 sets, any two ranks in 16: more than there are channels between them."""
     all_well(here(6, "many_sets", RUEDA_TRANSPORT=transport))

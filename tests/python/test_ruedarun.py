@@ -717,7 +717,7 @@ def test_closed_descriptors_are_no_harm(need_tool, number: int) -> None:
 
 def test_the_manual_has_every_option_of_the_help(run, source_root: Path) -> None:
     manual = (source_root / "docs" / "man" / "ruedarun.1").read_text()
-    groups = ["start", "hosts", "output", "others", "mpi", "elastic"]
+    groups = ["start", "processes", "hosts", "output", "others", "mpi", "elastic"]
     shown = "".join(run("--help", group).stdout for group in groups)
     options = re.findall(r"^  (?:-\w+, )*(--?[\w-]+)", shown, re.M)
     assert len(options) > 25

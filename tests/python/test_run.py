@@ -85,10 +85,13 @@ def test_options_are_those_of_ruedarun(capfd, tmp_path: Path) -> None:
 
 
 def test_what_ranks_print_reaches_a_stream_without_a_file(monkeypatch) -> None:
-    """As in a notebook."""
+    """As in a notebook, whose stream has the number of the server's terminal."""
     written: list[str] = []
 
     class Cell:
+        def fileno(self) -> int:
+            return 2
+
         def write(self, text: str) -> None:
             written.append(text)
 

@@ -594,7 +594,7 @@ def life() -> None:
     hvd.shutdown()
     assert not hvd.is_initialized()
     raises(ValueError, "init()", hvd.rank)
-    raises(hvd.HorovodInternalError, "init()", hvd.allreduce, torch.ones(1))
+    raises(ValueError, "has not been initialized; use hvd.init()", hvd.allreduce, torch.ones(1))
     raises(ValueError, "process_sets", hvd.init, process_sets="static")
     raises(ValueError, "process_sets", hvd.init, process_sets=[1])
     lists = [[hvd.ProcessSet([0])], [hvd.ProcessSet([0]), hvd.ProcessSet([1])], None]

@@ -11,7 +11,8 @@
 #include "support/threads.h"
 
 const struct rank_place rank_processes = {"processes", false, "auto"};
-const struct rank_place rank_processes_messages = {"processes", false, "shm"};
+const struct rank_place rank_processes_messages = {"processes", false,
+                                                   "messages"};
 const struct rank_place rank_threads = {"threads", true, "auto"};
 const struct rank_place rank_threads_messages = {"threads", true, "loop"};
 

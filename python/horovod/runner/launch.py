@@ -6,8 +6,11 @@ The launcher itself is a program, ``horovodrun``; here it is called.
 
 from __future__ import annotations
 
+import argparse
 import os
+import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rueda import runner
@@ -15,7 +18,15 @@ from rueda.runner import job
 
 from horovod.common.util import ccl_built, ddl_built, gloo_built, mpi_built, nccl_built
 
-__all__ = ["run_commandline", "gloo_built", "mpi_built", "nccl_built", "ddl_built", "ccl_built"]
+__all__ = [
+    "run_commandline",
+    "parse_args",
+    "gloo_built",
+    "mpi_built",
+    "nccl_built",
+    "ddl_built",
+    "ccl_built",
+]
 
 #: Horovod's name of an option, and that of the launcher.
 OPTIONS = {
@@ -72,6 +83,12 @@ OPTIONS = {
     "nic": None,
 }
 
+#: Where Horovod keeps what it found out; nothing is kept here.
+CACHE_FOLDER = os.path.join(os.path.expanduser("~"), ".horovod")
+CACHE_STALENESS_THRESHOLD_MINUTES = 60
+SSH_ATTEMPTS = 5
+SSH_CONNECT_TIMEOUT_S = 10
+
 # Flags that some give as a number.
 _FLAGS = {"disable_cache", "verbose", "tcp_flag", "use_gloo", "use_mpi", "use_jsrun"}
 
@@ -82,6 +99,85 @@ def run_commandline() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(program, [program, *sys.argv[1:]])
+
+
+_INTEGERS = {
+    "num_proc", "start_timeout", "ssh_port", "fusion_threshold_mb", "cache_capacity",
+    "autotune_warmup_samples", "autotune_steps_per_sample", "autotune_bayes_opt_max_samples",
+    "min_num_proc", "max_num_proc", "slots", "elastic_timeout", "reset_limit",
+    "stall_check_warning_time_seconds", "stall_check_shutdown_time_seconds", "num_nccl_streams",
+    "thread_affinity", "gloo_timeout_seconds",
+}  # fmt: skip
+_DECIMALS = {"cycle_time_ms", "autotune_gaussian_process_noise"}
+_SWITCHES = {
+    "disable_cache", "verbose", "hierarchical_allreduce", "hierarchical_allgather",
+    "torus_allreduce", "autotune", "timeline_mark_cycles", "no_stall_check",
+    "mpi_threads_disable", "tcp_flag", "log_with_timestamp", "use_gloo", "use_mpi", "use_jsrun",
+    "prefix_output_with_timestamp", "check_build",
+}  # fmt: skip
+_MORE_NAMES = {
+    "num_proc": ["-np"], "hosts": ["-H"], "hostfile": ["-hostfile"], "ssh_port": ["-p"],
+    "ssh_identity_file": ["-i"], "min_num_proc": ["--min-num-proc"],
+    "max_num_proc": ["--max-num-proc"], "nics": ["--network-interface"], "check_build": ["-cb"],
+    "prefix_output_with_timestamp": ["-prefix-timestamp"],
+}  # fmt: skip
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="horovodrun", description="Start the ranks of a job.")
+    for name, option in OPTIONS.items():
+        if name == "nic":
+            continue
+        words = [*_MORE_NAMES.get(name, []), "--" + (option or name).replace("_", "-")]
+        if name in _SWITCHES:
+            parser.add_argument(*words, dest=name, action="store_true", default=None)
+        elif name == "cooldown_range":
+            parser.add_argument(*words, dest=name, type=int, nargs=2)
+        else:
+            kind = int if name in _INTEGERS else float if name in _DECIMALS else str
+            parser.add_argument(*words, dest=name, type=kind)
+    parser.add_argument("command", nargs=argparse.REMAINDER)
+    return parser
+
+
+def parse_args() -> argparse.Namespace:
+    """The arguments of this program as horovodrun has them, for :func:`_run`."""
+    args = _parser().parse_args()
+    args.nics = args.nics.split(",") if args.nics else None
+    args.run_func = None
+    args.executable = None
+    return args
+
+
+def check_build(verbose: bool | int = False) -> None:
+    """Print what this build has, as ``horovodrun --check-build`` does, and end the program."""
+    sys.exit(subprocess.call([job.find_program("horovodrun"), "--check-build"]))
+
+
+def is_gloo_used(
+    use_gloo: bool | None = None, use_mpi: bool | None = None, use_jsrun: bool | None = None
+) -> bool:
+    """Does the launcher start the ranks itself, and not mpirun or jsrun?"""
+    return bool(use_gloo) or not (use_mpi or use_jsrun)
+
+
+def _run_by_settings(
+    settings: Any, nics: Iterable[str] | None, env: Mapping[str, str], command: str, use_mpi: bool
+) -> None:
+    from . import _HorovodArgs
+
+    args = _HorovodArgs()
+    args.num_proc = settings.num_proc
+    for name in ("hosts", "ssh_port", "ssh_identity_file", "output_filename"):
+        value = getattr(settings, name, None)
+        if value is not None:
+            setattr(args, name, value)
+    if nics:
+        args.nics = list(nics)
+    args.use_mpi = use_mpi or None
+    ended = job.launch([*_words(args), "--", "sh", "-c", command], dict(env))
+    if ended.code != 0:
+        raise RuntimeError(f"{_failure(args, ended.code)}\n{ended.words}")
 
 
 def _words(args: Any) -> list[str]:
@@ -111,6 +207,10 @@ def _run(args: Any) -> list[Any] | None:
             raise  # of the arguments, not of a rank
         raise _runtime_error(args, error, rank) from error
     return results[: args.min_num_proc] if args.min_num_proc else results
+
+
+_run_static = _run
+_run_elastic = _run
 
 
 def _runtime_error(args: Any, error: Exception, rank: int | None) -> RuntimeError:

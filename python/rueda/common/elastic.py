@@ -147,6 +147,9 @@ def _start_noticing() -> None:
 
 notification_manager.at_init(_start_noticing)
 
+#: Horovod's name.
+WorkerNotificationManager = NotificationManager
+
 
 class State:
     """What survives a change of the ranks.

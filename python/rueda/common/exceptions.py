@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
-__all__ = ["HorovodInternalError", "HorovodVersionMismatchError", "HostsUpdatedInterrupt"]
+__all__ = [
+    "HorovodInternalError",
+    "HorovodVersionMismatchError",
+    "HostsUpdatedInterrupt",
+    "NotInitializedError",
+]
 
 
 class HorovodInternalError(RuntimeError):
@@ -11,6 +16,15 @@ class HorovodInternalError(RuntimeError):
 
     An elastic job goes back to its last commit and goes on without the lost
     rank.
+    """
+
+
+class NotInitializedError(ValueError, RuntimeError):
+    """A call came before ``init()``, or after ``shutdown()``.
+
+    It has both bases because Horovod raises the one for ``rank()`` and its like
+    and the other for collectives. It is no :class:`HorovodInternalError`: an
+    elastic job does not begin again because of it.
     """
 
 

@@ -53,6 +53,16 @@ def add(
     return number
 
 
+def in_flight() -> list[int]:
+    """The numbers of operations that no caller has waited for."""
+    return list(_pending)
+
+
+def output_of(handle: int) -> Any:
+    """What such an operation writes to; KeyError for another number."""
+    return _pending[handle][1]
+
+
 def poll(handle: int) -> bool:
     """Has the operation ended, so that :func:`synchronize` will not block?
 

@@ -24,8 +24,10 @@ class RankError(RuntimeError):
         return RankError, (self.args[0], self.rank, self.code)
 
 
-class _There(Exception):  # noqa: N818 -- it is no error, it says where one was
+class RankTraceback(Exception):  # noqa: N818 -- it is no error, it says where one was
     """The traceback of another process, as the cause of what is raised here."""
+
+    __module__ = "rueda"  # the name that Python prints before "on rank 1"
 
     def __init__(self, rank: int, text: str) -> None:
         super().__init__(rank, text)
@@ -154,7 +156,7 @@ def run_words(
 
 def rank_of_error(error: BaseException) -> int | None:
     """The rank on which something that :func:`run` raised was raised, if on any."""
-    return error.__cause__.rank if isinstance(error.__cause__, _There) else None
+    return error.__cause__.rank if isinstance(error.__cause__, RankTraceback) else None
 
 
 def _error_of(rank: int, outcome: Any) -> BaseException:
@@ -167,7 +169,7 @@ def _error_of(rank: int, outcome: Any) -> BaseException:
     # An exit of a rank, or its interrupt, is not to end this process.
     if not isinstance(error, Exception):
         error = RankError(f"rank {rank} raised {outcome.kind}", rank)
-    error.__cause__ = _There(rank, outcome.text)
+    error.__cause__ = RankTraceback(rank, outcome.text)
     return error
 
 

@@ -246,7 +246,12 @@ class Ended(NamedTuple):
 
 
 def _own_stream(stream: Any) -> Any:
-    """Where a child may write in place of this stream, or None: a notebook's."""
+    """Where a child may write in place of this stream, or None: a notebook's.
+
+    That of IPython's kernel has a number, too: that of the server's terminal.
+    """
+    if not isinstance(stream, io.TextIOWrapper):
+        return None
     try:
         stream.flush()
         stream.fileno()

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from rueda.common.util import check_extension  # noqa: F401 -- scripts import it from here
+
 from . import elastic, mpi_ops
 from .compression import Compression
 from .functions import (

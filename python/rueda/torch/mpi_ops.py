@@ -416,3 +416,12 @@ def join(device: int = -1) -> int:
 def barrier(process_set: ProcessSet = global_process_set) -> None:
     """Wait until all ranks have come here."""
     synchronize(submit.barrier(process_set))
+
+
+def __getattr__(name: str) -> Any:
+    """Horovod's half-public names, loaded on first use."""
+    from .mpi_names import NAMES
+
+    if name in NAMES:
+        return NAMES[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

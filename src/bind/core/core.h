@@ -30,6 +30,9 @@ PyObject *rueda_core_answer(rueda_status status);
  * nothing to leave then. */
 rueda_ctx *rueda_core_enter(void);
 
+/* Raise the exception of a call before init(); returns NULL. */
+PyObject *rueda_core_raise_early(void);
+
 static inline PyObject *rueda_core_none(void)
 {
     Py_INCREF(Py_None);

@@ -142,11 +142,8 @@ static PyObject *tell(PyObject *module, PyObject *args,
 
     (void)module;
     (void)args;
-    if (ctx == NULL) {
-        PyErr_SetString(PyExc_ValueError, "Rueda has not been initialized; "
-                                          "call init() first");
-        return NULL;
-    }
+    if (ctx == NULL)
+        return rueda_core_raise_early();
     answer = ask(ctx);
     rueda_default_leave();
     return PyLong_FromLong(answer);

@@ -14,19 +14,33 @@ static void set_error(PyObject *type, const char *words)
     Py_XDECREF(text);
 }
 
-/* The class that means a failure of the job. Errors are rare, so it is looked
- * up each time. */
-static void raise_internal(const char *words)
+/* A class of the package's own. Errors are rare, so it is looked up each time.
+ */
+static void raise_ours(const char *name, const char *words)
 {
     PyObject *module = PyImport_ImportModule("rueda.common.exceptions");
     PyObject *type = NULL;
 
     if (module != NULL)
-        type = PyObject_GetAttrString(module, "HorovodInternalError");
+        type = PyObject_GetAttrString(module, name);
     if (type != NULL)
         set_error(type, words);
     Py_XDECREF(type);
     Py_XDECREF(module);
+}
+
+/* The class that means a failure of the job. */
+static void raise_internal(const char *words)
+{
+    raise_ours("HorovodInternalError", words);
+}
+
+/* Scripts match the words. */
+PyObject *rueda_core_raise_early(void)
+{
+    raise_ours("NotInitializedError",
+               "Rueda has not been initialized; use hvd.init().");
+    return NULL;
 }
 
 /* Statuses become the exceptions that Python programs expect, or
@@ -35,6 +49,10 @@ PyObject *rueda_core_raise(rueda_status status, const char *words)
 {
     if (words == NULL || words[0] == '\0')
         words = rueda_status_str(status);
+    if (status == RUEDA_ERR_FORKED)
+        words = "this process was forked from a rank, whose job it does not "
+                "belong to: call init() in the child, or start workers (of a "
+                "DataLoader, say) before init(), or by \"spawn\"";
     switch (status) {
     case RUEDA_ERR_INVALID:
         set_error(PyExc_ValueError, words);
@@ -66,6 +84,6 @@ rueda_ctx *rueda_core_enter(void)
     rueda_ctx *ctx = rueda_default_enter();
 
     if (ctx == NULL)
-        raise_internal("Rueda has not been initialized; call init() first");
+        rueda_core_raise_early();
     return ctx;
 }

@@ -552,7 +552,7 @@ static const char *why_not(const struct rueda_tf_kernel *kernel,
                            const rueda_ctx *rueda)
 {
     if (rueda == NULL)
-        return "Rueda has not been initialized; call init() first";
+        return "Rueda has not been initialized; use hvd.init().";
     if (kernel->waits && is_in_callback)
         return "a collective that waits cannot run inside another one's end; "
                "let TensorFlow use threads of its own between ops";

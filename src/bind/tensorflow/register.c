@@ -144,7 +144,7 @@ static void answer(struct rueda_tf_kernel *kernel, tf_context *ctx)
         rueda_tf.SetStatus(
             status,
             rueda == NULL ? TF_FAILED_PRECONDITION : TF_INVALID_ARGUMENT,
-            rueda == NULL ? "Rueda has not been initialized; call init() first"
+            rueda == NULL ? "Rueda has not been initialized; use hvd.init()."
                           : "there is no process set of this id");
     else
         output = rueda_tf.AllocateOutput(ctx, 0, TF_INT32, NULL, 0,

@@ -31,7 +31,7 @@ static void compose(const struct rueda_doctor *doctor,
 {
     const struct rueda_doctor_job job = job_of(doctor, host);
     char arguments[64];
-    char path[1024];
+    char path[RUEDA_SSH_PATH_BYTES];
 
     rueda_ssh_own_path(path, sizeof(path));
     snprintf(arguments, sizeof(arguments), "doctor --facts %d %d",

@@ -74,7 +74,7 @@ static void add_pair(struct rueda_strings *out, const char *name,
 static void compose(const struct job *job, struct rueda_strings *out)
 {
     const struct rueda_doctor_options *options = &job->doctor->options;
-    char path[1024];
+    char path[RUEDA_SSH_PATH_BYTES];
     char text[1100];
     const char *slash;
 

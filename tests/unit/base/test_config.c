@@ -216,6 +216,8 @@ static void transports_go_by_their_names(void **state)
     (void)state;
     assert_int_equal(good("RUEDA_TRANSPORT", "auto").transport,
                      RUEDA_TRANSPORT_AUTO);
+    assert_int_equal(good("RUEDA_TRANSPORT", "messages").transport,
+                     RUEDA_TRANSPORT_MESSAGES);
     assert_int_equal(good("RUEDA_TRANSPORT", "shm").transport,
                      RUEDA_TRANSPORT_SHM);
     assert_int_equal(good("RUEDA_TRANSPORT", "loop").transport,

@@ -200,8 +200,9 @@ static void a_mistake_is_named_with_what_was_meant(void **state)
                          "--alloc shared"},
         {"--alloc private --vs memcpy,private",
          "--vs private is for a run with shared memory; add --alloc shared"},
-        {"--transport udp", "unknown transport 'udp'; there are auto, shm, "
-                            "tcp, loop"},
+        {"--transport udp",
+         "unknown transport 'udp'; there are auto, shm, messages, "
+         "tcp, loop"},
         {"--vs rwa", "unknown peer 'rwa'; did you mean 'raw'?"},
         {"--vs algo:", "--vs algo: takes the name of an algorithm"},
         {"--vs algo:a,algo:b,algo:c,algo:d,algo:e,algo:f,algo:g,algo:h,algo:i,"

@@ -4,6 +4,14 @@
 from __future__ import annotations
 
 import os
+import re
+
+LOG_LEVEL_STR = ["FATAL", "ERROR", "WARNING", "INFO", "DEBUG", "TRACE"]
+
+#: Variables that belong to a host or session, and are not copied to others.
+IGNORE_REGEXES = {"BASH_FUNC_.*", "OLDPWD", ".*CUDA_VISIBLE_DEVICES"}
+
+KUBEFLOW_MPI_EXEC = "/etc/mpi/kubexec.sh"
 
 _NAMES = (
     ("HOROVOD_RANK", "HOROVOD_SIZE"),
@@ -25,3 +33,13 @@ def get_env_rank_and_size() -> tuple[int, int]:
             there, missing = names if values[1] is None else names[::-1]
             raise RuntimeError(f"{there} is set, and {missing} is not: no rank can be found")
     return 0, 1
+
+
+def is_exportable(v: str) -> bool:
+    """Is the variable of use on another host?"""
+    return not any(re.match(pattern, v) for pattern in IGNORE_REGEXES)
+
+
+def is_kubeflow_mpi() -> bool:
+    """Has Kubeflow's MPI operator started this process?"""
+    return os.environ.get("OMPI_MCA_plm_rsh_agent") == KUBEFLOW_MPI_EXEC

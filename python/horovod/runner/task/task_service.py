@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Horovod's launcher runs on each host."""
+
+from __future__ import annotations
+
+from horovod.runner._gone import names
+
+__getattr__ = names(
+    __name__,
+    "the agents of ruedarun do its work; start the job by horovodrun or horovod.run()",
+    [
+        "TaskToTaskAddressCheckFinishedSignal",
+        "TaskToTaskAddressCheckFinishedSignalResponse",
+        "HorovodRunTaskService",
+        "HorovodRunTaskClient",
+    ],
+)
