@@ -21,6 +21,17 @@ static void wake_waiters(struct rueda_engine *engine)
     }
 }
 
+/* Its tensor is not on the host: the device made the mark. */
+static void forget_mark(struct rueda_engine *engine, struct rueda_named *named)
+{
+    const struct rueda_device *device =
+        rueda_accelerator_of(&engine->accelerator);
+    struct rueda_event event = {{named->mark[0], named->mark[1]}};
+
+    if (device != NULL)
+        device->ops->forget(device, &event);
+}
+
 /* The owner of an operation may free it as soon as its status is stored. */
 static void deliver(struct rueda_engine *engine)
 {
@@ -31,6 +42,8 @@ static void deliver(struct rueda_engine *engine)
     while (named != NULL) {
         struct rueda_named *next = rueda_lanes_pop_ended(&engine->lanes);
 
+        if (named->request.device != RUEDA_DEVICE_HOST)
+            forget_mark(engine, named);
         rueda_op_deliver(&named->op, named->op.outcome, &engine->due);
         named = next;
     }

@@ -249,7 +249,8 @@ static void *work(void *arg)
         struct item *item = take(stream);
 
         is_over = item->what == STOP;
-        drop(stream, item, is_over ? 0 : carry_out(item));
+        drop(stream, item,
+             is_over || stream->failed != 0 ? 0 : carry_out(item));
     }
     return NULL;
 }

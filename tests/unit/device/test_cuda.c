@@ -310,7 +310,7 @@ enum {
     PARTS = 40
 };
 
-/* Of all sizes and at all addresses, one of them zeros, one without a destination. */
+/* Of all sizes; one of zeros, one without a destination. */
 static size_t make_parts(struct rueda_part *parts, char *in, char *out)
 {
     size_t at = 0;
@@ -487,7 +487,7 @@ static void memory_is_recognised(void **state)
     rueda_cuda_close(other);
 }
 
-static void expect_failure(const char *told, rueda_status wanted,
+static void expect_failure(const char *told, rueda_status status,
                            const char *what)
 {
     const struct rueda_arith arith = {RUEDA_FLOAT32, RUEDA_SUM, 1, 1};
@@ -497,7 +497,7 @@ static void expect_failure(const char *told, rueda_status wanted,
 
     setenv("FAKE_CUDA_FAIL", told, 1);
     rueda_device_reduce(gpu, &work, &arith, result_there, src, 2, COUNT);
-    assert_int_equal(fake_cuda_await(gpu, &work), wanted);
+    assert_int_equal(fake_cuda_await(gpu, &work), status);
     unsetenv("FAKE_CUDA_FAIL");
     gpu->ops->tell(gpu, &words);
     assert_non_null(strstr(words.chars, "GPU 0"));
