@@ -91,12 +91,14 @@ enum {
     X(cuPointerGetAttribute, pointer_attribute,                                \
       (void *out, int attribute, const void *at))
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): they are parts of declarations */
 struct rueda_cuda_driver {
     void *library;
 #define X(symbol, field, parameters) rueda_cuda_result(*field) parameters;
     RUEDA_CUDA_FUNCTIONS(X)
 #undef X
 };
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /*
  * Load the library by this name or path, find its functions and start it. A

@@ -670,6 +670,7 @@ EXPORT int cuModuleGetFunction(void **out, void *module, const char *name)
     return 500;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the driver has it so */
 EXPORT int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y,
                           unsigned grid_z, unsigned block_x, unsigned block_y,
                           unsigned block_z, unsigned shared_bytes, void *stream,
