@@ -21,20 +21,21 @@ static void wake_waiters(struct rueda_engine *engine)
     }
 }
 
-/* Its tensor is not on the host: the device made the mark. */
-static void forget_mark(struct rueda_engine *engine, struct rueda_named *named)
+/* The device made the mark, if the tensor is on one. */
+static void forget_mark(const struct rueda_device *device,
+                        const struct rueda_named *named)
 {
-    const struct rueda_device *device =
-        rueda_accelerator_of(&engine->accelerator);
     struct rueda_event event = {{named->mark[0], named->mark[1]}};
 
-    if (device != NULL)
+    if (named->request.device != RUEDA_DEVICE_HOST)
         device->ops->forget(device, &event);
 }
 
 /* The owner of an operation may free it as soon as its status is stored. */
 static void deliver(struct rueda_engine *engine)
 {
+    const struct rueda_device *accelerator =
+        rueda_accelerator_of(&engine->accelerator);
     struct rueda_named *named = rueda_lanes_pop_ended(&engine->lanes);
 
     if (named == NULL)
@@ -42,8 +43,8 @@ static void deliver(struct rueda_engine *engine)
     while (named != NULL) {
         struct rueda_named *next = rueda_lanes_pop_ended(&engine->lanes);
 
-        if (named->request.device != RUEDA_DEVICE_HOST)
-            forget_mark(engine, named);
+        if (accelerator != NULL)
+            forget_mark(accelerator, named);
         rueda_op_deliver(&named->op, named->op.outcome, &engine->due);
         named = next;
     }
