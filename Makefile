@@ -1,7 +1,7 @@
 # The front door. Each target says its steps; the work is done in tools/.
 # "make help" lists them.
 
-.PHONY: all build check demo test bench lint sanitize fuzz seeds coverage wheel clean help
+.PHONY: all build check demo test bench lint sanitize fuzz seeds coverage wheel wheel-portable aarch64 clean help
 # The stages share two cores and the folder .venv: one at a time, always.
 .NOTPARALLEL:
 
@@ -58,9 +58,17 @@ wheel: ## build dist/*.whl
 	@tools/setup build python
 	@tools/wheel
 
+wheel-portable: ## build dist/*.whl for glibc 2.28 and later
+	@tools/setup build python portable
+	@tools/wheel-portable
+
+aarch64: ## build for aarch64, and run its unit tests in qemu
+	@tools/setup build aarch64
+	@tools/aarch64
+
 clean: ## remove what was built; .venv stays
 	rm -rf build dist
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' \
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' \
 	    Makefile

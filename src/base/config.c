@@ -309,7 +309,7 @@ static const struct rueda_setting settings[] = {
     {"RUEDA_STAGED_ALLGATHER", "auto",
      "allgather in stages: always, never, or auto: where that is faster",
      AT(staged_allgather), parse_stages},
-    {"RUEDA_KERNELS", "auto", "vector kernels: auto, c, avx2 or avx512",
+    {"RUEDA_KERNELS", "auto", "vector kernels: auto, c, avx2, avx512 or neon",
      AT(kernels), parse_name},
     {"RUEDA_CUDA_LIB", "libcuda.so.1",
      "the CUDA driver library, loaded when the first tensor on a GPU comes",

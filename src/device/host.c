@@ -24,33 +24,46 @@ enum {
     TILE_BYTES = 4096, /* of accumulators, which stay in the first cache */
 };
 
-static bool can_run_c(void)
+static bool can_run_always(void)
 {
     return true;
 }
 
 #if defined(__x86_64__)
-/* clang 14 does not know the name of F16C in __builtin_cpu_supports(), which
- * for AVX2 has asked the system as well. */
+/* The registers that the system saves for a thread, as bits of XCR0. */
+#define SAVES_AVX    0x06u
+#define SAVES_AVX512 0xe6u
+
+/* Does the CPU have these features of leaf 7, and does the system save their
+ * registers? Asked by hand: not every compiler's library has the table behind
+ * __builtin_cpu_supports(). */
+static bool has_features(unsigned wanted, unsigned saved)
+{
+    const unsigned first = (unsigned)(bit_OSXSAVE | bit_F16C);
+    unsigned eax = 0;
+    unsigned ebx = 0;
+    unsigned ecx = 0;
+    unsigned edx = 0;
+
+    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || (ecx & first) != first)
+        return false;
+    __asm__("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
+    if ((eax & saved) != saved)
+        return false;
+    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) &&
+           (ebx & wanted) == wanted;
+}
+
 static bool can_run_avx2(void)
 {
-    unsigned int eax = 0;
-    unsigned int ebx = 0;
-    unsigned int ecx = 0;
-    unsigned int edx = 0;
-
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") &&
-           __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C) != 0;
+    return has_features(bit_AVX2, SAVES_AVX);
 }
 
 static bool can_run_avx512(void)
 {
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx512f") &&
-           __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
+    return has_features((unsigned)(bit_AVX512F | bit_AVX512BW | bit_AVX512DQ) |
+                            (unsigned)bit_AVX512VL,
+                        SAVES_AVX512);
 }
 #endif
 
@@ -62,8 +75,10 @@ static const struct {
 #if defined(__x86_64__)
     {&rueda_kernels_avx512, can_run_avx512},
     {&rueda_kernels_avx2, can_run_avx2},
+#elif defined(__aarch64__)
+    {&rueda_kernels_neon, can_run_always},
 #endif
-    {&rueda_kernels_c, can_run_c},
+    {&rueda_kernels_c, can_run_always},
 };
 
 const struct rueda_kernels *rueda_host_kernels(const char *wanted)

@@ -3,11 +3,11 @@
  * Arithmetic on vectors in host memory: reduce, scale, convert, and the sums of
  * Adasum, for every dtype.
  *
- * There are several implementations ("c", "avx2", "avx512"); each is a constant
- * table, chosen once by rueda_host_kernels() and passed to every call. They
- * agree bit by bit, because nothing is contracted into fused operations and
- * every sum has a fixed order. One thing is left open: a NaN is a NaN in all of
- * them, but its sign and payload may differ.
+ * There are several implementations ("c", "avx2", "avx512", "neon"); each is a
+ * constant table, chosen once by rueda_host_kernels() and passed to every call.
+ * They agree bit by bit, because nothing is contracted into fused operations
+ * and every sum has a fixed order. One thing is left open: a NaN is a NaN in
+ * all of them, but its sign and payload may differ.
  *
  * Pointers need no alignment. Nothing here allocates, blocks or fails. Calls
  * the C library only. Any thread.

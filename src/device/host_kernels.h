@@ -67,5 +67,6 @@ extern const struct rueda_device_ops rueda_host_ops;
 extern const struct rueda_kernels rueda_kernels_c;
 extern const struct rueda_kernels rueda_kernels_avx2;
 extern const struct rueda_kernels rueda_kernels_avx512;
+extern const struct rueda_kernels rueda_kernels_neon;
 
 #endif /* RUEDA_DEVICE_HOST_KERNELS_H */

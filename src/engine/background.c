@@ -34,10 +34,11 @@ static bool has_duty(struct rueda_engine *engine)
  * token, and checks while it waits. */
 static void do_duty(struct rueda_engine *engine, bool is_check)
 {
-    /* Our store of false in is_told comes before our load of the token. A
-     * submitter pushes, then loads is_told: if it still found true there, what
-     * it pushed is seen by us where the token is free, and where it is not by
-     * the holder, which frees the token and then reads the queues. */
+    /* Our store of false in is_told comes before our load of the token, also on
+     * machines that reorder them (tests/model/fences.py). A submitter pushes,
+     * then loads is_told: if it still found true there, what it pushed is seen
+     * by us where the token is free, and where it is not by the holder, which
+     * frees the token and then reads the queues. */
     rueda_fence();
     if (!rueda_drive_take(engine)) {
         if (is_check)

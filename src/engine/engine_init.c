@@ -63,8 +63,8 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
     device = rueda_device_default(wanted);
     if (device == NULL) {
         rueda_text_set(error,
-                       "RUEDA_KERNELS is \"%s\", which is not auto, c, avx2 or "
-                       "avx512, or this CPU cannot run it",
+                       "RUEDA_KERNELS is \"%s\", which is not auto, c, avx2, "
+                       "avx512 or neon, or this CPU cannot run it",
                        wanted);
         return RUEDA_ERR_INVALID;
     }

@@ -22,6 +22,7 @@
 #include "launch/launch_state.h"
 #include "launch/limit.h"
 #include "launch/locality.h"
+#include "launch/signal_name.h"
 #include "os/process.h"
 #include "os/random.h"
 
@@ -45,7 +46,7 @@ static void on_signal(uv_signal_t *handle, int number)
     }
     launch->signal = number;
     rueda_output_say(launch->output, "SIG%s: the job is ended%s",
-                     sigabbrev_np(number),
+                     rueda_signal_name(number),
                      number == SIGINT ? "; once more ends it at once" : "");
     rueda_launch_end(launch, 128 + number, number == SIGINT ? SIGINT : SIGTERM);
 }

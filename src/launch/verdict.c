@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <string.h>
 
+#include "launch/signal_name.h"
+
 int rueda_verdict_code(const struct rueda_ending *ending)
 {
     return ending->signal > 0 ? 128 + ending->signal : ending->code;
@@ -24,7 +26,7 @@ static const char *hint_of(int code)
 
 static void add_signal(int number, struct rueda_text *out)
 {
-    const char *name = sigabbrev_np(number);
+    const char *name = rueda_signal_name(number);
 
     rueda_text_add(out, "signal %d", number);
     if (name != NULL)

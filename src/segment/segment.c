@@ -465,7 +465,7 @@ void rueda_segment_forked(struct rueda_segment *segment)
 /*
  * The sleeper stores its flag and then looks for news; we store our news and
  * then look at its flag. With a full fence between the two on both sides at
- * least one of us sees the other.
+ * least one of us sees the other (tests/model/fences.py).
  */
 static void ring_if_asleep(struct rueda_segment *segment, int member)
 {

@@ -27,7 +27,7 @@ static const char *wanted_kernels(void)
 /* Names what is used and what could be. */
 const char *rueda_tool_library_kernels(void)
 {
-    static const char *const known[] = {"c", "avx2", "avx512"};
+    static const char *const known[] = {"c", "avx2", "avx512", "neon"};
     static char text[128];
     const char *chosen = rueda_internal_kernels_find(wanted_kernels());
     size_t used;

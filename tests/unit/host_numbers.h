@@ -31,7 +31,7 @@ enum {
 
 static const rueda_dtype floats[] = {RUEDA_FLOAT16, RUEDA_BFLOAT16,
                                      RUEDA_FLOAT32, RUEDA_FLOAT64};
-static const char *const names[] = {"c", "avx2", "avx512"};
+static const char *const names[] = {"c", "avx2", "avx512", "neon"};
 
 /* What every test works on; too large for a stack. */
 static unsigned char sources[MAX_SOURCES][ROOM];
