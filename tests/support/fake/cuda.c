@@ -9,7 +9,8 @@
  *      FAKE_CUDA_DELAY_US  how late each piece of work is; 20 if not set
  *      FAKE_CUDA_FAIL      "cuMemAlloc_v2=2" lets a function fail with a
  *                          code; "cuLaunchKernel=1#3" from its fourth call on;
- *                          "kernel=700" lets work fail when it is carried out
+ *                          "kernel=700" lets kernels and copies fail when they
+ *                          are carried out
  *      FAKE_CUDA_GPUS      how many there are; 2 if not set
  *
  * The fake_cuda_ functions are for tests, which find them in the library.
@@ -200,7 +201,8 @@ static int fails(const char *function)
 static int carry_out(struct item *item)
 {
     const char *delay = getenv("FAKE_CUDA_DELAY_US");
-    const int code = fails("kernel");
+    const bool is_work = item->what == COPY || item->what == LAUNCH;
+    const int code = is_work ? fails("kernel") : 0;
 
     usleep(delay != NULL ? (useconds_t)strtoul(delay, NULL, 10) : 20);
     if (code != 0)
