@@ -127,7 +127,7 @@ def test_source_files_that_are_named_exist(page: Path) -> None:
 def test_make_targets_that_are_named_exist(page: Path) -> None:
     rules = (ROOT / "Makefile").read_text(encoding="utf-8")
     text = page.read_text(encoding="utf-8")
-    named = sorted(set(re.findall(r"(?:`|^ {4})make ([a-z]+)", text, re.M)))
+    named = sorted(set(re.findall(r"(?:`|^ {4})make ([a-z][a-z0-9-]*)", text, re.M)))
     assert [name for name in named if not re.search(rf"^{name}:", rules, re.M)] == []
 
 
