@@ -18,12 +18,14 @@
 
 struct rueda_slab;
 struct rueda_hier;
+struct rueda_staging;
 
 /* Where the collectives of a process set run, as one of its ranks sees it. */
 struct rueda_place {
     struct rueda_mesh *mesh;
     struct rueda_slab *slab; /* NULL where members share no memory */
     struct rueda_hier *hier; /* NULL where they are not on several hosts */
+    struct rueda_staging *staging;     /* NULL where messages reach tensors */
     const struct rueda_device *device; /* whose memory tensors are in */
 
     /* Private memory for what arrives before it is added; at least

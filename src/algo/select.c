@@ -7,6 +7,7 @@
 #include "algo/chunk.h"
 #include "algo/hier.h"
 #include "algo/registry.h"
+#include "algo/staged.h"
 
 #define ANY_RANKS 1, INT_MAX
 #define ANY_BYTES 0, SIZE_MAX
@@ -176,6 +177,8 @@ const struct rueda_algo *rueda_select_choose(const struct rueda_select *select,
     for (; own != NULL && *own != NULL; own++)
         if (can_run(*own, select, place, coll))
             return *own;
+    if (place->staging != NULL)
+        return &rueda_algo_staged;
     for (row = rueda_select_defaults; row->algo != NULL; row++)
         consider(row, select, place, coll, &choice);
     for (int i = 0; i < select->added_count; i++)

@@ -22,7 +22,9 @@
  * a row whose algorithm cannot run (no shared memory, one host, Adasum) does
  * not fit. `kind:flat` is not an algorithm: it excludes `hier` for this kind.
  * An algorithm serves some kinds of memory; that of the place counts. One that
- * the device brings is taken before all rows. A compressed allreduce between
+ * the device brings is taken before all rows, and where messages do not reach
+ * the tensors, `staged` is taken in place of all rows, which then count for the
+ * algorithm that it runs on the host. A compressed allreduce between
  * hosts goes to `hier`, whatever rows say.
  *
  * Any thread, as long as none changes the table.

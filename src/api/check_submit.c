@@ -301,12 +301,11 @@ static rueda_status check_rest(const struct submit_query *query)
                        args->device);
         return RUEDA_ERR_INVALID;
     }
-    /* What is negotiated is refused when all ranks know of it. */
-    if (args->device != RUEDA_DEVICE_HOST &&
-        (is_message(query) || is_ordered(query))) {
+    if (args->device != RUEDA_DEVICE_HOST && is_message(query)) {
         rueda_text_add(query->why,
                        "the tensor is on accelerator %d, and only tensors in "
-                       "the memory of the host are taken; copy it there first",
+                       "the memory of the host are sent and received; copy it "
+                       "there first",
                        args->device);
         return RUEDA_ERR_UNSUPPORTED;
     }

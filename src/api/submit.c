@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/accelerator.h"
 #include "api/check_submit.h"
 #include "base/hash.h"
 
@@ -81,6 +82,8 @@ rueda_status rueda_named_claim(rueda_ctx *ctx, struct rueda_named *named,
 
 void rueda_named_drop(rueda_ctx *ctx, struct rueda_named *named)
 {
+    if (named->request.device != RUEDA_DEVICE_HOST)
+        rueda_named_unmark(ctx, named);
     rueda_named_release(named);
     rueda_op_give(&ctx->ops, &named->op);
 }
@@ -174,8 +177,8 @@ static rueda_status fill_in(const struct rueda_submit_args *args, int members,
         named->peer = args->peer;
         named->tag = args->tag;
     }
-    if (args->device != RUEDA_DEVICE_HOST)
-        named->stream = args->stream;
+    named->mark[0] = NULL;
+    named->mark[1] = NULL;
     if (args->recv == NULL) {
         named->alloc = args->alloc;
         named->alloc_arg = args->alloc_arg;
@@ -233,6 +236,13 @@ static rueda_status prepare(rueda_ctx *ctx,
     if (status != RUEDA_OK)
         return refuse(ctx, args, status);
     status = fill_in(args, set->size, named);
+    if (status == RUEDA_OK && named->request.device != RUEDA_DEVICE_HOST) {
+        status = rueda_named_mark(ctx, args, named);
+        if (status != RUEDA_OK) {
+            rueda_named_drop(ctx, named);
+            return status;
+        }
+    }
     if (status == RUEDA_OK && args->kind == RUEDA_JOIN)
         status = rueda_named_claim(ctx, named, JOIN_NAME);
     else if (status == RUEDA_OK && args->name != NULL && is_matched(args->kind))

@@ -316,6 +316,9 @@ static const struct rueda_setting settings[] = {
      AT(staged_allgather), parse_stages},
     {"RUEDA_KERNELS", "auto", "vector kernels: auto, c, avx2, avx512 or neon",
      AT(kernels), parse_name},
+    {"RUEDA_CUDA_LIB", "libcuda.so.1",
+     "the CUDA driver library, loaded when the first tensor on a GPU comes",
+     AT(driver_library), parse_path},
     {"RUEDA_RING_BYTES", "auto",
      "shared memory that a rank's data pass through, 1m, 2m, 4m, ...",
      AT(ring_bytes), parse_ring},
@@ -374,8 +377,8 @@ static const struct rueda_setting settings[] = {
      "process sets made at the start, e.g. 0,2;1,3-5: ids 1, 2, ...",
      AT(process_sets), parse_path},
     {"RUEDA_SERVERS", "0",
-     "how many of the last ranks are servers, in no collective",
-     AT(servers), parse_servers},
+     "how many of the last ranks are servers, in no collective", AT(servers),
+     parse_servers},
 };
 
 const struct rueda_setting *rueda_settings(size_t *out_count)

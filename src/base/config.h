@@ -81,8 +81,9 @@ struct rueda_config {
     rueda_stages_choice staged_allreduce;
     rueda_stages_choice staged_allgather;
     char kernels[RUEDA_NAME_BYTES];
-    size_t ring_bytes; /* 0: from the caches */
-    int64_t spin_us;   /* -1: from the machine */
+    char driver_library[RUEDA_PATH_BYTES]; /* of accelerators */
+    size_t ring_bytes;                     /* 0: from the caches */
+    int64_t spin_us;                       /* -1: from the machine */
     int64_t yield_us;
     size_t fusion_bytes; /* up to RUEDA_FUSION_MOST; 0: one by one */
     int cache_capacity;  /* names, up to RUEDA_CACHE_MOST */

@@ -21,7 +21,7 @@
  *
  * A row is used by one thread at a time, here the one that holds the engine's
  * token. Different rows of one device may be used by different threads.
- * Nothing here blocks but alloc() and free().
+ * Nothing here blocks but alloc(), free() and their like for the host.
  *
  * A new kind is a folder src/device/<kind>/ with such a table. It may also
  * bring algorithms of its own, which may include algo/algo.h.
@@ -33,6 +33,8 @@
 #include <stddef.h>
 
 #include <rueda/rueda.h>
+
+#include "base/text.h"
 
 struct rueda_algo;
 struct rueda_device;
@@ -84,6 +86,15 @@ struct rueda_device_ops {
     void *(*alloc)(const struct rueda_device *device, size_t bytes);
     void (*free)(const struct rueda_device *device, void *at);
 
+    /* The same for memory of the host which the device copies from and to
+     * without a detour. */
+    void *(*alloc_host)(const struct rueda_device *device, size_t bytes);
+    void (*free_host)(const struct rueda_device *device, void *at);
+
+    /* Does this memory belong to the device? RUEDA_ERR_INVALID: no, and tell()
+     * says what it is. Any thread. */
+    rueda_status (*owns)(const struct rueda_device *device, const void *at);
+
     /* memmove(); NULL is allowed where there is nothing to move. */
     rueda_status (*copy)(const struct rueda_device *device,
                          struct rueda_work *work, void *dst, const void *src,
@@ -133,7 +144,8 @@ struct rueda_device_ops {
     rueda_status (*poll)(const struct rueda_device *device,
                          struct rueda_work *work);
 
-    /* Mark where a stream of the application's is now; any thread. */
+    /* Mark where a stream of the application's is now; any thread.
+     * RUEDA_ERR_UNSUPPORTED: the stream is being captured. */
     rueda_status (*record)(const struct rueda_device *device, void *stream,
                            struct rueda_event *event);
 
@@ -145,6 +157,17 @@ struct rueda_device_ops {
     /* Make a stream wait for the event; returns at once. */
     rueda_status (*wait)(const struct rueda_device *device, void *stream,
                          struct rueda_event *event);
+
+    /* Calls of the row from here on take effect after the event. */
+    rueda_status (*after)(const struct rueda_device *device,
+                          struct rueda_work *work, struct rueda_event *event);
+
+    /* Let go of an event, recorded or not; any thread. */
+    void (*forget)(const struct rueda_device *device,
+                   struct rueda_event *event);
+
+    /* Add what went wrong last, and what helps, or nothing; any thread. */
+    void (*tell)(const struct rueda_device *device, struct rueda_text *out);
 };
 
 /* The head of every device. */
@@ -254,6 +277,13 @@ rueda_device_combine(const struct rueda_device *device, struct rueda_work *work,
         work, device->ops->combine(device, work, dtype, dst, src, by, count));
 }
 
+static inline rueda_status rueda_device_after(const struct rueda_device *device,
+                                              struct rueda_work *work,
+                                              struct rueda_event *event)
+{
+    return rueda_work_note(work, device->ops->after(device, work, event));
+}
+
 /* Costs nothing where no call was left in progress. */
 static inline rueda_status rueda_device_poll(const struct rueda_device *device,
                                              struct rueda_work *work)
@@ -262,5 +292,10 @@ static inline rueda_status rueda_device_poll(const struct rueda_device *device,
         work->status = device->ops->poll(device, work);
     return work->status;
 }
+
+/* For what has failed, before its memory is freed: wait until the row is done,
+ * or has failed, for at most two seconds. */
+void rueda_device_settle(const struct rueda_device *device,
+                         struct rueda_work *work);
 
 #endif /* RUEDA_DEVICE_DEVICE_H */

@@ -218,6 +218,21 @@ static int64_t whole_inverse(double factor)
     return inverse > 0 && 1.0 / inverse == factor ? (int64_t)inverse : 0;
 }
 
+/*
+ * One over a whole number divides exactly: 49 times the nearest number to 1/49
+ * would be a little less than 1 and be cut to 0. Up to 32 bits it is enough to
+ * take the next factor, which is not below the true one.
+ */
+int64_t rueda_host_divisor(rueda_dtype dtype, double *factor)
+{
+    const int64_t divisor = whole_inverse(*factor);
+
+    if (divisor == 0 || dtype == RUEDA_INT64)
+        return divisor;
+    *factor = nextafter(*factor, 1.0);
+    return 0;
+}
+
 static void divide(void *dst, const void *src, size_t count, int64_t divisor)
 {
     typedef int64_t any __attribute__((aligned(1), may_alias));
@@ -228,23 +243,16 @@ static void divide(void *dst, const void *src, size_t count, int64_t divisor)
         out[i] = in[i] / divisor;
 }
 
-/*
- * One over a whole number divides exactly: 49 times the nearest number to 1/49
- * would be a little less than 1 and be cut to 0. Up to 32 bits it is enough to
- * take the next factor, which is not below the true one.
- */
 static void scale_integers(const struct rueda_kernels *kernels,
                            rueda_dtype dtype, void *dst, const void *src,
                            size_t count, double factor)
 {
-    const int64_t divisor = whole_inverse(factor);
+    const int64_t divisor = rueda_host_divisor(dtype, &factor);
 
-    if (divisor == 0)
-        kernels->scale[dtype](dst, src, count, factor);
-    else if (dtype == RUEDA_INT64)
+    if (divisor != 0)
         divide(dst, src, count, divisor);
     else
-        kernels->scale[dtype](dst, src, count, nextafter(factor, 1.0));
+        kernels->scale[dtype](dst, src, count, factor);
 }
 
 /* One tile of integers that are scaled before they are added. */

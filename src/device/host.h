@@ -16,6 +16,7 @@
 #define RUEDA_DEVICE_HOST_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "device/device.h"
 
@@ -68,6 +69,10 @@ void rueda_host_neutral(const struct rueda_arith *arith, void *dst,
  */
 void rueda_host_scale(const struct rueda_kernels *kernels, rueda_dtype dtype,
                       void *dst, const void *src, size_t count, double factor);
+
+/* How an integer of this dtype is scaled by *factor: it is divided by what is
+ * returned, or if that is 0, multiplied by what *factor is then. */
+int64_t rueda_host_divisor(rueda_dtype dtype, double *factor);
 
 /* memmove(), for which NULL is allowed where there is nothing to move. */
 void rueda_host_move(const struct rueda_kernels *kernels, void *dst,

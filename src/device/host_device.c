@@ -25,6 +25,13 @@ static void host_free(const struct rueda_device *device, void *at)
     free(at);
 }
 
+static rueda_status host_owns(const struct rueda_device *device, const void *at)
+{
+    (void)device;
+    (void)at;
+    return RUEDA_OK;
+}
+
 static rueda_status host_copy(const struct rueda_device *device,
                               struct rueda_work *work, void *dst,
                               const void *src, size_t bytes)
@@ -162,11 +169,37 @@ static rueda_status host_wait(const struct rueda_device *device, void *stream,
     return RUEDA_OK;
 }
 
+static rueda_status host_after(const struct rueda_device *device,
+                               struct rueda_work *work,
+                               struct rueda_event *event)
+{
+    (void)device;
+    (void)work;
+    (void)event;
+    return RUEDA_OK;
+}
+
+static void host_forget(const struct rueda_device *device,
+                        struct rueda_event *event)
+{
+    (void)device;
+    (void)event;
+}
+
+static void host_tell(const struct rueda_device *device, struct rueda_text *out)
+{
+    (void)device;
+    (void)out;
+}
+
 const struct rueda_device_ops rueda_host_ops = {
     .name = "host",
     .memory = RUEDA_MEMORY_HOST,
     .alloc = host_alloc,
     .free = host_free,
+    .alloc_host = host_alloc,
+    .free_host = host_free,
+    .owns = host_owns,
     .copy = host_copy,
     .gather = host_gather,
     .scatter = host_scatter,
@@ -180,6 +213,9 @@ const struct rueda_device_ops rueda_host_ops = {
     .record = host_record,
     .is_done = host_is_done,
     .wait = host_wait,
+    .after = host_after,
+    .forget = host_forget,
+    .tell = host_tell,
 };
 
 const struct rueda_device *rueda_device_default(const char *wanted)

@@ -50,16 +50,24 @@ rueda_status rueda_batch_init(struct rueda_batch *batch, int members)
 
 static void spare_unmap(struct rueda_spare *spare)
 {
-    if (spare->at != NULL)
+    if (spare->at != NULL && spare->device != NULL)
+        spare->device->ops->free(spare->device, spare->at);
+    else if (spare->at != NULL)
         rueda_memory_unmap(spare->at, spare->bytes);
     spare->at = NULL;
 }
 
-static void *spare_map(struct rueda_spare *spare, size_t bytes)
+/* Where the tensors of the batch are; on the host, memory is zeroed and costs
+ * nothing until it is touched. */
+static void *spare_map(const struct rueda_lane *lane, struct rueda_spare *spare,
+                       size_t bytes)
 {
     spare_unmap(spare);
     spare->bytes = bytes > 0 ? bytes : 1;
-    spare->at = rueda_memory_map_private(spare->bytes);
+    spare->device = lane->batch.is_away ? lane->away.place.device : NULL;
+    spare->at = spare->device != NULL
+                    ? spare->device->ops->alloc(spare->device, spare->bytes)
+                    : rueda_memory_map_private(spare->bytes);
     return spare->at;
 }
 
@@ -91,6 +99,12 @@ void rueda_batch_refuse(struct rueda_named *named, rueda_status status,
     named->op.has_own = true;
 }
 
+/* Where the tensors of the batch run. */
+static struct rueda_place *place_of(struct rueda_lane *lane)
+{
+    return lane->batch.is_away ? &lane->away.place : &lane->track.place;
+}
+
 struct rueda_round *rueda_batch_round(struct rueda_lane *lane, rueda_kind kind)
 {
     struct rueda_batch *batch = &lane->batch;
@@ -118,7 +132,8 @@ char *rueda_batch_place(struct rueda_lane *lane)
     batch->slab_used = rueda_layout_span(at + bytes);
     if (batch->slab_used > lane->fusion_bytes)
         batch->slab_used = lane->fusion_bytes;
-    batch->round.slab = lane->fusion + at;
+    batch->round.slab =
+        (batch->is_away ? lane->away.fusion : lane->fusion) + at;
     batch->is_packed = true;
     return batch->round.slab;
 }
@@ -146,6 +161,7 @@ struct rueda_coll *rueda_batch_coll(struct rueda_lane *lane, rueda_kind kind,
                          : lane->set->size;
     struct rueda_coll *coll = &lane->track.task.coll;
 
+    lane->track.task.place = place_of(lane);
     *coll = (struct rueda_coll){
         .kind = kind,
         .root = -1,
@@ -164,6 +180,7 @@ struct rueda_coll *rueda_batch_words(struct rueda_lane *lane, rueda_kind kind)
 {
     struct rueda_coll *coll = &lane->track.task.coll;
 
+    lane->track.task.place = &lane->track.place; /* words are on the host */
     *coll = (struct rueda_coll){
         .kind = kind,
         .root = -1,
@@ -211,7 +228,7 @@ rueda_batch_next rueda_batch_result(struct rueda_lane *lane, int item,
     *out = rueda_batch_own(lane, item, rows, bytes);
     if (*out != NULL || bytes == 0)
         return RUEDA_BATCH_TASK;
-    *out = spare_map(&lane->batch.sink, bytes);
+    *out = spare_map(lane, &lane->batch.sink, bytes);
     return *out != NULL ? RUEDA_BATCH_TASK
                         : rueda_batch_fail(lane, RUEDA_ERR_NOMEM,
                                            "no memory to take part in an "
@@ -233,11 +250,12 @@ static void *map_neutral(struct rueda_lane *lane, int item, size_t bytes)
 {
     const struct rueda_arith arith =
         arith_of(rueda_batch_request(&lane->batch, item));
-    void *at = spare_map(&lane->batch.neutral, bytes);
+    void *at = spare_map(lane, &lane->batch.neutral, bytes);
+    const bool is_zeroed = lane->batch.neutral.device == NULL;
 
-    if (at != NULL && !rueda_arith_has_zero(&arith))
-        rueda_device_neutral(lane->track.place.device, &lane->batch.work,
-                             &arith, at, bytes / rueda_dtype_size(arith.dtype));
+    if (at != NULL && !(is_zeroed && rueda_arith_has_zero(&arith)))
+        rueda_device_neutral(place_of(lane)->device, &lane->batch.work, &arith,
+                             at, bytes / rueda_dtype_size(arith.dtype));
     return at;
 }
 
@@ -279,21 +297,27 @@ rueda_batch_next rueda_batch_alone(struct rueda_lane *lane,
 
 /* ---- Accelerators ----------------------------------------------------- */
 
-/* All members have theirs on one, so all refuse alike. */
-static rueda_batch_next refuse_all(struct rueda_lane *lane)
+/* The row of work goes on when the application's streams have written these. */
+static void wait_for_streams(struct rueda_lane *lane)
 {
-    const struct rueda_batch *batch = &lane->batch;
+    struct rueda_batch *batch = &lane->batch;
 
-    for (int i = 0; i < batch->decision->count; i++) {
-        struct rueda_named *named = rueda_batch_named(batch, i);
+    for (int i = batch->item; i < batch->after; i++) {
+        const struct rueda_named *named = rueda_batch_named(batch, i);
 
-        if (named != NULL)
-            rueda_batch_refuse(named, RUEDA_ERR_UNSUPPORTED,
-                               "the tensor is on an accelerator on all ranks, "
-                               "and only tensors in the memory of the host are "
-                               "taken; copy it there first");
+        if (named != NULL && named->request.device != RUEDA_DEVICE_HOST) {
+            struct rueda_event event = {{named->mark[0], named->mark[1]}};
+
+            rueda_device_after(lane->away.place.device, &batch->work, &event);
+        }
     }
-    return RUEDA_BATCH_END;
+}
+
+void rueda_batch_settle(struct rueda_lane *lane)
+{
+    if (lane->batch.decision != NULL && lane->batch.is_away &&
+        lane->away.place.device != NULL)
+        rueda_device_settle(lane->away.place.device, &lane->batch.work);
 }
 
 /* ---- Stages ----------------------------------------------------------- */
@@ -356,13 +380,24 @@ static rueda_batch_fn fn_of(const struct rueda_lane *lane,
     if (decision->kind != RUEDA_DECIDED_RUN || item->request->kind < 0 ||
         item->request->kind > RUEDA_SET_CLOSE)
         return unknown;
-    if (item->request->device != RUEDA_DEVICE_HOST)
-        return refuse_all;
     if (lane->is_ordered && !lane->is_open)
         return rueda_batch_open;
     if (named != NULL && named->op.is_laid_out)
         return laid_out;
     return kinds[item->request->kind];
+}
+
+/* The first step of a batch of tensors on accelerators. */
+static rueda_batch_next enter_away(struct rueda_lane *lane)
+{
+    struct rueda_batch *batch = &lane->batch;
+    struct rueda_text words = {{0}};
+    const rueda_status status = rueda_away_enter(lane, &words);
+
+    if (status != RUEDA_OK)
+        return rueda_batch_fail(lane, status, words.chars);
+    batch->next = fn_of(lane, batch->decision);
+    return batch->next(lane);
 }
 
 void rueda_batch_begin(struct rueda_lane *lane,
@@ -380,7 +415,9 @@ void rueda_batch_begin(struct rueda_lane *lane,
     batch->is_packed = false;
     batch->asked = 0;
     batch->asked_after = 0;
-    batch->next = fn_of(lane, decision);
+    batch->is_away = decision->kind == RUEDA_DECIDED_RUN &&
+                     request->device != RUEDA_DEVICE_HOST;
+    batch->next = batch->is_away ? enter_away : fn_of(lane, decision);
     if (batch->next == laid_out) {
         /* Nothing is to be waited for, nor packed. */
         laid_out(lane);
@@ -421,7 +458,7 @@ static void pack(struct rueda_lane *lane)
     struct rueda_track *track = &lane->track;
 
     if (track->task.coll.parts == NULL || !rueda_track_takes_parts(track))
-        rueda_pack_in(&batch->round, track->place.device, &batch->work);
+        rueda_pack_in(&batch->round, place_of(lane)->device, &batch->work);
 }
 
 /* As far as the algorithm has not done so. */
@@ -431,7 +468,7 @@ static void unpack(struct rueda_lane *lane)
     const struct rueda_coll *coll = &lane->track.task.coll;
 
     if (coll->parts == NULL || coll->part_count > 0)
-        rueda_pack_out(&batch->round, lane->track.place.device, &batch->work);
+        rueda_pack_out(&batch->round, place_of(lane)->device, &batch->work);
 }
 
 static void enter(struct rueda_lane *lane, rueda_batch_stage stage)
@@ -440,6 +477,8 @@ static void enter(struct rueda_lane *lane, rueda_batch_stage stage)
 
     batch->stage = stage;
     note_stage(lane);
+    if (stage == RUEDA_STAGE_PACK && batch->is_away)
+        wait_for_streams(lane);
     if (stage == RUEDA_STAGE_PACK && batch->is_packed)
         pack(lane);
     if (stage == RUEDA_STAGE_UNPACK && batch->is_packed)
@@ -515,7 +554,6 @@ static rueda_status agree(struct rueda_lane *lane)
 /* From stage to stage, while no task runs. */
 RUEDA_SELDOM static rueda_status walk(struct rueda_lane *lane)
 {
-    const struct rueda_device *device = lane->track.place.device;
     struct rueda_batch *batch = &lane->batch;
     rueda_status status = RUEDA_OK;
 
@@ -525,7 +563,7 @@ RUEDA_SELDOM static rueda_status walk(struct rueda_lane *lane)
             status = choose_next(lane);
             break;
         case RUEDA_STAGE_PACK:
-            status = rueda_device_poll(device, &batch->work);
+            status = rueda_device_poll(place_of(lane)->device, &batch->work);
             if (status == RUEDA_OK)
                 enter(lane, RUEDA_STAGE_RUN);
             break;
@@ -536,7 +574,7 @@ RUEDA_SELDOM static rueda_status walk(struct rueda_lane *lane)
             status = agree(lane);
             break;
         case RUEDA_STAGE_UNPACK:
-            status = rueda_device_poll(device, &batch->work);
+            status = rueda_device_poll(place_of(lane)->device, &batch->work);
             if (status == RUEDA_OK)
                 go_on(batch);
             break;
@@ -565,6 +603,9 @@ rueda_status rueda_batch_turn(struct rueda_lane *lane, struct rueda_text *error)
     if (lane->batch.work.status == RUEDA_IN_PROGRESS ||
         (track->is_running && track->task.work.status == RUEDA_IN_PROGRESS))
         lane->moves++;
+    if (status < 0 && batch->is_away && rueda_text_is_empty(error) &&
+        status != RUEDA_ERR_PEER_LOST)
+        lane->away.place.device->ops->tell(lane->away.place.device, error);
     return status;
 }
 

@@ -58,6 +58,8 @@ typedef enum rueda_batch_stage {
 struct rueda_spare {
     void *at;
     size_t bytes;
+    const struct rueda_device *device; /* whose memory it is; NULL: private
+                                          pages of the host */
 };
 
 struct rueda_batch {
@@ -67,6 +69,7 @@ struct rueda_batch {
     int after; /* the first behind it */
     int step;  /* the kind's own */
     rueda_batch_stage stage;
+    bool is_away;             /* the tensors are on accelerators */
     struct rueda_work work;   /* packing and unpacking by the device */
     struct rueda_round round; /* what is in the slab, */
     bool is_packed;           /* if anything is */
@@ -106,6 +109,9 @@ void rueda_batch_begin(struct rueda_lane *lane,
  * RUEDA_IN_PROGRESS, or how it failed. */
 rueda_status rueda_batch_turn(struct rueda_lane *lane,
                               struct rueda_text *error);
+
+/* After a failure: wait until the device has let go of all memory. */
+void rueda_batch_settle(struct rueda_lane *lane);
 
 /* Let go of what it holds, in the end or before. */
 void rueda_batch_drop(struct rueda_lane *lane);

@@ -18,9 +18,21 @@ static void wake_waiters(struct rueda_engine *engine)
     }
 }
 
+/* The device made the mark, if the tensor is on one. */
+static void forget_mark(const struct rueda_device *device,
+                        const struct rueda_named *named)
+{
+    struct rueda_event event = {{named->mark[0], named->mark[1]}};
+
+    if (named->request.device != RUEDA_DEVICE_HOST)
+        device->ops->forget(device, &event);
+}
+
 /* The owner of an operation may free it as soon as its status is stored. */
 void rueda_engine_deliver(struct rueda_engine *engine)
 {
+    const struct rueda_device *accelerator =
+        rueda_accelerator_of(&engine->accelerator);
     struct rueda_named *named = rueda_lanes_pop_ended(&engine->lanes);
     bool is_awaited = false; /* by another thread, perhaps */
 
@@ -28,6 +40,8 @@ void rueda_engine_deliver(struct rueda_engine *engine)
         struct rueda_named *next = rueda_lanes_pop_ended(&engine->lanes);
 
         is_awaited = is_awaited || &named->op != engine->own;
+        if (accelerator != NULL)
+            forget_mark(accelerator, named);
         rueda_op_deliver(&named->op, named->op.outcome, &engine->due);
         named = next;
     }

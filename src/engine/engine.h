@@ -22,6 +22,7 @@
 #include <pthread.h>
 
 #include "base/text.h"
+#include "device/accelerator.h"
 #include "engine/census.h"
 #include "engine/failing.h"
 #include "engine/lanes.h"
@@ -36,6 +37,7 @@ struct rueda_engine {
     struct rueda_job *job;             /* borrowed, like the next */
     struct rueda_formation *formation; /* of the job, in force */
     struct rueda_select select;
+    struct rueda_accelerator accelerator; /* any thread; outlives the lanes */
 
     struct rueda_numbers numbers; /* of operations without a name */
 

@@ -79,6 +79,8 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
         rueda_text_set(error, "no memory for the engine");
         return status;
     }
+    rueda_accelerator_init(&engine->accelerator, job->config.driver_library);
+    engine->lanes.accelerator = &engine->accelerator;
     engine->lanes.numbers = &engine->numbers;
     engine->lanes.call_after_ns = CALL_AFTER_NS;
     engine->lanes.engine = engine;
@@ -113,6 +115,7 @@ void rueda_engine_fini(struct rueda_engine *engine)
     rueda_then_run(&engine->due);
     rueda_lanes_fini(&engine->lanes);
     rueda_terms_fini(engine);
+    rueda_accelerator_fini(&engine->accelerator);
     pthread_cond_destroy(&engine->changed);
     pthread_cond_destroy(&engine->work);
     pthread_mutex_destroy(&engine->lock);

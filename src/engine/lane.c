@@ -206,6 +206,7 @@ void rueda_lane_free(struct rueda_lane *lane)
     rueda_messages_fini(&lane->messages);
     rueda_batch_fini(&lane->batch);
     rueda_kept_fini(lane);
+    rueda_away_fini(&lane->away);
     rueda_segment_free(lane->formation->segment, lane->fusion);
     rueda_track_close(&lane->track);
     if (lane->view.size > 0)
@@ -295,6 +296,7 @@ void rueda_lane_end(struct rueda_lane *lane, rueda_status status)
 
     if (lane->track.is_running)
         rueda_track_finish(&lane->track, status);
+    rueda_batch_settle(lane);
     if (lane->has_slab && lane->is_open)
         rueda_slab_leave(&lane->slab);
     rueda_batch_drop(lane);

@@ -11,6 +11,7 @@
 #ifndef RUEDA_ENGINE_LANE_H
 #define RUEDA_ENGINE_LANE_H
 
+#include "engine/away.h"
 #include "engine/batch.h"
 #include "engine/kept.h"
 #include "engine/message.h"
@@ -52,6 +53,7 @@ struct rueda_lane {
     uint64_t submitted; /* ordered collectives so far */
     char *fusion;       /* in the segment, or NULL: nothing is packed */
     size_t fusion_bytes;
+    struct rueda_away away;
 
     /* Operations that are not delivered, in the order in which they came. */
     struct rueda_named *first;

@@ -13,6 +13,7 @@
 #include "op/numbers.h"
 #include "trace/timeline.h"
 
+struct rueda_accelerator;
 struct rueda_engine;
 struct rueda_set_list;
 struct rueda_set_copy;
@@ -40,7 +41,9 @@ struct rueda_lanes {
     struct rueda_formation *formation; /* of lanes that are made now */
     struct rueda_engine *engine; /* whose they are; NULL in tests without one */
     const struct rueda_select *select;
-    const struct rueda_device *device;
+    const struct rueda_device *device;           /* of tensors on the host */
+    const struct rueda_accelerator *accelerator; /* of others; borrowed; NULL in
+                                                    tests without one */
     struct rueda_numbers *numbers; /* of operations without a name; borrowed */
 
     struct rueda_op_queue arrived; /* any thread pushes */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "algo/hier.h"
+#include "algo/staged.h"
 #include "base/log.h"
 #include "os/memory.h"
 #include "trace/flight.h"
@@ -83,8 +84,9 @@ static void note(const struct rueda_track *track, rueda_flight_step step)
 
 static bool is_equal(const struct rueda_choice *a, const struct rueda_choice *b)
 {
-    return a->kind == b->kind && a->reduction == b->reduction &&
-           a->compression == b->compression && a->bytes == b->bytes;
+    return a->place == b->place && a->kind == b->kind &&
+           a->reduction == b->reduction && a->compression == b->compression &&
+           a->bytes == b->bytes;
 }
 
 /* The search costs as much as a short task takes, and most tasks are like the
@@ -93,6 +95,7 @@ static void choose(struct rueda_track *track)
 {
     const struct rueda_coll *coll = &track->task.coll;
     struct rueda_choice choice = {
+        .place = track->task.place,
         .kind = coll->kind,
         .reduction = coll->arith.reduction,
         .compression = coll->compression,
@@ -105,7 +108,7 @@ static void choose(struct rueda_track *track)
         track->task.algo = track->last.algo;
         return;
     }
-    choice.algo = rueda_select_choose(track->select, &track->place, coll);
+    choice.algo = rueda_select_choose(track->select, track->task.place, coll);
     track->task.algo = choice.algo;
     if (coll->recv_counts == NULL)
         track->last = choice;
@@ -118,7 +121,7 @@ bool rueda_track_takes_parts(struct rueda_track *track)
     choose(track);
     algo = track->task.algo;
     return algo != NULL && algo->takes_parts != NULL &&
-           algo->takes_parts(&track->place, &track->task.coll);
+           algo->takes_parts(track->task.place, &track->task.coll);
 }
 
 rueda_status rueda_track_start(struct rueda_track *track)
@@ -159,6 +162,11 @@ void rueda_track_finish(struct rueda_track *track, rueda_status status)
 
 bool rueda_track_shares(const struct rueda_track *track)
 {
-    return track->is_running &&
-           (track->task.algo->needs_slab || rueda_hier_shares(&track->task));
+    const struct rueda_task *task = &track->task;
+
+    if (!track->is_running)
+        return false;
+    task = rueda_staged_inner(task);
+    return task->algo != NULL &&
+           (task->algo->needs_slab || rueda_hier_shares(task));
 }

@@ -17,6 +17,7 @@
  * where pieces are equal. */
 struct rueda_choice {
     const struct rueda_algo *algo; /* NULL: none was chosen yet */
+    const struct rueda_place *place;
     rueda_kind kind;
     rueda_reduction reduction;
     rueda_compression compression;
@@ -26,7 +27,8 @@ struct rueda_choice {
 struct rueda_track {
     struct rueda_job *job; /* borrowed, like the next */
     const struct rueda_select *select;
-    struct rueda_place place;
+    struct rueda_place place; /* of tensors on the host; task.place is this or
+                                 another of the same members */
     struct rueda_tag tag;     /* of the next task */
     bool is_chosen;           /* task.algo is that of the next task */
     struct rueda_choice last; /* what was searched for last */

@@ -55,7 +55,9 @@ struct rueda_named {
     int made_set;
     int rank_count; /* of ranks, or the id of a set to be dropped */
 
-    void *stream; /* only of a device's memory */
+    /* Only of an accelerator's memory: the point in the application's stream
+     * behind which the tensor is complete; the device's own. */
+    void *mark[2];
 
     /* Only where recv is NULL, and never of what is laid out. */
     rueda_alloc_fn alloc;

@@ -376,25 +376,6 @@ static void what_needs_all_ranks_is_refused_when_one_has_joined(void **state)
     rank_run(*state, 3, try_without_rank_0, NULL);
 }
 
-/* Each has its own number, which is its own business. */
-static int bring_from_accelerators(struct test_rank *me)
-{
-    static const size_t shape = COUNT;
-    float buf[COUNT] = {0};
-    struct rueda_submit_args args = allreduce_of("far", buf, &shape);
-
-    args.device = me->rank;
-    if (ends_with(me, &args, RUEDA_ERR_UNSUPPORTED, "on an accelerator") != 0)
-        return 1;
-    args.device = RUEDA_DEVICE_HOST;
-    return ends_with(me, &args, RUEDA_OK, "");
-}
-
-static void tensors_on_accelerators_are_refused_by_all(void **state)
-{
-    rank_run(*state, 2, bring_from_accelerators, NULL);
-}
-
 /* ---- Sets ------------------------------------------------------------- */
 
 static int with_sets(struct test_rank *me)
@@ -559,7 +540,6 @@ int main(void)
         RANK_EVERYWHERE(callbacks_do_not_run_within_a_submission),
         RANK_EVERYWHERE(those_that_are_followed_go_with_the_last),
         RANK_EVERYWHERE(what_needs_all_ranks_is_refused_when_one_has_joined),
-        RANK_EVERYWHERE(tensors_on_accelerators_are_refused_by_all),
         RANK_EVERYWHERE(sets_are_made_used_and_removed),
         RANK_EVERYWHERE(sets_are_waited_for_in_slices),
         RANK_IN_PROCESSES(who_has_nothing_to_do_takes_no_time),

@@ -27,6 +27,7 @@ from rueda.common.operations import (
 )
 from rueda.common.process_sets import ProcessSet
 
+from .place import on_host, place_of
 from .tensors import check, in_rows, new_like, not_negated, take
 
 Tensor = torch.Tensor
@@ -77,7 +78,7 @@ def allreduce(
     core = _submit(
         _ALLREDUCE, key_of("allreduce", name), set_of(process_set), dtype, memory,
         memory if is_in_place else target.data_ptr(), shape,
-        reduction_of(op, process_set), 0, prescale, postscale,
+        reduction_of(op, process_set), 0, prescale, postscale, *place_of(source),
     )  # fmt: skip
     if not is_in_place:
         return handles.add((core,), target, source)
@@ -105,7 +106,7 @@ def grouped_allreduce(
     cores = _core.submit_group(
         [
             (_ALLREDUCE, key, number, dtype, source.data_ptr(), target.data_ptr(),
-             source.shape, reduction, 0, prescale, postscale)
+             source.shape, reduction, 0, prescale, postscale, *place_of(source))
             for key, dtype, source, target in zip(keys, dtypes, sources, targets)
         ]
     )  # fmt: skip
@@ -125,7 +126,8 @@ def broadcast(
     target = source if is_in_place else new_like(source)
     core = _submit(
         _core.KIND_BROADCAST, key_of("broadcast", name), set_of(process_set), dtype,
-        source.data_ptr(), target.data_ptr(), source.shape, 0, root_rank,
+        source.data_ptr(), target.data_ptr(), source.shape, 0, root_rank, 1.0, 1.0,
+        *place_of(source),
     )  # fmt: skip
     if is_in_place:
         return _add_in_place((core,), (tensor,), (source,), tensor)
@@ -148,12 +150,18 @@ def _gathered(core: int, tensor: Tensor, room: Any) -> Tensor:
     return take(room, check(tensor), tensor, rows)
 
 
+# The library makes room for them on the host. What comes from a GPU goes there first.
+
+
 def allgather(tensor: Tensor, name: str | None, process_set: ProcessSet) -> int:
     check(tensor, name)
-    source = in_rows(tensor)
+    source = on_host(in_rows(tensor))
     room = _core.room()
     core = _submit(*_gather_order(source, key_of("allgather", name), set_of(process_set), room))
-    return handles.add((core,), None, (source, room), lambda: _gathered(core, source, room))
+    device = tensor.device
+    return handles.add(
+        (core,), None, (source, room), lambda: _gathered(core, source, room).to(device)
+    )
 
 
 def grouped_allgather(tensors: Iterable[Tensor], name: str | None, process_set: ProcessSet) -> int:
@@ -161,7 +169,7 @@ def grouped_allgather(tensors: Iterable[Tensor], name: str | None, process_set: 
     number = set_of(process_set)
     for tensor in tensors:
         check(tensor, name)
-    sources = [in_rows(tensor) for tensor in tensors]
+    sources = [on_host(in_rows(tensor)) for tensor in tensors]
     rooms = [_core.room() for _ in sources]
     keys = keys_of("grouped_allgather", name, len(sources))
     cores = _core.submit_group(
@@ -170,9 +178,13 @@ def grouped_allgather(tensors: Iterable[Tensor], name: str | None, process_set: 
             for source, key, room in zip(sources, keys, rooms)
         ]
     )
-    return handles.add(
-        cores, None, (sources, rooms), lambda: tuple(map(_gathered, cores, sources, rooms))
-    )
+    devices = [tensor.device for tensor in tensors]
+
+    def finish() -> tuple[Tensor, ...]:
+        results = map(_gathered, cores, sources, rooms)
+        return tuple(result.to(device) for result, device in zip(results, devices))
+
+    return handles.add(cores, None, (sources, rooms), finish)
 
 
 def _check_splits(splits: Any) -> tuple[int, ...]:
@@ -190,8 +202,9 @@ def _check_splits(splits: Any) -> tuple[int, ...]:
 def alltoall(tensor: Tensor, splits: Any, name: str | None, process_set: ProcessSet) -> int:
     dtype = check(tensor, name)
     number = set_of(process_set)
-    source = in_rows(tensor)
+    source = on_host(in_rows(tensor))
     room = _core.room()
+    home = tensor.device
     device = splits.device if isinstance(splits, Tensor) else "cpu"
     core = _submit(
         _core.KIND_ALLTOALL, key_of("alltoall", name), number, dtype, source.data_ptr(), 0,
@@ -202,7 +215,7 @@ def alltoall(tensor: Tensor, splits: Any, name: str | None, process_set: Process
     def finish() -> tuple[Tensor, Tensor]:
         rows, _, rows_from = _core.wait_for(core, members)
         received = torch.tensor(rows_from, dtype=torch.int32, device=device)
-        return take(room, dtype, source, rows), received
+        return take(room, dtype, source, rows).to(home), received
 
     return handles.add((core,), None, (source, room), finish)
 
@@ -215,7 +228,7 @@ def _share_of(tensor: Tensor, process_set: ProcessSet) -> Tensor:
     if tensor.dim() == 0 or not process_set.included():
         return new_like(tensor)  # the library refuses it, with words
     rows = rows_of_share(tensor.shape[0], process_set)
-    return torch.empty((rows, *tensor.shape[1:]), dtype=tensor.dtype)
+    return torch.empty((rows, *tensor.shape[1:]), dtype=tensor.dtype, device=tensor.device)
 
 
 def _scatter_order(
@@ -233,6 +246,7 @@ def _scatter_order(
     return (
         _core.KIND_REDUCE_SCATTER, key, set_of(process_set), check(tensor), tensor.data_ptr(),
         output.data_ptr(), tensor.shape, REDUCTIONS[op], 0, prescale, postscale,
+        *place_of(tensor),
     )  # fmt: skip
 
 

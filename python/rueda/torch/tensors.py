@@ -10,6 +10,8 @@ from torch.utils import dlpack
 
 from rueda import _core
 
+from .place import has_place
+
 __all__ = ["check", "in_rows", "new_like", "new_sparse", "not_negated", "refuse", "take"]
 
 _NAMES = ("uint8", "int8", "uint16", "int16", "int32", "int64",
@@ -30,7 +32,7 @@ def check(tensor: torch.Tensor, name: str | None = None) -> int:
     """Return the library's number of its type, or raise :class:`ValueError`."""
     try:
         dtype = DTYPES[tensor.dtype]
-        if tensor.is_cpu and tensor.layout is _strided:
+        if tensor.layout is _strided and has_place(tensor):
             return dtype
     except (AttributeError, KeyError):
         pass
@@ -54,8 +56,8 @@ def refuse(tensor: Any, name: str | None) -> ValueError:
             "or sparse_allreduce_async()"
         )
     return ValueError(
-        f"{what}is on {tensor.device}; only tensors on the CPU are supported, so copy it there "
-        "by .cpu() and back afterwards"
+        f"{what}is on {tensor.device}; only tensors on the CPU and on GPUs with CUDA are "
+        "supported, so copy it there by .cpu() and back afterwards"
     )
 
 
@@ -75,7 +77,7 @@ def not_negated(tensor: torch.Tensor) -> torch.Tensor:
 
 def new_like(tensor: torch.Tensor) -> torch.Tensor:
     """Memory for as many numbers, row after row."""
-    return torch.empty(tensor.shape, dtype=tensor.dtype)
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
 
 
 # Since 2.0 torch checks indices only where that is asked for, and warns else.

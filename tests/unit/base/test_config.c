@@ -90,6 +90,7 @@ static void without_variables_every_setting_has_its_default(void **state)
     assert_string_equal(config.algo, "");
     assert_string_equal(config.tune_file, "");
     assert_string_equal(config.kernels, "auto");
+    assert_string_equal(config.driver_library, "libcuda.so.1");
     assert_int_equal(config.ring_bytes, 0);
     assert_int_equal(config.spin_us, -1);
     assert_int_equal(config.yield_us, -1);
@@ -273,6 +274,8 @@ static void texts_are_taken_whole_or_refused(void **state)
     (void)state;
     assert_string_equal(good("RUEDA_JOB", "a job").job, "a job");
     assert_string_equal(good("RUEDA_KERNELS", "avx2").kernels, "avx2");
+    assert_string_equal(good("RUEDA_CUDA_LIB", "/a/b.so").driver_library,
+                        "/a/b.so");
     assert_string_equal(good("RUEDA_KEY_FILE", "/k").key_file, "/k");
     assert_string_equal(good("RUEDA_TUNE_FILE", "/t").tune_file, "/t");
     assert_string_equal(good("RUEDA_ALGO", "allreduce:ring").algo,

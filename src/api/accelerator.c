@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/accelerator.h"
+
+#include "api/check_submit.h"
+
+static rueda_status refuse(const rueda_ctx *ctx,
+                           const struct rueda_submit_args *args,
+                           rueda_status status, const struct rueda_text *why)
+{
+    struct rueda_text error = {{0}};
+
+    rueda_check_begin(ctx->job->formation->rank, args, &error);
+    rueda_text_add(&error, "%s", why->chars);
+    return rueda_fault(status, error.chars);
+}
+
+rueda_status rueda_named_mark(rueda_ctx *ctx,
+                              const struct rueda_submit_args *args,
+                              struct rueda_named *named)
+{
+    const struct rueda_device *device = NULL;
+    struct rueda_event event = {{NULL}};
+    struct rueda_text why = {{0}};
+    rueda_status status;
+
+    status = rueda_accelerator_need(&ctx->engine.accelerator, args->device,
+                                    &device, &why);
+    if (status != RUEDA_OK)
+        return refuse(ctx, args, status, &why);
+    status = device->ops->owns(device, args->send);
+    if (status == RUEDA_OK)
+        status = device->ops->owns(device, args->recv);
+    if (status == RUEDA_OK)
+        status = device->ops->record(device, args->stream, &event);
+    if (status != RUEDA_OK) {
+        device->ops->tell(device, &why);
+        device->ops->forget(device, &event);
+        return refuse(ctx, args, status, &why);
+    }
+    named->mark[0] = event.state[0];
+    named->mark[1] = event.state[1];
+    return RUEDA_OK;
+}
+
+void rueda_named_unmark(rueda_ctx *ctx, struct rueda_named *named)
+{
+    const struct rueda_device *device =
+        rueda_accelerator_of(&ctx->engine.accelerator);
+    struct rueda_event event = {{named->mark[0], named->mark[1]}};
+
+    if (device != NULL)
+        device->ops->forget(device, &event);
+    named->mark[0] = NULL;
+    named->mark[1] = NULL;
+}

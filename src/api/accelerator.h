@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operations on tensors in the memory of an accelerator: what is done with one
+ * when it is submitted. Any thread.
+ */
+#ifndef RUEDA_API_ACCELERATOR_H
+#define RUEDA_API_ACCELERATOR_H
+
+#include "api/ctx.h"
+#include "op/named.h"
+
+/*
+ * Open the accelerator if it is the first such operation, make sure that the
+ * tensors are there, and mark where the application's stream is. On failure
+ * rueda_last_error() says what helps.
+ */
+rueda_status rueda_named_mark(rueda_ctx *ctx,
+                              const struct rueda_submit_args *args,
+                              struct rueda_named *named);
+
+/* For one that is not submitted after all. */
+void rueda_named_unmark(rueda_ctx *ctx, struct rueda_named *named);
+
+#endif /* RUEDA_API_ACCELERATOR_H */

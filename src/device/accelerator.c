@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/accelerator.h"
+
+#include "device/cuda/cuda.h"
+#include "os/clock.h"
+
+#define SETTLE_NS ((int64_t)2000000000)
+
+void rueda_accelerator_init(struct rueda_accelerator *self, const char *library)
+{
+    self->library = library;
+    self->number = -1;
+    atomic_init(&self->device, NULL);
+    pthread_mutex_init(&self->lock, NULL);
+}
+
+void rueda_accelerator_fini(struct rueda_accelerator *self)
+{
+    const struct rueda_device *device = rueda_accelerator_of(self);
+
+    if (device != NULL)
+        rueda_cuda_close(device);
+    pthread_mutex_destroy(&self->lock);
+}
+
+/* Under the lock. */
+static rueda_status open_it(struct rueda_accelerator *self, int number,
+                            struct rueda_text *error)
+{
+    const struct rueda_device *device;
+    rueda_status status =
+        rueda_cuda_open(self->library, number, &device, error);
+
+    if (status != RUEDA_OK)
+        return status;
+    self->number = number;
+    atomic_store_explicit(&self->device, device, memory_order_release);
+    return RUEDA_OK;
+}
+
+rueda_status rueda_accelerator_need(struct rueda_accelerator *self, int number,
+                                    const struct rueda_device **out,
+                                    struct rueda_text *error)
+{
+    rueda_status status = RUEDA_OK;
+
+    if (rueda_accelerator_of(self) == NULL) {
+        pthread_mutex_lock(&self->lock);
+        if (rueda_accelerator_of(self) == NULL)
+            status = open_it(self, number, error);
+        pthread_mutex_unlock(&self->lock);
+    }
+    if (status != RUEDA_OK)
+        return status;
+    if (self->number != number) {
+        rueda_text_set(error,
+                       "the tensor is on accelerator %d, but this rank began "
+                       "with accelerator %d; a rank uses one, so copy the "
+                       "tensor there, or start a rank for each accelerator",
+                       number, self->number);
+        return RUEDA_ERR_UNSUPPORTED;
+    }
+    *out = rueda_accelerator_of(self);
+    return RUEDA_OK;
+}
+
+void rueda_device_settle(const struct rueda_device *device,
+                         struct rueda_work *work)
+{
+    int64_t end_ns;
+
+    if (work->status != RUEDA_IN_PROGRESS)
+        return;
+    end_ns = rueda_clock_ns() + SETTLE_NS;
+    while (rueda_device_poll(device, work) == RUEDA_IN_PROGRESS &&
+           rueda_clock_ns() < end_ns)
+        rueda_yield();
+}
