@@ -9,7 +9,7 @@ static rueda_status refuse(const rueda_ctx *ctx,
 {
     struct rueda_text error = {{0}};
 
-    rueda_check_begin(ctx->job->formation->rank, args, &error);
+    rueda_check_begin(rueda_rank(ctx), args, &error);
     rueda_text_add(&error, "%s", why->chars);
     return rueda_fault(status, error.chars);
 }
@@ -23,6 +23,10 @@ rueda_status rueda_named_mark(rueda_ctx *ctx,
     struct rueda_text why = {{0}};
     rueda_status status;
 
+    if (ctx->engine.lanes.repairs) {
+        rueda_text_set(&why, "RUEDA_REPAIR=1 does not cover tensors on a GPU");
+        return refuse(ctx, args, RUEDA_ERR_UNSUPPORTED, &why);
+    }
     status = rueda_accelerator_need(&ctx->engine.accelerator, args->device,
                                     &device, &why);
     if (status != RUEDA_OK)

@@ -110,7 +110,7 @@ rueda_status rueda_step(rueda_ctx *ctx)
     rueda_op_init(&named.op);
     rueda_named_init(&named, RUEDA_STEP);
     named.op.is_ordered = true;
-    rueda_engine_push(&ctx->engine, &named.op);
+    rueda_op_push(&ctx->engine.lanes.arrived, &named.op);
     status = rueda_engine_wait(&ctx->engine, &named.op, -1);
     return status == RUEDA_OK ? status : rueda_fault(status, rueda_error(ctx));
 }

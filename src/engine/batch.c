@@ -603,7 +603,7 @@ rueda_status rueda_batch_turn(struct rueda_lane *lane, struct rueda_text *error)
     if (lane->batch.work.status == RUEDA_IN_PROGRESS ||
         (track->is_running && track->task.work.status == RUEDA_IN_PROGRESS))
         lane->moves++;
-    if (status < 0 && batch->is_away && rueda_text_is_empty(error) &&
+    if (status < 0 && lane->batch.is_away && rueda_text_is_empty(error) &&
         status != RUEDA_ERR_PEER_LOST)
         lane->away.place.device->ops->tell(lane->away.place.device, error);
     return status;

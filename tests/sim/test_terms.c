@@ -168,7 +168,7 @@ static void submit(const struct world *world, struct rank *rank)
         named->request.dims = 1;
         named->request.shape[0] = item->count;
     }
-    rueda_engine_push(&rank->ctx->engine, &named->op);
+    rueda_op_push(&rank->ctx->engine.lanes.arrived, &named->op);
 }
 
 /* ---- Turns ----------------------------------------------------------------
