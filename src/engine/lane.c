@@ -478,7 +478,7 @@ RUEDA_SELDOM static rueda_status turn_all(struct rueda_lane *lane,
     rueda_status talk;
     rueda_status status = RUEDA_IN_PROGRESS;
 
-    if (lane->messages.first != NULL)
+    if (lane->messages.count > 0)
         status = rueda_messages_turn(lane);
     if (status < 0)
         return status;
@@ -505,7 +505,7 @@ rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
     rueda_status status;
 
     if (!lane->track.is_running || lane->order.ops->turn != NULL ||
-        lane->messages.first != NULL)
+        lane->messages.count > 0)
         return turn_all(lane, error);
     status = rueda_batch_turn(lane, error);
     if (status == RUEDA_IN_PROGRESS)

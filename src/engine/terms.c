@@ -124,7 +124,11 @@ rueda_status rueda_terms_refuse(struct rueda_lanes *lanes,
                    "next rueda_step(), with the old numbers of ranks; only "
                    "allreduce and barrier may be. Restore the last commit",
                    rueda_kind_str((rueda_kind)named->request.kind));
-    rueda_batch_refuse(named, RUEDA_ERR_CANCELLED, error->chars);
+    /* Ordered ones have no words of their own: they are the context's. */
+    if (named->op.is_ordered)
+        named->op.outcome = RUEDA_ERR_CANCELLED;
+    else
+        rueda_batch_refuse(named, RUEDA_ERR_CANCELLED, error->chars);
     rueda_lanes_append_ended(lanes, named);
     lanes->engine->terms.is_refused = true;
     return RUEDA_ERR_CANCELLED;

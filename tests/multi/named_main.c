@@ -463,9 +463,8 @@ static bool differs(int n, struct rueda_submit_args args, const char *word)
         args.reduction = n == 2 ? RUEDA_MAX : args.reduction;
         args.prescale = n == 3 ? 0.5 : args.prescale;
         args.kind = n == 4 ? RUEDA_BROADCAST : args.kind;
-        args.device = n == 5 ? 0 : args.device;
-        args.compression = n == 6 ? RUEDA_COMPRESS_BF16 : args.compression;
-        args.dims = n == 7 ? 0 : args.dims;
+        args.compression = n == 5 ? RUEDA_COMPRESS_BF16 : args.compression;
+        args.dims = n == 6 ? 0 : args.dims;
     }
     args.dims = n == NO_ROWS ? 0 : args.dims;
     result.error = words;
@@ -489,7 +488,6 @@ static bool mismatch(void)
                                         "reduction operation",
                                         "prescale and/or postscale factors",
                                         "BROADCAST",
-                                        "ALLREDUCE CPU/GPU device selection",
                                         "compression"};
     static const size_t shape[2] = {12, 3};
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
@@ -498,12 +496,12 @@ static bool mismatch(void)
     args.name = "differs";
     args.dims = 2;
     args.shape = shape;
-    for (int n = 0; n < 7; n++)
+    for (int n = 0; n < 6; n++)
         if (!differs(n, args, words[n]))
             return false;
     for (args.kind = RUEDA_ALLGATHER; args.kind < RUEDA_BARRIER; args.kind++)
         if (args.kind != RUEDA_BROADCAST &&
-            (!differs(7, args, "tensor shapes") ||
+            (!differs(6, args, "tensor shapes") ||
              !differs(NO_ROWS, args, "rank-zero tensor")))
             return false;
     return any_order();

@@ -515,6 +515,49 @@ static void what_cannot_run_is_refused_with_what_helps(void **state)
     rank_run(*state, 2, wrong_ones, NULL);
 }
 
+/* Rank 1 has its tensor in the memory of the host. */
+static int differ_in_place(struct test_rank *me, struct gpu *gpu)
+{
+    static const size_t shape = 10;
+    int here[10] = {0};
+    void *there = put(gpu, here, sizeof(here));
+    struct rueda_submit_args args =
+        args_of(gpu, RUEDA_ALLREDUCE, "odd", there, &shape);
+    rueda_handle handle;
+    int failed;
+
+    if (me->rank == 1) {
+        args.device = RUEDA_DEVICE_HOST;
+        args.send = here;
+        args.recv = here;
+    }
+    failed = rank_expect(me, rueda_submit(me->ctx, &args, &handle), RUEDA_OK,
+                         "submit");
+    if (failed == 0)
+        failed = rank_expect(me, rueda_wait(me->ctx, handle, 15000),
+                             RUEDA_ERR_MISMATCH, "odd");
+    if (failed == 0 &&
+        strstr(rueda_last_error(), "Mismatched ALLREDUCE CPU/GPU device "
+                                   "selection:") == NULL)
+        failed = rank_says(me, "\"%s\"", rueda_last_error());
+    /* All goes on. */
+    args.device = 0;
+    args.send = there;
+    args.recv = there;
+    failed = failed != 0 ? failed : run(me, &args);
+    return failed != 0 ? failed : get(me, gpu, here, there, sizeof(here));
+}
+
+static int one_in_host_memory(struct test_rank *me)
+{
+    return with_gpu(me, differ_in_place);
+}
+
+static void a_tensor_in_other_memory_than_the_others_is_told(void **state)
+{
+    rank_run(*state, 2, one_in_host_memory, NULL);
+}
+
 static int without_library(struct test_rank *me)
 {
     static const size_t shape = 10;
@@ -588,6 +631,7 @@ int main(void)
         RANK_EVERYWHERE(every_kind_of_collective_runs),
         RANK_IN_PROCESSES(a_rank_that_has_joined_needs_no_gpu),
         RANK_TEST(what_cannot_run_is_refused_with_what_helps, processes),
+        RANK_TEST(a_tensor_in_other_memory_than_the_others_is_told, processes),
         RANK_TEST(without_a_driver_tensors_of_the_host_go_on, processes),
         RANK_TEST(a_kernel_that_fails_ends_the_job_with_its_cause, processes),
     };

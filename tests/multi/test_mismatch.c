@@ -290,11 +290,6 @@ static void set_root(struct rueda_submit_args *args)
     args->root = 1;
 }
 
-static void set_device(struct rueda_submit_args *args)
-{
-    args->device = 0;
-}
-
 static void set_compression(struct rueda_submit_args *args)
 {
     args->compression = RUEDA_COMPRESS_FP16;
@@ -305,7 +300,7 @@ static void set_live_average(struct rueda_submit_args *args)
     args->flags = RUEDA_LIVE_AVERAGE;
 }
 
-/* In the order of the checks. */
+/* In the order of the checks. That of devices needs one: test_cuda.c. */
 static const struct difference differences[] = {
     {RUEDA_ALLREDUCE, set_dtype, "Mismatched data types:", "had type float32",
      "had type float64"},
@@ -318,9 +313,6 @@ static const struct difference differences[] = {
      "sent factors (0.5, 1)"},
     {RUEDA_ALLREDUCE, set_reduction, "Mismatched reduction operation:",
      "sent reduction op sum", "sent reduction op average"},
-    {RUEDA_ALLREDUCE, set_device,
-     "Mismatched ALLREDUCE CPU/GPU device selection:", "specified device CPU",
-     "specified device GPU"},
     {RUEDA_ALLREDUCE, set_compression, "Mismatched compression:",
      "asked for compression none", "asked for compression fp16"},
     {RUEDA_ALLREDUCE, set_live_average, "Mismatched averages:",

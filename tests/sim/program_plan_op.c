@@ -195,7 +195,7 @@ rueda_status plan_expects(const struct plan *plan, const struct plan_op *op)
 
     if (op->odd_rank >= 0 || !has_all || lacks_rows(op))
         return RUEDA_ERR_MISMATCH;
-    return op->is_on_device ? RUEDA_ERR_UNSUPPORTED : RUEDA_OK;
+    return RUEDA_OK;
 }
 
 void plan_make_collective(struct plan *plan, struct plan_op *op, int set,

@@ -526,6 +526,7 @@ void program_rank_open(struct scenario *scenario, int index)
                      RUEDA_OK);
     engine->job = job;
     engine->formation = job->formation;
+    rueda_terms_init(engine);
     engine->lanes.numbers = &engine->numbers;
     rank->ctx.job = job;
     engine->policy.has_room = true; /* turns are taken here, not by who polls */
