@@ -39,8 +39,7 @@ class Rows(nn.Module if torch else object):  # type: ignore[misc]
 def make(**options: Any) -> tuple[Any, Any]:
     model = Rows()
     optimizer = hvd.DistributedOptimizer(
-        torch.optim.SGD(model.parameters(), lr=0.0), model.named_parameters(),
-        **{"gradients": "private", **options},
+        torch.optim.SGD(model.parameters(), lr=0.0), model.named_parameters(), **options
     )
     # Else a core that is busy elsewhere for a moment splits a bundle.
     bundles.SPAN_NS = 10**12
@@ -113,7 +112,7 @@ def case_those_that_come_far_apart_stand_alone() -> None:
 def case_few_are_left_alone() -> None:
     model = nn.Sequential(*[nn.Linear(2, 2) for _ in range(10)])
     optimizer = hvd.DistributedOptimizer(
-        torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters(), gradients="private"
+        torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters()
     )
     for _ in range(6):
         optimizer.zero_grad(set_to_none=True)

@@ -253,9 +253,7 @@ def case_gradients_arrive_while_the_backward_pass_goes_on() -> None:
 
 def case_parameters_may_change_type_and_shape() -> None:
     param = nn.Parameter(torch.ones(4))
-    optimizer = hvd.DistributedOptimizer(
-        torch.optim.SGD([param], lr=0.0), [("p", param)], gradients="private"
-    )
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([param], lr=0.0), [("p", param)])
     shapes = [torch.ones(4), torch.ones(4).double(), torch.ones(2, 3).double(), torch.ones(6)]
     for data in shapes:
         optimizer.zero_grad(set_to_none=True)  # which was not the default before torch 2.0

@@ -354,17 +354,26 @@ def case_what_cannot_be_shared_is_private() -> None:
         train(model, optimizer, [hvd.rank()], steps=STEPS)
         assert optimizer._reducer is None or not is_shared(optimizer)
     plain = new_optimizer(new_model())
-    raises(ValueError, lambda: hvd.DistributedOptimizer(plain, gradients="x"), '"private" or None')
+    raises(ValueError, lambda: hvd.DistributedOptimizer(plain, gradients="x"), '"auto" or "private"')
 
 
-def case_the_default_is_chosen_by_all_alike() -> None:
+def case_the_faster_way_is_chosen_by_all_alike() -> None:
     model, plain = new_model(), new_model()
-    optimizer = hvd.DistributedOptimizer(new_optimizer(model), model.named_parameters())
+    optimizer = hvd.DistributedOptimizer(
+        new_optimizer(model), model.named_parameters(), gradients="auto"
+    )
     train(model, optimizer, [hvd.rank()], steps=STEPS)
     train(plain, new_optimizer(plain), all_ranks(), steps=STEPS)
     assert_same(plain, model)
     chosen = hvd.allgather(torch.tensor([is_shared(optimizer)], dtype=torch.uint8))
     assert chosen.tolist() in ([0] * hvd.size(), [1] * hvd.size())
+
+
+def case_by_default_they_are_private() -> None:
+    model = new_model()
+    optimizer = hvd.DistributedOptimizer(new_optimizer(model), model.named_parameters())
+    train(model, optimizer, [hvd.rank()], steps=STEPS)
+    assert not is_shared(optimizer)
 
 
 def case_gradients_outlive_their_job() -> None:
@@ -418,7 +427,7 @@ def _logs(*words: str, **more: str) -> list[str]:
 
 
 def test_what_was_chosen_is_in_the_log() -> None:
-    for log in _logs():
+    for log in _logs("auto"):
         assert "gradients lie in" in log and "us in private memory" in log, log
 
 

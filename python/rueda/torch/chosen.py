@@ -2,7 +2,7 @@
 """Whether the gradients of an optimizer lie in shared memory (shared.py): one choice of all.
 
 After the third step the ranks of the process set agree whether all of them can, and on one
-order of the gradients, that of the lowest rank. If nothing was asked for they try both
+order of the gradients, that of the lowest rank. With ``gradients="auto"`` they try both
 ways with these gradients, a few times each, and take the faster one.
 
 A rank that has called join() takes part as it does in any allreduce. After a join(), a
@@ -30,8 +30,8 @@ from .shared import SharedGradients
 
 __all__ = ["WAYS", "MemoryChoice"]
 
-#: What ``gradients=`` takes; None leaves it to a trial.
-WAYS = (None, "shared", "private")
+#: What ``gradients=`` takes; None is private, too, and all ranks say so.
+WAYS = (None, "auto", "shared", "private")
 
 _DECIDES_AFTER = 3  # steps
 _ROUNDS = 3
@@ -45,7 +45,8 @@ class MemoryChoice:
     """What the ranks have chosen for one optimizer."""
 
     def __init__(self, way: str | None, process_set: ProcessSet) -> None:
-        self._wish = _TRY if way is None else _SHARED if way == "shared" else _PRIVATE
+        self._wish = {"auto": _TRY, "shared": _SHARED}.get(way or "", _PRIVATE)
+        self._is_asked = way is not None
         self._set = process_set
         self._steps_left = _DECIDES_AFTER
         self._reducers: list[Any] = []
@@ -65,7 +66,7 @@ class MemoryChoice:
         if self._steps_left != 0:
             return
         self._steps_left = _NEVER
-        if _core.size() == 1:
+        if not self._is_asked or _core.size() == 1:
             return
         if _core.local_size() != _core.size():  # on every rank
             _say("the ranks are on several hosts")

@@ -397,7 +397,8 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
         the lowest rank of the process set. Buffers of a model, such as running statistics,
         are not known here. In an elastic job that is left to ``state.sync()``.
     :param gradients: "shared" puts gradients into memory that all ranks of the host share,
-        after the third step; "private" does not; None tries both then, and takes the faster.
+        after the third step; "auto" tries both ways then, and takes the faster; "private",
+        as by default, does not. The same on all ranks.
     """
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(
@@ -415,7 +416,7 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
         groups = num_groups if groups is None else groups
     parameters.check_groups(groups)
     if gradients not in WAYS:
-        raise ValueError(f'gradients is "shared", "private" or None, not {gradients!r}')
+        raise ValueError(f'gradients is "shared", "auto" or "private", not {gradients!r}')
     options = {
         "named_parameters": None if named_parameters is None else list(named_parameters),
         "compression": compression,
