@@ -354,7 +354,7 @@ def case_what_cannot_be_shared_is_private() -> None:
         train(model, optimizer, [hvd.rank()], steps=STEPS)
         assert optimizer._reducer is None or not is_shared(optimizer)
     plain = new_optimizer(new_model())
-    raises(ValueError, lambda: hvd.DistributedOptimizer(plain, gradients="x"), '"auto" or "private"')
+    raises(ValueError, lambda: hvd.DistributedOptimizer(plain, gradients="x"), '"auto" or')
 
 
 def case_the_faster_way_is_chosen_by_all_alike() -> None:
