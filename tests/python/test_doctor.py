@@ -130,11 +130,10 @@ def test_too_few_files_are_named_with_the_fix(doctor) -> None:
 
 def test_too_few_addresses_are_named_with_the_fix(doctor) -> None:
     report = doctor("ulimit -v 8000000")
-    assert report.done.returncode == 1
     found = report.hosts["localhost"]["shared memory"]
-    assert found.verdict == "bad"
+    assert found.verdict == "warn"
     assert "ulimit -v unlimited" in found.fix
-    assert "ulimit -v" in report.together["start"].value
+    assert "start" not in report.together, report.together  # ranks make do with fewer
 
 
 def test_a_report_that_cannot_be_written_is_told(need_tool) -> None:

@@ -80,21 +80,28 @@ rueda_cuda_result rueda_cuda_event_take(struct rueda_cuda *cuda, void **out)
     return RUEDA_CUDA_SUCCESS;
 }
 
+/* Room for one more event; false: no memory. Under the lock. */
+static bool has_room(struct rueda_cuda *cuda)
+{
+    const int room = 2 * cuda->event_room + 64;
+    void **events;
+
+    if (cuda->event_count < cuda->event_room)
+        return true;
+    events = realloc(cuda->events, (size_t)room * sizeof(void *));
+    if (events == NULL)
+        return false;
+    cuda->events = events;
+    cuda->event_room = room;
+    return true;
+}
+
 void rueda_cuda_event_give(struct rueda_cuda *cuda, void *event)
 {
-    bool is_kept = true;
+    bool is_kept;
 
     pthread_mutex_lock(&cuda->lock);
-    if (cuda->event_count == cuda->event_room) {
-        const int room = 2 * cuda->event_room + 64;
-        void **events = realloc(cuda->events, (size_t)room * sizeof(void *));
-
-        is_kept = events != NULL;
-        if (is_kept) {
-            cuda->events = events;
-            cuda->event_room = room;
-        }
-    }
+    is_kept = has_room(cuda);
     if (is_kept)
         cuda->events[cuda->event_count++] = event;
     pthread_mutex_unlock(&cuda->lock);

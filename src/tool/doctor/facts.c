@@ -115,9 +115,10 @@ static void add_shared_memory(struct rueda_facts *facts,
         rueda_finding_value(&finding,
                             "a segment of %s of addresses cannot be mapped: %s",
                             rueda_size_words(bytes, words), strerror(errno));
-        rueda_finding_judge(&finding, RUEDA_FINDING_BAD,
+        rueda_finding_judge(&finding, RUEDA_FINDING_WARN,
                             "ulimit -v unlimited; ulimit -f unlimited; only "
-                            "pages that are touched take memory");
+                            "pages that are touched take memory. Until then "
+                            "ranks have less room for rueda_alloc()");
     }
     if (fd >= 0)
         close(fd);
