@@ -59,7 +59,7 @@ TORCH = {
     "synchronize": "handle",
     "DistributedOptimizer": "optimizer, named_parameters=None, compression=NoneCompressor, "
     "backward_passes_per_step=1, op=0, gradient_predivide_factor=1.0, num_groups=0, groups=None, "
-    "sparse_as_dense=False, process_set=all, broadcast=False",  # the last is ours
+    "sparse_as_dense=False, process_set=all, broadcast=False, gradients=None",  # two are ours
     "broadcast_parameters": "params, root_rank",
     "broadcast_optimizer_state": "optimizer, root_rank, model=None",
     "broadcast_object": "obj, root_rank=0, name=None, process_set=all",
