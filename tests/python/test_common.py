@@ -105,7 +105,7 @@ def test_a_long_traceback_keeps_its_end() -> None:
         fall(50)
     text = excepthook.describe(KeyError, caught.value, caught.value.__traceback__)
     assert len(text.encode()) <= 512  # what the library passes on
-    assert text.endswith("KeyError: 'at the end'")
+    assert text.endswith("KeyError: 'at the end'\n")  # what follows begins a line
 
 
 @pytest.mark.parametrize("wrong", [1, None, ["a"], [[1]], "01", [0, 1.5]])
