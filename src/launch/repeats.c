@@ -101,10 +101,11 @@ static bool is_blank(const char *bytes, size_t len)
     return len == 0 || bytes[0] == '\n' || bytes[0] == '\r';
 }
 
-/* Between a traceback and the next one of the same exception. */
+/* Between a traceback and the next one of the same exception, or what a rank
+ * adds to the failure of another. */
 static bool is_chain(const char *bytes, size_t len)
 {
-    return is_blank(bytes, len) ||
+    return is_blank(bytes, len) || begins_with(bytes, len, " while rank ") ||
            begins_with(bytes, len, "During handling of the above exception") ||
            begins_with(bytes, len, "The above exception was the direct cause");
 }

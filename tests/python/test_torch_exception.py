@@ -44,9 +44,12 @@ def test_the_traceback_that_counts_is_shown_first(run, size: int, package: str) 
 
 def test_the_other_ranks_know_why(run) -> None:
     done = run(3, "rueda")
-    for rank in (0, 2):
-        text = "\n".join(
-            line for line in done.stderr.splitlines() if line.startswith(f"[{rank}]<stderr>:")
-        )
-        assert "HorovodInternalError" in text, done.stderr
-        assert "ValueError: line 7 of the data has no label" in text
+    texts = [
+        "\n".join(line for line in done.stderr.splitlines() if line.startswith(f"[{rank}]<stderr>:"))
+        for rank in (0, 2)
+    ]
+    for text in texts:
+        assert "ValueError: line 7 of the data has no label" in text, done.stderr
+    # Both raise the same, unless one is late; ruedarun shows it once.
+    shown = ["HorovodInternalError" in text for text in texts]
+    assert all(shown) or (any(shown) and "raised the same as rank" in done.stderr), done.stderr

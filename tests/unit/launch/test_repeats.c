@@ -85,6 +85,19 @@ static void the_same_exception_is_shown_once_with_its_ranks(void **state)
     assert_int_equal(strlen(seen->said), 52);
 }
 
+static void
+what_a_rank_adds_to_the_failure_of_another_goes_with_it(void **state)
+{
+    struct seen *seen = *state;
+
+    feed(seen, 0, HEAD FRAME "Failed: no label\n while rank 0 was in a sum\n");
+    feed(seen, 1, HEAD FRAME "Failed: no label\n while rank 1 was in a sum\n");
+    feed(seen, 1, " of the user\n");
+    assert_non_null(strstr(seen->shown, "0: while rank 0 was"));
+    assert_null(strstr(seen->shown, "while rank 1 was"));
+    assert_non_null(strstr(seen->shown, "1: of the user"));
+}
+
 static void other_exceptions_are_shown(void **state)
 {
     struct seen *seen = *state;
@@ -153,6 +166,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
             the_same_exception_is_shown_once_with_its_ranks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            what_a_rank_adds_to_the_failure_of_another_goes_with_it, set_up,
+            tear_down),
         cmocka_unit_test_setup_teardown(other_exceptions_are_shown, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(
