@@ -44,8 +44,9 @@ def test_the_traceback_that_counts_is_shown_first(run, size: int, package: str) 
 
 def test_the_other_ranks_know_why(run) -> None:
     done = run(3, "rueda")
+    lines = done.stderr.splitlines()
     texts = [
-        "\n".join(line for line in done.stderr.splitlines() if line.startswith(f"[{rank}]<stderr>:"))
+        "\n".join(line for line in lines if line.startswith(f"[{rank}]<stderr>:"))
         for rank in (0, 2)
     ]
     for text in texts:

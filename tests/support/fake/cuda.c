@@ -312,7 +312,12 @@ EXPORT int fake_cuda_depth(void)
 
 EXPORT int fake_cuda_blocks(void)
 {
-    return block_count + pinned_count;
+    int count;
+
+    pthread_mutex_lock(&lock);
+    count = block_count + pinned_count;
+    pthread_mutex_unlock(&lock);
+    return count;
 }
 
 EXPORT int fake_cuda_retained(void)
@@ -486,6 +491,7 @@ EXPORT int cuMemAlloc_v2(void **out, size_t bytes)
     return 0;
 }
 
+/* Under the lock. */
 static int find_block(const void *at)
 {
     const char *p = at;
@@ -691,20 +697,38 @@ EXPORT int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y,
     return push(stream, item);
 }
 
+/* Where an address is: the GPU of its memory, HOST_PINNED, or NOWHERE. */
+enum {
+    NOWHERE = -2,
+    HOST_PINNED = -1
+};
+static int gpu_of(const void *at)
+{
+    int place;
+    int gpu = NOWHERE;
+
+    pthread_mutex_lock(&lock);
+    place = find_block(at);
+    if (place >= 0)
+        gpu = blocks[place].gpu;
+    for (int i = 0; i < pinned_count && gpu == NOWHERE; i++)
+        if (pinned[i] == at)
+            gpu = HOST_PINNED;
+    pthread_mutex_unlock(&lock);
+    return gpu;
+}
+
 EXPORT int cuPointerGetAttribute(void *out, int attribute, const void *at)
 {
-    const int place = find_block(at);
-    bool is_pinned = false;
+    const int gpu = gpu_of(at);
 
     FAIL_IF_TOLD;
-    for (int i = 0; i < pinned_count; i++)
-        is_pinned = is_pinned || pinned[i] == at;
-    if (place < 0 && !is_pinned)
+    if (gpu == NOWHERE)
         return 1;
     if (attribute == 2)
-        *(unsigned *)out = place >= 0 ? 2 : 1;
+        *(unsigned *)out = gpu >= 0 ? 2 : 1;
     else if (attribute == 9)
-        *(int *)out = place >= 0 ? blocks[place].gpu : 0;
+        *(int *)out = gpu >= 0 ? gpu : 0;
     else
         return 1;
     return 0;
