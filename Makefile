@@ -79,7 +79,7 @@ wheel-portable: ## build dist/*.whl for glibc 2.28 and later
 	@tools/setup build python portable
 	@tools/wheel-portable
 
-aarch64: ## build for aarch64, and run its unit tests in qemu
+aarch64: ## build for aarch64, and run tests without shared memory in qemu
 	@tools/setup build aarch64
 	@tools/aarch64
 
