@@ -19,14 +19,20 @@
 /* How long after the system had no thread for us to ask it again. */
 #define RETRY_NS ((int64_t)1000000000)
 
+static bool is_time_to_look(const struct rueda_engine *engine)
+{
+    return rueda_clock_ns() >= rueda_policy_look_ns(&engine->policy);
+}
+
 /* Is there something to do, or is it time to check? Under the lock. */
 static bool has_duty(struct rueda_engine *engine)
 {
-    if (atomic_load(&engine->is_told) ||
-        rueda_policy_is_check_due(&engine->policy, rueda_clock_ns()))
+    if (atomic_load(&engine->is_told) || is_time_to_look(engine))
         return true;
     rueda_condition_wait(&engine->work, &engine->lock,
-                         rueda_policy_check_ns(&engine->policy));
+                         rueda_policy_look_ns(&engine->policy));
+    /* Who woke us may have planned a check, and drives no more. */
+    engine->policy.back_ns = 0;
     return atomic_load(&engine->is_told);
 }
 
@@ -42,7 +48,7 @@ static void do_duty(struct rueda_engine *engine, bool is_check)
     rueda_fence();
     if (!rueda_drive_take(engine)) {
         if (is_check)
-            rueda_policy_put_off_check(&engine->policy, rueda_clock_ns());
+            rueda_policy_stand_back(&engine->policy, rueda_clock_ns());
         else
             rueda_policy_be_patient(&engine->policy, true);
         return;
@@ -85,8 +91,7 @@ static void *background(void *arg)
         is_check = !atomic_load(&engine->is_told);
         if (!is_check)
             leave_to_others(engine);
-        is_check = is_check ||
-                   rueda_policy_is_check_due(&engine->policy, rueda_clock_ns());
+        is_check = is_check || is_time_to_look(engine);
         /* Else what is submitted from now on is told again. */
         if (!rueda_policy_stays_awake(&engine->policy, rueda_clock_ns()))
             atomic_store(&engine->is_told, false);

@@ -29,6 +29,12 @@ void rueda_policy_set_patience(struct rueda_policy *policy,
         policy->yield_ns = RUEDA_US(host->yield_us);
 }
 
+static void plan_next_check(struct rueda_policy *policy, int64_t now_ns)
+{
+    atomic_store_explicit(&policy->check_ns, now_ns + policy->check_period_ns,
+                          memory_order_relaxed);
+}
+
 void rueda_policy_set_checks(struct rueda_policy *policy, int64_t stall_ns,
                              int64_t now_ns)
 {
@@ -39,19 +45,18 @@ void rueda_policy_set_checks(struct rueda_policy *policy, int64_t stall_ns,
     if (period < RUEDA_POLICY_CHECK_LEAST_NS)
         period = RUEDA_POLICY_CHECK_LEAST_NS;
     policy->check_period_ns = period;
-    rueda_policy_put_off_check(policy, now_ns);
+    plan_next_check(policy, now_ns);
 }
 
-void rueda_policy_put_off_check(struct rueda_policy *policy, int64_t now_ns)
+void rueda_policy_stand_back(struct rueda_policy *policy, int64_t now_ns)
 {
-    atomic_store_explicit(&policy->check_ns, now_ns + policy->check_period_ns,
-                          memory_order_relaxed);
+    policy->back_ns = now_ns + policy->check_period_ns;
 }
 
 void rueda_policy_has_checked(struct rueda_policy *policy, int64_t now_ns)
 {
     policy->last_check_ns = now_ns;
-    rueda_policy_put_off_check(policy, now_ns);
+    plan_next_check(policy, now_ns);
 }
 
 int64_t rueda_policy_sleep_ns(const struct rueda_policy *policy, int64_t now_ns,

@@ -120,6 +120,7 @@ struct rueda_policy {
     /* The background thread's: */
     int64_t grace_ns; /* how long it leaves work to threads that submit */
     int64_t used_ns;  /* when it last found is_used */
+    int64_t back_ns;  /* until then it leaves checks to another thread */
 
     /* Any thread's: */
     _Atomic int64_t check_ns; /* when the next check is due */
@@ -179,8 +180,18 @@ static inline bool rueda_policy_plan_check(struct rueda_policy *policy,
     return true;
 }
 
-/* Another thread checks while it drives: the next check is in a period. */
-void rueda_policy_put_off_check(struct rueda_policy *policy, int64_t now_ns);
+/* Another thread drives, and checks while it does: the background thread leaves
+ * that to it for a period. It does not move check_ns, which that thread sleeps
+ * until: both wake then, and the one that drives would never find it due. */
+void rueda_policy_stand_back(struct rueda_policy *policy, int64_t now_ns);
+
+/* When the background thread looks whether it has to check. */
+static inline int64_t rueda_policy_look_ns(const struct rueda_policy *policy)
+{
+    const int64_t check_ns = rueda_policy_check_ns(policy);
+
+    return check_ns > policy->back_ns ? check_ns : policy->back_ns;
+}
 
 /* The holder has checked. */
 void rueda_policy_has_checked(struct rueda_policy *policy, int64_t now_ns);

@@ -116,18 +116,20 @@ static void a_check_is_planned_sooner_but_not_later(void **state)
     assert_false(rueda_policy_plan_check(&policy, 0));
 }
 
-static void only_the_holder_remembers_its_check(void **state)
+/* The background thread and the thread that drives wake at the same time. Who
+ * drives still finds the check due. */
+static void the_background_thread_leaves_checks_to_who_drives(void **state)
 {
     struct rueda_policy policy = {0};
 
     (void)state;
     rueda_policy_set_checks(&policy, RUEDA_S(8), NOW);
-    rueda_policy_put_off_check(&policy, NOW + 5);
-    assert_int_equal(rueda_policy_check_ns(&policy), NOW + 5 + RUEDA_S(2));
-    assert_int_equal(policy.last_check_ns, 0);
-    rueda_policy_has_checked(&policy, NOW + 6);
-    assert_int_equal(rueda_policy_check_ns(&policy), NOW + 6 + RUEDA_S(2));
-    assert_int_equal(policy.last_check_ns, NOW + 6);
+    assert_int_equal(rueda_policy_look_ns(&policy), NOW + RUEDA_S(2));
+    rueda_policy_stand_back(&policy, NOW + RUEDA_S(2));
+    assert_int_equal(rueda_policy_look_ns(&policy), NOW + RUEDA_S(4));
+    assert_true(rueda_policy_is_check_due(&policy, NOW + RUEDA_S(2)));
+    rueda_policy_has_checked(&policy, NOW + RUEDA_S(3));
+    assert_int_equal(rueda_policy_look_ns(&policy), NOW + RUEDA_S(5));
 }
 
 static void sleep_ends_at_whatever_comes_first(void **state)
@@ -277,7 +279,7 @@ int main(void)
         cmocka_unit_test(grace_and_light_depend_on_room_and_network),
         cmocka_unit_test(several_checks_fit_into_a_stall),
         cmocka_unit_test(a_check_is_planned_sooner_but_not_later),
-        cmocka_unit_test(only_the_holder_remembers_its_check),
+        cmocka_unit_test(the_background_thread_leaves_checks_to_who_drives),
         cmocka_unit_test(sleep_ends_at_whatever_comes_first),
         cmocka_unit_test(a_thread_yields_less_where_no_caller_waits),
         cmocka_unit_test(a_core_that_is_long_gone_is_not_yielded_again),
