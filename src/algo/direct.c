@@ -221,21 +221,37 @@ static bool fetch_step(struct rueda_direct *direct)
     return true;
 }
 
+/* False: the step waits for another rank. */
+static bool take_step(struct rueda_direct *direct)
+{
+    switch (direct->step) {
+    case RUEDA_DIRECT_PUBLISH:
+        if (!publish_step(direct))
+            return false;
+        direct->step = RUEDA_DIRECT_REDUCE;
+        return true;
+    case RUEDA_DIRECT_REDUCE:
+        if (!reduce_step(direct))
+            return false;
+        direct->step = RUEDA_DIRECT_FETCH;
+        return true;
+    default:
+        if (!fetch_step(direct))
+            return false;
+        direct->step = RUEDA_DIRECT_PUBLISH;
+        direct->turn++;
+        return true;
+    }
+}
+
 static rueda_status progress_blocks(struct rueda_task *task)
 {
-    static bool (*const steps[])(struct rueda_direct *) = {
-        publish_step, reduce_step, fetch_step};
     struct rueda_direct *direct = direct_of(task);
 
     while (direct->turn < direct->blocks + 2) {
-        if (!steps[direct->step](direct))
+        if (!take_step(direct))
             return RUEDA_IN_PROGRESS;
         task->moves++;
-        direct->step++;
-        if (direct->step == 3) {
-            direct->step = 0;
-            direct->turn++;
-        }
     }
     if (direct->shape->has_parts)
         task->coll.part_count = 0;

@@ -71,6 +71,12 @@ typedef enum rueda_direct_mode {
     RUEDA_DIRECT_LAST,   /* waiting until all have done that */
 } rueda_direct_mode;
 
+typedef enum rueda_direct_step {
+    RUEDA_DIRECT_PUBLISH,
+    RUEDA_DIRECT_REDUCE,
+    RUEDA_DIRECT_FETCH,
+} rueda_direct_step;
+
 struct rueda_direct {
     struct rueda_slab *slab;
     const struct rueda_coll *coll;
@@ -86,8 +92,8 @@ struct rueda_direct {
     uint64_t before; /* after this many */
     uint64_t pile;   /* the number of block 0's */
     uint64_t turn;   /* publishes block turn, reduces turn-1, fetches turn-2 */
-    int step;        /* within the turn: publish, reduce, fetch */
-    size_t chunk_bytes; /* of one member's part in a block, for pieces */
+    rueda_direct_step step; /* within the turn */
+    size_t chunk_bytes;     /* of one member's part in a block, for pieces */
 };
 
 extern const struct rueda_shape rueda_shape_allreduce_small;

@@ -72,7 +72,7 @@ static bool extent_of(const struct rueda_limits *limits,
 static bool buffers_fit(const struct rueda_coll_args *args,
                         const struct extent *extent)
 {
-    size_t elem = rueda_dtype_size(args->dtype);
+    size_t elem = rueda_dtype_bytes(args->dtype);
     const bool is_same = args->send == args->recv;
 
     if (extent->send == 0 || extent->recv == 0 ||
@@ -91,7 +91,7 @@ static rueda_status check_reduction(rueda_kind kind, rueda_dtype dtype,
                                     rueda_reduction reduction,
                                     struct rueda_text *error)
 {
-    if (rueda_dtype_size(dtype) == 0)
+    if (rueda_dtype_bytes(dtype) == 0)
         rueda_text_set(error, "dtype %d is unknown", (int)dtype);
     else if ((unsigned)reduction >= RUEDA_REDUCTION_COUNT)
         rueda_text_set(error, "reduction %d is unknown", (int)reduction);

@@ -14,6 +14,7 @@
 
 #include "base/horovod.h"
 #include "base/log.h"
+#include "base/seldom.h"
 #include "job/place.h"
 
 static const char forked_words[] =
@@ -401,17 +402,22 @@ rueda_status rueda_ctx_check(const rueda_ctx *ctx)
     return status == RUEDA_OK ? status : rueda_fault(status, rueda_error(ctx));
 }
 
-rueda_status rueda_ctx_check_worker(const rueda_ctx *ctx)
+RUEDA_SELDOM static rueda_status refuse_server(const rueda_ctx *ctx)
 {
     struct rueda_text error = {{0}};
 
-    if (!rueda_is_server(ctx))
-        return RUEDA_OK;
     rueda_text_set(&error,
                    "rank %d is one of %d servers (RUEDA_SERVERS), which are in "
                    "no collective; use messages in RUEDA_WHOLE_JOB",
                    rueda_rank(ctx), rueda_server_count(ctx));
     return rueda_fault(RUEDA_ERR_INVALID, error.chars);
+}
+
+rueda_status rueda_ctx_check_worker(const rueda_ctx *ctx)
+{
+    if (ctx->job->config.servers == 0 || !rueda_is_server(ctx))
+        return RUEDA_OK;
+    return refuse_server(ctx);
 }
 
 rueda_status rueda_ctx_check_wait(void)

@@ -153,7 +153,7 @@ static void reduce_tile(const struct rueda_kernels *kernels, rueda_dtype dtype,
 static void reduce_rest(const struct rueda_kernels *kernels, rueda_dtype dtype,
                         const struct rueda_pass *rest)
 {
-    const size_t bytes = rest->count * rueda_dtype_size(dtype);
+    const size_t bytes = rest->count * rueda_dtype_bytes(dtype);
     _Alignas(64) unsigned char acc[2 * RUEDA_KERNELS_BLOCK_MAX];
     unsigned char block[SOURCES_A_PASS][RUEDA_KERNELS_BLOCK_MAX];
     const unsigned char *src[SOURCES_A_PASS];
@@ -162,7 +162,7 @@ static void reduce_rest(const struct rueda_kernels *kernels, rueda_dtype dtype,
     pass.src = src;
     pass.dst = block[0];
     pass.offset = 0;
-    pass.count = kernels->block_bytes / rueda_dtype_size(dtype);
+    pass.count = kernels->block_bytes / rueda_dtype_bytes(dtype);
     for (int k = 0; k < rest->n; k += SOURCES_A_PASS) {
         set_group(&pass, k, rest->n, acc);
         for (int j = 0; j < pass.n; j++) {
@@ -179,7 +179,7 @@ static void reduce_rest(const struct rueda_kernels *kernels, rueda_dtype dtype,
 static void reduce_all(const struct rueda_kernels *kernels, rueda_dtype dtype,
                        const struct rueda_pass *all)
 {
-    const size_t size = rueda_dtype_size(dtype);
+    const size_t size = rueda_dtype_bytes(dtype);
     const size_t whole =
         all->count - all->count % (kernels->block_bytes / size);
     _Alignas(64) unsigned char acc[TILE_BYTES];
@@ -260,7 +260,7 @@ static void reduce_prescaled_tile(const struct rueda_kernels *kernels,
                                   rueda_dtype dtype,
                                   const struct rueda_pass *tile)
 {
-    const size_t bytes = tile->count * rueda_dtype_size(dtype);
+    const size_t bytes = tile->count * rueda_dtype_bytes(dtype);
     _Alignas(64) unsigned char sum[TILE_BYTES];
     _Alignas(64) unsigned char next[TILE_BYTES];
     const unsigned char *const pair[2] = {sum, next};
@@ -287,7 +287,7 @@ static void reduce_scaled_integers(const struct rueda_kernels *kernels,
                                    rueda_dtype dtype,
                                    const struct rueda_pass *all)
 {
-    const size_t size = rueda_dtype_size(dtype);
+    const size_t size = rueda_dtype_bytes(dtype);
     const size_t tile = TILE_BYTES / size;
     struct rueda_pass pass = *all;
 
@@ -332,7 +332,7 @@ static void reduce(const struct rueda_kernels *kernels,
         else
             reduce_all(kernels, dtype, &pass);
     } else if (n == 1 && !is_scaled) {
-        copy(dst, src[0], count * rueda_dtype_size(dtype));
+        copy(dst, src[0], count * rueda_dtype_bytes(dtype));
     } else if (is_scaled && !rueda_dtype_is_float(dtype)) {
         reduce_scaled_integers(kernels, dtype, &pass);
     } else if (is_one_pass(kernels, &pass, count * rueda_dtype_bytes(dtype))) {
@@ -360,10 +360,10 @@ void rueda_host_scale(const struct rueda_kernels *kernels, rueda_dtype dtype,
         .postscale = 1.0,
     };
 
-    if (is_phantom(kernels, count * rueda_dtype_size(dtype)))
+    if (is_phantom(kernels, count * rueda_dtype_bytes(dtype)))
         return;
     if (factor == 1.0)
-        copy(dst, src, count * rueda_dtype_size(dtype));
+        copy(dst, src, count * rueda_dtype_bytes(dtype));
     else if (rueda_dtype_is_float(dtype) || dtype == RUEDA_BOOL)
         reduce(kernels, &arith, dst, &src, 1, count);
     else
@@ -395,8 +395,8 @@ static void convert_twice(const struct rueda_kernels *kernels, rueda_dtype to,
             kernels->narrow[RUEDA_FLOAT32](tile, src, part);
             kernels->narrow[to](dst, tile, part);
         }
-        src += part * rueda_dtype_size(from);
-        dst += part * rueda_dtype_size(to);
+        src += part * rueda_dtype_bytes(from);
+        dst += part * rueda_dtype_bytes(to);
         count -= part;
     }
 }
@@ -405,11 +405,11 @@ void rueda_host_convert(const struct rueda_kernels *kernels, rueda_dtype to,
                         void *dst, rueda_dtype from, const void *src,
                         size_t count)
 {
-    const bool is_widened = rueda_dtype_size(to) > rueda_dtype_size(from);
+    const bool is_widened = rueda_dtype_bytes(to) > rueda_dtype_bytes(from);
 
     assert(rueda_dtype_is_float(to) && rueda_dtype_is_float(from) &&
-           rueda_dtype_size(to) != rueda_dtype_size(from));
-    if (is_phantom(kernels, count * rueda_dtype_size(to)))
+           rueda_dtype_bytes(to) != rueda_dtype_bytes(from));
+    if (is_phantom(kernels, count * rueda_dtype_bytes(to)))
         return;
     if ((is_half(to) && from == RUEDA_FLOAT64) ||
         (is_half(from) && to == RUEDA_FLOAT64))
@@ -425,7 +425,7 @@ void rueda_host_dots(const struct rueda_kernels *kernels, rueda_dtype dtype,
                      double out_dots[3])
 {
     assert(rueda_dtype_is_float(dtype));
-    if (is_phantom(kernels, count * rueda_dtype_size(dtype)))
+    if (is_phantom(kernels, count * rueda_dtype_bytes(dtype)))
         memset(out_dots, 0, 3 * sizeof(double));
     else
         kernels->dots[dtype](a, b, count, out_dots);
@@ -436,6 +436,6 @@ void rueda_host_combine(const struct rueda_kernels *kernels, rueda_dtype dtype,
                         const double by[2], size_t count)
 {
     assert(rueda_dtype_is_float(dtype));
-    if (!is_phantom(kernels, count * rueda_dtype_size(dtype)))
+    if (!is_phantom(kernels, count * rueda_dtype_bytes(dtype)))
         kernels->combine[dtype](dst, a, b, by, count);
 }

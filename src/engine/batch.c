@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/seldom.h"
 #include "engine/lane.h"
 #include "engine/lanes.h"
@@ -170,7 +171,7 @@ struct rueda_coll *rueda_batch_coll(struct rueda_lane *lane, rueda_kind kind,
                   .prescale = request->prescale,
                   .postscale = is_average ? request->postscale / live
                                           : request->postscale},
-        .elem_bytes = rueda_dtype_size(request->dtype),
+        .elem_bytes = rueda_dtype_bytes(request->dtype),
         .compression = request->compression,
     };
     return coll;
@@ -255,7 +256,7 @@ static void *map_neutral(struct rueda_lane *lane, int item, size_t bytes)
 
     if (at != NULL && !(is_zeroed && rueda_arith_has_zero(&arith)))
         rueda_device_neutral(place_of(lane)->device, &lane->batch.work, &arith,
-                             at, bytes / rueda_dtype_size(arith.dtype));
+                             at, bytes / rueda_dtype_bytes(arith.dtype));
     return at;
 }
 

@@ -72,15 +72,22 @@ static inline struct rueda_census_thread *me_in(struct rueda_census *census)
     return mine.serial == census->serial ? mine.thread : find_me(census);
 }
 
+/* Is it known that this thread does not wait? */
+static bool is_at_work(const struct rueda_census *census)
+{
+    return mine.thread != NULL && mine.serial == census->serial &&
+           !atomic_load_explicit(&mine.thread->is_waiting,
+                                 memory_order_relaxed);
+}
+
 void rueda_census_act(struct rueda_census *census)
 {
     struct rueda_census_thread *me;
 
-    if (rueda_then_is_running())
+    if (is_at_work(census) || rueda_then_is_running())
         return;
     me = me_in(census);
-    if (me != NULL &&
-        atomic_load_explicit(&me->is_waiting, memory_order_relaxed))
+    if (me != NULL)
         atomic_store(&me->is_waiting, false);
 }
 

@@ -17,11 +17,6 @@ int64_t rueda_clock_ns(void)
     return read_clock(CLOCK_MONOTONIC);
 }
 
-int64_t rueda_clock_coarse_ns(void)
-{
-    return read_clock(CLOCK_MONOTONIC_COARSE);
-}
-
 int64_t rueda_clock_epoch_us(void)
 {
     return read_clock(CLOCK_REALTIME) / 1000;

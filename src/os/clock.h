@@ -8,9 +8,6 @@
 /* Nanoseconds of a clock that never goes back; its origin means nothing. */
 int64_t rueda_clock_ns(void);
 
-/* The same clock to some milliseconds, for a fraction of the cost. */
-int64_t rueda_clock_coarse_ns(void);
-
 /* A counter that rises by one to a few each nanosecond. It costs less than a
  * clock, and can tell that hardly any time has passed. */
 static inline uint64_t rueda_ticks(void)

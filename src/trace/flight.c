@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "trace/flight.h"
 
-#include "os/clock.h"
-
 /*
  * As it lies in the segment. Every field is atomic, since readers do not wait
  * for the writer. The writer stores a field with release, and so after the
@@ -15,16 +13,17 @@ struct record {
     _Atomic uint32_t kind;
     _Atomic uint64_t number;
     _Atomic uint64_t bytes;
-    _Atomic int64_t time_ns;
 };
+
+#define RECORDS 128
 
 struct flight {
     _Alignas(64) _Atomic uint64_t count;
-    struct record records[];
+    struct record records[RECORDS];
 };
 
-#define RECORDS                                                                \
-    ((RUEDA_FLIGHT_BYTES - sizeof(struct flight)) / sizeof(struct record))
+_Static_assert(sizeof(struct flight) <= RUEDA_FLIGHT_BYTES,
+               "the recorder is too large for its area");
 
 static struct flight *flight_of(const struct rueda_segment *segment, int member)
 {
@@ -54,7 +53,6 @@ void rueda_flight_note(struct rueda_segment *segment,
     STORE(record->kind, event->kind);
     STORE(record->number, event->number);
     STORE(record->bytes, event->bytes);
-    STORE(record->time_ns, rueda_clock_coarse_ns());
     /* A reader that sees this count sees the event. */
     STORE(flight->count, count + 1);
 }
@@ -77,7 +75,6 @@ bool rueda_flight_read(const struct rueda_segment *segment, int member,
         .kind = (rueda_kind)LOAD(record->kind),
         .number = LOAD(record->number),
         .bytes = LOAD(record->bytes),
-        .time_ns = LOAD(record->time_ns),
     };
     return is_kept(i, LOAD(flight->count));
 }

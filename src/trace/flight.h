@@ -28,10 +28,9 @@ struct rueda_flight_event {
     rueda_kind kind;
     uint64_t number; /* of the operation, the same in every rank */
     uint64_t bytes;
-    int64_t time_ns; /* of a coarse clock, some milliseconds off */
 };
 
-/* Note an event of my own; its time is filled in. */
+/* Note an event of my own. */
 void rueda_flight_note(struct rueda_segment *segment,
                        const struct rueda_flight_event *event);
 
