@@ -3,6 +3,7 @@
 
 #include "api/ctx.h"
 #include "device/host.h"
+#include "job/links.h"
 
 /* The i-th algorithm that can run the kind, in the order of the registry; NULL:
  * there are no more. */
@@ -46,5 +47,5 @@ const char *rueda_internal_transport(const rueda_ctx *ctx)
     return !rueda_is_server(ctx) &&
                    rueda_engine_place(&ctx->engine)->slab != NULL
                ? "direct"
-               : rueda_formation_transport(ctx->job->formation);
+               : rueda_links_name(ctx->job->formation);
 }

@@ -137,7 +137,7 @@ static bool turn(struct rueda_engine *engine, bool is_check)
     if (status == RUEDA_IN_PROGRESS && messages != RUEDA_OK)
         return engine->lanes.repairs && begin_called_term(engine);
     /* Between threads nothing else wakes a sleeping rank for messages. */
-    if (engine->job->hub != NULL && mesh->open_count > 0)
+    if (engine->job->threads != NULL && mesh->open_count > 0)
         rueda_segment_notify_all(engine->job->segment);
     return true;
 }

@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "job/links.h"
 #include "os/file.h"
 #include "os/machine.h"
 #include "os/memory.h"
 #include "segment/slab.h"
-#include "transport/shm/shm.h"
 
 #define LEAST_RING ((size_t)1 << 20)
 #define MOST_RING  ((size_t)2 << 20)
@@ -165,13 +165,11 @@ rueda_status rueda_agreement_prepare(const struct rueda_config *config,
                                      struct rueda_text *error)
 {
     struct rueda_member *me = &segment->members[segment->me];
-    size_t after = (size_t)(segment->size - segment->me - 1);
     rueda_status status = RUEDA_OK;
 
     if (segment->me == 0)
         status = agree(config, segment, error);
     if (status == RUEDA_OK)
-        status = rueda_segment_reserve(segment, after * rueda_shm_pair_bytes(),
-                                       &me->pairs_offset, error);
+        status = rueda_links_reserve(segment, &me->pairs_offset, error);
     return status;
 }

@@ -101,13 +101,7 @@ rueda_status rueda_formation_begin_next(struct rueda_formation *old,
 rueda_status rueda_formation_meet(struct rueda_formation *next,
                                   struct rueda_text *error);
 
-/* ---- For both files ---------------------------------------------------- */
-
-/* Open the mesh of a formation whose term and members are known. */
-rueda_status rueda_formation_open_mesh(struct rueda_formation *formation);
-
-/* The name of the transport that messages take. */
-const char *rueda_formation_transport(const struct rueda_formation *formation);
+/* ---- Questions --------------------------------------------------------- */
 
 /* The number of a rank's host. */
 static inline int rueda_formation_host(const struct rueda_formation *formation,

@@ -22,7 +22,7 @@
 #include "base/hash.h"
 #include "job/agreement.h"
 #include "job/job.h"
-#include "transport/shm/shm.h"
+#include "job/links.h"
 
 /* Where this rank is among survivors[count], or -1. */
 static int find(const int *survivors, int count, int rank)
@@ -89,14 +89,12 @@ static rueda_status offer(struct rueda_formation *next,
 {
     struct rueda_segment *segment = next->segment;
     struct rueda_offer *mine = &segment->members[segment->me].offer;
-    const size_t later = (size_t)(segment->size - segment->me - 1);
     uint64_t slab = 0;
     uint64_t named = 0;
     uint64_t pairs = 0;
     rueda_status status;
 
-    status = rueda_segment_reserve(segment, later * rueda_shm_pair_bytes(),
-                                   &pairs, error);
+    status = rueda_links_reserve(segment, &pairs, error);
     if (status == RUEDA_OK && next->rank == 0)
         status =
             rueda_agreement_slabs(segment, next->size, &slab, &named, error);
@@ -215,5 +213,5 @@ rueda_status rueda_formation_meet(struct rueda_formation *next,
     for (int member = 0; member < segment->size; member++)
         if (find(next->members, next->size, member) < 0)
             rueda_segment_dismiss(segment, member);
-    return rueda_formation_open_mesh(next);
+    return rueda_links_open(next);
 }

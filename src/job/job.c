@@ -20,13 +20,13 @@
 #include "base/log.h"
 #include "job/agreement.h"
 #include "job/failure_report.h"
+#include "job/links.h"
 #include "job/network.h"
 #include "job/place.h"
 #include "job/rollcall.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "segment/meet.h"
-#include "transport/loop/loop.h"
 
 /* ---- Where the ranks are ------------------------------------------------ */
 
@@ -318,6 +318,8 @@ static struct rueda_job *job_new(const struct rueda_config *config, int rank,
 static void job_free(struct rueda_job *job)
 {
     rueda_formation_release(job->formation);
+    if (job->threads != NULL)
+        job->threads->ops->close(job->threads);
     leave_store(job);
     close_network(job);
     free(job->ranks);
@@ -558,14 +560,14 @@ rueda_status rueda_job_open(const struct rueda_config *config,
         return status;
     }
     log_info("joined job \"%s\" as rank %d of %d; messages go by %s", seat.job,
-             seat.rank, seat.size, rueda_formation_transport(job->formation));
+             seat.rank, seat.size, rueda_links_name(job->formation));
     *out = job;
     return RUEDA_OK;
 }
 
 /* A rank that is a thread. */
 static void place_thread(struct rueda_job *job, struct rueda_segment *segment,
-                         struct rueda_loop_hub *hub)
+                         struct rueda_hub *hub)
 {
     struct rueda_formation *formation = job->formation;
 
@@ -575,18 +577,12 @@ static void place_thread(struct rueda_job *job, struct rueda_segment *segment,
                                       .local_size = formation->size,
                                       .cross_size = 1};
     job->segment = segment;
-    job->hub = hub;
+    job->threads = hub;
 }
 
-rueda_status rueda_job_open_threads(const struct rueda_config *config, int size,
-                                    struct rueda_job **out,
-                                    struct rueda_text *error)
+static rueda_status check_threads(const struct rueda_config *config, int size,
+                                  struct rueda_text *error)
 {
-    struct rueda_segment **segments;
-    struct rueda_loop_hub *hub = NULL;
-    rueda_status status = RUEDA_ERR_NOMEM;
-    int made = 0;
-
     if (size < 1 || size > RUEDA_SEGMENT_MAX) {
         rueda_text_set(error, "%d ranks as threads; 1 to %d can share memory",
                        size, RUEDA_SEGMENT_MAX);
@@ -597,41 +593,65 @@ rueda_status rueda_job_open_threads(const struct rueda_config *config, int size,
                        config->servers, size);
         return RUEDA_ERR_INVALID;
     }
-    segments = calloc((size_t)size, sizeof(struct rueda_segment *));
-    if (segments == NULL)
-        return RUEDA_ERR_NOMEM;
-    status = rueda_segment_threads(size, segments, error);
+    return RUEDA_OK;
+}
+
+/* A job takes its hub, and lets go of it with all else. The segments stay the
+ * caller's on failure. */
+static rueda_status open_thread_jobs(const struct rueda_config *config,
+                                     int size, struct rueda_segment **segments,
+                                     struct rueda_hub **hubs,
+                                     struct rueda_job **out)
+{
+    rueda_status status = rueda_links_between_threads(size, hubs);
+    int made = 0;
+
     if (status != RUEDA_OK)
-        goto out_free;
-    for (int i = 0; i < size && status == RUEDA_OK; i++)
-        status = rueda_agreement_prepare(config, segments[i], error);
-    if (status == RUEDA_OK)
-        status = rueda_loop_hub_open(size, &hub);
-    if (status != RUEDA_OK)
-        goto err_close;
+        return status;
     while (made < size && status == RUEDA_OK) {
         status = RUEDA_ERR_NOMEM;
         out[made] = job_new(config, made, size);
         if (out[made] == NULL)
             break;
-        place_thread(out[made], segments[made], hub);
+        place_thread(out[made], segments[made], hubs[made]);
         status = open_messages(out[made]);
         made++;
     }
-    if (status != RUEDA_OK)
-        goto err_undo;
-    free(segments);
-    return RUEDA_OK;
-
-err_undo:
+    if (status == RUEDA_OK)
+        return RUEDA_OK;
     for (int i = 0; i < made; i++)
         job_free(out[i]);
-    for (int i = 0; i < size; i++)
-        rueda_loop_hub_release(hub);
-err_close:
-    for (int i = 0; i < size; i++)
+    for (int i = made; i < size; i++)
+        hubs[i]->ops->close(hubs[i]);
+    return status;
+}
+
+rueda_status rueda_job_open_threads(const struct rueda_config *config, int size,
+                                    struct rueda_job **out,
+                                    struct rueda_text *error)
+{
+    struct rueda_segment **segments;
+    struct rueda_hub **hubs;
+    rueda_status status = check_threads(config, size, error);
+
+    if (status != RUEDA_OK)
+        return status;
+    segments = calloc((size_t)size, sizeof(struct rueda_segment *));
+    hubs = calloc((size_t)size, sizeof(struct rueda_hub *));
+    status = RUEDA_ERR_NOMEM;
+    if (segments == NULL || hubs == NULL)
+        goto out;
+    status = rueda_segment_threads(size, segments, error);
+    if (status != RUEDA_OK)
+        goto out;
+    for (int i = 0; i < size && status == RUEDA_OK; i++)
+        status = rueda_agreement_prepare(config, segments[i], error);
+    if (status == RUEDA_OK)
+        status = open_thread_jobs(config, size, segments, hubs, out);
+    for (int i = 0; i < size && status != RUEDA_OK; i++)
         rueda_segment_close(segments[i]);
-out_free:
+out:
+    free(hubs);
     free(segments);
     return status;
 }
@@ -696,12 +716,10 @@ void rueda_job_close(struct rueda_job *job)
     rueda_segment_leave(job->segment);
     rueda_formation_release(job->formation);
     job->formation = NULL;
-    if (job->hub != NULL)
-        rueda_loop_hub_leave(job->hub, job->segment->me);
+    if (job->threads != NULL)
+        job->threads->ops->hang_up(job->threads, "");
     /* Wakes the others, which then find everything closed. */
     rueda_segment_close(job->segment);
-    if (job->hub != NULL)
-        rueda_loop_hub_release(job->hub);
     job_free(job);
 }
 

@@ -25,8 +25,6 @@
 #include "segment/segment.h"
 #include "transport/transport.h"
 
-struct rueda_loop_hub;
-
 /* Of the key under which the store has a failure. */
 #define RUEDA_FAILURE_KEY_BYTES 32
 
@@ -50,7 +48,8 @@ struct rueda_job {
     pthread_mutex_t failure_lock;
 
     struct rueda_segment *segment; /* of the ranks of this host */
-    struct rueda_loop_hub *hub;    /* ranks are threads: how messages go */
+    struct rueda_hub *threads;     /* messages between ranks that are threads,
+                                      or NULL */
     struct rueda_hub *network;     /* messages to other hosts, or NULL */
 
     struct rueda_key object_key; /* of objects that are unpickled */

@@ -443,3 +443,112 @@ rueda_status rueda_loop_connect(struct rueda_mesh *mesh, int peer,
 {
     return rueda_loop_hub_connect(mesh->owner, mesh->rank, peer, out_ep);
 }
+
+/* ---- As one rank sees it ---------------------------------------------- */
+
+struct rank_hub {
+    struct rueda_hub super;
+    struct rueda_loop_hub *all;
+    int rank;
+};
+
+static struct rank_hub *rank_hub_of(struct rueda_hub *hub)
+{
+    return (struct rank_hub *)hub;
+}
+
+static rueda_status hub_connect(struct rueda_hub *hub, int peer,
+                                struct rueda_ep **out_ep)
+{
+    const struct rank_hub *self = rank_hub_of(hub);
+
+    return rueda_loop_hub_connect(self->all, self->rank, peer, out_ep);
+}
+
+static void hub_watch(struct rueda_hub *hub, void (*watch)(void *arg, int fd),
+                      void *arg)
+{
+    (void)hub;
+    (void)watch;
+    (void)arg;
+}
+
+static void hub_tend(struct rueda_hub *hub)
+{
+    (void)hub;
+}
+
+static int64_t hub_patience_ns(const struct rueda_hub *hub)
+{
+    (void)hub;
+    return -1;
+}
+
+static const char *hub_why(const struct rueda_hub *hub, int peer)
+{
+    (void)hub;
+    (void)peer;
+    return NULL;
+}
+
+static bool hub_is_silent(const struct rueda_hub *hub, int peer)
+{
+    (void)hub;
+    (void)peer;
+    return false;
+}
+
+static int hub_first_silent(const struct rueda_hub *hub)
+{
+    (void)hub;
+    return -1;
+}
+
+static const char *hub_last_words(const struct rueda_hub *hub)
+{
+    (void)hub;
+    return NULL;
+}
+
+static void hub_hang_up(struct rueda_hub *hub, const char *words)
+{
+    const struct rank_hub *self = rank_hub_of(hub);
+
+    (void)words;
+    rueda_loop_hub_leave(self->all, self->rank);
+}
+
+static void hub_close(struct rueda_hub *hub)
+{
+    rueda_loop_hub_release(rank_hub_of(hub)->all);
+    free(hub);
+}
+
+rueda_status rueda_loop_hub_of_rank(struct rueda_loop_hub *hub, int rank,
+                                    struct rueda_hub **out)
+{
+    static const struct rueda_hub_ops ops = {
+        .name = "loop",
+        .memory = RUEDA_LOOP_MEMORY,
+        .connect = hub_connect,
+        .watch = hub_watch,
+        .tend = hub_tend,
+        .tend_seldom = hub_tend,
+        .before_sleep = hub_tend,
+        .patience_ns = hub_patience_ns,
+        .why = hub_why,
+        .is_silent = hub_is_silent,
+        .first_silent = hub_first_silent,
+        .last_words = hub_last_words,
+        .hang_up = hub_hang_up,
+        .after_fork = hub_tend,
+        .close = hub_close,
+    };
+    struct rank_hub *self = malloc(sizeof(*self));
+
+    if (self == NULL)
+        return RUEDA_ERR_NOMEM;
+    *self = (struct rank_hub){{&ops}, hub, rank};
+    *out = &self->super;
+    return RUEDA_OK;
+}

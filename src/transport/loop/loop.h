@@ -49,6 +49,14 @@ void rueda_loop_hub_leave(struct rueda_loop_hub *hub, int rank);
 rueda_status rueda_loop_hub_connect(struct rueda_loop_hub *hub, int rank,
                                     int peer, struct rueda_ep **out_ep);
 
+/*
+ * The hub as one of its ranks sees it, by the table of transport.h: it connects
+ * with a peer by its number, hanging up is leaving, and closing is releasing.
+ * It has no descriptors, no duties and no words.
+ */
+rueda_status rueda_loop_hub_of_rank(struct rueda_loop_hub *hub, int rank,
+                                    struct rueda_hub **out);
+
 /* For rueda_mesh_init(), with the hub as owner. Any thread. */
 rueda_status rueda_loop_connect(struct rueda_mesh *mesh, int peer,
                                 struct rueda_ep **out_ep);
