@@ -17,4 +17,12 @@ static inline size_t rueda_dtype_bytes(rueda_dtype dtype)
     return (unsigned)dtype < RUEDA_DTYPE_COUNT ? sizes[dtype] : 0;
 }
 
+/* The same to divide by: never 0. Types are checked before tensors are. */
+static inline size_t rueda_dtype_divisor(rueda_dtype dtype)
+{
+    const size_t bytes = rueda_dtype_bytes(dtype);
+
+    return bytes > 0 ? bytes : 1;
+}
+
 #endif /* RUEDA_BASE_DTYPE_H */

@@ -162,7 +162,7 @@ static void reduce_rest(const struct rueda_kernels *kernels, rueda_dtype dtype,
     pass.src = src;
     pass.dst = block[0];
     pass.offset = 0;
-    pass.count = kernels->block_bytes / rueda_dtype_bytes(dtype);
+    pass.count = kernels->block_bytes / rueda_dtype_divisor(dtype);
     for (int k = 0; k < rest->n; k += SOURCES_A_PASS) {
         set_group(&pass, k, rest->n, acc);
         for (int j = 0; j < pass.n; j++) {
@@ -179,7 +179,7 @@ static void reduce_rest(const struct rueda_kernels *kernels, rueda_dtype dtype,
 static void reduce_all(const struct rueda_kernels *kernels, rueda_dtype dtype,
                        const struct rueda_pass *all)
 {
-    const size_t size = rueda_dtype_bytes(dtype);
+    const size_t size = rueda_dtype_divisor(dtype);
     const size_t whole =
         all->count - all->count % (kernels->block_bytes / size);
     _Alignas(64) unsigned char acc[TILE_BYTES];
@@ -287,7 +287,7 @@ static void reduce_scaled_integers(const struct rueda_kernels *kernels,
                                    rueda_dtype dtype,
                                    const struct rueda_pass *all)
 {
-    const size_t size = rueda_dtype_bytes(dtype);
+    const size_t size = rueda_dtype_divisor(dtype);
     const size_t tile = TILE_BYTES / size;
     struct rueda_pass pass = *all;
 

@@ -256,7 +256,7 @@ static void *map_neutral(struct rueda_lane *lane, int item, size_t bytes)
 
     if (at != NULL && !(is_zeroed && rueda_arith_has_zero(&arith)))
         rueda_device_neutral(place_of(lane)->device, &lane->batch.work, &arith,
-                             at, bytes / rueda_dtype_bytes(arith.dtype));
+                             at, bytes / rueda_dtype_divisor(arith.dtype));
     return at;
 }
 

@@ -116,9 +116,9 @@ static void a_check_is_planned_sooner_but_not_later(void **state)
     assert_false(rueda_policy_plan_check(&policy, 0));
 }
 
-/* The background thread and the thread that drives wake at the same time. Who
- * drives still finds the check due. */
-static void the_background_thread_leaves_checks_to_who_drives(void **state)
+/* The background thread and the thread that drives wake at the same time. The
+ * thread that drives still finds the check due. */
+static void the_background_thread_leaves_checks_to_the_driver(void **state)
 {
     struct rueda_policy policy = {0};
 
@@ -279,7 +279,7 @@ int main(void)
         cmocka_unit_test(grace_and_light_depend_on_room_and_network),
         cmocka_unit_test(several_checks_fit_into_a_stall),
         cmocka_unit_test(a_check_is_planned_sooner_but_not_later),
-        cmocka_unit_test(the_background_thread_leaves_checks_to_who_drives),
+        cmocka_unit_test(the_background_thread_leaves_checks_to_the_driver),
         cmocka_unit_test(sleep_ends_at_whatever_comes_first),
         cmocka_unit_test(a_thread_yields_less_where_no_caller_waits),
         cmocka_unit_test(a_core_that_is_long_gone_is_not_yielded_again),
