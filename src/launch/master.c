@@ -21,6 +21,7 @@
 #include "base/config.h"
 #include "base/number.h"
 #include "launch/launch_state.h"
+#include "launch/port_use.h"
 
 /* Below the ports that Linux gives to outgoing connections, and above those
  * that --tf-config uses. */
@@ -116,28 +117,6 @@ void rueda_launch_master_address(const struct rueda_launch *launch,
 #define LOOKS_AT_FIRST 40
 #define LOOKS_APART    16
 
-/* A line of the list is "number: address:port address:port ...", in
- * hexadecimal. A connection that has ended stays there for a minute. */
-static bool is_listed(const char *path, int port)
-{
-    FILE *list = fopen(path, "re");
-    bool is_there = false;
-    char line[512];
-
-    if (list == NULL)
-        return false;
-    while (!is_there && fgets(line, sizeof(line), list) != NULL) {
-        unsigned ours;
-        unsigned theirs;
-
-        is_there = sscanf(line, " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%x", &ours,
-                          &theirs) == 2 &&
-                   (ours == (unsigned)port || theirs == (unsigned)port);
-    }
-    fclose(list);
-    return is_there;
-}
-
 /* Nothing is to be found out, or it is known already. */
 static bool is_settled(const struct rueda_launch *launch)
 {
@@ -146,19 +125,13 @@ static bool is_settled(const struct rueda_launch *launch)
            rueda_keeper_has_met(launch->keeper);
 }
 
-static void look(struct rueda_launch *launch)
-{
-    launch->was_used = is_listed("/proc/net/tcp", launch->master_port) ||
-                       is_listed("/proc/net/tcp6", launch->master_port);
-}
-
 void rueda_launch_look_at_master_port(struct rueda_launch *launch)
 {
     if (is_settled(launch))
         return;
     launch->looks++;
     if (launch->looks <= LOOKS_AT_FIRST || launch->looks % LOOKS_APART == 0)
-        look(launch);
+        launch->was_used = rueda_port_use_is_there(launch->master_port);
 }
 
 void rueda_launch_tell_lone_ranks(struct rueda_launch *launch)
@@ -167,7 +140,7 @@ void rueda_launch_tell_lone_ranks(struct rueda_launch *launch)
     if (launch->code != 0 || is_settled(launch) ||
         rueda_environment("RUEDA_RUN") != NULL)
         return;
-    look(launch);
+    launch->was_used = rueda_port_use_is_there(launch->master_port);
     if (!launch->was_used)
         rueda_output_say(launch->output,
                          "none of the %d ranks joined a job, so each ran as if "
