@@ -25,6 +25,7 @@ CASES = (
     "a_capture_is_refused",
     "mixed_with_the_cpu",
     "an_optimizer",
+    "bundles",
     "join",
 )
 
