@@ -454,7 +454,7 @@ static void an_event_lasts_until_its_last_holder_lets_go(void **state)
     assert_ptr_not_equal(other.state[0], at);
     gpu->ops->forget(gpu, &second);
     gpu->ops->forget(gpu, &other);
-    /* What nobody holds is used again. */
+    /* An event without holders is used again. */
     assert_int_equal(gpu->ops->record(gpu, NULL, &first), RUEDA_OK);
     assert_int_equal(gpu->ops->record(gpu, NULL, &second), RUEDA_OK);
     assert_true(first.state[0] == at || second.state[0] == at);
