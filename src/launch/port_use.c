@@ -24,7 +24,7 @@
  * does nothing is not in use. */
 #define STATES 0x1fffU
 
-enum answer {
+enum finding {
     NOT_THERE,
     IS_THERE,
     GO_ON,
@@ -61,7 +61,7 @@ static bool ask(int fd, int family)
     return send(fd, &request, sizeof(request), 0) == sizeof(request);
 }
 
-static enum answer read_message(const struct nlmsghdr *head, int port)
+static enum finding read_message(const struct nlmsghdr *head, int port)
 {
     const struct inet_diag_msg *found = NLMSG_DATA(head);
 
@@ -76,12 +76,12 @@ static enum answer read_message(const struct nlmsghdr *head, int port)
                : GO_ON;
 }
 
-static enum answer read_answer(int fd, int port)
+static enum finding read_answer(int fd, int port)
 {
     _Alignas(struct nlmsghdr) char buf[32 * 1024];
-    enum answer answer = GO_ON;
+    enum finding finding = GO_ON;
 
-    while (answer == GO_ON) {
+    while (finding == GO_ON) {
         const struct nlmsghdr *head = (const struct nlmsghdr *)buf;
         ssize_t len = recv(fd, buf, sizeof(buf), 0);
 
@@ -89,27 +89,27 @@ static enum answer read_answer(int fd, int port)
             continue;
         if (len <= 0)
             return FAILED;
-        for (; answer == GO_ON && NLMSG_OK(head, len);
+        for (; finding == GO_ON && NLMSG_OK(head, len);
              head = NLMSG_NEXT(head, len))
-            answer = read_message(head, port);
+            finding = read_message(head, port);
     }
-    return answer;
+    return finding;
 }
 
-static enum answer find_by_netlink(int port)
+static enum finding find_by_netlink(int port)
 {
     static const int families[] = {AF_INET, AF_INET6};
-    enum answer answer = NOT_THERE;
+    enum finding finding = NOT_THERE;
 
-    for (size_t i = 0; i < 2 && answer == NOT_THERE; i++) {
+    for (size_t i = 0; i < 2 && finding == NOT_THERE; i++) {
         const int fd = open_diag();
 
         if (fd < 0)
             return FAILED;
-        answer = ask(fd, families[i]) ? read_answer(fd, port) : FAILED;
+        finding = ask(fd, families[i]) ? read_answer(fd, port) : FAILED;
         close(fd);
     }
-    return answer;
+    return finding;
 }
 
 /* ---- In /proc ------------------------------------------------------------ */
@@ -144,8 +144,8 @@ bool rueda_port_use_is_listed(int port)
 
 bool rueda_port_use_is_there(int port)
 {
-    const enum answer answer = find_by_netlink(port);
+    const enum finding finding = find_by_netlink(port);
 
-    return answer == FAILED ? rueda_port_use_is_listed(port)
-                            : answer == IS_THERE;
+    return finding == FAILED ? rueda_port_use_is_listed(port)
+                             : finding == IS_THERE;
 }
