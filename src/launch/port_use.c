@@ -24,7 +24,7 @@
  * does nothing is not in use. */
 #define STATES 0x1fffU
 
-enum answer {
+enum port_use {
     NOT_THERE,
     IS_THERE,
     GO_ON,
@@ -61,7 +61,7 @@ static bool ask(int fd, int family)
     return send(fd, &request, sizeof(request), 0) == sizeof(request);
 }
 
-static enum answer read_message(const struct nlmsghdr *head, int port)
+static enum port_use read_message(const struct nlmsghdr *head, int port)
 {
     const struct inet_diag_msg *found = NLMSG_DATA(head);
 
@@ -76,10 +76,10 @@ static enum answer read_message(const struct nlmsghdr *head, int port)
                : GO_ON;
 }
 
-static enum answer read_answer(int fd, int port)
+static enum port_use read_answer(int fd, int port)
 {
     _Alignas(struct nlmsghdr) char buf[32 * 1024];
-    enum answer answer = GO_ON;
+    enum port_use answer = GO_ON;
 
     while (answer == GO_ON) {
         const struct nlmsghdr *head = (const struct nlmsghdr *)buf;
@@ -96,10 +96,10 @@ static enum answer read_answer(int fd, int port)
     return answer;
 }
 
-static enum answer find_by_netlink(int port)
+static enum port_use find_by_netlink(int port)
 {
     static const int families[] = {AF_INET, AF_INET6};
-    enum answer answer = NOT_THERE;
+    enum port_use answer = NOT_THERE;
 
     for (size_t i = 0; i < 2 && answer == NOT_THERE; i++) {
         const int fd = open_diag();
@@ -144,7 +144,7 @@ bool rueda_port_use_is_listed(int port)
 
 bool rueda_port_use_is_there(int port)
 {
-    const enum answer answer = find_by_netlink(port);
+    const enum port_use answer = find_by_netlink(port);
 
     return answer == FAILED ? rueda_port_use_is_listed(port)
                             : answer == IS_THERE;
