@@ -319,6 +319,14 @@ def test_ranks_of_a_job_are_not_told_that_they_are_alone(run, script: str) -> No
     assert "joined a job" not in done.stderr
 
 
+def test_what_ruedarun_sets_itself_is_not_held_against_the_user(run) -> None:
+    script = "import rueda.torch as hvd; hvd.init()"
+    more = {"RUEDA_LOG_LEVEL": "info", "HOROVOD_LOG_HIDE_TIME": "1"}
+    done = run("-np", "1", sys.executable, "-c", script, **more)
+    told = [line for line in done.stderr.splitlines() if "has no effect" in line]
+    assert len(told) == 1 and "HOROVOD_LOG_HIDE_TIME" in told[0]
+
+
 def test_a_rank_may_be_alone(run) -> None:
     assert "joined a job" not in run("-np", "1", sys.executable, "-c", "pass").stderr
 

@@ -113,6 +113,24 @@ bool rueda_core_locate(PyObject *tensor, const struct dl_tensor *described,
     return false;
 }
 
+#define CAPSULE_NAME "dltensor"
+
+/* A consumer that takes a capsule gives it another name. */
+static void capsule_free(PyObject *capsule)
+{
+    struct dl_managed *managed;
+
+    if (!PyCapsule_IsValid(capsule, CAPSULE_NAME))
+        return;
+    managed = PyCapsule_GetPointer(capsule, CAPSULE_NAME);
+    managed->deleter(managed);
+}
+
+PyObject *rueda_core_dl_capsule(struct dl_managed *managed)
+{
+    return PyCapsule_New(managed, CAPSULE_NAME, capsule_free);
+}
+
 /* The type's family; its size tells the members apart. */
 uint8_t rueda_core_dl_code(rueda_dtype dtype)
 {

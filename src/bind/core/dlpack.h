@@ -60,6 +60,10 @@ struct dl_exchange {
 /* The code of a type; its bits are those of the type. */
 uint8_t rueda_core_dl_code(rueda_dtype dtype);
 
+/* A capsule that frees what it holds unless a consumer has taken it. NULL: an
+ * exception is set, and the caller still owns it. */
+PyObject *rueda_core_dl_capsule(struct dl_managed *managed);
+
 /*
  * Describe a tensor whose type rueda_core_learn() knows, for as long as nothing
  * of Python runs. False, with no exception, for all others.
