@@ -34,7 +34,7 @@ static rueda_status mark(const struct rueda_device *device, void *stream,
     if (before == NULL)
         return device->ops->record(device, stream, event);
     same = (struct rueda_event){{before->mark[0], before->mark[1]}};
-    device->ops->share(device, &same, event);
+    device->ops->hold(device, &same, event);
     return RUEDA_OK;
 }
 

@@ -179,8 +179,8 @@ static rueda_status host_after(const struct rueda_device *device,
     return RUEDA_OK;
 }
 
-static void host_share(const struct rueda_device *device,
-                       const struct rueda_event *event, struct rueda_event *out)
+static void host_hold(const struct rueda_device *device,
+                      const struct rueda_event *event, struct rueda_event *out)
 {
     (void)device;
     *out = *event;
@@ -221,7 +221,7 @@ const struct rueda_device_ops rueda_host_ops = {
     .is_done = host_is_done,
     .wait = host_wait,
     .after = host_after,
-    .share = host_share,
+    .hold = host_hold,
     .forget = host_forget,
     .tell = host_tell,
 };

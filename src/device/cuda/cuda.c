@@ -287,8 +287,8 @@ static rueda_status cuda_after(const struct rueda_device *device,
     return rueda_cuda_end(&call, call.result, "cuStreamWaitEvent");
 }
 
-static void cuda_share(const struct rueda_device *device,
-                       const struct rueda_event *event, struct rueda_event *out)
+static void cuda_hold(const struct rueda_device *device,
+                      const struct rueda_event *event, struct rueda_event *out)
 {
     struct rueda_cuda_mark *mark = mark_of(event);
 
@@ -338,7 +338,7 @@ static const struct rueda_device_ops cuda_ops = {
     .is_done = cuda_is_done,
     .wait = cuda_wait,
     .after = cuda_after,
-    .share = cuda_share,
+    .hold = cuda_hold,
     .forget = cuda_forget,
     .tell = cuda_tell,
 };

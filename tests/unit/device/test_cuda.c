@@ -447,7 +447,7 @@ static void an_event_lasts_until_its_last_holder_lets_go(void **state)
     (void)state;
     assert_int_equal(gpu->ops->record(gpu, NULL, &first), RUEDA_OK);
     at = first.state[0];
-    gpu->ops->share(gpu, &first, &second);
+    gpu->ops->hold(gpu, &first, &second);
     assert_ptr_equal(second.state[0], at);
     gpu->ops->forget(gpu, &first);
     assert_int_equal(gpu->ops->record(gpu, NULL, &other), RUEDA_OK);
