@@ -39,7 +39,7 @@ rueda_status
 rueda_envelope_seal(const unsigned char public_key[RUEDA_ENVELOPE_KEY_BYTES],
                     const void *secret, size_t bytes, unsigned char *out);
 
-/* Open an envelope with a secret of so many bytes. RUEDA_ERR_AUTH: it was not
+/* Open an envelope whose secret has this length. RUEDA_ERR_AUTH: it was not
  * sealed for this opener, or was changed since; out is as it was. */
 rueda_status rueda_envelope_open(const struct rueda_envelope_opener *opener,
                                  const unsigned char *envelope, size_t bytes,
