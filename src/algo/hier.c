@@ -386,8 +386,8 @@ static bool may_scatter(const struct rueda_task *task)
             self->scattered < self->gathered + RUEDA_HIER_BUFFERS);
 }
 
-/* A rank without a slice learns from the others when a block may be gathered.
- * */
+/* A rank without a slice learns from the others when a block may
+ * be gathered. */
 static bool may_gather(const struct rueda_task *task)
 {
     const struct hier *self = (const struct hier *)task->state;

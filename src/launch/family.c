@@ -22,8 +22,8 @@
 #define MOST_PAUSE_NS  RUEDA_MS(2)
 
 /* Until the pauses are this long, processes that are about to end are left
- * alone: a walk through all processes of the machine takes longer than an exit.
- * */
+ * alone: a walk through all processes of the machine takes longer than
+ * an exit. */
 #define PATIENT_NS RUEDA_MS(1)
 
 struct process {

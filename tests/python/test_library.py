@@ -34,6 +34,10 @@ def test_program_is_installed_and_tells_the_same_version(need_tool) -> None:
     assert rueda.__version__ in done.stdout
 
 
+def test_what_is_loaded_on_first_use_is_completed_too() -> None:
+    assert set(rueda.__all__) <= set(dir(rueda))
+
+
 def test_the_package_is_the_program_too(need_tool) -> None:
     for words, code in ((["--version"], 0), (["bench", "nothing"], 2)):
         one, other = (
