@@ -16,10 +16,10 @@
 
 #define CACHE_CAPACITY 1024
 
-/* Of a rank, for each message; and how fast a core adds pieces of 128 KiB, as
- * measured on a server of 2022 (docs/scaling.md). */
+/* Of a rank, for each message; and how fast a core adds pieces of 32 KiB, as
+ * measured on an EPYC with AVX-512 (docs/scaling.md). */
 #define OVERHEAD_NS      2000
-#define WORK_BYTES_PER_S 20e9
+#define WORK_BYTES_PER_S 24e9
 
 void rueda_training_default(struct rueda_training *training,
                             const struct rueda_model *model,

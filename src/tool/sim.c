@@ -44,7 +44,7 @@ static rueda_status set_training(const struct sweep *sweep,
     rueda_tool_sim_net_of(&options->net, row->ranks, &net);
     rueda_training_default(training, sweep->report.model, &net);
     training->compression = options->compression;
-    training->compute_ns = sweep->report.compute_ms * 1e6;
+    training->compute_ns = row->compute_ms * 1e6;
     training->jitter = options->jitter;
     training->steps = options->steps;
     training->seed = options->seed;
@@ -165,6 +165,13 @@ static bool makes_sense(const char *algo, const struct rueda_sim_net *net)
     return strcmp(algo, "hier") != 0 || net->hosts > 1;
 }
 
+static double compute_ms(const struct sweep *sweep, int ranks)
+{
+    const double ms = rueda_tool_sim_compute_ms(sweep->report.options, ranks);
+
+    return ms >= 0.0 ? ms : sweep->report.model->compute_ns / 1e6;
+}
+
 static bool list_rows(struct sweep *sweep)
 {
     const struct rueda_tool_sim_options *options = sweep->report.options;
@@ -196,6 +203,7 @@ static bool list_rows(struct sweep *sweep)
                 continue;
             of_point++;
             sweep->report.rows[count++] = (struct rueda_tool_sim_row){
+                .compute_ms = compute_ms(sweep, options->points[i]),
                 .ranks = options->points[i],
                 .hosts = net.hosts,
                 .algo = makes_sense(algos[k], &net) ? algos[k] : "auto",
@@ -303,15 +311,12 @@ static int sweep_all(const struct rueda_tool_sim_options *options,
                      const struct rueda_model *model)
 {
     struct sweep sweep = {
-        .report = {.options = options,
-                   .model = model,
-                   .compute_ms = options->compute_ms >= 0.0
-                                     ? options->compute_ms
-                                     : model->compute_ns / 1e6},
+        .report = {.options = options, .model = model},
     };
     int code = EXIT_FAILURE;
 
-    if (!(sweep.report.compute_ms > 0.0)) {
+    sweep.report.alone_ms = compute_ms(&sweep, 1);
+    if (!(sweep.report.alone_ms > 0.0)) {
         fputs("rueda sim: the model does not say how long a step takes; add "
               "--compute-ms\n",
               stderr);

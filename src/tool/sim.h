@@ -11,6 +11,7 @@ struct rueda_tool_sim_row {
     int ranks;
     int hosts;
     const char *algo;
+    double compute_ms;   /* of a rank alone, with as many others at work */
     rueda_status status; /* of the attempt; what follows is set if it is well */
     struct rueda_training_result result;
     struct rueda_text words; /* why there is none */
@@ -21,7 +22,7 @@ struct rueda_tool_sim_row {
 struct rueda_tool_sim_report {
     const struct rueda_tool_sim_options *options;
     const struct rueda_model *model;
-    double compute_ms;
+    double alone_ms; /* a step of one rank, to which others are compared */
     struct rueda_tool_sim_row *rows;
     int count;
 };
@@ -41,13 +42,13 @@ bool rueda_tool_sim_json(const struct rueda_tool_sim_report *report,
 bool rueda_tool_sim_plot(const struct rueda_tool_sim_report *report,
                          const char *path);
 
-/* The part of a step that is computation, if none is slower than usual. */
+/* How much a rank gets done, compared with one alone. */
 static inline double
 rueda_tool_sim_efficiency(const struct rueda_tool_sim_report *report,
                           const struct rueda_tool_sim_row *row)
 {
     return row->result.step_ns > 0.0
-               ? report->compute_ms * 1e6 / row->result.step_ns
+               ? report->alone_ms * 1e6 / row->result.step_ns
                : 0.0;
 }
 

@@ -181,11 +181,47 @@ static bool set_model(sim_options *options, const char *value,
     return true;
 }
 
+/* 12.5, or 1:12.5,4:20. */
 static bool set_compute(sim_options *options, const char *value,
                         struct rueda_text *words)
 {
-    return real(value, 0.0, MOST_MS, &options->compute_ms) ||
-           refuse("--compute-ms", value, "milliseconds", words);
+    static const char expected[] =
+        "milliseconds, or ascending RANKS:MS such as 1:250,4:290";
+    char word[VALUE_BYTES];
+    const char *rest = value;
+
+    options->compute_count = 0;
+    while (rest != NULL) {
+        const int i = options->compute_count;
+        const char *next = NULL;
+        char ranks[VALUE_BYTES] = "1";
+        const char *ms = word;
+
+        if (!cut(rest, ',', word, &next))
+            snprintf(word, sizeof(word), "%s", rest);
+        cut(word, ':', ranks, &ms);
+        if (i == RUEDA_TOOL_SIM_POINTS ||
+            !rueda_parse_int(ranks, &options->computes[i].ranks) ||
+            options->computes[i].ranks < 1 ||
+            (i > 0 &&
+             options->computes[i].ranks <= options->computes[i - 1].ranks) ||
+            !real(ms, 0.0, MOST_MS, &options->computes[i].ms))
+            return refuse("--compute-ms", value, expected, words);
+        options->compute_count++;
+        rest = next;
+    }
+    return true;
+}
+
+double rueda_tool_sim_compute_ms(const struct rueda_tool_sim_options *options,
+                                 int ranks)
+{
+    double ms = options->compute_count > 0 ? options->computes[0].ms : -1.0;
+
+    for (int i = 0; i < options->compute_count; i++)
+        if (options->computes[i].ranks <= ranks)
+            ms = options->computes[i].ms;
+    return ms;
 }
 
 static bool set_jitter(sim_options *options, const char *value,
@@ -571,7 +607,6 @@ bool rueda_tool_sim_options_parse(int argc, char **argv,
                                   struct rueda_text *words)
 {
     sim_options options = {
-        .compute_ms = -1.0,
         .compression = RUEDA_COMPRESS_NONE,
         .steps = 2,
         .seed = 1,

@@ -19,8 +19,12 @@ struct rueda_tool_sim_options {
     bool has_hosts;           /* said in words, not by a file */
     const char *topology;     /* NULL: none */
     const char *model;        /* the name of a built-in one, or a path */
-    double compute_ms;        /* negative: the model's */
-    double jitter;            /* a part of the computation */
+    struct {
+        int ranks; /* from so many on a step of one takes */
+        double ms;
+    } computes[RUEDA_TOOL_SIM_POINTS];       /* ascending */
+    int compute_count;                       /* 0: the model's */
+    double jitter;                           /* a part of the computation */
     const char *algos[RUEDA_TOOL_SIM_ALGOS]; /* "auto": the library chooses */
     int algo_count;                          /* 0: each */
     rueda_compression compression;
@@ -51,6 +55,11 @@ struct rueda_tool_sim_options {
 bool rueda_tool_sim_options_parse(int argc, char **argv,
                                   struct rueda_tool_sim_options *out,
                                   struct rueda_text *words);
+
+/* What a step of one rank takes where there are so many; negative: as the model
+ * says. */
+double rueda_tool_sim_compute_ms(const struct rueda_tool_sim_options *options,
+                                 int ranks);
 
 /* The network of so many ranks: some on one host, or hosts that are full. False
  * if there is none with so many. */

@@ -88,9 +88,9 @@ static void write_line(FILE *file, const struct rueda_tool_sim_report *report,
 
         if (is_of && has_step(row))
             fprintf(file, "%.1f,%.1f ", x_of(report, row->ranks),
-                    y_of(algo != NULL ? rueda_tool_sim_efficiency(report, row)
-                                      : report->compute_ms * 1e6 /
-                                            row->result.bound_ns));
+                    y_of(algo != NULL
+                             ? rueda_tool_sim_efficiency(report, row)
+                             : report->alone_ms * 1e6 / row->result.bound_ns));
     }
     fputs("'/>\n", file);
 }
@@ -118,7 +118,7 @@ static void write_lines(FILE *file, const struct rueda_tool_sim_report *report)
             is_measured = true;
             fprintf(file, "<circle cx='%.1f' cy='%.1f' r='4'/>\n",
                     x_of(report, row->ranks),
-                    y_of(report->compute_ms / row->measured_ms));
+                    y_of(report->alone_ms / row->measured_ms));
         }
         if (!is_first_of_algo(report, i))
             continue;

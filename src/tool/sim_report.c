@@ -32,8 +32,7 @@ void rueda_tool_sim_head(const struct rueda_tool_sim_report *report)
            model->name, model->gradient_count, model->elements / 1e6);
     printf("# step        %g ms of computation for %g %ss, %.0f %% of it "
            "forward\n",
-           report->compute_ms, model->batch, model->sample,
-           model->forward * 100);
+           report->alone_ms, model->batch, model->sample, model->forward * 100);
     printf("# network     up to %d hosts of %d ranks, %d hosts a rack, "
            "oversubscription %g\n",
            net->hosts, net->ranks_per_host, net->hosts_per_rack,
@@ -79,7 +78,7 @@ void rueda_tool_sim_print(const struct rueda_tool_sim_report *report,
     }
     printf("%7d %6d %-17s %10.3f %11.3f %8.1f %% %9.3f %8.1f %% %11.0f",
            row->ranks, row->hosts, row->algo, step_ms,
-           step_ms - report->compute_ms,
+           step_ms - row->compute_ms,
            100 * rueda_tool_sim_efficiency(report, row),
            row->result.bound_ns / 1e6,
            100 * row->result.bound_ns / row->result.step_ns,
@@ -122,7 +121,8 @@ static void write_row(FILE *file, const struct rueda_tool_sim_report *report,
     if (is_well) {
         field(file, "step_ms", result->step_ns / 1e6);
         field(file, "first_ms", result->first_ns / 1e6);
-        field(file, "exposed_ms", result->step_ns / 1e6 - report->compute_ms);
+        field(file, "compute_ms", row->compute_ms);
+        field(file, "exposed_ms", result->step_ns / 1e6 - row->compute_ms);
         field(file, "efficiency", rueda_tool_sim_efficiency(report, row));
         field(file, "bound_ms", result->bound_ns / 1e6);
     }
@@ -143,7 +143,7 @@ bool rueda_tool_sim_json(const struct rueda_tool_sim_report *report,
     fputs("{\"model\": ", file);
     rueda_json_text(file, report->model->name);
     field(file, "parameters", report->model->elements);
-    field(file, "compute_ms", report->compute_ms);
+    field(file, "alone_ms", report->alone_ms);
     field(file, "hosts", options->net.hosts);
     field(file, "ranks_per_host", options->net.ranks_per_host);
     field(file, "link_bytes_per_s", options->net.uplink.bytes_per_s);

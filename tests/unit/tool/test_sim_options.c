@@ -108,7 +108,7 @@ static void what_runs_is_read(void **state)
     assert_int_equal(line.options.algo_count, 2);
     assert_string_equal(line.options.algos[0], "ring");
     assert_int_equal(line.options.compression, RUEDA_COMPRESS_FP16);
-    assert_true(line.options.compute_ms == 12.5);
+    assert_true(rueda_tool_sim_compute_ms(&line.options, 64) == 12.5);
     assert_true(line.options.jitter == 0.05);
     assert_int_equal(line.options.steps, 9);
     assert_int_equal(line.options.seed, 7);
@@ -116,6 +116,23 @@ static void what_runs_is_read(void **state)
     assert_true(line.options.overhead_ns == 1000);
     assert_true(line.options.work_bytes_per_s == 10e9);
     assert_int_equal(line.options.jobs, 3);
+}
+
+static void the_computation_may_depend_on_the_ranks(void **state)
+{
+    struct line line;
+
+    (void)state;
+    assert_true(parse(&line, "--model m"));
+    assert_true(rueda_tool_sim_compute_ms(&line.options, 1) < 0);
+    assert_true(parse(&line, "--model m --compute-ms 2:10,4:20.5"));
+    assert_true(rueda_tool_sim_compute_ms(&line.options, 1) == 10);
+    assert_true(rueda_tool_sim_compute_ms(&line.options, 3) == 10);
+    assert_true(rueda_tool_sim_compute_ms(&line.options, 4) == 20.5);
+    assert_true(rueda_tool_sim_compute_ms(&line.options, 512) == 20.5);
+    assert_false(parse(&line, "--model m --compute-ms 4:10,2:20"));
+    assert_false(parse(&line, "--model m --compute-ms 4:10,"));
+    assert_false(parse(&line, "--model m --compute-ms 0:10"));
 }
 
 static void bad_days_are_read(void **state)
@@ -185,6 +202,7 @@ int main(void)
         cmocka_unit_test(ranks_double_up_to_all),
         cmocka_unit_test(part_of_a_cluster_is_a_cluster),
         cmocka_unit_test(what_runs_is_read),
+        cmocka_unit_test(the_computation_may_depend_on_the_ranks),
         cmocka_unit_test(bad_days_are_read),
         cmocka_unit_test(mistakes_are_named),
     };
