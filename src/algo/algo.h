@@ -59,6 +59,10 @@ struct rueda_coll {
      * no other algorithm uses this field. */
     rueda_compression compression;
 
+    /* A member has joined, and may have no device; or results are not to reach
+     * the caller's memory yet. The same on all members. */
+    bool is_short_handed;
+
     /*
      * allreduce, or NULL: the vector is in parts, each from a multiple of a
      * cache line on, one behind another, as many on all members; send and recv

@@ -178,7 +178,9 @@ const struct rueda_algo *rueda_select_choose(const struct rueda_select *select,
         if (can_run(*own, select, place, coll))
             return *own;
     if (place->staging != NULL)
-        return &rueda_algo_staged;
+        return rueda_mapped_fits(place, coll) && !rueda_staged_is_short(coll)
+                   ? &rueda_algo_mapped
+                   : &rueda_algo_staged;
     for (row = rueda_select_defaults; row->algo != NULL; row++)
         consider(row, select, place, coll, &choice);
     for (int i = 0; i < select->added_count; i++)

@@ -23,9 +23,9 @@
  * not fit. `kind:flat` is not an algorithm: it excludes `hier` for this kind.
  * An algorithm serves some kinds of memory; that of the place counts. One that
  * the device brings is taken before all rows, and where messages do not reach
- * the tensors, `staged` is taken in place of all rows, which then count for the
- * algorithm that it runs on the host. A compressed allreduce between
- * hosts goes to `hier`, whatever rows say.
+ * the tensors, `mapped` or else `staged` is taken in place of all rows, which
+ * then count for the algorithm that it runs on the host. A compressed allreduce
+ * between hosts goes to `hier`, whatever rows say.
  *
  * Any thread, as long as none changes the table.
  */

@@ -14,6 +14,8 @@
  * reduce-scatter) and Adasum, whose factors depend on the whole vector, go
  * through as one chunk.
  *
+ * A short vector is not packed on the device, but copied part by part.
+ *
  * How a vector is cut depends on its size alone. So a rank whose memory is that
  * of the host, because it has joined, may run this beside others.
  */
@@ -28,6 +30,7 @@
 
 struct staged {
     bool is_whole;
+    bool is_in_parts;
     bool is_running; /* the task on the host */
     size_t piece;    /* elements of a chunk */
     size_t chunks;
@@ -70,6 +73,7 @@ void rueda_staging_free(struct rueda_staging *staging)
 {
     if (staging == NULL)
         return;
+    rueda_mapped_free(staging->mapped);
     for (int i = 0; i < RUEDA_STAGED_DEPTH; i++)
         staging->device->ops->free_host(staging->device, staging->buffers[i]);
     staging->device->ops->free_host(staging->device, staging->whole);
@@ -189,6 +193,43 @@ static struct rueda_range chunk_of(const struct rueda_task *task,
     return rueda_chunk_piece(all, self->piece, chunk);
 }
 
+/* ---- Parts -----------------------------------------------------------------
+ */
+
+static bool takes_parts(const struct rueda_place *place,
+                        const struct rueda_coll *coll)
+{
+    (void)place;
+    return rueda_staged_is_short(coll);
+}
+
+/* Bytes that are in no part take part in the arithmetic, too. */
+static void fetch_parts(struct rueda_task *task, struct rueda_work *work,
+                        char *buffer)
+{
+    const struct rueda_device *device = task->place->staging->device;
+    const struct rueda_coll *coll = &task->coll;
+
+    memset(buffer, 0, coll->count * coll->elem_bytes);
+    for (int i = 0; i < coll->part_count; i++)
+        if (coll->parts[i].send != NULL)
+            rueda_device_copy(device, work, buffer + coll->parts[i].at,
+                              coll->parts[i].send, coll->parts[i].bytes);
+}
+
+static void write_parts_back(struct rueda_task *task, struct rueda_work *work,
+                             const char *buffer)
+{
+    const struct rueda_device *device = task->place->staging->device;
+    const struct rueda_coll *coll = &task->coll;
+
+    for (int i = 0; i < coll->part_count; i++)
+        if (coll->parts[i].recv != NULL)
+            rueda_device_copy(device, work, coll->parts[i].recv,
+                              buffer + coll->parts[i].at, coll->parts[i].bytes);
+    task->coll.part_count = 0; /* they have their results */
+}
+
 /* ---- Steps ----------------------------------------------------------------
  */
 
@@ -211,7 +252,9 @@ static rueda_status fetch(struct rueda_task *task)
         if (buffer == NULL)
             return RUEDA_ERR_NOMEM;
         range = chunk_of(task, self, self->begun);
-        if (gives(task))
+        if (self->is_in_parts)
+            fetch_parts(task, work, buffer);
+        else if (gives(task))
             rueda_device_copy(staging->device, work, buffer,
                               send + range.at * elem_bytes,
                               range.count * elem_bytes);
@@ -232,6 +275,8 @@ static rueda_status write_back(struct rueda_task *task)
     if (self->is_whole) {
         rueda_device_copy(staging->device, work, task->coll.recv, self->recv,
                           self->recv_bytes);
+    } else if (self->is_in_parts) {
+        write_parts_back(task, work, buffer_of(staging, self->ran));
     } else if (takes(task)) {
         range = chunk_of(task, self, self->ran);
         rueda_device_copy(staging->device, work,
@@ -366,6 +411,8 @@ static rueda_status staged_post(struct rueda_task *task)
     rueda_status status = RUEDA_OK;
 
     memset(state_of(task), 0, sizeof(struct staged));
+    state_of(task)->is_in_parts =
+        task->coll.parts != NULL && takes_parts(task->place, &task->coll);
     if (is_cut(&task->coll))
         plan_chunks(task);
     else
@@ -393,6 +440,7 @@ const struct rueda_algo rueda_algo_staged = {
              1u << RUEDA_BROADCAST | 1u << RUEDA_ALLTOALL |
              1u << RUEDA_REDUCE_SCATTER | 1u << RUEDA_BARRIER,
     .memory = RUEDA_MEMORY_ANY,
+    .takes_parts = takes_parts,
     .post = staged_post,
     .progress = staged_progress,
     .finish = staged_finish,

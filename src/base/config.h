@@ -88,6 +88,7 @@ struct rueda_config {
     size_t fusion_bytes; /* up to RUEDA_FUSION_MOST; 0: one by one */
     int cache_capacity;  /* names, up to RUEDA_CACHE_MOST */
     bool groups_alone;
+    bool cuda_ipc;
     bool stall_check;
     int64_t stall_warn_ms;     /* 0: never */
     int64_t stall_end_ms;      /* 0: never */

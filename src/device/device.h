@@ -31,6 +31,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <rueda/rueda.h>
 
@@ -45,6 +46,9 @@ enum {
     RUEDA_MEMORY_CUDA = 2,
 };
 #define RUEDA_MEMORY_ANY (~0u)
+
+/* Results of reduce_all(), at most. */
+#define RUEDA_REDUCE_ALL 128
 
 /* What to do with the numbers of one operation. The reduction is sum, min, max
  * or product: an average is a sum with a postscale, and Adasum is made of
@@ -74,6 +78,21 @@ struct rueda_work {
 /* A point in a stream of the application's. Zeroed before it is recorded. */
 struct rueda_event {
     void *state[2]; /* the device's own */
+};
+
+/* An allocation of the device's memory. */
+struct rueda_region {
+    uint64_t id; /* never that of another one in this process */
+    void *base;  /* in the address space of its process */
+    uint64_t bytes;
+};
+
+/* The same for other processes of the host, to which it is sent as it is. */
+struct rueda_shared {
+    struct rueda_region region;
+    uint64_t process[2];      /* whose it is */
+    uint64_t device[2];       /* where it is */
+    unsigned char handle[64]; /* the device's own */
 };
 
 struct rueda_device_ops {
@@ -121,6 +140,14 @@ struct rueda_device_ops {
     rueda_status (*scale)(const struct rueda_device *device,
                           struct rueda_work *work, rueda_dtype dtype, void *dst,
                           const void *src, size_t count, double factor);
+
+    /* Optional: reduce() with as many results as sources, all the same. A
+     * result may be a source. n is at most RUEDA_REDUCE_ALL. */
+    rueda_status (*reduce_all)(const struct rueda_device *device,
+                               struct rueda_work *work,
+                               const struct rueda_arith *arith,
+                               void *const *dst, const void *const *src, int n,
+                               size_t count);
     rueda_status (*neutral)(const struct rueda_device *device,
                             struct rueda_work *work,
                             const struct rueda_arith *arith, void *dst,
@@ -144,7 +171,8 @@ struct rueda_device_ops {
     rueda_status (*poll)(const struct rueda_device *device,
                          struct rueda_work *work);
 
-    /* Mark where a stream of the application's is now; any thread.
+    /* Mark where a stream of the application's is now; any thread. The event
+     * stays zeroed, which is one that was reached, if the stream is idle.
      * RUEDA_ERR_UNSUPPORTED: the stream is being captured. */
     rueda_status (*record)(const struct rueda_device *device, void *stream,
                            struct rueda_event *event);
@@ -169,6 +197,28 @@ struct rueda_device_ops {
     /* Let go of an event, recorded or not; any thread. */
     void (*forget)(const struct rueda_device *device,
                    struct rueda_event *event);
+
+    /*
+     * Optional, all five or none: memory that other processes of the host reach
+     * as their own. identity() tells one device from all others, region() finds
+     * the allocation of an address, share() makes it known, reach() makes one
+     * of another process (or of another rank in this one) accessible here, at
+     * *out, and unreach() ends that. reach() may block. None waits for work,
+     * nor does what other processes do wait for work here: the ranks see to it.
+     * Failures are told in why, and leave nothing; RUEDA_ERR_UNSUPPORTED: this
+     * memory cannot be shared.
+     */
+    void (*identity)(const struct rueda_device *device, uint64_t out[2]);
+    rueda_status (*region)(const struct rueda_device *device, const void *at,
+                           struct rueda_region *out);
+    rueda_status (*share)(const struct rueda_device *device,
+                          const struct rueda_region *region,
+                          struct rueda_shared *out, struct rueda_text *why);
+    rueda_status (*reach)(const struct rueda_device *device,
+                          const struct rueda_shared *shared, void **out,
+                          struct rueda_text *why);
+    void (*unreach)(const struct rueda_device *device,
+                    const struct rueda_shared *shared, void *at);
 
     /* Add what went wrong last, and what helps, or nothing; any thread. */
     void (*tell)(const struct rueda_device *device, struct rueda_text *out);
@@ -233,6 +283,16 @@ rueda_device_reduce(const struct rueda_device *device, struct rueda_work *work,
 {
     return rueda_work_note(
         work, device->ops->reduce(device, work, arith, dst, src, n, count));
+}
+
+static inline rueda_status
+rueda_device_reduce_all(const struct rueda_device *device,
+                        struct rueda_work *work,
+                        const struct rueda_arith *arith, void *const *dst,
+                        const void *const *src, int n, size_t count)
+{
+    return rueda_work_note(
+        work, device->ops->reduce_all(device, work, arith, dst, src, n, count));
 }
 
 static inline rueda_status rueda_device_scale(const struct rueda_device *device,

@@ -173,6 +173,8 @@ struct rueda_coll *rueda_batch_coll(struct rueda_lane *lane, rueda_kind kind,
                                           : request->postscale},
         .elem_bytes = rueda_dtype_bytes(request->dtype),
         .compression = request->compression,
+        .is_short_handed =
+            lane->batch.decision->live < lane->set->size || lane->kept.is_on,
     };
     return coll;
 }
@@ -317,6 +319,34 @@ static void wait_for_streams(struct rueda_lane *lane)
     }
 }
 
+/* The same where the row has nothing to do yet: it is spared work of its own,
+ * which costs more than a few questions where ranks take turns on one device.
+ */
+static rueda_status watch_streams(struct rueda_lane *lane)
+{
+    const struct rueda_device *device = lane->away.place.device;
+    struct rueda_batch *batch = &lane->batch;
+    const void *reached = NULL;
+
+    for (; batch->watched < batch->after; batch->watched++) {
+        const struct rueda_named *named =
+            rueda_batch_named(batch, batch->watched);
+        struct rueda_event event;
+        rueda_status status;
+
+        if (named == NULL || named->request.device == RUEDA_DEVICE_HOST ||
+            named->mark[0] == reached)
+            continue;
+        event = (struct rueda_event){{named->mark[0], named->mark[1]}};
+        status = device->ops->is_done(device, &event);
+        if (status != RUEDA_OK)
+            return status;
+        reached = named->mark[0];
+    }
+    batch->is_watching = false;
+    return RUEDA_OK;
+}
+
 void rueda_batch_settle(struct rueda_lane *lane)
 {
     if (lane->batch.decision != NULL && lane->batch.is_away &&
@@ -417,6 +447,7 @@ void rueda_batch_begin(struct rueda_lane *lane,
     batch->stage = RUEDA_STAGE_WAIT_FOR_DATA;
     batch->work = (struct rueda_work){.status = RUEDA_OK};
     batch->is_packed = false;
+    batch->is_watching = false;
     batch->asked = 0;
     batch->asked_after = 0;
     batch->is_away = decision->kind == RUEDA_DECIDED_RUN &&
@@ -455,14 +486,33 @@ static void note_stage(struct rueda_lane *lane)
     rueda_relay_step(lane, batch->item, batch->after, name);
 }
 
-/* Unless the algorithm takes parts where they are. */
+/* Unless the tensor is alone, or the algorithm takes parts where they are. */
 static void pack(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
     struct rueda_track *track = &lane->track;
+    const bool is_taken =
+        !batch->is_packed ||
+        (track->task.coll.parts != NULL && rueda_track_takes_parts(track));
 
-    if (track->task.coll.parts == NULL || !rueda_track_takes_parts(track))
+    batch->is_watching = batch->is_away && is_taken;
+    batch->watched = batch->item;
+    if (batch->is_away && !is_taken)
+        wait_for_streams(lane);
+    if (!is_taken)
         rueda_pack_in(&batch->round, place_of(lane)->device, &batch->work);
+}
+
+/* RUEDA_OK: the data are where the task reads them. */
+static rueda_status await_data(struct rueda_lane *lane)
+{
+    struct rueda_batch *batch = &lane->batch;
+    const rueda_status status =
+        batch->is_watching ? watch_streams(lane) : RUEDA_OK;
+
+    if (status != RUEDA_OK)
+        return status;
+    return rueda_device_poll(place_of(lane)->device, &batch->work);
 }
 
 /* As far as the algorithm has not done so. */
@@ -481,9 +531,7 @@ static void enter(struct rueda_lane *lane, rueda_batch_stage stage)
 
     batch->stage = stage;
     note_stage(lane);
-    if (stage == RUEDA_STAGE_PACK && batch->is_away)
-        wait_for_streams(lane);
-    if (stage == RUEDA_STAGE_PACK && batch->is_packed)
+    if (stage == RUEDA_STAGE_PACK)
         pack(lane);
     if (stage == RUEDA_STAGE_UNPACK && batch->is_packed)
         unpack(lane);
@@ -567,7 +615,7 @@ RUEDA_SELDOM static rueda_status walk(struct rueda_lane *lane)
             status = choose_next(lane);
             break;
         case RUEDA_STAGE_PACK:
-            status = rueda_device_poll(place_of(lane)->device, &batch->work);
+            status = await_data(lane);
             if (status == RUEDA_OK)
                 enter(lane, RUEDA_STAGE_RUN);
             break;
@@ -604,7 +652,8 @@ rueda_status rueda_batch_turn(struct rueda_lane *lane, struct rueda_text *error)
     if (status == RUEDA_OK)
         status = walk(lane);
     /* A device rings no bell when it is done: the next turn comes soon. */
-    if (lane->batch.work.status == RUEDA_IN_PROGRESS ||
+    if (lane->batch.is_watching ||
+        lane->batch.work.status == RUEDA_IN_PROGRESS ||
         (track->is_running && track->task.work.status == RUEDA_IN_PROGRESS))
         lane->moves++;
     if (status < 0 && lane->batch.is_away && rueda_text_is_empty(error) &&

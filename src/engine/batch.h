@@ -73,9 +73,11 @@ struct rueda_batch {
     struct rueda_work work;   /* packing and unpacking by the device */
     struct rueda_round round; /* what is in the slab, */
     bool is_packed;           /* if anything is */
-    bool is_waiting;          /* until others have let go of the fusion slab */
-    size_t slab_used;         /* the next round begins behind this */
-    int asked;                /* the first item whose rows members have told */
+    bool is_watching; /* streams of the application's, up to this item */
+    int watched;
+    bool is_waiting;  /* until others have let go of the fusion slab */
+    size_t slab_used; /* the next round begins behind this */
+    int asked;        /* the first item whose rows members have told */
     int asked_after;
     size_t *counts;   /* [2 * members] sent, received, in elements */
     uint64_t *words;  /* [2 * members + RUEDA_BATCH_ASKED] what I tell of

@@ -86,7 +86,8 @@ static bool is_equal(const struct rueda_choice *a, const struct rueda_choice *b)
 {
     return a->place == b->place && a->kind == b->kind &&
            a->reduction == b->reduction && a->compression == b->compression &&
-           a->bytes == b->bytes;
+           a->is_short_handed == b->is_short_handed &&
+           a->part_count == b->part_count && a->bytes == b->bytes;
 }
 
 /* The search costs as much as a short task takes, and most tasks are like the
@@ -99,6 +100,8 @@ static void choose(struct rueda_track *track)
         .kind = coll->kind,
         .reduction = coll->arith.reduction,
         .compression = coll->compression,
+        .is_short_handed = coll->is_short_handed,
+        .part_count = coll->parts != NULL ? coll->part_count : 0,
         .bytes = coll->count * coll->elem_bytes,
     };
 

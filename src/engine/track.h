@@ -21,6 +21,8 @@ struct rueda_choice {
     rueda_kind kind;
     rueda_reduction reduction;
     rueda_compression compression;
+    bool is_short_handed;
+    int part_count;
     size_t bytes;
 };
 

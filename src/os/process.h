@@ -4,9 +4,16 @@
 #define RUEDA_OS_PROCESS_H
 
 #include <pthread.h>
+#include <stdint.h>
+
 #include <rueda/rueda.h>
 
 int rueda_process_id(void);
+
+/* What distinguishes this process from all others of the host, those in other
+ * containers included. */
+void rueda_process_identity(uint64_t out[2]);
+
 int rueda_process_parent(void);
 
 /* The nearest process above us whose name begins so; 0: there is none, or none

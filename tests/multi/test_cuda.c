@@ -8,125 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/cuda/cuda.h"
 #include "os/library.h"
-#include "support/fake_cuda.h"
-#include "support/test_rank.h"
-
-#define LIBRARY FAKE_CUDA_FOLDER "libcuda.so.1"
+#include "support/gpu_rank.h"
 
 enum {
     TENSORS = 20,
     LARGE = (9 << 20) / 4 + 3, /* more than two chunks */
 };
-
-/* ---- A rank with a GPU ----------------------------------------------------
- */
-
-struct gpu {
-    const struct rueda_device *device;
-    struct fake_cuda fake;
-    void *context;
-    void *stream; /* the application's */
-};
-
-static int gpu_open(struct test_rank *me, struct gpu *gpu)
-{
-    struct rueda_text error = {{0}};
-
-    fake_cuda_open(&gpu->fake, LIBRARY);
-    if (rueda_cuda_open(LIBRARY, 0, &gpu->device, &error) != RUEDA_OK)
-        return rank_says(me, "%s", error.chars);
-    if (gpu->fake.retain(&gpu->context, 0) != 0 ||
-        gpu->fake.push(gpu->context) != 0 ||
-        gpu->fake.stream_create(&gpu->stream, 0) != 0)
-        return rank_says(me, "no stream");
-    return 0;
-}
-
-static int gpu_close(struct test_rank *me, struct gpu *gpu)
-{
-    void *context = NULL;
-
-    gpu->fake.stream_destroy(gpu->stream);
-    /* The library has left this thread its own context, and nothing else. */
-    if (gpu->fake.depth() != 1 || gpu->fake.pop(&context) != 0 ||
-        context != gpu->context)
-        return rank_says(me, "another context is current");
-    gpu->fake.release(0);
-    rueda_cuda_close(gpu->device);
-    fake_cuda_close(&gpu->fake);
-    return 0;
-}
-
-/* Memory of the GPU with these bytes, or NULL. */
-static void *put(const struct gpu *gpu, const void *bytes, size_t count)
-{
-    void *at = gpu->device->ops->alloc(gpu->device, count);
-
-    if (at != NULL && bytes != NULL &&
-        !fake_cuda_copy(gpu->device, at, bytes, count))
-        return NULL;
-    return at;
-}
-
-static int get(struct test_rank *me, const struct gpu *gpu, void *out, void *at,
-               size_t count)
-{
-    const bool is_good = fake_cuda_copy(gpu->device, out, at, count);
-
-    gpu->device->ops->free(gpu->device, at);
-    return is_good ? 0 : rank_says(me, "a result cannot be read");
-}
-
-static struct rueda_submit_args args_of(const struct gpu *gpu, rueda_kind kind,
-                                        const char *name, void *data,
-                                        const size_t *shape)
-{
-    struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
-
-    args.kind = kind;
-    args.name = name;
-    args.dtype = RUEDA_INT32;
-    args.send = data;
-    args.recv = data;
-    args.dims = 1;
-    args.shape = shape;
-    args.device = 0;
-    args.stream = gpu->stream;
-    return args;
-}
-
-static int run(struct test_rank *me, const struct rueda_submit_args *args)
-{
-    rueda_handle handle;
-
-    if (rueda_submit(me->ctx, args, &handle) != RUEDA_OK)
-        return rank_says(me, "submit: %s", rueda_last_error());
-    if (rueda_wait(me->ctx, handle, 15000) != RUEDA_OK)
-        return rank_says(me, "wait: %s", rueda_last_error());
-    return 0;
-}
-
-static int expect(struct test_rank *me, const char *what, size_t i, int is,
-                  int wanted)
-{
-    return is == wanted ? 0
-                        : rank_says(me, "%s: number %zu is %d, not %d", what, i,
-                                    is, wanted);
-}
-
-/* A body with a GPU. */
-static int with_gpu(struct test_rank *me,
-                    int (*body)(struct test_rank *me, struct gpu *gpu))
-{
-    struct gpu gpu;
-    int failed = gpu_open(me, &gpu);
-
-    if (failed == 0)
-        failed = body(me, &gpu);
-    return failed != 0 ? failed : gpu_close(me, &gpu);
-}
 
 /* ---- Many small tensors ---------------------------------------------------
  */
@@ -148,24 +36,25 @@ static int pack_many(struct test_rank *me, struct gpu *gpu)
 
         for (int i = 0; i < TENSORS; i++) {
             shapes[i] = (size_t)i * 50 + 1;
-            there[i] = put(gpu, NULL, sizeof(numbers));
+            there[i] = gpu_put(gpu, NULL, sizeof(numbers));
             for (size_t k = 0; k < shapes[i]; k++)
                 numbers[k] = (int)k * (me->rank + 1) + step + i;
             failed |= !fake_cuda_copy(gpu->device, there[i], numbers,
                                       shapes[i] * sizeof(int));
             snprintf(names[i], sizeof(names[i]), "grad.%d", i);
             args[i] =
-                args_of(gpu, RUEDA_ALLREDUCE, names[i], there[i], &shapes[i]);
+                gpu_args(gpu, RUEDA_ALLREDUCE, names[i], there[i], &shapes[i]);
             failed |= rueda_submit(me->ctx, &args[i], &handles[i]) != RUEDA_OK;
         }
         for (int i = TENSORS - 1; i >= 0 && failed == 0; i--) {
             if (rueda_wait(me->ctx, handles[i], 15000) != RUEDA_OK)
                 return rank_says(me, "wait: %s", rueda_last_error());
-            failed = get(me, gpu, numbers, there[i], shapes[i] * sizeof(int));
+            failed =
+                gpu_get(me, gpu, numbers, there[i], shapes[i] * sizeof(int));
             for (size_t k = 0; k < shapes[i] && failed == 0; k++)
-                failed = expect(me, names[i], k, numbers[k],
-                                (int)k * me->size * (me->size + 1) / 2 +
-                                    me->size * (step + i));
+                failed = gpu_expect(me, names[i], k, numbers[k],
+                                    (int)k * me->size * (me->size + 1) / 2 +
+                                        me->size * (step + i));
         }
     }
     gpu->device->ops->free_host(gpu->device, host);
@@ -174,7 +63,7 @@ static int pack_many(struct test_rank *me, struct gpu *gpu)
 
 static int many(struct test_rank *me)
 {
-    return with_gpu(me, pack_many);
+    return gpu_with(me, pack_many);
 }
 
 static void many_tensors_are_reduced_together(void **state)
@@ -191,9 +80,9 @@ static int submit_early(struct test_rank *me, struct gpu *gpu)
     static const size_t shape = 100;
     int (*copy)(void *, const void *, size_t, void *) = NULL;
     int *const host = gpu->device->ops->alloc_host(gpu->device, 400);
-    void *const there = put(gpu, NULL, 400);
+    void *const there = gpu_put(gpu, NULL, 400);
     struct rueda_submit_args args =
-        args_of(gpu, RUEDA_ALLREDUCE, "late", there, &shape);
+        gpu_args(gpu, RUEDA_ALLREDUCE, "late", there, &shape);
     int failed;
 
     rueda_library_function(gpu->fake.library, "cuMemcpyAsync", &copy);
@@ -201,24 +90,24 @@ static int submit_early(struct test_rank *me, struct gpu *gpu)
         host[i] = i + me->rank;
     setenv("FAKE_CUDA_DELAY_US", "30000", 1);
     failed = copy(there, host, 400, gpu->stream);
-    failed |= run(me, &args);
+    failed |= gpu_run(me, &args);
     unsetenv("FAKE_CUDA_DELAY_US");
     gpu->device->ops->free_host(gpu->device, host);
     for (int i = 0; i < 100 && failed == 0; i++) {
         int numbers[100];
 
         if (i == 0)
-            failed = get(me, gpu, numbers, there, 400);
+            failed = gpu_get(me, gpu, numbers, there, 400);
         failed = failed != 0
                      ? failed
-                     : expect(me, "late", (size_t)i, numbers[i], 2 * i + 1);
+                     : gpu_expect(me, "late", (size_t)i, numbers[i], 2 * i + 1);
     }
     return failed;
 }
 
 static int early(struct test_rank *me)
 {
-    return with_gpu(me, submit_early);
+    return gpu_with(me, submit_early);
 }
 
 static void a_tensor_is_not_read_before_its_stream_has_written_it(void **state)
@@ -242,22 +131,23 @@ static int reduce_large(struct test_rank *me, struct gpu *gpu)
 {
     static const size_t shape = LARGE;
     int *numbers = numbers_of(LARGE, me->rank, 1);
-    void *there = put(gpu, numbers, LARGE * sizeof(int));
+    void *there = gpu_put(gpu, numbers, LARGE * sizeof(int));
     struct rueda_submit_args args =
-        args_of(gpu, RUEDA_ALLREDUCE, "large", there, &shape);
+        gpu_args(gpu, RUEDA_ALLREDUCE, "large", there, &shape);
     int failed;
 
     args.reduction = RUEDA_MAX;
-    failed = run(me, &args);
+    failed = gpu_run(me, &args);
     args.reduction = RUEDA_SUM;
     args.flags = RUEDA_ORDERED;
     args.name = NULL;
-    failed = failed != 0 ? failed : run(me, &args);
-    failed = failed != 0 ? failed
-                         : get(me, gpu, numbers, there, LARGE * sizeof(int));
+    failed = failed != 0 ? failed : gpu_run(me, &args);
+    failed = failed != 0
+                 ? failed
+                 : gpu_get(me, gpu, numbers, there, LARGE * sizeof(int));
     for (size_t i = 0; i < LARGE && failed == 0; i++)
-        failed = expect(me, "large", i, numbers[i],
-                        me->size * ((int)i + me->size - 1));
+        failed = gpu_expect(me, "large", i, numbers[i],
+                            me->size * ((int)i + me->size - 1));
     free(numbers);
     return failed;
 }
@@ -265,17 +155,17 @@ static int reduce_large(struct test_rank *me, struct gpu *gpu)
 static int broadcast(struct test_rank *me, struct gpu *gpu, size_t count)
 {
     int *numbers = numbers_of(count, 1000 * me->rank, 1);
-    void *there = put(gpu, numbers, count * sizeof(int));
+    void *there = gpu_put(gpu, numbers, count * sizeof(int));
     struct rueda_submit_args args =
-        args_of(gpu, RUEDA_BROADCAST, "cast", there, &count);
+        gpu_args(gpu, RUEDA_BROADCAST, "cast", there, &count);
     int failed;
 
     args.root = 1;
-    failed = run(me, &args);
+    failed = gpu_run(me, &args);
     if (failed == 0)
-        failed = get(me, gpu, numbers, there, count * sizeof(int));
+        failed = gpu_get(me, gpu, numbers, there, count * sizeof(int));
     for (size_t i = 0; i < count && failed == 0; i++)
-        failed = expect(me, "cast", i, numbers[i], 1000 + (int)i);
+        failed = gpu_expect(me, "cast", i, numbers[i], 1000 + (int)i);
     free(numbers);
     return failed;
 }
@@ -288,23 +178,23 @@ static int gather(struct test_rank *me, struct gpu *gpu)
     int mine[16];
     int numbers[64];
     void *send;
-    void *recv = put(gpu, NULL, sizeof(numbers));
+    void *recv = gpu_put(gpu, NULL, sizeof(numbers));
     struct rueda_submit_args args;
     size_t i = 0;
     int failed;
 
     for (int k = 0; k < 16; k++)
         mine[k] = 100 * me->rank + k;
-    send = put(gpu, mine, sizeof(mine));
-    args = args_of(gpu, RUEDA_ALLGATHER, "gather", send, shape);
+    send = gpu_put(gpu, mine, sizeof(mine));
+    args = gpu_args(gpu, RUEDA_ALLGATHER, "gather", send, shape);
     args.dims = 2;
     args.recv = recv;
-    failed = run(me, &args);
+    failed = gpu_run(me, &args);
     if (failed == 0)
-        failed = get(me, gpu, numbers, recv, all * sizeof(int));
+        failed = gpu_get(me, gpu, numbers, recv, all * sizeof(int));
     for (int of = 0; of < me->size; of++)
         for (int k = 0; k < 2 * (of + 1) && failed == 0; k++, i++)
-            failed = expect(me, "gather", i, numbers[i], 100 * of + k);
+            failed = gpu_expect(me, "gather", i, numbers[i], 100 * of + k);
     gpu->device->ops->free(gpu->device, send);
     return failed;
 }
@@ -317,7 +207,7 @@ static int exchange(struct test_rank *me, struct gpu *gpu)
     size_t splits[RANK_MOST];
     int numbers[64];
     void *send;
-    void *recv = put(gpu, NULL, sizeof(numbers));
+    void *recv = gpu_put(gpu, NULL, sizeof(numbers));
     struct rueda_submit_args args;
     int failed;
 
@@ -325,20 +215,20 @@ static int exchange(struct test_rank *me, struct gpu *gpu)
         splits[i] = (size_t)i + 1;
     for (int i = 0; i < 64; i++)
         numbers[i] = 100 * me->rank + i;
-    send = put(gpu, numbers, sizeof(numbers));
-    args = args_of(gpu, RUEDA_ALLTOALL, "exchange", send, &shape);
+    send = gpu_put(gpu, numbers, sizeof(numbers));
+    args = gpu_args(gpu, RUEDA_ALLTOALL, "exchange", send, &shape);
     args.recv = recv;
     args.splits = splits;
-    failed = run(me, &args);
+    failed = gpu_run(me, &args);
     if (failed == 0)
-        failed = get(me, gpu, numbers, recv, got * sizeof(int));
+        failed = gpu_get(me, gpu, numbers, recv, got * sizeof(int));
     for (size_t i = 0; i < got && failed == 0; i++) {
         const int each = me->rank + 1;
         const int of = (int)i / each;
         const int first = each * (each - 1) / 2;
 
-        failed = expect(me, "exchange", i, numbers[i],
-                        100 * of + first + (int)i % each);
+        failed = gpu_expect(me, "exchange", i, numbers[i],
+                            100 * of + first + (int)i % each);
     }
     gpu->device->ops->free(gpu->device, send);
     return failed;
@@ -349,22 +239,22 @@ static int scatter(struct test_rank *me, struct gpu *gpu)
     const size_t shape = (size_t)me->size * 3;
     int numbers[64];
     void *send;
-    void *recv = put(gpu, NULL, sizeof(numbers));
+    void *recv = gpu_put(gpu, NULL, sizeof(numbers));
     struct rueda_submit_args args;
     int failed;
 
     for (int i = 0; i < 64; i++)
         numbers[i] = i + me->rank;
-    send = put(gpu, numbers, sizeof(numbers));
-    args = args_of(gpu, RUEDA_REDUCE_SCATTER, "scatter", send, &shape);
+    send = gpu_put(gpu, numbers, sizeof(numbers));
+    args = gpu_args(gpu, RUEDA_REDUCE_SCATTER, "scatter", send, &shape);
     args.recv = recv;
-    failed = run(me, &args);
+    failed = gpu_run(me, &args);
     if (failed == 0)
-        failed = get(me, gpu, numbers, recv, 3 * sizeof(int));
+        failed = gpu_get(me, gpu, numbers, recv, 3 * sizeof(int));
     for (int i = 0; i < 3 && failed == 0; i++)
-        failed = expect(me, "scatter", (size_t)i, numbers[i],
-                        me->size * (3 * me->rank + i) +
-                            me->size * (me->size - 1) / 2);
+        failed = gpu_expect(me, "scatter", (size_t)i, numbers[i],
+                            me->size * (3 * me->rank + i) +
+                                me->size * (me->size - 1) / 2);
     gpu->device->ops->free(gpu->device, send);
     return failed;
 }
@@ -381,17 +271,17 @@ static int adasum(struct test_rank *me, struct gpu *gpu)
 
     for (int i = 0; i < 1000; i++)
         near[i] = (float)((i * 7 + me->rank * 13) % 101);
-    there = put(gpu, near, sizeof(near));
-    args = args_of(gpu, RUEDA_ALLREDUCE, "far", there, &shape);
+    there = gpu_put(gpu, near, sizeof(near));
+    args = gpu_args(gpu, RUEDA_ALLREDUCE, "far", there, &shape);
     args.dtype = RUEDA_FLOAT32;
     args.reduction = RUEDA_ADASUM;
-    failed = run(me, &args);
+    failed = gpu_run(me, &args);
     args.name = "near";
     args.send = near;
     args.recv = near;
     args.device = RUEDA_DEVICE_HOST;
-    failed = failed != 0 ? failed : run(me, &args);
-    failed = failed != 0 ? failed : get(me, gpu, far, there, sizeof(far));
+    failed = failed != 0 ? failed : gpu_run(me, &args);
+    failed = failed != 0 ? failed : gpu_get(me, gpu, far, there, sizeof(far));
     for (int i = 0; i < 1000 && failed == 0; i++)
         if (near[i] != far[i])
             failed = rank_says(me, "adasum: number %d is %g, not %g", i,
@@ -413,7 +303,7 @@ static int do_every_kind(struct test_rank *me, struct gpu *gpu)
 
 static int every_kind(struct test_rank *me)
 {
-    return with_gpu(me, do_every_kind);
+    return gpu_with(me, do_every_kind);
 }
 
 static void every_kind_of_collective_runs(void **state)
@@ -433,17 +323,17 @@ static int reduce_alone(struct test_rank *me, struct gpu *gpu)
     for (int i = 0; i < 4 && failed == 0; i++) {
         const size_t count = shapes[i % 2];
         int *numbers = numbers_of(count, 5, 1);
-        void *there = put(gpu, numbers, count * sizeof(int));
+        void *there = gpu_put(gpu, numbers, count * sizeof(int));
         struct rueda_submit_args args =
-            args_of(gpu, RUEDA_ALLREDUCE, "alone", there, &shapes[i % 2]);
+            gpu_args(gpu, RUEDA_ALLREDUCE, "alone", there, &shapes[i % 2]);
 
         args.reduction = reductions[i / 2];
-        failed = run(me, &args);
+        failed = gpu_run(me, &args);
         failed = failed != 0
                      ? failed
-                     : get(me, gpu, numbers, there, count * sizeof(int));
+                     : gpu_get(me, gpu, numbers, there, count * sizeof(int));
         for (size_t k = 0; k < count && failed == 0; k++)
-            failed = expect(me, "alone", k, numbers[k], 5 + (int)k);
+            failed = gpu_expect(me, "alone", k, numbers[k], 5 + (int)k);
         free(numbers);
     }
     return failed;
@@ -453,10 +343,10 @@ static int reduce_alone(struct test_rank *me, struct gpu *gpu)
 static int go_on_without_rank_0(struct test_rank *me)
 {
     struct rueda_submit_args join = RUEDA_SUBMIT_ARGS_INIT;
-    const int failed = me->rank > 0 ? with_gpu(me, reduce_alone) : 0;
+    const int failed = me->rank > 0 ? gpu_with(me, reduce_alone) : 0;
 
     join.kind = RUEDA_JOIN;
-    return failed != 0 ? failed : run(me, &join);
+    return failed != 0 ? failed : gpu_run(me, &join);
 }
 
 static void a_rank_that_has_joined_needs_no_gpu(void **state)
@@ -484,9 +374,9 @@ static int try_wrong_ones(struct test_rank *me, struct gpu *gpu)
 {
     static const size_t shape = 10;
     int here[10] = {0};
-    void *there = put(gpu, here, sizeof(here));
+    void *there = gpu_put(gpu, here, sizeof(here));
     struct rueda_submit_args args =
-        args_of(gpu, RUEDA_ALLREDUCE, "wrong", there, &shape);
+        gpu_args(gpu, RUEDA_ALLREDUCE, "wrong", there, &shape);
     int failed = 0;
 
     gpu->fake.capture(gpu->stream, 1);
@@ -501,13 +391,13 @@ static int try_wrong_ones(struct test_rank *me, struct gpu *gpu)
     args.device = 0;
     args.send = there;
     args.recv = there;
-    failed = failed != 0 ? failed : run(me, &args);
-    return failed != 0 ? failed : get(me, gpu, here, there, sizeof(here));
+    failed = failed != 0 ? failed : gpu_run(me, &args);
+    return failed != 0 ? failed : gpu_get(me, gpu, here, there, sizeof(here));
 }
 
 static int wrong_ones(struct test_rank *me)
 {
-    return with_gpu(me, try_wrong_ones);
+    return gpu_with(me, try_wrong_ones);
 }
 
 static void what_cannot_run_is_refused_with_what_helps(void **state)
@@ -520,9 +410,9 @@ static int differ_in_place(struct test_rank *me, struct gpu *gpu)
 {
     static const size_t shape = 10;
     int here[10] = {0};
-    void *there = put(gpu, here, sizeof(here));
+    void *there = gpu_put(gpu, here, sizeof(here));
     struct rueda_submit_args args =
-        args_of(gpu, RUEDA_ALLREDUCE, "odd", there, &shape);
+        gpu_args(gpu, RUEDA_ALLREDUCE, "odd", there, &shape);
     rueda_handle handle;
     int failed;
 
@@ -544,13 +434,13 @@ static int differ_in_place(struct test_rank *me, struct gpu *gpu)
     args.device = 0;
     args.send = there;
     args.recv = there;
-    failed = failed != 0 ? failed : run(me, &args);
-    return failed != 0 ? failed : get(me, gpu, here, there, sizeof(here));
+    failed = failed != 0 ? failed : gpu_run(me, &args);
+    return failed != 0 ? failed : gpu_get(me, gpu, here, there, sizeof(here));
 }
 
 static int one_in_host_memory(struct test_rank *me)
 {
-    return with_gpu(me, differ_in_place);
+    return gpu_with(me, differ_in_place);
 }
 
 static void a_tensor_in_other_memory_than_the_others_is_told(void **state)
@@ -573,14 +463,14 @@ static int without_library(struct test_rank *me)
     if (refused(me, &args, RUEDA_ERR_UNSUPPORTED, "RUEDA_CUDA_LIB") != 0)
         return 1;
     args.device = RUEDA_DEVICE_HOST;
-    return run(me, &args);
+    return gpu_run(me, &args);
 }
 
 static void without_a_driver_tensors_of_the_host_go_on(void **state)
 {
     setenv("RUEDA_CUDA_LIB", "/there/is/no/libcuda.so.1", 1);
     rank_run(*state, 2, without_library, NULL);
-    setenv("RUEDA_CUDA_LIB", LIBRARY, 1);
+    setenv("RUEDA_CUDA_LIB", GPU_LIBRARY, 1);
 }
 
 /* On rank 1 a kernel fails; both hear of it, and nothing hangs. */
@@ -588,13 +478,13 @@ static int fail_in_kernel(struct test_rank *me, struct gpu *gpu)
 {
     static const size_t shape = 10;
     int here[10] = {0};
-    void *there = put(gpu, here, sizeof(here));
+    void *there = gpu_put(gpu, here, sizeof(here));
     struct rueda_submit_args args =
-        args_of(gpu, RUEDA_ALLREDUCE, "broken", there, &shape);
+        gpu_args(gpu, RUEDA_ALLREDUCE, "broken", there, &shape);
     rueda_handle handle;
     rueda_status status;
 
-    if (run(me, &args) != 0)
+    if (gpu_run(me, &args) != 0)
         return 1;
     if (me->rank == 1)
         setenv("FAKE_CUDA_FAIL", "kernel=700", 1);
@@ -636,6 +526,6 @@ int main(void)
         RANK_TEST(a_kernel_that_fails_ends_the_job_with_its_cause, processes),
     };
 
-    setenv("RUEDA_CUDA_LIB", LIBRARY, 1);
+    setenv("RUEDA_CUDA_LIB", GPU_LIBRARY, 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

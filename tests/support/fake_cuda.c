@@ -18,6 +18,7 @@ void fake_cuda_open(struct fake_cuda *fake, const char *path)
     } functions[] = {
         {"fake_cuda_depth", &fake->depth},
         {"fake_cuda_blocks", &fake->blocks},
+        {"fake_cuda_mapped", &fake->mapped},
         {"fake_cuda_retained", &fake->retained},
         {"fake_cuda_launches", &fake->launches},
         {"fake_cuda_capture", &fake->capture},

@@ -14,6 +14,7 @@ struct fake_cuda {
     void *library;
     int (*depth)(void);    /* contexts that this thread has pushed */
     int (*blocks)(void);   /* allocations that are not freed */
+    int (*mapped)(void);   /* allocations of other processes */
     int (*retained)(void); /* contexts that are held */
     int (*launches)(void); /* kernels so far */
     void (*capture)(void *stream, int is_capturing);

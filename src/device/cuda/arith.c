@@ -78,20 +78,23 @@ static void refuse_sources(const struct rueda_device *device, int n)
     rueda_cuda_keep(rueda_cuda_of(device), &words);
 }
 
+static void fill_in(struct rueda_cuda_reduce *args,
+                    const struct rueda_arith *arith, size_t count)
+{
+    args->count = count;
+    args->pre = factor_of(arith->dtype, arith->prescale);
+    args->post = factor_of(arith->dtype, arith->postscale);
+    args->reduction = (int)arith->reduction;
+    args->copy_count = 0;
+}
+
 rueda_status rueda_cuda_reduce(const struct rueda_device *device,
                                struct rueda_work *work,
                                const struct rueda_arith *arith, void *dst,
                                const void *const *src, int n, size_t count)
 {
-    struct rueda_cuda_reduce args = {
-        .dst = dst,
-        .count = count,
-        .pre = factor_of(arith->dtype, arith->prescale),
-        .post = factor_of(arith->dtype, arith->postscale),
-        .reduction = (int)arith->reduction,
-        .n = n,
-    };
     const size_t bytes = count * rueda_dtype_size(arith->dtype);
+    struct rueda_cuda_reduce args;
 
     assert(n >= 1);
     if (count == 0)
@@ -100,10 +103,35 @@ rueda_status rueda_cuda_reduce(const struct rueda_device *device,
         refuse_sources(device, n);
         return RUEDA_ERR_LIMIT;
     }
+    fill_in(&args, arith, count);
     if (n == 1 && args.pre.is_one && args.post.is_one &&
         arith->dtype != RUEDA_BOOL)
         return device->ops->copy(device, work, dst, src[0], bytes);
+    args.dst = dst;
+    args.n = n;
     memcpy(args.src, src, (size_t)n * sizeof(src[0]));
+    return call_kernel(device, work, RUEDA_CUDA_REDUCE + (int)arith->dtype,
+                       bytes / 16 + 1, &args);
+}
+
+rueda_status rueda_cuda_reduce_all(const struct rueda_device *device,
+                                   struct rueda_work *work,
+                                   const struct rueda_arith *arith,
+                                   void *const *dst, const void *const *src,
+                                   int n, size_t count)
+{
+    const size_t bytes = count * rueda_dtype_size(arith->dtype);
+    struct rueda_cuda_reduce args;
+
+    assert(n >= 1 && n <= RUEDA_CUDA_SOURCES);
+    if (count == 0)
+        return work->status;
+    fill_in(&args, arith, count);
+    args.dst = dst[0];
+    args.n = n;
+    args.copy_count = n - 1;
+    memcpy(args.src, src, (size_t)n * sizeof(src[0]));
+    memcpy(args.copies, dst + 1, (size_t)(n - 1) * sizeof(dst[0]));
     return call_kernel(device, work, RUEDA_CUDA_REDUCE + (int)arith->dtype,
                        bytes / 16 + 1, &args);
 }

@@ -132,6 +132,9 @@ void rueda_cuda_begin(const struct rueda_device *device,
 rueda_status rueda_cuda_end(struct rueda_cuda_call *call,
                             rueda_cuda_result result, const char *what);
 
+/* End a call that may fail without harm to the job; its caller says why. */
+void rueda_cuda_leave(struct rueda_cuda_call *call);
+
 /* Keep these words for tell(). */
 void rueda_cuda_keep(struct rueda_cuda *cuda, const struct rueda_text *words);
 
@@ -157,6 +160,11 @@ rueda_status rueda_cuda_reduce(const struct rueda_device *device,
                                struct rueda_work *work,
                                const struct rueda_arith *arith, void *dst,
                                const void *const *src, int n, size_t count);
+rueda_status rueda_cuda_reduce_all(const struct rueda_device *device,
+                                   struct rueda_work *work,
+                                   const struct rueda_arith *arith,
+                                   void *const *dst, const void *const *src,
+                                   int n, size_t count);
 rueda_status rueda_cuda_scale(const struct rueda_device *device,
                               struct rueda_work *work, rueda_dtype dtype,
                               void *dst, const void *src, size_t count,
@@ -184,5 +192,18 @@ rueda_status rueda_cuda_scatter(const struct rueda_device *device,
                                 struct rueda_work *work, const char *slab,
                                 const struct rueda_part *parts, int count);
 void rueda_cuda_tables_fini(struct rueda_cuda *cuda);
+
+/* Memory that processes share (ipc.c). */
+void rueda_cuda_identity(const struct rueda_device *device, uint64_t out[2]);
+rueda_status rueda_cuda_region(const struct rueda_device *device,
+                               const void *at, struct rueda_region *out);
+rueda_status rueda_cuda_share(const struct rueda_device *device,
+                              const struct rueda_region *region,
+                              struct rueda_shared *out, struct rueda_text *why);
+rueda_status rueda_cuda_reach(const struct rueda_device *device,
+                              const struct rueda_shared *shared, void **out,
+                              struct rueda_text *why);
+void rueda_cuda_unreach(const struct rueda_device *device,
+                        const struct rueda_shared *shared, void *at);
 
 #endif /* RUEDA_DEVICE_CUDA_CUDA_STATE_H */

@@ -19,6 +19,31 @@
 typedef int rueda_cuda_result;  /* CUresult */
 typedef int rueda_cuda_ordinal; /* CUdevice */
 
+/* CUipcMemHandle: memory that other processes can map. */
+struct rueda_cuda_handle {
+    unsigned char bytes[64];
+};
+
+/* CUDA_MEMCPY2D: rows of bytes. */
+struct rueda_cuda_rows {
+    size_t src_x;
+    size_t src_y;
+    int src_kind;
+    const void *src_host;
+    const void *src;
+    void *src_array;
+    size_t src_pitch;
+    size_t dst_x;
+    size_t dst_y;
+    int dst_kind;
+    void *dst_host;
+    void *dst;
+    void *dst_array;
+    size_t dst_pitch;
+    size_t width;
+    size_t height;
+};
+
 enum {
     RUEDA_CUDA_SUCCESS = 0,
     RUEDA_CUDA_OUT_OF_MEMORY = 2,
@@ -39,8 +64,13 @@ enum {
 
     /* cuPointerGetAttribute() */
     RUEDA_CUDA_ATTRIBUTE_MEMORY = 2,
+    RUEDA_CUDA_ATTRIBUTE_ALLOCATION = 7, /* a number never used again */
     RUEDA_CUDA_ATTRIBUTE_ORDINAL = 9,
     RUEDA_CUDA_MEMORY_DEVICE = 2,
+    RUEDA_CUDA_MEMORY_UNIFIED = 4, /* the driver knows by the address */
+
+    /* cuIpcOpenMemHandle(): also from a GPU beside this one */
+    RUEDA_CUDA_PEER_ACCESS = 1,
 
     /* cuThreadExchangeStreamCaptureMode() */
     RUEDA_CUDA_CAPTURE_RELAXED = 2,
@@ -56,6 +86,7 @@ enum {
     X(cuDeviceGet, device_get, (rueda_cuda_ordinal * out, int number))         \
     X(cuDeviceGetName, device_name,                                            \
       (char *out, int bytes, rueda_cuda_ordinal device))                       \
+    X(cuDeviceGetUuid, device_uuid, (void *out, rueda_cuda_ordinal device))    \
     X(cuDevicePrimaryCtxRetain, context_retain,                                \
       (void **out, rueda_cuda_ordinal device))                                 \
     X(cuDevicePrimaryCtxRelease_v2, context_release,                           \
@@ -65,10 +96,19 @@ enum {
     X(cuThreadExchangeStreamCaptureMode, capture_mode, (int *mode))            \
     X(cuMemAlloc_v2, alloc, (void **out, size_t bytes))                        \
     X(cuMemFree_v2, free, (void *at))                                          \
+    X(cuMemGetAddressRange_v2, address_range,                                  \
+      (void **out_base, size_t *out_bytes, const void *at))                    \
+    X(cuIpcGetMemHandle, handle_get,                                           \
+      (struct rueda_cuda_handle * out, void *base))                            \
+    X(cuIpcOpenMemHandle_v2, handle_open,                                      \
+      (void **out, struct rueda_cuda_handle handle, unsigned flags))           \
+    X(cuIpcCloseMemHandle, handle_close, (void *at))                           \
     X(cuMemHostAlloc, host_alloc, (void **out, size_t bytes, unsigned flags))  \
     X(cuMemFreeHost, host_free, (void *at))                                    \
     X(cuMemcpyAsync, copy,                                                     \
       (void *dst, const void *src, size_t bytes, void *stream))                \
+    X(cuMemcpy2DAsync_v2, copy_rows,                                           \
+      (const struct rueda_cuda_rows *, void *stream))                          \
     X(cuStreamCreate, stream_create, (void **out, unsigned flags))             \
     X(cuStreamDestroy_v2, stream_destroy, (void *stream))                      \
     X(cuStreamQuery, stream_query, (void *stream))                             \

@@ -36,7 +36,8 @@ struct rueda_cuda_factor {
     int is_zero;
 };
 
-/* dst = post * (pre * src[0] (+) ... (+) pre * src[n - 1]) */
+/* dst = post * (pre * src[0] (+) ... (+) pre * src[n - 1]), and the same to
+ * copies[0] ... copies[copy_count - 1] */
 struct rueda_cuda_reduce {
     void *dst;
     unsigned long long count;
@@ -44,7 +45,9 @@ struct rueda_cuda_reduce {
     struct rueda_cuda_factor post;
     int reduction;
     int n;
+    int copy_count;
     const void *src[RUEDA_CUDA_SOURCES];
+    void *copies[RUEDA_CUDA_SOURCES];
 };
 
 /* dst = count times the number with these bits, of 1, 2, 4 or 8 bytes. */

@@ -347,6 +347,8 @@ DEVICE int are_aligned(const struct rueda_cuda_reduce *args)
 
     for (int k = 0; k < args->n; k++)
         all = all && is_aligned(args->src[k]);
+    for (int k = 0; k < args->copy_count; k++)
+        all = all && is_aligned(args->copies[k]);
     return all;
 }
 
@@ -402,6 +404,8 @@ DEVICE int are_aligned(const struct rueda_cuda_reduce *args)
         UNROLL for (int j = 0; j < (width); j++)                               \
             lane.each[j] = name##_give(sum[j]);                                \
         ((cell *)AT(args.dst))[i] = lane.all;                                  \
+        for (int k = 0; k < args.copy_count; k++)                              \
+            ((cell *)AT(args.copies[k]))[i] = lane.all;                        \
     }
 
 #define REDUCE(name, memory, number)                                           \

@@ -157,7 +157,13 @@ static void add_limits(struct rueda_facts *facts,
     struct rueda_finding files = {.verdict = RUEDA_FINDING_OK};
     struct rueda_finding memlock = {.verdict = RUEDA_FINDING_OK};
     struct rueda_finding gpus = {.verdict = RUEDA_FINDING_OK};
-    const bool has_gpus = rueda_facts_gpus(&gpus);
+    struct rueda_finding ipc = {.verdict = RUEDA_FINDING_OK};
+    const bool may_map = rueda_facts_has_gpus();
+    bool has_gpus;
+
+    if (may_map)
+        rueda_facts_gpu_ipc(&ipc, "libcuda.so.1");
+    has_gpus = rueda_facts_gpus(&gpus);
 
     rueda_judge_files(
         &files, limit_of(RLIMIT_NOFILE),
@@ -167,6 +173,8 @@ static void add_limits(struct rueda_facts *facts,
                         has_gpus || has_rdma());
     rueda_findings_add(&facts->findings, &memlock);
     rueda_findings_add(&facts->findings, &gpus);
+    if (may_map)
+        rueda_findings_add(&facts->findings, &ipc);
 }
 
 /* The interfaces by which other hosts are reached. */

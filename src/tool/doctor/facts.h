@@ -34,4 +34,11 @@ int rueda_facts_nets(struct rueda_net *out, int room);
 /* GPUs and their driver, in a finding; is anything there? */
 bool rueda_facts_gpus(struct rueda_finding *finding);
 
+/* The same says /proc, without the driver's library. */
+bool rueda_facts_has_gpus(void);
+
+/* Can processes map each other's memory of a GPU? Forks, so it comes before
+ * anything else uses the driver in this process. */
+void rueda_facts_gpu_ipc(struct rueda_finding *finding, const char *library);
+
 #endif /* RUEDA_TOOL_DOCTOR_FACTS_H */

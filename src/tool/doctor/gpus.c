@@ -55,6 +55,11 @@ static void ask_library(struct rueda_gpus *out)
         snprintf(out->name, sizeof(out->name), "GPU");
 }
 
+bool rueda_facts_has_gpus(void)
+{
+    return entries_in(DRIVER "/gpus") > 0;
+}
+
 bool rueda_facts_gpus(struct rueda_finding *finding)
 {
     struct rueda_gpus gpus = {.count = entries_in(DRIVER "/gpus")};

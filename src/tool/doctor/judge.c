@@ -322,6 +322,26 @@ void rueda_judge_gpus(struct rueda_finding *finding,
         rueda_finding_value(finding, "none: NVIDIA's driver is not here");
 }
 
+void rueda_judge_gpu_ipc(struct rueda_finding *finding, int error,
+                         const char *words)
+{
+    if (error == 0)
+        rueda_finding_value(finding, "processes map each other's memory");
+    else if (error == -2)
+        rueda_finding_value(finding, "not tried: no second process");
+    else
+        rueda_finding_value(finding, "tensors go by way of the host: %s (%d)",
+                            error == -1     ? "what is mapped differs"
+                            : words != NULL ? words
+                                            : "unknown error",
+                            error);
+    if (error != 0 && error != -2)
+        rueda_finding_judge(
+            finding, RUEDA_FINDING_WARN,
+            "let the ranks of a host share namespaces: start containers with "
+            "--pid=host --ipc=host, or all ranks in one container");
+}
+
 /* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu ...": the
  * first word that is made of numbers and dots. */
 bool rueda_nvidia_version(const char *text, char *out, size_t room)

@@ -79,6 +79,12 @@ struct rueda_gpus {
 void rueda_judge_gpus(struct rueda_finding *finding,
                       const struct rueda_gpus *gpus);
 
+/* Whether processes map each other's memory there. error: of the driver, in
+ * these words (NULL: none); -1: what was mapped is something else; -2: it could
+ * not be tried. */
+void rueda_judge_gpu_ipc(struct rueda_finding *finding, int error,
+                         const char *words);
+
 /* The version in /proc/driver/nvidia/version, or false. */
 bool rueda_nvidia_version(const char *text, char *out, size_t room);
 

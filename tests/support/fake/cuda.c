@@ -4,18 +4,22 @@
  * memory is memory of the host, seen at addresses that the host cannot touch.
  * A stream is a thread that carries out what it is given, in order and late.
  * Kernels are those of kernels.cu, compiled for the CPU; they are found by name
- * only if the PTX that was loaded has an entry of that name.
+ * only if the PTX that was loaded has an entry of that name. The GPUs' memory
+ * is a file without a name, which other processes map by the handles of CUDA
+ * IPC.
  *
  *      FAKE_CUDA_DELAY_US  how late each piece of work is; 20 if not set
  *      FAKE_CUDA_FAIL      "cuMemAlloc_v2=2" lets a function fail with a
  *                          code; "cuLaunchKernel=1#3" from its fourth call on;
  *                          "kernel=700" lets kernels and copies fail when they
  *                          are carried out
+ *      FAKE_CUDA_UUID      8 characters of the GPUs' identities
  *      FAKE_CUDA_GPUS      how many there are; 2 if not set
  *
  * The fake_cuda_ functions are for tests, which find them in the library.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,9 +36,11 @@ enum {
     GPUS = 2,
     BLOCKS_MOST = 4096, /* allocations */
     DEPTH = 8,          /* of contexts that a thread has pushed */
+    MAPPED_MOST = 1024, /* allocations of other processes */
 };
 #define GPU_BYTES ((size_t)512 << 20)
 #define ALIGNMENT ((size_t)512)
+#define PAGE      ((size_t)4096)
 
 /* ---- Memory ----------------------------------------------------------------
  */
@@ -43,14 +49,41 @@ struct block {
     size_t at;
     size_t bytes;
     int gpu;
+    uint64_t id;
+};
+
+/* What a handle has in it. */
+struct handle {
+    int pid;
+    int file;
+    uint64_t id;
+    uint64_t at; /* in the file */
+    uint64_t bytes;
+};
+union any_handle {
+    struct handle own;
+    unsigned char bytes[64];
+};
+
+/* An allocation of another process, seen and real like those of this one. */
+struct mapped {
+    struct handle handle;
+    char *seen;
+    char *real;
+    int opened; /* times that it was opened and not closed */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static char *seen; /* where the GPUs' memory seems to be, */
-static char *real; /* and is */
+static char *real; /* and is, */
+static int file = -1;
+static pid_t owner;
 static struct block blocks[BLOCKS_MOST];
 static int block_count;
+static uint64_t ids;
+static struct mapped mapped[MAPPED_MOST];
+static int mapped_count; /* places in use, some of which may be free again */
 static void *pinned[BLOCKS_MOST];
 static int pinned_count;
 
@@ -60,6 +93,10 @@ static void *translate(const void *at)
 
     if (seen != NULL && p >= seen && p < seen + GPUS * GPU_BYTES)
         return real + (p - seen);
+    for (int i = 0; i < __atomic_load_n(&mapped_count, __ATOMIC_ACQUIRE); i++)
+        if (mapped[i].opened > 0 && p >= mapped[i].seen &&
+            p < mapped[i].seen + mapped[i].handle.bytes)
+            return mapped[i].real + (p - mapped[i].seen);
     return (void *)at;
 }
 
@@ -78,55 +115,7 @@ static __thread unsigned grid_count;
 #define AT(pointer)  translate(pointer)
 #include "device/cuda/kernels.cu"
 
-union any_args {
-    struct rueda_cuda_reduce reduce;
-    struct rueda_cuda_fill fill;
-    struct rueda_cuda_convert convert;
-    struct rueda_cuda_combine combine;
-    struct rueda_cuda_dots dots;
-    struct rueda_cuda_fold fold;
-    struct rueda_cuda_move move;
-};
-
-#define KERNELS(X)                                                             \
-    X(rueda_reduce_u8, reduce)                                                 \
-    X(rueda_reduce_i8, reduce)                                                 \
-    X(rueda_reduce_u16, reduce)                                                \
-    X(rueda_reduce_i16, reduce)                                                \
-    X(rueda_reduce_i32, reduce)                                                \
-    X(rueda_reduce_i64, reduce)                                                \
-    X(rueda_reduce_f16, reduce)                                                \
-    X(rueda_reduce_bf16, reduce)                                               \
-    X(rueda_reduce_f32, reduce)                                                \
-    X(rueda_reduce_f64, reduce)                                                \
-    X(rueda_reduce_flag, reduce)                                               \
-    X(rueda_fill, fill)                                                        \
-    X(rueda_convert, convert)                                                  \
-    X(rueda_combine, combine)                                                  \
-    X(rueda_dots, dots)                                                        \
-    X(rueda_fold, fold)                                                        \
-    X(rueda_move, move)
-
-#define X(name, field)                                                         \
-    static void run_##name(const union any_args *args)                         \
-    {                                                                          \
-        name(args->field);                                                     \
-    }
-KERNELS(X)
-#undef X
-
-struct kernel {
-    const char *name;
-    size_t bytes;
-    void (*run)(const union any_args *args);
-};
-
-static const struct kernel kernels[] = {
-#define X(name, field)                                                         \
-    {#name, sizeof(((union any_args *)0)->field), run_##name},
-    KERNELS(X)
-#undef X
-};
+#include "cuda_kernels.inc.h"
 
 /* ---- Streams and events ----------------------------------------------------
  */
@@ -316,6 +305,19 @@ EXPORT int fake_cuda_blocks(void)
 
     pthread_mutex_lock(&lock);
     count = block_count + pinned_count;
+    for (int i = 0; i < mapped_count; i++)
+        count += mapped[i].opened > 0;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+EXPORT int fake_cuda_mapped(void)
+{
+    int count = 0;
+
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < mapped_count; i++)
+        count += mapped[i].opened > 0;
     pthread_mutex_unlock(&lock);
     return count;
 }
@@ -365,11 +367,19 @@ EXPORT int cuInit(unsigned flags)
 
     FAIL_IF_TOLD;
     pthread_mutex_lock(&lock);
-    if (seen == NULL) {
+    if (seen == NULL || owner != getpid()) {
+        owner = getpid(); /* the child of a fork begins with GPUs of its own */
+        block_count = 0;
+        pinned_count = 0;
+        mapped_count = 0;
+        legacy = NULL;
         seen = mmap(NULL, bytes, PROT_NONE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        real = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        file = memfd_create("fake-gpus", MFD_CLOEXEC);
+        real = file < 0 || ftruncate(file, (off_t)bytes) != 0
+                   ? MAP_FAILED
+                   : mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_NORESERVE, file, 0);
     }
     pthread_mutex_unlock(&lock);
     return flags != 0 || seen == MAP_FAILED || real == MAP_FAILED ? 2 : 0;
@@ -415,6 +425,18 @@ EXPORT int cuDeviceGet(int *out, int number)
 EXPORT int cuDeviceGetName(char *out, int bytes, int device)
 {
     snprintf(out, (size_t)bytes, "stand-in %d", device);
+    return 0;
+}
+
+/* FAKE_CUDA_UUID: as if each process had GPUs of its own. */
+EXPORT int cuDeviceGetUuid(unsigned char out[16], int device)
+{
+    const char *text = getenv("FAKE_CUDA_UUID");
+
+    memset(out, 0, 16);
+    out[0] = (unsigned char)(device + 1);
+    for (size_t i = 0; text != NULL && i < 8 && text[i] != '\0'; i++)
+        out[8 + i] = (unsigned char)text[i];
     return 0;
 }
 
@@ -483,7 +505,7 @@ EXPORT int cuMemAlloc_v2(void **out, size_t bytes)
     }
     memmove(blocks + place + 1, blocks + place,
             (size_t)(block_count - place) * sizeof(blocks[0]));
-    blocks[place] = (struct block){at, bytes, gpu};
+    blocks[place] = (struct block){at, bytes, gpu, ++ids};
     block_count++;
     memset(real + at, 0xb5, bytes < 4096 ? bytes : 4096); /* not cleared */
     pthread_mutex_unlock(&lock);
@@ -518,6 +540,8 @@ EXPORT int cuMemFree_v2(void *at)
     pthread_mutex_unlock(&lock);
     return place < 0;
 }
+
+#include "cuda_ipc.inc.h"
 
 EXPORT int cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
 {
@@ -554,6 +578,22 @@ EXPORT int cuMemcpyAsync(void *dst, const void *src, size_t bytes, void *stream)
     return push(
         stream,
         (struct item){.what = COPY, .dst = dst, .src = src, .bytes = bytes});
+}
+
+/* CUDA_MEMCPY2D, in words of 8 bytes. Rows lie close to each other. */
+EXPORT int cuMemcpy2DAsync_v2(const size_t *args, void *stream)
+{
+    const size_t width = args[14];
+
+    NEED_CONTEXT;
+    if (args[0] != 0 || args[1] != 0 || (int)args[2] != 4 || args[7] != 0 ||
+        args[8] != 0 || (int)args[9] != 4 || args[6] != width ||
+        args[13] != width || width == 0)
+        return 1;
+    return push(stream, (struct item){.what = COPY,
+                                      .dst = (void *)args[11],
+                                      .src = (const void *)args[4],
+                                      .bytes = width * args[15]});
 }
 
 EXPORT int cuStreamCreate(void **out, unsigned flags)
@@ -721,11 +761,17 @@ static int gpu_of(const void *at)
 EXPORT int cuPointerGetAttribute(void *out, int attribute, const void *at)
 {
     const int gpu = gpu_of(at);
+    const struct block *block;
 
     FAIL_IF_TOLD;
     if (gpu == NOWHERE)
         return 1;
-    if (attribute == 2)
+    if (attribute == 7) {
+        pthread_mutex_lock(&lock);
+        block = block_of(at);
+        *(unsigned long long *)out = block != NULL ? block->id : 0;
+        pthread_mutex_unlock(&lock);
+    } else if (attribute == 2)
         *(unsigned *)out = gpu >= 0 ? 2 : 1;
     else if (attribute == 9)
         *(int *)out = gpu >= 0 ? gpu : 0;

@@ -6,6 +6,7 @@
  */
 #include "device/cuda/cuda.h"
 #include "device/cuda/kernel_args.h"
+#include "os/library.h"
 #include "support/fake_cuda.h"
 #include "unit/host_numbers.h"
 
@@ -412,14 +413,22 @@ static void a_row_waits_for_a_stream_of_the_application(void **state)
 {
     struct rueda_event event = {{NULL}};
     struct rueda_work work = {RUEDA_OK, {NULL}};
+    int (*copy)(void *, const void *, size_t, void *) = NULL;
     void *context;
     void *stream;
 
     (void)state;
+    assert_int_equal(
+        rueda_library_function(fake.library, "cuMemcpyAsync", &copy), RUEDA_OK);
     assert_int_equal(fake.retain(&context, 0), 0);
     assert_int_equal(fake.push(context), 0);
     assert_int_equal(fake.stream_create(&stream, 0), 0);
+    /* Of an idle stream there is nothing to wait for. */
+    assert_int_equal(gpu->ops->record(gpu, stream, &event), RUEDA_OK);
+    assert_null(event.state[0]);
+    assert_int_equal(gpu->ops->is_done(gpu, &event), RUEDA_OK);
     setenv("FAKE_CUDA_DELAY_US", "20000", 1);
+    assert_int_equal(copy(there[0], there[1], 8, stream), 0);
     assert_int_equal(gpu->ops->record(gpu, stream, &event), RUEDA_OK);
     assert_int_equal(gpu->ops->is_done(gpu, &event), RUEDA_IN_PROGRESS);
     rueda_device_after(gpu, &work, &event);
@@ -442,9 +451,18 @@ static void an_event_lasts_until_its_last_holder_lets_go(void **state)
     struct rueda_event first = {{NULL}};
     struct rueda_event second = {{NULL}};
     struct rueda_event other = {{NULL}};
+    int (*copy)(void *, const void *, size_t, void *) = NULL;
+    void *context;
     void *at;
 
     (void)state;
+    /* The stream is busy, else there would be no event. */
+    assert_int_equal(
+        rueda_library_function(fake.library, "cuMemcpyAsync", &copy), RUEDA_OK);
+    assert_int_equal(fake.retain(&context, 0), 0);
+    assert_int_equal(fake.push(context), 0);
+    setenv("FAKE_CUDA_DELAY_US", "100000", 1);
+    assert_int_equal(copy(there[0], there[1], 8, NULL), 0);
     assert_int_equal(gpu->ops->record(gpu, NULL, &first), RUEDA_OK);
     at = first.state[0];
     gpu->ops->hold(gpu, &first, &second);
@@ -460,6 +478,9 @@ static void an_event_lasts_until_its_last_holder_lets_go(void **state)
     assert_true(first.state[0] == at || second.state[0] == at);
     gpu->ops->forget(gpu, &first);
     gpu->ops->forget(gpu, &second);
+    unsetenv("FAKE_CUDA_DELAY_US");
+    assert_int_equal(fake.pop(&context), 0);
+    assert_int_equal(fake.release(0), 0);
 }
 
 static void a_stream_that_is_captured_is_refused(void **state)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the doctor thinks of what was found, and how it is told. */
+#include "support/test_rank.h"
+#include "tool/doctor/facts.h"
 #include "tool/doctor/judge.h"
 #include "tool/doctor/options.h"
 #include "unit/unit.h"
@@ -210,6 +212,26 @@ static void gpus_are_told_from_none(void **state)
     assert_int_equal(finding.verdict, RUEDA_FINDING_OK);
     assert_string_equal(finding.value,
                         "1 x NVIDIA H200, driver 580.159.04, CUDA 13.1");
+}
+
+/* With the stand-in for the driver. */
+static void processes_try_to_map_memory_of_a_gpu(void **state)
+{
+    struct rueda_finding finding = NEW_CHECK;
+
+    (void)state;
+    rank_skip_without_fork();
+    rueda_facts_gpu_ipc(&finding, FAKE_CUDA_FOLDER "libcuda.so.1");
+    assert_int_equal(finding.verdict, RUEDA_FINDING_OK);
+    assert_string_equal(finding.value, "processes map each other's memory");
+    setenv("FAKE_CUDA_FAIL", "cuIpcOpenMemHandle_v2=201", 1);
+    rueda_facts_gpu_ipc(&finding, FAKE_CUDA_FOLDER "libcuda.so.1");
+    unsetenv("FAKE_CUDA_FAIL");
+    assert_int_equal(finding.verdict, RUEDA_FINDING_WARN);
+    assert_says(finding.value, "by way of the host: an error of the stand-in");
+    assert_says(finding.fix, "--ipc=host");
+    rueda_facts_gpu_ipc(&finding, FAKE_CUDA_FOLDER "no_such_library.so");
+    assert_says(finding.value, "not tried");
 }
 
 static void gpus_that_cannot_be_used_are_a_warning(void **state)
@@ -500,6 +522,7 @@ int main(void)
         cmocka_unit_test(a_longer_packet_is_named_with_its_interface),
         cmocka_unit_test(a_failure_is_advised_by_its_words),
         cmocka_unit_test(gpus_are_told_from_none),
+        cmocka_unit_test(processes_try_to_map_memory_of_a_gpu),
         cmocka_unit_test(gpus_that_cannot_be_used_are_a_warning),
         cmocka_unit_test(the_drivers_version_is_found),
         cmocka_unit_test(lines_say_the_same_when_they_arrive),
