@@ -173,6 +173,8 @@ struct rueda_coll *rueda_batch_coll(struct rueda_lane *lane, rueda_kind kind,
                                           : request->postscale},
         .elem_bytes = rueda_dtype_bytes(request->dtype),
         .compression = request->compression,
+        .is_short_handed =
+            lane->batch.decision->live < lane->set->size || lane->kept.is_on,
     };
     return coll;
 }

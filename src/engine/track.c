@@ -84,9 +84,9 @@ static void note(const struct rueda_track *track, rueda_flight_step step)
 
 static bool is_equal(const struct rueda_choice *a, const struct rueda_choice *b)
 {
-    return a->place == b->place && a->kind == b->kind &&
+    return a->place == b->place && a->kind == b->kind && a->dtype == b->dtype &&
            a->reduction == b->reduction && a->compression == b->compression &&
-           a->bytes == b->bytes;
+           a->is_short_handed == b->is_short_handed && a->bytes == b->bytes;
 }
 
 /* The search costs as much as a short task takes, and most tasks are like the
@@ -97,8 +97,10 @@ static void choose(struct rueda_track *track)
     struct rueda_choice choice = {
         .place = track->task.place,
         .kind = coll->kind,
+        .dtype = coll->arith.dtype,
         .reduction = coll->arith.reduction,
         .compression = coll->compression,
+        .is_short_handed = coll->is_short_handed,
         .bytes = coll->count * coll->elem_bytes,
     };
 

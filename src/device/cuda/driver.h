@@ -56,6 +56,7 @@ enum {
     X(cuDeviceGet, device_get, (rueda_cuda_ordinal * out, int number))         \
     X(cuDeviceGetName, device_name,                                            \
       (char *out, int bytes, rueda_cuda_ordinal device))                       \
+    X(cuDeviceGetUuid, device_uuid, (void *out, rueda_cuda_ordinal device))    \
     X(cuDevicePrimaryCtxRetain, context_retain,                                \
       (void **out, rueda_cuda_ordinal device))                                 \
     X(cuDevicePrimaryCtxRelease_v2, context_release,                           \

@@ -11,6 +11,7 @@
  *                          code; "cuLaunchKernel=1#3" from its fourth call on;
  *                          "kernel=700" lets kernels and copies fail when they
  *                          are carried out
+ *      FAKE_CUDA_UUID      8 characters of the GPUs' identities
  *      FAKE_CUDA_GPUS      how many there are; 2 if not set
  *
  * The fake_cuda_ functions are for tests, which find them in the library.
@@ -141,6 +142,7 @@ struct item {
     enum {
         COPY,
         LAUNCH,
+        CALL, /* of the host, for other stand-ins */
         RECORD,
         WAIT,
         STOP
@@ -154,6 +156,8 @@ struct item {
     unsigned grid;
     unsigned threads;
     union any_args args;
+    void (*call)(void *arg);
+    void *arg;
 };
 
 struct stream {
@@ -211,6 +215,8 @@ static int carry_out(struct item *item)
         memcpy(translate(item->dst), translate(item->src), item->bytes);
     if (item->what == LAUNCH)
         run_kernel(item);
+    if (item->what == CALL)
+        item->call(item->arg);
     return 0;
 }
 
@@ -335,6 +341,24 @@ EXPORT void fake_cuda_capture(void *stream, int is_capturing)
     stream_of(stream)->is_capturing = is_capturing;
 }
 
+/* For the stand-in for NCCL: a call in a stream's order, and where an address
+ * really is. */
+EXPORT int fake_cuda_call(void *stream, void (*call)(void *arg), void *arg)
+{
+    return push(stream, (struct item){.what = CALL, .call = call, .arg = arg});
+}
+
+EXPORT void *fake_cuda_at(const void *at)
+{
+    return translate(at);
+}
+
+/* The GPU of the context that is current, or -1. */
+EXPORT int fake_cuda_current(void)
+{
+    return depth > 0 ? contexts[depth - 1] : -1;
+}
+
 /* ---- The driver's functions ------------------------------------------------
  */
 
@@ -415,6 +439,18 @@ EXPORT int cuDeviceGet(int *out, int number)
 EXPORT int cuDeviceGetName(char *out, int bytes, int device)
 {
     snprintf(out, (size_t)bytes, "stand-in %d", device);
+    return 0;
+}
+
+/* FAKE_CUDA_UUID: as if each process had GPUs of its own. */
+EXPORT int cuDeviceGetUuid(unsigned char out[16], int device)
+{
+    const char *text = getenv("FAKE_CUDA_UUID");
+
+    memset(out, 0, 16);
+    out[0] = (unsigned char)(device + 1);
+    if (text != NULL)
+        memcpy(out + 8, text, strlen(text) < 8 ? strlen(text) : 8);
     return 0;
 }
 
