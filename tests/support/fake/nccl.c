@@ -348,15 +348,17 @@ static void run(void *arg)
     struct launch *launch = arg;
     struct comm *comm = launch->comm;
     const int code = fails("async");
+    bool is_stuck = code != OK || hangs("run");
 
     if (code != OK)
         atomic_store(&comm->state, code);
-    while ((code != OK || hangs("run")) && goes_on(comm))
+    while (is_stuck && goes_on(comm))
         ;
-    for (int i = 0; i < launch->count; i++)
-        if (launch->calls[i].what < SEND && !collect(comm, &launch->calls[i]))
-            break;
-    exchange(launch);
+    for (int i = 0; i < launch->count && !is_stuck; i++)
+        if (launch->calls[i].what < SEND)
+            is_stuck = !collect(comm, &launch->calls[i]);
+    if (!is_stuck)
+        exchange(launch);
     atomic_fetch_sub(&comm->running, 1);
     free(launch);
 }
