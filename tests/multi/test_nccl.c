@@ -280,11 +280,18 @@ static int pack(struct test_rank *me, struct gpu_seat *gpu)
     char names[20][16];
     int numbers[20];
     int failed = 0;
+    int kernels;
     int before;
 
     if (reduce(me, gpu, "first", 10,
                (struct rueda_submit_args)RUEDA_SUBMIT_ARGS_INIT) != 0)
         return 1;
+    kernels = gpu->fake.launches();
+    if (reduce(me, gpu, "second", 10,
+               (struct rueda_submit_args)RUEDA_SUBMIT_ARGS_INIT) != 0)
+        return 1;
+    if (gpu->fake.launches() != kernels)
+        return rank_says(me, "a tensor that is alone was packed");
     before = launches();
     for (int i = 0; i < 20; i++) {
         for (int k = 0; k < 20; k++)

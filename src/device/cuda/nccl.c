@@ -48,7 +48,8 @@ struct nccl_task {
     int64_t launched_ns;
     int64_t trouble_ns; /* 0: there is none */
     unsigned turns;
-    bool is_told; /* that it is slow */
+    bool is_told;    /* that it is slow */
+    bool is_running; /* and counted as such */
 };
 _Static_assert(sizeof(struct nccl_task) <= RUEDA_TASK_STATE_BYTES, "state");
 
@@ -82,6 +83,28 @@ static bool nccl_can_run(const struct rueda_place *place,
         return false;
     self = rueda_nccl_find(place);
     return self == NULL || self->step != RUEDA_NCCL_REFUSED;
+}
+
+/* One tensor alone needs no packing: what it held is lost if NCCL fails. */
+static bool nccl_takes_parts(const struct rueda_place *place,
+                             const struct rueda_coll *coll)
+{
+    const struct rueda_nccl_place *self = rueda_nccl_find(place);
+
+    return coll->part_count == 1 && self != NULL &&
+           self->step == RUEDA_NCCL_READY;
+}
+
+static void take_part(struct rueda_coll *coll)
+{
+    const struct rueda_part *part = coll->parts;
+
+    if (part->send != NULL)
+        coll->send = part->send;
+    if (part->recv != NULL)
+        coll->recv = part->recv;
+    coll->count = part->bytes / coll->elem_bytes;
+    coll->part_count = 0;
 }
 
 /* ---- The launch -----------------------------------------------------------
@@ -266,6 +289,8 @@ static rueda_status begin_launch(struct rueda_task *task)
         note(&launch, nccl->lib.group_end());
     }
     status = rueda_cuda_end(&call, call.result, "cuStreamCreate");
+    self->is_running = true;
+    nccl->running++;
     if (status == RUEDA_OK && is_bad(launch.result))
         status = fail(task, launch.result, rueda_kind_str(task->coll.kind));
     self->launched_ns = rueda_clock_ns();
@@ -353,6 +378,12 @@ static rueda_status enqueue(struct rueda_task *task)
     return status;
 }
 
+static void count_out(struct nccl_task *self)
+{
+    rueda_nccl_cuda(self->place)->nccl->running -= self->is_running;
+    self->is_running = false;
+}
+
 static bool has_trouble(const struct nccl_task *self)
 {
     rueda_nccl_result result = RUEDA_NCCL_SUCCESS;
@@ -377,8 +408,10 @@ static rueda_status run(struct rueda_task *task)
     if (status < 0)
         return status;
     /* A kernel that an error ended has ended, too. */
-    if (status == RUEDA_OK && !has_trouble(self))
+    if (status == RUEDA_OK && !has_trouble(self)) {
+        count_out(self);
         return RUEDA_OK;
+    }
     return look_for_trouble(task, &result);
 }
 
@@ -478,6 +511,8 @@ static rueda_status nccl_post(struct rueda_task *task)
     self->place = rueda_nccl_need(task);
     if (self->place == NULL)
         return RUEDA_ERR_NOMEM;
+    if (task->coll.parts != NULL && nccl_takes_parts(task->place, &task->coll))
+        take_part(&task->coll);
     return nccl_progress(task);
 }
 
@@ -493,6 +528,7 @@ static void nccl_finish(struct rueda_task *task)
         (self->step > TURN && self->step < POSTSCALE))
         rueda_nccl_stop(self->place, false);
     self->place->turn.step = RUEDA_NCCL_OUT;
+    count_out(self);
     if (self->event != NULL)
         rueda_cuda_event_give(rueda_nccl_cuda(self->place), self->event);
     self->event = NULL;
@@ -525,6 +561,7 @@ const struct rueda_algo rueda_cuda_nccl = {
     .memory = RUEDA_MEMORY_CUDA,
     .can_run = nccl_can_run,
     .leave = nccl_leave,
+    .takes_parts = nccl_takes_parts,
     .post = nccl_post,
     .progress = nccl_progress,
     .finish = nccl_finish,

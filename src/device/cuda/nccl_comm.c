@@ -217,6 +217,7 @@ static rueda_status refuse(struct rueda_nccl_place *self,
     const bool is_error = is_forced(self);
 
     self->step = RUEDA_NCCL_REFUSED;
+    rueda_nccl_turn_end(self);
     rueda_nccl_stop(self, false);
     self->words = (struct rueda_text){{0}};
     rueda_text_set(&self->words, "NCCL cannot be used between %d ranks: %s",
@@ -340,12 +341,27 @@ static rueda_status hear_id(struct rueda_nccl_place *self,
 {
     struct rueda_text why = {{0}};
 
+    (void)task;
     if (card_from(self, 0)->can == 0) {
         quote(card_from(self, 0), &why);
         return refuse(self, &why, true);
     }
     self->id = card_from(self, 0)->id;
     self->words = (struct rueda_text){{0}};
+    self->step = RUEDA_NCCL_LINE;
+    rueda_nccl_turn_begin(self);
+    return RUEDA_OK;
+}
+
+static rueda_status begin_join(struct rueda_nccl_place *self,
+                               struct rueda_task *task)
+{
+    const rueda_status status = rueda_nccl_turn_wait(self, task);
+
+    if (status != RUEDA_OK)
+        return status;
+    if (rueda_nccl_cuda(self)->nccl->running > 0)
+        return RUEDA_IN_PROGRESS;
     self->step = RUEDA_NCCL_JOIN;
     rueda_nccl_talk_listen(&self->talk, task, sizeof(struct rueda_nccl_card));
     if (rueda_nccl_cuda(self)->nccl->lib.comm_init_config != NULL)
@@ -434,6 +450,7 @@ static rueda_status hear_verdict(struct rueda_nccl_place *self,
         return refuse(self, &words, true);
     }
     self->step = RUEDA_NCCL_READY;
+    rueda_nccl_turn_end(self);
     rueda_nccl_name(lib, &words);
     log_debug("%s of %s carries tensors on GPUs between %d ranks", words.chars,
               lib->path, self->place->mesh->size);
@@ -461,6 +478,8 @@ static rueda_status take_step(struct rueda_nccl_place *self,
         return take_id(self);
     case RUEDA_NCCL_TELL_ID:
         return hear(self, task, hear_id);
+    case RUEDA_NCCL_LINE:
+        return begin_join(self, task);
     case RUEDA_NCCL_JOIN:
         return wait_for_join(self);
     case RUEDA_NCCL_VERDICT:

@@ -7,6 +7,8 @@
  *      CARDS    the members tell each other what they have, and decide
  *      ID       the first member makes NCCL's id, by a thread
  *      TELL_ID  the members hear it
+ *      LINE     until this rank has launched nothing that still runs, and
+ *               launches nothing else (nccl_turn.c)
  *      JOIN     NCCL makes the communicator
  *      VERDICT  the members tell each other whether they have it
  *      READY    tasks run
@@ -25,6 +27,7 @@ typedef enum rueda_nccl_step {
     RUEDA_NCCL_CARDS,
     RUEDA_NCCL_ID,
     RUEDA_NCCL_TELL_ID,
+    RUEDA_NCCL_LINE,
     RUEDA_NCCL_JOIN,
     RUEDA_NCCL_VERDICT,
     RUEDA_NCCL_READY,
@@ -98,6 +101,7 @@ struct rueda_nccl {
                      they were made; NULL until the first */
     struct rueda_nccl_place *places;
     struct rueda_nccl_stamp clock; /* the last point that is taken */
+    int running;                   /* launches that have not ended */
 };
 
 static inline struct rueda_cuda *
@@ -154,7 +158,7 @@ void rueda_nccl_stop(struct rueda_nccl_place *self, bool is_gentle);
 /* ---- The order of launches (nccl_turn.c) ----------------------------------
  */
 
-/* A task wants to launch. */
+/* A task wants to launch, or to make its communicator. */
 void rueda_nccl_turn_begin(struct rueda_nccl_place *self);
 
 /* RUEDA_OK: it may. Every other launch waits until rueda_nccl_turn_end(). */

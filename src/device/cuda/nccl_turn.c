@@ -22,6 +22,10 @@
  *
  * Launches that have the same stamp are ordered by the tags of their sets. All
  * go to one stream, so the GPU keeps the order.
+ *
+ * Making a communicator has a place in the order like a launch. NCCL allocates
+ * memory then, which waits for what runs on the GPU, and so perhaps for a
+ * launch of another rank that waits for this communicator.
  */
 #include "device/cuda/nccl_state.h"
 

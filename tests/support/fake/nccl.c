@@ -117,6 +117,7 @@ static __thread struct launch group;
 static __thread void *group_stream;
 static atomic_int launches;
 static atomic_int comms;
+static atomic_int busy; /* launches that have not ended */
 
 static int (*cuda_call)(void *stream, void (*call)(void *arg), void *arg);
 static void *(*cuda_at)(const void *at);
@@ -360,6 +361,7 @@ static void run(void *arg)
     if (!is_stuck)
         exchange(launch);
     atomic_fetch_sub(&comm->running, 1);
+    atomic_fetch_sub(&busy, 1);
     free(launch);
 }
 
@@ -375,6 +377,7 @@ static int launch_group(void)
     *launch = group;
     group.count = 0;
     atomic_fetch_add(&launch->comm->running, 1);
+    atomic_fetch_add(&busy, 1);
     atomic_fetch_add(&launches, 1);
     return cuda_call(group_stream, run, launch) == 0 ? OK : 1;
 }
@@ -475,6 +478,7 @@ static bool is_shared(const struct comm *comm)
     return false;
 }
 
+/* What it allocates waits for the GPU. */
 static void *join(void *arg)
 {
     struct comm *comm = arg;
@@ -486,7 +490,8 @@ static void *join(void *arg)
     meeting->gpus[comm->rank] = comm->gpu;
     if (atomic_fetch_add(&meeting->joined, 1) == comm->size - 1)
         unlink(comm->path);
-    while (hangs("join") || atomic_load(&meeting->joined) < comm->size)
+    while (hangs("join") || atomic_load(&meeting->joined) < comm->size ||
+           atomic_load(&busy) > 0)
         if (!goes_on(comm))
             return NULL;
     atomic_store(&comm->state, is_shared(comm) ? USAGE : fails("join"));
