@@ -741,7 +741,9 @@ static void members_of_several_sets_launch_in_one_order(void **state)
 {
     setenv("RUEDA_NCCL", "always", 1);
     setenv("RUEDA_DYNAMIC_SETS", "1", 1);
+    setenv("FAKE_NCCL_LATE_US", "3000", 1);
     rank_run(*state, 3, overlapping, NULL);
+    unsetenv("FAKE_NCCL_LATE_US");
     unsetenv("RUEDA_DYNAMIC_SETS");
     unsetenv("RUEDA_NCCL");
 }

@@ -72,7 +72,8 @@ struct rueda_nccl_turn {
         RUEDA_NCCL_OUT,     /* nothing is to be launched */
         RUEDA_NCCL_GATHER,  /* until all members have come, */
         RUEDA_NCCL_PROPOSE, /* until all have proposed, */
-        RUEDA_NCCL_QUEUE,   /* until it is this one's turn */
+        RUEDA_NCCL_QUEUE,   /* until it is this one's turn, */
+        RUEDA_NCCL_TAKEN,   /* and no other's until that ends */
     } step;
     struct rueda_nccl_stamp stamp;
 };

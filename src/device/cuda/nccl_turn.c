@@ -55,10 +55,15 @@ static bool has_stamp(const struct rueda_nccl_place *self)
            self->turn.step == RUEDA_NCCL_QUEUE;
 }
 
-static void notice(struct rueda_nccl *nccl, struct rueda_nccl_stamp stamp)
+/* From the beginning of a turn on, and not only from its end, all that this
+ * rank proposes is later. */
+static void take_turn(struct rueda_nccl_place *self)
 {
-    if (is_before(nccl->clock, stamp))
-        nccl->clock = stamp;
+    struct rueda_nccl *nccl = nccl_of(self);
+
+    if (is_before(nccl->clock, self->turn.stamp))
+        nccl->clock = self->turn.stamp;
+    self->turn.step = RUEDA_NCCL_TAKEN;
 }
 
 void rueda_nccl_turn_begin(struct rueda_nccl_place *self)
@@ -111,7 +116,8 @@ static bool is_next(const struct rueda_nccl_place *self)
         return false;
     for (const struct rueda_nccl_place *other = nccl->places; other != NULL;
          other = other->next)
-        if (other != self && has_stamp(other) && goes_first(other, self))
+        if (other != self && (other->turn.step == RUEDA_NCCL_TAKEN ||
+                              (has_stamp(other) && goes_first(other, self))))
             return false;
     return true;
 }
@@ -133,12 +139,12 @@ rueda_status rueda_nccl_turn_wait(struct rueda_nccl_place *self,
             return status;
         agree(self);
     }
-    return is_next(self) ? RUEDA_OK : RUEDA_IN_PROGRESS;
+    if (self->turn.step == RUEDA_NCCL_QUEUE && is_next(self))
+        take_turn(self);
+    return self->turn.step == RUEDA_NCCL_TAKEN ? RUEDA_OK : RUEDA_IN_PROGRESS;
 }
 
 void rueda_nccl_turn_end(struct rueda_nccl_place *self)
 {
-    if (has_stamp(self))
-        notice(nccl_of(self), self->turn.stamp);
     self->turn.step = RUEDA_NCCL_OUT;
 }

@@ -4,14 +4,16 @@
  * processes or threads of one machine and meet in a file. A launch is a call in
  * the stream's order, which waits until all ranks of the communicator have
  * launched as well, so ranks that launch in different orders hang, as they do
- * with NCCL. FAKE_NCCL_OLD is that of a version without communicators that do
- * not block.
+ * with NCCL. The first launch of a communicator connects its ranks: a thread
+ * puts it on the stream when all of them have come. FAKE_NCCL_OLD is that of a
+ * version without communicators that do not block.
  *
  *      FAKE_NCCL_FAIL     "ncclAllReduce=3" lets a function fail with a code;
  *                         "async=6#2" lets the third launch and all after it
  *                         find an error while they run
  *      FAKE_NCCL_HANG     "join": communicators are never made; "run": launches
  *                         never end; both until they are aborted
+ *      FAKE_NCCL_LATE_US  each launch comes to its stream so late at most
  *      FAKE_NCCL_VERSION  as ncclGetVersion() tells it
  *
  * The fake_nccl_ functions are for tests, which find them in the library.
@@ -61,6 +63,7 @@ struct config {
 /* What the ranks of a communicator share. */
 struct meeting {
     atomic_int joined;
+    atomic_int connected;
     atomic_int is_broken; /* a rank has aborted */
     atomic_int arrived;   /* at the barrier */
     atomic_int passed;    /* barriers */
@@ -80,6 +83,7 @@ struct comm {
     int gpu;
     char path[128]; /* of the file in which they meet */
     bool is_finalized;
+    bool is_connected;
     bool has_thread;
     pthread_t joiner;
     atomic_int state; /* OK, IN_PROGRESS, or an error */
@@ -108,6 +112,7 @@ struct call {
 
 struct launch {
     struct comm *comm;
+    void *stream;
     int count;
     struct call calls[GROUP];
 };
@@ -156,6 +161,13 @@ static bool hangs(const char *where)
     const char *text = getenv("FAKE_NCCL_HANG");
 
     return text != NULL && strcmp(text, where) == 0;
+}
+
+static long lateness(void)
+{
+    const char *text = getenv("FAKE_NCCL_LATE_US");
+
+    return text != NULL ? strtol(text, NULL, 10) : 0;
 }
 
 /* ---- Waiting for each other ------------------------------------------------
@@ -365,6 +377,43 @@ static void run(void *arg)
     free(launch);
 }
 
+static void *launch_late(void *arg)
+{
+    struct launch *launch = arg;
+    struct comm *comm = launch->comm;
+    int expected = IN_PROGRESS;
+
+    if (!comm->is_connected)
+        atomic_fetch_add(&comm->meeting->connected, 1);
+    comm->is_connected = true;
+    while (atomic_load(&comm->meeting->connected) < comm->size)
+        if (!goes_on(comm))
+            break;
+    if (lateness() > 0)
+        usleep((useconds_t)(random() % lateness()));
+    cuda_call(launch->stream, run, launch);
+    atomic_compare_exchange_strong(&comm->state, &expected, OK);
+    return NULL;
+}
+
+/* Blocks in the old one. */
+static int begin_launch(struct launch *launch)
+{
+    pthread_t id;
+
+#ifdef FAKE_NCCL_OLD
+    launch_late(launch);
+    (void)id;
+    return OK;
+#else
+    atomic_store(&launch->comm->state, IN_PROGRESS);
+    if (pthread_create(&id, NULL, launch_late, launch) != 0)
+        return INTERNAL;
+    pthread_detach(id);
+    return IN_PROGRESS;
+#endif
+}
+
 static int launch_group(void)
 {
     struct launch *launch;
@@ -379,6 +428,9 @@ static int launch_group(void)
     atomic_fetch_add(&launch->comm->running, 1);
     atomic_fetch_add(&busy, 1);
     atomic_fetch_add(&launches, 1);
+    launch->stream = group_stream;
+    if (!launch->comm->is_connected || lateness() > 0)
+        return begin_launch(launch);
     return cuda_call(group_stream, run, launch) == 0 ? OK : 1;
 }
 
