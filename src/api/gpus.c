@@ -16,7 +16,7 @@ rueda_status rueda_gpu_count(rueda_ctx *ctx, int *out_count)
 
     if (atomic_load(&ctx->is_forked))
         return rueda_fault(status, rueda_error(ctx));
-    status = rueda_meter_count(&ctx->meter, ctx->job->config.nvml_library,
+    status = rueda_gauge_count(&ctx->gauge, ctx->job->config.nvml_library,
                                out_count, &error);
     return status == RUEDA_OK ? status : rueda_fault(status, error.chars);
 }
@@ -35,7 +35,7 @@ rueda_status rueda_gpu_read(rueda_ctx *ctx, int index,
                            "initialise them with RUEDA_GPU_METRICS_INIT");
     if (atomic_load(&ctx->is_forked))
         return rueda_fault(status, rueda_error(ctx));
-    status = rueda_meter_read(&ctx->meter, ctx->job->config.nvml_library, index,
+    status = rueda_gauge_read(&ctx->gauge, ctx->job->config.nvml_library, index,
                               &all, &error);
     if (status != RUEDA_OK)
         return rueda_fault(status, error.chars);

@@ -12,6 +12,7 @@ import sys
 import time
 from typing import Callable
 
+import rueda
 import rueda.torch as hvd
 import torch
 
@@ -126,6 +127,17 @@ def an_optimizer() -> None:
         mine = parameter.detach().cpu()
         first = hvd.broadcast(mine, 0, name=f"check.{name}")
         assert torch.equal(mine, first), f"{name} differs from that of rank 0"
+
+
+def metrics() -> None:
+    told = rueda.metrics()
+    assert told["gpu_error"] == "", told
+    gpu = told["gpus"][0]
+    print(gpu)
+    assert gpu["name"] == torch.cuda.get_device_name(0)
+    assert gpu["memory_total_bytes"] >= torch.cuda.get_device_properties(0).total_memory
+    assert 0 < gpu["memory_used_bytes"] < gpu["memory_total_bytes"]
+    assert gpu["power_watts"] is None or 0 < gpu["power_watts"] < 2000
 
 
 def a_death() -> None:

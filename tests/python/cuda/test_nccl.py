@@ -74,6 +74,11 @@ def test_sets_that_overlap_do_not_hang() -> None:
     check(start("sets_that_overlap", 3, RUEDA_DYNAMIC_SETS="1"))
 
 
+def test_the_metrics_of_the_gpu_are_told() -> None:
+    done = start("metrics", 1)
+    assert done[0].returncode == 0, done[0].stdout + done[0].stderr
+
+
 def test_survivors_of_a_death_use_nccl_again() -> None:
     done = start("a_death", 3)
     assert done[1].returncode == -signal.SIGKILL, done[1].stderr
