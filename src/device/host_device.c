@@ -179,6 +179,13 @@ static rueda_status host_after(const struct rueda_device *device,
     return RUEDA_OK;
 }
 
+static void host_hold(const struct rueda_device *device,
+                      const struct rueda_event *event, struct rueda_event *out)
+{
+    (void)device;
+    *out = *event;
+}
+
 static void host_forget(const struct rueda_device *device,
                         struct rueda_event *event)
 {
@@ -214,6 +221,7 @@ const struct rueda_device_ops rueda_host_ops = {
     .is_done = host_is_done,
     .wait = host_wait,
     .after = host_after,
+    .hold = host_hold,
     .forget = host_forget,
     .tell = host_tell,
 };

@@ -285,6 +285,25 @@ static void warn(struct rueda_engine *engine, const struct subject *subject,
     log_warn("%s", words.chars);
 }
 
+/* Checks are a period apart, or two; after this many the rank did not run. */
+#define LATE_PERIODS 4
+
+/* While this rank did not run, because it was stopped itself or the machine
+ * was, others had no chance to show that they move: that time does not count.
+ */
+static void leave_out_absence(struct rueda_watch *watch, int64_t period_ns,
+                              int64_t now_ns)
+{
+    const int64_t gap_ns = now_ns - watch->looked_ns;
+
+    if (watch->looked_ns > 0 && gap_ns > LATE_PERIODS * period_ns) {
+        watch->since_ns += gap_ns - period_ns;
+        if (watch->stopped_ns > 0)
+            watch->stopped_ns += gap_ns - period_ns;
+    }
+    watch->looked_ns = now_ns;
+}
+
 /* Nothing has changed since. */
 static void judge(struct rueda_engine *engine, const struct subject *subject,
                   int64_t now_ns)
@@ -328,12 +347,14 @@ void rueda_watch_check(struct rueda_engine *engine)
     if (first_ms == 0 || engine->formation->size == 1 ||
         atomic_load(&engine->failed) < 0)
         return;
+    leave_out_absence(watch, engine->policy.check_period_ns, now_ns);
     if (!find_subject(engine, &subject)) {
-        watch->since_ns = 0;
+        watch->mark = 0;
         return;
     }
-    if (watch->since_ns == 0 || subject.mark != watch->mark) {
-        *watch = (struct rueda_watch){.mark = subject.mark, .since_ns = now_ns};
+    if (subject.mark != watch->mark) {
+        *watch = (struct rueda_watch){
+            .mark = subject.mark, .since_ns = now_ns, .looked_ns = now_ns};
         return;
     }
     if (now_ns - watch->since_ns < RUEDA_MS(first_ms) / 2)

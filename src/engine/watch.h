@@ -17,10 +17,11 @@
 struct rueda_engine;
 
 struct rueda_watch {
-    uint64_t mark;      /* stands for the operation and how far it was */
+    uint64_t mark;      /* the operation and how far it was; 0: none */
     int64_t since_ns;   /* when it was first seen so */
     int64_t warned_ns;  /* 0: no warning has been logged */
     int64_t stopped_ns; /* since when a process was seen stopped; 0: none is */
+    int64_t looked_ns;  /* when this rank last checked; 0: never */
 };
 
 /* After how long at the earliest an operation that does not move causes a

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define AT_NONCE     4
-#define AT_KEY       (AT_NONCE + RUEDA_NONCE_BYTES)
+#define AT_KEY       RUEDA_BUSINESS_CARD_KEY_AT
 #define AT_HAS_KEY   (AT_KEY + RUEDA_KEY_BYTES)
 #define AT_ADDRESSES (AT_HAS_KEY + 1)
 

@@ -26,6 +26,9 @@
     (4 + RUEDA_NONCE_BYTES + RUEDA_KEY_BYTES + 1 +                             \
      RUEDA_BUSINESS_CARD_ADDRESSES)
 
+/* Where the key is, which has to remain secret. */
+#define RUEDA_BUSINESS_CARD_KEY_AT (4 + RUEDA_NONCE_BYTES)
+
 struct rueda_business_card {
     unsigned char nonce[RUEDA_NONCE_BYTES];
     struct rueda_key key;

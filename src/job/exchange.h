@@ -14,7 +14,8 @@
  * process that has an MPI, or will have one, must not come here: with PMI-1 and
  * PMI-2 the two would talk over the same socket, and under Open MPI 4 MPI_Init
  * fails after we have finalized. seat.h avoids that where an MPI is loaded.
- * What arrives is only as trustworthy as the launcher.
+ * What arrives is only as trustworthy as the launcher. A party that only
+ * listens to it does not learn what is secret in a card.
  *
  * Calls block, until the deadline at most. One thread at a time.
  */
@@ -25,12 +26,18 @@
 
 #include "base/text.h"
 
-/* The largest card. */
+/* The largest card, and the largest secret in it. */
 #define RUEDA_BUSINESS_CARD_BYTES 512
+#define RUEDA_CARD_SECRET_BYTES   32
 
 struct rueda_business_card_exchange {
     int rank;
     int size;
+    /* The part of the card that only the ranks may learn, up to
+     * RUEDA_CARD_SECRET_BYTES from secret_at on; 0: none. It goes to each rank
+     * in an envelope of its own (auth/envelope.h). */
+    size_t secret_at;
+    size_t secret_bytes;
     /* The value of a variable of the environment, or NULL. What the launcher
      * has set must be in the process's own too: PMIx reads it there. */
     const char *(*environment)(void *arg, const char *name);
@@ -38,8 +45,33 @@ struct rueda_business_card_exchange {
     int64_t deadline_ns; /* on rueda_clock_ns() */
 };
 
-/* The message of all three when the deadline passes while ranks are missing. */
+/* ---- What the three have in common --------------------------------------- */
+
+/* The message when the deadline passes while ranks are missing. */
 void rueda_launcher_exchange_late(int rank, int size, struct rueda_text *error);
+
+/* What a launcher offers. Failures put words into the text that pass() has. */
+struct rueda_business_card_ops {
+    rueda_status (*put)(void *arg, const char *name, const void *bytes,
+                        size_t len);
+
+    /* Ends when every rank has come; what was put before can be got after. */
+    rueda_status (*meet)(void *arg);
+
+    /* What that rank put under the name, if that has this length; else
+     * RUEDA_ERR_MISMATCH, without words. */
+    rueda_status (*get)(void *arg, int rank, const char *name, void *out,
+                        size_t len);
+};
+
+/* Pass the card on over a conversation with the launcher that has begun. On
+ * failure the card is undefined. */
+rueda_status
+rueda_business_card_pass(const struct rueda_business_card_exchange *exchange,
+                         const struct rueda_business_card_ops *ops, void *arg,
+                         void *card, size_t bytes, struct rueda_text *error);
+
+/* ---- The three ----------------------------------------------------------- */
 
 /*
  * In rank 0 the card is handed out, in the others it is filled in; bytes is
@@ -54,6 +86,7 @@ void rueda_launcher_exchange_late(int rank, int size, struct rueda_text *error);
  * RUEDA_ERR_MISMATCH: it has another idea of rank, size or card than we have.
  * RUEDA_ERR_PEER_LOST: the launcher has gone.
  * RUEDA_ERR_INVALID: what it said makes no sense, or it refused.
+ * RUEDA_ERR_AUTH: what it passed on about the secret was changed on the way.
  */
 rueda_status rueda_launcher_exchange_pmix(
     const struct rueda_business_card_exchange *exchange, void *card,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PMIx, through the library that the site has; no header of it is needed. Rank
- * 0 puts the card, all meet in a fence that carries what was put to all ranks,
- * and the others get it.
+ * PMIx, through the library that the site has; no header of it is needed. All
+ * meet in fences that carry what was put before to all ranks.
  *
  * No call of PMIx can be trusted to end: PMIx_Init waits for ever for a
  * launcher that is stopped, and some launchers ignore the timeout that they are
@@ -29,8 +28,6 @@
  * take leave; a tenth of the time if that is less. */
 #define LEAVE_NS (SECOND / 4)
 
-static const char card_key[] = "rueda.card";
-
 /*
  * Shared by the caller, our thread and threads of the library. The last two
  * may hold on to it for ever if something is stuck; then it is never freed.
@@ -38,10 +35,10 @@ static const char card_key[] = "rueda.card";
 struct session {
     struct rueda_pmix_calls calls;
     struct rueda_pmix_proc me;
-    int rank;
-    int size;
+    struct rueda_business_card_exchange exchange; /* its arg is not used */
     size_t bytes;
     int64_t deadline_ns; /* a little earlier than the caller's */
+    bool has_put;        /* something that is not committed */
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -141,8 +138,8 @@ static rueda_status refused(struct session *session, const char *what,
                             int status)
 {
     if (status == RUEDA_PMIX_TIMED_OUT) {
-        rueda_launcher_exchange_late(session->rank, session->size,
-                                     &session->error);
+        rueda_launcher_exchange_late(session->exchange.rank,
+                                     session->exchange.size, &session->error);
         return RUEDA_ERR_TIMEOUT;
     }
     rueda_text_set(&session->error,
@@ -155,35 +152,41 @@ static rueda_status refused(struct session *session, const char *what,
 
 static rueda_status check_place(struct session *session)
 {
-    if (session->me.rank == (uint32_t)session->rank)
+    if (session->me.rank == (uint32_t)session->exchange.rank)
         return RUEDA_OK;
     rueda_text_set(&session->error,
                    "the launcher takes us for rank %u, the settings say rank "
                    "%d; set neither RUEDA_RANK nor RUEDA_SIZE under a launcher",
-                   (unsigned)session->me.rank, session->rank);
+                   (unsigned)session->me.rank, session->exchange.rank);
     return RUEDA_ERR_MISMATCH;
 }
 
-static rueda_status hand_out(struct session *session)
+static rueda_status put(void *arg, const char *name, const void *bytes,
+                        size_t len)
 {
+    struct session *session = arg;
     struct rueda_pmix_value value = {.type = RUEDA_PMIX_BYTES};
     int status;
 
-    value.data.object.bytes = session->card;
-    value.data.object.size = session->bytes;
-    status = session->calls.put(RUEDA_PMIX_GLOBAL, card_key, &value);
+    value.data.object.bytes = (char *)bytes; /* which PMIx only reads */
+    value.data.object.size = len;
+    status = session->calls.put(RUEDA_PMIX_GLOBAL, name, &value);
     if (status != RUEDA_PMIX_SUCCESS)
         return refused(session, "PMIx_Put", status);
-    status = session->calls.commit();
-    if (status != RUEDA_PMIX_SUCCESS)
-        return refused(session, "PMIx_Commit", status);
+    session->has_put = true;
     return RUEDA_OK;
 }
 
-static rueda_status meet(struct session *session)
+static rueda_status meet(void *arg)
 {
-    int status;
+    struct session *session = arg;
+    int status = RUEDA_PMIX_SUCCESS;
 
+    if (session->has_put)
+        status = session->calls.commit();
+    if (status != RUEDA_PMIX_SUCCESS)
+        return refused(session, "PMIx_Commit", status);
+    session->has_put = false;
     lend(session, RUEDA_PMIX_ANY_RANK);
     status = session->calls.fence_nb(&session->who, 1, session->info, 2,
                                      on_fence, session);
@@ -193,42 +196,39 @@ static rueda_status meet(struct session *session)
                : refused(session, "PMIx_Fence", status);
 }
 
-static rueda_status fill_in(struct session *session)
+static rueda_status get(void *arg, int rank, const char *name, void *out,
+                        size_t len)
 {
+    struct session *session = arg;
     int status;
 
-    lend(session, 0);
-    status = session->calls.get_nb(&session->who, card_key, session->info, 1,
+    session->value_bytes = 0;
+    lend(session, (uint32_t)rank);
+    status = session->calls.get_nb(&session->who, name, session->info, 1,
                                    on_value, session);
     status = await(session, status);
     if (status != RUEDA_PMIX_SUCCESS && status != RUEDA_PMIX_NOT_FOUND)
         return refused(session, "PMIx_Get", status);
-    if (status == RUEDA_PMIX_NOT_FOUND ||
-        session->value_bytes != session->bytes) {
-        rueda_text_set(&session->error,
-                       "the launcher has no card of %zu bytes of rank 0; run "
-                       "the same version of rueda on all ranks",
-                       session->bytes);
+    if (status == RUEDA_PMIX_NOT_FOUND || session->value_bytes != len)
         return RUEDA_ERR_MISMATCH;
-    }
-    memcpy(session->card, session->value, session->bytes);
+    memcpy(out, session->value, len);
     return RUEDA_OK;
 }
 
 static rueda_status converse(struct session *session)
 {
+    static const struct rueda_business_card_ops ops = {
+        .put = put, .meet = meet, .get = get};
     rueda_status status;
     int failed = session->calls.init(&session->me, NULL, 0);
 
     if (failed != RUEDA_PMIX_SUCCESS)
         return refused(session, "PMIx_Init", failed);
     status = check_place(session);
-    if (status == RUEDA_OK && session->rank == 0)
-        status = hand_out(session);
     if (status == RUEDA_OK)
-        status = meet(session);
-    if (status == RUEDA_OK && session->rank != 0)
-        status = fill_in(session);
+        status = rueda_business_card_pass(&session->exchange, &ops, session,
+                                          session->card, session->bytes,
+                                          &session->error);
     /* A process that leaves without it is taken for one that crashed. */
     (void)session->calls.finalize(NULL, 0);
     return status;
@@ -259,8 +259,7 @@ session_new(const struct rueda_business_card_exchange *exchange,
 
     if (session == NULL)
         return NULL;
-    session->rank = exchange->rank;
-    session->size = exchange->size;
+    session->exchange = *exchange;
     session->bytes = bytes;
     session->deadline_ns = exchange->deadline_ns - (rest > 0 ? rest : 0);
     memcpy(session->card, card, bytes);

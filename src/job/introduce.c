@@ -64,6 +64,8 @@ static rueda_status pass_on(const struct rueda_introduce_args *args,
     const struct rueda_business_card_exchange exchange = {
         .rank = args->seat->rank,
         .size = args->seat->size,
+        .secret_at = RUEDA_BUSINESS_CARD_KEY_AT,
+        .secret_bytes = RUEDA_KEY_BYTES,
         .environment = rueda_seat_environment,
         .deadline_ns = args->deadline_ns,
     };

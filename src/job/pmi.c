@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Passing rank 0's business card by PMI-1 or PMI-2. A card is longer than a
- * value may be, so rank 0 puts it in parts; all ranks meet in a fence; the
- * others get the parts and join them. Both dialects differ only in their
- * commands, which struct rueda_pmi_dialect has (exchange_pmi1.c,
- * exchange_pmi2.c).
+ * Passing rank 0's business card by PMI-1 or PMI-2. What is put may be longer
+ * than a value of the launcher's, so it is put in parts, which get() joins.
+ * Both dialects differ only in their commands, which struct rueda_pmi_dialect
+ * has (exchange_pmi1.c, exchange_pmi2.c).
  */
 #include "job/pmi.h"
 
@@ -45,63 +44,58 @@ find_socket(const struct rueda_business_card_exchange *exchange,
     return RUEDA_OK;
 }
 
-/* The part of the card from offset on, and the key that it is kept under. */
-static size_t part_at(const struct rueda_pmi *pmi, size_t offset, size_t bytes,
-                      char *key, size_t key_bytes)
+/* The part of a value from offset on, and the key that it is kept under. */
+static size_t part_at(const struct rueda_pmi *pmi, const char *name,
+                      size_t offset, size_t bytes, char *key, size_t key_bytes)
 {
     size_t most = pmi->value_most / 2;
 
-    snprintf(key, key_bytes, "rueda.card.%zu", offset);
+    snprintf(key, key_bytes, "%s.%zu", name, offset);
     return bytes - offset < most ? bytes - offset : most;
 }
 
-static rueda_status hand_out(const struct rueda_pmi_dialect *dialect,
-                             struct rueda_pmi *pmi, const char *card,
-                             size_t bytes)
+static rueda_status put(void *arg, const char *name, const void *bytes,
+                        size_t len)
 {
+    struct rueda_pmi *pmi = arg;
     rueda_status status = RUEDA_OK;
     char value[RUEDA_PMI_VALUE + 1];
-    char key[32];
-    size_t len;
+    char key[64];
+    size_t part;
 
-    for (size_t offset = 0; offset < bytes && status == RUEDA_OK;
-         offset += len) {
-        len = part_at(pmi, offset, bytes, key, sizeof(key));
-        rueda_pmi_hex_write(card + offset, len, value);
-        status = dialect->put(pmi, key, value);
+    for (size_t at = 0; at < len && status == RUEDA_OK; at += part) {
+        part = part_at(pmi, name, at, len, key, sizeof(key));
+        rueda_pmi_hex_write((const char *)bytes + at, part, value);
+        status = pmi->dialect->put(pmi, key, value);
     }
     rueda_secret_wipe(value, sizeof(value));
     return status;
 }
 
-static rueda_status fill_in(const struct rueda_pmi_dialect *dialect,
-                            struct rueda_pmi *pmi, char *out_card, size_t bytes)
+static rueda_status get(void *arg, int rank, const char *name, void *out,
+                        size_t len)
 {
+    struct rueda_pmi *pmi = arg;
     rueda_status status = RUEDA_OK;
     char value[RUEDA_PMI_VALUE + 1];
-    char key[32];
-    size_t len;
+    char key[64];
+    size_t part;
 
-    for (size_t offset = 0; offset < bytes && status == RUEDA_OK;
-         offset += len) {
-        len = part_at(pmi, offset, bytes, key, sizeof(key));
-        status = dialect->get(pmi, key, value);
+    (void)rank; /* it is in the name */
+    for (size_t at = 0; at < len && status == RUEDA_OK; at += part) {
+        part = part_at(pmi, name, at, len, key, sizeof(key));
+        status = pmi->dialect->get(pmi, key, value);
         if (status == RUEDA_OK &&
-            !rueda_pmi_hex_read(value, out_card + offset, len))
+            !rueda_pmi_hex_read(value, (char *)out + at, part))
             status = RUEDA_ERR_MISMATCH;
     }
-    if (status == RUEDA_ERR_MISMATCH)
-        rueda_text_set(pmi->wire.error,
-                       "the launcher has no card of %zu bytes of rank 0; run "
-                       "the same version of rueda on all ranks",
-                       bytes);
     rueda_secret_wipe(value, sizeof(value));
     return status;
 }
 
-static rueda_status meet(const struct rueda_pmi_dialect *dialect,
-                         struct rueda_pmi *pmi)
+static rueda_status meet(void *arg)
 {
+    struct rueda_pmi *pmi = arg;
     const char *silence = pmi->wire.silence;
     struct rueda_text late = {{0}};
     rueda_status status;
@@ -109,27 +103,20 @@ static rueda_status meet(const struct rueda_pmi_dialect *dialect,
     rueda_launcher_exchange_late(pmi->exchange->rank, pmi->exchange->size,
                                  &late);
     pmi->wire.silence = late.chars;
-    status = dialect->fence(pmi);
+    status = pmi->dialect->fence(pmi);
     pmi->wire.silence = silence;
     return status;
 }
 
 /* Everything after the greeting; the card is for our own use. */
-static rueda_status pass(const struct rueda_pmi_dialect *dialect,
-                         struct rueda_pmi *pmi, char *card, size_t bytes)
+static rueda_status pass(struct rueda_pmi *pmi, char *card, size_t bytes)
 {
-    const bool is_first = pmi->exchange->rank == 0;
-    rueda_status status = RUEDA_OK;
+    static const struct rueda_business_card_ops ops = {
+        .put = put, .meet = meet, .get = get};
+    rueda_status status = rueda_business_card_pass(
+        pmi->exchange, &ops, pmi, card, bytes, pmi->wire.error);
 
-    if (is_first)
-        status = hand_out(dialect, pmi, card, bytes);
-    if (status == RUEDA_OK)
-        status = meet(dialect, pmi);
-    if (status == RUEDA_OK && !is_first)
-        status = fill_in(dialect, pmi, card, bytes);
-    if (status == RUEDA_OK)
-        status = dialect->leave(pmi);
-    return status;
+    return status == RUEDA_OK ? pmi->dialect->leave(pmi) : status;
 }
 
 /* For the launcher's answer to a farewell after the deadline. */
@@ -137,11 +124,10 @@ static rueda_status pass(const struct rueda_pmi_dialect *dialect,
 
 /* A process that leaves without a word is taken for one that crashed; and Hydra
  * breaks if it is gone before the answer, with all that its ranks have said. */
-static void take_leave(const struct rueda_pmi_dialect *dialect,
-                       struct rueda_pmi *pmi)
+static void take_leave(struct rueda_pmi *pmi)
 {
     pmi->wire.deadline_ns = rueda_clock_ns() + FAREWELL_NS;
-    dialect->leave(pmi);
+    pmi->dialect->leave(pmi);
 }
 
 rueda_status
@@ -165,13 +151,14 @@ rueda_pmi_exchange(const struct rueda_pmi_dialect *dialect,
         return RUEDA_ERR_NOMEM;
     rueda_pmi_wire_init(&pmi->wire, fd, exchange->deadline_ns, error);
     pmi->exchange = exchange;
+    pmi->dialect = dialect;
     pmi->value_most = RUEDA_PMI_VALUE;
     memcpy(copy, card, bytes);
     status = dialect->join(pmi);
     if (status == RUEDA_OK)
-        status = pass(dialect, pmi, copy, bytes);
+        status = pass(pmi, copy, bytes);
     if (status != RUEDA_OK)
-        take_leave(dialect, pmi);
+        take_leave(pmi);
     else
         memcpy(card, copy, bytes);
     rueda_secret_wipe(copy, sizeof(copy));

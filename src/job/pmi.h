@@ -16,8 +16,11 @@
  * RUEDA_PMI_MOST_OUT with the longest space and key. */
 #define RUEDA_PMI_VALUE 512
 
+struct rueda_pmi_dialect;
+
 struct rueda_pmi {
     struct rueda_pmi_wire wire;
+    const struct rueda_pmi_dialect *dialect;
     const struct rueda_business_card_exchange *exchange;
     char space[RUEDA_PMI_SPACE]; /* where keys live; set by join */
     size_t value_most;           /* digits in a value; join may lower it */

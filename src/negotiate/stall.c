@@ -13,11 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "base/log.h"
 #include "negotiate/state.h"
 
-/* Checks in the time until a warning, or until the end where there is none. */
-#define CHECKS 4
+/* Checks in the time until a warning, or until the end where there is none; and
+ * how late one may be, at least, until it is clear that this rank did not run.
+ */
+#define CHECKS        4
+#define LATE_LEAST_NS ((int64_t)200000000)
 
 /* Operations that are reported at once, and names of them for each rank. */
 #define MOST_ENTRIES 256
@@ -411,6 +415,19 @@ static rueda_status warn(struct rueda_negotiator *self, struct missing *missing,
     return status;
 }
 
+/* While this rank did not run, because it was stopped itself or the machine
+ * was, it heard from no member: that time does not count. */
+static void leave_out_absence(struct rueda_negotiator *self, int64_t now_ns)
+{
+    const int64_t late_ns = now_ns - self->next_check_ns;
+
+    if (late_ns < LATE_LEAST_NS || late_ns < patience_ns(self) / CHECKS)
+        return;
+    for (struct rueda_entry *at = self->entries.first; at; at = at->next)
+        if (at->since_ns >= 0)
+            at->since_ns = rueda_sooner(now_ns, at->since_ns + late_ns);
+}
+
 rueda_status rueda_stall_check(struct rueda_negotiator *self,
                                struct rueda_text *error)
 {
@@ -423,6 +440,7 @@ rueda_status rueda_stall_check(struct rueda_negotiator *self,
     now_ns = self->now_ns;
     if (now_ns < self->next_check_ns)
         return RUEDA_IN_PROGRESS;
+    leave_out_absence(self, now_ns);
     self->next_check_ns = now_ns + patience_ns(self) / CHECKS;
     missing.members = malloc((size_t)self->size * 2 * sizeof(int));
     if (missing.members == NULL)

@@ -13,7 +13,8 @@ static const char *look(void *arg, const char *name)
     return strcmp(name, "PMI_FD") == 0 ? arg : NULL;
 }
 
-/* The choices: 1 for PMI-2 and 2 for rank 3 instead of 0; bytes of the card. */
+/* The choices: 1 for PMI-2, 2 for rank 3 instead of 0, 4 for a card that begins
+ * with a secret; bytes of the card. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_input input = {data, size};
@@ -34,6 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     exchange = (struct rueda_business_card_exchange){
         .rank = choice & 2 ? 3 : 0,
         .size = 4,
+        .secret_bytes = choice & 4 && bytes >= RUEDA_CARD_SECRET_BYTES
+                            ? RUEDA_CARD_SECRET_BYTES
+                            : 0,
         .environment = look,
         .arg = fd,
         .deadline_ns = rueda_clock_ns() + SECOND,

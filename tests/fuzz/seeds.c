@@ -43,6 +43,10 @@ static void save(const char *target, const char *name, const void *bytes,
 /* ---- Text --------------------------------------------------------------- */
 
 #define DIGITS "00112233445566778899aabbccddeeff"
+/* Of X25519, in hexadecimal: a public key as good as any (RFC 7748). */
+#define BASE_POINT                                                             \
+    "0900000000000000000000000000000000000000000000000000000000000000"
+
 #define TEXT(target, name, text)                                               \
     {                                                                          \
         target, name, text, sizeof(text) - 1                                   \
@@ -149,6 +153,13 @@ static const struct {
          "cmd=response_to_init rc=0\ncmd=maxes vallen_max=1024\n"
          "cmd=my_kvsname kvsname=kvs_1\ncmd=barrier_out\n"
          "cmd=get_result rc=0 value=63617264\ncmd=finalize_ack\n\3\2"),
+    TEXT("pmi", "pmi1_seal",
+         "cmd=response_to_init rc=0\ncmd=maxes vallen_max=1024\n"
+         "cmd=my_kvsname kvsname=kvs_1\ncmd=barrier_out\n"
+         "cmd=get_result rc=0 value=" BASE_POINT "\ncmd=put_result rc=0\n"
+         "cmd=get_result rc=0 value=" BASE_POINT "\ncmd=put_result rc=0\n"
+         "cmd=get_result rc=0 value=" BASE_POINT "\ncmd=put_result rc=0\n"
+         "cmd=put_result rc=0\ncmd=barrier_out\ncmd=finalize_ack\n\x1f\4"),
     TEXT("pmi", "pmi2_get",
          "cmd=response_to_init rc=0\n"
          "41    cmd=fullinit-response;rc=0;rank=3;size=4;"

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "support/processes.h"
 #include "support/test_rank.h"
 
 /* Much longer than any limit here. */
@@ -93,8 +94,7 @@ static int has_ended(struct test_rank *me, rueda_status status,
     return 0;
 }
 
-static void run(const struct rank_place *place, rank_fn body,
-                const char *const *settings)
+static void prepare(const char *const *settings)
 {
     rank_skip_without_fork();
     pids = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -103,10 +103,21 @@ static void run(const struct rank_place *place, rank_fn body,
     unsetenv("RUEDA_STALL_GIVE_UP");
     for (int i = 0; settings[i] != NULL; i += 2)
         setenv(settings[i], settings[i + 1], 1);
-    rank_run(place, 2, body, NULL);
+}
+
+static void clean_up(const char *const *settings)
+{
     for (int i = 0; settings[i] != NULL; i += 2)
         unsetenv(settings[i]);
     munmap((void *)pids, 4096);
+}
+
+static void run(const struct rank_place *place, rank_fn body,
+                const char *const *settings)
+{
+    prepare(settings);
+    rank_run(place, 2, body, NULL);
+    clean_up(settings);
 }
 
 static const char *const ends_soon[] = {"RUEDA_STALL_WARN", "400ms",
@@ -163,14 +174,17 @@ static void a_rank_that_stays_stopped_ends_the_job_by_default(void **state)
 static int stop_rank_0(struct test_rank *me)
 {
     const int64_t begin_ms = rank_now_ms();
+    rueda_status status;
     rueda_handle handle;
 
     begin(me);
     if (me->rank == 0) {
+        /* The context may have failed meanwhile, because of rank 1. */
         rank_sleep_ms(1000);
-        submit(me, "a", false, &handle);
-        return rank_expect(me, rueda_wait(me->ctx, handle, -1),
-                           RUEDA_ERR_PEER_LOST, "the end");
+        status = submit(me, "a", false, &handle);
+        if (status == RUEDA_OK)
+            status = rueda_wait(me->ctx, handle, -1);
+        return rank_expect(me, status, RUEDA_ERR_PEER_LOST, "the end");
     }
     rank_sleep_ms(200);
     kill(pids[0], SIGSTOP);
@@ -232,6 +246,95 @@ static void ranks_that_all_wait_end_the_job_by_default(void **state)
     run(*state, wait_in_other_ways, gives_up_soon);
 }
 
+/* ---- A job that is stopped as a whole --------------------------------------
+ */
+
+/* In the shared memory, behind the two processes. */
+#define WAITS   2 /* rank 1 is about to wait */
+#define GOES_ON 3 /* all have been continued */
+
+static const char *const gives_up_in_any_way[] = {"RUEDA_STALL_WARN",
+                                                  "400ms",
+                                                  "RUEDA_STALL_SHUTDOWN",
+                                                  "1500ms",
+                                                  "RUEDA_STALL_GIVE_UP",
+                                                  "1500ms",
+                                                  NULL};
+
+static int run_named(struct test_rank *me)
+{
+    rueda_handle handle;
+    rueda_status status = submit(me, "a", false, &handle);
+
+    return status == RUEDA_OK ? rueda_wait(me->ctx, handle, -1) : status;
+}
+
+static int run_ordered(struct test_rank *me)
+{
+    float values[4] = {0};
+
+    return rueda_allreduce(me->ctx, values, values, 4, RUEDA_FLOAT32,
+                           RUEDA_SUM);
+}
+
+static int wait_through(struct test_rank *me, rank_fn operation)
+{
+    begin(me);
+    if (me->rank == 0) {
+        while (pids[GOES_ON] == 0)
+            rank_sleep_ms(1);
+        rank_sleep_ms(200);
+    } else {
+        pids[WAITS] = 1;
+    }
+    return rank_expect(me, (rueda_status)operation(me), RUEDA_OK,
+                       "an operation that was in flight meanwhile");
+}
+
+static int wait_through_named(struct test_rank *me)
+{
+    return wait_through(me, run_named);
+}
+
+static int wait_through_ordered(struct test_rank *me)
+{
+    return wait_through(me, run_ordered);
+}
+
+/* As a batch system does that suspends a job for another one. */
+static void suspend(const struct processes *processes)
+{
+    const int64_t begin_ms = rank_now_ms();
+
+    while (pids[WAITS] == 0 && rank_now_ms() - begin_ms < SOON_MS)
+        rank_sleep_ms(1);
+    rank_sleep_ms(300);
+    for (int i = 0; i < 2; i++)
+        kill(processes->pids[i], SIGSTOP);
+    rank_sleep_ms(3000);
+    for (int i = 0; i < 2; i++)
+        kill(processes->pids[i], SIGCONT);
+    pids[GOES_ON] = 1;
+}
+
+static void a_job_that_is_suspended_as_a_whole_goes_on(void **state)
+{
+    static const rank_fn bodies[] = {wait_through_named, wait_through_ordered};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        struct processes processes;
+        int failures;
+
+        prepare(gives_up_in_any_way);
+        processes_start(&processes, 2, processes_join, bodies[i], NULL);
+        suspend(&processes);
+        failures = processes_end(&processes, RANK_DEADLINE_MS);
+        clean_up(gives_up_in_any_way);
+        assert_int_equal(failures, 0);
+    }
+}
+
 /* ---- A rank that takes long
  * ------------------------------------------------------ */
 
@@ -242,13 +345,13 @@ static int take_long(struct test_rank *me)
 
     begin(me);
     if (me->rank == 1)
-        rank_sleep_ms(4000);
+        rank_sleep_ms(2500);
     submit(me, "a", false, &handle);
     if (rank_expect(me, rueda_wait(me->ctx, handle, -1), RUEDA_OK,
                     "a late tensor") != 0)
         return 1;
     if (me->rank == 1)
-        rank_sleep_ms(4000);
+        rank_sleep_ms(2500);
     return rank_expect(
         me,
         rueda_allreduce(me->ctx, values, values, 4, RUEDA_FLOAT32, RUEDA_SUM),
@@ -269,6 +372,7 @@ int main(void)
         RANK_TEST(also_a_stopped_rank_0_is_told_and_ends_the_job, processes),
         RANK_TEST(an_ordered_operation_is_watched_too, processes),
         RANK_TEST(ranks_that_all_wait_end_the_job_by_default, processes),
+        cmocka_unit_test(a_job_that_is_suspended_as_a_whole_goes_on),
         RANK_TEST(a_rank_that_sleeps_elsewhere_is_never_ended_by_default,
                   processes),
     };

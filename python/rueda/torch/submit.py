@@ -28,7 +28,7 @@ from rueda.common.operations import (
 from rueda.common.process_sets import ProcessSet
 
 from .place import on_host, place_of
-from .tensors import check, in_rows, new_like, not_negated, take
+from .tensors import check, check_group, in_rows, new_like, not_negated, take
 
 Tensor = torch.Tensor
 
@@ -99,7 +99,7 @@ def grouped_allreduce(
     tensors = tuple(tensors)
     number = set_of(process_set)
     reduction = reduction_of(op, process_set)
-    dtypes = [check(tensor, name) for tensor in tensors]
+    dtypes = check_group(tensors, name)
     sources = [in_rows(tensor) for tensor in tensors]
     targets = sources if is_in_place else [new_like(source) for source in sources]
     keys = keys_of("grouped_allreduce", name, len(sources))
@@ -167,8 +167,7 @@ def allgather(tensor: Tensor, name: str | None, process_set: ProcessSet) -> int:
 def grouped_allgather(tensors: Iterable[Tensor], name: str | None, process_set: ProcessSet) -> int:
     tensors = tuple(tensors)
     number = set_of(process_set)
-    for tensor in tensors:
-        check(tensor, name)
+    check_group(tensors, name)
     sources = [on_host(in_rows(tensor)) for tensor in tensors]
     rooms = [_core.room() for _ in sources]
     keys = keys_of("grouped_allgather", name, len(sources))
@@ -275,8 +274,7 @@ def grouped_reducescatter(
     process_set: ProcessSet,
 ) -> int:
     tensors = tuple(tensors)
-    for tensor in tensors:
-        check(tensor, name)
+    check_group(tensors, name)
     sources = [in_rows(tensor) for tensor in tensors]
     outputs = [_share_of(source, process_set) for source in sources]
     keys = keys_of("grouped_reducescatter", name, len(sources))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,7 +13,9 @@ from rueda import _core
 
 from .place import has_place
 
-__all__ = ["check", "in_rows", "new_like", "new_sparse", "not_negated", "refuse", "take"]
+__all__ = [
+    "check", "check_group", "in_rows", "new_like", "new_sparse", "not_negated", "refuse", "take",
+]  # fmt: skip
 
 _NAMES = ("uint8", "int8", "uint16", "int16", "int32", "int64",
           "float16", "float32", "float64", "bool", "bfloat16")  # fmt: skip
@@ -37,6 +40,20 @@ def check(tensor: torch.Tensor, name: str | None = None) -> int:
     except (AttributeError, KeyError):
         pass
     raise refuse(tensor, name)
+
+
+def check_group(tensors: Sequence[torch.Tensor], name: str | None = None) -> list[int]:
+    """The same for a group, whose tensors run together and so are on one device."""
+    dtypes = [check(tensor, name) for tensor in tensors]
+    devices = [tensor.device for tensor in tensors]
+    for i, device in enumerate(devices):
+        if device != devices[0]:
+            raise RuntimeError(
+                f"rank {_core.rank()}: {'a group' if name is None else repr(name)} has tensors on "
+                f"{devices[0]} (the first) and on {device} (number {i}); a group is on one "
+                "device, so copy some of them, or make two groups"
+            )
+    return dtypes
 
 
 def refuse(tensor: Any, name: str | None) -> ValueError:

@@ -551,13 +551,38 @@ KERNEL rueda_fold(const struct rueda_cuda_fold args)
 
 /* ---- Packing ------------------------------------------------------------ */
 
-/* In units of this type, as far as whole ones go. */
+/* 16 bytes that one instruction loads and another one stores. */
+#if defined(__NVCC__)
+typedef uint4 vector;
+#elif ON_GPU
+typedef u32 vector __attribute__((ext_vector_type(4)));
+#else
+typedef struct quad vector;
+#endif
+
+/* In units of this type, as far as whole ones go. A thread has four loads in
+ * flight before it stores: memory is far away. */
 #define MOVE(type)                                                             \
     {                                                                          \
         const u64 whole = piece.bytes / sizeof(type);                          \
+        const u64 step = THREADS_HERE;                                         \
+        const type *from = (const type *)src;                                  \
+        type *to = (type *)dst;                                                \
+        u64 i = THREAD_HERE;                                                   \
                                                                                \
-        for (u64 i = THREAD_HERE; i < whole; i += THREADS_HERE)                \
-            ((type *)dst)[i] = ((const type *)src)[i];                         \
+        for (; i + 3 * step < whole; i += 4 * step) {                          \
+            const type a = from[i];                                            \
+            const type b = from[i + step];                                     \
+            const type c = from[i + 2 * step];                                 \
+            const type d = from[i + 3 * step];                                 \
+                                                                               \
+            to[i] = a;                                                         \
+            to[i + step] = b;                                                  \
+            to[i + 2 * step] = c;                                              \
+            to[i + 3 * step] = d;                                              \
+        }                                                                      \
+        for (; i < whole; i += step)                                           \
+            to[i] = from[i];                                                   \
         done = whole * sizeof(type);                                           \
     }
 
@@ -576,7 +601,7 @@ KERNEL rueda_move(const struct rueda_cuda_move args)
         return;
     }
     if ((ends & 15u) == 0)
-        MOVE(struct quad)
+        MOVE(vector)
     else if ((ends & 3u) == 0)
         MOVE(u32)
     for (u64 i = done + THREAD_HERE; i < piece.bytes; i += THREADS_HERE)

@@ -114,6 +114,14 @@ def main() -> None:
         assert "GPU" in str(error), str(error)
     else:
         raise AssertionError("a CPU tensor was reduced with one of a GPU")
+
+    for collective in (hvd.grouped_allreduce, hvd.grouped_allgather, hvd.grouped_reducescatter):
+        try:
+            collective([Far.put(driver, numbers), numbers.clone()])
+        except RuntimeError as error:
+            assert "cuda:0" in str(error) and "cpu (number 1)" in str(error), str(error)
+        else:
+            raise AssertionError("a group is on two devices")
     hvd.barrier()
     hvd.shutdown()
 
