@@ -44,7 +44,6 @@ struct nccl_task {
         POSTSCALE,
         DONE,
     } step;
-    void *event; /* behind the launch, or NULL */
     int64_t launched_ns;
     int64_t trouble_ns; /* 0: there is none */
     unsigned turns;
@@ -367,10 +366,11 @@ static rueda_status enqueue(struct rueda_task *task)
     if (status < 0 || result != RUEDA_NCCL_SUCCESS)
         return status;
     rueda_cuda_begin(task->place->device, NULL, &call);
+    if (call.result == RUEDA_CUDA_SUCCESS && self->place->event == NULL)
+        call.result = call.cuda->driver.event_create(&self->place->event,
+                                                     RUEDA_CUDA_NO_TIMING);
     if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = rueda_cuda_event_take(call.cuda, &self->event);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = call.cuda->driver.event_record(self->event,
+        call.result = call.cuda->driver.event_record(self->place->event,
                                                      call.cuda->nccl->stream);
     status = rueda_cuda_end(&call, call.result, "cuEventRecord");
     if (status == RUEDA_OK)
@@ -403,7 +403,7 @@ static rueda_status run(struct rueda_task *task)
 
     rueda_cuda_begin(task->place->device, NULL, &call);
     if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = call.cuda->driver.event_query(self->event);
+        call.result = call.cuda->driver.event_query(self->place->event);
     status = rueda_cuda_end(&call, call.result, "a kernel of NCCL");
     if (status < 0)
         return status;
@@ -529,10 +529,17 @@ static void nccl_finish(struct rueda_task *task)
         rueda_nccl_stop(self->place, false);
     self->place->turn.step = RUEDA_NCCL_OUT;
     count_out(self);
-    if (self->event != NULL)
-        rueda_cuda_event_give(rueda_nccl_cuda(self->place), self->event);
-    self->event = NULL;
     rueda_device_settle(task->place->device, &task->work);
+}
+
+static void destroy_event(const struct rueda_device *device, void *event)
+{
+    struct rueda_cuda_call call;
+
+    rueda_cuda_begin(device, NULL, &call);
+    if (call.result == RUEDA_CUDA_SUCCESS)
+        call.result = call.cuda->driver.event_destroy(event);
+    rueda_cuda_end(&call, call.result, "cuEventDestroy");
 }
 
 static void nccl_leave(const struct rueda_place *place)
@@ -548,6 +555,8 @@ static void nccl_leave(const struct rueda_place *place)
         return;
     rueda_nccl_stop(self, true);
     *at = self->next;
+    if (self->event != NULL)
+        destroy_event(place->device, self->event);
     free(self->talk.entries);
     free(self);
 }

@@ -87,6 +87,7 @@ struct rueda_nccl_place {
     struct rueda_nccl_talk talk;
     struct rueda_nccl_id id;
     void *comm;       /* NULL: there is none */
+    void *event;      /* behind the last launch; NULL until the first */
     int64_t since_ns; /* when NCCL began to make it */
     struct rueda_nccl_turn turn;
     struct rueda_text words; /* why it cannot */
