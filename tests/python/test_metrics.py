@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent.parent
 LIMIT_S = 120
 PROGRAM = """
 import json, rueda
-from rueda.common import init, shutdown
+from rueda.common.life import init, shutdown
 init()
 print("TOLD", json.dumps(rueda.metrics()))
 shutdown()
