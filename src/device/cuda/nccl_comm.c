@@ -54,18 +54,19 @@ struct rueda_nccl_place *rueda_nccl_need(struct rueda_task *task)
 {
     struct rueda_nccl *nccl = rueda_cuda_of(task->place->device)->nccl;
     struct rueda_nccl_place *self = rueda_nccl_find(task->place);
+    struct rueda_nccl_card *cards;
 
     if (self != NULL)
         return self;
     self = calloc(1, sizeof(*self));
     if (self == NULL)
         return NULL;
-    self->talk.entries =
-        calloc((size_t)task->place->mesh->size, sizeof(struct rueda_nccl_card));
-    if (self->talk.entries == NULL) {
+    cards = calloc((size_t)task->place->mesh->size, sizeof(*cards));
+    if (cards == NULL) {
         free(self);
         return NULL;
     }
+    self->talk.entries = (char *)cards;
     self->place = task->place;
     self->tag_set = task->tag.set;
     self->next = nccl->places;
