@@ -57,12 +57,12 @@ static void carry_out(struct rueda_nccl_chore *self)
     if (is_inside)
         self->driver.context_pop(&ignored);
     atomic_store_explicit(&self->is_done, true, memory_order_release);
-    rueda_nccl_chore_drop(self);
 }
 
 static void *thread(void *arg)
 {
     carry_out(arg);
+    rueda_nccl_chore_drop(arg);
     return NULL;
 }
 
@@ -71,10 +71,12 @@ void rueda_nccl_chore_start(struct rueda_nccl_chore *self)
     pthread_t id;
 
     atomic_fetch_add(&self->owners, 1);
-    if (rueda_thread_start(&id, thread, self) == RUEDA_OK)
+    if (rueda_thread_start(&id, thread, self) == RUEDA_OK) {
         rueda_thread_leave(id);
-    else
-        carry_out(self);
+        return;
+    }
+    atomic_fetch_sub(&self->owners, 1);
+    carry_out(self);
 }
 
 /* ---- What there is to do --------------------------------------------------
