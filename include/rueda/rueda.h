@@ -697,6 +697,41 @@ RUEDA_API int rueda_set_rank(const rueda_ctx *ctx, int set);
 RUEDA_API int rueda_set_ranks(const rueda_ctx *ctx, int set, int *ranks,
                               int room);
 
+/* ---- GPUs -------------------------------------------------------------- */
+
+/* How one GPU of the host is doing, as its driver tells. What it does not tell
+ * is -1. */
+struct rueda_gpu_metrics {
+    size_t struct_size;
+    char name[96];
+    char uuid[96];
+    int busy_percent; /* of the time lately, that a kernel ran */
+    int memory_busy_percent;
+    int64_t memory_used_bytes;
+    int64_t memory_total_bytes;
+    double power_watts;
+    double power_limit_watts;
+    int celsius;
+};
+#define RUEDA_GPU_METRICS_INIT                                                 \
+    {                                                                          \
+        .struct_size = sizeof(struct rueda_gpu_metrics), .busy_percent = -1,   \
+        .memory_busy_percent = -1, .memory_used_bytes = -1,                    \
+        .memory_total_bytes = -1, .power_watts = -1, .power_limit_watts = -1,  \
+        .celsius = -1,                                                         \
+    }
+
+/*
+ * The GPUs of the host, counted as nvidia-smi counts them, whatever
+ * CUDA_VISIBLE_DEVICES says; and the metrics of one. The first call loads
+ * NVIDIA's NVML (RUEDA_NVML_LIB), which may take some milliseconds. Any thread.
+ * RUEDA_ERR_UNSUPPORTED, with words from rueda_last_error(): it is not there,
+ * or refuses; RUEDA_ERR_INVALID: there is no GPU of this number.
+ */
+RUEDA_API rueda_status rueda_gpu_count(rueda_ctx *ctx, int *out_count);
+RUEDA_API rueda_status rueda_gpu_read(rueda_ctx *ctx, int index,
+                                      struct rueda_gpu_metrics *out);
+
 /* ---- Timeline ---------------------------------------------------------- */
 
 /*

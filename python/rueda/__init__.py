@@ -15,13 +15,17 @@ from typing import Any
 
 from ._core import version as __version__
 
-__all__ = ["__version__", "get_include", "get_library", "run"]
+__all__ = ["__version__", "get_include", "get_library", "metrics", "run"]
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def __getattr__(name: str) -> Any:
-    """:func:`rueda.run` is loaded on first use."""
+    """:func:`rueda.run` and :func:`rueda.metrics` are loaded on first use."""
+    if name == "metrics":
+        from .common.gpus import metrics
+
+        return metrics
     if name != "run":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .runner import run

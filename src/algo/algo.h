@@ -28,6 +28,11 @@ struct rueda_place {
     struct rueda_staging *staging;     /* NULL where messages reach tensors */
     const struct rueda_device *device; /* whose memory tensors are in */
 
+    /* Every rank of the job is a member, tasks run in the same order on all,
+     * and one that has begun on any of them begins on all, whatever their
+     * programs wait for. */
+    bool is_common;
+
     /* Private memory for what arrives before it is added; at least
      * RUEDA_SCRATCH_BYTES, used by one task at a time. */
     char *scratch;
@@ -95,6 +100,8 @@ struct rueda_task {
     uint64_t moves;         /* counted up whenever the task got on by itself */
     struct rueda_work work; /* what the device does for this task */
     bool is_over;           /* post() or progress() returned RUEDA_OK */
+    bool is_silent; /* what it waits for rings no bell, and may be long in
+                       coming: a rank that sleeps has to look now and then */
     _Alignas(64) unsigned char state[RUEDA_TASK_STATE_BYTES]; /* algo's own */
 };
 
@@ -106,6 +113,16 @@ struct rueda_algo {
     bool needs_slab;   /* runs only where all members share a slab */
     bool needs_hier;   /* runs only where they are on several hosts */
     bool does_adasum;  /* the reduction Adasum is this one's and no other's */
+
+    /* Optional, of an algorithm that a device brings and that moves bytes by
+     * itself: can it run here? Neither slab nor transports count then. All
+     * members give the same answer. */
+    bool (*can_run)(const struct rueda_place *place,
+                    const struct rueda_coll *coll);
+
+    /* Optional, of such an algorithm too: no task will run in this place any
+     * more, so let go of what was kept for it. May block for two seconds. */
+    void (*leave)(const struct rueda_place *place);
 
     /* Optional: does it take this vector in parts, wherever they are? All
      * members of a host come to the same answer. */
@@ -135,6 +152,12 @@ rueda_status rueda_task_post(struct rueda_task *task);
 
 /* Take it further. */
 rueda_status rueda_task_progress(struct rueda_task *task);
+
+/* For the algorithm of a task, in post() or progress(), of a place with a
+ * staging: all members have found out that it cannot run here, and its
+ * can_run() says so from now on. Another one is chosen and started; answers as
+ * its post(). Nothing of the task is in flight. */
+rueda_status rueda_task_hand_on(struct rueda_task *task);
 
 /* All built-in algorithms, ended by NULL. */
 extern const struct rueda_algo *const rueda_algos[];

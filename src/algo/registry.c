@@ -29,6 +29,7 @@ rueda_status rueda_task_post(struct rueda_task *task)
 {
     task->work = (struct rueda_work){.status = RUEDA_OK};
     task->is_over = false;
+    task->is_silent = false;
     return settle(task, task->algo->post(task));
 }
 

@@ -104,6 +104,17 @@ static bool can_send_from(const struct rueda_mesh *mesh,
     return (mesh->memory & device->ops->memory) != 0;
 }
 
+/* Do the bytes get to the other members? */
+static bool can_reach(const struct rueda_algo *algo,
+                      const struct rueda_place *place,
+                      const struct rueda_coll *coll)
+{
+    if (algo->can_run != NULL)
+        return algo->can_run(place, coll);
+    return algo->needs_slab ? place->slab != NULL
+                            : can_send_from(place->mesh, place->device);
+}
+
 static bool can_run(const struct rueda_algo *algo,
                     const struct rueda_select *select,
                     const struct rueda_place *place,
@@ -114,8 +125,7 @@ static bool can_run(const struct rueda_algo *algo,
 
     return (algo->kinds >> coll->kind & 1u) != 0 &&
            (algo->memory & place->device->ops->memory) != 0 &&
-           (algo->needs_slab ? place->slab != NULL
-                             : can_send_from(place->mesh, place->device)) &&
+           can_reach(algo, place, coll) &&
            (!algo->needs_hier || has_stages(select, place, coll)) &&
            algo->does_adasum == is_adasum;
 }

@@ -102,6 +102,16 @@ static bool need_whole(struct rueda_staging *staging, size_t bytes)
     return staging->whole != NULL;
 }
 
+rueda_status rueda_task_hand_on(struct rueda_task *task)
+{
+    /* If it was in parts, then it is packed by now. */
+    task->coll.parts = NULL;
+    task->coll.part_count = 0;
+    task->algo = rueda_select_choose(task->place->staging->select, task->place,
+                                     &task->coll);
+    return task->algo->post(task);
+}
+
 /* ---- What goes through ----------------------------------------------------
  */
 

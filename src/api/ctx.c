@@ -49,6 +49,7 @@ static rueda_status ctx_new(struct rueda_job *job, rueda_ctx **out,
         goto err_free;
     rueda_op_pool_init(&ctx->ops);
     rueda_names_init(&ctx->names);
+    rueda_gauge_init(&ctx->gauge);
     rueda_ctx_begin_timeline(ctx);
     ctx->fork_hook.in_child = in_child;
     rueda_fork_hook_add(&ctx->fork_hook);
@@ -298,6 +299,7 @@ void rueda_shutdown(rueda_ctx *ctx)
     rueda_job_close(ctx->job);
     rueda_op_pool_fini(&ctx->ops);
     rueda_names_fini(&ctx->names);
+    rueda_gauge_fini(&ctx->gauge);
     free(ctx);
 }
 

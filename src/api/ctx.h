@@ -5,6 +5,7 @@
 
 #include <rueda/rueda.h>
 
+#include "device/gauge.h"
 #include "engine/engine.h"
 #include "job/job.h"
 #include "op/names.h"
@@ -25,7 +26,8 @@ struct rueda_ctx {
     char *timeline_path;
     pthread_mutex_t timeline_lock;
     atomic_uint_least64_t pickle_counts[RUEDA_PICKLE_COUNTERS];
-    atomic_bool is_forked; /* this is a child's copy: dead */
+    struct rueda_gauge gauge; /* of GPUs */
+    atomic_bool is_forked;    /* this is a child's copy: dead */
 };
 
 /* The ranks and their numbers, as the program sees them now (engine/terms.h).

@@ -232,6 +232,14 @@ static bool parse_stages(const char *value, void *out)
     return when >= 0;
 }
 
+static bool parse_nccl(const char *value, void *out)
+{
+    const int when = parse_when(value);
+
+    *(rueda_nccl_choice *)out = (rueda_nccl_choice)when;
+    return when >= 0;
+}
+
 static bool parse_check(const char *value, void *out)
 {
     static const char every[] = "every:";
@@ -322,6 +330,20 @@ static const struct rueda_setting settings[] = {
     {"RUEDA_CUDA_IPC", "1",
      "0: ranks of a host do not map each other's memory of GPUs", AT(cuda_ipc),
      parse_flag},
+    {"RUEDA_NCCL", "auto",
+     "NCCL for tensors on GPUs: always, never, or auto: where each rank has a "
+     "GPU of its own; the same on all ranks",
+     AT(nccl), parse_nccl},
+    {"RUEDA_NCCL_LIB", "",
+     "NCCL's library; if not set, the one that is loaded already, that of the "
+     "nvidia-nccl wheel, or the system's",
+     AT(nccl_library), parse_path},
+    {"RUEDA_NCCL_TIMEOUT", "120s",
+     "how long NCCL may take to connect the ranks of a process set",
+     AT(nccl_timeout_ms), parse_duration},
+    {"RUEDA_NVML_LIB", "libnvidia-ml.so.1",
+     "the library that metrics of GPUs come from", AT(nvml_library),
+     parse_path},
     {"RUEDA_RING_BYTES", "auto",
      "shared memory that a rank's data pass through, 1m, 2m, 4m, ...",
      AT(ring_bytes), parse_ring},

@@ -48,6 +48,13 @@ typedef enum rueda_stages_choice {
     RUEDA_STAGES_NEVER,
 } rueda_stages_choice;
 
+/* NCCL for tensors on GPUs. */
+typedef enum rueda_nccl_choice {
+    RUEDA_NCCL_AUTO,   /* where each rank has a GPU of its own */
+    RUEDA_NCCL_ALWAYS, /* what it cannot do is an error */
+    RUEDA_NCCL_NEVER,
+} rueda_nccl_choice;
+
 /* How often optimizers compare the parameters of all ranks; else a number of
  * steps. */
 #define RUEDA_CHECK_OFF   0
@@ -82,8 +89,12 @@ struct rueda_config {
     rueda_stages_choice staged_allgather;
     char kernels[RUEDA_NAME_BYTES];
     char driver_library[RUEDA_PATH_BYTES]; /* of accelerators */
-    size_t ring_bytes;                     /* 0: from the caches */
-    int64_t spin_us;                       /* -1: from the machine */
+    rueda_nccl_choice nccl;
+    char nccl_library[RUEDA_PATH_BYTES]; /* "": to be looked for */
+    int64_t nccl_timeout_ms;
+    char nvml_library[RUEDA_PATH_BYTES];
+    size_t ring_bytes; /* 0: from the caches */
+    int64_t spin_us;   /* -1: from the machine */
     int64_t yield_us;
     size_t fusion_bytes; /* up to RUEDA_FUSION_MOST; 0: one by one */
     int cache_capacity;  /* names, up to RUEDA_CACHE_MOST */

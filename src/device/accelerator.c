@@ -6,9 +6,10 @@
 
 #define SETTLE_NS ((int64_t)2000000000)
 
-void rueda_accelerator_init(struct rueda_accelerator *self, const char *library)
+void rueda_accelerator_init(struct rueda_accelerator *self,
+                            const struct rueda_config *config)
 {
-    self->library = library;
+    self->config = config;
     self->number = -1;
     atomic_init(&self->device, NULL);
     pthread_mutex_init(&self->lock, NULL);
@@ -29,10 +30,11 @@ static rueda_status open_it(struct rueda_accelerator *self, int number,
 {
     const struct rueda_device *device;
     rueda_status status =
-        rueda_cuda_open(self->library, number, &device, error);
+        rueda_cuda_open(self->config->driver_library, number, &device, error);
 
     if (status != RUEDA_OK)
         return status;
+    rueda_cuda_set_up(device, self->config);
     self->number = number;
     atomic_store_explicit(&self->device, device, memory_order_release);
     return RUEDA_OK;

@@ -11,10 +11,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/config.h"
 #include "device/device.h"
 
 struct rueda_accelerator {
-    const char *library; /* of its driver; borrowed */
+    const struct rueda_config *config; /* borrowed */
     pthread_mutex_t lock;
     _Atomic(const struct rueda_device *) device; /* NULL: none is open yet; */
     int number;                                  /* its number, written before
@@ -22,7 +23,7 @@ struct rueda_accelerator {
 };
 
 void rueda_accelerator_init(struct rueda_accelerator *self,
-                            const char *library);
+                            const struct rueda_config *config);
 void rueda_accelerator_fini(struct rueda_accelerator *self);
 
 /*

@@ -11,9 +11,13 @@
 void rueda_away_fini(struct rueda_away *away)
 {
     const struct rueda_device *device = away->place.device;
+    const struct rueda_algo *const *own;
 
     if (device == NULL)
         return;
+    for (own = device->algos; own != NULL && *own != NULL; own++)
+        if ((*own)->leave != NULL)
+            (*own)->leave(&away->place);
     rueda_staging_free(away->place.staging);
     device->ops->free(device, away->fusion);
     memset(away, 0, sizeof(*away));
@@ -26,6 +30,8 @@ static rueda_status make(struct rueda_lane *lane,
 
     away->place.mesh = lane->mesh;
     away->place.device = device;
+    away->place.is_common =
+        !lane->is_ordered && lane->set->id == RUEDA_SET_GLOBAL;
     away->place.staging =
         rueda_staging_new(&lane->track.place, lane->lanes->select, device);
     if (away->place.staging == NULL)

@@ -79,7 +79,7 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
         rueda_text_set(error, "no memory for the engine");
         return status;
     }
-    rueda_accelerator_init(&engine->accelerator, job->config.driver_library);
+    rueda_accelerator_init(&engine->accelerator, &job->config);
     engine->lanes.accelerator = &engine->accelerator;
     engine->lanes.numbers = &engine->numbers;
     engine->lanes.call_after_ns = CALL_AFTER_NS;

@@ -360,6 +360,15 @@ bool rueda_lanes_are_sending(const struct rueda_lanes *lanes)
     return false;
 }
 
+bool rueda_lanes_are_silent(const struct rueda_lanes *lanes)
+{
+    for (int i = 0; i < lanes->count && !lanes->has_ended; i++)
+        if (lanes->all[i]->track.is_running &&
+            lanes->all[i]->track.task.is_silent)
+            return true;
+    return false;
+}
+
 bool rueda_lanes_have_lent(const struct rueda_lanes *lanes)
 {
     for (int i = 0; i < lanes->count && !lanes->has_ended; i++)

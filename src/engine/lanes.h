@@ -117,6 +117,9 @@ bool rueda_lanes_need_all(const struct rueda_lanes *lanes);
  * where it may have to go to a neighbour that is lost. */
 bool rueda_lanes_are_sending(const struct rueda_lanes *lanes);
 
+/* Does a task run that waits for what rings no bell? */
+bool rueda_lanes_are_silent(const struct rueda_lanes *lanes);
+
 /* Does a rank still read memory that a lane would free? */
 bool rueda_lanes_have_lent(const struct rueda_lanes *lanes);
 

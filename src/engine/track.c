@@ -84,7 +84,7 @@ static void note(const struct rueda_track *track, rueda_flight_step step)
 
 static bool is_equal(const struct rueda_choice *a, const struct rueda_choice *b)
 {
-    return a->place == b->place && a->kind == b->kind &&
+    return a->place == b->place && a->kind == b->kind && a->dtype == b->dtype &&
            a->reduction == b->reduction && a->compression == b->compression &&
            a->is_short_handed == b->is_short_handed &&
            a->part_count == b->part_count && a->bytes == b->bytes;
@@ -98,6 +98,7 @@ static void choose(struct rueda_track *track)
     struct rueda_choice choice = {
         .place = track->task.place,
         .kind = coll->kind,
+        .dtype = coll->arith.dtype,
         .reduction = coll->arith.reduction,
         .compression = coll->compression,
         .is_short_handed = coll->is_short_handed,

@@ -19,6 +19,7 @@ struct rueda_choice {
     const struct rueda_algo *algo; /* NULL: none was chosen yet */
     const struct rueda_place *place;
     rueda_kind kind;
+    rueda_dtype dtype;
     rueda_reduction reduction;
     rueda_compression compression;
     bool is_short_handed;

@@ -6,6 +6,8 @@
 #ifndef RUEDA_OS_LIBRARY_H
 #define RUEDA_OS_LIBRARY_H
 
+#include <stddef.h>
+
 #include <rueda/rueda.h>
 
 /* One that the process has loaded already, or NULL; name as its own soname. */
@@ -14,6 +16,14 @@ void *rueda_library_find(const char *name);
 /* Load by name, or by path if that has a slash. NULL: rueda_library_error()
  * says why. Its symbols stay out of the way of others. */
 void *rueda_library_open(const char *name);
+
+/* One that other packages of the same installation bring: what the process has
+ * loaded already; else `folder/name` in a folder above our own library or
+ * program, such as Python's site-packages; else by name, as
+ * rueda_library_open(). out_path, if there is any, gets the path that was used,
+ * or the name. */
+void *rueda_library_open_beside(const char *folder, const char *name,
+                                char *out_path, size_t path_bytes);
 
 /* Does a library that the process has loaded, or the program itself, offer this
  * symbol to all others? */

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "device/cuda/cuda_state.h"
+#include "device/cuda/nccl.h"
 
 /* ---- Around every call --------------------------------------------------- */
 
@@ -478,11 +479,22 @@ err_free:
     return status;
 }
 
+void rueda_cuda_set_up(const struct rueda_device *device,
+                       const struct rueda_config *config)
+{
+    static const struct rueda_algo *const algos[] = {&rueda_cuda_nccl, NULL};
+    struct rueda_cuda *cuda = rueda_cuda_of(device);
+
+    cuda->nccl = rueda_nccl_new(config);
+    cuda->super.algos = algos;
+}
+
 void rueda_cuda_close(const struct rueda_device *device)
 {
     struct rueda_cuda *cuda = rueda_cuda_of(device);
     void *ignored;
 
+    rueda_nccl_free(cuda);
     if (cuda->driver.context_push(cuda->context) == RUEDA_CUDA_SUCCESS) {
         rueda_cuda_rows_fini(cuda);
         rueda_cuda_tables_fini(cuda);

@@ -12,6 +12,7 @@
 #ifndef RUEDA_DEVICE_CUDA_CUDA_H
 #define RUEDA_DEVICE_CUDA_CUDA_H
 
+#include "base/config.h"
 #include "device/device.h"
 
 /*
@@ -23,6 +24,11 @@
 rueda_status rueda_cuda_open(const char *library, int number,
                              const struct rueda_device **out,
                              struct rueda_text *error);
+
+/* What the settings say about its algorithms. Without this call it has none.
+ * The settings are borrowed until it is closed. */
+void rueda_cuda_set_up(const struct rueda_device *device,
+                       const struct rueda_config *config);
 
 /* Waits for what is in progress. */
 void rueda_cuda_close(const struct rueda_device *device);

@@ -97,6 +97,8 @@ struct rueda_cuda {
     int scratch_room;
     uint64_t calls;
     struct rueda_text words; /* of the last failure */
+
+    struct rueda_nccl *nccl; /* NULL: not set up (nccl_state.h) */
 };
 
 /* What is in an event of the device's. */

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <stdio.h>
 
+#include "base/config.h"
 #include "os/file.h"
 #include "os/library.h"
 #include "tool/doctor/facts.h"
@@ -60,6 +61,25 @@ bool rueda_facts_has_gpus(void)
     return entries_in(DRIVER "/gpus") > 0;
 }
 
+/* It stays open too. */
+static void ask_nccl(struct rueda_gpus *out)
+{
+    struct rueda_config config;
+    struct rueda_text ignored = {{0}};
+    int (*version)(int *) = NULL;
+    void *library;
+
+    if (rueda_config_load(&config, &ignored) != RUEDA_OK)
+        return;
+    library = config.nccl_library[0] != '\0'
+                  ? rueda_library_open(config.nccl_library)
+                  : rueda_library_open_beside("nvidia/nccl/lib", "libnccl.so.2",
+                                              NULL, 0);
+    if (library != NULL &&
+        rueda_library_function(library, "ncclGetVersion", &version) == RUEDA_OK)
+        version(&out->nccl);
+}
+
 bool rueda_facts_gpus(struct rueda_finding *finding)
 {
     struct rueda_gpus gpus = {.count = entries_in(DRIVER "/gpus")};
@@ -68,6 +88,8 @@ bool rueda_facts_gpus(struct rueda_finding *finding)
     if (rueda_file_read(DRIVER "/version", text, sizeof(text)) == RUEDA_OK)
         rueda_nvidia_version(text, gpus.driver, sizeof(gpus.driver));
     ask_library(&gpus);
+    if (gpus.visible_count > 0)
+        ask_nccl(&gpus);
     rueda_judge_gpus(finding, &gpus);
     return gpus.count > 0 || gpus.visible_count > 0;
 }

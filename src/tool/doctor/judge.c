@@ -303,6 +303,25 @@ static void judge_hidden_gpus(struct rueda_finding *finding,
     }
 }
 
+/* Without NCCL everything works, but between GPUs of their own more slowly. */
+static void tell_gpus(struct rueda_finding *finding,
+                      const struct rueda_gpus *gpus, const char *driver)
+{
+    char nccl[32] = "no NCCL";
+
+    if (gpus->nccl > 0)
+        snprintf(nccl, sizeof(nccl), "NCCL %d.%d.%d", gpus->nccl / 10000,
+                 gpus->nccl % 10000 / 100, gpus->nccl % 100);
+    rueda_finding_value(finding, "%d x %s, driver %s, CUDA %d.%d, %s",
+                        gpus->visible_count, gpus->name, driver,
+                        gpus->version / 1000, gpus->version % 1000 / 10, nccl);
+    if (gpus->nccl == 0 && gpus->visible_count > 1)
+        rueda_finding_judge(finding, RUEDA_FINDING_WARN,
+                            "ranks with a GPU each use NCCL if it is there: "
+                            "install nvidia-nccl-cu12 or libnccl2, or set "
+                            "RUEDA_NCCL_LIB");
+}
+
 /* GPUs, the driver, and whether this process can see them. */
 void rueda_judge_gpus(struct rueda_finding *finding,
                       const struct rueda_gpus *gpus)
@@ -311,9 +330,7 @@ void rueda_judge_gpus(struct rueda_finding *finding,
 
     rueda_finding_name(finding, "gpus");
     if (gpus->visible_count > 0)
-        rueda_finding_value(finding, "%d x %s, driver %s, CUDA %d.%d",
-                            gpus->visible_count, gpus->name, driver,
-                            gpus->version / 1000, gpus->version % 1000 / 10);
+        tell_gpus(finding, gpus, driver);
     else if (gpus->count > 0)
         judge_hidden_gpus(finding, gpus, driver);
     else if (gpus->driver[0] != '\0')

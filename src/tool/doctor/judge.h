@@ -75,6 +75,8 @@ struct rueda_gpus {
     int version;       /* of CUDA, 1000 * major + 10 * minor */
     int visible_count; /* that a program can use */
     char name[128];    /* of the first of these */
+    int nccl;          /* NCCL's version, 10000 * major + 100 * minor; 0: it
+                          is not there */
 };
 void rueda_judge_gpus(struct rueda_finding *finding,
                       const struct rueda_gpus *gpus);

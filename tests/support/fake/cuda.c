@@ -130,6 +130,7 @@ struct item {
     enum {
         COPY,
         LAUNCH,
+        CALL, /* of the host, for other stand-ins */
         RECORD,
         WAIT,
         STOP
@@ -143,6 +144,8 @@ struct item {
     unsigned grid;
     unsigned threads;
     union any_args args;
+    void (*call)(void *arg);
+    void *arg;
 };
 
 struct stream {
@@ -200,6 +203,8 @@ static int carry_out(struct item *item)
         memcpy(translate(item->dst), translate(item->src), item->bytes);
     if (item->what == LAUNCH)
         run_kernel(item);
+    if (item->what == CALL)
+        item->call(item->arg);
     return 0;
 }
 
@@ -337,6 +342,24 @@ EXPORT void fake_cuda_capture(void *stream, int is_capturing)
     stream_of(stream)->is_capturing = is_capturing;
 }
 
+/* For the stand-in for NCCL: a call in a stream's order, and where an address
+ * really is. */
+EXPORT int fake_cuda_call(void *stream, void (*call)(void *arg), void *arg)
+{
+    return push(stream, (struct item){.what = CALL, .call = call, .arg = arg});
+}
+
+EXPORT void *fake_cuda_at(const void *at)
+{
+    return translate(at);
+}
+
+/* The GPU of the context that is current, or -1. */
+EXPORT int fake_cuda_current(void)
+{
+    return depth > 0 ? contexts[depth - 1] : -1;
+}
+
 /* ---- The driver's functions ------------------------------------------------
  */
 
@@ -435,8 +458,8 @@ EXPORT int cuDeviceGetUuid(unsigned char out[16], int device)
 
     memset(out, 0, 16);
     out[0] = (unsigned char)(device + 1);
-    for (size_t i = 0; text != NULL && i < 8 && text[i] != '\0'; i++)
-        out[8 + i] = (unsigned char)text[i];
+    if (text != NULL)
+        memcpy(out + 8, text, strlen(text) < 8 ? strlen(text) : 8);
     return 0;
 }
 

@@ -91,6 +91,10 @@ static void without_variables_every_setting_has_its_default(void **state)
     assert_string_equal(config.tune_file, "");
     assert_string_equal(config.kernels, "auto");
     assert_string_equal(config.driver_library, "libcuda.so.1");
+    assert_int_equal(config.nccl, RUEDA_NCCL_AUTO);
+    assert_string_equal(config.nccl_library, "");
+    assert_int_equal(config.nccl_timeout_ms, 120000);
+    assert_string_equal(config.nvml_library, "libnvidia-ml.so.1");
     assert_int_equal(config.ring_bytes, 0);
     assert_int_equal(config.spin_us, -1);
     assert_int_equal(config.yield_us, -1);
@@ -276,6 +280,10 @@ static void texts_are_taken_whole_or_refused(void **state)
     assert_string_equal(good("RUEDA_KERNELS", "avx2").kernels, "avx2");
     assert_string_equal(good("RUEDA_CUDA_LIB", "/a/b.so").driver_library,
                         "/a/b.so");
+    assert_string_equal(good("RUEDA_NCCL_LIB", "/n.so").nccl_library, "/n.so");
+    assert_int_equal(good("RUEDA_NCCL", "never").nccl, RUEDA_NCCL_NEVER);
+    assert_int_equal(good("RUEDA_NCCL_TIMEOUT", "3s").nccl_timeout_ms, 3000);
+    assert_string_equal(good("RUEDA_NVML_LIB", "/m.so").nvml_library, "/m.so");
     assert_string_equal(good("RUEDA_KEY_FILE", "/k").key_file, "/k");
     assert_string_equal(good("RUEDA_TUNE_FILE", "/t").tune_file, "/t");
     assert_string_equal(good("RUEDA_ALGO", "allreduce:ring").algo,

@@ -70,6 +70,31 @@ static void a_library_can_be_known_by_symbol_or_by_file(void **state)
     assert_false(rueda_library_is_mapped("libpmix.so"));
 }
 
+/* The program is in build/.../tests. One that is loaded goes first, and one
+ * that is in no folder above is looked for by its name. */
+static void a_library_is_found_in_a_folder_above_the_program(void **state)
+{
+    char path[512];
+    void *library = rueda_library_open_beside("fake/lib", "libpmix.so.2", path,
+                                              sizeof(path));
+    void *again;
+
+    (void)state;
+    assert_non_null(library);
+    assert_string_equal(path, FAKE_PMIX_PREFIX "/lib/libpmix.so.2");
+    again = rueda_library_open_beside("no/folder", "libpmix.so.2", path,
+                                      sizeof(path));
+    assert_ptr_equal(again, library);
+    assert_string_equal(path, "libpmix.so.2");
+    rueda_library_close(again);
+    rueda_library_close(library);
+    assert_null(rueda_library_open_beside("fake/lib", "librueda-nowhere.so.9",
+                                          NULL, 0));
+    library = rueda_library_open_beside("fake/lib", PRESENT, NULL, 0);
+    assert_non_null(library);
+    rueda_library_close(library);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -78,6 +103,7 @@ int main(void)
         cmocka_unit_test(a_library_that_is_not_there_has_a_reason),
         cmocka_unit_test(only_what_is_loaded_is_found),
         cmocka_unit_test(a_library_can_be_known_by_symbol_or_by_file),
+        cmocka_unit_test(a_library_is_found_in_a_folder_above_the_program),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -211,7 +211,27 @@ static void gpus_are_told_from_none(void **state)
     rueda_judge_gpus(&finding, &gpus);
     assert_int_equal(finding.verdict, RUEDA_FINDING_OK);
     assert_string_equal(finding.value,
-                        "1 x NVIDIA H200, driver 580.159.04, CUDA 13.1");
+                        "1 x NVIDIA H200, driver 580.159.04, CUDA 13.1, "
+                        "no NCCL");
+    gpus.nccl = 22809;
+    rueda_judge_gpus(&finding, &gpus);
+    assert_says(finding.value, "NCCL 2.28.9");
+}
+
+static void several_gpus_without_nccl_are_a_warning(void **state)
+{
+    struct rueda_gpus gpus = {.count = 2,
+                              .driver = "580.159.04",
+                              .has_library = true,
+                              .version = 13010,
+                              .visible_count = 2,
+                              .name = "NVIDIA H200"};
+    struct rueda_finding finding = NEW_CHECK;
+
+    (void)state;
+    rueda_judge_gpus(&finding, &gpus);
+    assert_int_equal(finding.verdict, RUEDA_FINDING_WARN);
+    assert_says(finding.fix, "RUEDA_NCCL_LIB");
 }
 
 /* With the stand-in for the driver. */
@@ -523,6 +543,7 @@ int main(void)
         cmocka_unit_test(a_failure_is_advised_by_its_words),
         cmocka_unit_test(gpus_are_told_from_none),
         cmocka_unit_test(processes_try_to_map_memory_of_a_gpu),
+        cmocka_unit_test(several_gpus_without_nccl_are_a_warning),
         cmocka_unit_test(gpus_that_cannot_be_used_are_a_warning),
         cmocka_unit_test(the_drivers_version_is_found),
         cmocka_unit_test(lines_say_the_same_when_they_arrive),
