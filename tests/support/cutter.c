@@ -59,7 +59,7 @@ static void take(struct cutter *cutter)
 
 /* Pass on a part of the piece, and end the connection. */
 static void cut(struct cutter *cutter, struct cutter_pair *pair, int from,
-                const char *bytes, size_t len)
+                const unsigned char *bytes, size_t len)
 {
     send(pair->fds[1 - from], bytes, draw(cutter, len + 1), MSG_NOSIGNAL);
     end(pair, draw(cutter, 2) == 0, draw(cutter, 2) == 0);
@@ -72,7 +72,7 @@ static void forward(struct cutter *cutter, struct cutter_pair *pair, int from)
 {
     const int one_in = atomic_load(&cutter->one_in);
     const int to = pair->fds[1 - from];
-    char bytes[MOST_PIECE];
+    unsigned char bytes[MOST_PIECE];
     ssize_t len = recv(pair->fds[from], bytes, 1 + draw(cutter, MOST_PIECE),
                        MSG_DONTWAIT);
 
@@ -89,7 +89,8 @@ static void forward(struct cutter *cutter, struct cutter_pair *pair, int from)
     }
     switch (draw(cutter, 4)) {
     case 0:
-        bytes[draw(cutter, (uint64_t)len)] ^= (char)(1 << draw(cutter, 8));
+        bytes[draw(cutter, (uint64_t)len)] ^=
+            (unsigned char)(1 << draw(cutter, 8));
         break;
     case 1:
         send(to, bytes, (size_t)len, MSG_NOSIGNAL); /* and once more */
