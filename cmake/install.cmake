@@ -22,7 +22,9 @@ if(SKBUILD)
     return()
 endif()
 
-install(TARGETS rueda_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS rueda_shared EXPORT rueda
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES include/rueda/rueda.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rueda)
 if(programs)
@@ -35,5 +37,15 @@ file(RELATIVE_PATH pc_to_prefix
 configure_file(cmake/rueda.pc.in rueda.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/rueda.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# For find_package(rueda) of CMake: the target rueda::rueda.
+set_target_properties(rueda_shared PROPERTIES EXPORT_NAME rueda)
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file(rueda-config-version.cmake
+    COMPATIBILITY SameMinorVersion)
+install(EXPORT rueda NAMESPACE rueda:: FILE rueda-config.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/rueda)
+install(FILES ${PROJECT_BINARY_DIR}/rueda-config-version.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/rueda)
 
 install_man_pages(${CMAKE_INSTALL_MANDIR})

@@ -588,6 +588,16 @@ RUEDA_API rueda_status rueda_submit_group(rueda_ctx *ctx,
                                           const struct rueda_submit_args *args,
                                           int count, rueda_handle *out_handles);
 
+/*
+ * Hand over several at once that need not become ready together: as by
+ * rueda_submit() one after another, but cheaper. What tensors on one stream of
+ * an accelerator wait for is marked once. All of one set and one kind, as in a
+ * group. All or none are handed over.
+ */
+RUEDA_API rueda_status rueda_submit_all(rueda_ctx *ctx,
+                                        const struct rueda_submit_args *args,
+                                        int count, rueda_handle *out_handles);
+
 /* Why the last call of this thread that failed did so; never NULL, valid until
  * its next. */
 RUEDA_API const char *rueda_last_error(void);

@@ -104,6 +104,7 @@ class Gradient:
     handle: int
     version: int
     came_ns: int
+    stream: int
     passes_left: int
     may_be_brought: bool
     is_fast: bool

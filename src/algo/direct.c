@@ -333,8 +333,8 @@ static rueda_status progress_last(struct rueda_direct *direct)
                : RUEDA_IN_PROGRESS;
 }
 
-/* No rank touches its buffers, or shows its next notice, before all are done.
- * */
+/* No rank touches its buffers, or shows its next notice, before all
+ * are done. */
 static rueda_status end_shared(struct rueda_direct *direct)
 {
     direct->slab->next = direct->first + 1;

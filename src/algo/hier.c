@@ -386,8 +386,8 @@ static bool may_scatter(const struct rueda_task *task)
             self->scattered < self->gathered + RUEDA_HIER_BUFFERS);
 }
 
-/* A rank without a slice learns from the others when a block may be gathered.
- * */
+/* A rank without a slice learns from the others when a block may
+ * be gathered. */
 static bool may_gather(const struct rueda_task *task)
 {
     const struct hier *self = (const struct hier *)task->state;
@@ -494,24 +494,35 @@ rueda_status rueda_hier_go_on(struct rueda_task *task, int level)
     return look(task, self, rueda_task_progress);
 }
 
+rueda_status rueda_hier_move(struct rueda_task *task, rueda_hier_step *cross,
+                             rueda_hier_step *local)
+{
+    rueda_status by_cross;
+    rueda_status by_local;
+
+    do {
+        by_cross = cross(task);
+        if (by_cross < 0)
+            return by_cross;
+        by_local = local(task);
+        if (by_local < 0)
+            return by_local;
+    } while (by_cross == RUEDA_OK || by_local == RUEDA_OK);
+    return RUEDA_OK;
+}
+
 /* ---- The task ---------------------------------------------------------- */
 
 static rueda_status hier_progress(struct rueda_task *task)
 {
     const struct hier *self = (const struct hier *)task->state;
-    rueda_status local;
-    rueda_status cross;
+    rueda_status status;
 
     if (task->coll.kind == RUEDA_ALLGATHER)
         return rueda_hier_gather_progress(task);
-    do {
-        cross = progress_cross(task);
-        if (cross < 0)
-            return cross;
-        local = progress_local(task);
-        if (local < 0)
-            return local;
-    } while (cross == RUEDA_OK || local == RUEDA_OK);
+    status = rueda_hier_move(task, progress_cross, progress_local);
+    if (status != RUEDA_OK)
+        return status;
     return self->gathered == self->blocks ? RUEDA_OK : RUEDA_IN_PROGRESS;
 }
 

@@ -103,6 +103,14 @@ rueda_status rueda_hier_start(struct rueda_task *task, int level,
                               const struct rueda_coll *coll);
 rueda_status rueda_hier_go_on(struct rueda_task *task, int level);
 
+/* What one level can do now. RUEDA_IN_PROGRESS: nothing. */
+typedef rueda_status rueda_hier_step(struct rueda_task *task);
+
+/* Take steps on both levels until neither can do more. RUEDA_OK, or the first
+ * error. */
+rueda_status rueda_hier_move(struct rueda_task *task, rueda_hier_step *cross,
+                             rueda_hier_step *local);
+
 /* The allgather (hier_gather.c), as post() and progress() of the algorithm. */
 rueda_status rueda_hier_gather_post(struct rueda_task *task);
 rueda_status rueda_hier_gather_progress(struct rueda_task *task);

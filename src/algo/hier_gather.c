@@ -222,17 +222,11 @@ static rueda_status progress_cross(struct rueda_task *task)
 rueda_status rueda_hier_gather_progress(struct rueda_task *task)
 {
     const struct gather *self = (const struct gather *)task->state;
-    rueda_status local;
-    rueda_status cross;
+    const rueda_status status =
+        rueda_hier_move(task, progress_cross, progress_local);
 
-    do {
-        cross = progress_cross(task);
-        if (cross < 0)
-            return cross;
-        local = progress_local(task);
-        if (local < 0)
-            return local;
-    } while (cross == RUEDA_OK || local == RUEDA_OK);
+    if (status != RUEDA_OK)
+        return status;
     return self->shared == self->blocks ? RUEDA_OK : RUEDA_IN_PROGRESS;
 }
 

@@ -124,6 +124,21 @@ static void send_to_parent(struct rueda_task *task)
                       piece.count);
 }
 
+/* After a pass over both windows that has moved nothing: how the phase stands
+ * that ends with this many pieces in and out. */
+static rueda_status outcome_of(const struct tree *tree, size_t in_end,
+                               size_t out_end, rueda_status in,
+                               rueda_status out)
+{
+    if (in < 0)
+        return in;
+    if (out < 0)
+        return out;
+    return tree->in.ended == in_end && tree->out.ended == out_end
+               ? RUEDA_OK
+               : RUEDA_IN_PROGRESS;
+}
+
 static rueda_status rise(struct rueda_task *task)
 {
     struct tree *tree = (struct tree *)task->state;
@@ -149,13 +164,7 @@ static rueda_status rise(struct rueda_task *task)
             send_to_parent(task);
         out = rueda_window_next(&tree->out);
     } while (in == RUEDA_OK || out == RUEDA_OK);
-    if (in < 0)
-        return in;
-    if (out < 0)
-        return out;
-    return tree->in.ended == in_end && tree->out.ended == out_end
-               ? RUEDA_OK
-               : RUEDA_IN_PROGRESS;
+    return outcome_of(tree, in_end, out_end, in, out);
 }
 
 /* ---- Down ------------------------------------------------------------ */
@@ -209,13 +218,7 @@ static rueda_status fall(struct rueda_task *task)
             send_to_child(task);
         out = rueda_window_next(&tree->out);
     } while (in == RUEDA_OK || out == RUEDA_OK);
-    if (in < 0)
-        return in;
-    if (out < 0)
-        return out;
-    return tree->in.ended == in_end && tree->out.ended == out_end
-               ? RUEDA_OK
-               : RUEDA_IN_PROGRESS;
+    return outcome_of(tree, in_end, out_end, in, out);
 }
 
 /* ---- The task -------------------------------------------------------- */

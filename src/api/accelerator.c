@@ -14,8 +14,33 @@ static rueda_status refuse(const rueda_ctx *ctx,
     return rueda_fault(status, error.chars);
 }
 
+/* Both ends of a tensor that is reduced in place are one. */
+static rueda_status check_memory(const struct rueda_device *device,
+                                 const struct rueda_submit_args *args)
+{
+    rueda_status status = device->ops->owns(device, args->send);
+
+    if (status == RUEDA_OK && args->recv != args->send)
+        status = device->ops->owns(device, args->recv);
+    return status;
+}
+
+static rueda_status mark(const struct rueda_device *device, void *stream,
+                         const struct rueda_named *before,
+                         struct rueda_event *event)
+{
+    struct rueda_event same;
+
+    if (before == NULL)
+        return device->ops->record(device, stream, event);
+    same = (struct rueda_event){{before->mark[0], before->mark[1]}};
+    device->ops->hold(device, &same, event);
+    return RUEDA_OK;
+}
+
 rueda_status rueda_named_mark(rueda_ctx *ctx,
                               const struct rueda_submit_args *args,
+                              const struct rueda_named *before,
                               struct rueda_named *named)
 {
     const struct rueda_device *device = NULL;
@@ -31,11 +56,9 @@ rueda_status rueda_named_mark(rueda_ctx *ctx,
                                     &device, &why);
     if (status != RUEDA_OK)
         return refuse(ctx, args, status, &why);
-    status = device->ops->owns(device, args->send);
+    status = check_memory(device, args);
     if (status == RUEDA_OK)
-        status = device->ops->owns(device, args->recv);
-    if (status == RUEDA_OK)
-        status = device->ops->record(device, args->stream, &event);
+        status = mark(device, args->stream, before, &event);
     if (status != RUEDA_OK) {
         device->ops->tell(device, &why);
         device->ops->forget(device, &event);

@@ -11,11 +11,13 @@
 
 /*
  * Open the accelerator if it is the first such operation, make sure that the
- * tensors are there, and mark where the application's stream is. On failure
- * rueda_last_error() says what helps.
+ * tensors are there, and mark where the application's stream is. `before` was
+ * marked by the same call for the same stream, so its mark serves this one too;
+ * or NULL. On failure rueda_last_error() says what helps.
  */
 rueda_status rueda_named_mark(rueda_ctx *ctx,
                               const struct rueda_submit_args *args,
+                              const struct rueda_named *before,
                               struct rueda_named *named);
 
 /* For one that is not submitted after all. */

@@ -21,8 +21,8 @@ static const char forked_words[] =
     "this context belongs to the parent of a fork(); call rueda_init() again "
     "in the child, or start workers before rueda_init()";
 
-/* In the child no other thread is running: only flags and descriptors matter.
- * */
+/* In the child no other thread is running: only flags and
+ * descriptors matter. */
 static void in_child(struct rueda_fork_hook *hook)
 {
     rueda_ctx *ctx =

@@ -217,9 +217,10 @@ static rueda_status refuse(const rueda_ctx *ctx,
 }
 
 /* Check it and make an operation of it that has its name, if any; on failure
- * nothing is left. */
+ * nothing is left. before: as rueda_named_mark(). */
 static rueda_status prepare(rueda_ctx *ctx,
                             const struct rueda_submit_args *args,
+                            const struct rueda_named *before,
                             struct rueda_named **out)
 {
     const struct rueda_set *set = rueda_engine_set(&ctx->engine, args->set);
@@ -237,7 +238,7 @@ static rueda_status prepare(rueda_ctx *ctx,
         return refuse(ctx, args, status);
     status = fill_in(args, set->size, named);
     if (status == RUEDA_OK && named->request.device != RUEDA_DEVICE_HOST) {
-        status = rueda_named_mark(ctx, args, named);
+        status = rueda_named_mark(ctx, args, before, named);
         if (status != RUEDA_OK) {
             rueda_named_drop(ctx, named);
             return status;
@@ -286,7 +287,7 @@ rueda_status rueda_submit(rueda_ctx *ctx, const struct rueda_submit_args *args,
     all = complete(args, &room);
     if (all == NULL)
         return RUEDA_ERR_INVALID;
-    status = prepare(ctx, all, &named);
+    status = prepare(ctx, all, NULL, &named);
     if (status != RUEDA_OK)
         return status;
     status = number(ctx, named);
@@ -302,10 +303,11 @@ rueda_status rueda_submit(rueda_ctx *ctx, const struct rueda_submit_args *args,
     return RUEDA_OK;
 }
 
-/* ---- Groups ----------------------------------------------------------------
+/* ---- Several at once, and groups -------------------------------------------
  */
 
-/* All of a group are of one kind and one set, because they run as one. */
+/* All of a group are of one kind and one set, because they run as one; of
+ * several, so that only the first can be refused when it is counted. */
 static rueda_status check_group(const rueda_ctx *ctx,
                                 const struct rueda_submit_args *first,
                                 const struct rueda_submit_args *other)
@@ -345,13 +347,23 @@ static void drop_all(rueda_ctx *ctx, struct rueda_op *op)
     }
 }
 
-/* All of a group as a chain, or none. */
+/* Do tensors with these arguments wait for the same point of one stream, if
+ * both are handed over now? */
+static bool is_same_stream(const struct rueda_submit_args *one,
+                           const struct rueda_submit_args *other)
+{
+    return one->device != RUEDA_DEVICE_HOST && one->device == other->device &&
+           one->stream == other->stream;
+}
+
+/* All of them as a chain, or none. */
 static rueda_status chain(rueda_ctx *ctx, const struct rueda_submit_args *args,
                           int count, struct rueda_op **out_first)
 {
     struct rueda_op *first = NULL;
     struct rueda_op **end = &first;
     struct rueda_submit_args begin = RUEDA_SUBMIT_ARGS_INIT;
+    const struct rueda_named *marked = NULL; /* of the stream of the first */
 
     for (int i = 0; i < count; i++) {
         struct rueda_submit_args room;
@@ -364,17 +376,72 @@ static rueda_status chain(rueda_ctx *ctx, const struct rueda_submit_args *args,
         if (status == RUEDA_OK)
             status = check_group(ctx, &begin, all);
         if (status == RUEDA_OK)
-            status = prepare(ctx, all, &named);
+            status = prepare(
+                ctx, all, is_same_stream(&begin, all) ? marked : NULL, &named);
         if (named == NULL) {
             drop_all(ctx, first);
             return status;
         }
+        if (i == 0)
+            marked = named;
         *end = &named->op;
         end = &named->op.next;
         *end = NULL;
     }
     *out_first = first;
     return RUEDA_OK;
+}
+
+/* Those without a name are counted: all of the chain, or none. */
+static rueda_status number_all(rueda_ctx *ctx,
+                               const struct rueda_submit_args *args,
+                               struct rueda_op *first)
+{
+    for (struct rueda_op *op = first; op != NULL; op = op->next) {
+        /* Only the first of them can fail, and none is counted then. */
+        const rueda_status status = number(ctx, rueda_named_of(op));
+
+        if (status != RUEDA_OK) {
+            drop_all(ctx, first);
+            return refuse(ctx, args, status);
+        }
+    }
+    return RUEDA_OK;
+}
+
+/* All are checked before the first is submitted, so a group is never half
+ * there. */
+static rueda_status prepare_all(rueda_ctx *ctx,
+                                const struct rueda_submit_args *args, int count,
+                                struct rueda_op **out_first)
+{
+    rueda_status status = rueda_ctx_check(ctx);
+
+    if (status == RUEDA_OK && count < 1)
+        status = rueda_fault(RUEDA_ERR_INVALID, "a group has 1 tensor or more");
+    if (status == RUEDA_OK)
+        status = chain(ctx, args, count, out_first);
+    return status == RUEDA_OK ? number_all(ctx, args, *out_first) : status;
+}
+
+static void push_all(rueda_ctx *ctx, struct rueda_op *first,
+                     rueda_handle *out_handles)
+{
+    for (struct rueda_op *op = first; op != NULL; op = op->next)
+        *out_handles++ = op->handle;
+    rueda_engine_submit_chain(&ctx->engine, first);
+}
+
+rueda_status rueda_submit_all(rueda_ctx *ctx,
+                              const struct rueda_submit_args *args, int count,
+                              rueda_handle *out_handles)
+{
+    struct rueda_op *first;
+    const rueda_status status = prepare_all(ctx, args, count, &first);
+
+    if (status == RUEDA_OK)
+        push_all(ctx, first, out_handles);
+    return status;
 }
 
 /* One member's share of its group's number, which depends on all members in any
@@ -386,47 +453,22 @@ static uint64_t share_of(const struct rueda_named *named)
                               : named->request.number + 1);
 }
 
-/* Submit a chain as a group. */
-static void push_all(rueda_ctx *ctx, struct rueda_op *first, uint64_t group,
-                     int count, rueda_handle *out_handles)
-{
-    for (struct rueda_op *op = first; op != NULL; op = op->next) {
-        struct rueda_request *request = &rueda_named_of(op)->request;
-
-        request->group = group;
-        request->group_count = (uint32_t)count;
-        *out_handles++ = op->handle;
-    }
-    rueda_engine_submit_chain(&ctx->engine, first);
-}
-
-/* All members are checked before the first is submitted, so a group is never
- * half there. */
 rueda_status rueda_submit_group(rueda_ctx *ctx,
                                 const struct rueda_submit_args *args, int count,
                                 rueda_handle *out_handles)
 {
-    rueda_status status = rueda_ctx_check(ctx);
-    struct rueda_op *first = NULL;
+    struct rueda_op *first;
+    const rueda_status status = prepare_all(ctx, args, count, &first);
     uint64_t group = 0;
 
-    if (status == RUEDA_OK && count < 1)
-        status = rueda_fault(RUEDA_ERR_INVALID, "a group has 1 tensor or more");
-    if (status == RUEDA_OK)
-        status = chain(ctx, args, count, &first);
     if (status != RUEDA_OK)
         return status;
+    for (struct rueda_op *op = first; op != NULL; op = op->next)
+        group += share_of(rueda_named_of(op));
     for (struct rueda_op *op = first; op != NULL; op = op->next) {
-        struct rueda_named *named = rueda_named_of(op);
-
-        /* Only the first of them can fail, and none is counted then. */
-        status = number(ctx, named);
-        if (status != RUEDA_OK) {
-            drop_all(ctx, first);
-            return refuse(ctx, args, status);
-        }
-        group += share_of(named);
+        rueda_named_of(op)->request.group = group;
+        rueda_named_of(op)->request.group_count = (uint32_t)count;
     }
-    push_all(ctx, first, group, count, out_handles);
+    push_all(ctx, first, out_handles);
     return RUEDA_OK;
 }

@@ -187,6 +187,16 @@ rueda_status rueda_horovod_check(struct rueda_text *error)
     return RUEDA_OK;
 }
 
+/* ruedarun sets these for scripts that read them; its user has not. */
+static bool is_ruedaruns(const struct rueda_config *config, const char *name)
+{
+    return config->store_keeper == RUEDA_STORE_BY_LAUNCHER &&
+           (strcmp(name, "HOROVOD_CPU_OPERATIONS") == 0 ||
+            strcmp(name, "HOROVOD_CONTROLLER") == 0 ||
+            strcmp(name, "HOROVOD_HOSTNAME") == 0 ||
+            strcmp(name, "HOROVOD_ELASTIC") == 0);
+}
+
 void rueda_horovod_tell(const struct rueda_config *config)
 {
     static atomic_flag is_told = ATOMIC_FLAG_INIT;
@@ -198,11 +208,11 @@ void rueda_horovod_tell(const struct rueda_config *config)
 
         if (value == NULL)
             continue;
-        if (is_usual(&variables[i], value))
-            log_info("%s has no effect: %s", variables[i].name,
-                     variables[i].why);
-        else
+        if (!is_usual(&variables[i], value))
             log_warn("%s has no effect: %s", variables[i].name,
+                     variables[i].why);
+        else if (!is_ruedaruns(config, variables[i].name))
+            log_info("%s has no effect: %s", variables[i].name,
                      variables[i].why);
     }
     if (config->is_stall_end_ignored)

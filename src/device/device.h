@@ -162,6 +162,10 @@ struct rueda_device_ops {
     rueda_status (*after)(const struct rueda_device *device,
                           struct rueda_work *work, struct rueda_event *event);
 
+    /* One more holder of the event, who lets go of it too; any thread. */
+    void (*hold)(const struct rueda_device *device,
+                 const struct rueda_event *event, struct rueda_event *out);
+
     /* Let go of an event, recorded or not; any thread. */
     void (*forget)(const struct rueda_device *device,
                    struct rueda_event *event);

@@ -101,9 +101,7 @@ const char *rueda_kernels_name(const struct rueda_kernels *kernels)
     return kernels->name;
 }
 
-/* Counts the work, if the caller wants that; true: there is nothing more to do,
- * since the numbers are phantoms. */
-static bool is_phantom(const struct rueda_kernels *kernels, size_t bytes)
+bool rueda_host_is_phantom(const struct rueda_kernels *kernels, size_t bytes)
 {
     struct rueda_meter *meter = kernels->meter;
 
@@ -346,7 +344,8 @@ void rueda_host_reduce(const struct rueda_kernels *kernels,
                        const struct rueda_arith *arith, void *dst,
                        const void *const *src, int n, size_t count)
 {
-    if (!is_phantom(kernels, count * rueda_dtype_bytes(arith->dtype)))
+    if (!rueda_host_is_phantom(kernels,
+                               count * rueda_dtype_bytes(arith->dtype)))
         reduce(kernels, arith, dst, src, n, count);
 }
 
@@ -360,7 +359,7 @@ void rueda_host_scale(const struct rueda_kernels *kernels, rueda_dtype dtype,
         .postscale = 1.0,
     };
 
-    if (is_phantom(kernels, count * rueda_dtype_bytes(dtype)))
+    if (rueda_host_is_phantom(kernels, count * rueda_dtype_bytes(dtype)))
         return;
     if (factor == 1.0)
         copy(dst, src, count * rueda_dtype_bytes(dtype));
@@ -373,7 +372,7 @@ void rueda_host_scale(const struct rueda_kernels *kernels, rueda_dtype dtype,
 void rueda_host_move(const struct rueda_kernels *kernels, void *dst,
                      const void *src, size_t bytes)
 {
-    if (bytes > 0 && dst != src && !is_phantom(kernels, bytes))
+    if (bytes > 0 && dst != src && !rueda_host_is_phantom(kernels, bytes))
         memmove(dst, src, bytes);
 }
 
@@ -409,7 +408,7 @@ void rueda_host_convert(const struct rueda_kernels *kernels, rueda_dtype to,
 
     assert(rueda_dtype_is_float(to) && rueda_dtype_is_float(from) &&
            rueda_dtype_bytes(to) != rueda_dtype_bytes(from));
-    if (is_phantom(kernels, count * rueda_dtype_bytes(to)))
+    if (rueda_host_is_phantom(kernels, count * rueda_dtype_bytes(to)))
         return;
     if ((is_half(to) && from == RUEDA_FLOAT64) ||
         (is_half(from) && to == RUEDA_FLOAT64))
@@ -425,7 +424,7 @@ void rueda_host_dots(const struct rueda_kernels *kernels, rueda_dtype dtype,
                      double out_dots[3])
 {
     assert(rueda_dtype_is_float(dtype));
-    if (is_phantom(kernels, count * rueda_dtype_bytes(dtype)))
+    if (rueda_host_is_phantom(kernels, count * rueda_dtype_bytes(dtype)))
         memset(out_dots, 0, 3 * sizeof(double));
     else
         kernels->dots[dtype](a, b, count, out_dots);
@@ -436,6 +435,6 @@ void rueda_host_combine(const struct rueda_kernels *kernels, rueda_dtype dtype,
                         const double by[2], size_t count)
 {
     assert(rueda_dtype_is_float(dtype));
-    if (!is_phantom(kernels, count * rueda_dtype_bytes(dtype)))
+    if (!rueda_host_is_phantom(kernels, count * rueda_dtype_bytes(dtype)))
         kernels->combine[dtype](dst, a, b, by, count);
 }

@@ -74,6 +74,10 @@ void rueda_host_scale(const struct rueda_kernels *kernels, rueda_dtype dtype,
  * returned, or if that is 0, multiplied by what *factor is then. */
 int64_t rueda_host_divisor(rueda_dtype dtype, double *factor);
 
+/* Counts the work of this many bytes of results, where a simulator wants that;
+ * true: the numbers are phantoms, and nothing else is to be done. */
+bool rueda_host_is_phantom(const struct rueda_kernels *kernels, size_t bytes);
+
 /* memmove(), for which NULL is allowed where there is nothing to move. */
 void rueda_host_move(const struct rueda_kernels *kernels, void *dst,
                      const void *src, size_t bytes);

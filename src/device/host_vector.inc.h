@@ -3,12 +3,13 @@
  * The kernels of one element, a template: host_template.h includes it for each,
  * with these names defined, which it takes away again.
  *
- *      VEC         the element's name, prefix of its functions in
- * host_vectors.h VEC_KEPT    the element that loads and stores a register
- * unchanged VEC_VECTOR  the type of its registers VEC_NUMBER  the type of a
- * number in a register VEC_BYTES   the size of a number in memory; halves are 2
- * bytes there and fp32 in the register VEC_FLOAT   1 for floats: they have
- * scales, dots and combine
+ * - VEC: the element's name, prefix of its functions in host_vectors.h
+ * - VEC_KEPT: the element that loads and stores a register unchanged
+ * - VEC_VECTOR: the type of its registers
+ * - VEC_NUMBER: the type of a number in a register
+ * - VEC_BYTES: the size of a number in memory; halves are 2 bytes there, and
+ *   fp32 in the register
+ * - VEC_FLOAT: 1 for floats: they have scales, dots and combine
  *
  * All numbers of a block are read before the first is written, which is why
  * dst may be one of the sources.

@@ -302,15 +302,18 @@ rueda_batch_next rueda_batch_alone(struct rueda_lane *lane,
 static void wait_for_streams(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
+    const struct rueda_named *last = NULL;
 
     for (int i = batch->item; i < batch->after; i++) {
         const struct rueda_named *named = rueda_batch_named(batch, i);
 
-        if (named != NULL && named->request.device != RUEDA_DEVICE_HOST) {
-            struct rueda_event event = {{named->mark[0], named->mark[1]}};
-
-            rueda_device_after(lane->away.place.device, &batch->work, &event);
-        }
+        if (named == NULL || named->request.device == RUEDA_DEVICE_HOST ||
+            (last != NULL && last->mark[0] == named->mark[0]))
+            continue;
+        rueda_device_after(
+            lane->away.place.device, &batch->work,
+            &(struct rueda_event){{named->mark[0], named->mark[1]}});
+        last = named;
     }
 }
 

@@ -12,7 +12,6 @@
 #include "base/seldom.h"
 #include "engine/lanes.h"
 #include "engine/private_sets.h"
-#include "os/clock.h"
 
 /* ---- Life ------------------------------------------------------------- */
 
@@ -77,12 +76,6 @@ static rueda_status open_track(struct rueda_lane *lane)
     return rueda_track_open(&lane->track, &args);
 }
 
-static int64_t now_ns(void *arg)
-{
-    (void)arg;
-    return rueda_clock_ns();
-}
-
 static rueda_status open_negotiator(struct rueda_lane *lane)
 {
     const struct rueda_formation *formation = lane->formation;
@@ -100,7 +93,8 @@ static rueda_status open_negotiator(struct rueda_lane *lane)
         .stall_repeat_ns = config->stall_repeat_ms * 1000000,
         .call_after_ns = lane->lanes->call_after_ns,
         .give_up_ns = config->stall_give_up_ms * 1000000,
-        .now_ns = now_ns,
+        .now_ns = lane->lanes->now_ns,
+        .now_arg = lane->lanes->now_arg,
         .look = config->stall_check ? rueda_standstill_look : NULL,
         .look_arg = lane,
         .tell_rank = rueda_watch_tell_rank,

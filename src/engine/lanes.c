@@ -17,6 +17,7 @@
 #include "engine/private_sets.h"
 #include "engine/sets.h"
 #include "engine/terms.h"
+#include "os/clock.h"
 
 /* ---- Life ------------------------------------------------------------- */
 
@@ -41,6 +42,12 @@ static rueda_status show_all(struct rueda_lanes *lanes)
     return status;
 }
 
+static int64_t now_ns(void *arg)
+{
+    (void)arg;
+    return rueda_clock_ns();
+}
+
 rueda_status rueda_lanes_init(struct rueda_lanes *lanes, struct rueda_job *job,
                               const struct rueda_select *select,
                               const struct rueda_device *device)
@@ -54,6 +61,7 @@ rueda_status rueda_lanes_init(struct rueda_lanes *lanes, struct rueda_job *job,
     lanes->device = device;
     lanes->repairs = rueda_terms_cover(job);
     lanes->due_ns = INT64_MAX;
+    lanes->now_ns = now_ns;
     lanes->table =
         rueda_set_table_new(job->formation->rank, rueda_job_workers(job));
     if (lanes->table == NULL)

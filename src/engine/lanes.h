@@ -62,7 +62,10 @@ struct rueda_lanes {
     int64_t due_ns;  /* the last answer of rueda_lanes_due_ns(), ... */
     bool has_talked; /* ... since when a lane that negotiates had a turn */
 
-    int64_t call_after_ns; /* of negotiators (negotiator.h) */
+    int64_t call_after_ns; /* of negotiators (negotiator.h), like their clock:
+                              a simulator has one of its own */
+    int64_t (*now_ns)(void *arg);
+    void *now_arg;
 
     struct rueda_timeline *timeline; /* or NULL: nothing is noted */
     struct rueda_relay relay;

@@ -67,6 +67,23 @@ int rueda_network_questions(const struct rueda_config *config)
 
 /* ---- Other hosts -------------------------------------------------------- */
 
+/* What both kinds of network take from the settings; without the number of
+ * addresses. */
+static struct rueda_tcp_args args_of(const struct rueda_config *config,
+                                     int rank, int size,
+                                     const struct rueda_key *key,
+                                     struct rueda_address *addresses)
+{
+    return (struct rueda_tcp_args){.rank = rank,
+                                   .size = size,
+                                   .key = key,
+                                   .addresses = addresses,
+                                   .streams = config->tcp_streams,
+                                   .encrypt = config->encrypt,
+                                   .give_up_ms = config->start_timeout_ms,
+                                   .silence_ms = config->host_timeout_ms};
+}
+
 rueda_status rueda_network_open(const struct rueda_config *config, int rank,
                                 int size, const struct rueda_key *key,
                                 struct rueda_hub **out,
@@ -74,14 +91,7 @@ rueda_status rueda_network_open(const struct rueda_config *config, int rank,
                                 struct rueda_text *error)
 {
     struct rueda_address addresses[RUEDA_NETWORK_ADDRESSES];
-    struct rueda_tcp_args args = {.rank = rank,
-                                  .size = size,
-                                  .key = key,
-                                  .addresses = addresses,
-                                  .streams = config->tcp_streams,
-                                  .encrypt = config->encrypt,
-                                  .give_up_ms = config->start_timeout_ms,
-                                  .silence_ms = config->host_timeout_ms};
+    struct rueda_tcp_args args = args_of(config, rank, size, key, addresses);
     const struct rueda_address *bound;
     struct rueda_tcp_hub *hub;
     rueda_status status;
@@ -183,21 +193,15 @@ rueda_status rueda_network_open_local(const struct rueda_config *config,
                                       struct rueda_text *error)
 {
     struct rueda_address address;
-    const struct rueda_tcp_args args = {.rank = segment->me,
-                                        .size = segment->size,
-                                        .key = &segment->agreement->key,
-                                        .addresses = &address,
-                                        .address_count = 1,
-                                        .streams = config->tcp_streams,
-                                        .encrypt = config->encrypt,
-                                        .give_up_ms = config->start_timeout_ms,
-                                        .silence_ms = config->host_timeout_ms};
+    struct rueda_tcp_args args = args_of(config, segment->me, segment->size,
+                                         &segment->agreement->key, &address);
     const struct rueda_address *bound;
     struct rueda_tcp_hub *hub;
     rueda_status status;
     int count;
 
     loopback(&address, 0);
+    args.address_count = 1;
     status = rueda_tcp_hub_open(&args, &hub, error);
     if (status != RUEDA_OK)
         return status;

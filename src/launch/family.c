@@ -22,8 +22,8 @@
 #define MOST_PAUSE_NS  RUEDA_MS(2)
 
 /* Until the pauses are this long, processes that are about to end are left
- * alone: a walk through all processes of the machine takes longer than an exit.
- * */
+ * alone: a walk through all processes of the machine takes longer than
+ * an exit. */
 #define PATIENT_NS RUEDA_MS(1)
 
 struct process {
@@ -38,6 +38,21 @@ void rueda_family_adopt(void)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
+/* Fields of /proc/ID/stat, counted from the first one behind the name. */
+#define FIELD_PARENT 1
+#define FIELD_BEGUN  19
+
+/* What stands in a field, or NULL. By hand: a machine has thousands of
+ * processes, and sscanf() would be most of what a walk through them costs. */
+static const char *find_field(const char *text, int field)
+{
+    while (text != NULL && field-- >= 0) {
+        text = strchr(text, ' ');
+        text = text == NULL ? NULL : text + 1;
+    }
+    return text;
+}
+
 /* The name, in parentheses, may have anything in it. Parent -1: there is no
  * such process. */
 static struct process look_at(int id)
@@ -45,17 +60,19 @@ static struct process look_at(int id)
     struct process process = {.id = id, .parent = -1};
     char path[48];
     char text[1024];
-    const char *end;
+    const char *name_end;
+    const char *begun;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", id);
     if (rueda_file_read(path, text, sizeof(text)) != RUEDA_OK)
         return process;
-    end = strrchr(text, ')');
-    if (end == NULL || sscanf(end + 1,
-                              " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
-                              "%*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                              &process.parent, &process.begun) != 2)
-        process.parent = -1;
+    name_end = strrchr(text, ')');
+    begun = find_field(name_end, FIELD_BEGUN);
+    if (begun != NULL) {
+        process.parent =
+            (int)strtol(find_field(name_end, FIELD_PARENT), NULL, 10);
+        process.begun = strtoull(begun, NULL, 10);
+    }
     return process;
 }
 

@@ -263,8 +263,8 @@ static void reach_all(struct rueda_launch *launch)
 }
 
 /* Everything that may fail before a rank is started. The order matters: the
- * agent of this host is forked while we have one thread. Returns the exit code.
- * */
+ * agent of this host is forked while we have one thread. Returns the
+ * exit code. */
 static int prepare(struct rueda_launch *launch, struct rueda_text *words)
 {
     const char *listen = launch->options->values[RUEDA_OPTION_LISTEN];

@@ -38,8 +38,8 @@ static void show_notes(struct rueda_options *options)
     }
 }
 
-/* All options of this job, from the command line, the file and the variables.
- * */
+/* All options of this job, from the command line, the file and
+ * the variables. */
 static bool complete(struct rueda_options *options, struct rueda_text *words)
 {
     const char *file = options->values[RUEDA_OPTION_CONFIG_FILE];

@@ -19,7 +19,7 @@
 
 #define MOST_BLOCKS 64 /* that are remembered */
 #define MOST_BYTES  ((size_t)1 << 16)
-#define MOST_AGE_NS RUEDA_MS(500) /* of a block that does not end */
+#define MOST_AGE_NS RUEDA_S(2)    /* of a block that does not end */
 #define REPORT_NS   RUEDA_MS(300) /* ranks that follow come together */
 
 /* What a rank has begun to print. */

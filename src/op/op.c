@@ -255,8 +255,8 @@ struct rueda_op *rueda_op_find(struct rueda_op_pool *pool, rueda_handle handle)
 /* The last holder puts it back. */
 static void let_go(struct rueda_op *op)
 {
-    /* A thread that is the only holder stays so: only a holder can add another.
-     * */
+    /* A thread that is the only holder stays so: only a holder can
+     * add another. */
     if (atomic_load_explicit(&op->holds, memory_order_acquire) == 1 ||
         atomic_fetch_sub_explicit(&op->holds, 1, memory_order_acq_rel) == 1)
         put(op->pool, op, op);

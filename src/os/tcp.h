@@ -28,8 +28,8 @@ void rueda_address_set_port(struct rueda_address *address, int port);
 int rueda_address_find(const char *text, struct rueda_address *out, int room,
                        struct rueda_text *error);
 
-/* Does it have such a form? No name is resolved. False with a message in error.
- * */
+/* Does it have such a form? No name is resolved. False with a message
+ * in error. */
 bool rueda_address_is_wellformed(const char *text, struct rueda_text *error);
 
 /* The address if it is numeric: no name is resolved, nothing blocks. */

@@ -303,6 +303,15 @@ void rueda_segment_notify_all(struct rueda_segment *segment)
             ring_if_asleep(segment, i);
 }
 
+void rueda_segment_notify_some(struct rueda_segment *segment,
+                               const int *members, int count)
+{
+    rueda_fence();
+    for (int i = 0; i < count; i++)
+        if (members[i] != segment->me)
+            ring_if_asleep(segment, members[i]);
+}
+
 void rueda_segment_arm(struct rueda_segment *segment)
 {
     atomic_store_explicit(&segment->members[segment->me].sleeping, 1,

@@ -178,9 +178,12 @@ void rueda_segment_forked(struct rueda_segment *segment);
 /* ---- News ------------------------------------------------------------ */
 
 /* I have written something that member may be waiting for: wake it if it
- * sleeps. A few nanoseconds if it does not. Any thread. */
+ * sleeps. A few nanoseconds if it does not, most of them for a fence, of which
+ * several members need one. Any thread. */
 void rueda_segment_notify(struct rueda_segment *segment, int member);
 void rueda_segment_notify_all(struct rueda_segment *segment);
+void rueda_segment_notify_some(struct rueda_segment *segment,
+                               const int *members, int count);
 
 /* Am I asleep, or about to be? A rank that asks this after a sequentially
  * consistent store of its news has to notify me only then. Any thread. */

@@ -65,13 +65,10 @@ void rueda_slab_init_some(struct rueda_slab *slab,
 /* I have written something that other members may wait for. */
 static void notify(const struct rueda_slab *slab)
 {
-    if (slab->members == NULL) {
+    if (slab->members == NULL)
         rueda_segment_notify_all(slab->segment);
-        return;
-    }
-    for (int i = 0; i < slab->size; i++)
-        if (i != slab->rank)
-            rueda_segment_notify(slab->segment, slab->members[i]);
+    else
+        rueda_segment_notify_some(slab->segment, slab->members, slab->size);
 }
 
 static uint64_t load(const _Atomic uint64_t *counter)

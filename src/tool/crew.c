@@ -70,8 +70,8 @@ static bool is_signalled(struct rueda_crew_listener *listener)
     return listener->signal != 0;
 }
 
-/* Reap children that have ended. The message of the first that failed is kept.
- * */
+/* Reap children that have ended. The message of the first that failed
+ * is kept. */
 static bool any_child_ended(struct rueda_crew *crew)
 {
     bool has_ended = false;

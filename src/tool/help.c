@@ -13,6 +13,7 @@ static const char general[] =
     "  info --config         all settings, their values and defaults\n"
     "  info --job            which launcher, rank and size are found here\n"
     "  key FILE              make a key for a job of several hosts\n"
+    "  sim --model NAME      predict how a model trains on a cluster\n"
     "\n"
     "options\n"
     "  --version             print the version and exit\n"
@@ -133,6 +134,61 @@ static const char key[] =
     "\n"
     "Writes a new key to FILE, which must not exist and which only you may\n"
     "read. Copy it to every host of the job and set RUEDA_KEY_FILE to it.\n";
+
+static const char sim[] =
+    "usage: rueda sim --model NAME|FILE [OPTIONS]\n"
+    "\n"
+    "Predicts how a model would train on a cluster: the library's own "
+    "negotiation,\n"
+    "fusion and algorithms run in virtual time. Prints a row for 1, 2, 4 ... "
+    "ranks\n"
+    "and each algorithm.\n"
+    "\n"
+    "the cluster\n"
+    "  --hosts N             hosts (1)\n"
+    "  --ranks-per-host N    ranks of each (1)\n"
+    "  --link RATE,LATENCY   of a host: 25gbit,10us (100gbit,5us)\n"
+    "  --local RATE,LATENCY  of a rank inside its host (20GB/s,500ns)\n"
+    "  --topology FILE       all of these, and racks (docs/simulator.md)\n"
+    "  --ranks LIST          only these numbers of ranks: 1,8,64\n"
+    "\n"
+    "the training\n"
+    "  --model NAME          resnet50, resnet101, inception3, vgg16, "
+    "bert-large,\n"
+    "                        or a file (docs/scaling.md)\n"
+    "  --list-models         list them; --show-model prints one\n"
+    "  --compute-ms MS       what a step of one rank takes (the model's); or "
+    "from\n"
+    "                        how many ranks on: 1:250,4:290\n"
+    "  --jitter PERCENT      each takes up to so much more or less (0)\n"
+    "  --algo LIST           auto, hier, ring, halving_doubling, doubling "
+    "(each)\n"
+    "  --compression KIND    on the wire: none, fp16, bf16\n"
+    "  --fusion-bytes SIZE   as RUEDA_FUSION_BYTES (16m)\n"
+    "  --overhead TIME       of a rank, for each message (2us)\n"
+    "  --arithmetic RATE     of a rank, for sums and copies (24GB/s)\n"
+    "  --steps N             of which the first one does not count (2)\n"
+    "  --seed N              of all that is random (1)\n"
+    "\n"
+    "bad days; all may be repeated\n"
+    "  --straggler RANK:FACTOR\n"
+    "                        its computation takes so many times as long\n"
+    "  --kill RANK@TIME      it dies: 3@250ms\n"
+    "  --unplug HOST@FROM-UNTIL\n"
+    "                        its link carries nothing: 2@100ms-150ms\n"
+    "\n"
+    "results\n"
+    "  --json FILE           everything, for programs\n"
+    "  --plot FILE           efficiency over ranks, as an SVG\n"
+    "  --measured FILE       lines of ranks and milliseconds of a step, to "
+    "compare\n"
+    "  --jobs N              simulations at a time (the cores)\n"
+    "  --help                print this text and end\n";
+
+const char *rueda_tool_sim_help(void)
+{
+    return sim;
+}
 
 const char *rueda_help(void)
 {

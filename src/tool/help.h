@@ -9,5 +9,6 @@ const char *rueda_doctor_help(void);
 const char *rueda_step_help(void);
 const char *rueda_info_help(void);
 const char *rueda_tool_key_help(void);
+const char *rueda_tool_sim_help(void);
 
 #endif /* RUEDA_TOOL_HELP_H */

@@ -16,6 +16,7 @@
 #include "tool/help.h"
 #include "tool/info.h"
 #include "tool/key.h"
+#include "tool/sim.h"
 #include "tool/worker.h"
 
 static int print_version(int argc, char **argv)
@@ -40,14 +41,15 @@ static const struct {
 } commands[] = {
     {"bench", rueda_bench_main},  {"doctor", rueda_doctor_main},
     {"info", rueda_info_main},    {"key", rueda_tool_key_main},
-    {"--version", print_version}, {"--help", print_help},
-    {"-h", print_help},           {"help", print_help},
+    {"sim", rueda_tool_sim_main}, {"--version", print_version},
+    {"--help", print_help},       {"-h", print_help},
+    {"help", print_help},
 };
 
 static int mistake(const char *word)
 {
-    static const char *const known[] = {"bench",     "doctor", "info", "key",
-                                        "--version", "--help", NULL};
+    static const char *const known[] = {"bench", "doctor",    "info",   "key",
+                                        "sim",   "--version", "--help", NULL};
     const char *near = rueda_near_match(word, known);
 
     fprintf(stderr, "rueda: unknown %s '%s'",

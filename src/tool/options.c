@@ -14,9 +14,10 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* What an operation may be called; step, the last, has options of its own. */
 static const char *const op_names[] = {
-    "allreduce",     "allgather", "broadcast", "alltoall",
-    "reducescatter", "barrier",   "pingpong",  NULL,
+    "allreduce", "allgather", "broadcast", "alltoall", "reducescatter",
+    "barrier",   "pingpong",  "step",      NULL,
 };
 static const char *const dtype_names[] = {
 #define X(name, value, bytes, text) text,
@@ -419,6 +420,11 @@ bool rueda_bench_options_parse(int argc, char **argv,
         if (rueda_near_find("operation", argv[i], op_names, words) < 0)
             return false;
         has_op = rueda_bench_op_parse(argv[i], &options.op);
+        if (!has_op) {
+            rueda_text_set(words, "%s comes first, with options of its own",
+                           argv[i]);
+            return false;
+        }
         i++;
     }
     set_range(&options);

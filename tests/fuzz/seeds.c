@@ -121,6 +121,10 @@ static const struct {
          "# a fat tree\nhosts 16\nranks-per-host 4\nhosts-per-rack 3\n"
          "oversubscription 1.5\nuplink latency 5us bandwidth 100Gbit/s "
          "jitter 1us\nspine latency 1us # slow\n"),
+    TEXT("model", "small",
+         "model m\nsample image\nbatch 8\ncompute 2.5ms\nforward 0.3\n"
+         "tensor fc.bias 10 0\ntensor fc.weight 10x4 40 # last\n"),
+    TEXT("model", "sizes", "tensor a 3\ntensor b 64x3x7x7 118013952\n"),
     TEXT("seal", "right",
          "\0\0\7\0\0\6\0\0\5\0\0\4\0\0\3\0\0\2\0\0\1\0"
          "\0\0"),

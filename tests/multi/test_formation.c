@@ -8,6 +8,7 @@
 
 #include "api/ctx.h"
 #include "engine/drive.h"
+#include "support/formation_slab.h"
 #include "support/processes.h"
 
 #define RANKS 3
@@ -25,19 +26,6 @@ struct sum {
     struct rueda_track track;
 };
 
-/* The slab of a formation, all of whose members are on this host. */
-static struct rueda_slab *open_slab(const struct rueda_formation *formation,
-                                    struct rueda_slab *slab)
-{
-    if (!formation->has_slab)
-        return NULL;
-    rueda_slab_init_some(
-        slab, formation->segment, formation->members, formation->size,
-        rueda_segment_at(formation->segment, formation->slab_offset),
-        formation->segment->agreement->cell_bytes);
-    return slab;
-}
-
 static void open_sum(struct sum *sum, struct rueda_formation *formation,
                      float *values)
 {
@@ -46,7 +34,7 @@ static void open_sum(struct sum *sum, struct rueda_formation *formation,
         .select = &sum->select,
         .device = rueda_device_default("auto"),
         .mesh = &formation->mesh,
-        .slab = open_slab(formation, &sum->slab),
+        .slab = formation_slab(formation, &sum->slab),
         .set = OWN_SET,
     };
 

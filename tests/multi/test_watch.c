@@ -345,13 +345,13 @@ static int take_long(struct test_rank *me)
 
     begin(me);
     if (me->rank == 1)
-        rank_sleep_ms(4000);
+        rank_sleep_ms(2500);
     submit(me, "a", false, &handle);
     if (rank_expect(me, rueda_wait(me->ctx, handle, -1), RUEDA_OK,
                     "a late tensor") != 0)
         return 1;
     if (me->rank == 1)
-        rank_sleep_ms(4000);
+        rank_sleep_ms(2500);
     return rank_expect(
         me,
         rueda_allreduce(me->ctx, values, values, 4, RUEDA_FLOAT32, RUEDA_SUM),

@@ -6,8 +6,10 @@ test_keras_torch.py, test_keras_jax.py and test_keras_tensorflow.py run them.
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
+import pickle
 import shutil
 import tempfile
 import warnings
@@ -26,6 +28,7 @@ if "KERAS_BACKEND" in os.environ:
     import keras
     import numpy as np
     import rueda.keras as hvd
+    from rueda.keras.optimizer import reducer_of
 
     keras.utils.disable_interactive_logging()
 
@@ -294,10 +297,7 @@ def case_options_that_cannot_be_are_refused() -> None:
 def case_several_passes_are_added_up_and_reduced_once() -> None:
     for is_average in (False, True):
         scale = 1.0 if is_average else 2.0
-        steps = [
-            scale * (mean_gradient(s) + mean_gradient(s + 1)) / 2
-            for s in (0, 2)
-        ]
+        steps = [scale * (mean_gradient(s) + mean_gradient(s + 1)) / 2 for s in (0, 2)]
         wanted = applied(sgd(), steps)
         optimizer = hvd.DistributedOptimizer(
             sgd(), backward_passes_per_step=2, average_aggregated_gradients=is_average
@@ -449,6 +449,28 @@ def case_models_are_saved_for_anybody_and_loaded_distributed() -> None:
     in_folder(check)
 
 
+def case_copies_and_pickles_of_the_optimizer_are_distributed() -> None:
+    scaled = keras.optimizers.LossScaleOptimizer
+    made = [
+        copy.deepcopy(hvd.DistributedOptimizer(sgd())),
+        copy.copy(hvd.DistributedOptimizer(sgd())),
+        pickle.loads(pickle.dumps(hvd.DistributedOptimizer(sgd()))),
+        copy.deepcopy(hvd.DistributedOptimizer(scaled(sgd()))),
+        pickle.loads(pickle.dumps(scaled(hvd.DistributedOptimizer(sgd())))),
+    ]
+    for optimizer in made:
+        model = new_model()
+        model.compile(optimizer, "mse")
+        fit(model, [hvd.rank()], epochs=1)
+        assert_same_on_all_ranks(model.get_weights())
+    local = keras.Variable([1.0])
+    optimizer = hvd.DistributedOptimizer(sgd(), op=hvd.Sum)
+    optimizer.register_local_var(local)
+    reducer = reducer_of(copy.deepcopy(optimizer))
+    assert reducer.is_local(local)
+    assert reducer.options.op == hvd.Sum
+
+
 # ---- Never silent -----------------------------------------------------------
 
 
@@ -475,6 +497,63 @@ def case_a_model_that_goes_round_the_optimizer_fails_in_its_first_epoch() -> Non
             model, [hvd.rank()], callbacks=[Count(), *more]
         ), "no gradient came to it")  # fmt: skip
         assert epochs == [0]
+
+
+def case_a_wrapped_optimizer_that_is_not_the_one_in_use_is_reported() -> None:
+    from rueda.keras import optimizer, reducer
+
+    def said(used: Any) -> list[str]:
+        reducer.Reducer.any_has_run = False
+        optimizer._warn_of_plain_one.cache_clear()
+        model = new_model()
+        model.compile(used, "mse")
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            fit(model, [hvd.rank()], epochs=2)
+        return [str(one.message) for one in seen if "trains on each rank alone" in str(one.message)]
+
+    plain = sgd()
+    hvd.DistributedOptimizer(plain)
+    assert len(said(plain)) == 1
+    assert said(hvd.DistributedOptimizer(sgd())) == []
+
+
+def case_a_model_with_nothing_to_train_is_no_failure() -> None:
+    model = new_model()
+    model.trainable = False
+    model.compile(hvd.DistributedOptimizer(sgd()), "mse")
+    fit(model, [hvd.rank()], epochs=1)
+
+
+def case_an_exception_of_fit_is_not_hidden() -> None:
+    class Stop(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            raise KeyError("the cause")
+
+    model = new_model()
+    model.compile(hvd.DistributedOptimizer(sgd()), "mse")
+    raises(KeyError, lambda: fit(model, [hvd.rank()], callbacks=[Stop()]), "the cause")
+
+
+def case_steps_of_tensorflow_are_not_compiled_by_xla() -> None:
+    if keras.backend.backend() != "tensorflow":
+        return
+    import tensorflow as tf
+
+    class Gpu:
+        device_type = "GPU"
+
+    own, tf.config.list_physical_devices = tf.config.list_physical_devices, lambda: [Gpu()]
+    try:
+        models = [new_model(), new_model()]
+        for model, kind in zip(models, (lambda one: one, hvd.DistributedOptimizer)):
+            model.compile(kind(sgd()), "mse")
+        assert [model.jit_compile for model in models] == [True, False]
+    finally:
+        tf.config.list_physical_devices = own
+    model = new_model()
+    model.compile(hvd.DistributedOptimizer(sgd()), "mse", jit_compile=True)
+    raises(ValueError, lambda: fit(model, [hvd.rank()], epochs=1), "jit_compile=True")
 
 
 def said_in_fit(model: Any, **options: Any) -> list[str]:

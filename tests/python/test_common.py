@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from types import TracebackType
 from typing import Any
 
 import pytest
@@ -105,7 +106,31 @@ def test_a_long_traceback_keeps_its_end() -> None:
         fall(50)
     text = excepthook.describe(KeyError, caught.value, caught.value.__traceback__)
     assert len(text.encode()) <= 512  # what the library passes on
+    head, dots, *rest = text.splitlines()
+    assert (head, dots) == ("Traceback (most recent call last):", "  ...")
+    assert all(line.startswith("  ") for line in rest[:-1])  # whole lines
     assert text.endswith("KeyError: 'at the end'\n")  # what follows begins a line
+    # The others show its last line alone.
+    words = f"rank 1 (pid 5 on host a) failed: {text} while rank 0 was in barrier number 0"
+    assert excepthook.shorten(words) == (
+        "rank 1 (pid 5 on host a) failed: KeyError: 'at the end'\n"
+        " while rank 0 was in barrier number 0"
+    )
+    with pytest.raises(KeyError) as caught:
+        raise KeyError("x" * 600)
+    text = excepthook.describe(KeyError, caught.value, caught.value.__traceback__)
+    assert len(text.encode()) <= 512 and text.endswith("xxx'\n")
+
+
+def test_a_traceback_begins_with_the_users_first_frame() -> None:
+    with pytest.raises(TypeError) as caught:
+        util.split_list(None, 2)
+    trace = caught.value.__traceback__
+    assert trace is not None and excepthook.from_user(trace) is trace
+    package = trace.tb_next
+    assert package is not None and excepthook.from_user(package) is package
+    called = TracebackType(trace, package.tb_frame, package.tb_lasti, package.tb_lineno)
+    assert excepthook.from_user(called) is trace
 
 
 @pytest.mark.parametrize("wrong", [1, None, ["a"], [[1]], "01", [0, 1.5]])

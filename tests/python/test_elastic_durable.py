@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from ranks import environment
+from ranks import environment, program
 from rueda.common import durable
 from rueda.common.elastic import ObjectState
 from rueda.data import Ledger
@@ -138,39 +138,14 @@ def test_a_model_of_pytorch_comes_back(tmp_path: Path) -> None:
 
 # ---- A job that is lost as a whole ------------------------------------------------
 
-PROGRAM = """
-import os, signal, sys
-from rueda.common import elastic
-from rueda.common.basics import basics
-from rueda.common.objects import allgather_object, broadcast_object
-
-def train(state):
-    print(f"begins at {state.step}", flush=True)
-    while state.step < 6:
-        state.sum += sum(allgather_object(1, name="one"))
-        state.step += 1
-        state.commit(to=sys.argv[1])
-        if state.step == 3 and os.environ["RUEDA_RESTART"] == "0":
-            os.kill(os.getpid(), signal.SIGKILL)
-
-def reset():
-    basics.shutdown(); basics.init()
-
-basics.init()
-state = elastic.ObjectState(broadcast_object, basics.rank, step=0, sum=0)
-state.load(sys.argv[1])
-elastic.run_fn(train, reset)(state)
-print(f"ends with {state.sum}", flush=True)
-"""
-
-
 def test_a_job_that_is_started_again_goes_on_from_its_copy(
     need_tool: Callable[[str], str], tmp_path: Path
 ) -> None:
-    words = [need_tool("ruedarun"), "-np", "2", "--restarts", "1", sys.executable, "-c", PROGRAM]
+    words = [need_tool("ruedarun"), "-np", "2", "--restarts", "1", sys.executable]
     done = subprocess.run(
-        [*words, str(tmp_path / "copies")], stdin=subprocess.DEVNULL, capture_output=True,
-        text=True, timeout=LIMIT_S, env=environment(),
+        [*words, program("elastic_copies.py"), str(tmp_path / "copies")],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S,
+        env=environment(),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("begins at 0") == 2

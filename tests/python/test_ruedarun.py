@@ -281,23 +281,6 @@ def test_a_script_for_torch_distributed_runs_unchanged(run) -> None:
 
 LONE = "none of the 2 ranks joined a job, so each ran as if it were alone"
 
-# Rank 0 listens at the port of torch.distributed, as its script does for
-# init_process_group(); rank 1 connects.
-MEET_BY_PORT = """
-import os, socket, time
-port = int(os.environ["MASTER_PORT"])
-if os.environ["RANK"] == "0":
-    with socket.create_server(("127.0.0.1", port)) as server:
-        server.accept()[0].recv(1)
-for _ in range(100 if os.environ["RANK"] == "1" else 0):
-    try:
-        socket.create_connection(("127.0.0.1", port)).send(b"1")
-        break
-    except ConnectionRefusedError:
-        time.sleep(0.1)
-"""
-
-
 def test_ranks_that_join_no_job_are_told_of_once(run) -> None:
     done = run("-np", "2", sys.executable, "-c", "print('alone')")
     assert done.returncode == 0
@@ -306,17 +289,25 @@ def test_ranks_that_join_no_job_are_told_of_once(run) -> None:
 
 
 @pytest.mark.parametrize(
-    "script",
+    "words",
     [
-        "from rueda.common.basics import basics; basics.init()",
-        MEET_BY_PORT,
-        "import os, sys; sys.exit(int(os.environ['RANK']))",
+        ["-c", "from rueda.common.basics import basics; basics.init()"],
+        [program("meet_by_port.py")],
+        ["-c", "import os, sys; sys.exit(int(os.environ['RANK']))"],
     ],
     ids=["init", "port", "failure"],
 )
-def test_ranks_of_a_job_are_not_told_that_they_are_alone(run, script: str) -> None:
-    done = run("-np", "2", sys.executable, "-c", script)
+def test_ranks_of_a_job_are_not_told_that_they_are_alone(run, words: list[str]) -> None:
+    done = run("-np", "2", sys.executable, *words)
     assert "joined a job" not in done.stderr
+
+
+def test_what_ruedarun_sets_itself_is_not_held_against_the_user(run) -> None:
+    script = "import rueda.torch as hvd; hvd.init()"
+    more = {"RUEDA_LOG_LEVEL": "info", "HOROVOD_LOG_HIDE_TIME": "1"}
+    done = run("-np", "1", sys.executable, "-c", script, **more)
+    told = [line for line in done.stderr.splitlines() if "has no effect" in line]
+    assert len(told) == 1 and "HOROVOD_LOG_HIDE_TIME" in told[0]
 
 
 def test_a_rank_may_be_alone(run) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
-from ranks import Done, environment
+from ranks import Done, environment, program
 
 LIMIT_S = 60
 SAY = "import os, sys; print(os.environ['RUEDA_RANK'], *sys.argv[1:])"
@@ -243,30 +243,9 @@ def test_the_users_frame_and_the_ranks_of_an_exception_are_shown(run, tmp_path: 
     assert told is not None, done.stderr
 
 
-SURVIVE = """
-import sys, time
-import torch
-import rueda.torch as hvd
-hvd.init()
-try:
-    for step in range(1000):
-        hvd.allreduce(torch.ones(4), name="g")
-        if step == 3 and hvd.rank() == 1:
-            if sys.argv[1] == "kill":
-                import os
-                os.kill(os.getpid(), 9)
-            raise ValueError("my loss is NaN")
-except hvd.HorovodInternalError:
-    if sys.argv[1] == "save":
-        time.sleep(1.5)
-        print("saved", hvd.rank(), flush=True)
-    raise
-"""
-
-
 def test_survivors_tell_their_story_and_little_more(run, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
-    script.write_text(SURVIVE)
+    script.write_text(Path(program("survive.py")).read_text())
     began = time.monotonic()
     done = run("-np", "3", "--linger", "50", "train.py", "kill", folder=tmp_path)
     assert done.returncode == 128 + signal.SIGKILL
@@ -280,7 +259,7 @@ def test_survivors_tell_their_story_and_little_more(run, tmp_path: Path) -> None
     assert done.stderr.count("raise ValueError") <= 2 + 1  # its own, and the verdict
     # Frames of this package say nothing to the user.
     assert "rueda/torch/mpi_ops.py" not in done.stderr
-    assert 'line 8, in <module>' in done.stderr
+    assert 'line 15, in <module>' in done.stderr
 
 
 # ---- Terminals -------------------------------------------------------------------

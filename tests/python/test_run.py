@@ -137,6 +137,8 @@ def fail_on_one() -> None:
 def test_the_exception_of_a_rank_is_raised_with_its_traceback() -> None:
     with pytest.raises(KeyError, match="no such step") as caught:
         rueda.run(fail_on_one, np=3)
+    cause = type(caught.value.__cause__)
+    assert f"{cause.__module__}.{cause.__qualname__}" == "rueda.RankTraceback"
     words = str(caught.value.__cause__)
     assert words.startswith("on rank 1\n")
     assert 'raise KeyError("no such step")' in words

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
-from ranks import environment, run_all
+from ranks import environment, program, run_all
 
 if importlib.util.find_spec("tensorflow") is None:
     pytest.skip("missing tool: tensorflow", allow_module_level=True)
@@ -24,25 +24,6 @@ NAMES = re.findall(r"^@case\ndef (\w+)", CASES.read_text(), re.MULTILINE)
 
 # TensorFlow says much about GPUs that are not there.
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
-
-LOSE_A_RANK = """
-import os, sys, time
-import tensorflow as tf
-import rueda.tensorflow as hvd
-hvd.init()
-add = tf.function(lambda x: hvd.allreduce(x, op=hvd.Sum))
-assert float(add(tf.constant(1.0))) == 2.0
-if hvd.rank() == 1:
-    os._exit(3)
-try:
-    add(tf.constant(1.0))
-except tf.errors.UnknownError as error:
-    print("said:", error.message)
-try:
-    hvd.allreduce(tf.constant(1.0))
-except tf.errors.UnknownError as error:
-    print("said:", error.message)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +52,8 @@ def test_a_lost_rank_is_named() -> None:
         environment(RUEDA_RANK=str(rank), RUEDA_SIZE="2", RUEDA_JOB=job, **QUIET)
         for rank in range(2)
     ]
-    first, second = run_all([[sys.executable, "-c", LOSE_A_RANK]] * 2, places, LIMIT_S)
+    lose = [sys.executable, program("tensorflow_lose_a_rank.py")]
+    first, second = run_all([lose] * 2, places, LIMIT_S)
     assert second.returncode == 3, second.stderr
     assert first.returncode == 0, first.stderr
     assert first.stdout.count("said:") == 2 and "rank 1" in first.stdout, first.stdout

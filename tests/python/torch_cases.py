@@ -570,7 +570,8 @@ def forked_children() -> None:
     if child == 0:
         try:
             assert hvd.rank() >= 0
-            raises(RuntimeError, "fork", hvd.allreduce_async, torch.ones(2))
+            raises(RuntimeError, "call init() in the child, or start workers (of a DataLoader",
+                   hvd.allreduce_async, torch.ones(2))
             hvd.shutdown()
             os._exit(0)
         finally:

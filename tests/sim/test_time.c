@@ -338,6 +338,61 @@ static void a_slow_rank_holds_up_the_others(void **state)
     collective_close(all);
 }
 
+/* ---- Alarms ------------------------------------------------------------ */
+
+struct sleeper {
+    struct rueda_sim *sim;
+    uint64_t at_ns[3];
+    int turns[3];
+};
+
+/* Rank r sleeps until r milliseconds have passed; rank 2 is at work until 3 ms
+ * meanwhile. */
+static rueda_status fall_asleep(void *arg, int rank)
+{
+    struct sleeper *all = arg;
+
+    rueda_sim_alarm(all->sim, rank, (uint64_t)rank * 1000000);
+    if (rank == 2)
+        rueda_sim_spend(all->sim, rank, 3000000);
+    return RUEDA_IN_PROGRESS;
+}
+
+static rueda_status awake(void *arg, int rank)
+{
+    struct sleeper *all = arg;
+
+    all->turns[rank]++;
+    all->at_ns[rank] = rueda_sim_now(all->sim);
+    return RUEDA_OK;
+}
+
+static void wake_up(void *arg, int rank, rueda_status status)
+{
+    (void)arg;
+    (void)rank;
+    assert_int_equal(status, RUEDA_OK);
+}
+
+static void an_alarm_gives_a_turn_in_time(void **state)
+{
+    const struct rueda_sim_settings settings = phantoms(3);
+    struct rueda_text why = {""};
+    struct sleeper all = {.at_ns = {1, 1, 1}};
+    const struct rueda_sim_program program = {
+        .arg = &all, .start = fall_asleep, .turn = awake, .finish = wake_up};
+
+    (void)state;
+    assert_int_equal(rueda_sim_open(&settings, &all.sim, &why), RUEDA_OK);
+    assert_int_equal(rueda_sim_run(all.sim, &program, &why), RUEDA_OK);
+    assert_int_equal(all.at_ns[0], 0);
+    assert_int_equal(all.at_ns[1], 1000000);
+    assert_int_equal(all.at_ns[2], 3000000);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(all.turns[i], 1);
+    rueda_sim_close(all.sim);
+}
+
 /* ---- Again and again -------------------------------------------------- */
 
 static uint64_t digest_of(uint64_t seed, uint64_t jitter_ns)
@@ -379,6 +434,7 @@ int main(void)
         cmocka_unit_test(doubling_takes_fewest_latencies),
         cmocka_unit_test(arithmetic_takes_its_time),
         cmocka_unit_test(a_slow_rank_holds_up_the_others),
+        cmocka_unit_test(an_alarm_gives_a_turn_in_time),
         cmocka_unit_test(the_same_seed_is_the_same_run),
     };
 

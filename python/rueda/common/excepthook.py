@@ -47,12 +47,35 @@ def install() -> None:
 def describe(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> str:
-    """The exception as Python prints it; if that is long, its end, which matters most."""
-    text = "".join(traceback.format_exception(kind, error, trace)).rstrip().encode(errors="replace")
+    """The exception as Python prints it, from the user's first frame on.
+
+    If that is long, its first line and its end, in whole lines; the end matters most.
+    """
+    lines = "".join(traceback.format_exception(kind, error, from_user(trace))).rstrip().split("\n")
+    if _bytes_of(lines) > _MOST_BYTES:
+        rest = lines[1:]
+        head = [lines[0], "  ..."] if rest else []
+        while len(rest) > 1 and _bytes_of(head + rest) > _MOST_BYTES:
+            del rest[0]
+        lines = head + (rest or lines)
+    text = "\n".join(lines).encode(errors="replace")
     if len(text) > _MOST_BYTES:
         text = b"..." + text[3 - _MOST_BYTES :]
     # What the library adds begins a line of its own.
     return text.decode(errors="ignore") + "\n"
+
+
+def _bytes_of(lines: list[str]) -> int:
+    return len("\n".join(lines).encode(errors="replace"))
+
+
+def from_user(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback without the frames of the interpreter and of this package before the
+    user's first; the whole of it if there is none."""
+    for at in _chain(trace):
+        if not at.tb_frame.f_code.co_filename.startswith((_PACKAGE, "<frozen ")):
+            return at
+    return trace
 
 
 # What the failure of another rank is made of: its head, and how it goes on behind

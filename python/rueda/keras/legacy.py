@@ -94,7 +94,7 @@ class _Keras2(Distributed):
         return super().apply_gradients(pairs, *args, **kwargs)
 
     def _apply_in_last_pass(self, pairs: Pairs, *args: Any, **kwargs: Any) -> Any:
-        self._rueda.has_run = True
+        self._rueda.note_step()
         pairs = [(self._as_dense(one), variable) for one, variable in pairs if one is not None]
         variables = [variable for _, variable in pairs]
         _ = self.iterations  # makes the variable, which a branch may not

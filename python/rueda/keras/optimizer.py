@@ -13,14 +13,16 @@ first. Keras 2 has other methods; see legacy.py.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+import sys
+import warnings
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
-from rueda.common.basics import Average
+from rueda.common.basics import Average, basics
 from rueda.common.process_sets import ProcessSet, global_process_set
 
-from . import backend, loss_scale, options
+from . import backend, compiled, loss_scale, options
 from .compression import Compression
 from .flavor import IS_LEGACY, keras
 from .options import Options
@@ -87,7 +89,7 @@ class _Keras3(Distributed):
 
         Its sums are cleared then, so that what it adds to our result is zero.
         """
-        self._rueda.has_run = True
+        self._rueda.note_step()
         passes = self.gradient_accumulation_steps
         places = [i for i, grad in enumerate(grads) if grad is not None]
         mine = [variables[i] for i in places]
@@ -120,9 +122,22 @@ class _Keras3(Distributed):
 
     def finalize_variable_values(self, var_list: Any) -> None:
         """As the optimizer's own; ``fit()`` calls it in the end."""
-        if var_list:
+        # With JAX also after an exception, which has more to say.
+        if var_list and sys.exc_info()[0] is None:
             _check_has_run(self)
         super().finalize_variable_values(var_list)
+
+    # Keras copies and pickles by the registered name, which is that of a plain optimizer.
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (super().__reduce__()[1], self._rueda_options)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        # Variables in groups, and local ones, are those of the model and no copies.
+        made = _again(super().__reduce__()[1], self._rueda_options)
+        for variable in self._rueda.local_variables():
+            made._rueda.register_local(variable)
+        return made
 
 
 # ---- Making one -------------------------------------------------------------
@@ -156,7 +171,8 @@ def _register(made: type, base: type) -> None:
 
 def distribute(optimizer: Any, chosen: Options) -> Any:
     """Return a distributed optimizer that has all that this one has, its state included."""
-    _watch_epochs()
+    _watch_training()
+    compiled.teach()
     if IS_LEGACY:
         from . import legacy
 
@@ -169,14 +185,23 @@ def distribute(optimizer: Any, chosen: Options) -> Any:
         )
     if reducer_of(optimizer) is not None:
         raise ValueError("this optimizer is distributed already; give the one it was made of")
+    loss_scale.teach(_again)
+    made = _made_of(optimizer, chosen)
+    _set_passes(getattr(made, "inner_optimizer", made), chosen.passes)
+    return made
+
+
+def _made_of(optimizer: Any, chosen: Options) -> Any:
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
         made = _copy(type(optimizer), optimizer)
-        made.inner_optimizer = distribute(optimizer.inner_optimizer, chosen)
+        made.inner_optimizer = _made_of(optimizer.inner_optimizer, chosen)
         return made
-    loss_scale.teach()
-    made = _copy(_class_of(_Keras3, type(optimizer), chosen), optimizer)
-    _set_passes(made, chosen.passes)
-    return made
+    return _copy(_class_of(_Keras3, type(optimizer), chosen), optimizer)
+
+
+def _again(saved: tuple[Any, ...], chosen: Options) -> Any:
+    """From what Keras saved of an optimizer; its passes are counted there."""
+    return _made_of(keras.optimizers.Optimizer._unpickle_model(*saved), chosen)
 
 
 def _copy(kind: type, optimizer: Any) -> Any:
@@ -317,21 +342,45 @@ def _check_has_run(optimizer: Any) -> None:
 
 
 @functools.cache
-def _watch_epochs() -> None:
+def _watch_training() -> None:
     """Have ``fit()`` fail in its first epoch, whatever callbacks it is given."""
+    _look_first("on_train_begin", compiled.check)
+    _look_first("on_epoch_end", check_synchronised)
+
+
+def _look_first(event: str, look: Callable[[Any], None]) -> None:
+    """Call a function with the model before the callbacks of an event."""
     kind = keras.callbacks.CallbackList
-    own = kind.on_epoch_end
+    own = getattr(kind, event)
 
     @functools.wraps(own)
-    def on_epoch_end(self: Any, *args: Any, **kwargs: Any) -> None:
+    def method(self: Any, *args: Any, **kwargs: Any) -> None:
         # Not by the property, which brings the variables back from JAX.
         known = vars(self)
-        check_synchronised(known.get("_model") or known.get("model"))
+        look(known.get("_model") or known.get("model"))
         own(self, *args, **kwargs)
 
-    kind.on_epoch_end = on_epoch_end
+    setattr(kind, event, method)
 
 
 def check_synchronised(model: Any) -> None:
     """Raise :class:`RuntimeError` if steps were taken, but not by the ranks together."""
-    _check_has_run(getattr(model, "optimizer", None))
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is None or not model.trainable_variables:
+        return
+    if reducer_of(optimizer) is not None:
+        _check_has_run(optimizer)
+    elif basics.is_initialized() and basics.size() > 1 and not Reducer.any_has_run:
+        _warn_of_plain_one(type(optimizer).__name__)
+
+
+@functools.cache
+def _warn_of_plain_one(name: str) -> None:
+    """Once. It may be meant: a small model that each rank trains for itself."""
+    warnings.warn(
+        f"this model trains on each rank alone: its {name} is not the optimizer that "
+        "DistributedOptimizer() returned, and that one has not been used yet. Give the returned "
+        "optimizer to compile(); a copy of a model, or one of keras.models.load_model(), has a "
+        "plain optimizer (hvd.load_model() makes a distributed one)",
+        stacklevel=2,
+    )

@@ -35,9 +35,12 @@ _numbers: defaultdict[int, itertools.count[int]] = defaultdict(itertools.count)
 class Reducer:
     """Reduces what an optimizer is given, and knows which variables are not to be."""
 
+    #: Has a step gone through one of them, or been traced?
+    any_has_run = False
+
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.has_run = False  # has a step gone through here, or been traced?
+        self.has_run = False  # the same for this one
         self.variables: list[Any] = []  # as they were last seen
         self._number: int | None = None
         self._local: dict[int, Any] = {}
@@ -52,6 +55,13 @@ class Reducer:
 
     def is_local(self, variable: Any) -> bool:
         return id(variable) in self._local
+
+    def local_variables(self) -> list[Any]:
+        return list(self._local.values())
+
+    def note_step(self) -> None:
+        """A step goes through here, or is traced."""
+        self.has_run = Reducer.any_has_run = True
 
     def is_alone(self) -> bool:
         """Is there no other rank to reduce with?"""
@@ -84,7 +94,7 @@ class Reducer:
         self, gradients: Sequence[Any], variables: Sequence[Any], scale: float = 1.0
     ) -> list[Any]:
         """Return the gradients of all ranks, times ``scale``. None stays None."""
-        self.has_run = True
+        self.note_step()
         self.variables = list(variables)
         results = list(gradients)
         if self.is_alone():
@@ -152,7 +162,7 @@ class Reducer:
         """Is this true on all ranks? A tensor of the back end."""
         from .flavor import keras
 
-        self.has_run = True
+        self.note_step()
         if self.is_alone():
             return flag
         number = keras.ops.cast(flag, "int32")

@@ -6,6 +6,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from rueda.common.frameworks import need
+
+need("tensorflow", "TensorFlow", "tensorflow")
+
+# ruff: noqa: E402 -- only now
 from . import elastic, mpi_ops, util
 from .aggregation import LocalGradientAggregationHelper
 from .cluster import tf_config

@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+from rueda.common.frameworks import need
+
+need("torch", "PyTorch", "torch")
+
+# ruff: noqa: E402 -- only now
 from rueda.common.util import check_extension  # noqa: F401 -- scripts import it from here
 
 from . import elastic, mpi_ops

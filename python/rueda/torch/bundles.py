@@ -31,6 +31,10 @@ FEWEST = 64
 #: What a bundle spans at most, in the step after which it is formed.
 SPAN_NS = 250_000
 BUNDLE_BYTES = 64 << 10
+#: The same on a GPU, where each time something is submitted costs an event of the driver, which
+#: takes several times as long as a hook, and each batch costs launches and copies.
+GPU_SPAN_NS = 2_000_000
+GPU_BUNDLE_BYTES = 4 << 20
 #: Bundles form after this many steps in the same order.
 PATIENCE = 3
 MOST_PATIENCE = 1024
@@ -92,16 +96,29 @@ class Bundles:
         self._patience = min(2 * self._patience, MOST_PATIENCE)
 
 
+def _limits(gradient: Gradient) -> tuple[int, int]:
+    """Nanoseconds and bytes of a bundle that begins with this one."""
+    return (GPU_SPAN_NS, GPU_BUNDLE_BYTES) if gradient.param.is_cuda else (SPAN_NS, BUNDLE_BYTES)
+
+
 def _bundles_of(gradients: list[Gradient]) -> list[list[Gradient]]:
-    """Neighbours, as long as they are small and near; those that stand alone are left out."""
-    bundles: list[list[Gradient]] = [[]]
-    free = BUNDLE_BYTES
+    """Neighbours, as long as they are small and near; those that stand alone are left out.
+
+    The leader marks where its stream is, so all are written by that one.
+    """
+    bundles: list[list[Gradient]] = []
+    span = free = 0
     for gradient in gradients:
-        bundle = bundles[-1]
+        first = bundles[-1][0] if bundles else gradient
         size = gradient.param.numel() * gradient.param.element_size()
-        if size > free or (bundle and gradient.came_ns - bundle[0].came_ns > SPAN_NS):
+        if (
+            not bundles
+            or size > free
+            or gradient.came_ns - first.came_ns > span
+            or gradient.stream != first.stream
+        ):
             bundles.append([])
-            free = BUNDLE_BYTES
+            span, free = _limits(gradient)
         bundles[-1].append(gradient)
         free -= size
     return [bundle for bundle in bundles if len(bundle) > 1]

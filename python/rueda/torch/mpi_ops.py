@@ -86,7 +86,7 @@ def allreduce_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> Tensor:
-    """Reduce the tensor over all ranks, in place."""
+    """Reduce the tensor over all ranks, in place; by default to the average."""
     return synchronize(
         submit.allreduce(
             tensor, True, name, _op_of(op, average), prescale_factor, postscale_factor, process_set
@@ -119,7 +119,11 @@ def allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> Tensor:
-    """Return the reduction of the tensor over all ranks."""
+    """Return the reduction of the tensor over all ranks: by default the average.
+
+    ``op`` chooses another: Sum, Min, Max, Product, Adasum. A name matches the operation
+    with those of the other ranks; without one, its number does.
+    """
     how = (_op_of(op, average), prescale_factor, postscale_factor, process_set)
     if compression is Compression.none:
         return _allreduce(tensor, name, how)
@@ -184,7 +188,7 @@ def grouped_allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> list[Tensor]:
-    """Return the reductions of tensors, which are done together."""
+    """Return the reductions of tensors, by default averages, which are done together."""
     how = (_op_of(op, average), prescale_factor, postscale_factor, process_set)
     if compression is Compression.none:
         return _grouped_allreduce(tensors, name, how)

@@ -12,6 +12,7 @@
 static struct {
     PyTypeObject *type;
     int (*describe)(void *tensor, struct dl_tensor *out);
+    int (*work_stream)(int32_t device_type, int32_t device_id, void **out);
 } known[MOST_TYPES];
 static int known_count;
 
@@ -50,6 +51,7 @@ PyObject *rueda_core_learn(PyObject *module, PyObject *type)
         known_count++;
     }
     known[i].describe = exchange->describe;
+    known[i].work_stream = exchange->work_stream;
     return PyBool_FromLong(1);
 }
 
@@ -87,10 +89,46 @@ bool rueda_core_is_plain(const struct dl_tensor *tensor, rueda_dtype dtype,
 
     for (int i = 0; i < tensor->ndim; i++)
         found *= tensor->shape[i];
-    return tensor->device_type == DL_ON_CPU && tensor->lanes == 1 &&
-           tensor->code == rueda_core_dl_code(dtype) &&
+    return tensor->lanes == 1 && tensor->code == rueda_core_dl_code(dtype) &&
            tensor->bits == 8 * rueda_dtype_size(dtype) && found == count &&
            is_row_after_row(tensor, count);
+}
+
+bool rueda_core_locate(PyObject *tensor, const struct dl_tensor *described,
+                       int *out_device, void **out_stream)
+{
+    const int i = index_of(Py_TYPE(tensor));
+
+    *out_device = RUEDA_DEVICE_HOST;
+    *out_stream = NULL;
+    if (described->device_type == DL_ON_CPU)
+        return true;
+    if (described->device_type != DL_ON_CUDA || i == known_count ||
+        known[i].work_stream == NULL)
+        return false;
+    *out_device = described->device_id;
+    if (known[i].work_stream(DL_ON_CUDA, described->device_id, out_stream) == 0)
+        return true;
+    PyErr_Clear();
+    return false;
+}
+
+#define CAPSULE_NAME "dltensor"
+
+/* A consumer that takes a capsule gives it another name. */
+static void capsule_free(PyObject *capsule)
+{
+    struct dl_managed *managed;
+
+    if (!PyCapsule_IsValid(capsule, CAPSULE_NAME))
+        return;
+    managed = PyCapsule_GetPointer(capsule, CAPSULE_NAME);
+    managed->deleter(managed);
+}
+
+PyObject *rueda_core_dl_capsule(struct dl_managed *managed)
+{
+    return PyCapsule_New(managed, CAPSULE_NAME, capsule_free);
 }
 
 /* The type's family; its size tells the members apart. */

@@ -9,7 +9,8 @@
 #include "bind/core/core.h"
 
 enum {
-    DL_ON_CPU = 1
+    DL_ON_CPU = 1,
+    DL_ON_CUDA = 2
 };
 
 enum {
@@ -48,7 +49,9 @@ struct dl_exchange {
     /* Describe a tensor of that type, without a reference to it; may be NULL.
      * Not 0: an exception is set. */
     int (*describe)(void *tensor, struct dl_tensor *out);
-    void (*work_stream)(void);
+    /* The stream that now writes tensors of this device; may be NULL. Not 0: an
+     * exception is set. */
+    int (*work_stream)(int32_t device_type, int32_t device_id, void **out);
 };
 
 #define DL_EXCHANGE_NAME  "dlpack_exchange_api"
@@ -57,15 +60,24 @@ struct dl_exchange {
 /* The code of a type; its bits are those of the type. */
 uint8_t rueda_core_dl_code(rueda_dtype dtype);
 
+/* A capsule that frees what it holds unless a consumer has taken it. NULL: an
+ * exception is set, and the caller still owns it. */
+PyObject *rueda_core_dl_capsule(struct dl_managed *managed);
+
 /*
  * Describe a tensor whose type rueda_core_learn() knows, for as long as nothing
  * of Python runs. False, with no exception, for all others.
  */
 bool rueda_core_describe(PyObject *tensor, struct dl_tensor *out);
 
-/* Is it in the CPU's memory, row after row, with `count` numbers of this type?
- */
+/* Is it row after row, with `count` numbers of this type? */
 bool rueda_core_is_plain(const struct dl_tensor *tensor, rueda_dtype dtype,
                          long long count);
+
+/* Where a tensor is that was described like this, as struct rueda_submit_args
+ * says it; false, with no exception, if it is nowhere that the library reaches.
+ */
+bool rueda_core_locate(PyObject *tensor, const struct dl_tensor *described,
+                       int *out_device, void **out_stream);
 
 #endif /* RUEDA_BIND_CORE_DLPACK_H */

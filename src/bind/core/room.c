@@ -71,25 +71,12 @@ struct pack {
     int64_t shape[RUEDA_MAX_DIMS];
 };
 
-#define PACK_NAME "dltensor"
-
 static void pack_free(struct dl_managed *managed)
 {
     struct pack *pack = managed->context;
 
     free(managed->tensor.data);
     free(pack);
-}
-
-/* A consumer that takes a capsule gives it another name. */
-static void capsule_free(PyObject *capsule)
-{
-    struct dl_managed *managed;
-
-    if (!PyCapsule_IsValid(capsule, PACK_NAME))
-        return;
-    managed = PyCapsule_GetPointer(capsule, PACK_NAME);
-    managed->deleter(managed);
 }
 
 /* Takes the memory of the room, where that works out. */
@@ -120,7 +107,7 @@ static PyObject *wrap(struct room *room, rueda_dtype dtype, const size_t *shape,
         .context = pack,
         .deleter = pack_free,
     };
-    capsule = PyCapsule_New(&pack->managed, PACK_NAME, capsule_free);
+    capsule = rueda_core_dl_capsule(&pack->managed);
     if (capsule == NULL)
         free(pack);
     else

@@ -69,19 +69,23 @@ PyObject *rueda_core_set_create(PyObject *module, PyObject *tuple)
                                                 : NULL;
 }
 
+/* The context, entered, of a call about this set. NULL: an exception is set. */
+static rueda_ctx *enter_for(PyObject *number, int *out_set)
+{
+    *out_set = (int)PyLong_AsLong(number);
+    return PyErr_Occurred() != NULL ? NULL : rueda_core_enter();
+}
+
 /* Waits until all ranks have come to the end of the set. */
 PyObject *rueda_core_set_destroy(PyObject *module, PyObject *number)
 {
     struct rueda_result result = RUEDA_RESULT_INIT;
-    int set = (int)PyLong_AsLong(number);
+    int set;
+    rueda_ctx *ctx = enter_for(number, &set);
     rueda_handle handle = 0;
     rueda_status status;
-    rueda_ctx *ctx;
 
     (void)module;
-    if (PyErr_Occurred() != NULL)
-        return NULL;
-    ctx = rueda_core_enter();
     if (ctx == NULL)
         return NULL;
     status = rueda_set_destroy_async(ctx, set, &handle);
@@ -127,14 +131,11 @@ PyObject *rueda_core_set_open(PyObject *module, PyObject *args)
 
 PyObject *rueda_core_set_close(PyObject *module, PyObject *number)
 {
-    int set = (int)PyLong_AsLong(number);
+    int set;
+    rueda_ctx *ctx = enter_for(number, &set);
     rueda_handle handle = 0;
-    rueda_ctx *ctx;
 
     (void)module;
-    if (PyErr_Occurred() != NULL)
-        return NULL;
-    ctx = rueda_core_enter();
     if (ctx == NULL)
         return NULL;
     return handed_over(rueda_set_close_async(ctx, set, &handle), handle);
@@ -160,16 +161,13 @@ static PyObject *list_of(const int *ranks, int count)
 /* None for a set that does not exist. */
 PyObject *rueda_core_set_ranks(PyObject *module, PyObject *number)
 {
-    int set = (int)PyLong_AsLong(number);
+    int set;
+    rueda_ctx *ctx = enter_for(number, &set);
     PyObject *list = NULL;
-    rueda_ctx *ctx;
     int *ranks;
     int count;
 
     (void)module;
-    if (PyErr_Occurred() != NULL)
-        return NULL;
-    ctx = rueda_core_enter();
     if (ctx == NULL)
         return NULL;
     count = rueda_size(ctx);

@@ -11,8 +11,6 @@
 
 #include "bind/core/dlpack.h"
 
-#define PACK_NAME "dltensor"
-
 /* Which context of this process memory is from: it counts those that have been
  * shut down. */
 static atomic_ulong generation;
@@ -43,17 +41,6 @@ static void shared_free(struct dl_managed *managed)
         rueda_default_leave();
     }
     free(shared);
-}
-
-/* A consumer that takes a capsule gives it another name. */
-static void capsule_free(PyObject *capsule)
-{
-    struct dl_managed *managed;
-
-    if (!PyCapsule_IsValid(capsule, PACK_NAME))
-        return;
-    managed = PyCapsule_GetPointer(capsule, PACK_NAME);
-    managed->deleter(managed);
 }
 
 /* NULL: an exception is set. */
@@ -103,7 +90,7 @@ static PyObject *wrap(struct shared *shared)
         .context = shared,
         .deleter = shared_free,
     };
-    capsule = PyCapsule_New(&shared->managed, PACK_NAME, capsule_free);
+    capsule = rueda_core_dl_capsule(&shared->managed);
     if (capsule == NULL) {
         shared_free(&shared->managed);
         return NULL;

@@ -84,17 +84,22 @@ bool rueda_core_finish_in(rueda_ctx *ctx, rueda_handle handle, int timeout_ms,
     return false;
 }
 
+/* The context, entered, of a call about this operation. NULL: an exception is
+ * set. */
+static rueda_ctx *enter_for(PyObject *number, rueda_handle *out_handle)
+{
+    *out_handle = PyLong_AsUnsignedLongLong(number);
+    return PyErr_Occurred() != NULL ? NULL : rueda_core_enter();
+}
+
 /* A handle that is gone has ended. */
 PyObject *rueda_core_poll(PyObject *module, PyObject *number)
 {
-    rueda_handle handle = PyLong_AsUnsignedLongLong(number);
+    rueda_handle handle;
+    rueda_ctx *ctx = enter_for(number, &handle);
     rueda_status status;
-    rueda_ctx *ctx;
 
     (void)module;
-    if (PyErr_Occurred() != NULL)
-        return NULL;
-    ctx = rueda_core_enter();
     if (ctx == NULL)
         return NULL;
     status = rueda_poll(ctx, handle);
@@ -105,15 +110,12 @@ PyObject *rueda_core_poll(PyObject *module, PyObject *number)
 /* For operations without a result of their own. */
 PyObject *rueda_core_wait(PyObject *module, PyObject *number)
 {
-    rueda_handle handle = PyLong_AsUnsignedLongLong(number);
     struct rueda_result result = RUEDA_RESULT_INIT;
+    rueda_handle handle;
+    rueda_ctx *ctx = enter_for(number, &handle);
     bool is_good;
-    rueda_ctx *ctx;
 
     (void)module;
-    if (PyErr_Occurred() != NULL)
-        return NULL;
-    ctx = rueda_core_enter();
     if (ctx == NULL)
         return NULL;
     is_good = rueda_core_finish(ctx, handle, &result);

@@ -16,6 +16,10 @@
 
 #define WORDS_BYTES 2048
 
+/* How long a thread waits for a call that is alone: many times what a small
+ * operation takes, and little beside a step. */
+#define MOMENT_MS 2
+
 /* One operation. */
 struct part {
     struct call *call;
@@ -35,6 +39,8 @@ struct call {
     tf_context *ctx;
     rueda_ctx *rueda;
     struct rueda_tf_done done;
+    struct rueda_tf_flight flight;
+    bool is_late;   /* its thread has waited a moment, and it has not ended */
     size_t *splits; /* of an alltoall, or NULL */
     size_t *rows_from;
     int members;
@@ -427,7 +433,8 @@ static bool start(struct call *call)
 /* ---- The end -------------------------------------------------------------
  */
 
-static void end_handle(struct part *part, int timeout_ms)
+/* False if the operation still runs after this time. */
+static bool end_handle(struct part *part, int timeout_ms)
 {
     struct rueda_result result = RUEDA_RESULT_INIT;
     struct call *call = part->call;
@@ -440,9 +447,12 @@ static void end_handle(struct part *part, int timeout_ms)
     result.rows_from = call->rows_from;
     result.rows_from_count = call->rows_from != NULL ? call->members : 0;
     status = rueda_wait_for(call->rueda, part->handle, timeout_ms, &result);
+    if (timeout_ms > 0 && status == RUEDA_ERR_TIMEOUT)
+        return false;
     if (status != RUEDA_OK)
         note_failure(call, status, words);
     call->last_rank = result.last_rank;
+    return true;
 }
 
 /* Tell TensorFlow, but for `done`. */
@@ -472,26 +482,27 @@ static void call_free(struct call *call)
 static void let_go(struct call *call)
 {
     struct rueda_tf_done done;
-    bool was_in_callback = is_in_callback;
 
     if (atomic_fetch_sub(&call->left, 1) > 1)
         return;
+    rueda_tf_flight_end(&call->flight, &call->kernel->habit);
     deliver(call);
     done = call->done;
     call_free(call);
-    is_in_callback = true;
     rueda_tf_done_run(&done);
-    is_in_callback = was_in_callback;
 }
 
 /* For rueda_then_fn. */
 static void note_end(void *arg, rueda_status status)
 {
     struct part *part = arg;
+    bool was_in_callback = is_in_callback;
 
     (void)status;
     end_handle(part, 0);
+    is_in_callback = true;
     let_go(part->call);
+    is_in_callback = was_in_callback;
 }
 
 /* ---- A call --------------------------------------------------------------
@@ -527,23 +538,42 @@ static void run_and_wait(struct call *call)
     call_free(call);
 }
 
+/* A part ends by its callback, or at once if its thread waits for it. */
+static void end_part(struct part *part, bool waits)
+{
+    struct call *call = part->call;
+
+    if (waits && !call->is_late) {
+        if (end_handle(part, MOMENT_MS)) {
+            let_go(call);
+            return;
+        }
+        call->is_late = true;
+    }
+    if (rueda_handle_then(call->rueda, part->handle, note_end, part) !=
+        RUEDA_OK)
+        note_end(part, RUEDA_OK);
+}
+
 /* The callback is copied first: once something runs it is needed. */
 static void run_later(struct call *call, tf_done *done)
 {
+    bool waits;
+
     if (!rueda_tf_done_copy(&call->done, done)) {
         run_and_wait(call);
         rueda_tf.RunAsyncOpKernelDoneCallback(done);
         return;
     }
+    waits = rueda_tf_flight_begin(&call->flight, &call->kernel->habit) &&
+            !is_in_callback;
     if (!start(call)) {
         atomic_store(&call->left, 1);
         let_go(call);
         return;
     }
     for (int i = 0; i < call->count; i++)
-        if (rueda_handle_then(call->rueda, call->parts[i].handle, note_end,
-                              &call->parts[i]) != RUEDA_OK)
-            note_end(&call->parts[i], RUEDA_OK);
+        end_part(&call->parts[i], waits);
     let_go(call);
 }
 

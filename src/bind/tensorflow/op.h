@@ -14,6 +14,7 @@
 
 #include <rueda/rueda.h>
 
+#include "bind/tensorflow/alone.h"
 #include "bind/tensorflow/tf.h"
 
 /* Results whose size is found out by all ranks together are made when it is
@@ -47,6 +48,7 @@ struct rueda_tf_kernel {
     rueda_reduction reduction;
     float prescale;
     float postscale;
+    struct rueda_tf_habit habit;
 };
 
 /* True where kernels cannot be asynchronous. */

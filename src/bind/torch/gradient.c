@@ -94,19 +94,20 @@ static bool answers(PyObject *object, PyObject *name, const PyObject *wanted)
     return answer != NULL && answer == wanted;
 }
 
-/* Where are its numbers? False, perhaps with an exception, if it cannot be
- * submitted as it is. */
-static bool find_memory(const struct gradient *gradient, PyObject *grad,
-                        void **out)
+/* Where are its numbers, and which stream writes them? False, perhaps with an
+ * exception, if it cannot be submitted as it is. */
+static bool find_memory(struct gradient *gradient, PyObject *grad)
 {
+    struct rueda_submit_args *args = &gradient->args;
     struct dl_tensor tensor;
     PyObject *at;
 
     if (rueda_core_describe(grad, &tensor)) {
-        *out = (char *)tensor.data + tensor.byte_offset;
-        return rueda_core_is_plain(&tensor, gradient->args.dtype,
-                                   gradient->count);
+        args->recv = (char *)tensor.data + tensor.byte_offset;
+        return rueda_core_is_plain(&tensor, args->dtype, gradient->count) &&
+               rueda_core_locate(grad, &tensor, &args->device, &args->stream);
     }
+    args->device = RUEDA_DEVICE_HOST;
     if (!is_such(grad, names.dtype, gradient->dtype) ||
         !is_such(grad, names.layout, gradient->layout) ||
         !is_such(grad, names.is_cpu, Py_True) ||
@@ -116,9 +117,9 @@ static bool find_memory(const struct gradient *gradient, PyObject *grad,
     at = PyObject_CallMethodObjArgs(grad, names.data_ptr, NULL);
     if (at == NULL)
         return false;
-    *out = PyLong_AsVoidPtr(at);
+    args->recv = PyLong_AsVoidPtr(at);
     Py_DECREF(at);
-    return *out != NULL || PyErr_Occurred() == NULL;
+    return args->recv != NULL || PyErr_Occurred() == NULL;
 }
 
 /* ---- Submitting it ------------------------------------------------------
@@ -131,7 +132,7 @@ static bool inspect(struct gradient *gradient, PyObject *grad)
     struct rueda_submit_args *args = &gradient->args;
 
     if (!is_such(grad, names.requires_grad, Py_False) ||
-        !find_memory(gradient, grad, &args->recv))
+        !find_memory(gradient, grad))
         return false;
     /* Others that are negated when read have gaps. */
     if (gradient->count == 1 && !answers(grad, names.is_neg, Py_False))
@@ -145,35 +146,8 @@ static bool inspect(struct gradient *gradient, PyObject *grad)
     return gradient->version >= 0;
 }
 
-/* False: an exception is set. */
-static bool submit(struct gradient *gradient, unsigned flags)
-{
-    rueda_ctx *ctx = rueda_core_enter();
-    rueda_status status;
-
-    if (ctx == NULL)
-        return false;
-    gradient->args.flags = flags;
-    gradient->is_as_sent = false;
-    status = rueda_submit(ctx, &gradient->args, &gradient->handle);
-    if (status == RUEDA_OK)
-        gradient->passes_left = 0;
-    else
-        rueda_core_raise(status, rueda_last_error());
-    rueda_default_leave();
-    return status == RUEDA_OK &&
-           PyList_Append(gradient->in_flight, (PyObject *)gradient) == 0;
-}
-
-enum outcome {
-    SUBMITTED,
-    UNUSUAL,
-    FAILED
-};
-
-/* Submit the gradient if it can take the fast path. The end of the step tries
- * a failed one again; then an exception is set. */
-static enum outcome submit_if_usual(struct gradient *gradient, unsigned flags)
+/* Can the gradient take the fast path? It is what was sent then. */
+static bool is_usual(struct gradient *gradient)
 {
     PyObject *grad = NULL;
     PyObject *before;
@@ -185,12 +159,65 @@ static enum outcome submit_if_usual(struct gradient *gradient, unsigned flags)
     if (grad == NULL || !inspect(gradient, grad)) {
         Py_XDECREF(grad);
         PyErr_Clear(); /* the slow path says what is wrong */
-        return UNUSUAL;
+        return false;
     }
     before = gradient->sent;
     gradient->sent = grad;
     Py_XDECREF(before);
-    return submit(gradient, flags) ? SUBMITTED : FAILED;
+    return true;
+}
+
+/* Gradients that are submitted together. */
+enum {
+    TOGETHER = 64
+};
+struct load {
+    int count;
+    struct gradient *of[TOGETHER];
+};
+
+static rueda_status hand_over(rueda_ctx *ctx, const struct load *load)
+{
+    struct rueda_submit_args args[TOGETHER];
+    rueda_handle handles[TOGETHER];
+    rueda_status status;
+
+    if (load->count == 1)
+        return rueda_submit(ctx, &load->of[0]->args, &load->of[0]->handle);
+    for (int i = 0; i < load->count; i++)
+        args[i] = load->of[i]->args;
+    status = rueda_submit_all(ctx, args, load->count, handles);
+    for (int i = 0; i < load->count && status == RUEDA_OK; i++)
+        load->of[i]->handle = handles[i];
+    return status;
+}
+
+/* All or none; false: an exception is set. The end of the step tries again what
+ * was not submitted. */
+static bool submit(struct load *load)
+{
+    rueda_ctx *ctx = rueda_core_enter();
+    rueda_status status;
+    bool is_good = true;
+
+    if (ctx == NULL)
+        return false;
+    for (int i = 0; i < load->count; i++)
+        load->of[i]->is_as_sent = false;
+    status = hand_over(ctx, load);
+    if (status != RUEDA_OK)
+        rueda_core_raise(status, rueda_last_error());
+    rueda_default_leave();
+    for (int i = 0; i < load->count && status == RUEDA_OK; i++) {
+        struct gradient *gradient = load->of[i];
+
+        gradient->passes_left = 0;
+        is_good =
+            PyList_Append(gradient->in_flight, (PyObject *)gradient) == 0 &&
+            is_good;
+    }
+    load->count = 0;
+    return status == RUEDA_OK && is_good;
 }
 
 /* ---- Bundles --------------------------------------------------------------
@@ -219,7 +246,7 @@ static void open_step(PyObject *gradients)
 }
 
 /* Those that are not there yet are left to the end of the step. */
-static bool bring(PyObject *gradients)
+static bool bring(struct load *load, PyObject *gradients)
 {
     const Py_ssize_t count = PyTuple_Size(gradients);
     bool is_good = true;
@@ -227,18 +254,22 @@ static bool bring(PyObject *gradients)
     for (Py_ssize_t i = 0; is_good && i < count; i++) {
         struct gradient *gradient = gradient_at(gradients, i);
 
-        if (gradient->may_be_brought)
-            is_good = submit_if_usual(gradient, RUEDA_MORE) != FAILED;
+        if (gradient->may_be_brought && is_usual(gradient))
+            load->of[load->count++] = gradient;
+        if (load->count == TOGETHER)
+            is_good = submit(load);
     }
     return is_good;
 }
 
-/* What a hook does for gradients without one. We hold the tuples meanwhile:
- * reading an attribute of a tensor may run any Python code. */
-static bool serve_bundle(struct gradient *gradient)
+/* Submit the gradient, behind those that it brings. We hold the tuples
+ * meanwhile: reading an attribute of a tensor may run any Python code. False:
+ * an exception is set. */
+static bool serve(struct gradient *gradient, bool *out_is_usual)
 {
     PyObject *opens = gradient->passes_left == 1 ? gradient->opens : NULL;
     PyObject *brings = gradient->brings;
+    struct load load = {.count = 0};
     bool is_good = true;
 
     Py_XINCREF(opens);
@@ -246,7 +277,12 @@ static bool serve_bundle(struct gradient *gradient)
     if (opens != NULL)
         open_step(opens);
     if (brings != NULL)
-        is_good = bring(brings);
+        is_good = bring(&load, brings);
+    *out_is_usual = is_good && is_usual(gradient);
+    if (*out_is_usual)
+        load.of[load.count++] = gradient;
+    if (is_good && load.count > 0)
+        is_good = submit(&load);
     Py_XDECREF(opens);
     Py_XDECREF(brings);
     return is_good;
@@ -256,14 +292,13 @@ static bool serve_bundle(struct gradient *gradient)
 static PyObject *on_ready(PyObject *self, PyObject *args, PyObject *named)
 {
     struct gradient *gradient = (struct gradient *)self;
-    enum outcome outcome;
+    bool is_usual;
 
     gradient->came_ns = rueda_clock_ns();
-    if (!serve_bundle(gradient))
+    if (!serve(gradient, &is_usual))
         return NULL;
-    outcome = submit_if_usual(gradient, 0);
-    if (outcome != UNUSUAL)
-        return outcome == SUBMITTED ? rueda_core_none() : NULL;
+    if (is_usual)
+        return rueda_core_none();
     if (gradient->slow_path == NULL) {
         PyErr_SetString(PyExc_RuntimeError,
                         "the gradient has not been prepared");
@@ -423,6 +458,8 @@ static PyMemberDef members[] = {
      "of what was submitted: it must not change meanwhile"},
     {"came_ns", T_LONGLONG, offsetof(struct gradient, came_ns), READONLY,
      "when it was last called"},
+    {"stream", T_ULONGLONG, offsetof(struct gradient, args.stream), READONLY,
+     "that wrote it when it was last submitted"},
     {"passes_left", T_INT, offsetof(struct gradient, passes_left), 0,
      "0: submitted"},
     {"may_be_brought", T_BOOL, offsetof(struct gradient, may_be_brought), 0,

@@ -204,6 +204,11 @@ static rueda_status cuda_poll(const struct rueda_device *device,
     return status;
 }
 
+static struct rueda_cuda_mark *mark_of(const struct rueda_event *event)
+{
+    return event->state[0];
+}
+
 /* Codes from 900 on tell that a capture is in the way. */
 static rueda_cuda_result refuse_capture(const struct rueda_cuda *cuda,
                                         void *stream)
@@ -221,19 +226,21 @@ static rueda_cuda_result refuse_capture(const struct rueda_cuda *cuda,
 static rueda_status cuda_record(const struct rueda_device *device, void *stream,
                                 struct rueda_event *event)
 {
+    struct rueda_cuda_mark *mark = mark_of(event);
     struct rueda_cuda_call call;
     const char *what = "cuStreamIsCapturing";
 
     rueda_cuda_begin(device, NULL, &call);
     if (call.result == RUEDA_CUDA_SUCCESS)
         call.result = refuse_capture(call.cuda, stream);
-    if (call.result == RUEDA_CUDA_SUCCESS && event->state[0] == NULL) {
+    if (call.result == RUEDA_CUDA_SUCCESS && mark == NULL) {
         what = "cuEventCreate";
-        call.result = rueda_cuda_event_take(call.cuda, &event->state[0]);
+        call.result = rueda_cuda_mark_take(call.cuda, &mark);
+        event->state[0] = mark;
     }
     if (call.result == RUEDA_CUDA_SUCCESS) {
         what = "cuEventRecord, on a stream of the application";
-        call.result = call.cuda->driver.event_record(event->state[0], stream);
+        call.result = call.cuda->driver.event_record(mark->event, stream);
     }
     return rueda_cuda_end(&call, call.result, what);
 }
@@ -247,7 +254,7 @@ static rueda_status cuda_is_done(const struct rueda_device *device,
         return RUEDA_OK;
     rueda_cuda_begin(device, NULL, &call);
     if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = call.cuda->driver.event_query(event->state[0]);
+        call.result = call.cuda->driver.event_query(mark_of(event)->event);
     return rueda_cuda_end(&call, call.result, "cuEventQuery");
 }
 
@@ -260,7 +267,8 @@ static rueda_status cuda_wait(const struct rueda_device *device, void *stream,
         return RUEDA_OK;
     rueda_cuda_begin(device, NULL, &call);
     if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = call.cuda->driver.stream_wait(stream, event->state[0], 0);
+        call.result =
+            call.cuda->driver.stream_wait(stream, mark_of(event)->event, 0);
     return rueda_cuda_end(&call, call.result, "cuStreamWaitEvent");
 }
 
@@ -274,9 +282,20 @@ static rueda_status cuda_after(const struct rueda_device *device,
         return work->status;
     rueda_cuda_begin(device, work, &call);
     if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result =
-            call.cuda->driver.stream_wait(call.row->stream, event->state[0], 0);
+        call.result = call.cuda->driver.stream_wait(call.row->stream,
+                                                    mark_of(event)->event, 0);
     return rueda_cuda_end(&call, call.result, "cuStreamWaitEvent");
+}
+
+static void cuda_hold(const struct rueda_device *device,
+                      const struct rueda_event *event, struct rueda_event *out)
+{
+    struct rueda_cuda_mark *mark = mark_of(event);
+
+    (void)device;
+    if (mark != NULL)
+        atomic_fetch_add_explicit(&mark->holders, 1, memory_order_relaxed);
+    *out = *event;
 }
 
 /* A stream that waits for it has taken note of the event as it was. */
@@ -284,7 +303,7 @@ static void cuda_forget(const struct rueda_device *device,
                         struct rueda_event *event)
 {
     if (event->state[0] != NULL)
-        rueda_cuda_event_give(rueda_cuda_of(device), event->state[0]);
+        rueda_cuda_mark_give(rueda_cuda_of(device), mark_of(event));
     event->state[0] = NULL;
 }
 
@@ -319,6 +338,7 @@ static const struct rueda_device_ops cuda_ops = {
     .is_done = cuda_is_done,
     .wait = cuda_wait,
     .after = cuda_after,
+    .hold = cuda_hold,
     .forget = cuda_forget,
     .tell = cuda_tell,
 };

@@ -12,6 +12,7 @@
 #define RUEDA_DEVICE_CUDA_CUDA_STATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "device/cuda/cuda.h"
@@ -89,15 +90,20 @@ struct rueda_cuda {
     pthread_mutex_t lock; /* of all below */
     struct rueda_cuda_row *rows;
     struct rueda_cuda_row *free_rows;
-    void **events; /* [event_room], event_count of them are free */
-    int event_count;
-    int event_room;
+    struct rueda_cuda_mark *free_marks;
     struct rueda_cuda_table *tables;
     int table_count;
     struct rueda_cuda_piece *scratch; /* [scratch_room] the list at work */
     int scratch_room;
     uint64_t calls;
     struct rueda_text words; /* of the last failure */
+};
+
+/* What is in an event of the device's. */
+struct rueda_cuda_mark {
+    void *event; /* of the driver's */
+    atomic_int holders;
+    struct rueda_cuda_mark *next; /* free ones */
 };
 
 struct rueda_cuda_call {
@@ -134,8 +140,13 @@ rueda_cuda_result rueda_cuda_row_take(struct rueda_cuda *cuda,
                                       struct rueda_cuda_row **out);
 void rueda_cuda_row_give(struct rueda_cuda *cuda, struct rueda_cuda_row *row);
 void rueda_cuda_rows_fini(struct rueda_cuda *cuda);
-rueda_cuda_result rueda_cuda_event_take(struct rueda_cuda *cuda, void **out);
-void rueda_cuda_event_give(struct rueda_cuda *cuda, void *event);
+
+/* Marks (rows.c). take: with one holder; the context is current. give: by one
+ * of the holders. */
+rueda_cuda_result rueda_cuda_mark_take(struct rueda_cuda *cuda,
+                                       struct rueda_cuda_mark **out);
+void rueda_cuda_mark_give(struct rueda_cuda *cuda,
+                          struct rueda_cuda_mark *mark);
 
 /* Start a kernel on `blocks` blocks, in the row's stream. */
 rueda_cuda_result rueda_cuda_launch(const struct rueda_cuda_call *call,

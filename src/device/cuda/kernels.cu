@@ -560,8 +560,8 @@ typedef u32 vector __attribute__((ext_vector_type(4)));
 typedef struct quad vector;
 #endif
 
-/* In units of this type, as far as whole ones go. A thread has four loads under
- * way before it stores: memory is far away. */
+/* In units of this type, as far as whole ones go. A thread has four loads in
+ * flight before it stores: memory is far away. */
 #define MOVE(type)                                                             \
     {                                                                          \
         const u64 whole = piece.bytes / sizeof(type);                          \

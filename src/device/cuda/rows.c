@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of work with their streams, and events: made when they are first needed,
+/* Rows of work with their streams, and marks: made when they are first needed,
  * and kept until the device is closed. */
 #include <stdlib.h>
 
@@ -61,50 +61,55 @@ void rueda_cuda_rows_fini(struct rueda_cuda *cuda)
             cuda->driver.host_free(row->dots);
         free(row);
     }
-    for (int i = 0; i < cuda->event_count; i++)
-        cuda->driver.event_destroy(cuda->events[i]);
-    free(cuda->events);
+    while (cuda->free_marks != NULL) {
+        struct rueda_cuda_mark *mark = cuda->free_marks;
+
+        cuda->free_marks = mark->next;
+        cuda->driver.event_destroy(mark->event);
+        free(mark);
+    }
 }
 
-rueda_cuda_result rueda_cuda_event_take(struct rueda_cuda *cuda, void **out)
+static rueda_cuda_result mark_new(const struct rueda_cuda *cuda,
+                                  struct rueda_cuda_mark **out)
 {
-    void *event = NULL;
+    struct rueda_cuda_mark *mark = calloc(1, sizeof(*mark));
+    rueda_cuda_result result;
 
-    pthread_mutex_lock(&cuda->lock);
-    if (cuda->event_count > 0)
-        event = cuda->events[--cuda->event_count];
-    pthread_mutex_unlock(&cuda->lock);
-    if (event == NULL)
-        return cuda->driver.event_create(out, RUEDA_CUDA_NO_TIMING);
-    *out = event;
+    if (mark == NULL)
+        return RUEDA_CUDA_OUT_OF_MEMORY;
+    result = cuda->driver.event_create(&mark->event, RUEDA_CUDA_NO_TIMING);
+    if (result != RUEDA_CUDA_SUCCESS) {
+        free(mark);
+        return result;
+    }
+    *out = mark;
     return RUEDA_CUDA_SUCCESS;
 }
 
-/* Room for one more event; false: no memory. Under the lock. */
-static bool has_room(struct rueda_cuda *cuda)
+rueda_cuda_result rueda_cuda_mark_take(struct rueda_cuda *cuda,
+                                       struct rueda_cuda_mark **out)
 {
-    const int room = 2 * cuda->event_room + 64;
-    void **events;
-
-    if (cuda->event_count < cuda->event_room)
-        return true;
-    events = realloc(cuda->events, (size_t)room * sizeof(void *));
-    if (events == NULL)
-        return false;
-    cuda->events = events;
-    cuda->event_room = room;
-    return true;
-}
-
-void rueda_cuda_event_give(struct rueda_cuda *cuda, void *event)
-{
-    bool is_kept;
+    rueda_cuda_result result = RUEDA_CUDA_SUCCESS;
 
     pthread_mutex_lock(&cuda->lock);
-    is_kept = has_room(cuda);
-    if (is_kept)
-        cuda->events[cuda->event_count++] = event;
+    *out = cuda->free_marks;
+    if (*out != NULL)
+        cuda->free_marks = (*out)->next;
     pthread_mutex_unlock(&cuda->lock);
-    if (!is_kept)
-        cuda->driver.event_destroy(event);
+    if (*out == NULL)
+        result = mark_new(cuda, out);
+    if (result == RUEDA_CUDA_SUCCESS)
+        atomic_store_explicit(&(*out)->holders, 1, memory_order_relaxed);
+    return result;
+}
+
+void rueda_cuda_mark_give(struct rueda_cuda *cuda, struct rueda_cuda_mark *mark)
+{
+    if (atomic_fetch_sub_explicit(&mark->holders, 1, memory_order_acq_rel) > 1)
+        return;
+    pthread_mutex_lock(&cuda->lock);
+    mark->next = cuda->free_marks;
+    cuda->free_marks = mark;
+    pthread_mutex_unlock(&cuda->lock);
 }

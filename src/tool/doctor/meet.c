@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The doctor's ranks: they meet in pairs, measure latency, bandwidth and clock
- * offsets, and print lines for the doctor.
+ * offsets, and print lines for the doctor. Ranks of different hosts exchange
+ * messages. The two of a host share memory, as collectives do there: what they
+ * measure is an allreduce in a set of their own.
  */
 #include "tool/doctor/meet.h"
 
@@ -64,8 +66,13 @@ static int64_t wall_ns(void)
 
 /* ---- Exchanges ---------------------------------------------------------- */
 
+/* An exchange with a peer: this many bytes of each reach the other. What
+ * arrives begins with the other's stamp, or with the sum of both. */
+typedef rueda_status exchange_fn(struct met_rank *rank, int peer, size_t bytes);
+
 /* Send to a peer and receive from it at the same time. */
-static rueda_status exchange(struct met_rank *rank, int peer, size_t bytes)
+static rueda_status exchange_messages(struct met_rank *rank, int peer,
+                                      size_t bytes)
 {
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
     rueda_handle received;
@@ -88,11 +95,50 @@ static rueda_status exchange(struct met_rank *rank, int peer, size_t bytes)
     return status == RUEDA_OK ? rueda_wait(rank->ctx, sent, -1) : status;
 }
 
+/* The set of the two ranks of a host; another id for each host. */
+static int set_of_host(const struct met_rank *rank)
+{
+    return RUEDA_PRIVATE_SETS + rank->rank / RUEDA_DOCTOR_RANKS;
+}
+
+static rueda_status open_set_of_host(struct met_rank *rank, int peer)
+{
+    const int ranks[] = {rank->rank, peer};
+    rueda_handle handle;
+    rueda_status status =
+        rueda_set_open_async(rank->ctx, ranks, 2, set_of_host(rank), &handle);
+
+    return status == RUEDA_OK ? rueda_wait(rank->ctx, handle, -1) : status;
+}
+
+/* The sum of both stamps is no time, but above 0 where one wants to stop. */
+static rueda_status exchange_sums(struct met_rank *rank, int peer, size_t bytes)
+{
+    struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
+    const size_t count = bytes / sizeof(int64_t);
+    rueda_handle handle;
+    rueda_status status;
+
+    (void)peer;
+    args.kind = RUEDA_ALLREDUCE;
+    args.reduction = RUEDA_SUM;
+    args.set = set_of_host(rank);
+    args.flags = RUEDA_ORDERED;
+    args.dtype = RUEDA_INT64;
+    args.dims = 1;
+    args.shape = &count;
+    args.send = rank->out;
+    args.recv = rank->in;
+    status = rueda_submit(rank->ctx, &args, &handle);
+    return status == RUEDA_OK ? rueda_wait(rank->ctx, handle, -1) : status;
+}
+
 struct series {
     int most;
     int warm_ups;
     double seconds; /* that they may take */
     size_t bytes;
+    exchange_fn *exchange;
 };
 
 /* The median time of an exchange. Both sides stop after the same one. */
@@ -111,7 +157,7 @@ static rueda_status measure(struct met_rank *rank, int peer,
 
         rank->out->is_late = start - begin > wanted->seconds;
         rank->out->wall_ns = wall_ns();
-        status = exchange(rank, peer, wanted->bytes);
+        status = wanted->exchange(rank, peer, wanted->bytes);
         delta = wall_ns() - rank->in->wall_ns;
         if (status != RUEDA_OK)
             break;
@@ -127,14 +173,15 @@ static rueda_status measure(struct met_rank *rank, int peer,
     return status;
 }
 
-/* Measure one way between this rank and a peer: latency with short messages,
- * bandwidth with long ones. */
-static rueda_status meet(struct met_rank *rank, int peer, const char *way)
+/* Measure one way between this rank and a peer: latency with few bytes,
+ * bandwidth with many. */
+static rueda_status meet(struct met_rank *rank, int peer, const char *way,
+                         exchange_fn *exchange)
 {
-    static const struct series short_ones = {
-        SHORT_MOST, SHORT_WARM_UPS, SHORT_SECONDS, sizeof(struct stamp)};
-    static const struct series long_ones = {LONG_MOST, LONG_WARM_UPS,
-                                            LONG_SECONDS, LONG_BYTES};
+    const struct series short_ones = {SHORT_MOST, SHORT_WARM_UPS, SHORT_SECONDS,
+                                      sizeof(struct stamp), exchange};
+    const struct series long_ones = {LONG_MOST, LONG_WARM_UPS, LONG_SECONDS,
+                                     LONG_BYTES, exchange};
     struct rueda_line line = {.kind = RUEDA_LINE_HALF};
     int64_t delta_ns = INT64_MAX;
     int64_t ignored = INT64_MAX;
@@ -147,12 +194,25 @@ static rueda_status meet(struct met_rank *rank, int peer, const char *way)
     status = measure(rank, peer, &short_ones, &line.half.latency, &delta_ns);
     if (status != RUEDA_OK)
         return status;
-    line.half.delta_ns = delta_ns;
+    /* The clocks of a host are one. */
+    line.half.delta_ns = exchange == exchange_sums ? 0 : delta_ns;
     status = measure(rank, peer, &long_ones, &seconds, &ignored);
     if (status == RUEDA_OK)
         line.half.bandwidth = (double)LONG_BYTES / seconds;
     say(&line);
     return status;
+}
+
+static rueda_status meet_neighbour(struct met_rank *rank, const char *way,
+                                   bool has_memory)
+{
+    const int peer = rank->rank ^ 1;
+    rueda_status status;
+
+    if (!has_memory)
+        return meet(rank, peer, way, exchange_messages);
+    status = open_set_of_host(rank, peer);
+    return status == RUEDA_OK ? meet(rank, peer, way, exchange_sums) : status;
 }
 
 /* ---- A job -------------------------------------------------------------- */
@@ -169,13 +229,15 @@ static rueda_status go_round(struct met_rank *rank)
         const int partner = rueda_pair_partner(hosts, i, host);
 
         if (is_first && partner >= 0)
-            status = meet(rank, partner * RUEDA_DOCTOR_RANKS, "tcp");
+            status = meet(rank, partner * RUEDA_DOCTOR_RANKS, "tcp",
+                          exchange_messages);
     }
     return status;
 }
 
-/* Join by this transport, meet my neighbour, and then perhaps the others. */
-static bool join(struct met_rank *rank, const char *way, bool is_round)
+/* Join by this transport, meet my neighbour, and, if it is shared memory, the
+ * others too. */
+static bool join(struct met_rank *rank, const char *way, bool has_memory)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
     struct rueda_line joined = {.kind = RUEDA_LINE_JOINED};
@@ -196,8 +258,8 @@ static bool join(struct met_rank *rank, const char *way, bool is_round)
     joined.rank = rank->rank;
     say(&joined);
     if (rank->size % RUEDA_DOCTOR_RANKS == 0)
-        status = meet(rank, rank->rank ^ 1, way);
-    if (status == RUEDA_OK && is_round)
+        status = meet_neighbour(rank, way, has_memory);
+    if (status == RUEDA_OK && has_memory)
         status = go_round(rank);
     /* A rank that has met all others waits: if it left, ranks that still meet
      * would report it as lost. */

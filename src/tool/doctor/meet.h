@@ -8,8 +8,8 @@
 #ifndef RUEDA_TOOL_DOCTOR_MEET_H
 #define RUEDA_TOOL_DOCTOR_MEET_H
 
-/* Returns the exit code: 0 even if the job failed, which is then in the report.
- * */
+/* Returns the exit code: 0 even if the job failed, which is then in
+ * the report. */
 int rueda_doctor_meet(void);
 
 #endif /* RUEDA_TOOL_DOCTOR_MEET_H */

@@ -101,8 +101,8 @@ static void compose(const struct job *job, struct rueda_strings *out)
 
 /* ---- What they say ------------------------------------------------------ */
 
-/* A rank that found the cause reports more than one that only lost its peers.
- * */
+/* A rank that found the cause reports more than one that only lost
+ * its peers. */
 static bool is_telling(const char *words)
 {
     return strstr(words, "MTU") != NULL || strstr(words, "reach") != NULL;

@@ -55,6 +55,11 @@ rueda_status rueda_sim_net_check(const struct rueda_sim_net *net,
 rueda_status rueda_sim_net_parse(const char *text, struct rueda_sim_net *out,
                                  struct rueda_text *error);
 
+/* A time such as "10us" in nanoseconds, a rate such as "25Gbit/s", "25gbit" or
+ * "10GB/s" in bytes a second. False: it is none, and out is as it was. */
+bool rueda_sim_time_parse(const char *text, double *out_ns);
+bool rueda_sim_rate_parse(const char *text, double *out_bytes_per_s);
+
 /* From a file; error names it. */
 rueda_status rueda_sim_net_read(const char *path, struct rueda_sim_net *out,
                                 struct rueda_text *error);

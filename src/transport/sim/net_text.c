@@ -13,6 +13,7 @@
 #include "transport/sim/net.h"
 
 #define FILE_BYTES 16384
+#define MOST_NS    1e15
 
 /* Part of the text, not ended by a zero. */
 struct net_span {
@@ -38,7 +39,9 @@ static const struct unit times[] = {
 static const struct unit rates[] = {
     {"B/s", 1.0},        {"kB/s", 1e3},        {"MB/s", 1e6},
     {"GB/s", 1e9},       {"kbit/s", 1e3 / 8},  {"Mbit/s", 1e6 / 8},
-    {"Gbit/s", 1e9 / 8}, {"Tbit/s", 1e12 / 8}, {NULL, 0.0},
+    {"Gbit/s", 1e9 / 8}, {"Tbit/s", 1e12 / 8}, {"kbit", 1e3 / 8},
+    {"mbit", 1e6 / 8},   {"gbit", 1e9 / 8},    {"tbit", 1e12 / 8},
+    {NULL, 0.0},
 };
 
 /* ---- Words ------------------------------------------------------------ */
@@ -150,6 +153,28 @@ static bool read_quantity(struct net_span word, const struct unit *units,
     return false;
 }
 
+bool rueda_sim_time_parse(const char *text, double *out_ns)
+{
+    const struct net_span word = {text, strlen(text)};
+    double ns;
+
+    if (!read_quantity(word, times, &ns) || ns > MOST_NS)
+        return false;
+    *out_ns = ns;
+    return true;
+}
+
+bool rueda_sim_rate_parse(const char *text, double *out_bytes_per_s)
+{
+    const struct net_span word = {text, strlen(text)};
+    double rate;
+
+    if (!read_quantity(word, rates, &rate) || rate < 1.0)
+        return false;
+    *out_bytes_per_s = rate;
+    return true;
+}
+
 /* ---- Lines ------------------------------------------------------------ */
 
 static rueda_status read_time(struct net_reader *reader, const char *what,
@@ -158,7 +183,7 @@ static rueda_status read_time(struct net_reader *reader, const char *what,
     const struct net_span word = next_word(reader);
     double ns;
 
-    if (!read_quantity(word, times, &ns) || ns > 1e15)
+    if (!read_quantity(word, times, &ns) || ns > MOST_NS)
         return refuse(reader, what, word, "a time such as 5us (ns, us, ms, s)");
     *out_ns = (uint64_t)(ns + 0.5);
     return RUEDA_OK;

@@ -54,6 +54,12 @@ void rueda_sim_spend(struct rueda_sim *sim, int rank, uint64_t ns)
     rueda_sim_rank_touch(sim, rank);
 }
 
+void rueda_sim_alarm(struct rueda_sim *sim, int rank, uint64_t at_ns)
+{
+    rueda_sim_push(sim, at_ns > sim->now_ns ? at_ns : sim->now_ns, EVENT_ALARM,
+                   NULL, rank);
+}
+
 void rueda_sim_rank_wake(struct rueda_sim *sim, int rank)
 {
     if (sim->ranks[rank].is_running && sim->ranks[rank].turn == TURN_LATER)

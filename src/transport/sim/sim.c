@@ -228,6 +228,9 @@ bool rueda_sim_step(struct rueda_sim *sim)
     case EVENT_WAKE:
         rueda_sim_rank_wake(sim, event.number);
         break;
+    case EVENT_ALARM:
+        rueda_sim_rank_touch(sim, event.number);
+        break;
     case EVENT_FAULT_BEGIN:
     case EVENT_FAULT_END:
     case EVENT_FAULT_LIMIT:

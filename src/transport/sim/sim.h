@@ -137,6 +137,10 @@ struct rueda_sim_program {
  * and has another turn then, whatever happens. */
 void rueda_sim_spend(struct rueda_sim *sim, int rank, uint64_t ns);
 
+/* For a rank in its own turn: it has another turn at this time, or as soon as
+ * it has time for one then. Meanwhile it is not busy. */
+void rueda_sim_alarm(struct rueda_sim *sim, int rank, uint64_t at_ns);
+
 /*
  * Run the program on all ranks that are alive, until all have ended. RUEDA_OK:
  * each by itself, well or not. RUEDA_ERR_TIMEOUT: some had to be ended, and why

@@ -22,12 +22,13 @@
 #include "transport/sim/sim.h"
 
 enum event_kind {
-    EVENT_HOP,  /* a message's first byte reaches its next way */
-    EVENT_SENT, /* its last byte has left the sender */
-    EVENT_HERE, /* its last byte has arrived */
-    EVENT_GO,   /* a held message may go */
-    EVENT_LOST, /* an end learns that its peer is gone */
-    EVENT_WAKE, /* a rank has time for its next turn */
+    EVENT_HOP,   /* a message's first byte reaches its next way */
+    EVENT_SENT,  /* its last byte has left the sender */
+    EVENT_HERE,  /* its last byte has arrived */
+    EVENT_GO,    /* a held message may go */
+    EVENT_LOST,  /* an end learns that its peer is gone */
+    EVENT_WAKE,  /* a rank has time for its next turn */
+    EVENT_ALARM, /* a rank wants a turn */
     EVENT_FAULT_BEGIN,
     EVENT_FAULT_END,
     EVENT_FAULT_LIMIT, /* ranks that cannot reach each other give up */

@@ -145,6 +145,33 @@ def an_optimizer() -> None:
         assert torch.equal(mine, first), f"{name} differs from that of rank 0"
 
 
+class Rows(torch.nn.Module):
+    """Many small parameters, which the optimizer hands over in bundles after some steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = torch.nn.ParameterList([torch.zeros(300, device="cuda") for _ in range(100)])
+
+    def forward(self, factor: float) -> Tensor:
+        return sum((factor * (i + 1) * row).sum() for i, row in enumerate(self.rows))
+
+
+def bundles() -> None:
+    model = Rows()
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters()
+    )
+    mean = sum(range(1, hvd.size() + 1)) / hvd.size()
+    for step in range(10):
+        optimizer.zero_grad()
+        model(hvd.rank() + 1.0 + step).backward()
+        optimizer.synchronize()
+        for i, row in enumerate(model.rows):
+            assert (row.grad == (i + 1) * (mean + step)).all(), (step, i)
+        with optimizer.skip_synchronize():
+            optimizer.step()
+
+
 def join() -> None:
     if hvd.rank() > 0:
         far = torch.full((1000,), 3.0, device="cuda")

@@ -25,6 +25,7 @@ CASES = (
     "a_capture_is_refused",
     "mixed_with_the_cpu",
     "an_optimizer",
+    "bundles",
     "join",
 )
 
@@ -39,4 +40,14 @@ def test_two_ranks_on_one_gpu(case: str, transport: str, need_tool: Callable[[st
         command, capture_output=True, text=True, timeout=LIMIT_S,
         env=environment(RUEDA_TRANSPORT=transport),
     )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no GPU for torch")
+def test_torch_distributed_on_one_gpu(need_tool: Callable[[str], str]) -> None:
+    command = [need_tool("ruedarun"), "-np", "2", sys.executable,
+               str(Path(__file__).parent / "gpu_c10d.py")]  # fmt: skip
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=LIMIT_S, env=environment()
+    )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -354,6 +354,35 @@ static void a_group_arrives_whole_and_marked(void **state)
     }
 }
 
+static void several_are_handed_over_at_once_and_not_tied(void **state)
+{
+    struct rueda_submit_args args[3] = {fake_args(RUEDA_ALLREDUCE, "a"),
+                                        fake_args(RUEDA_ALLREDUCE, NULL),
+                                        fake_args(RUEDA_ALLREDUCE, "c")};
+    rueda_handle handles[3] = {7, 7, 7};
+    rueda_ctx *ctx = *state;
+
+    args[2].name = "a";
+    assert_int_equal(rueda_submit_all(ctx, args, 3, handles),
+                     RUEDA_ERR_INVALID);
+    assert_non_null(strstr(rueda_last_error(), "currently being processed"));
+    assert_null(fake_arrived(ctx));
+    args[2].name = "c";
+    atomic_store(&fake_wakes, 0);
+    assert_int_equal(rueda_submit_all(ctx, args, 3, handles), RUEDA_OK);
+    assert_int_equal(atomic_load(&fake_wakes), 1);
+    for (int i = 0; i < 3; i++) {
+        struct rueda_named *named = fake_arrived(ctx);
+
+        assert_int_equal(named->op.handle, handles[i]);
+        assert_int_equal(named->request.group_count, 0);
+        assert_true(named->request.group == 0);
+        fake_deliver(named, RUEDA_OK);
+    }
+    assert_int_equal(rueda_submit_all(ctx, args, 0, handles),
+                     RUEDA_ERR_INVALID);
+}
+
 static uint64_t group_of(rueda_ctx *ctx, const char *first, const char *second)
 {
     struct rueda_submit_args args[2] = {fake_args(RUEDA_ALLREDUCE, first),
@@ -573,6 +602,7 @@ int main(void)
         OPEN(a_failed_context_takes_nothing_more),
         OPEN(of_threads_with_the_same_names_one_wins_each),
         OPEN(a_group_arrives_whole_and_marked),
+        OPEN(several_are_handed_over_at_once_and_not_tied),
         OPEN(a_group_is_known_by_all_who_are_in_it),
         OPEN(of_a_group_all_or_none_are_handed_over),
         OPEN(a_set_is_made_of_sorted_ranks),

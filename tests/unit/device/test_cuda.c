@@ -437,6 +437,31 @@ static void a_row_waits_for_a_stream_of_the_application(void **state)
     assert_int_equal(fake.release(0), 0);
 }
 
+static void an_event_lasts_until_its_last_holder_lets_go(void **state)
+{
+    struct rueda_event first = {{NULL}};
+    struct rueda_event second = {{NULL}};
+    struct rueda_event other = {{NULL}};
+    void *at;
+
+    (void)state;
+    assert_int_equal(gpu->ops->record(gpu, NULL, &first), RUEDA_OK);
+    at = first.state[0];
+    gpu->ops->hold(gpu, &first, &second);
+    assert_ptr_equal(second.state[0], at);
+    gpu->ops->forget(gpu, &first);
+    assert_int_equal(gpu->ops->record(gpu, NULL, &other), RUEDA_OK);
+    assert_ptr_not_equal(other.state[0], at);
+    gpu->ops->forget(gpu, &second);
+    gpu->ops->forget(gpu, &other);
+    /* An event without holders is used again. */
+    assert_int_equal(gpu->ops->record(gpu, NULL, &first), RUEDA_OK);
+    assert_int_equal(gpu->ops->record(gpu, NULL, &second), RUEDA_OK);
+    assert_true(first.state[0] == at || second.state[0] == at);
+    gpu->ops->forget(gpu, &first);
+    gpu->ops->forget(gpu, &second);
+}
+
 static void a_stream_that_is_captured_is_refused(void **state)
 {
     struct rueda_event event = {{NULL}};
@@ -546,6 +571,7 @@ int main(void)
         cmocka_unit_test(packing_is_that_of_the_host),
         cmocka_unit_test(lists_of_parts_may_change_at_any_time),
         cmocka_unit_test(a_row_waits_for_a_stream_of_the_application),
+        cmocka_unit_test(an_event_lasts_until_its_last_holder_lets_go),
         cmocka_unit_test(a_stream_that_is_captured_is_refused),
         cmocka_unit_test(memory_is_recognised),
         cmocka_unit_test(no_memory_is_null_with_words),

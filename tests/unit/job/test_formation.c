@@ -7,7 +7,7 @@
 
 #include "engine/track.h"
 #include "job/job.h"
-#include "segment/slab.h"
+#include "support/formation_slab.h"
 #include "unit/unit.h"
 
 #define RANKS  4
@@ -31,19 +31,6 @@ struct scene {
     struct rueda_select select;
 };
 
-/* The slab of a formation, all of whose members are on this host. */
-static struct rueda_slab *open_slab(const struct rueda_formation *formation,
-                                    struct rueda_slab *slab)
-{
-    if (!formation->has_slab)
-        return NULL;
-    rueda_slab_init_some(
-        slab, formation->segment, formation->members, formation->size,
-        rueda_segment_at(formation->segment, formation->slab_offset),
-        formation->segment->agreement->cell_bytes);
-    return slab;
-}
-
 static void open_track(struct scene *scene, struct rank *rank)
 {
     struct rueda_formation *formation = rank->job->formation;
@@ -52,7 +39,7 @@ static void open_track(struct scene *scene, struct rank *rank)
         .select = &scene->select,
         .device = rueda_device_default("auto"),
         .mesh = &formation->mesh,
-        .slab = open_slab(formation, &rank->slab),
+        .slab = formation_slab(formation, &rank->slab),
     };
 
     assert_int_equal(rueda_track_open(&rank->track, &args), RUEDA_OK);

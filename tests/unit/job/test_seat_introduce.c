@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the ranks of a seat's job are introduced, in tables of environments. */
-#include "job/seat.h"
+#include "unit/seats.h"
 #include "unit/unit.h"
-
-/* "NAME=value", up to NULL. */
-typedef const char *const environment[16];
 
 #define STEP "SLURM_STEP_ID=2", "SLURM_PROCID=5", "SLURM_NTASKS=8"
 #define PMI  "PMI_RANK=4", "PMI_SIZE=7"
@@ -14,45 +11,6 @@ typedef const char *const environment[16];
 #define TORCH   "RANK=2", "WORLD_SIZE=5", "TORCHELASTIC_RUN_ID=r"
 #define HOROVOD "HOROVOD_RANK=1", "HOROVOD_SIZE=4"
 #define RUEDA   "RUEDA_RANK=0", "RUEDA_SIZE=3"
-
-static const char *look(void *arg, const char *name)
-{
-    size_t length = strlen(name);
-
-    for (const char *const *entry = arg; *entry != NULL; entry++)
-        if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
-            return *entry + length + 1;
-    return NULL;
-}
-
-static struct rueda_seat_query query_of(environment table)
-{
-    struct rueda_seat_query query;
-
-    rueda_seat_query_init(&query);
-    query.environment = look;
-    query.arg = (void *)table;
-    query.has_mpi = false;
-    query.parent = 4711;
-    return query;
-}
-
-static struct rueda_seat found(const struct rueda_seat_query *query)
-{
-    struct rueda_text error = {{0}};
-    struct rueda_seat seat;
-
-    if (rueda_seat_find(query, &seat, &error) != RUEDA_OK)
-        fail_msg("refused: %s", error.chars);
-    return seat;
-}
-
-static struct rueda_seat seat_in(environment table)
-{
-    struct rueda_seat_query query = query_of(table);
-
-    return found(&query);
-}
 
 static void refused(const struct rueda_seat_query *query, rueda_status status,
                     const char *words)

@@ -134,7 +134,7 @@ static void what_is_not_finished_is_shown_in_the_end(void **state)
     rueda_repeats_end(seen->repeats, 0);
     assert_non_null(strstr(seen->shown, "0:    f()\n"));
     feed(seen, 1, HEAD FRAME);
-    rueda_repeats_check(seen->repeats, (int64_t)1000000000, say, seen);
+    rueda_repeats_check(seen->repeats, (int64_t)3000000000, say, seen);
     assert_non_null(strstr(seen->shown, "1:    f()\n"));
 }
 

@@ -92,6 +92,19 @@ static void a_notice_to_all_leaves_out_who_gives_it(void **state)
     assert_true(wait_of(views->of[1], 2 * MS) >= 2 * MS);
 }
 
+static void a_notice_to_some_wakes_these_alone(void **state)
+{
+    static const int some[] = {1, 2};
+    struct views *views = *state;
+
+    for (int i = 0; i < 3; i++)
+        rueda_segment_arm(views->of[i]);
+    rueda_segment_notify_some(views->of[1], some, 2);
+    assert_true(wait_of(views->of[2], 20 * SECOND) < 10 * SECOND);
+    assert_true(wait_of(views->of[0], 2 * MS) >= 2 * MS);
+    assert_true(wait_of(views->of[1], 2 * MS) >= 2 * MS);
+}
+
 static void another_thread_of_a_rank_can_wake_it(void **state)
 {
     struct views *views = *state;
@@ -681,6 +694,7 @@ int main(void)
         VIEWS(who_is_armed_is_woken_by_a_notice),
         VIEWS(who_is_not_armed_is_not_rung),
         VIEWS(a_notice_to_all_leaves_out_who_gives_it),
+        VIEWS(a_notice_to_some_wakes_these_alone),
         VIEWS(another_thread_of_a_rank_can_wake_it),
         VIEWS(no_wake_up_is_lost_between_two_threads),
         VIEWS(who_shuts_down_is_named),

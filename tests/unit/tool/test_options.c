@@ -181,6 +181,9 @@ static void a_mistake_is_named_with_what_was_meant(void **state)
         {"--help=yes", "--help takes no value"},
         {"allredcue", "unknown operation 'allredcue'; did you mean "
                       "'allreduce'?"},
+        {"sum", "unknown operation 'sum'; there are allreduce, allgather, "
+                "broadcast, alltoall, reducescatter, barrier, pingpong, step"},
+        {"--np 2 step", "step comes first, with options of its own"},
         {"barrier pingpong", "one operation at a time, not 'pingpong' too"},
         {"--vs openmp", "unknown peer 'openmp'; did you mean 'openmpi'?"},
         {"--dtype complex", "unknown dtype 'complex'; there are uint8, int8, "

@@ -22,4 +22,4 @@ __all__ = ["RuedaProcessGroup"]
 NAME = "rueda"
 
 if NAME not in dist.Backend.backend_list:
-    dist.Backend.register_backend(NAME, make_group, extended_api=True, devices=["cpu"])
+    dist.Backend.register_backend(NAME, make_group, extended_api=True, devices=["cpu", "cuda"])

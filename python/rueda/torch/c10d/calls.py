@@ -20,6 +20,7 @@ import torch
 import torch.distributed as dist
 
 from rueda import _core
+from rueda.torch.place import has_place, on_host
 from rueda.torch.tensors import DTYPES, refuse, take
 
 __all__ = ["Call", "reduction_of"]
@@ -59,8 +60,16 @@ def reduction_of(op: Any) -> Any:
 
 
 def _check_place(tensor: Tensor) -> None:
-    if tensor.layout is not torch.strided or tensor.device.type != "cpu":
+    if tensor.layout is not torch.strided or not has_place(tensor):
         raise refuse(tensor, None)
+
+
+def _where(tensor: Tensor) -> dict[str, Any]:
+    """What submit() wants to know of numbers on a GPU."""
+    if not tensor.is_cuda:
+        return {}
+    stream = torch.cuda.current_stream(tensor.device).cuda_stream
+    return {"device": tensor.device.index, "stream": stream}
 
 
 def _as_numbers(tensor: Tensor) -> Tensor:
@@ -81,6 +90,7 @@ class Call:
         self._rank = rank
         self.orders: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
         self.keep: list[Any] = []
+        self._gpu: torch.device | None = None  # of the tensors, if they are on one
         self._after: list[Callable[[], None]] = []
 
     def finish(self) -> None:
@@ -88,24 +98,32 @@ class Call:
         with torch.no_grad():
             for step in self._after:
                 step()
+        if self._after and self._gpu is not None:
+            # Results are complete for every stream, on whichever thread this runs.
+            torch.cuda.current_stream(self._gpu).synchronize()
 
     # ---- Memory -------------------------------------------------------------
 
+    def _check(self, tensor: Tensor) -> None:
+        _check_place(tensor)
+        if tensor.is_cuda:
+            self._gpu = tensor.device
+
     def _source(self, tensor: Tensor) -> Tensor:
         """Its numbers one after another."""
-        _check_place(tensor)
+        self._check(tensor)
         found = tensor.detach().resolve_neg().contiguous().view(-1)
         self.keep.append(found)
         return found
 
     def _target(self, tensor: Tensor, source: Tensor | None = None) -> Tensor:
         """Memory for as many numbers: its own, unless it has gaps or is the source's."""
-        _check_place(tensor)
+        self._check(tensor)
         own = tensor.detach()
         if own.is_contiguous() and not own.is_neg() and not _overlap(own, source):
             target = own.view(-1)
         else:
-            target = torch.empty(own.numel(), dtype=own.dtype)
+            target = torch.empty(own.numel(), dtype=own.dtype, device=own.device)
             self._after.append(lambda: _copy(own, target))
         self.keep.append(target)
         return target
@@ -128,7 +146,7 @@ class Call:
             shape = (*shape[:-1], shape[-1] * bytes_each)
             dtype = _NO_DATA
         send, recv = source.data_ptr(), target.data_ptr()
-        self.orders.append(((kind, dtype, send, recv, shape), more))
+        self.orders.append(((kind, dtype, send, recv, shape), {**more, **_where(source)}))
 
     def _add_reduced(
         self, kind: int, source: Tensor, target: Tensor, shape: tuple[int, ...], op: Any
@@ -137,11 +155,11 @@ class Call:
         if dtype is None:
             raise refuse(source, None)
         send, recv = source.data_ptr(), target.data_ptr()
-        more = {"reduction": _BY_LIBRARY[op]}
+        more = {"reduction": _BY_LIBRARY[op], **_where(source)}
         self.orders.append(((kind, dtype, send, recv, shape), more))
 
     def _like(self, tensor: Tensor, count: int) -> Tensor:
-        found = torch.empty(count, dtype=tensor.dtype)
+        found = torch.empty(count, dtype=tensor.dtype, device=tensor.device)
         self.keep.append(found)
         return found
 
@@ -180,14 +198,20 @@ class Call:
         self._after.append(finish)
 
     def _gather_rows(self, tensor: Tensor) -> Callable[[], Tensor]:
-        """Rows of a number that only their rank knows; the result is there in the end."""
+        """Rows of a number that only their rank knows; the result is there in the end.
+
+        The library makes memory on the host for them.
+        """
         room = _core.room()
+        self._check(tensor)
+        home = tensor.device
+        tensor = on_host(tensor)
         shape = tuple(tensor.shape)
         dtype = DTYPES[tensor.dtype]
         order = (_core.KIND_ALLGATHER, dtype, tensor.data_ptr(), 0, shape)
         self.orders.append((order, {"room": room}))
         self.keep.append((tensor, room))
-        return lambda: take(room, dtype, tensor, 0)
+        return lambda: take(room, dtype, tensor, 0).to(home)
 
     def reduce(self, tensor: Tensor, op: Any, root: int) -> None:
         """All ranks compute the result, and only the root keeps it."""
@@ -292,10 +316,12 @@ class Call:
     ) -> Callable[[], Tensor]:
         """Numbers to and from each rank, as the lists say; the result is there in the end.
 
-        The library makes the memory: a rank that sends another number than is expected
-        here must not write over what lies behind.
+        The library makes the memory, on the host: a rank that sends another number than is
+        expected here must not write over what lies behind.
         """
-        numbers = self._source(source)
+        self._check(source)
+        home = source.device
+        numbers = self._source(on_host(source))
         dtype = DTYPES.get(numbers.dtype)
         each = 1 if dtype is not None else numbers.element_size()
         kind = numbers.dtype
@@ -315,7 +341,7 @@ class Call:
                     f"this rank expects {expected} numbers from the others, which sent "
                     f"{received.numel()}; the sizes on all ranks have to fit"
                 )
-            return received
+            return received.to(home)
 
         return result
 
@@ -356,12 +382,20 @@ class Call:
 
     # ---- Messages -------------------------------------------------------------
 
+    # They are between processes: what is on a GPU goes by way of the host.
+
     def send(self, tensor: Tensor, to: int, tag: int) -> None:
-        data = self._source(tensor)
+        self._check(tensor)
+        data = self._source(on_host(tensor))
         self._add(_core.KIND_SEND, data, data, (data.numel(),), peer=self._ranks[to], tag=tag)
 
     def recv(self, tensor: Tensor, source: int, tag: int) -> None:
-        data = self._target(tensor)
+        self._check(tensor)
+        place = tensor
+        if tensor.is_cuda:
+            place = torch.empty(tensor.shape, dtype=tensor.dtype)
+            self._after.append(lambda: _copy(tensor, place))
+        data = self._target(place)
         self._add(_core.KIND_RECV, data, data, (data.numel(),), peer=self._ranks[source], tag=tag)
 
     def barrier(self) -> None:

@@ -135,11 +135,11 @@ class RuedaProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         """Hand an operation over. All members call in the same order.
 
         Nothing is negotiated, unless the user asks torch to look for mistakes: then the
-        library compares what the ranks say.
+        library compares what the ranks say. It also does where tensors are on a GPU.
         """
         if self._set is None:
             raise job.GroupError("this process group was destroyed; make a new one")
-        if not self._is_checked and kind not in _MESSAGES:
+        if not self._is_checked and kind not in _MESSAGES and "device" not in more:
             more["ordered"] = True
         return _core.submit(kind, None, self._set, dtype, send, recv, shape, **more)
 

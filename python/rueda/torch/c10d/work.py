@@ -240,7 +240,7 @@ class RuedaWork(dist.Work):  # type: ignore[misc]
         """A future whose value is the list of results."""
         with self._lock:
             if self._future is None:
-                self._promise = torch.futures.Future()
+                self._promise = torch.futures.Future(devices=_gpus_of(self._output))
                 self._future = self._promise.then(self._value)
                 if self._ended.is_set():
                     self._promise.set_result(None)
@@ -281,6 +281,16 @@ class JoinedWork(RuedaWork):
         return torch.futures.collect_all(futures).then(
             lambda done: [one for future in done.value() for one in future.value()]
         )
+
+
+def _gpus_of(output: list[Any]) -> list[torch.device]:
+    """A future must know where the tensors of its value are."""
+    found: dict[torch.device, None] = {}
+    for one in output:
+        for tensor in one if isinstance(one, (list, tuple)) else (one,):
+            if isinstance(tensor, torch.Tensor) and tensor.is_cuda:
+                found[tensor.device] = None
+    return list(found)
 
 
 def _milliseconds_to(until: float) -> int:

@@ -179,6 +179,24 @@ static void a_link_is_used_by_those_behind_it(void **state)
     assert_false(rueda_sim_net_uses(&net, RUEDA_SIM_SPINE, 1, 12, 23));
 }
 
+static void times_and_rates_are_read_alone(void **state)
+{
+    double value = -1;
+
+    (void)state;
+    assert_true(rueda_sim_time_parse("2.5us", &value) && value == 2500);
+    assert_true(rueda_sim_rate_parse("25gbit", &value) && value == 3.125e9);
+    assert_true(rueda_sim_rate_parse("25Gbit/s", &value) && value == 3.125e9);
+    assert_true(rueda_sim_rate_parse("10GB/s", &value) && value == 10e9);
+    value = -1;
+    assert_false(rueda_sim_time_parse("5", &value));
+    assert_false(rueda_sim_time_parse("5us ", &value));
+    assert_false(rueda_sim_time_parse("", &value));
+    assert_false(rueda_sim_rate_parse("25Gb/s", &value)); /* bits or bytes? */
+    assert_false(rueda_sim_rate_parse("0gbit", &value));
+    assert_true(value == -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +208,7 @@ int main(void)
         cmocka_unit_test(the_way_is_as_long_as_the_distance),
         cmocka_unit_test(lanes_are_shared_by_the_right_ranks),
         cmocka_unit_test(a_link_is_used_by_those_behind_it),
+        cmocka_unit_test(times_and_rates_are_read_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
