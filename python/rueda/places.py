@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Callable, NamedTuple
 
+from rueda import _core
+
 __all__ = [
     "Exchange",
     "Place",
@@ -86,8 +88,9 @@ def torch_exchange(store: Any = None, size: int | None = None, timeout_s: float 
 
     Each call may take up to ``timeout_s`` seconds; a :class:`TimeoutError` then
     names the missing ranks. Keep the exchange until ``rueda_init()`` returns,
-    because it may hold the store. A process that reaches that store can read what
-    passes through it: torch asks for no key.
+    because it may hold the store. What passes is sealed for the rank that asks, so a
+    process that only reads what is in the store learns nothing; torch asks for no
+    key, so one that writes there too can put itself in the place of a rank.
     """
     dist = importlib.import_module("torch.distributed")
     if store is None:
@@ -108,6 +111,9 @@ def torch_exchange(store: Any = None, size: int | None = None, timeout_s: float 
     return exchange
 
 
+# A question has the name of its answer and the public key that it is sealed for.
+_PUBLIC_DIGITS = 64
+
 # The store outlives restarts of the ranks, and no number that torchrun gives
 # tells one start from the next on all hosts: TORCHELASTIC_RESTART_COUNT counts
 # failures of one host, and not those of others. So nothing is found under a
@@ -122,7 +128,8 @@ def torch_exchange(store: Any = None, size: int | None = None, timeout_s: float 
 
 def _ask(box: Any, rank: int, deadline: float) -> bytes:
     name = f"answer/{secrets.token_hex(16)}"
-    box.set(f"question/{rank}", name)
+    public, opener = _core.envelope_opener()
+    box.set(f"question/{rank}", f"{name} {public.hex()}")
     box.set(f"asked/{rank}", "")
     left = timedelta(seconds=max(deadline - time.monotonic(), 0.001))
     try:
@@ -131,11 +138,11 @@ def _ask(box: Any, rank: int, deadline: float) -> bytes:
         raise TimeoutError(
             f"rank {rank} had no answer from rank 0 through torch's store; is rank 0 running?"
         ) from error
-    data: bytes = box.get(name)
+    envelope: bytes = box.get(name)
     box.delete_key(f"asked/{rank}")
     box.delete_key(name)
     box.set(f"{name}/taken", "")
-    return data
+    return _core.envelope_open(public, opener, envelope)
 
 
 def _answer(box: Any, size: int, data: bytes, deadline: float) -> None:
@@ -150,9 +157,12 @@ def _answer(box: Any, size: int, data: bytes, deadline: float) -> None:
                     waiting.discard(rank)
                 elif box.delete_key(f"asked/{rank}"):
                     # A question of a rank that has died may come first.
-                    latest[rank] = box.get(f"question/{rank}").decode()
-                    box.set(latest[rank], data)
-                    used.add(latest[rank])
+                    name, _, public = box.get(f"question/{rank}").decode().partition(" ")
+                    if len(public) != _PUBLIC_DIGITS:
+                        continue  # of another version: it would not understand us either
+                    latest[rank] = name
+                    box.set(name, _core.envelope_seal(bytes.fromhex(public), data))
+                    used.add(name)
             if waiting and time.monotonic() > deadline:
                 names = ", ".join(str(rank) for rank in sorted(waiting)[:8])
                 more = " and others" if len(waiting) > 8 else ""
@@ -163,7 +173,7 @@ def _answer(box: Any, size: int, data: bytes, deadline: float) -> None:
             if waiting:
                 time.sleep(_PAUSE_S)
     finally:
-        # What no rank took is secret, too.
+        # What no rank took is of no use to any.
         for name in used:
             box.delete_key(name)
 

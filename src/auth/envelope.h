@@ -10,7 +10,7 @@
  * of keys that is made for this envelope, XSalsa20-Poly1305, and as the nonce
  * BLAKE2b over both public keys. It begins with the public key of that pair.
  *
- * Calls base/ and os/. Any thread.
+ * Exported for the modules beside the library. Calls base/ and os/. Any thread.
  */
 #ifndef RUEDA_AUTH_ENVELOPE_H
 #define RUEDA_AUTH_ENVELOPE_H
@@ -30,19 +30,20 @@ struct rueda_envelope_opener {
 };
 
 /* RUEDA_ERR_IO: the system has no random bytes. Wiped by the caller. */
-rueda_status rueda_envelope_opener_make(struct rueda_envelope_opener *out);
+RUEDA_API rueda_status
+rueda_envelope_opener_make(struct rueda_envelope_opener *out);
 
 /* Seal `bytes` of a secret for the opener with that key; out has room for
  * RUEDA_ENVELOPE_EXTRA_BYTES more. RUEDA_ERR_AUTH: it is no public key.
  * RUEDA_ERR_IO as above. */
-rueda_status
+RUEDA_API rueda_status
 rueda_envelope_seal(const unsigned char public_key[RUEDA_ENVELOPE_KEY_BYTES],
                     const void *secret, size_t bytes, unsigned char *out);
 
 /* Open an envelope whose secret has this length. RUEDA_ERR_AUTH: it was not
  * sealed for this opener, or was changed since; out is as it was. */
-rueda_status rueda_envelope_open(const struct rueda_envelope_opener *opener,
-                                 const unsigned char *envelope, size_t bytes,
-                                 void *out);
+RUEDA_API rueda_status
+rueda_envelope_open(const struct rueda_envelope_opener *opener,
+                    const unsigned char *envelope, size_t bytes, void *out);
 
 #endif /* RUEDA_AUTH_ENVELOPE_H */

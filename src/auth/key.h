@@ -61,8 +61,9 @@ rueda_status rueda_key_write_file(const char *path, const struct rueda_key *key,
 #define RUEDA_HIDDEN_NAME_BYTES 33
 void rueda_hidden_name(const char *text, char out[RUEDA_HIDDEN_NAME_BYTES]);
 
-/* Zero bytes that held a secret; is not optimised away. */
-void rueda_secret_wipe(void *bytes, size_t len);
+/* Zero bytes that held a secret; is not optimised away. Exported for the
+ * modules beside the library. */
+RUEDA_API void rueda_secret_wipe(void *bytes, size_t len);
 
 /* Forget the key: its memory is zero afterwards, and says "no key". */
 void rueda_key_wipe(struct rueda_key *key);

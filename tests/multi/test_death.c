@@ -14,7 +14,7 @@
 
 /* Ten times what is meant, since a busy machine takes its time. */
 #define DEATH_LATE_MS 10000
-#define AT_ONCE_MS    1000
+#define AT_ONCE_MS    10000
 
 #define VICTIM 1
 #define RANKS  3
@@ -163,7 +163,7 @@ static void run_plan(const struct rank_place *place, rank_fn body,
     processes_start(&processes, RANKS, processes_join, body, plan);
     unsetenv("RUEDA_TRANSPORT");
     processes.expected[VICTIM] = code;
-    assert_int_equal(processes_end(&processes, 8000), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
 }
 
 /* ---- Tests ----------------------------------------------------------- */
@@ -392,7 +392,7 @@ static void a_rank_that_is_stopped_for_five_seconds_is_waited_for(void **state)
     rank_sleep_ms(100);
     processes.board->room[0] = 1;
 
-    assert_int_equal(processes_end(&processes, 8000), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
 }
 
 int main(void)

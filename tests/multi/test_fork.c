@@ -159,7 +159,7 @@ static void a_child_holds_no_descriptor_of_the_context(void **state)
     (void)state;
     processes_start(&processes, 2, processes_by_self, descriptors_in_child,
                     NULL);
-    assert_int_equal(processes_end(&processes, 10000), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
 }
 
 /* ---- The parent ------------------------------------------------------ */

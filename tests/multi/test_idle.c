@@ -167,7 +167,7 @@ static void who_is_killed_at_rest_has_told_the_timeline_all(void **state)
     unsetenv("RUEDA_TRANSPORT");
     processes.expected[1] = PROCESS_SIGNAL - SIGKILL;
 
-    assert_int_equal(processes_end(&processes, 10000), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
     assert_int_equal(count_ends(path), STEPS);
     unlink(path);
 }
@@ -233,7 +233,7 @@ static void an_allreduce_of_128_mib_takes_under_64_mib(void **state)
     setenv("RUEDA_TRANSPORT", place->transport, 1);
     processes_start(&processes, 2, processes_by_self, takes_memory, NULL);
     unsetenv("RUEDA_TRANSPORT");
-    assert_int_equal(processes_end(&processes, 10000), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
 }
 
 /* ---- What is left ---------------------------------------------------- */
@@ -302,7 +302,7 @@ static void check_nothing_is_left(processes_way way, rank_fn body)
         processes.expected[i] = PROCESS_SIGNAL - SIGKILL;
     }
 
-    assert_int_equal(processes_end(&processes, 5000), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
     assert_false(has_socket(processes.job));
     assert_false(has_file_like("/dev/shm", "rueda"));
     assert_false(has_file_like("/dev/shm", processes.job));

@@ -77,7 +77,7 @@ static void check_claims(struct claim *claims, int count)
     struct processes processes;
 
     processes_start(&processes, count, processes_by_self, claim, claims);
-    assert_int_equal(processes_end(&processes, 10000), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
 }
 
 /* ---- Missing ranks -------------------------------------------------- */
@@ -407,7 +407,7 @@ static void check_nuisance(struct nuisance nuisance)
 
     processes_start(&processes, 3, processes_by_self, meet_with_stranger,
                     &nuisance);
-    assert_int_equal(processes_end(&processes, 10000), 0);
+    assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
 }
 
 static void a_stranger_who_sends_garbage_does_no_harm(void **state)
@@ -430,19 +430,24 @@ static void strangers_who_say_nothing_do_no_harm(void **state)
 
 /* ---- Death during the start ------------------------------------------ */
 
+/* When the others have met; long before their patience ends it is seen. */
+#define DEATH_AFTER_MS   1000
+#define DEATH_SEEN_MS    15000
+#define DEATH_TIMEOUT_MS 40000
+
 static void a_rank_that_dies_during_the_start_is_named(void **state)
 {
     struct claim claims[] = {
         {.rank = 0,
          .size = 3,
-         .timeout_ms = 5000,
+         .timeout_ms = DEATH_TIMEOUT_MS,
          .wanted = RUEDA_ERR_PEER_LOST,
          .words = "rank 1"},
-        {.rank = 1, .size = 3, .timeout_ms = 5000},
+        {.rank = 1, .size = 3, .timeout_ms = DEATH_TIMEOUT_MS},
         {.rank = 2,
          .size = 3,
-         .timeout_ms = 5000,
-         .delay_ms = 500,
+         .timeout_ms = DEATH_TIMEOUT_MS,
+         .delay_ms = 2 * DEATH_AFTER_MS,
          .wanted = RUEDA_ERR_PEER_LOST,
          .words = "rank 1"},
     };
@@ -450,21 +455,21 @@ static void a_rank_that_dies_during_the_start_is_named(void **state)
 
     (void)state;
     processes_start(&processes, 3, processes_by_self, claim, claims);
-    rank_sleep_ms(250);
+    rank_sleep_ms(DEATH_AFTER_MS);
     kill(processes.pids[1], SIGKILL);
     processes.expected[1] = PROCESS_SIGNAL - SIGKILL;
 
-    assert_int_equal(processes_end(&processes, 4000), 0);
+    assert_int_equal(processes_end(&processes, DEATH_SEEN_MS), 0);
 }
 
 /* All others fail at once when rank 0 is gone. */
 static void the_first_rank_that_dies_during_the_start_is_named(void **state)
 {
     struct claim claims[] = {
-        {.rank = 0, .size = 3, .timeout_ms = 5000},
+        {.rank = 0, .size = 3, .timeout_ms = DEATH_TIMEOUT_MS},
         {.rank = 1,
          .size = 3,
-         .timeout_ms = 5000,
+         .timeout_ms = DEATH_TIMEOUT_MS,
          .wanted = RUEDA_ERR_PEER_LOST,
          .words = "rank 0"},
         {.size = 0},
@@ -473,11 +478,11 @@ static void the_first_rank_that_dies_during_the_start_is_named(void **state)
 
     (void)state;
     processes_start(&processes, 3, processes_by_self, claim, claims);
-    rank_sleep_ms(250);
+    rank_sleep_ms(DEATH_AFTER_MS);
     kill(processes.pids[0], SIGKILL);
     processes.expected[0] = PROCESS_SIGNAL - SIGKILL;
 
-    assert_int_equal(processes_end(&processes, 2000), 0);
+    assert_int_equal(processes_end(&processes, DEATH_SEEN_MS), 0);
 }
 
 int main(void)

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from ranks import program
+from rueda import _core
 from rueda.places import (
     Place,
     find_tf_config,
@@ -189,11 +190,41 @@ def test_every_rank_gets_the_bytes_of_rank_0(stores: list[Any]) -> None:
     assert stores[0].num_keys() == before
 
 
+def test_the_store_does_not_learn_what_passes_through_it(
+    dist: Any, stores: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = bytes(range(64))
+    told: list[bytes] = []
+    store_set = dist.PrefixStore.set
+
+    def listen(self: Any, key: str, value: str | bytes) -> None:
+        told.append(value.encode() if isinstance(value, str) else value)
+        store_set(self, key, value)
+
+    monkeypatch.setattr(dist.PrefixStore, "set", listen)
+    assert exchange_all(stores, secret) == [secret] * 4
+    assert sum(len(value) > len(secret) for value in told) >= 3
+    assert not any(secret[i : i + 8] in value for value in told for i in range(56))
+
+
+def test_an_answer_that_was_changed_is_refused(dist: Any) -> None:
+    public, opener = _core.envelope_opener()
+    envelope = bytearray(_core.envelope_seal(public, b"a key"))
+    assert _core.envelope_open(public, opener, bytes(envelope)) == b"a key"
+    envelope[-1] ^= 1
+    for wrong in (bytes(envelope), b"", bytes(48)):
+        with pytest.raises(ValueError, match="sealed for another rank, or changed"):
+            _core.envelope_open(public, opener, wrong)
+    for wrong in (b"short", bytes(32)):
+        with pytest.raises(ValueError, match="no public key"):
+            _core.envelope_seal(wrong, b"a key")
+
+
 def test_a_store_with_leftovers_gives_the_new_bytes(dist: Any, stores: list[Any]) -> None:
     """Ranks of an earlier start died: some with a question, some with an answer."""
     box = dist.PrefixStore("rueda", stores[0])
     for rank, name in ((1, "answer/old"), (2, "answer/older")):
-        box.set(f"question/{rank}", name)
+        box.set(f"question/{rank}", f"{name} {_core.envelope_opener()[0].hex()}")
         box.set(f"asked/{rank}", "")
     box.set("answer/older", b"old")
     box.set("question/3", "answer/oldest")
@@ -210,13 +241,13 @@ def test_a_store_of_an_old_torch_will_do(
 
 def test_rank_0_names_who_did_not_come(dist: Any, stores: list[Any]) -> None:
     box = dist.PrefixStore("rueda", stores[0])
-    box.set("question/1", "answer/old")
+    box.set("question/1", f"answer/old {_core.envelope_opener()[0].hex()}")
     box.set("asked/1", "")
     started = time.monotonic()
     with pytest.raises(TimeoutError, match="of 4 ranks .* in time: 1, 2, 3; are they"):
         torch_exchange(stores[0], 4, timeout_s=0.5)(0, b"x")
     assert time.monotonic() - started < 5
-    # What was not taken was a secret.
+    # What was not taken is gone.
     assert not box.delete_key("answer/old")
 
 

@@ -57,13 +57,22 @@ static void take(struct cutter *cutter)
     end(&pair, true, true);
 }
 
+/* Pass on a part of the piece, and end the connection. */
+static void cut(struct cutter *cutter, struct cutter_pair *pair, int from,
+                const unsigned char *bytes, size_t len)
+{
+    send(pair->fds[1 - from], bytes, draw(cutter, len + 1), MSG_NOSIGNAL);
+    end(pair, draw(cutter, 2) == 0, draw(cutter, 2) == 0);
+    atomic_fetch_add(&cutter->cuts, 1);
+}
+
 /* A piece has come from one side, or its end has. What the other side does not
  * take any more is lost. */
 static void forward(struct cutter *cutter, struct cutter_pair *pair, int from)
 {
     const int one_in = atomic_load(&cutter->one_in);
     const int to = pair->fds[1 - from];
-    char bytes[MOST_PIECE];
+    unsigned char bytes[MOST_PIECE];
     ssize_t len = recv(pair->fds[from], bytes, 1 + draw(cutter, MOST_PIECE),
                        MSG_DONTWAIT);
 
@@ -78,9 +87,20 @@ static void forward(struct cutter *cutter, struct cutter_pair *pair, int from)
         send(to, bytes, (size_t)len, MSG_NOSIGNAL);
         return;
     }
-    send(to, bytes, draw(cutter, (uint64_t)len + 1), MSG_NOSIGNAL);
-    end(pair, draw(cutter, 2) == 0, draw(cutter, 2) == 0);
-    atomic_fetch_add(&cutter->cuts, 1);
+    switch (draw(cutter, 4)) {
+    case 0:
+        bytes[draw(cutter, (uint64_t)len)] ^=
+            (unsigned char)(1 << draw(cutter, 8));
+        break;
+    case 1:
+        send(to, bytes, (size_t)len, MSG_NOSIGNAL); /* and once more */
+        break;
+    default:
+        cut(cutter, pair, from, bytes, (size_t)len);
+        return;
+    }
+    send(to, bytes, (size_t)len, MSG_NOSIGNAL);
+    atomic_fetch_add(&cutter->changes, 1);
 }
 
 /* Waits for whatever comes. False: cutter_close() has been called. */

@@ -2,9 +2,10 @@
 /*
  * A network that cuts: a thread that forwards TCP connections over loopback to
  * another port, and ends one now and then, at any byte in either direction, as
- * a middlebox, a crash or a full table of connections would. It draws moments
- * and ways from a seed; what it meets there depends on the run. The end of a
- * process, also by a reset, reaches the other side as an ordinary end.
+ * a middlebox, a crash or a full table of connections would; and that changes
+ * or repeats a piece, as an attacker would. It draws moments and ways from a
+ * seed; what it meets there depends on the run. The end of a process, also by a
+ * reset, reaches the other side as an ordinary end.
  */
 #ifndef RUEDA_TESTS_SUPPORT_CUTTER_H
 #define RUEDA_TESTS_SUPPORT_CUTTER_H
@@ -19,9 +20,11 @@
 struct cutter {
     int port; /* where it listens */
     int to;   /* port to which it forwards */
-    /* One piece in so many that pass ends its connection; 0: none does. */
+    /* One piece in so many that pass ends its connection, has a bit changed or
+     * passes twice; 0: none. */
     atomic_int one_in;
     atomic_int cuts;
+    atomic_int changes;
 
     int listener;
     int wake[2];

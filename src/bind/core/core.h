@@ -177,6 +177,12 @@ PyObject *rueda_core_submit(PyObject *module, PyObject *tuple, PyObject *dict);
     X(digest, METH_VARARGS,                                                    \
       "digest(address, bytes, seed) -> a signed number of 64 bits\n\n"         \
       "The caller keeps the memory as it is meanwhile.")                       \
+    X(envelope_opener, METH_NOARGS,                                            \
+      "envelope_opener() -> public key, secret key")                           \
+    X(envelope_seal, METH_VARARGS,                                             \
+      "envelope_seal(public key, secret) -> envelope")                         \
+    X(envelope_open, METH_VARARGS,                                             \
+      "envelope_open(public key, secret key, envelope) -> secret")             \
     X(timeline_start, METH_VARARGS, "timeline_start(path, mark_cycles)")       \
     X(timeline_stop, METH_NOARGS, "timeline_stop()")                           \
     X(set_create, METH_O, "set_create(ranks) -> id")                           \

@@ -71,7 +71,7 @@ def _open_context(rank: int, size: int, timeout: timedelta) -> None:
     if _is_launched_as(rank, size):
         basics.init()
         return
-    carry = _Carrier(rank, timeout)
+    carry = _Carrier(rank, size, timeout)
     try:
         basics.init_at(rank, size, milliseconds(timeout), carry)
     finally:
@@ -79,32 +79,46 @@ def _open_context(rank: int, size: int, timeout: timedelta) -> None:
 
 
 class _Carrier:
-    """Passes rank 0's bytes to all ranks through the store; they are secret."""
+    """Passes rank 0's bytes to all ranks through the store, sealed for each of them."""
 
-    def __init__(self, rank: int, timeout: timedelta) -> None:
+    def __init__(self, rank: int, size: int, timeout: timedelta) -> None:
         self._rank = rank
+        self._size = size
         self._timeout = timeout
-        self._keys: list[str] = []
+        self._calls = 0
+        self._keys: list[str] = []  # that this rank has set
 
     def __call__(self, data: bytes) -> bytes:
-        key = f"exchange/{len(self._keys)}"
+        name = f"exchange/{self._calls}"
+        self._calls += 1
+        if self._rank > 0:
+            return self._take(name)
+        for rank in range(1, self._size):
+            public = self._wait(f"{name}/public/{rank}", rank)
+            self._set(f"{name}/sealed/{rank}", _core.envelope_seal(public, data))
+        return data
+
+    def _take(self, name: str) -> bytes:
+        public, opener = _core.envelope_opener()
+        self._set(f"{name}/public/{self._rank}", public)
+        return _core.envelope_open(public, opener, self._wait(f"{name}/sealed/{self._rank}", 0))
+
+    def _set(self, key: str, data: bytes) -> None:
         self._keys.append(key)
-        if self._rank == 0:
-            _job.box.set(key, data.hex())
-            return data
+        _job.box.set(key, data.hex())
+
+    def _wait(self, key: str, whose: int) -> bytes:
         try:
             _job.box.wait([key], self._timeout)
         except RuntimeError as error:
             raise GroupError(
-                f"rank {self._rank} had no answer from rank 0 through torch's store within "
-                f"{self._timeout}; is rank 0 running?"
+                f"rank {self._rank} had no answer from rank {whose} through torch's store within "
+                f"{self._timeout}; is rank {whose} running?"
             ) from error
         return bytes.fromhex(_job.box.get(key).decode())
 
     def forget(self) -> None:
         """All ranks have the bytes, or none needs them any more."""
-        if self._rank > 0:
-            return
         for key in self._keys:
             try:
                 _job.box.delete_key(key)
