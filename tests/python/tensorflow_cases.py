@@ -235,6 +235,15 @@ def ops_of_one_graph_overlap() -> None:
 
 
 @case
+def iterations_of_a_loop_run_one_by_one() -> None:
+    @tf.function
+    def run(x: Any) -> Any:
+        return tf.map_fn(lambda y: hvd.allreduce(y, op=hvd.Sum), x, parallel_iterations=1)
+
+    same(run(tf.range(16.0)), np.arange(16) * hvd.size())
+
+
+@case
 def sparse_tensors() -> None:
     rank, size = hvd.rank(), hvd.size()
     mine = tf.IndexedSlices(tf.fill([1, 2], 1.0 + rank), tf.constant([rank]), tf.constant([9, 2]))

@@ -32,8 +32,19 @@ import rueda.tensorflow as hvd
 hvd.init()
 add = tf.function(lambda x: hvd.allreduce(x, op=hvd.Sum))
 assert float(add(tf.constant(1.0))) == 2.0
+# Iterations side by side want one name, while rank 1 does not come.
+loop = tf.function(lambda x: tf.map_fn(lambda y: hvd.allreduce(y), x, parallel_iterations=8))
+loop = loop.get_concrete_function(tf.range(8.0))
 if hvd.rank() == 1:
+    while not os.path.exists(sys.argv[1]):
+        time.sleep(0.01)
+    time.sleep(3)
     os._exit(3)
+open(sys.argv[1], "w").close()
+try:
+    loop(tf.range(8.0))
+except tf.errors.InvalidArgumentError as error:
+    print("of a loop:", error.message.count("parallel_iterations=1"))
 try:
     add(tf.constant(1.0))
 except tf.errors.UnknownError as error:
@@ -65,13 +76,16 @@ def test_case(results: list[dict[str, str]], name: str) -> None:
         assert not said[name], f"rank {rank}: {said[name]}"
 
 
-def test_a_lost_rank_is_named() -> None:
+def test_a_lost_rank_is_named_and_a_loop_that_overlaps_explained(tmp_path: Path) -> None:
     job = f"tensorflow-{os.getpid()}"
     places = [
         environment(RUEDA_RANK=str(rank), RUEDA_SIZE="2", RUEDA_JOB=job, **QUIET)
         for rank in range(2)
     ]
-    first, second = run_all([[sys.executable, "-c", LOSE_A_RANK]] * 2, places, LIMIT_S)
+    first, second = run_all(
+        [[sys.executable, "-c", LOSE_A_RANK, str(tmp_path / "mark")]] * 2, places, LIMIT_S
+    )
     assert second.returncode == 3, second.stderr
     assert first.returncode == 0, first.stderr
+    assert "of a loop: 1" in first.stdout, first.stdout
     assert first.stdout.count("said:") == 2 and "rank 1" in first.stdout, first.stdout
