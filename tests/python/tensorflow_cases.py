@@ -235,6 +235,15 @@ def ops_of_one_graph_overlap() -> None:
 
 
 @case
+def iterations_of_a_loop_run_one_by_one() -> None:
+    @tf.function
+    def run(x: Any) -> Any:
+        return tf.map_fn(lambda y: hvd.allreduce(y, op=hvd.Sum), x, parallel_iterations=1)
+
+    same(run(tf.range(16.0)), np.arange(16) * hvd.size())
+
+
+@case
 def sparse_tensors() -> None:
     rank, size = hvd.rank(), hvd.size()
     mine = tf.IndexedSlices(tf.fill([1, 2], 1.0 + rank), tf.constant([rank]), tf.constant([9, 2]))
@@ -249,7 +258,11 @@ def sparse_tensors() -> None:
     near(hvd.allreduce(mine).values[0], [1 / size, 1 / size])
     raises(NotImplementedError, "sparse", hvd.allreduce, mine, op=hvd.Max)
     raises(NotImplementedError, "sparse", hvd.allreduce, mine, op=hvd.Adasum)
-    raises(NotImplementedError, "scaled", hvd.allreduce, mine, prescale_factor=2.0)
+    for got in (
+        hvd.allreduce(mine, prescale_factor=2.0, postscale_factor=3.0),
+        hvd.grouped_allreduce([mine], prescale_factor=6.0)[0],
+    ):
+        near(got.values[0], [6 / size, 6 / size])
 
 
 @case
@@ -444,6 +457,29 @@ def optimizers_of_tensorflow_1() -> None:
             near(session.run(weight), [1.0 - i] * 2)
     raises(ValueError, "graphs", hvd.DistributedOptimizer,
            v1.train.GradientDescentOptimizer(1.0), backward_passes_per_step=2)  # fmt: skip
+
+
+@case
+def variables_that_are_no_resources() -> None:
+    """Those of scripts that call disable_v2_behavior(); reading one may not copy it."""
+    rank, size = hvd.rank(), hvd.size()
+    v1.disable_control_flow_v2()
+    try:
+        for more in ({"op": hvd.Adasum}, {"backward_passes_per_step": 2}, {}):
+            with tf.Graph().as_default(), v1.Session() as session:
+                weight = v1.get_variable("weight", [2], use_resource=False)
+                optimizer = hvd.DistributedOptimizer(v1.train.MomentumOptimizer(0.1, 0.9), **more)
+                train = optimizer.minimize(tf.reduce_sum((weight - rank) ** 2))
+                session.run([v1.global_variables_initializer(), v1.local_variables_initializer()])
+                session.run(hvd.broadcast_global_variables(0))
+                before = session.run(weight)
+                for _ in range(4):
+                    session.run(train)
+                after = session.run(weight)
+                assert not np.allclose(before, after)
+                same(hvd.allgather_object(after.tolist()), [after.tolist()] * size)
+    finally:
+        v1.enable_control_flow_v2()
 
 
 @case

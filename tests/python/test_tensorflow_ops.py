@@ -46,14 +46,15 @@ def test_case(results: list[dict[str, str]], name: str) -> None:
         assert not said[name], f"rank {rank}: {said[name]}"
 
 
-def test_a_lost_rank_is_named() -> None:
+def test_a_lost_rank_is_named_and_a_loop_that_overlaps_explained(tmp_path: Path) -> None:
     job = f"tensorflow-{os.getpid()}"
     places = [
         environment(RUEDA_RANK=str(rank), RUEDA_SIZE="2", RUEDA_JOB=job, **QUIET)
         for rank in range(2)
     ]
-    lose = [sys.executable, program("tensorflow_lose_a_rank.py")]
+    lose = [sys.executable, program("tensorflow_lose_a_rank.py"), str(tmp_path / "mark")]
     first, second = run_all([lose] * 2, places, LIMIT_S)
     assert second.returncode == 3, second.stderr
     assert first.returncode == 0, first.stderr
+    assert "of a loop: 1" in first.stdout, first.stdout
     assert first.stdout.count("said:") == 2 and "rank 1" in first.stdout, first.stdout

@@ -40,18 +40,23 @@ def _as_given(tensor: Any) -> Any:
 # ---- Sparse ------------------------------------------------------------------
 
 
-def _check_sparse(op: int, prescale: float, postscale: float) -> None:
+def _check_sparse(op: int) -> None:
     if op == Adasum:
         raise NotImplementedError("Adasum is not done on sparse tensors; use sparse_as_dense=True")
     if op not in (Average, Sum):
         raise NotImplementedError("sparse tensors (tf.IndexedSlices) take Average or Sum")
-    if prescale != 1.0 or postscale != 1.0:
-        raise NotImplementedError("sparse tensors (tf.IndexedSlices) cannot be scaled")
 
 
 def _put_together(
-    tensor: tf.IndexedSlices, values: Any, indices: Any, op: int, process_set: ProcessSet
+    tensor: tf.IndexedSlices,
+    values: Any,
+    indices: Any,
+    op: int,
+    scale: float,
+    process_set: ProcessSet,
 ) -> tf.IndexedSlices:
+    if scale != 1.0:
+        values = values * tf.cast(scale, values.dtype)
     if op == Average:
         values = divide(values, size_of(process_set))
     return tf.IndexedSlices(values, indices, dense_shape=tensor.dense_shape)
@@ -60,6 +65,7 @@ def _put_together(
 def _reduce_sparse(
     tensor: tf.IndexedSlices,
     op: int,
+    scale: float,
     name: str | None,
     process_set: ProcessSet,
     ignore_name_scope: bool,
@@ -71,7 +77,7 @@ def _reduce_sparse(
         return mpi_ops.allgather(part, label, ignore_name_scope, process_set)
 
     values, indices = gather(tensor.values, "values"), gather(tensor.indices, "indices")
-    return _put_together(tensor, values, indices, op, process_set)
+    return _put_together(tensor, values, indices, op, scale, process_set)
 
 
 # ---- Allreduce ---------------------------------------------------------------
@@ -97,9 +103,10 @@ def allreduce(
     op = _op_of(op, average)
     tensor = _as_given(tensor)
     if isinstance(tensor, tf.IndexedSlices):
-        _check_sparse(op, prescale_factor, postscale_factor)
+        _check_sparse(op)
+        scale = prescale_factor * postscale_factor
         with tf.device(device_sparse):
-            return _reduce_sparse(tensor, op, name, process_set, ignore_name_scope)
+            return _reduce_sparse(tensor, op, scale, name, process_set, ignore_name_scope)
     with tf.device(device_dense):
         sent, context = compression.compress(tensor)
         reduced = mpi_ops._allreduce(
@@ -130,10 +137,11 @@ def grouped_allreduce(
     sparse = [i for i, one in enumerate(results) if isinstance(one, tf.IndexedSlices)]
     dense = [i for i, one in enumerate(results) if not isinstance(one, tf.IndexedSlices)]
     if sparse:
-        _check_sparse(op, prescale_factor, postscale_factor)
+        _check_sparse(op)
+        scale = prescale_factor * postscale_factor
         with tf.device(device_sparse):
             reduced = _reduce_all_sparse(
-                [results[i] for i in sparse], op, name, process_set, ignore_name_scope
+                [results[i] for i in sparse], op, scale, name, process_set, ignore_name_scope
             )
         for i, one in zip(sparse, reduced):
             results[i] = one
@@ -152,6 +160,7 @@ def grouped_allreduce(
 def _reduce_all_sparse(
     tensors: Sequence[tf.IndexedSlices],
     op: int,
+    scale: float,
     name: str | None,
     process_set: ProcessSet,
     ignore_name_scope: bool,
@@ -162,7 +171,9 @@ def _reduce_all_sparse(
 
     values = gather([one.values for one in tensors], "values")
     indices = gather([one.indices for one in tensors], "indices")
-    return [_put_together(*parts, op, process_set) for parts in zip(tensors, values, indices)]
+    return [
+        _put_together(*parts, op, scale, process_set) for parts in zip(tensors, values, indices)
+    ]
 
 
 # ---- Reducescatter -----------------------------------------------------------

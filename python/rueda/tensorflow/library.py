@@ -87,9 +87,16 @@ def token() -> Any:
     return known
 
 
+#: What each replica may ask.
+_NUMBERS = {
+    "horovod_local_rank", "horovod_local_size", "horovod_process_set_included", "horovod_rank",
+    "horovod_size",
+}  # fmt: skip
+
+
 def call(function: str, *inputs: Any, name: str | None = None, **attributes: Any) -> Any:
     """Run an op by its name in Python, or put it into the graph."""
-    if tf.distribute.has_strategy():
+    if function not in _NUMBERS and tf.distribute.has_strategy():
         _check_replica()
     return getattr(_functions, function)(*inputs, name=name, **attributes)
 

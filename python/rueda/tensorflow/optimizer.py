@@ -86,6 +86,11 @@ class _DistributedOptimizer(_Wrapper):
         )
 
 
+def _copy_of(variable: Any) -> Any:
+    """Its value now. That of an old variable, not of a resource, changes where it is."""
+    return tf.raw_ops.DeepCopy(x=variable.read_value())
+
+
 class _AdasumOptimizer(_Wrapper):
     """Lets another optimizer make its step, and reduces by Adasum how variables moved."""
 
@@ -115,7 +120,7 @@ class _AdasumOptimizer(_Wrapper):
         with tf.control_dependencies([grad for grad, _ in pairs]):
             keep = tf.cond(
                 tf.equal(count.read_value() % self._passes, 0),
-                lambda: tf.group(*[s.assign(v) for s, v in zip(starts, variables)]),
+                lambda: tf.group(*[s.assign(_copy_of(v)) for s, v in zip(starts, variables)]),
                 tf.no_op,
             )
         with tf.control_dependencies([keep]):
@@ -140,7 +145,7 @@ class _AdasumOptimizer(_Wrapper):
         moved = []
         for i, (var, start) in enumerate(zip(variables, starts)):
             begin = start.read_value()
-            way = tf.convert_to_tensor(var) - begin
+            way = var.read_value() - begin
             reduced = allreduce(
                 way, op=Adasum, compression=self._compression, name=f"{self._name}_delta_{i}"
             )

@@ -388,6 +388,24 @@ static bool fill_in(struct part *part, struct rueda_submit_args *args,
 /* ---- Submitting ----------------------------------------------------------
  */
 
+/* Iterations of a loop that run side by side share the op and its name. */
+static void note_refusal(struct call *call, rueda_status status)
+{
+    char words[WORDS_BYTES];
+
+    if (status != RUEDA_ERR_INVALID ||
+        atomic_load(&call->kernel->running) < 2) {
+        note_failure(call, status, rueda_last_error());
+        return;
+    }
+    snprintf(words, sizeof(words),
+             "%s. This op runs in several iterations of a loop at once: give "
+             "tf.while_loop, tf.map_fn or set_loop_options "
+             "parallel_iterations=1",
+             rueda_last_error());
+    note_failure(call, status, words);
+}
+
 static bool submit_all(struct call *call, const struct rueda_submit_args *args)
 {
     rueda_handle *handles = calloc((size_t)call->count, sizeof(*handles));
@@ -401,7 +419,7 @@ static bool submit_all(struct call *call, const struct rueda_submit_args *args)
                  ? rueda_submit_group(call->rueda, args, call->count, handles)
                  : rueda_submit(call->rueda, args, handles);
     if (status != RUEDA_OK)
-        note_failure(call, status, rueda_last_error());
+        note_refusal(call, status);
     for (int i = 0; i < call->count; i++)
         call->parts[i].handle = handles[i];
     free(handles);
@@ -486,6 +504,7 @@ static void let_go(struct call *call)
     if (atomic_fetch_sub(&call->left, 1) > 1)
         return;
     rueda_tf_flight_end(&call->flight, &call->kernel->habit);
+    atomic_fetch_sub(&call->kernel->running, 1);
     deliver(call);
     done = call->done;
     call_free(call);
@@ -565,6 +584,7 @@ static void run_later(struct call *call, tf_done *done)
         rueda_tf.RunAsyncOpKernelDoneCallback(done);
         return;
     }
+    atomic_fetch_add(&call->kernel->running, 1);
     waits = rueda_tf_flight_begin(&call->flight, &call->kernel->habit) &&
             !is_in_callback;
     if (!start(call)) {

@@ -49,6 +49,7 @@ struct rueda_tf_kernel {
     float prescale;
     float postscale;
     struct rueda_tf_habit habit;
+    atomic_int running; /* calls in flight, of kernels that do not wait */
 };
 
 /* True where kernels cannot be asynchronous. */
