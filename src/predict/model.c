@@ -53,6 +53,12 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
+/* Names are printed on terminals. */
+static bool is_control(char c)
+{
+    return (unsigned char)c < 0x20 || c == 0x7f;
+}
+
 /* Cut a line in words. */
 static rueda_status cut(struct model_reader *reader, const char *line,
                         size_t length)
@@ -69,7 +75,12 @@ static rueda_status cut(struct model_reader *reader, const char *line,
             continue;
         }
         while (at + len < length && !is_blank(line[at + len]))
-            len++;
+            if (is_control(line[at + len++])) {
+                rueda_text_set(reader->error,
+                               "line %d: a control character in a word",
+                               reader->line);
+                return RUEDA_ERR_INVALID;
+            }
         if (reader->count == WORDS || len >= RUEDA_MODEL_WORD) {
             rueda_text_set(reader->error,
                            "line %d: more than %d words, or one of more than "

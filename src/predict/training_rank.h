@@ -33,7 +33,7 @@ struct training_run {
     struct rueda_segment **segments; /* [size] views of shared memory */
     struct training_rank *ranks;     /* [size] */
     int size;
-    char *gradients; /* addresses of all, which nobody touches */
+    char *gradients; /* addresses of all, never touched */
     size_t bytes;
 };
 

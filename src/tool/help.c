@@ -172,7 +172,7 @@ static const char sim[] =
     "\n"
     "bad days; all may be repeated\n"
     "  --straggler RANK:FACTOR\n"
-    "                        its computation takes so many times as long\n"
+    "                        its computation takes FACTOR times as long\n"
     "  --kill RANK@TIME      it dies: 3@250ms\n"
     "  --unplug HOST@FROM-UNTIL\n"
     "                        its link carries nothing: 2@100ms-150ms\n"

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/near.h"
 #include "launch/limit.h"
@@ -28,6 +29,8 @@ struct sweep {
     pthread_cond_t changed;
     bool *is_done; /* [count] */
     int next;      /* rows are begun from the last to the first */
+    int done;
+    bool shows; /* how far it is, on a terminal */
 };
 
 /* ---- One row ---------------------------------------------------------- */
@@ -76,6 +79,20 @@ static void simulate(const struct sweep *sweep, struct rueda_tool_sim_row *row)
 
 /* ---- Threads ---------------------------------------------------------- */
 
+/* The first rows are the last to be ready. Under the lock. */
+static void show(const struct sweep *sweep)
+{
+    if (sweep->shows && sweep->done < sweep->report.count)
+        fprintf(stderr, "\r%d of %d simulated", sweep->done,
+                sweep->report.count);
+}
+
+static void hide(const struct sweep *sweep)
+{
+    if (sweep->shows)
+        fputs("\r\033[K", stderr);
+}
+
 static void *work(void *arg)
 {
     struct sweep *sweep = arg;
@@ -88,6 +105,8 @@ static void *work(void *arg)
         simulate(sweep, &sweep->report.rows[i]);
         pthread_mutex_lock(&sweep->lock);
         sweep->is_done[i] = true;
+        sweep->done++;
+        show(sweep);
         pthread_cond_broadcast(&sweep->changed);
     }
     pthread_mutex_unlock(&sweep->lock);
@@ -97,13 +116,15 @@ static void *work(void *arg)
 static void print_rows(struct sweep *sweep)
 {
     rueda_tool_sim_head(&sweep->report);
+    fflush(stdout);
     for (int i = 0; i < sweep->report.count; i++) {
         pthread_mutex_lock(&sweep->lock);
         while (!sweep->is_done[i])
             pthread_cond_wait(&sweep->changed, &sweep->lock);
-        pthread_mutex_unlock(&sweep->lock);
+        hide(sweep);
         rueda_tool_sim_print(&sweep->report, &sweep->report.rows[i]);
         fflush(stdout);
+        pthread_mutex_unlock(&sweep->lock);
     }
 }
 
@@ -132,6 +153,7 @@ static int run_all(struct sweep *sweep)
     pthread_mutex_init(&sweep->lock, NULL);
     pthread_cond_init(&sweep->changed, NULL);
     sweep->next = sweep->report.count - 1;
+    sweep->shows = isatty(STDERR_FILENO);
     rueda_limit_need(jobs * DESCRIPTORS *
                      rueda_sim_net_ranks(&sweep->report.options->net));
     while (started < jobs &&

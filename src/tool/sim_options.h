@@ -20,7 +20,7 @@ struct rueda_tool_sim_options {
     const char *topology;     /* NULL: none */
     const char *model;        /* the name of a built-in one, or a path */
     struct {
-        int ranks; /* from so many on a step of one takes */
+        int ranks; /* with this many ranks and more, a step of one takes */
         double ms;
     } computes[RUEDA_TOOL_SIM_POINTS];       /* ascending */
     int compute_count;                       /* 0: the model's */
@@ -56,13 +56,13 @@ bool rueda_tool_sim_options_parse(int argc, char **argv,
                                   struct rueda_tool_sim_options *out,
                                   struct rueda_text *words);
 
-/* What a step of one rank takes where there are so many; negative: as the model
+/* What a step of one rank takes in a job of this size; negative: as the model
  * says. */
 double rueda_tool_sim_compute_ms(const struct rueda_tool_sim_options *options,
                                  int ranks);
 
-/* The network of so many ranks: some on one host, or hosts that are full. False
- * if there is none with so many. */
+/* The part of a network that has this number of ranks: some on one host, or
+ * hosts that are full. False if there is no such part. */
 bool rueda_tool_sim_net_of(const struct rueda_sim_net *net, int ranks,
                            struct rueda_sim_net *out);
 

@@ -71,6 +71,7 @@ static void what_is_wrong_is_named_with_its_line(void **state)
         {"tensor a 99999999999999999999\n", "a name, a shape"},
         {"tensor a 1000000000x1000000000\n", "a name, a shape"},
         {"tensor a 3 1e9\n", "a name, a shape"},
+        {"model a\033[31m\ntensor a 3\n", "line 1: a control character"},
         {"tensor a 3 4 5\n", "line 1: more than 4 words"},
     };
 
