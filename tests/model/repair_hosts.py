@@ -6,7 +6,7 @@ the store is the only one that decides, by the order in which it has heard what 
 say. All read its words in this order, each at its own pace, and draw the same conclusions.
 
 1.  A member delivers step k when it has heard that every member has it (a barrier behind
-    each step, so whoever has left the barrier knows that all have entered it).
+    each step, so a member that has left the barrier knows that all have entered it).
 2.  A member that loses another one, or reads that a member of its term is gone or has
     frozen, freezes: it stops, and then says FROZEN(term + 1, steps that it has).
 3.  The store says GONE(m, m) when the connection with m has ended, after all that m had
@@ -237,7 +237,7 @@ class RepairHosts:
         has_ended = ballot.last and ballot.last[0] == rank.waits_for
         if not has_ended and not (ballot.term == rank.waits_for and ballot.survivors):
             return
-        if has_ended:  # somebody was gone again, before this member could offer
+        if has_ended:  # one more was gone, before this member could offer
             if ballot.last[3]:
                 raise Broken(f"{me} has not offered, and the term began")
             yield f"{me} gives up", self._freeze(state, me, rank.waits_for + 1)
