@@ -46,7 +46,7 @@ struct rueda_ballot_word {
 /* A word as a key and a value of the store, the key behind a prefix of the
  * job's own. What is wanted of bytes that come back: */
 #define RUEDA_BALLOT_KEY_BYTES   48
-#define RUEDA_BALLOT_VALUE_BYTES ((RUEDA_VOTE_LANES + 1) * 8)
+#define RUEDA_BALLOT_VALUE_BYTES ((size_t)(RUEDA_VOTE_LANES + 1) * 8)
 
 /* Returns the lengths; of GONE there is no value. */
 size_t rueda_ballot_write_key(const struct rueda_ballot_word *word,
