@@ -104,6 +104,7 @@ def test_whoever_is_lost_the_others_have_equal_parameters(
         RUEDA_REPAIR="1", RUEDA_HOST_TIMEOUT="20s", OUT=str(tmp_path),
     )  # fmt: skip
     assert wait_until(lambda: process.poll() is not None or ranks.have_done(2), LIMIT_S)
+    assert process.poll() is None, process.communicate()
     blows = []
     for turn in range(chance.randint(1, 3)):
         time.sleep(chance.choice([0, 0.01, 0.03, 0.1, 0.3]))
