@@ -481,7 +481,7 @@ static void save_timeline(void)
 
 static const char contact[] = "10.1.2.3:4000"; /* of every rank */
 
-static const char decision[] = "31allreduce:0-4k:tree;allreduce:ring";
+static const char decision[] = "311allreduce:0-4k:tree;allreduce:ring";
 
 /* What rank 0 says of it; the choice is the number of ranks. */
 static void save_announcement(const char *name,
