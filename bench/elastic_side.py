@@ -3,8 +3,8 @@
 
 The same training for every launcher. Rank 1 kills itself after step KILL_AT of its first
 life; each rank writes to LOG when it died and when it completed a step. WHO is rueda or
-horovod, which go on in the same processes, or torchrun, which starts all of them again from
-a checkpoint.
+horovod, which go on in the same processes from the last commit, repair, which goes on
+inside the step, or torchrun, which starts all of them again from a checkpoint.
 """
 
 from __future__ import annotations
@@ -64,6 +64,19 @@ def train_elastic() -> None:
     train(hvd.elastic.TorchState(model, optimizer, step=0))
 
 
+def train_on() -> None:
+    hvd = importlib.import_module("rueda.torch")
+    hvd.init()
+    victim = hvd.rank() == 1
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    optimizer = hvd.DistributedOptimizer(optimizer, model.named_parameters())
+    for step in range(steps):
+        die_if(victim, step)
+        one_step(model, optimizer)
+        write("did", step + 1)
+    hvd.shutdown()
+
+
 def train_again() -> None:
     torch.distributed.init_process_group("gloo")
     victim = torch.distributed.get_rank() == 1 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
@@ -87,5 +100,7 @@ def train_again() -> None:
 
 if who == "torchrun":
     train_again()
+elif who == "repair":
+    train_on()
 else:
     train_elastic()

@@ -395,8 +395,8 @@ static const struct rueda_setting settings[] = {
      "1: programs may make and remove process sets while they run",
      AT(dynamic_sets), parse_flag},
     {"RUEDA_REPAIR", "0",
-     "1: when a rank dies, the others of one host run again without it what it "
-     "has left undone",
+     "1: when a rank dies, the others run again without it what it has left "
+     "undone",
      AT(repair), parse_flag},
     {"RUEDA_PROCESS_SETS", "",
      "process sets made at the start, e.g. 0,2;1,3-5: ids 1, 2, ...",

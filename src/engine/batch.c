@@ -644,7 +644,8 @@ rueda_status rueda_batch_turn(struct rueda_lane *lane, struct rueda_text *error)
     rueda_status status = RUEDA_OK;
 
     lane->batch.error = error;
-    if (track->is_running) {
+    /* In other stages a barrier runs there (kept.h). */
+    if (track->is_running && lane->batch.stage == RUEDA_STAGE_RUN) {
         status = rueda_track_progress(track);
         if (status == RUEDA_OK)
             end_run(lane);

@@ -5,6 +5,7 @@
 #include "base/fence.h"
 #include "base/seldom.h"
 #include "engine/sets.h"
+#include "job/council.h"
 #include "os/clock.h"
 
 /* The fence: either we see that a thread has parked, or it sees the status. */
@@ -152,6 +153,7 @@ bool engine_turn(struct rueda_engine *engine)
 bool rueda_engine_check(struct rueda_engine *engine)
 {
     rueda_lanes_wake(&engine->lanes);
+    rueda_store_council_poll(engine->job); /* others may have frozen */
     return turn(engine, true);
 }
 

@@ -5,7 +5,9 @@
  * only when all members have theirs. Until then the inputs stay whole.
  *
  * A lane counts its steps: each task, and the end of each decision that runs
- * none. All members carry out the same steps (job/vote.h).
+ * none. All members carry out the same steps. That all of them have one is read
+ * in the segment (job/vote.h) if they are on one host; else a barrier is run
+ * behind it.
  *
  * Used by the thread that holds the engine's token. Nothing blocks.
  */
@@ -13,6 +15,8 @@
 #define RUEDA_ENGINE_KEPT_H
 
 #include <rueda/rueda.h>
+
+#include "algo/algo.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,6 +30,12 @@ struct rueda_kept {
     uint64_t has;  /* steps */
     bool has_step; /* the decision at work has counted one, and */
     int after;     /* all members have what is before this item of it */
+
+    /* The barrier behind a step, where members learn by it that all others have
+     * the step: the task whose place it takes on the track waits here. */
+    bool is_asking;
+    uint64_t agreed; /* all members have this number of steps */
+    struct rueda_coll asked_for;
 
     /* The result of the task at work, or NULL: it is in the slab. */
     void *result; /* in the caller's memory */
@@ -48,6 +58,9 @@ rueda_status rueda_kept_begin(struct rueda_lane *lane);
 
 /* The task has ended well. */
 void rueda_kept_count(struct rueda_lane *lane);
+
+/* The term ends: no step begins, and no member is asked any more. */
+void rueda_kept_freeze(struct rueda_lane *lane);
 
 /* RUEDA_OK: all members have it, and its result is where the caller wants it.
  * RUEDA_IN_PROGRESS: not yet. */

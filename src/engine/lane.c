@@ -514,7 +514,7 @@ rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error)
 
 void rueda_lane_freeze(struct rueda_lane *lane)
 {
-    lane->kept.is_frozen = true;
+    rueda_kept_freeze(lane);
     if (lane->track.is_running)
         rueda_track_finish(&lane->track, RUEDA_ERR_PEER_LOST);
 }

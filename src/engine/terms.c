@@ -17,9 +17,11 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/sets.h"
+#include "job/council.h"
+#include "job/failure_report.h"
 #include "os/clock.h"
 
-bool rueda_terms_cover(const struct rueda_job *job)
+bool rueda_terms_cover(struct rueda_job *job)
 {
     const struct rueda_formation *formation = job->formation;
     const bool is_wanted = job->segment->agreement->repairs != 0;
@@ -28,11 +30,19 @@ bool rueda_terms_cover(const struct rueda_job *job)
         (formation->topology == NULL || formation->topology->host_count == 1) &&
         rueda_environment("RUEDA_ELASTIC_WORKER") == NULL;
 
-    if (is_wanted && !is_here && formation->rank == 0)
-        log_warn("RUEDA_REPAIR=1 is for the ranks of one host whose messages "
-                 "do not take TCP, in a job without servers that is not "
-                 "elastic; this job does not repair itself");
-    return is_wanted && is_here && formation->size > 1;
+    if (!is_wanted || formation->size == 1)
+        return false;
+    if (is_here)
+        job->council = &rueda_council_in_memory;
+    else if (job->store_council != NULL)
+        job->council = &rueda_council_by_store;
+    else if (formation->rank == 0)
+        log_warn("RUEDA_REPAIR=1 is for jobs without servers that are not "
+                 "elastic, of %d ranks at most; and where all are on one host, "
+                 "for messages that do not take TCP; this job does not repair "
+                 "itself",
+                 RUEDA_SEGMENT_MAX);
+    return job->council != NULL;
 }
 
 void rueda_terms_init(struct rueda_engine *engine)
@@ -60,6 +70,9 @@ void rueda_terms_fini(struct rueda_engine *engine)
     free(terms->past);
 }
 
+/* Terms in a row with the members of the one before. */
+#define MOST_FUTILE 3
+
 /* ---- What is covered --------------------------------------------------- */
 
 static bool is_covered_kind(int kind)
@@ -71,10 +84,11 @@ static bool is_covered_kind(int kind)
 static bool has_failed(const struct rueda_formation *formation)
 {
     for (int rank = 0; rank < formation->size; rank++)
-        if (rueda_segment_has_failed(formation->segment,
+        if (formation->members[rank] >= 0 &&
+            rueda_segment_has_failed(formation->segment,
                                      formation->members[rank]))
             return true;
-    return false;
+    return rueda_failure_has_come(formation->job);
 }
 
 /* What stands in the way, in words; false: nothing does. */
@@ -147,10 +161,14 @@ static void enter(struct rueda_terms *terms, rueda_terms_stage stage)
 static void freeze(struct rueda_engine *engine, struct rueda_formation *from)
 {
     struct rueda_terms *terms = &engine->terms;
+    const struct rueda_lanes *lanes = &engine->lanes;
+    struct rueda_standing standing = {.boundaries = terms->boundaries};
 
+    for (int i = 0; i < lanes->count; i++)
+        standing.has[lanes->all[i]->kept.lane] = lanes->all[i]->kept.has;
     terms->from = from;
     enter(terms, RUEDA_TERMS_FROZEN);
-    rueda_vote_freeze(engine->job->segment, from->term + 1, terms->boundaries);
+    engine->job->council->freeze(from, &standing);
 }
 
 bool rueda_terms_begin(struct rueda_engine *engine)
@@ -165,6 +183,7 @@ bool rueda_terms_begin(struct rueda_engine *engine)
         engine->terms.is_refused = true;
         log_warn("the job cannot go on without a rank that is lost: %s",
                  words.chars);
+        engine->job->council->refuse(engine->job, words.chars);
         return false;
     }
     rueda_mesh_cancel(&engine->formation->mesh, RUEDA_ERR_PEER_LOST);
@@ -178,7 +197,7 @@ bool rueda_terms_begin(struct rueda_engine *engine)
 bool rueda_terms_is_called(const struct rueda_engine *engine)
 {
     return engine->lanes.repairs && !engine->terms.is_refused &&
-           rueda_vote_is_called(engine->formation);
+           engine->job->council->is_called(engine->formation);
 }
 
 /* ---- The next formation ------------------------------------------------- */
@@ -206,6 +225,16 @@ static void begin_next(struct rueda_engine *engine)
     struct rueda_text error = {{0}};
     rueda_status status;
 
+    /* A connection that broke is made again. Where it breaks again and again,
+     * more terms with the same members will not mend it. */
+    if (terms->verdict.count < terms->from->size)
+        terms->futile = 0;
+    else if (++terms->futile > MOST_FUTILE) {
+        log_warn("the connection between two ranks is lost again and again, "
+                 "and neither of them is gone");
+        give_up(engine);
+        return;
+    }
     /* The same on all. */
     if (terms->verdict.last_boundary == 0) {
         log_warn("the job cannot go on without a rank that is lost: no rank "
@@ -217,10 +246,12 @@ static void begin_next(struct rueda_engine *engine)
     status =
         rueda_formation_begin_next(terms->from, terms->verdict.survivors,
                                    terms->verdict.count, &terms->next, &error);
-    if (status == RUEDA_OK)
-        enter(terms, RUEDA_TERMS_MEETING);
-    else
+    if (status != RUEDA_OK) {
         fail(engine, status, error.chars);
+        return;
+    }
+    enter(terms, RUEDA_TERMS_MEETING);
+    engine->job->council->offer(terms->next);
 }
 
 /* A rank that computes is slow, and not lost: say once that it is waited for,
@@ -256,7 +287,7 @@ static void decide(struct rueda_engine *engine)
     struct rueda_terms *terms = &engine->terms;
     int awaited = -1;
     const rueda_status status =
-        rueda_vote_decide(terms->from, &terms->verdict, &awaited);
+        engine->job->council->decide(terms->from, &terms->verdict, &awaited);
 
     if (status == RUEDA_OK)
         begin_next(engine);
@@ -446,7 +477,7 @@ static void meet(struct rueda_engine *engine)
 {
     struct rueda_terms *terms = &engine->terms;
     struct rueda_text error = {{0}};
-    const rueda_status status = rueda_formation_meet(terms->next, &error);
+    const rueda_status status = engine->job->council->meet(terms->next, &error);
 
     if (status == RUEDA_OK)
         go_on(engine);
@@ -454,6 +485,8 @@ static void meet(struct rueda_engine *engine)
         be_patient(engine, -1);
     else if (status == RUEDA_ERR_PEER_LOST)
         try_again(engine);
+    else if (status == RUEDA_ERR_CLOSED)
+        give_up(engine);
     else
         fail(engine, status, error.chars);
 }
@@ -476,6 +509,7 @@ void rueda_terms_step(struct rueda_lanes *lanes, struct rueda_named *named)
     struct rueda_terms *terms = &lanes->engine->terms;
 
     terms->boundaries++;
+    terms->futile = 0;
     if (terms->all != NULL && terms->boundaries > terms->last_boundary) {
         named->op.outcome = rueda_sets_replace(lanes, terms->all);
         terms->all = NULL;

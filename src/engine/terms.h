@@ -5,7 +5,7 @@
  * again among them, from inputs that are still whole.
  *
  *      FROZEN    this rank has stopped, and waits until all others have, and
- *                until it is decided which of them go on (job/vote.h)
+ *                until it is decided which of them go on (job/council.h)
  *      MEETING   it has begun the next formation, and waits until the others
  *                have (job/formation.h); then operations are settled, and new
  *                lanes made
@@ -13,11 +13,11 @@
  * A program sees another rank() and size() from its next boundary on, which it
  * marks by rueda_step(): all ranks change at the same one.
  *
- * This covers the ranks of one host that use the segment, and an allreduce or a
- * barrier of all ranks, by name or in order. It does not cover, and then all
- * ranks fail as they do without RUEDA_REPAIR:
+ * This covers the ranks of one host that use the segment, and those of several
+ * hosts; an allreduce or a barrier of all ranks, by name or in order. It does
+ * not cover, and then all ranks fail as they do without RUEDA_REPAIR:
  *
- *      - jobs of several hosts, messages by TCP, elastic jobs, new members
+ *      - messages by TCP within one host alone, elastic jobs, new members
  *      - other kinds of operation in flight, messages, joins, the timeline
  *      - process sets beside that of all ranks
  *      - programs that mark no boundaries
@@ -53,6 +53,7 @@ struct rueda_terms {
     struct rueda_verdict verdict;
     int64_t begin_ns; /* when the stage began */
     bool has_warned;  /* that it takes long */
+    int futile; /* terms since the last boundary that no member was lost by */
 
     uint64_t boundaries;         /* that the program has come to */
     uint64_t last_boundary;      /* the new numbers are shown after this one */
@@ -64,7 +65,7 @@ struct rueda_terms {
 };
 
 /* Can ranks of this job repair it? */
-bool rueda_terms_cover(const struct rueda_job *job);
+bool rueda_terms_cover(struct rueda_job *job);
 
 /* The engine begins; and has ended. */
 void rueda_terms_init(struct rueda_engine *engine);

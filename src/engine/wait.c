@@ -7,6 +7,7 @@
 #include "base/backoff.h"
 #include "base/fence.h"
 #include "engine/drive.h"
+#include "job/council.h"
 #include "job/failure_report.h"
 #include "os/thread.h"
 
@@ -33,9 +34,12 @@ static bool is_enough(struct rueda_engine *engine, struct rueda_op *op)
 /* Is a rank gone without which an operation cannot end? */
 static bool is_spoilt(const struct rueda_engine *engine)
 {
+    struct rueda_job *job = engine->job;
+
     return rueda_lanes_are_spoilt(&engine->lanes) ||
            (rueda_lanes_need_all(&engine->lanes) &&
-            rueda_failure_has_come(engine->job));
+            (rueda_failure_has_come(job) ||
+             (engine->lanes.repairs && job->council->is_spoilt(job))));
 }
 
 /* How long to sleep at most. */

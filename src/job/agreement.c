@@ -89,11 +89,11 @@ rueda_status rueda_agreement_decide(const struct rueda_config *config,
 
     _Static_assert(RUEDA_TRANSPORT_MESSAGES < 10 &&
                        RUEDA_ENCRYPT_AUTHENTICATE < 10 &&
-                       RUEDA_DECISION_BYTES >= 2 + RUEDA_PATH_BYTES,
-                   "two digits, then rows");
+                       RUEDA_DECISION_BYTES >= 3 + RUEDA_PATH_BYTES,
+                   "three digits, then rows");
     if (status == RUEDA_OK)
-        snprintf(out, RUEDA_DECISION_BYTES, "%d%d%s", (int)config->transport,
-                 (int)config->encrypt, algo);
+        snprintf(out, RUEDA_DECISION_BYTES, "%d%d%d%s", (int)config->transport,
+                 (int)config->encrypt, (int)config->repair, algo);
     return status;
 }
 
@@ -101,15 +101,19 @@ rueda_status rueda_agreement_heed(const char *decision,
                                   struct rueda_config *config)
 {
     const int transport = decision[0] - '0';
-    const char *rows = decision + 2;
+    const char *rows;
     int encrypt;
 
     if (transport < 0 || transport > RUEDA_TRANSPORT_MESSAGES)
         return RUEDA_ERR_INVALID;
     encrypt = decision[1] - '0';
     if (encrypt < 0 || encrypt > RUEDA_ENCRYPT_AUTHENTICATE ||
-        strlen(rows) >= sizeof(config->algo))
+        (decision[2] != '0' && decision[2] != '1'))
         return RUEDA_ERR_INVALID;
+    rows = decision + 3;
+    if (strlen(rows) >= sizeof(config->algo))
+        return RUEDA_ERR_INVALID;
+    config->repair = decision[2] == '1';
     config->transport = (rueda_transport_choice)transport;
     config->encrypt = (rueda_encrypt_choice)encrypt;
     config->tune_file[0] = '\0';

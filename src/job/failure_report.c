@@ -8,6 +8,8 @@
  */
 #include "job/failure_report.h"
 
+#include "job/council.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -49,7 +51,7 @@ static rueda_status leave_will(struct rueda_job *job, int64_t deadline_ns,
                                        .time_ms = ABSENT_MS};
     struct rueda_text words = {{0}};
     struct rueda_store_reply reply;
-    char key[RUEDA_FAILURE_KEY_BYTES];
+    char key[RUEDA_STORE_KEY_BYTES + 1];
     char host[64];
 
     rueda_process_host(host, sizeof(host));
@@ -57,7 +59,9 @@ static rueda_status leave_will(struct rueda_job *job, int64_t deadline_ns,
                    "rank %d (pid %d on host %s) is gone: its connection with "
                    "the store ended",
                    job->formation->rank, rueda_process_id(), host);
-    will.key_bytes = key_of(job, key);
+    will.key_bytes = job->store_council != NULL
+                         ? rueda_store_council_will(job, key)
+                         : key_of(job, key);
     will.key = key;
     will.value = words.chars;
     will.value_bytes = strlen(words.chars);
@@ -236,6 +240,8 @@ static bool has_heard(struct rueda_job *job, int *peer,
         hub->ops->tend(hub);
         silent = hub->ops->first_silent(hub);
     }
+    if (silent >= 0)
+        silent = rueda_formation_rank_of(job->formation, silent);
     if (silent >= 0)
         *peer = silent;
     return silent >= 0;

@@ -18,12 +18,17 @@ struct rueda_formation *rueda_formation_new(struct rueda_job *job, int rank,
     formation->job = job;
     formation->rank = rank;
     formation->size = size;
+    formation->seats = calloc((size_t)size, sizeof(int));
     formation->members = calloc((size_t)size, sizeof(int));
     formation->pairs = calloc((size_t)size, sizeof(uint64_t));
-    if (formation->members != NULL && formation->pairs != NULL)
-        return formation;
-    rueda_formation_release(formation);
-    return NULL;
+    if (formation->seats == NULL || formation->members == NULL ||
+        formation->pairs == NULL) {
+        rueda_formation_release(formation);
+        return NULL;
+    }
+    for (int i = 0; i < size; i++)
+        formation->seats[i] = i;
+    return formation;
 }
 
 /* A rank's place in the segment. */
@@ -68,6 +73,7 @@ void rueda_formation_release(struct rueda_formation *formation)
         return;
     rueda_mesh_fini(&formation->mesh);
     rueda_topology_free(formation->topology);
+    free(formation->seats);
     free(formation->members);
     free(formation->pairs);
     free(formation);

@@ -34,6 +34,7 @@ struct rueda_formation {
     struct rueda_topology *topology; /* NULL: all ranks are here */
 
     struct rueda_segment *segment; /* of the ranks of this host; the job's */
+    int *seats;      /* [size] each rank's number in the first formation */
     int *members;    /* [size] each rank's place there; -1: on another host */
     uint64_t *pairs; /* [size] where a rank's pipes with later members are */
     bool has_slab;   /* not where settings ask for messages only */
@@ -63,11 +64,12 @@ void rueda_formation_release(struct rueda_formation *formation);
  * They keep the segment: what rueda_alloc() gave stays where it is. Messages of
  * the old term reach no rank in the new one.
  *
- * This covers ranks of one host, as processes or as threads. It does not cover
- * several hosts, messages by TCP, and new members (all refused, or not
- * expressible). Pipes and slabs of an old term stay allocated until the job
- * ends; there are fewer terms than members. vote.h is how ranks agree on the
- * survivors, and engine/terms.h what becomes of lanes and operations.
+ * This covers ranks of one host, as processes or as threads, and of several
+ * hosts. It does not cover ranks of one host whose messages take TCP (refused),
+ * and new members (not expressible). Pipes and slabs of an old term stay
+ * allocated until the job ends; there are fewer terms than members. council.h
+ * is how ranks agree on the survivors, and engine/terms.h what becomes of lanes
+ * and operations.
  */
 
 /* The ranks of now that rank 0, 1, ... of the next formation are. survivors are
@@ -92,7 +94,8 @@ rueda_status rueda_formation_begin_next(struct rueda_formation *old,
                                         struct rueda_text *error);
 
 /*
- * Have all members begun it? RUEDA_OK: it is open. RUEDA_IN_PROGRESS: ask
+ * Have all members of this host begun it? RUEDA_OK: it is open.
+ * RUEDA_IN_PROGRESS: ask
  * again; the segment notifies this rank. The caller has a deadline. Otherwise,
  * with words, it never opens: RUEDA_ERR_PEER_LOST, a member is lost;
  * RUEDA_ERR_CANCELLED, a member has gone on to a later term;
@@ -102,6 +105,16 @@ rueda_status rueda_formation_meet(struct rueda_formation *next,
                                   struct rueda_text *error);
 
 /* ---- Questions --------------------------------------------------------- */
+
+/* The rank that had this number in the first formation, or -1. */
+static inline int
+rueda_formation_rank_of(const struct rueda_formation *formation, int seat)
+{
+    for (int rank = 0; rank < formation->size; rank++)
+        if (formation->seats[rank] == seat)
+            return rank;
+    return -1;
+}
 
 /* The number of a rank's host. */
 static inline int rueda_formation_host(const struct rueda_formation *formation,

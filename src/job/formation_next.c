@@ -18,6 +18,7 @@
 #include "job/formation.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "job/agreement.h"
@@ -49,12 +50,7 @@ static rueda_status check(const struct rueda_formation *old,
                           const int *survivors, int count,
                           struct rueda_text *error)
 {
-    if (old->topology != NULL && old->topology->host_count > 1) {
-        rueda_text_set(error, "ranks of %d hosts cannot form a new term yet",
-                       old->topology->host_count);
-        return RUEDA_ERR_UNSUPPORTED;
-    }
-    if (old->job->network != NULL) {
+    if (old->job->network != NULL && old->job->store_council == NULL) {
         rueda_text_set(error, "ranks whose messages take TCP cannot form a new "
                               "term yet; use RUEDA_TRANSPORT=auto");
         return RUEDA_ERR_UNSUPPORTED;
@@ -79,7 +75,23 @@ static rueda_status check(const struct rueda_formation *old,
 /* Which members the next formation has, and in which order. */
 static uint64_t membership(const struct rueda_formation *next)
 {
-    return rueda_hash(next->members, (size_t)next->size * sizeof(int), 0);
+    return rueda_hash(next->seats, (size_t)next->size * sizeof(int), 0);
+}
+
+/* Its lowest rank on this host, and how many are here. */
+static int first_here(const struct rueda_formation *next, int *out_count)
+{
+    int first = -1;
+
+    *out_count = 0;
+    for (int rank = 0; rank < next->size; rank++) {
+        if (next->members[rank] < 0)
+            continue;
+        if (first < 0)
+            first = rank;
+        ++*out_count;
+    }
+    return first;
 }
 
 /* Memory of mine in the segment, and where it is. While the offer is written
@@ -93,11 +105,11 @@ static rueda_status offer(struct rueda_formation *next,
     uint64_t named = 0;
     uint64_t pairs = 0;
     rueda_status status;
+    int count;
 
     status = rueda_links_reserve(segment, &pairs, error);
-    if (status == RUEDA_OK && next->rank == 0)
-        status =
-            rueda_agreement_slabs(segment, next->size, &slab, &named, error);
+    if (status == RUEDA_OK && next->rank == first_here(next, &count))
+        status = rueda_agreement_slabs(segment, count, &slab, &named, error);
     if (status != RUEDA_OK)
         return status;
     atomic_store(&mine->term, 0);
@@ -111,7 +123,32 @@ static rueda_status offer(struct rueda_formation *next,
     return RUEDA_OK;
 }
 
-/* The same ranks of the same host, by their new numbers. */
+/* Where the ranks are, by their new numbers; local ones are counted again.
+ * NULL: no memory. */
+static struct rueda_topology *place(const struct rueda_topology *old,
+                                    const int *ranks, int count)
+{
+    struct rueda_topology_record *records =
+        calloc((size_t)count, sizeof(*records));
+    struct rueda_topology *topology = NULL;
+    struct rueda_text ignored = {{0}};
+
+    for (int i = 0; i < count && records != NULL; i++) {
+        const struct rueda_topology_host *host =
+            &old->hosts[old->places[ranks[i]].host];
+
+        memcpy(records[i].host, host->id, sizeof(records[i].host));
+        memcpy(records[i].name, host->name, sizeof(records[i].name));
+        records[i].local_rank = -1;
+        records[i].local_size = -1;
+    }
+    if (records != NULL)
+        rueda_topology_new(records, count, &topology, &ignored);
+    free(records);
+    return topology;
+}
+
+/* The same ranks at the same places, by their new numbers. */
 static struct rueda_formation *shrink(const struct rueda_formation *old,
                                       const int *ranks, int rank, int count)
 {
@@ -126,8 +163,18 @@ static struct rueda_formation *shrink(const struct rueda_formation *old,
                                                 .local_rank = rank,
                                                 .local_size = count,
                                                 .cross_size = 1};
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        next->seats[i] = old->seats[ranks[i]];
         next->members[i] = old->members[ranks[i]];
+    }
+    if (old->topology == NULL)
+        return next;
+    next->topology = place(old->topology, ranks, count);
+    if (next->topology == NULL) {
+        rueda_formation_release(next);
+        return NULL;
+    }
+    next->place = next->topology->places[rank];
     return next;
 }
 
@@ -152,6 +199,8 @@ rueda_status rueda_formation_begin_next(struct rueda_formation *old,
         rueda_text_set(error, "no memory for term %u", old->term + 1);
         return RUEDA_ERR_NOMEM;
     }
+    if (old->job->network != NULL)
+        old->job->network->ops->begin_term(old->job->network, next->term);
     rueda_mesh_retire(&old->mesh);
     status = offer(next, error);
     if (status != RUEDA_OK) {
@@ -165,7 +214,7 @@ rueda_status rueda_formation_begin_next(struct rueda_formation *old,
 /* RUEDA_OK: the member has offered, and its pipes are known. Whether it is gone
  * is looked at first: it may offer and go in between, and others have met it
  * then. */
-static rueda_status hear(struct rueda_formation *next, int rank,
+static rueda_status hear(struct rueda_formation *next, int rank, bool is_first,
                          struct rueda_text *error)
 {
     struct rueda_segment *segment = next->segment;
@@ -176,7 +225,7 @@ static rueda_status hear(struct rueda_formation *next, int rank,
     const uint64_t members = atomic_load(&offer->members);
 
     next->pairs[rank] = atomic_load(&offer->pairs);
-    if (rank == 0) {
+    if (is_first) {
         next->slab_offset = atomic_load(&offer->slab);
         next->named_offset = atomic_load(&offer->named);
     }
@@ -203,10 +252,14 @@ rueda_status rueda_formation_meet(struct rueda_formation *next,
                                   struct rueda_text *error)
 {
     struct rueda_segment *segment = next->segment;
+    int count;
+    const int first = first_here(next, &count);
 
-    for (int rank = 0; rank < next->size; rank++) {
-        const rueda_status status = hear(next, rank, error);
+    for (int rank = first; rank < next->size; rank++) {
+        rueda_status status = RUEDA_OK;
 
+        if (next->members[rank] >= 0)
+            status = hear(next, rank, rank == first, error);
         if (status != RUEDA_OK)
             return status;
     }

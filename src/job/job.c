@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "job/agreement.h"
+#include "job/council.h"
 #include "job/failure_report.h"
 #include "job/links.h"
 #include "job/network.h"
@@ -67,6 +68,8 @@ static void on_event(void *arg, const struct rueda_store_reply *event)
 {
     struct rueda_job *job = arg;
 
+    if (rueda_store_council_event(job, event))
+        return;
     if (!rueda_place_is_over(event)) {
         rueda_failure_event(arg, event);
     } else if (job->segment == NULL) {
@@ -182,6 +185,28 @@ static void close_network(struct rueda_job *job)
     job->network = NULL;
 }
 
+/* Can ranks of several hosts repair the job? How they fare among themselves is
+ * asked later (engine/terms.h). */
+static bool repairs(const struct rueda_job *job, const struct rueda_seat *seat)
+{
+    return job->config.repair && job->config.servers == 0 && seat->worker < 0 &&
+           job->formation->size <= RUEDA_SEGMENT_MAX;
+}
+
+/* Hear of failures of other hosts, and agree with them on how to go on. */
+static rueda_status listen_to_others(struct rueda_job *job,
+                                     const struct rueda_introduce_args *args,
+                                     struct rueda_text *error)
+{
+    rueda_status status = RUEDA_OK;
+
+    if (repairs(job, args->seat))
+        status = rueda_store_council_open(job, args->deadline_ns, error);
+    if (status == RUEDA_OK)
+        status = rueda_failure_open(job, args->deadline_ns, error);
+    return status;
+}
+
 /* Learn where all ranks are. Where all are on one host, none has to be reached
  * by TCP. */
 static rueda_status call_together(struct rueda_job *job,
@@ -214,7 +239,7 @@ static rueda_status call_together(struct rueda_job *job,
     job->config.fusion_bytes = call->settings.fusion_bytes;
     job->config.cache_capacity = (int)call->settings.cache_capacity;
     if (call->topology->host_count > 1 && job->network != NULL) {
-        status = rueda_failure_open(job, args->deadline_ns, error);
+        status = listen_to_others(job, args, error);
         if (status != RUEDA_OK)
             return status;
         rueda_network_set_job(job->network, rueda_get_u64(call->nonce),
@@ -321,6 +346,7 @@ static void job_free(struct rueda_job *job)
     if (job->threads != NULL)
         job->threads->ops->close(job->threads);
     leave_store(job);
+    rueda_store_council_close(job);
     close_network(job);
     free(job->ranks);
     rueda_key_wipe(&job->object_key);
@@ -672,26 +698,28 @@ const char *rueda_job_host(const struct rueda_job *job, int rank)
 
 bool rueda_job_is_certain(const struct rueda_job *job, int rank)
 {
-    return rank >= 0 && job->network != NULL &&
-           job->network->ops->why(job->network, rank) != NULL;
+    return rank >= 0 && rank < job->formation->size && job->network != NULL &&
+           job->network->ops->why(job->network, job->formation->seats[rank]) !=
+               NULL;
 }
 
 void rueda_job_why_lost(const struct rueda_job *job, int rank,
                         struct rueda_text *words)
 {
     const char *host = rueda_job_host(job, rank);
+    const int seat =
+        rueda_job_is_certain(job, rank) ? job->formation->seats[rank] : -1;
 
-    if (rueda_job_is_certain(job, rank) &&
-        job->network->ops->is_silent(job->network, rank))
+    if (seat >= 0 && job->network->ops->is_silent(job->network, seat))
         rueda_text_set(words,
                        "host %s has been silent for %.1f s: rank %d (on host "
                        "%s) is lost",
                        host, (double)job->config.host_timeout_ms / 1e3, rank,
                        host);
-    else if (rueda_job_is_certain(job, rank))
+    else if (seat >= 0)
         rueda_text_set(words, "rank %d cannot reach rank %d (on host %s): %s",
                        job->formation->rank, rank, host,
-                       job->network->ops->why(job->network, rank));
+                       job->network->ops->why(job->network, seat));
     else
         rueda_text_set(words,
                        "the connection with rank %d (on host %s) is lost", rank,
@@ -700,8 +728,9 @@ void rueda_job_why_lost(const struct rueda_job *job, int rank,
 
 void rueda_job_hang_up(struct rueda_job *job, const char *words)
 {
+    /* To others the end of a rank that they go on without is no failure. */
     if (job->network != NULL)
-        job->network->ops->hang_up(job->network, words);
+        job->network->ops->hang_up(job->network, job->is_removed ? "" : words);
 }
 
 void rueda_job_follow(struct rueda_job *job, struct rueda_formation *next)
@@ -714,6 +743,7 @@ void rueda_job_close(struct rueda_job *job)
 {
     /* First, so that a rank that misses an endpoint finds out why. */
     rueda_segment_leave(job->segment);
+    rueda_store_council_leave(job);
     rueda_formation_release(job->formation);
     job->formation = NULL;
     if (job->threads != NULL)

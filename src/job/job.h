@@ -47,6 +47,12 @@ struct rueda_job {
     char failure_key[RUEDA_FAILURE_KEY_BYTES];
     pthread_mutex_t failure_lock;
 
+    const struct rueda_council_ops
+        *council; /* how ranks agree on the next term (council.h), or NULL: they
+                     do not */
+    struct rueda_store_council *store_council; /* or NULL: it needs no store */
+    bool is_removed; /* the others go on without this rank */
+
     struct rueda_segment *segment; /* of the ranks of this host */
     struct rueda_hub *threads;     /* messages between ranks that are threads,
                                       or NULL */

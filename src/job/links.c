@@ -39,13 +39,14 @@ static rueda_status connect_thread(struct rueda_mesh *mesh, int peer,
     return status;
 }
 
+/* The hub knows ranks by their numbers in the first formation. */
 static rueda_status connect_network(struct rueda_mesh *mesh, int peer,
                                     struct rueda_ep **out_ep)
 {
     const struct rueda_formation *formation = mesh->owner;
     struct rueda_hub *network = formation->job->network;
 
-    return network->ops->connect(network, peer, out_ep);
+    return network->ops->connect(network, formation->seats[peer], out_ep);
 }
 
 /* A job of several hosts. */

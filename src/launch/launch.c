@@ -22,6 +22,7 @@
 #include "launch/launch_state.h"
 #include "launch/limit.h"
 #include "launch/locality.h"
+#include "launch/repair.h"
 #include "launch/signal_name.h"
 #include "os/process.h"
 #include "os/random.h"
@@ -340,6 +341,7 @@ static void fini(struct rueda_launch *launch)
     for (int i = 0; i < launch->node_count; i++)
         rueda_node_fini(&launch->nodes[i]);
     rueda_keeper_close(launch->keeper);
+    rueda_repair_close(launch->repair);
     rueda_family_end(END_NS);
     /* Its threads may still wake the loop. */
     rueda_output_close(launch->output);

@@ -12,6 +12,7 @@
 #include "launch/elastic_run.h"
 #include "launch/launch_state.h"
 #include "launch/locality.h"
+#include "launch/repair.h"
 #include "launch/variables.h"
 #include "os/interface.h"
 
@@ -117,6 +118,10 @@ rueda_status rueda_launch_open_store(struct rueda_launch *launch,
         args.watched = RUEDA_PLACE_READY;
         args.changed = rueda_elastic_on_key;
         args.arg = launch->elastic;
+    } else if (!rueda_repair_open(launch->placement.size, &args,
+                                  &launch->repair)) {
+        rueda_text_set(words, "no memory for %d ranks", launch->placement.size);
+        return RUEDA_ERR_NOMEM;
     }
     args.address_count = choose_addresses(launch, addresses, words);
     if (args.address_count == 0)

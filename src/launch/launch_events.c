@@ -6,6 +6,7 @@
 #include "base/config.h"
 #include "launch/elastic_run.h"
 #include "launch/launch_state.h"
+#include "launch/repair.h"
 
 /* ---- What agents tell --------------------------------------------------- */
 
@@ -183,27 +184,27 @@ static void fail_by(struct rueda_node *node, const struct rueda_ending *ending)
     rueda_launch_linger(launch, rueda_verdict_code(ending));
 }
 
-/* A rank has died whose others can do without it (engine/terms.h); if they
- * cannot, they fail, and that ends the job. */
-static bool can_do_without(const struct rueda_node *node,
-                           const struct rueda_ending *ending)
-{
-    const char *repair = rueda_environment("RUEDA_REPAIR");
-
-    return repair != NULL && strcmp(repair, "1") == 0 && ending->signal != 0 &&
-           node->launch->node_count == 1 && node->ended < node->count;
-}
-
-static void do_without(struct rueda_node *node,
+/* Do the others go on without it (engine/terms.h)? If they cannot, they fail,
+ * and that ends the job. One that they have gone on without before is no loss,
+ * however it ends. */
+static bool do_without(struct rueda_node *node,
                        const struct rueda_ending *ending)
 {
+    struct rueda_launch *launch = node->launch;
+    const bool is_removed =
+        rueda_repair_has_removed(launch->repair, ending->rank);
     struct rueda_text words = {{0}};
 
+    if (!is_removed && (ending->signal == 0 || !rueda_repair_can_go_on(launch)))
+        return false;
     rueda_verdict_words(ending, node->name, &words);
-    rueda_output_say(node->launch->output,
-                     "%s; the others go on without it if they can "
-                     "(RUEDA_REPAIR=1)",
+    rueda_output_say(launch->output,
+                     is_removed ? "%s; the others have gone on without it "
+                                  "(RUEDA_REPAIR=1)"
+                                : "%s; the others go on without it if they can "
+                                  "(RUEDA_REPAIR=1)",
                      words.chars);
+    return true;
 }
 
 /* A rank has ended. The first one that failed decides how the job ends. */
@@ -229,9 +230,7 @@ static void on_exit_of_rank(struct rueda_node *node,
     node->ended++;
     is_news = !node->launch->is_ending && !node->launch->is_lingering &&
               rueda_verdict_code(&ending) != 0;
-    if (is_news && can_do_without(node, &ending))
-        do_without(node, &ending);
-    else if (is_news)
+    if (is_news && !do_without(node, &ending))
         fail_by(node, &ending);
     rueda_launch_heard(node->launch);
 }
@@ -309,7 +308,29 @@ static void lose_early(struct rueda_node *node, const char *why)
     rueda_launch_start_if_ready(node->launch);
 }
 
-/* The link with an agent is gone. While its ranks run, that ends the job. */
+/* A host is lost with ranks that still ran. */
+static void lose_ranks(struct rueda_node *node, const char *why)
+{
+    struct rueda_launch *launch = node->launch;
+    const int lost = node->count - node->ended;
+    const char *words = rueda_node_words(node);
+    bool can_go_on;
+
+    node->ended = node->count;
+    can_go_on = rueda_repair_can_go_on(launch);
+    rueda_output_say(launch->output,
+                     "%s was lost with its agent (%s), and %d of its ranks; %s",
+                     node->name, words[0] != '\0' ? words : why, lost,
+                     can_go_on ? "the others go on without them if they can "
+                                 "(RUEDA_REPAIR=1)"
+                               : "the job is ended");
+    if (can_go_on)
+        return;
+    launch->has_lost = true;
+    rueda_launch_end(launch, 1, SIGTERM);
+}
+
+/* The link with an agent is gone. */
 void rueda_launch_lost(struct rueda_node *node, const char *why)
 {
     struct rueda_launch *launch = node->launch;
@@ -322,15 +343,7 @@ void rueda_launch_lost(struct rueda_node *node, const char *why)
         lose_elastic(node, words[0] != '\0' ? words : why);
     } else if (!launch->is_ending && state == RUEDA_NODE_RUNNING &&
                node->ended < node->count) {
-        const char *words = rueda_node_words(node);
-
-        rueda_output_say(launch->output,
-                         "%s was lost with its agent (%s), and %d of its "
-                         "ranks; the job is ended",
-                         node->name, words[0] != '\0' ? words : why,
-                         node->count - node->ended);
-        launch->has_lost = true;
-        rueda_launch_end(launch, 1, SIGTERM);
+        lose_ranks(node, why);
     } else if (!launch->is_ending && state != RUEDA_NODE_RUNNING) {
         lose_early(node, why);
     }

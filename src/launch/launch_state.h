@@ -59,6 +59,7 @@ struct rueda_launch {
     struct rueda_key key;
     struct rueda_keeper *keeper;
     struct rueda_elastic *elastic; /* a job whose ranks change, or NULL */
+    struct rueda_repair *repair;   /* of the others, or NULL */
     struct rueda_door *door;       /* for agents that connect by themselves */
     struct rueda_output *output;
     bool has_input; /* there is a standard input for rank 0 */

@@ -229,6 +229,19 @@ struct rueda_hub_ops {
     /* The lowest peer that is lost because its host is silent; -1: none. */
     int (*first_silent)(const struct rueda_hub *hub);
 
+    /* This rank waits for the peer, although it may have no endpoint with it:
+     * judge whether its host is silent and its process gone, until the next
+     * term begins. */
+    void (*await)(struct rueda_hub *hub, int peer);
+
+    /* Has the process of a peer that is awaited ended, as its system says? */
+    bool (*is_gone)(const struct rueda_hub *hub, int peer);
+
+    /* Fail all endpoints, and make those of this term from here on; all members
+     * of it have done so before the first of them connects. Forgets why peers
+     * were lost. */
+    void (*begin_term)(struct rueda_hub *hub, uint32_t term);
+
     /* The first words that a peer sent when it hung up; NULL: none. The hub
      * owns the text. */
     const char *(*last_words)(const struct rueda_hub *hub);

@@ -52,6 +52,9 @@ static void save(const char *target, const char *name, const void *bytes,
         target, name, text, sizeof(text) - 1                                   \
     }
 
+/* What a rank has that is frozen. */
+#define STANDING "\5\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0"
+
 static const struct {
     const char *target;
     const char *name;
@@ -133,6 +136,12 @@ static const struct {
     TEXT("seal", "cut", "\0\5\1\1\0\0\0"),
     TEXT("seal", "longer", "\0\2\1\0\0\0"),
     TEXT("set_text", "two", "0,2;4-7\7"),
+    TEXT("ballot", "change",
+         "\10\0gone/2/2"
+         "\12\30frozen/2/0" STANDING "\12\30frozen/2/1" STANDING
+         "\12\30frozen/2/3" STANDING "\12\30frozen/2/4" STANDING
+         "\13\0offered/2/0\13\0offered/2/1\13\0offered/2/3"
+         "\13\0offered/2/4\10\0gone/4/0\10\0gone/0/4"),
     TEXT("set_text", "wrong", "0-3,1;9\3"),
     TEXT("tcp_pulse", "words", "rank 3 failed: \33[1mno\n\1"),
     TEXT("tcp_pulse", "forged", "rank 3 failed: \33[1mno\n\2"),
@@ -487,7 +496,7 @@ static void save_timeline(void)
 
 static const char contact[] = "10.1.2.3:4000"; /* of every rank */
 
-static const char decision[] = "31allreduce:0-4k:tree;allreduce:ring";
+static const char decision[] = "311allreduce:0-4k:tree;allreduce:ring";
 
 /* What rank 0 says of it; the choice is the number of ranks. */
 static void save_announcement(const char *name,

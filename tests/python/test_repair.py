@@ -35,10 +35,10 @@ def train(need_tool: Callable[[str], str]) -> Callable[..., Done]:
     return call
 
 
-def said(done: Done) -> list[tuple[int, int, int, str, str]]:
+def said(out: str) -> list[tuple[int, int, int, str, str]]:
     """The last line of each rank: its number at first and at last, the size, parameters,
     and whether they are right."""
-    lines = re.findall(r"was (\d) is (\d) of (\d) (\w+) (\w+)", done.stdout)
+    lines = re.findall(r"was (\d) is (\d) of (\d) (\w+) (\w+)", out)
     return sorted((int(a), int(b), int(c), digest, right) for a, b, c, digest, right in lines)
 
 
@@ -46,7 +46,7 @@ def test_others_end_the_training_as_if_they_had_begun_the_step_alone(train) -> N
     deaths = {0: 3, 2: 7}
     done = train(4, deaths)
     assert done.returncode == 0, done.stderr
-    lines = said(done)
+    lines = said(done.stdout)
     size = 4 - len(deaths)
     assert [line[0] for line in lines] == [rank for rank in range(4) if rank not in deaths]
     assert sorted(line[1] for line in lines) == list(range(size)), done.stdout

@@ -54,11 +54,11 @@ class Cluster:
         path.write_text(f"#!/bin/sh\nssh={self.folder}/working-ssh\n{script}")
         path.chmod(0o755)
 
-    def start(self, *words: str, host: int = 0) -> subprocess.Popen[str]:
+    def start(self, *words: str, host: int = 0, **more: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             self.hosts.command(host, self.program, *words), stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env=environment(PATH=f"{self.folder}:{os.environ['PATH']}", LR="0.1"),
+            env=environment(PATH=f"{self.folder}:{os.environ['PATH']}", LR="0.1", **more),
         )  # fmt: skip
         self.started.append(process)
         return process

@@ -86,6 +86,7 @@ struct rueda_client {
     size_t consumed; /* of the inbox, by the reply that is lent out */
     struct watch watches[RUEDA_STORE_MOST_WATCHES];
     struct post post;
+    bool is_hurried;
 };
 
 /* ---- The way there ------------------------------------------------------ */
@@ -379,15 +380,27 @@ static bool is_refusal(rueda_status status)
            status == RUEDA_ERR_LIMIT;
 }
 
+static int questions_of(const struct rueda_client *client)
+{
+    return client->args.questions > 0 ? client->args.questions : QUESTIONS;
+}
+
+void rueda_client_hurry(struct rueda_client *client)
+{
+    client->is_hurried = true;
+    if (client->fd >= 0)
+        rueda_socket_limit_silence(client->fd, 1000 * questions_of(client));
+}
+
 /* A new connection. */
 static rueda_status begin(struct rueda_client *client)
 {
-    const int questions = client->args.questions;
-
     forget_connection(client);
     client->fd = client->dial.fd;
     client->is_sealed = !rueda_dial_is_local(&client->dial);
-    rueda_socket_keep_alive(client->fd, questions > 0 ? questions : QUESTIONS);
+    rueda_socket_keep_alive(client->fd, questions_of(client));
+    if (client->is_hurried)
+        rueda_client_hurry(client);
     return begin_proof(client);
 }
 
@@ -633,9 +646,7 @@ void rueda_client_abandon(struct rueda_client *client, const char *words)
 /* How long the host of the store may be silent. */
 static int64_t patience_ns(const struct rueda_client *client)
 {
-    const int questions = client->args.questions;
-
-    return RUEDA_S(questions > 0 ? questions : QUESTIONS);
+    return RUEDA_S(questions_of(client));
 }
 
 /* RUEDA_IN_PROGRESS: it takes longer. RUEDA_ERR_PEER_LOST: there is no way: at

@@ -96,6 +96,10 @@ rueda_status rueda_client_posted(const struct rueda_client *client);
  */
 rueda_status rueda_client_reconnect(struct rueda_client *client);
 
+/* From now on requests are small: one that the store's system does not take for
+ * as many seconds as it is given questions means that it is gone, too. */
+void rueda_client_hurry(struct rueda_client *client);
+
 /* Answer no more questions: the one that waits, if this is called by on_event,
  * and those that follow return RUEDA_ERR_CANCELLED with these words. */
 void rueda_client_abandon(struct rueda_client *client, const char *words);

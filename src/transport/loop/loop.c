@@ -504,6 +504,20 @@ static int hub_first_silent(const struct rueda_hub *hub)
     return -1;
 }
 
+/* No host of theirs can be silent. */
+static void hub_await(struct rueda_hub *hub, int peer)
+{
+    (void)hub;
+    (void)peer;
+}
+
+/* Endpoints are told the term by their mesh. */
+static void hub_begin_term(struct rueda_hub *hub, uint32_t term)
+{
+    (void)hub;
+    (void)term;
+}
+
 static const char *hub_last_words(const struct rueda_hub *hub)
 {
     (void)hub;
@@ -539,6 +553,9 @@ rueda_status rueda_loop_hub_of_rank(struct rueda_loop_hub *hub, int rank,
         .why = hub_why,
         .is_silent = hub_is_silent,
         .first_silent = hub_first_silent,
+        .await = hub_await,
+        .is_gone = hub_is_silent,
+        .begin_term = hub_begin_term,
         .last_words = hub_last_words,
         .hang_up = hub_hang_up,
         .after_fork = hub_tend,

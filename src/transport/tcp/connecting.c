@@ -64,7 +64,7 @@ static size_t about_us(struct rueda_tcp_hub *hub, int fd,
     *out = (struct rueda_tcp_about){
         .rank = hub->rank,
         .size = hub->size,
-        .job = hub->job,
+        .job = rueda_tcp_hub_job(hub),
         .purpose = purpose,
         .wish = rueda_tcp_wish_of(hub->encrypt, is_near)};
     rueda_tcp_hub_measure_ciphers(hub);
@@ -91,7 +91,7 @@ bool rueda_tcp_peer_about(const struct rueda_tcp_hub *hub,
                           struct rueda_tcp_about *out)
 {
     const struct rueda_tcp_about ours = {
-        .rank = hub->rank, .size = hub->size, .job = hub->job};
+        .rank = hub->rank, .size = hub->size, .job = rueda_tcp_hub_job(hub)};
     const void *bytes;
     size_t len = 0;
 

@@ -119,6 +119,7 @@ void rueda_tcp_hub_tend(struct rueda_tcp_hub *hub)
     rueda_tcp_connecting_progress(hub, now);
     rueda_tcp_pulses_check(hub, now);
     rueda_tcp_stalls_check(hub, now);
+    rueda_tcp_knocking_check(hub, now);
 }
 
 int64_t rueda_tcp_hub_patience_ns(const struct rueda_tcp_hub *hub)
@@ -199,6 +200,43 @@ void rueda_tcp_hub_leave(struct rueda_tcp_hub *hub, struct rueda_tcp_ep *ep)
     rueda_tcp_connecting_end(hub, ep);
 }
 
+/* Terms are few, and the numbers of jobs random. */
+uint64_t rueda_tcp_hub_job(const struct rueda_tcp_hub *hub)
+{
+    return hub->job + hub->term;
+}
+
+void rueda_tcp_hub_await(struct rueda_tcp_hub *hub, int peer)
+{
+    hub->peers[peer].is_awaited = true;
+    rueda_tcp_pulse_want(hub, hub->peers[peer].host);
+}
+
+bool rueda_tcp_hub_is_gone(const struct rueda_tcp_hub *hub, int peer)
+{
+    return hub->peers[peer].knocking.is_gone;
+}
+
+void rueda_tcp_hub_begin_term(struct rueda_tcp_hub *hub, uint32_t term)
+{
+    for (int i = 0; i < hub->size; i++) {
+        struct rueda_tcp_peer *peer = &hub->peers[i];
+
+        if (peer->ep != NULL)
+            rueda_tcp_ep_fail(peer->ep);
+        if (peer->stalls != NULL)
+            memset(peer->stalls, 0,
+                   RUEDA_TCP_MOST_STREAMS * sizeof(*peer->stalls));
+        free(peer->why);
+        peer->why = NULL;
+        hub->pulses[i].is_silent = false;
+    }
+    rueda_tcp_connecting_end(hub, NULL);
+    rueda_tcp_knocking_end(hub);
+    hub->term = term - 1;
+    hub->words = (struct rueda_text){{0}};
+}
+
 const char *rueda_tcp_hub_last_words(const struct rueda_tcp_hub *hub)
 {
     return rueda_text_is_empty(&hub->words) ? NULL : hub->words.chars;
@@ -248,6 +286,7 @@ static struct rueda_tcp_hub *hub_new(const struct rueda_tcp_args *args)
     hub->size = args->size;
     for (int i = 0; i < args->size; i++) {
         hub->peers[i].pulse = -1;
+        hub->peers[i].knocking.fd = -1;
         rueda_tcp_pulse_init(&hub->pulses[i]);
     }
     return hub;
@@ -365,6 +404,7 @@ void rueda_tcp_hub_close(struct rueda_tcp_hub *hub)
         rueda_fd_close(hub->listeners[i]);
     rueda_tcp_connecting_end(hub, NULL);
     rueda_tcp_pulses_end(hub);
+    rueda_tcp_knocking_end(hub);
     for (int i = 0; i < hub->size; i++) {
         free(hub->peers[i].addresses);
         free(hub->peers[i].why);
@@ -383,6 +423,7 @@ void rueda_tcp_hub_forked(struct rueda_tcp_hub *hub)
         rueda_fd_close(hub->listeners[i]);
     rueda_tcp_connecting_forked(hub);
     rueda_tcp_pulses_forked(hub);
+    rueda_tcp_knocking_forked(hub);
     for (int i = 0; i < hub->size; i++) {
         const struct rueda_tcp_ep *ep = hub->peers[i].ep;
 

@@ -6,6 +6,7 @@
  *      connecting.c   connections that are being made
  *      pulse.c        is a host still there? (pulse.h)
  *      stall.c        do bytes get through?
+ *      knock.c        is a process still there?
  */
 #ifndef RUEDA_TRANSPORT_TCP_HUB_H
 #define RUEDA_TRANSPORT_TCP_HUB_H
@@ -26,11 +27,25 @@ struct rueda_tcp_stall {
     bool is_told;
 };
 
+/* What this rank does to find out whether the process of a peer is there
+ * (knock.c). */
+struct rueda_tcp_knocking {
+    int fd; /* -1: none */
+    int address;
+    int64_t next_ns;  /* no connection before; or none any more */
+    bool is_answered; /* by an address of this round */
+    bool is_refused;
+    int rounds; /* in a row that were refused */
+    bool is_gone;
+};
+
 struct rueda_tcp_peer {
     struct rueda_address *addresses; /* NULL: not located */
     int address_count;
     int host;
-    bool is_inside;          /* in this system */
+    bool is_inside;  /* in this system */
+    bool is_awaited; /* judged without an endpoint too */
+    struct rueda_tcp_knocking knocking;
     struct rueda_tcp_ep *ep; /* or NULL */
     int pulse;               /* that it has dialled; -1: none */
     struct rueda_tcp_pulse_seals pulse_seals;
@@ -44,7 +59,8 @@ struct rueda_tcp_hub {
     int size;
     int streams;
     rueda_encrypt_choice encrypt;
-    uint64_t job; /* a number that only its ranks have */
+    uint64_t job;  /* a number that only its ranks have */
+    uint32_t term; /* of connections that are made now */
     unsigned checks;
     int64_t give_up_ns;
     int64_t silence_ns;
@@ -86,6 +102,9 @@ unsigned rueda_tcp_hub_checks(const struct rueda_tcp_hub *hub);
 /* Find out how fast ciphers are for streams as hub->encrypt wants them, unless
  * that is known already. */
 void rueda_tcp_hub_measure_ciphers(struct rueda_tcp_hub *hub);
+
+/* What only ranks of this job have that are in the same term. */
+uint64_t rueda_tcp_hub_job(const struct rueda_tcp_hub *hub);
 
 /* How many streams an endpoint should have. */
 int rueda_tcp_hub_streams(const struct rueda_tcp_hub *hub);
@@ -155,6 +174,14 @@ void rueda_tcp_begin_proof(struct rueda_tcp_hub *hub, int fd,
 bool rueda_tcp_peer_about(const struct rueda_tcp_hub *hub,
                           const struct rueda_handshake *shake,
                           struct rueda_tcp_about *out);
+
+/* ---- knock.c ------------------------------------------------------------ */
+
+/* Ask after the processes of peers that are awaited; wait for none any more; in
+ * the child of a fork. */
+void rueda_tcp_knocking_check(struct rueda_tcp_hub *hub, int64_t now_ns);
+void rueda_tcp_knocking_end(struct rueda_tcp_hub *hub);
+void rueda_tcp_knocking_forked(const struct rueda_tcp_hub *hub);
 
 /* ---- stall.c ------------------------------------------------------------ */
 

@@ -60,6 +60,21 @@ static int tcp_first_silent(const struct rueda_hub *hub)
     return rueda_tcp_hub_first_silent((const struct rueda_tcp_hub *)hub);
 }
 
+static void tcp_await(struct rueda_hub *hub, int peer)
+{
+    rueda_tcp_hub_await((struct rueda_tcp_hub *)hub, peer);
+}
+
+static bool tcp_is_gone(const struct rueda_hub *hub, int peer)
+{
+    return rueda_tcp_hub_is_gone((const struct rueda_tcp_hub *)hub, peer);
+}
+
+static void tcp_begin_term(struct rueda_hub *hub, uint32_t term)
+{
+    rueda_tcp_hub_begin_term((struct rueda_tcp_hub *)hub, term);
+}
+
 static const char *tcp_last_words(const struct rueda_hub *hub)
 {
     return rueda_tcp_hub_last_words((const struct rueda_tcp_hub *)hub);
@@ -92,6 +107,9 @@ const struct rueda_hub_ops rueda_tcp_hub_ops = {
     .why = tcp_why,
     .is_silent = tcp_is_silent,
     .first_silent = tcp_first_silent,
+    .await = tcp_await,
+    .is_gone = tcp_is_gone,
+    .begin_term = tcp_begin_term,
     .last_words = tcp_last_words,
     .hang_up = tcp_hang_up,
     .after_fork = tcp_after_fork,

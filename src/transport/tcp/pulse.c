@@ -88,7 +88,9 @@ static int next_peer(const struct rueda_tcp_hub *hub, int host, int after)
         int rank = (after + i) % hub->size;
         const struct rueda_tcp_peer *peer = &hub->peers[rank];
 
-        if (peer->host == host && peer->ep != NULL && !peer->ep->has_failed &&
+        const bool has_ep = peer->ep != NULL && !peer->ep->has_failed;
+
+        if (peer->host == host && (has_ep || peer->is_awaited) &&
             peer->address_count > 0)
             return rank;
     }

@@ -114,6 +114,18 @@ void rueda_tcp_hub_check_all(struct rueda_tcp_hub *hub);
  * although no socket becomes readable. */
 int64_t rueda_tcp_hub_patience_ns(const struct rueda_tcp_hub *hub);
 
+/* Find out whether a peer and its host are there, whether or not there is an
+ * endpoint with it, until the next term begins. */
+void rueda_tcp_hub_await(struct rueda_tcp_hub *hub, int peer);
+
+/* Has the process of a peer that is awaited ended, as its system says? */
+bool rueda_tcp_hub_is_gone(const struct rueda_tcp_hub *hub, int peer);
+
+/* Fail all endpoints, and drop what is in the making. From here on connect only
+ * with ranks that have begun the same term, and with all of them: forget why
+ * they were lost. Terms count from 1. */
+void rueda_tcp_hub_begin_term(struct rueda_tcp_hub *hub, uint32_t term);
+
 /* Is the peer lost because its host is silent? */
 bool rueda_tcp_hub_is_silent(const struct rueda_tcp_hub *hub, int peer);
 
