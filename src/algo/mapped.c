@@ -63,8 +63,7 @@ static struct rueda_mapped *kept_of(const struct rueda_task *task)
     return task->place->staging->mapped;
 }
 
-/* ---- Life ------------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------- */
 
 void rueda_mapped_free(struct rueda_mapped *self)
 {
@@ -144,8 +143,7 @@ static bool takes_parts(const struct rueda_place *place,
            kept->is_together;
 }
 
-/* ---- On the host -----------------------------------------------------------
- */
+/* ---- On the host ------------------------------------------------------ */
 
 static void start_on_host(struct rueda_task *task,
                           const struct rueda_coll *coll)
@@ -223,8 +221,7 @@ static rueda_status start_barrier(struct rueda_task *task)
     return RUEDA_OK;
 }
 
-/* ---- Tell ------------------------------------------------------------------
- */
+/* ---- Tell ------------------------------------------------------------- */
 
 /* Offer what others read or write. */
 static rueda_status offer(struct rueda_mapped *kept, const void *buffer,
@@ -318,8 +315,7 @@ static rueda_status start_tell(struct rueda_task *task)
     return RUEDA_OK;
 }
 
-/* ---- After that ------------------------------------------------------------
- */
+/* ---- After that ------------------------------------------------------- */
 
 static const struct rueda_mapped_notice *notice_of(struct rueda_task *task,
                                                    int member)
@@ -474,8 +470,7 @@ static rueda_status count_votes(struct rueda_task *task)
     return hand_over(task);
 }
 
-/* ---- The task --------------------------------------------------------------
- */
+/* ---- The task --------------------------------------------------------- */
 
 /* The next step, after one that is over. Answers as progress() does, but
  * RUEDA_OK where the task is not over yet. */

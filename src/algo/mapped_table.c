@@ -48,8 +48,7 @@ void rueda_mapped_table_fini(struct rueda_mapped_table *table)
     table->theirs = NULL;
 }
 
-/* ---- Mine -----------------------------------------------------------------
- */
+/* ---- Mine ------------------------------------------------------------- */
 
 static bool is_free(const struct rueda_mapped_mine *mine)
 {
@@ -172,8 +171,7 @@ void rueda_mapped_taken(struct rueda_mapped_table *table,
         table->mine[changes->slots[i]].is_mapped = true;
 }
 
-/* ---- Theirs ---------------------------------------------------------------
- */
+/* ---- Theirs ----------------------------------------------------------- */
 
 void rueda_mapped_drop(struct rueda_mapped_table *table, int member,
                        uint64_t slots)

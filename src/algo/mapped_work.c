@@ -40,8 +40,7 @@ static void *at(const struct rueda_mapped *kept, int member,
                : rueda_mapped_at(&kept->table, member, buffer, bytes);
 }
 
-/* ---- Whole vectors --------------------------------------------------------
- */
+/* ---- Whole vectors ---------------------------------------------------- */
 
 /* Where the inputs (and results) of all are, from an element on. */
 static bool find_all(struct rueda_task *task, struct rueda_mapped *kept,
@@ -156,8 +155,7 @@ static bool fetch_from_root(struct rueda_task *task, struct rueda_mapped *kept)
     return true;
 }
 
-/* ---- Parts ------------------------------------------------------------------
- */
+/* ---- Parts ------------------------------------------------------------ */
 
 /* The parts of a member, as they are mapped here, in the list from `first` on.
  */

@@ -50,8 +50,7 @@ static struct staged *state_of(struct rueda_task *task)
     return (struct staged *)task->state;
 }
 
-/* ---- Memory of the host ---------------------------------------------------
- */
+/* ---- Memory of the host ----------------------------------------------- */
 
 struct rueda_staging *rueda_staging_new(struct rueda_place *host,
                                         const struct rueda_select *select,
@@ -112,8 +111,7 @@ rueda_status rueda_task_hand_on(struct rueda_task *task)
     return task->algo->post(task);
 }
 
-/* ---- What goes through ----------------------------------------------------
- */
+/* ---- What goes through ------------------------------------------------ */
 
 static bool is_cut(const struct rueda_coll *coll)
 {
@@ -203,8 +201,7 @@ static struct rueda_range chunk_of(const struct rueda_task *task,
     return rueda_chunk_piece(all, self->piece, chunk);
 }
 
-/* ---- Parts -----------------------------------------------------------------
- */
+/* ---- Parts ------------------------------------------------------------ */
 
 static bool takes_parts(const struct rueda_place *place,
                         const struct rueda_coll *coll)
@@ -240,8 +237,7 @@ static void write_parts_back(struct rueda_task *task, struct rueda_work *work,
     task->coll.part_count = 0; /* they have their results */
 }
 
-/* ---- Steps ----------------------------------------------------------------
- */
+/* ---- Steps ------------------------------------------------------------ */
 
 static rueda_status fetch(struct rueda_task *task)
 {

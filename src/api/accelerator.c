@@ -26,7 +26,7 @@ static rueda_status check_memory(const struct rueda_device *device,
 }
 
 static rueda_status mark(const struct rueda_device *device, void *stream,
-                         const struct rueda_named *before,
+                         const struct rueda_ticket *before,
                          struct rueda_event *event)
 {
     struct rueda_event same;
@@ -38,10 +38,10 @@ static rueda_status mark(const struct rueda_device *device, void *stream,
     return RUEDA_OK;
 }
 
-rueda_status rueda_named_mark(rueda_ctx *ctx,
-                              const struct rueda_submit_args *args,
-                              const struct rueda_named *before,
-                              struct rueda_named *named)
+rueda_status rueda_submission_mark(rueda_ctx *ctx,
+                                   const struct rueda_submit_args *args,
+                                   const struct rueda_ticket *before,
+                                   struct rueda_ticket *ticket)
 {
     const struct rueda_device *device = NULL;
     struct rueda_event event = {{NULL}};
@@ -64,19 +64,19 @@ rueda_status rueda_named_mark(rueda_ctx *ctx,
         device->ops->forget(device, &event);
         return refuse(ctx, args, status, &why);
     }
-    named->mark[0] = event.state[0];
-    named->mark[1] = event.state[1];
+    ticket->mark[0] = event.state[0];
+    ticket->mark[1] = event.state[1];
     return RUEDA_OK;
 }
 
-void rueda_named_unmark(rueda_ctx *ctx, struct rueda_named *named)
+void rueda_submission_unmark(rueda_ctx *ctx, struct rueda_ticket *ticket)
 {
     const struct rueda_device *device =
         rueda_accelerator_of(&ctx->engine.accelerator);
-    struct rueda_event event = {{named->mark[0], named->mark[1]}};
+    struct rueda_event event = {{ticket->mark[0], ticket->mark[1]}};
 
     if (device != NULL)
         device->ops->forget(device, &event);
-    named->mark[0] = NULL;
-    named->mark[1] = NULL;
+    ticket->mark[0] = NULL;
+    ticket->mark[1] = NULL;
 }

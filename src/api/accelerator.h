@@ -7,7 +7,7 @@
 #define RUEDA_API_ACCELERATOR_H
 
 #include "api/ctx.h"
-#include "op/named.h"
+#include "op/ticket.h"
 
 /*
  * Open the accelerator if it is the first such operation, make sure that the
@@ -15,12 +15,12 @@
  * marked by the same call for the same stream, so its mark serves this one too;
  * or NULL. On failure rueda_last_error() says what helps.
  */
-rueda_status rueda_named_mark(rueda_ctx *ctx,
-                              const struct rueda_submit_args *args,
-                              const struct rueda_named *before,
-                              struct rueda_named *named);
+rueda_status rueda_submission_mark(rueda_ctx *ctx,
+                                   const struct rueda_submit_args *args,
+                                   const struct rueda_ticket *before,
+                                   struct rueda_ticket *ticket);
 
 /* For one that is not submitted after all. */
-void rueda_named_unmark(rueda_ctx *ctx, struct rueda_named *named);
+void rueda_submission_unmark(rueda_ctx *ctx, struct rueda_ticket *ticket);
 
 #endif /* RUEDA_API_ACCELERATOR_H */

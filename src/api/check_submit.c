@@ -96,8 +96,7 @@ static rueda_status check_ranks(const struct submit_query *query)
     return RUEDA_ERR_INVALID;
 }
 
-/* ---- What -----------------------------------------------------------------
- */
+/* ---- What ------------------------------------------------------------- */
 
 /* Types and reductions that are not plain, in the words of ordered collectives.
  */
@@ -205,8 +204,7 @@ static rueda_status check_splits(const struct submit_query *query)
     return RUEDA_OK;
 }
 
-/* ---- Where ----------------------------------------------------------------
- */
+/* ---- Where ------------------------------------------------------------ */
 
 /* Elements that are written here; SIZE_MAX: not known yet. */
 static size_t result_count(const struct submit_query *query)
@@ -315,8 +313,7 @@ static rueda_status check_rest(const struct submit_query *query)
     return RUEDA_ERR_INVALID;
 }
 
-/* ---- All of it ------------------------------------------------------------
- */
+/* ---- All of it -------------------------------------------------------- */
 
 void rueda_check_begin(int rank, const struct rueda_submit_args *args,
                        struct rueda_text *error)

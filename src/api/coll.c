@@ -7,27 +7,27 @@
 
 #include "api/ctx.h"
 #include "base/log.h"
-#include "op/named.h"
+#include "op/ticket.h"
 
 _Static_assert(sizeof(struct rueda_coll_args) >= RUEDA_FIRST_COLL_ARGS_BYTES,
                "arguments only grow");
 
 /* Write an operation of them. */
 static void fill_in(const rueda_ctx *ctx, const struct rueda_coll_args *args,
-                    struct rueda_named *named)
+                    struct rueda_ticket *ticket)
 {
-    struct rueda_request *request = &named->request;
+    struct rueda_request *request = &ticket->request;
 
-    rueda_named_init(named, (int)args->kind);
-    named->op.is_ordered = true;
-    named->op.is_laid_out = true;
-    named->member_count = rueda_size(ctx);
-    named->send = args->send;
-    named->recv = args->recv;
-    named->data = args->recv;
-    named->count = args->count;
-    named->send_counts = args->send_counts;
-    named->recv_counts = args->recv_counts;
+    rueda_ticket_init(ticket, (int)args->kind);
+    ticket->op.is_ordered = true;
+    ticket->op.is_laid_out = true;
+    ticket->member_count = rueda_size(ctx);
+    ticket->send = args->send;
+    ticket->recv = args->recv;
+    ticket->data = args->recv;
+    ticket->count = args->count;
+    ticket->send_counts = args->send_counts;
+    ticket->recv_counts = args->recv_counts;
     request->dtype = args->dtype;
     request->reduction = args->reduction;
     request->root = args->root;
@@ -73,7 +73,7 @@ rueda_status rueda_start(rueda_ctx *ctx, const struct rueda_coll_args *args,
     status = rueda_op_take(&ctx->ops, &op);
     if (status != RUEDA_OK)
         return rueda_fault(status, rueda_status_str(status));
-    fill_in(ctx, args, rueda_named_of(op));
+    fill_in(ctx, args, rueda_ticket_of(op));
     *out_handle = op->handle;
     rueda_engine_submit(&ctx->engine, op);
     return RUEDA_OK;
@@ -84,15 +84,15 @@ rueda_status rueda_start(rueda_ctx *ctx, const struct rueda_coll_args *args,
 rueda_status rueda_run(rueda_ctx *ctx, const struct rueda_coll_args *args)
 {
     rueda_status status = admit(ctx, args);
-    struct rueda_named named;
+    struct rueda_ticket ticket;
 
     if (status == RUEDA_OK)
         status = rueda_ctx_check_wait();
     if (status != RUEDA_OK)
         return status;
-    rueda_op_init(&named.op);
-    fill_in(ctx, args, &named);
-    status = rueda_engine_run(&ctx->engine, &named.op);
+    rueda_op_init(&ticket.op);
+    fill_in(ctx, args, &ticket);
+    status = rueda_engine_run(&ctx->engine, &ticket.op);
     return status == RUEDA_OK ? status : rueda_fault(status, rueda_error(ctx));
 }
 
@@ -101,17 +101,17 @@ rueda_status rueda_run(rueda_ctx *ctx, const struct rueda_coll_args *args)
 rueda_status rueda_step(rueda_ctx *ctx)
 {
     rueda_status status = rueda_ctx_check(ctx);
-    struct rueda_named named;
+    struct rueda_ticket ticket;
 
     if (status == RUEDA_OK)
         status = rueda_ctx_check_wait();
     if (status != RUEDA_OK || !ctx->engine.lanes.repairs)
         return status;
-    rueda_op_init(&named.op);
-    rueda_named_init(&named, RUEDA_STEP);
-    named.op.is_ordered = true;
-    rueda_op_push(&ctx->engine.lanes.arrived, &named.op);
-    status = rueda_engine_wait(&ctx->engine, &named.op, -1);
+    rueda_op_init(&ticket.op);
+    rueda_ticket_init(&ticket, RUEDA_STEP);
+    ticket.op.is_ordered = true;
+    rueda_op_push(&ctx->engine.lanes.arrived, &ticket.op);
+    status = rueda_engine_wait(&ctx->engine, &ticket.op, -1);
     return status == RUEDA_OK ? status : rueda_fault(status, rueda_error(ctx));
 }
 

@@ -44,8 +44,7 @@ static bool is_inherited(rueda_ctx *ctx)
     return ctx != NULL && atomic_load(&ctx->is_forked);
 }
 
-/* ---- Opening --------------------------------------------------------------
- */
+/* ---- Opening ---------------------------------------------------------- */
 
 /*
  * A start that is in flight, on a thread of its own, so that callers that wait
@@ -273,8 +272,7 @@ rueda_status rueda_default_open(const struct rueda_init_args *args,
     return status;
 }
 
-/* ---- Closing --------------------------------------------------------------
- */
+/* ---- Closing ---------------------------------------------------------- */
 
 /* Calls that wait in slices leave by themselves, the others when their
  * operation has ended, if need be by force. */
@@ -310,8 +308,7 @@ void rueda_default_close(void)
     rueda_fork_lock_release(&change);
 }
 
-/* ---- Inside --------------------------------------------------------------
- */
+/* ---- Inside ----------------------------------------------------------- */
 
 /* Both orders of the two accesses matter, here and in close(): a call that is
  * counted too late has not seen the context. */

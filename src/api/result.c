@@ -5,7 +5,7 @@
 
 #include "api/ctx.h"
 #include "base/duration.h"
-#include "op/named.h"
+#include "op/ticket.h"
 #include "os/clock.h"
 
 /* The size of a result in the first release, which never changes. */
@@ -58,19 +58,19 @@ rueda_status rueda_poll(rueda_ctx *ctx, rueda_handle handle)
 static const char *words_of(const rueda_ctx *ctx, struct rueda_op *op,
                             rueda_status status)
 {
-    if (rueda_named_of(op)->error != NULL)
-        return rueda_named_of(op)->error;
+    if (rueda_ticket_of(op)->error != NULL)
+        return rueda_ticket_of(op)->error;
     return rueda_error(ctx)[0] != '\0' ? rueda_error(ctx)
                                        : rueda_status_str(status);
 }
 
-static void copy_rows(const struct rueda_named *named, int members,
+static void copy_rows(const struct rueda_ticket *ticket, int members,
                       struct rueda_result *result)
 {
-    if (!named->op.has_own || named->rows_from == NULL)
+    if (!ticket->op.has_own || ticket->rows_from == NULL)
         return;
     if (result->rows_from != NULL && result->rows_from_count >= members)
-        memcpy(result->rows_from, named->rows_from,
+        memcpy(result->rows_from, ticket->rows_from,
                (size_t)members * sizeof(size_t));
     result->rows_from_count = members;
 }
@@ -86,7 +86,7 @@ static bool has_peer(const struct rueda_result *result)
 static void fill_in(rueda_ctx *ctx, struct rueda_op *op, rueda_status status,
                     struct rueda_result *result)
 {
-    const struct rueda_named *named = rueda_named_of(op);
+    const struct rueda_ticket *ticket = rueda_ticket_of(op);
 
     if (status != RUEDA_OK) {
         if (result->error != NULL && result->error_bytes > 0)
@@ -94,20 +94,19 @@ static void fill_in(rueda_ctx *ctx, struct rueda_op *op, rueda_status status,
                      words_of(ctx, op, status));
         return;
     }
-    result->data = named->data;
-    result->rows = named->rows;
-    if (named->request.kind == RUEDA_JOIN)
-        result->last_rank = named->last_rank;
-    else if (named->request.kind == RUEDA_SET_ADD ||
-             named->request.kind == RUEDA_SET_OPEN)
-        result->set = named->made_set;
-    else if (named->request.kind == RUEDA_RECV && has_peer(result))
-        result->peer = named->peer;
-    copy_rows(named, named->member_count, result);
+    result->data = ticket->data;
+    result->rows = ticket->rows;
+    if (ticket->request.kind == RUEDA_JOIN)
+        result->last_rank = ticket->last_rank;
+    else if (ticket->request.kind == RUEDA_SET_ADD ||
+             ticket->request.kind == RUEDA_SET_OPEN)
+        result->set = ticket->made_set;
+    else if (ticket->request.kind == RUEDA_RECV && has_peer(result))
+        result->peer = ticket->peer;
+    copy_rows(ticket, ticket->member_count, result);
 }
 
-/* ---- Waiting --------------------------------------------------------------
- */
+/* ---- Waiting ---------------------------------------------------------- */
 
 /* The caller of an older version does not know of it. */
 static bool is_slice(const struct rueda_result *result)

@@ -75,30 +75,30 @@ static rueda_status refuse(const rueda_ctx *ctx, rueda_status status)
 static rueda_status change(rueda_ctx *ctx, int kind, int *ranks, int count,
                            uint64_t what, rueda_handle *out_handle)
 {
-    struct rueda_named *named;
-    rueda_status status = rueda_named_take(ctx, kind, &named);
+    struct rueda_ticket *ticket;
+    rueda_status status = rueda_submission_take(ctx, kind, &ticket);
 
     if (status != RUEDA_OK) {
         free(ranks);
         return refuse(ctx, status);
     }
-    named->set = RUEDA_SET_GLOBAL;
-    named->member_count = rueda_size(ctx);
-    named->ranks = ranks;
-    named->op.has_own = true;
-    named->rank_count = count;
-    named->request.dims = 2;
-    named->request.shape[0] = (uint64_t)count;
-    named->request.shape[1] = what;
-    status = rueda_named_set_name(named, CHANGE_NAME);
+    ticket->set = RUEDA_SET_GLOBAL;
+    ticket->member_count = rueda_size(ctx);
+    ticket->ranks = ranks;
+    ticket->op.has_own = true;
+    ticket->rank_count = count;
+    ticket->request.dims = 2;
+    ticket->request.shape[0] = (uint64_t)count;
+    ticket->request.shape[1] = what;
+    status = rueda_submission_set_name(ticket, CHANGE_NAME);
     if (status == RUEDA_OK)
-        status = rueda_named_claim(ctx, named, named->request.name);
+        status = rueda_submission_claim(ctx, ticket, ticket->request.name);
     if (status != RUEDA_OK) {
-        rueda_named_drop(ctx, named);
+        rueda_submission_drop(ctx, ticket);
         return refuse(ctx, status);
     }
-    *out_handle = named->op.handle;
-    rueda_engine_submit(&ctx->engine, &named->op);
+    *out_handle = ticket->op.handle;
+    rueda_engine_submit(&ctx->engine, &ticket->op);
     return RUEDA_OK;
 }
 
@@ -231,8 +231,7 @@ rueda_status rueda_set_destroy_async(rueda_ctx *ctx, int set,
     return change(ctx, RUEDA_SET_DROP, id, 1, (uint64_t)set, out_handle);
 }
 
-/* ---- Private sets ----------------------------------------------------------
- */
+/* ---- Private sets ----------------------------------------------------- */
 
 static rueda_status refuse_private(const rueda_ctx *ctx, int set,
                                    const char *why)
@@ -261,19 +260,19 @@ static bool is_listed(const rueda_ctx *ctx, const int *ranks, int count)
 static rueda_status submit_open(rueda_ctx *ctx, int *ranks, int count, int set,
                                 rueda_handle *out_handle)
 {
-    struct rueda_named *named;
-    rueda_status status = rueda_named_take(ctx, RUEDA_SET_OPEN, &named);
+    struct rueda_ticket *ticket;
+    rueda_status status = rueda_submission_take(ctx, RUEDA_SET_OPEN, &ticket);
 
     if (status != RUEDA_OK) {
         free(ranks);
         return refuse(ctx, status);
     }
-    named->ranks = ranks;
-    named->rank_count = count;
-    named->op.has_own = true;
-    named->made_set = set;
-    *out_handle = named->op.handle;
-    rueda_engine_submit(&ctx->engine, &named->op);
+    ticket->ranks = ranks;
+    ticket->rank_count = count;
+    ticket->op.has_own = true;
+    ticket->made_set = set;
+    *out_handle = ticket->op.handle;
+    rueda_engine_submit(&ctx->engine, &ticket->op);
     return RUEDA_OK;
 }
 
@@ -310,34 +309,33 @@ rueda_status rueda_set_close_async(rueda_ctx *ctx, int set,
 {
     rueda_status status = rueda_ctx_check(ctx);
     const struct rueda_set *found;
-    struct rueda_named *named;
+    struct rueda_ticket *ticket;
 
     if (status != RUEDA_OK)
         return status;
     found = is_private(set) ? rueda_engine_set(&ctx->engine, set) : NULL;
     if (found == NULL)
         return refuse_private(ctx, set, "it is not open");
-    status = rueda_named_take(ctx, RUEDA_SET_CLOSE, &named);
+    status = rueda_submission_take(ctx, RUEDA_SET_CLOSE, &ticket);
     if (status != RUEDA_OK)
         return refuse(ctx, status);
-    named->set = set;
-    named->member_count = found->size;
-    status = rueda_named_set_name(named, CLOSE_NAME);
+    ticket->set = set;
+    ticket->member_count = found->size;
+    status = rueda_submission_set_name(ticket, CLOSE_NAME);
     if (status == RUEDA_OK)
-        status = rueda_named_claim(ctx, named, named->request.name);
+        status = rueda_submission_claim(ctx, ticket, ticket->request.name);
     if (status != RUEDA_OK) {
-        rueda_named_drop(ctx, named);
+        rueda_submission_drop(ctx, ticket);
         return status == RUEDA_ERR_INVALID
                    ? refuse_private(ctx, set, "it is being closed already")
                    : refuse(ctx, status);
     }
-    *out_handle = named->op.handle;
-    rueda_engine_submit(&ctx->engine, &named->op);
+    *out_handle = ticket->op.handle;
+    rueda_engine_submit(&ctx->engine, &ticket->op);
     return RUEDA_OK;
 }
 
-/* ---- What there is ---------------------------------------------------------
- */
+/* ---- What there is ---------------------------------------------------- */
 
 static const struct rueda_set *find(const rueda_ctx *ctx, int set)
 {

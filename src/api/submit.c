@@ -19,77 +19,76 @@ _Static_assert(sizeof(struct rueda_submit_args) >=
 /* A rank joins once at a time, under a name that stands for that. */
 #define JOIN_NAME "rueda.join"
 
-/* ---- One operation --------------------------------------------------------
- */
+/* ---- One operation ---------------------------------------------------- */
 
 /* An operation comes from the pool with its handle; its other fields are set
  * where their meaning is known. */
-rueda_status rueda_named_take(rueda_ctx *ctx, int kind,
-                              struct rueda_named **out)
+rueda_status rueda_submission_take(rueda_ctx *ctx, int kind,
+                                   struct rueda_ticket **out)
 {
-    struct rueda_named *named;
+    struct rueda_ticket *ticket;
     struct rueda_op *op;
     rueda_status status = rueda_op_take(&ctx->ops, &op);
 
     if (status != RUEDA_OK)
         return status;
-    named = rueda_named_of(op);
-    rueda_named_init(named, kind);
-    *out = named;
+    ticket = rueda_ticket_of(op);
+    rueda_ticket_init(ticket, kind);
+    *out = ticket;
     return RUEDA_OK;
 }
 
 /* Short names live in the operation, so that a repeated step allocates nothing.
  */
-rueda_status rueda_named_set_name(struct rueda_named *named, const char *name)
+rueda_status rueda_submission_set_name(struct rueda_ticket *ticket,
+                                       const char *name)
 {
     size_t bytes;
 
     if (name == NULL)
         return RUEDA_OK;
     bytes = strlen(name) + 1;
-    named->request.hash = rueda_name_hash(name, bytes - 1);
-    if (bytes <= sizeof(named->short_name)) {
-        memcpy(named->short_name, name, bytes);
-        named->request.name = named->short_name;
+    ticket->request.hash = rueda_name_hash(name, bytes - 1);
+    if (bytes <= sizeof(ticket->short_name)) {
+        memcpy(ticket->short_name, name, bytes);
+        ticket->request.name = ticket->short_name;
         return RUEDA_OK;
     }
-    named->long_name = malloc(bytes);
-    named->op.has_own = true;
-    if (named->long_name == NULL)
+    ticket->long_name = malloc(bytes);
+    ticket->op.has_own = true;
+    if (ticket->long_name == NULL)
         return RUEDA_ERR_NOMEM;
-    memcpy(named->long_name, name, bytes);
-    named->request.name = named->long_name;
+    memcpy(ticket->long_name, name, bytes);
+    ticket->request.name = ticket->long_name;
     return RUEDA_OK;
 }
 
 /* From here on a second operation of this name is refused. */
-rueda_status rueda_named_claim(rueda_ctx *ctx, struct rueda_named *named,
-                               const char *name)
+rueda_status rueda_submission_claim(rueda_ctx *ctx, struct rueda_ticket *ticket,
+                                    const char *name)
 {
-    uint64_t hash = name == named->request.name
-                        ? named->request.hash
+    uint64_t hash = name == ticket->request.name
+                        ? ticket->request.hash
                         : rueda_name_hash(name, strlen(name));
-    uint64_t key = rueda_names_key(named->set, hash);
+    uint64_t key = rueda_names_key(ticket->set, hash);
     rueda_status status = rueda_names_enter(&ctx->names, key);
 
     if (status != RUEDA_OK)
         return status;
-    named->names = &ctx->names;
-    named->name_key = key;
+    ticket->names = &ctx->names;
+    ticket->name_key = key;
     return RUEDA_OK;
 }
 
-void rueda_named_drop(rueda_ctx *ctx, struct rueda_named *named)
+void rueda_submission_drop(rueda_ctx *ctx, struct rueda_ticket *ticket)
 {
-    if (named->request.device != RUEDA_DEVICE_HOST)
-        rueda_named_unmark(ctx, named);
-    rueda_named_release(named);
-    rueda_op_give(&ctx->ops, &named->op);
+    if (ticket->request.device != RUEDA_DEVICE_HOST)
+        rueda_submission_unmark(ctx, ticket);
+    rueda_ticket_release(ticket);
+    rueda_op_give(&ctx->ops, &ticket->op);
 }
 
-/* ---- From arguments --------------------------------------------------------
- */
+/* ---- From arguments --------------------------------------------------- */
 
 /* What the caller passed; it may be shorter than what we know, and is then
  * completed in `room`. NULL: it is no such struct. */
@@ -147,46 +146,46 @@ static void describe(const struct rueda_submit_args *args,
 
 /* The caller's list may be gone when the operation runs. */
 static rueda_status copy_splits(const struct rueda_submit_args *args,
-                                struct rueda_named *named)
+                                struct rueda_ticket *ticket)
 {
-    size_t bytes = (size_t)named->member_count * sizeof(size_t);
+    size_t bytes = (size_t)ticket->member_count * sizeof(size_t);
 
     if (args->kind != RUEDA_ALLTOALL || args->splits == NULL)
         return RUEDA_OK;
-    named->splits = malloc(bytes);
-    named->op.has_own = true;
-    if (named->splits == NULL)
+    ticket->splits = malloc(bytes);
+    ticket->op.has_own = true;
+    if (ticket->splits == NULL)
         return RUEDA_ERR_NOMEM;
-    memcpy(named->splits, args->splits, bytes);
+    memcpy(ticket->splits, args->splits, bytes);
     return RUEDA_OK;
 }
 
 /* From the checked arguments to the operation. */
 static rueda_status fill_in(const struct rueda_submit_args *args, int members,
-                            struct rueda_named *named)
+                            struct rueda_ticket *ticket)
 {
     rueda_status status;
 
-    describe(args, &named->request);
-    named->op.is_ordered = (args->flags & RUEDA_ORDERED) != 0;
-    named->set = args->set;
-    named->member_count = members;
-    named->send = args->send;
-    named->recv = args->recv;
+    describe(args, &ticket->request);
+    ticket->op.is_ordered = (args->flags & RUEDA_ORDERED) != 0;
+    ticket->set = args->set;
+    ticket->member_count = members;
+    ticket->send = args->send;
+    ticket->recv = args->recv;
     if (args->kind == RUEDA_SEND || args->kind == RUEDA_RECV) {
-        named->peer = args->peer;
-        named->tag = args->tag;
+        ticket->peer = args->peer;
+        ticket->tag = args->tag;
     }
-    named->mark[0] = NULL;
-    named->mark[1] = NULL;
+    ticket->mark[0] = NULL;
+    ticket->mark[1] = NULL;
     if (args->recv == NULL) {
-        named->alloc = args->alloc;
-        named->alloc_arg = args->alloc_arg;
+        ticket->alloc = args->alloc;
+        ticket->alloc_arg = args->alloc_arg;
     }
-    status = copy_splits(args, named);
+    status = copy_splits(args, ticket);
     /* A join has the same name everywhere, whatever it is given. */
     if (status == RUEDA_OK && args->kind != RUEDA_JOIN)
-        status = rueda_named_set_name(named, args->name);
+        status = rueda_submission_set_name(ticket, args->name);
     return status;
 }
 
@@ -220,12 +219,12 @@ static rueda_status refuse(const rueda_ctx *ctx,
  * nothing is left. before: as rueda_named_mark(). */
 static rueda_status prepare(rueda_ctx *ctx,
                             const struct rueda_submit_args *args,
-                            const struct rueda_named *before,
-                            struct rueda_named **out)
+                            const struct rueda_ticket *before,
+                            struct rueda_ticket **out)
 {
     const struct rueda_set *set = rueda_engine_set(&ctx->engine, args->set);
     struct rueda_text error;
-    struct rueda_named *named;
+    struct rueda_ticket *ticket;
     rueda_status status;
 
     error.chars[0] = '\0';
@@ -233,42 +232,42 @@ static rueda_status prepare(rueda_ctx *ctx,
         rueda_check_submit(rueda_ctx_formation(ctx)->rank, set, args, &error);
     if (status != RUEDA_OK)
         return rueda_fault(status, error.chars);
-    status = rueda_named_take(ctx, (int)args->kind, &named);
+    status = rueda_submission_take(ctx, (int)args->kind, &ticket);
     if (status != RUEDA_OK)
         return refuse(ctx, args, status);
-    status = fill_in(args, set->size, named);
-    if (status == RUEDA_OK && named->request.device != RUEDA_DEVICE_HOST) {
-        status = rueda_named_mark(ctx, args, before, named);
+    status = fill_in(args, set->size, ticket);
+    if (status == RUEDA_OK && ticket->request.device != RUEDA_DEVICE_HOST) {
+        status = rueda_submission_mark(ctx, args, before, ticket);
         if (status != RUEDA_OK) {
-            rueda_named_drop(ctx, named);
+            rueda_submission_drop(ctx, ticket);
             return status;
         }
     }
     if (status == RUEDA_OK && args->kind == RUEDA_JOIN)
-        status = rueda_named_claim(ctx, named, JOIN_NAME);
+        status = rueda_submission_claim(ctx, ticket, JOIN_NAME);
     else if (status == RUEDA_OK && args->name != NULL && is_matched(args->kind))
-        status = rueda_named_claim(ctx, named, named->request.name);
+        status = rueda_submission_claim(ctx, ticket, ticket->request.name);
     if (status == RUEDA_OK) {
-        *out = named;
+        *out = ticket;
         return RUEDA_OK;
     }
-    rueda_named_drop(ctx, named);
+    rueda_submission_drop(ctx, ticket);
     return refuse(ctx, args, status);
 }
 
 /* Those without a name that are negotiated are counted, when nothing else can
  * go wrong: a number that is not used would never be matched. None is from a
  * join to its end. */
-static rueda_status number(rueda_ctx *ctx, struct rueda_named *named)
+static rueda_status number(rueda_ctx *ctx, struct rueda_ticket *ticket)
 {
-    struct rueda_request *request = &named->request;
+    struct rueda_request *request = &ticket->request;
 
     if (request->kind == RUEDA_JOIN)
-        return rueda_numbers_join(&ctx->engine.numbers, named->set);
+        return rueda_numbers_join(&ctx->engine.numbers, ticket->set);
     if (request->name != NULL || !is_matched(request->kind) ||
-        named->op.is_ordered)
+        ticket->op.is_ordered)
         return RUEDA_OK;
-    return rueda_numbers_next(&ctx->engine.numbers, named->set,
+    return rueda_numbers_next(&ctx->engine.numbers, ticket->set,
                               &request->number);
 }
 
@@ -280,31 +279,30 @@ rueda_status rueda_submit(rueda_ctx *ctx, const struct rueda_submit_args *args,
     rueda_status status = rueda_ctx_check(ctx);
     const struct rueda_submit_args *all;
     struct rueda_submit_args room;
-    struct rueda_named *named;
+    struct rueda_ticket *ticket;
 
     if (status != RUEDA_OK)
         return status;
     all = complete(args, &room);
     if (all == NULL)
         return RUEDA_ERR_INVALID;
-    status = prepare(ctx, all, NULL, &named);
+    status = prepare(ctx, all, NULL, &ticket);
     if (status != RUEDA_OK)
         return status;
-    status = number(ctx, named);
+    status = number(ctx, ticket);
     if (status != RUEDA_OK) {
-        rueda_named_drop(ctx, named);
+        rueda_submission_drop(ctx, ticket);
         return refuse(ctx, all, status);
     }
-    *out_handle = named->op.handle;
+    *out_handle = ticket->op.handle;
     if ((all->flags & RUEDA_MORE) != 0)
-        rueda_engine_submit_more(&ctx->engine, &named->op);
+        rueda_engine_submit_more(&ctx->engine, &ticket->op);
     else
-        rueda_engine_submit(&ctx->engine, &named->op);
+        rueda_engine_submit(&ctx->engine, &ticket->op);
     return RUEDA_OK;
 }
 
-/* ---- Several at once, and groups -------------------------------------------
- */
+/* ---- Several at once, and groups -------------------------------------- */
 
 /* All of a group are of one kind and one set, because they run as one; of
  * several, so that only the first can be refused when it is counted. */
@@ -342,7 +340,7 @@ static void drop_all(rueda_ctx *ctx, struct rueda_op *op)
     while (op != NULL) {
         struct rueda_op *next = op->next;
 
-        rueda_named_drop(ctx, rueda_named_of(op));
+        rueda_submission_drop(ctx, rueda_ticket_of(op));
         op = next;
     }
 }
@@ -363,12 +361,12 @@ static rueda_status chain(rueda_ctx *ctx, const struct rueda_submit_args *args,
     struct rueda_op *first = NULL;
     struct rueda_op **end = &first;
     struct rueda_submit_args begin = RUEDA_SUBMIT_ARGS_INIT;
-    const struct rueda_named *marked = NULL; /* of the stream of the first */
+    const struct rueda_ticket *marked = NULL; /* of the stream of the first */
 
     for (int i = 0; i < count; i++) {
         struct rueda_submit_args room;
         const struct rueda_submit_args *all = complete(&args[i], &room);
-        struct rueda_named *named = NULL;
+        struct rueda_ticket *ticket = NULL;
         rueda_status status = all != NULL ? RUEDA_OK : RUEDA_ERR_INVALID;
 
         if (i == 0 && all != NULL)
@@ -377,15 +375,15 @@ static rueda_status chain(rueda_ctx *ctx, const struct rueda_submit_args *args,
             status = check_group(ctx, &begin, all);
         if (status == RUEDA_OK)
             status = prepare(
-                ctx, all, is_same_stream(&begin, all) ? marked : NULL, &named);
-        if (named == NULL) {
+                ctx, all, is_same_stream(&begin, all) ? marked : NULL, &ticket);
+        if (ticket == NULL) {
             drop_all(ctx, first);
             return status;
         }
         if (i == 0)
-            marked = named;
-        *end = &named->op;
-        end = &named->op.next;
+            marked = ticket;
+        *end = &ticket->op;
+        end = &ticket->op.next;
         *end = NULL;
     }
     *out_first = first;
@@ -399,7 +397,7 @@ static rueda_status number_all(rueda_ctx *ctx,
 {
     for (struct rueda_op *op = first; op != NULL; op = op->next) {
         /* Only the first of them can fail, and none is counted then. */
-        const rueda_status status = number(ctx, rueda_named_of(op));
+        const rueda_status status = number(ctx, rueda_ticket_of(op));
 
         if (status != RUEDA_OK) {
             drop_all(ctx, first);
@@ -446,11 +444,11 @@ rueda_status rueda_submit_all(rueda_ctx *ctx,
 
 /* One member's share of its group's number, which depends on all members in any
  * order. */
-static uint64_t share_of(const struct rueda_named *named)
+static uint64_t share_of(const struct rueda_ticket *ticket)
 {
-    return rueda_hash_mix(named->request.name != NULL
-                              ? named->name_key
-                              : named->request.number + 1);
+    return rueda_hash_mix(ticket->request.name != NULL
+                              ? ticket->name_key
+                              : ticket->request.number + 1);
 }
 
 rueda_status rueda_submit_group(rueda_ctx *ctx,
@@ -464,10 +462,10 @@ rueda_status rueda_submit_group(rueda_ctx *ctx,
     if (status != RUEDA_OK)
         return status;
     for (struct rueda_op *op = first; op != NULL; op = op->next)
-        group += share_of(rueda_named_of(op));
+        group += share_of(rueda_ticket_of(op));
     for (struct rueda_op *op = first; op != NULL; op = op->next) {
-        rueda_named_of(op)->request.group = group;
-        rueda_named_of(op)->request.group_count = (uint32_t)count;
+        rueda_ticket_of(op)->request.group = group;
+        rueda_ticket_of(op)->request.group_count = (uint32_t)count;
     }
     push_all(ctx, first, out_handles);
     return RUEDA_OK;

@@ -17,15 +17,15 @@
 static rueda_status call(rueda_ctx *ctx, int kind,
                          struct rueda_timeline *timeline, bool marks_cycles)
 {
-    struct rueda_named named = {.set = RUEDA_SET_GLOBAL};
+    struct rueda_ticket ticket = {.set = RUEDA_SET_GLOBAL};
     rueda_status status;
 
-    rueda_op_init(&named.op);
-    rueda_named_init(&named, kind);
-    named.recv = timeline;
-    named.request.flags = marks_cycles;
-    rueda_engine_submit(&ctx->engine, &named.op);
-    status = rueda_engine_wait(&ctx->engine, &named.op, -1);
+    rueda_op_init(&ticket.op);
+    rueda_ticket_init(&ticket, kind);
+    ticket.recv = timeline;
+    ticket.request.flags = marks_cycles;
+    rueda_engine_submit(&ctx->engine, &ticket.op);
+    status = rueda_engine_wait(&ctx->engine, &ticket.op, -1);
     return status == RUEDA_OK ? status : rueda_fault(status, rueda_error(ctx));
 }
 

@@ -91,13 +91,13 @@ rueda_batch_next rueda_batch_fail(struct rueda_lane *lane, rueda_status status,
     return RUEDA_BATCH_FAIL;
 }
 
-void rueda_batch_refuse(struct rueda_named *named, rueda_status status,
+void rueda_batch_refuse(struct rueda_ticket *ticket, rueda_status status,
                         const char *words)
 {
-    named->op.outcome = status;
-    free(named->error);
-    named->error = strdup(words);
-    named->op.has_own = true;
+    ticket->op.outcome = status;
+    free(ticket->error);
+    ticket->error = strdup(words);
+    ticket->op.has_own = true;
 }
 
 /* Where the tensors of the batch run. */
@@ -199,30 +199,30 @@ struct rueda_coll *rueda_batch_words(struct rueda_lane *lane, rueda_kind kind)
 }
 
 /* The owner's memory for a result, or NULL. */
-static void *own_memory(struct rueda_named *named, size_t rows, size_t bytes)
+static void *own_memory(struct rueda_ticket *ticket, size_t rows, size_t bytes)
 {
-    named->rows = rows;
-    if (named->recv != NULL)
-        named->data = named->recv;
+    ticket->rows = rows;
+    if (ticket->recv != NULL)
+        ticket->data = ticket->recv;
     /* One that runs again has its memory already. */
-    if (named->data == NULL && named->alloc != NULL)
-        named->data = named->alloc(named->alloc_arg, rows, bytes);
-    if (named->data == NULL && bytes > 0)
-        rueda_batch_refuse(named, RUEDA_ERR_NOMEM,
+    if (ticket->data == NULL && ticket->alloc != NULL)
+        ticket->data = ticket->alloc(ticket->alloc_arg, rows, bytes);
+    if (ticket->data == NULL && bytes > 0)
+        rueda_batch_refuse(ticket, RUEDA_ERR_NOMEM,
                            "no memory was given for the result");
-    return named->data;
+    return ticket->data;
 }
 
 void *rueda_batch_own(struct rueda_lane *lane, int item, size_t rows,
                       size_t bytes)
 {
-    struct rueda_named *named = rueda_batch_named(&lane->batch, item);
+    struct rueda_ticket *ticket = rueda_batch_ticket(&lane->batch, item);
 
-    if (named == NULL)
+    if (ticket == NULL)
         return NULL;
-    if (named->recv == NULL && named->alloc != NULL)
+    if (ticket->recv == NULL && ticket->alloc != NULL)
         rueda_relay_step(lane, item, item + 1, RUEDA_TIMELINE_ALLOCATE_OUTPUT);
-    return own_memory(named, rows, bytes);
+    return own_memory(ticket, rows, bytes);
 }
 
 rueda_batch_next rueda_batch_result(struct rueda_lane *lane, int item,
@@ -265,10 +265,10 @@ static void *map_neutral(struct rueda_lane *lane, int item, size_t bytes)
 rueda_batch_next rueda_batch_input(struct rueda_lane *lane, int item,
                                    size_t bytes, const void **out)
 {
-    struct rueda_named *named = rueda_batch_named(&lane->batch, item);
+    struct rueda_ticket *ticket = rueda_batch_ticket(&lane->batch, item);
 
-    *out = named != NULL ? named->send : NULL;
-    if (named != NULL || bytes == 0)
+    *out = ticket != NULL ? ticket->send : NULL;
+    if (ticket != NULL || bytes == 0)
         return RUEDA_BATCH_TASK;
     *out = map_neutral(lane, item, bytes);
     return *out != NULL ? RUEDA_BATCH_TASK
@@ -304,18 +304,18 @@ rueda_batch_next rueda_batch_alone(struct rueda_lane *lane,
 static void wait_for_streams(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
-    const struct rueda_named *last = NULL;
+    const struct rueda_ticket *last = NULL;
 
     for (int i = batch->item; i < batch->after; i++) {
-        const struct rueda_named *named = rueda_batch_named(batch, i);
+        const struct rueda_ticket *ticket = rueda_batch_ticket(batch, i);
 
-        if (named == NULL || named->request.device == RUEDA_DEVICE_HOST ||
-            (last != NULL && last->mark[0] == named->mark[0]))
+        if (ticket == NULL || ticket->request.device == RUEDA_DEVICE_HOST ||
+            (last != NULL && last->mark[0] == ticket->mark[0]))
             continue;
         rueda_device_after(
             lane->away.place.device, &batch->work,
-            &(struct rueda_event){{named->mark[0], named->mark[1]}});
-        last = named;
+            &(struct rueda_event){{ticket->mark[0], ticket->mark[1]}});
+        last = ticket;
     }
 }
 
@@ -329,19 +329,19 @@ static rueda_status watch_streams(struct rueda_lane *lane)
     const void *reached = NULL;
 
     for (; batch->watched < batch->after; batch->watched++) {
-        const struct rueda_named *named =
-            rueda_batch_named(batch, batch->watched);
+        const struct rueda_ticket *ticket =
+            rueda_batch_ticket(batch, batch->watched);
         struct rueda_event event;
         rueda_status status;
 
-        if (named == NULL || named->request.device == RUEDA_DEVICE_HOST ||
-            named->mark[0] == reached)
+        if (ticket == NULL || ticket->request.device == RUEDA_DEVICE_HOST ||
+            ticket->mark[0] == reached)
             continue;
-        event = (struct rueda_event){{named->mark[0], named->mark[1]}};
+        event = (struct rueda_event){{ticket->mark[0], ticket->mark[1]}};
         status = device->ops->is_done(device, &event);
         if (status != RUEDA_OK)
             return status;
-        reached = named->mark[0];
+        reached = ticket->mark[0];
     }
     batch->is_watching = false;
     return RUEDA_OK;
@@ -372,8 +372,8 @@ static rueda_batch_next unknown(struct rueda_lane *lane)
 /* In order, and the caller has said where all pieces lie: one task. */
 static rueda_batch_next laid_out(struct rueda_lane *lane)
 {
-    const struct rueda_named *named = rueda_batch_named(&lane->batch, 0);
-    const struct rueda_request *request = &named->request;
+    const struct rueda_ticket *ticket = rueda_batch_ticket(&lane->batch, 0);
+    const struct rueda_request *request = &ticket->request;
     const bool is_sent = request->kind != RUEDA_BROADCAST ||
                          request->root == lane->formation->rank;
     struct rueda_coll *coll =
@@ -382,11 +382,11 @@ static rueda_batch_next laid_out(struct rueda_lane *lane)
     lane->batch.after = 1;
     if (request->kind == RUEDA_BROADCAST)
         coll->root = rueda_set_index(lane->set, request->root);
-    coll->send = is_sent ? named->send : named->recv;
-    coll->recv = named->recv;
-    coll->count = request->kind == RUEDA_BARRIER ? 0 : named->count;
-    coll->send_counts = named->send_counts;
-    coll->recv_counts = named->recv_counts;
+    coll->send = is_sent ? ticket->send : ticket->recv;
+    coll->recv = ticket->recv;
+    coll->count = request->kind == RUEDA_BARRIER ? 0 : ticket->count;
+    coll->send_counts = ticket->send_counts;
+    coll->recv_counts = ticket->recv_counts;
     return RUEDA_BATCH_TASK;
 }
 
@@ -409,14 +409,14 @@ static rueda_batch_fn fn_of(const struct rueda_lane *lane,
         [RUEDA_SET_CLOSE] = rueda_batch_set_close,
     };
     const struct rueda_decision_item *item = &decision->items[0];
-    const struct rueda_named *named = item->mine;
+    const struct rueda_ticket *ticket = item->mine;
 
     if (decision->kind != RUEDA_DECIDED_RUN || item->request->kind < 0 ||
         item->request->kind > RUEDA_SET_CLOSE)
         return unknown;
     if (lane->is_ordered && !lane->is_open)
         return rueda_batch_open;
-    if (named != NULL && named->op.is_laid_out)
+    if (ticket != NULL && ticket->op.is_laid_out)
         return laid_out;
     return kinds[item->request->kind];
 }

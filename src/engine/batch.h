@@ -28,7 +28,7 @@
 #include "fuse/pack.h"
 #include "job/set.h"
 #include "negotiate/negotiator.h"
-#include "op/named.h"
+#include "op/ticket.h"
 
 struct rueda_lane;
 
@@ -127,8 +127,8 @@ rueda_batch_request(const struct rueda_batch *batch, int item)
 }
 
 /* NULL: I have joined. */
-static inline struct rueda_named *
-rueda_batch_named(const struct rueda_batch *batch, int item)
+static inline struct rueda_ticket *
+rueda_batch_ticket(const struct rueda_batch *batch, int item)
 {
     return batch->decision->items[item].mine;
 }
@@ -176,7 +176,7 @@ rueda_batch_next rueda_batch_fail(struct rueda_lane *lane, rueda_status status,
                                   const char *words);
 
 /* An operation ends in this way, in these words, and nothing else does. */
-void rueda_batch_refuse(struct rueda_named *named, rueda_status status,
+void rueda_batch_refuse(struct rueda_ticket *ticket, rueda_status status,
                         const char *words);
 
 /* The first dimension; 1 if there is none. */

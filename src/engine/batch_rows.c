@@ -38,7 +38,7 @@ static size_t row_bytes_of(const struct rueda_batch *batch, int item)
 
 static size_t own_rows(const struct rueda_batch *batch, int item)
 {
-    return rueda_batch_named(batch, item) != NULL
+    return rueda_batch_ticket(batch, item) != NULL
                ? rueda_batch_rows(rueda_batch_request(batch, item))
                : 0;
 }
@@ -56,20 +56,20 @@ static void ask(struct rueda_lane *lane, int item, int after)
 /* ---- One tensor at a time ---------------------------------------------- */
 
 /* The result tells from whom it came. */
-static void tell_rows(struct rueda_lane *lane, struct rueda_named *named)
+static void tell_rows(struct rueda_lane *lane, struct rueda_ticket *ticket)
 {
     const size_t size = (size_t)lane->set->size;
 
-    named->op.has_own = true;
-    if (named->rows_from == NULL)
-        named->rows_from = calloc(size, sizeof(size_t));
-    if (named->rows_from == NULL) {
-        rueda_batch_refuse(named, RUEDA_ERR_NOMEM,
+    ticket->op.has_own = true;
+    if (ticket->rows_from == NULL)
+        ticket->rows_from = calloc(size, sizeof(size_t));
+    if (ticket->rows_from == NULL) {
+        rueda_batch_refuse(ticket, RUEDA_ERR_NOMEM,
                            "no memory for the rows of each member");
         return;
     }
     for (size_t i = 0; i < size; i++)
-        named->rows_from[i] = (size_t)lane->batch.answer[i];
+        ticket->rows_from[i] = (size_t)lane->batch.answer[i];
 }
 
 /* The rows of the item at work, straight to their owners. Of an all-to-all
@@ -81,7 +81,7 @@ static rueda_batch_next move_rows(struct rueda_lane *lane, rueda_kind kind)
     const int item = batch->item;
     const size_t row = row_of(batch, item);
     size_t *recv_counts = batch->counts + lane->set->size;
-    struct rueda_named *named = rueda_batch_named(batch, item);
+    struct rueda_ticket *ticket = rueda_batch_ticket(batch, item);
     struct rueda_coll *coll;
     rueda_batch_next next;
     size_t total;
@@ -92,8 +92,8 @@ static rueda_batch_next move_rows(struct rueda_lane *lane, rueda_kind kind)
                             row_bytes_of(batch, item), &total))
         return rueda_batch_fail(lane, RUEDA_ERR_LIMIT,
                                 "members bring more rows than fit any memory");
-    if (kind == RUEDA_ALLTOALL && named != NULL)
-        tell_rows(lane, named);
+    if (kind == RUEDA_ALLTOALL && ticket != NULL)
+        tell_rows(lane, ticket);
     next = rueda_batch_result(lane, item, total,
                               total * row_bytes_of(batch, item), &recv);
     if (next != RUEDA_BATCH_TASK)
@@ -101,7 +101,7 @@ static rueda_batch_next move_rows(struct rueda_lane *lane, rueda_kind kind)
     for (int i = 0; i < lane->set->size; i++)
         recv_counts[i] = (size_t)told(batch, item, i) * row;
     coll = rueda_batch_coll(lane, kind, item);
-    coll->send = named != NULL ? named->send : NULL;
+    coll->send = ticket != NULL ? ticket->send : NULL;
     coll->recv = recv;
     coll->recv_counts = recv_counts;
     if (kind == RUEDA_ALLTOALL)
@@ -130,10 +130,10 @@ static void choose_round(struct rueda_batch *batch, int limit)
 static void fill_in(struct rueda_lane *lane, int item, size_t rows)
 {
     struct rueda_batch *batch = &lane->batch;
-    const struct rueda_named *named = rueda_batch_named(batch, item);
+    const struct rueda_ticket *ticket = rueda_batch_ticket(batch, item);
     struct rueda_tensor *tensor = &batch->round.tensors[item - batch->item];
 
-    tensor->send = named != NULL ? named->send : NULL;
+    tensor->send = ticket != NULL ? ticket->send : NULL;
     tensor->recv = rueda_batch_own(lane, item, rows, rows * tensor->row_bytes);
 }
 
@@ -246,15 +246,15 @@ rueda_batch_next rueda_batch_reduce_scatter(struct rueda_lane *lane)
 static rueda_batch_next ask_alltoall(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
-    const struct rueda_named *named = rueda_batch_named(batch, batch->item);
+    const struct rueda_ticket *ticket = rueda_batch_ticket(batch, batch->item);
     const size_t size = (size_t)lane->set->size;
 
     ask(lane, batch->item, batch->item + 1);
     for (size_t i = 0; i < size; i++) {
         uint64_t mine = own_rows(batch, batch->item) / size;
 
-        if (named != NULL && named->splits != NULL)
-            mine = named->splits[i];
+        if (ticket != NULL && ticket->splits != NULL)
+            mine = ticket->splits[i];
         batch->words[i] = mine;
         batch->counts[i] = (size_t)mine * row_of(batch, batch->item);
     }

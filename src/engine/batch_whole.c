@@ -16,12 +16,12 @@ static void fetch_ahead(const struct rueda_batch *batch, int item, int count)
 {
     for (; count > 0 && item < batch->decision->count; count--, item++) {
         const struct rueda_request *request = rueda_batch_request(batch, item);
-        const struct rueda_named *named = rueda_batch_named(batch, item);
+        const struct rueda_ticket *ticket = rueda_batch_ticket(batch, item);
 
         __builtin_prefetch(request);
         __builtin_prefetch(request->shape);
-        if (named != NULL)
-            __builtin_prefetch(&named->send, 1);
+        if (ticket != NULL)
+            __builtin_prefetch(&ticket->send, 1);
     }
 }
 
@@ -36,14 +36,14 @@ static struct rueda_round *choose_round(struct rueda_lane *lane,
     for (; batch->after < batch->decision->count; batch->after++) {
         const struct rueda_request *request =
             rueda_batch_request(batch, batch->after);
-        const struct rueda_named *named =
-            rueda_batch_named(batch, batch->after);
+        const struct rueda_ticket *ticket =
+            rueda_batch_ticket(batch, batch->after);
         struct rueda_part *part = &round->parts[round->count];
 
         fetch_ahead(batch, batch->after + AHEAD, 1);
         if (!rueda_round_add(round, request))
             break;
-        part->send = named != NULL ? named->send : NULL;
+        part->send = ticket != NULL ? ticket->send : NULL;
         part->recv = rueda_batch_own(lane, batch->after,
                                      rueda_batch_rows(request), part->bytes);
     }
@@ -81,7 +81,7 @@ static int find_absent(const struct rueda_batch *batch)
     for (int i = batch->item; i < batch->after; i++) {
         const size_t bytes = batch->round.parts[i - batch->item].bytes;
 
-        if (rueda_batch_named(batch, i) == NULL && bytes > most) {
+        if (rueda_batch_ticket(batch, i) == NULL && bytes > most) {
             most = bytes;
             found = i;
         }
@@ -107,7 +107,7 @@ static rueda_batch_next stand_in(struct rueda_lane *lane,
     next = rueda_batch_input(lane, absent, parts[absent - batch->item].bytes,
                              &neutral);
     for (int i = batch->item; i < batch->after; i++)
-        if (rueda_batch_named(batch, i) == NULL)
+        if (rueda_batch_ticket(batch, i) == NULL)
             parts[i - batch->item].send = neutral;
     return next;
 }

@@ -21,11 +21,11 @@ static void wake_waiters(struct rueda_engine *engine)
 
 /* The device made the mark, if the tensor is on one. */
 static void forget_mark(const struct rueda_device *device,
-                        const struct rueda_named *named)
+                        const struct rueda_ticket *ticket)
 {
-    struct rueda_event event = {{named->mark[0], named->mark[1]}};
+    struct rueda_event event = {{ticket->mark[0], ticket->mark[1]}};
 
-    if (named->request.device != RUEDA_DEVICE_HOST)
+    if (ticket->request.device != RUEDA_DEVICE_HOST)
         device->ops->forget(device, &event);
 }
 
@@ -34,17 +34,17 @@ void rueda_engine_deliver(struct rueda_engine *engine)
 {
     const struct rueda_device *accelerator =
         rueda_accelerator_of(&engine->accelerator);
-    struct rueda_named *named = rueda_lanes_pop_ended(&engine->lanes);
+    struct rueda_ticket *ticket = rueda_lanes_pop_ended(&engine->lanes);
     bool is_awaited = false; /* by another thread, perhaps */
 
-    while (named != NULL) {
-        struct rueda_named *next = rueda_lanes_pop_ended(&engine->lanes);
+    while (ticket != NULL) {
+        struct rueda_ticket *next = rueda_lanes_pop_ended(&engine->lanes);
 
-        is_awaited = is_awaited || &named->op != engine->own;
+        is_awaited = is_awaited || &ticket->op != engine->own;
         if (accelerator != NULL)
-            forget_mark(accelerator, named);
-        rueda_op_deliver(&named->op, named->op.outcome, &engine->due);
-        named = next;
+            forget_mark(accelerator, ticket);
+        rueda_op_deliver(&ticket->op, ticket->op.outcome, &engine->due);
+        ticket = next;
     }
     rueda_census_delivered(&engine->census);
     if (is_awaited)

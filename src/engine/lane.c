@@ -213,80 +213,80 @@ void rueda_lane_free(struct rueda_lane *lane)
 
 /* ---- Operations ------------------------------------------------------- */
 
-static void append(struct rueda_lane *lane, struct rueda_named *named)
+static void append(struct rueda_lane *lane, struct rueda_ticket *ticket)
 {
-    named->op.next = NULL;
-    named->previous = lane->last;
+    ticket->op.next = NULL;
+    ticket->previous = lane->last;
     if (lane->last != NULL)
-        lane->last->op.next = &named->op;
+        lane->last->op.next = &ticket->op;
     else
-        lane->first = named;
-    lane->last = named;
+        lane->first = ticket;
+    lane->last = ticket;
     lane->count++;
     lane->lanes->undelivered++;
     lane->lanes->ordered += lane->is_ordered;
 }
 
-static void take_out(struct rueda_lane *lane, struct rueda_named *named)
+static void take_out(struct rueda_lane *lane, struct rueda_ticket *ticket)
 {
-    struct rueda_named *next = (struct rueda_named *)named->op.next;
+    struct rueda_ticket *next = (struct rueda_ticket *)ticket->op.next;
 
-    if (named->previous != NULL)
-        named->previous->op.next = named->op.next;
+    if (ticket->previous != NULL)
+        ticket->previous->op.next = ticket->op.next;
     else
         lane->first = next;
     if (next != NULL)
-        next->previous = named->previous;
+        next->previous = ticket->previous;
     else
-        lane->last = named->previous;
+        lane->last = ticket->previous;
     lane->count--;
     lane->lanes->undelivered--;
     lane->lanes->ordered -= lane->is_ordered;
 }
 
-void rueda_lane_finish(struct rueda_lane *lane, struct rueda_named *named,
+void rueda_lane_finish(struct rueda_lane *lane, struct rueda_ticket *ticket,
                        rueda_status status)
 {
-    take_out(lane, named);
-    named->op.outcome = status;
-    rueda_lanes_append_ended(lane->lanes, named);
+    take_out(lane, ticket);
+    ticket->op.outcome = status;
+    rueda_lanes_append_ended(lane->lanes, ticket);
     lane->moves++;
 }
 
-static bool is_message(const struct rueda_named *named)
+static bool is_message(const struct rueda_ticket *ticket)
 {
-    return named->request.kind == RUEDA_SEND ||
-           named->request.kind == RUEDA_RECV;
+    return ticket->request.kind == RUEDA_SEND ||
+           ticket->request.kind == RUEDA_RECV;
 }
 
 rueda_status rueda_lane_submit(struct rueda_lane *lane,
-                               struct rueda_named *named)
+                               struct rueda_ticket *ticket)
 {
     rueda_status status;
 
-    append(lane, named);
-    named->op.outcome = RUEDA_OK;
-    if (is_message(named)) {
-        rueda_message_begin(lane, named);
+    append(lane, ticket);
+    ticket->op.outcome = RUEDA_OK;
+    if (is_message(ticket)) {
+        rueda_message_begin(lane, ticket);
         return RUEDA_OK;
     }
     if (lane->is_ordered) {
-        named->request.number = lane->submitted++;
-        return rueda_order_submit(&lane->order, &named->request, named);
+        ticket->request.number = lane->submitted++;
+        return rueda_order_submit(&lane->order, &ticket->request, ticket);
     }
-    status = rueda_order_submit(&lane->order, &named->request, named);
+    status = rueda_order_submit(&lane->order, &ticket->request, ticket);
     if (status == RUEDA_ERR_INVALID)
-        rueda_batch_refuse(named, status,
+        rueda_batch_refuse(ticket, status,
                            "this rank has joined already; wait for that to end "
                            "before it submits again");
     if (status != RUEDA_OK)
-        rueda_lane_finish(lane, named, status);
+        rueda_lane_finish(lane, ticket, status);
     return RUEDA_OK;
 }
 
 void rueda_lane_end(struct rueda_lane *lane, rueda_status status)
 {
-    struct rueda_named *next;
+    struct rueda_ticket *next;
 
     if (lane->track.is_running)
         rueda_track_finish(&lane->track, status);
@@ -294,10 +294,11 @@ void rueda_lane_end(struct rueda_lane *lane, rueda_status status)
     if (lane->has_slab && lane->is_open)
         rueda_slab_leave(&lane->slab);
     rueda_batch_drop(lane);
-    for (struct rueda_named *named = lane->first; named != NULL; named = next) {
-        next = (struct rueda_named *)named->op.next;
-        if (!is_message(named))
-            rueda_lane_finish(lane, named, status);
+    for (struct rueda_ticket *ticket = lane->first; ticket != NULL;
+         ticket = next) {
+        next = (struct rueda_ticket *)ticket->op.next;
+        if (!is_message(ticket))
+            rueda_lane_finish(lane, ticket, status);
     }
 }
 
@@ -329,27 +330,27 @@ bool rueda_lane_has_lent(struct rueda_lane *lane)
 static void tell_outcome(struct rueda_lane *lane,
                          const struct rueda_decision *decision)
 {
-    struct rueda_named *named = decision->items[0].mine;
+    struct rueda_ticket *ticket = decision->items[0].mine;
 
     lane->moves++;
-    if (named == NULL)
+    if (ticket == NULL)
         return;
     if (decision->kind == RUEDA_DECIDED_JOINED) {
-        named->last_rank = decision->last_rank;
+        ticket->last_rank = decision->last_rank;
         rueda_numbers_go_on(lane->lanes->numbers, lane->set->id,
                             decision->number);
     } else {
-        rueda_batch_refuse(named, RUEDA_ERR_MISMATCH, decision->words);
+        rueda_batch_refuse(ticket, RUEDA_ERR_MISMATCH, decision->words);
     }
 }
 
 /* Into the cache, which it has left for the data. */
-static void fetch(const struct rueda_named *named)
+static void fetch(const struct rueda_ticket *ticket)
 {
-    if (named == NULL)
+    if (ticket == NULL)
         return;
-    __builtin_prefetch(&named->op, 1);
-    __builtin_prefetch(&named->previous, 1);
+    __builtin_prefetch(&ticket->op, 1);
+    __builtin_prefetch(&ticket->previous, 1);
 }
 
 /* Each operation of the decision has its outcome. They are delivered after the
@@ -361,12 +362,12 @@ static void conclude(struct rueda_lane *lane)
     if (lane->lanes->timeline != NULL)
         rueda_relay_end(lane, decision);
     for (int i = 0; i < decision->count; i++) {
-        struct rueda_named *named = decision->items[i].mine;
+        struct rueda_ticket *ticket = decision->items[i].mine;
 
         if (i + AHEAD < decision->count)
             fetch(decision->items[i + AHEAD].mine);
-        if (named != NULL)
-            rueda_lane_finish(lane, named, named->op.outcome);
+        if (ticket != NULL)
+            rueda_lane_finish(lane, ticket, ticket->op.outcome);
     }
     lane->ended = decision->index + 1;
     rueda_batch_drop(lane);
@@ -527,13 +528,13 @@ static void finish_begun(struct rueda_lane *lane)
     const int after = lane->kept.after;
 
     for (int i = 0; after > 0 && i < decision->count; i++) {
-        struct rueda_named *named = decision->items[i].mine;
+        struct rueda_ticket *ticket = decision->items[i].mine;
 
-        if (named != NULL && i < after) {
-            rueda_lane_finish(lane, named, named->op.outcome);
-        } else if (named != NULL) {
-            named->request.group = 0;
-            named->request.group_count = 0;
+        if (ticket != NULL && i < after) {
+            rueda_lane_finish(lane, ticket, ticket->op.outcome);
+        } else if (ticket != NULL) {
+            ticket->request.group = 0;
+            ticket->request.group_count = 0;
         }
     }
 }
@@ -560,10 +561,10 @@ rueda_status rueda_lane_hand_over(struct rueda_lane *lane,
 
     next->submitted = lane->submitted - (uint64_t)lane->count;
     while (lane->first != NULL && status == RUEDA_OK) {
-        struct rueda_named *named = lane->first;
+        struct rueda_ticket *ticket = lane->first;
 
-        take_out(lane, named);
-        status = rueda_lane_submit(next, named);
+        take_out(lane, ticket);
+        status = rueda_lane_submit(next, ticket);
     }
     return status;
 }

@@ -19,7 +19,7 @@
 #include "job/set.h"
 #include "negotiate/negotiator.h"
 #include "negotiate/order_counter.h"
-#include "op/named.h"
+#include "op/ticket.h"
 #include "segment/slab.h"
 
 struct rueda_lanes;
@@ -56,8 +56,8 @@ struct rueda_lane {
     struct rueda_away away;
 
     /* Operations that are not delivered, in the order in which they came. */
-    struct rueda_named *first;
-    struct rueda_named *last;
+    struct rueda_ticket *first;
+    struct rueda_ticket *last;
     int count;
 
     struct rueda_batch batch;
@@ -107,7 +107,7 @@ void rueda_lane_free(struct rueda_lane *lane);
 /* Take an operation over. A failure is one of the whole context: an ordered
  * operation cannot end on one rank alone. */
 rueda_status rueda_lane_submit(struct rueda_lane *lane,
-                               struct rueda_named *named);
+                               struct rueda_ticket *ticket);
 
 /*
  * Get on. RUEDA_OK if anything moved, RUEDA_IN_PROGRESS if not. A failure is
@@ -117,7 +117,7 @@ rueda_status rueda_lane_turn(struct rueda_lane *lane, struct rueda_text *error);
 
 /* An operation of the lane has ended: it is taken out of the list, and waits to
  * be delivered (lanes.h). */
-void rueda_lane_finish(struct rueda_lane *lane, struct rueda_named *named,
+void rueda_lane_finish(struct rueda_lane *lane, struct rueda_ticket *ticket,
                        rueda_status status);
 
 /* Only where results are kept (kept.h). The term ends: stop what runs. And

@@ -202,49 +202,50 @@ void rueda_lanes_wake(struct rueda_lanes *lanes)
 /* ---- Operations that come and go -------------------------------------- */
 
 /* Its set is gone, or was never there. */
-static void refuse(struct rueda_lanes *lanes, struct rueda_named *named)
+static void refuse(struct rueda_lanes *lanes, struct rueda_ticket *ticket)
 {
     struct rueda_text words = {{0}};
 
     rueda_text_set(&words, "process set %d is not there, or not any more",
-                   named->set);
-    rueda_batch_refuse(named, RUEDA_ERR_CANCELLED, words.chars);
-    rueda_lanes_append_ended(lanes, named);
+                   ticket->set);
+    rueda_batch_refuse(ticket, RUEDA_ERR_CANCELLED, words.chars);
+    rueda_lanes_append_ended(lanes, ticket);
 }
 
 /* The lane of an operation, NULL if it has none. */
 static rueda_status find_lane(struct rueda_lanes *lanes,
-                              const struct rueda_named *named,
+                              const struct rueda_ticket *ticket,
                               struct rueda_lane **out, struct rueda_text *error)
 {
     rueda_status status;
 
-    if (named->op.is_ordered || named->set == RUEDA_WHOLE_JOB)
-        return rueda_lanes_need_ordered(lanes, named->set, out, error);
+    if (ticket->op.is_ordered || ticket->set == RUEDA_WHOLE_JOB)
+        return rueda_lanes_need_ordered(lanes, ticket->set, out, error);
     status = open_first(lanes, error);
-    *out = rueda_lanes_find(lanes, named->set, false);
+    *out = rueda_lanes_find(lanes, ticket->set, false);
     return status;
 }
 
 /* While a set is being dropped nothing more is negotiated. Ordered operations
  * of it may still be those that other members have begun. */
 static rueda_status hand_on(struct rueda_lanes *lanes, struct rueda_lane *lane,
-                            struct rueda_named *named, struct rueda_text *error)
+                            struct rueda_ticket *ticket,
+                            struct rueda_text *error)
 {
-    lanes->has_talked = lanes->has_talked || !named->op.is_ordered;
-    if (lanes->repairs && rueda_terms_is_stale(lanes, named))
-        return rueda_terms_refuse(lanes, named, error);
-    if (named->request.kind == RUEDA_STEP)
-        rueda_terms_step(lanes, named);
-    else if (named->request.kind == RUEDA_SET_OPEN)
-        rueda_private_sets_open(lanes, named);
-    else if (rueda_request_is_local(&named->request))
-        rueda_relay_call(lanes, named);
+    lanes->has_talked = lanes->has_talked || !ticket->op.is_ordered;
+    if (lanes->repairs && rueda_terms_is_stale(lanes, ticket))
+        return rueda_terms_refuse(lanes, ticket, error);
+    if (ticket->request.kind == RUEDA_STEP)
+        rueda_terms_step(lanes, ticket);
+    else if (ticket->request.kind == RUEDA_SET_OPEN)
+        rueda_private_sets_open(lanes, ticket);
+    else if (rueda_request_is_local(&ticket->request))
+        rueda_relay_call(lanes, ticket);
     else if (lane != NULL && (lane->limit == UINT64_MAX ||
                               (lane->is_ordered && !lane->is_closed)))
-        return rueda_lane_submit(lane, named);
+        return rueda_lane_submit(lane, ticket);
     else
-        refuse(lanes, named);
+        refuse(lanes, ticket);
     return RUEDA_OK;
 }
 
@@ -255,15 +256,15 @@ RUEDA_SELDOM static rueda_status take_in(struct rueda_lanes *lanes,
     rueda_status status = RUEDA_IN_PROGRESS;
 
     while ((op = rueda_op_peek(&lanes->arrived)) != NULL) {
-        struct rueda_named *named = rueda_named_of(op);
+        struct rueda_ticket *ticket = rueda_ticket_of(op);
         struct rueda_lane *lane;
 
         /* Not popped before: it has to end with all others then. */
-        status = find_lane(lanes, named, &lane, error);
+        status = find_lane(lanes, ticket, &lane, error);
         if (status != RUEDA_OK)
             return status;
         rueda_op_pop(&lanes->arrived);
-        status = hand_on(lanes, lane, named, error);
+        status = hand_on(lanes, lane, ticket, error);
         if (status != RUEDA_OK)
             return status;
     }
@@ -407,11 +408,11 @@ void rueda_lanes_end(struct rueda_lanes *lanes, rueda_status status)
     for (int i = 0; i < lanes->dropped_count; i++)
         rueda_messages_end(lanes->dropped[i], status);
     while ((op = rueda_op_peek(&lanes->arrived)) != NULL) {
-        struct rueda_named *named = (struct rueda_named *)op;
+        struct rueda_ticket *ticket = (struct rueda_ticket *)op;
 
         rueda_op_pop(&lanes->arrived);
-        named->op.outcome = status;
-        rueda_lanes_append_ended(lanes, named);
+        ticket->op.outcome = status;
+        rueda_lanes_append_ended(lanes, ticket);
     }
 }
 

@@ -31,9 +31,9 @@ struct rueda_relay {
     struct rueda_timeline *file; /* or NULL; borrowed */
     bool *told;                  /* [ranks] have sent all their records */
     int told_count;
-    struct rueda_named *stop; /* waits for them, or NULL */
-    int64_t quiet_ns;         /* until when, if no more comes, */
-    int64_t until_ns;         /* and in any case */
+    struct rueda_ticket *stop; /* waits for them, or NULL */
+    int64_t quiet_ns;          /* until when, if no more comes, */
+    int64_t until_ns;          /* and in any case */
 };
 
 struct rueda_lanes {
@@ -70,8 +70,8 @@ struct rueda_lanes {
     struct rueda_timeline *timeline; /* or NULL: nothing is noted */
     struct rueda_relay relay;
 
-    struct rueda_named *ended; /* linked by op.next: to be delivered */
-    struct rueda_named *last_ended;
+    struct rueda_ticket *ended; /* linked by op.next: to be delivered */
+    struct rueda_ticket *last_ended;
 
     struct rueda_set_table *table;
     _Atomic(struct rueda_set_list *) sets; /* for other threads (sets.h) */
@@ -159,14 +159,14 @@ static inline int64_t rueda_lanes_due_ns(struct rueda_lanes *lanes)
 }
 
 /* The next operation to be delivered, its outcome being its status, or NULL. */
-static inline struct rueda_named *
+static inline struct rueda_ticket *
 rueda_lanes_pop_ended(struct rueda_lanes *lanes)
 {
-    struct rueda_named *named = lanes->ended;
+    struct rueda_ticket *ticket = lanes->ended;
 
-    if (named != NULL)
-        lanes->ended = (struct rueda_named *)named->op.next;
-    return named;
+    if (ticket != NULL)
+        lanes->ended = (struct rueda_ticket *)ticket->op.next;
+    return ticket;
 }
 
 /* End all operations; the mesh has been cancelled. */
@@ -178,8 +178,7 @@ bool rueda_lanes_are_spoilt(const struct rueda_lanes *lanes);
 bool rueda_lanes_tell(const struct rueda_lanes *lanes,
                       struct rueda_text *words);
 
-/* ---- The timeline (timeline_relay.c)
- * ---------------------------------------------- */
+/* ---- The timeline (timeline_relay.c) ---------------------------------- */
 
 /*
  * One of these calls, submitted like an operation and ended like one.
@@ -189,7 +188,7 @@ bool rueda_lanes_tell(const struct rueda_lanes *lanes,
  * ranks have sent their records, or after a time limit; on others at once, and
  * what they have is sent.
  */
-void rueda_relay_call(struct rueda_lanes *lanes, struct rueda_named *named);
+void rueda_relay_call(struct rueda_lanes *lanes, struct rueda_ticket *ticket);
 
 /* All operations end with this status. */
 void rueda_relay_fail(struct rueda_lanes *lanes, rueda_status status);
@@ -223,8 +222,7 @@ void rueda_relay_end(struct rueda_lane *lane,
 void rueda_relay_heard(void *arg, int rank, const void *bytes, size_t len);
 void rueda_relay_follow(void *arg, uint64_t word);
 
-/* ---- Ranks that all wait (standstill.c) ------------------------------------
- */
+/* ---- Ranks that all wait (standstill.c) ------------------------------- */
 
 /* The state of this rank, for the negotiator of a lane, which is arg. */
 void rueda_standstill_look(void *arg, struct rueda_still *out);
@@ -237,8 +235,7 @@ int64_t rueda_standstill_due_ns(const struct rueda_lanes *lanes);
 rueda_status rueda_standstill_verdict(const struct rueda_lanes *lanes,
                                       struct rueda_text *error);
 
-/* ---- Operations that do not move (watch.c) ---------------------------------
- */
+/* ---- Operations that do not move (watch.c) ---------------------------- */
 
 /* Add what the process of a rank does: "(pid 7 is stopped)"; nothing where that
  * cannot be seen. check_arg is a lane. */
@@ -266,14 +263,14 @@ rueda_status rueda_lanes_add(struct rueda_lanes *lanes,
 void rueda_lanes_drop(struct rueda_lanes *lanes, struct rueda_lane *lane);
 
 static inline void rueda_lanes_append_ended(struct rueda_lanes *lanes,
-                                            struct rueda_named *named)
+                                            struct rueda_ticket *ticket)
 {
-    named->op.next = NULL;
+    ticket->op.next = NULL;
     if (lanes->ended == NULL)
-        lanes->ended = named;
+        lanes->ended = ticket;
     else
-        lanes->last_ended->op.next = &named->op;
-    lanes->last_ended = named;
+        lanes->last_ended->op.next = &ticket->op;
+    lanes->last_ended = ticket;
 }
 
 #endif /* RUEDA_ENGINE_LANES_H */

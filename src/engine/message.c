@@ -18,7 +18,7 @@
 
 struct rueda_message {
     struct rueda_message *next;
-    struct rueda_named *named;
+    struct rueda_ticket *ticket;
     int peer; /* in the set; -1: any, and none is found yet */
     bool is_any;
     struct rueda_req req;
@@ -43,33 +43,33 @@ static void message_drop(struct rueda_messages *messages,
 }
 
 static struct rueda_tag tag_of(const struct rueda_lane *lane,
-                               const struct rueda_named *named)
+                               const struct rueda_ticket *ticket)
 {
     return (struct rueda_tag){
         .set = lane->track.tag.set,
-        .sequence = RUEDA_LANE_MESSAGES | (uint64_t)named->tag,
+        .sequence = RUEDA_LANE_MESSAGES | (uint64_t)ticket->tag,
     };
 }
 
-static size_t bytes_of(const struct rueda_named *named)
+static size_t bytes_of(const struct rueda_ticket *ticket)
 {
-    return rueda_request_count(&named->request) *
-           rueda_dtype_size(named->request.dtype);
+    return rueda_request_count(&ticket->request) *
+           rueda_dtype_size(ticket->request.dtype);
 }
 
-static size_t rows_of(const struct rueda_named *named)
+static size_t rows_of(const struct rueda_ticket *ticket)
 {
-    return named->request.dims > 0 ? (size_t)named->request.shape[0] : 1;
+    return ticket->request.dims > 0 ? (size_t)ticket->request.shape[0] : 1;
 }
 
 /* Where a received message goes; false: there is no memory for it. */
-static bool find_room(struct rueda_named *named, size_t rows, size_t bytes)
+static bool find_room(struct rueda_ticket *ticket, size_t rows, size_t bytes)
 {
-    named->rows = rows;
-    named->data = named->recv;
-    if (named->data == NULL && named->alloc != NULL)
-        named->data = named->alloc(named->alloc_arg, rows, bytes);
-    return named->data != NULL || bytes == 0;
+    ticket->rows = rows;
+    ticket->data = ticket->recv;
+    if (ticket->data == NULL && ticket->alloc != NULL)
+        ticket->data = ticket->alloc(ticket->alloc_arg, rows, bytes);
+    return ticket->data != NULL || bytes == 0;
 }
 
 /* ---- The ends of messages ------------------------------------------------ */
@@ -79,24 +79,24 @@ static void finish(struct rueda_lane *lane, struct rueda_message **link,
                    rueda_status status)
 {
     struct rueda_message *message = *link;
-    struct rueda_named *named = message->named;
+    struct rueda_ticket *ticket = message->ticket;
 
     *link = message->next;
     lane->messages.count--;
     if (message->is_any && message->peer >= 0)
-        named->peer = lane->set->ranks[message->peer];
+        ticket->peer = lane->set->ranks[message->peer];
     message_drop(&lane->messages, message);
     if (status == RUEDA_ERR_MISMATCH)
-        rueda_batch_refuse(named, status,
+        rueda_batch_refuse(ticket, status,
                            "the message has another size than its receiver "
                            "expects");
-    rueda_lane_finish(lane, named, status);
+    rueda_lane_finish(lane, ticket, status);
 }
 
 /* In the lane of the whole job. */
 static void finish_lost(struct rueda_lane *lane, struct rueda_message **link)
 {
-    struct rueda_named *named = (*link)->named;
+    struct rueda_ticket *ticket = (*link)->ticket;
     struct rueda_text words = {{0}};
 
     if ((*link)->peer < 0) {
@@ -108,7 +108,7 @@ static void finish_lost(struct rueda_lane *lane, struct rueda_message **link)
         rueda_text_set(&words, "rank %d has left or died, or is out of reach",
                        peer);
     }
-    rueda_batch_refuse(named, RUEDA_ERR_PEER_LOST, words.chars);
+    rueda_batch_refuse(ticket, RUEDA_ERR_PEER_LOST, words.chars);
     finish(lane, link, RUEDA_ERR_PEER_LOST);
 }
 
@@ -132,22 +132,22 @@ static void receive_found(struct rueda_lane *lane, struct rueda_message **link,
                           int peer, size_t len)
 {
     struct rueda_message *message = *link;
-    struct rueda_named *named = message->named;
-    const size_t most = bytes_of(named);
-    const size_t rows = rows_of(named);
+    struct rueda_ticket *ticket = message->ticket;
+    const size_t most = bytes_of(ticket);
+    const size_t rows = rows_of(ticket);
     const size_t row = rows > 0 ? most / rows : 0;
     const bool fits = len <= most && (row > 0 ? len % row == 0 : len == most);
     const size_t bytes = fits ? len : most;
 
     message->peer = peer;
-    if (!find_room(named, row > 0 ? bytes / row : rows, bytes)) {
+    if (!find_room(ticket, row > 0 ? bytes / row : rows, bytes)) {
         finish(lane, link, RUEDA_ERR_NOMEM);
         return;
     }
     *link = message->next;
     message->next = lane->messages.first;
     lane->messages.first = message;
-    rueda_mesh_recv(lane->mesh, peer, tag_of(lane, named), named->data, bytes,
+    rueda_mesh_recv(lane->mesh, peer, tag_of(lane, ticket), ticket->data, bytes,
                     &message->req);
 }
 
@@ -167,7 +167,7 @@ static rueda_status turn_waiting(struct rueda_lane *lane)
         size_t len = 0;
         int peer = -1;
         rueda_status status = rueda_mesh_find(
-            lane->mesh, tag_of(lane, (*link)->named), &peer, &len);
+            lane->mesh, tag_of(lane, (*link)->ticket), &peer, &len);
 
         if (status == RUEDA_IN_PROGRESS) {
             link = &(*link)->next;
@@ -188,29 +188,29 @@ static rueda_status turn_waiting(struct rueda_lane *lane)
 
 /* ---- Life ---------------------------------------------------------------- */
 
-void rueda_message_begin(struct rueda_lane *lane, struct rueda_named *named)
+void rueda_message_begin(struct rueda_lane *lane, struct rueda_ticket *ticket)
 {
-    const bool is_send = named->request.kind == RUEDA_SEND;
-    const bool is_any = !is_send && named->peer == RUEDA_ANY_PEER;
-    const size_t bytes = bytes_of(named);
-    const int peer = is_any ? -1 : rueda_set_index(lane->set, named->peer);
+    const bool is_send = ticket->request.kind == RUEDA_SEND;
+    const bool is_any = !is_send && ticket->peer == RUEDA_ANY_PEER;
+    const size_t bytes = bytes_of(ticket);
+    const int peer = is_any ? -1 : rueda_set_index(lane->set, ticket->peer);
     struct rueda_message *message;
 
-    if ((peer < 0 && !is_any) || peer == lane->set->me || named->tag < 0) {
-        rueda_batch_refuse(named, RUEDA_ERR_INVALID,
+    if ((peer < 0 && !is_any) || peer == lane->set->me || ticket->tag < 0) {
+        rueda_batch_refuse(ticket, RUEDA_ERR_INVALID,
                            "the peer of a message is another member of its "
                            "process set, and its tag is not negative");
-        rueda_lane_finish(lane, named, named->op.outcome);
+        rueda_lane_finish(lane, ticket, ticket->op.outcome);
         return;
     }
     message = message_new(&lane->messages);
     if (message == NULL ||
-        (!is_send && !is_any && !find_room(named, rows_of(named), bytes))) {
+        (!is_send && !is_any && !find_room(ticket, rows_of(ticket), bytes))) {
         free(message);
-        rueda_lane_finish(lane, named, RUEDA_ERR_NOMEM);
+        rueda_lane_finish(lane, ticket, RUEDA_ERR_NOMEM);
         return;
     }
-    message->named = named;
+    message->ticket = ticket;
     message->peer = peer;
     message->is_any = is_any;
     lane->messages.count++;
@@ -221,10 +221,10 @@ void rueda_message_begin(struct rueda_lane *lane, struct rueda_named *named)
     message->next = lane->messages.first;
     lane->messages.first = message;
     if (is_send)
-        rueda_mesh_send(lane->mesh, peer, tag_of(lane, named), named->send,
+        rueda_mesh_send(lane->mesh, peer, tag_of(lane, ticket), ticket->send,
                         bytes, &message->req);
     else
-        rueda_mesh_recv(lane->mesh, peer, tag_of(lane, named), named->data,
+        rueda_mesh_recv(lane->mesh, peer, tag_of(lane, ticket), ticket->data,
                         bytes, &message->req);
 }
 

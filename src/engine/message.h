@@ -8,7 +8,7 @@
 #ifndef RUEDA_ENGINE_MESSAGE_H
 #define RUEDA_ENGINE_MESSAGE_H
 
-#include "op/named.h"
+#include "op/ticket.h"
 #include "transport/transport.h"
 
 struct rueda_lane;
@@ -24,7 +24,7 @@ struct rueda_messages {
 };
 
 /* Begin one; it ends by rueda_lane_finish(), at once if it cannot run. */
-void rueda_message_begin(struct rueda_lane *lane, struct rueda_named *named);
+void rueda_message_begin(struct rueda_lane *lane, struct rueda_ticket *ticket);
 
 /* End those that have come through. RUEDA_OK if there were any; a lost peer is
  * a failure, but in the lane of the whole job, where only what needs that peer

@@ -35,7 +35,7 @@ struct answer {
 
 struct rueda_private_set {
     struct rueda_private_set *next;
-    struct rueda_named *named;
+    struct rueda_ticket *ticket;
     const struct rueda_set *set;
     struct rueda_lane *lane; /* NULL: there is no memory for it */
     struct rueda_tag tag;
@@ -138,34 +138,34 @@ static void start_messages(struct rueda_lanes *lanes,
 }
 
 /* It was not begun; the operation ends. */
-static void refuse(struct rueda_lanes *lanes, struct rueda_named *named,
+static void refuse(struct rueda_lanes *lanes, struct rueda_ticket *ticket,
                    rueda_status status, const char *words)
 {
-    rueda_batch_refuse(named, status, words);
-    rueda_lanes_append_ended(lanes, named);
+    rueda_batch_refuse(ticket, status, words);
+    rueda_lanes_append_ended(lanes, ticket);
 }
 
 void rueda_private_sets_open(struct rueda_lanes *lanes,
-                             struct rueda_named *named)
+                             struct rueda_ticket *ticket)
 {
     const struct rueda_set *set;
     struct rueda_private_set *opening;
 
-    if (rueda_sets_find(lanes, named->made_set) != NULL) {
-        refuse(lanes, named, RUEDA_ERR_INVALID,
+    if (rueda_sets_find(lanes, ticket->made_set) != NULL) {
+        refuse(lanes, ticket, RUEDA_ERR_INVALID,
                "this private set is there already; give each an id of its own");
         return;
     }
-    opening = new_opening(named->rank_count);
-    set = rueda_sets_copy(lanes, named->made_set, named->ranks,
-                          named->rank_count);
+    opening = new_opening(ticket->rank_count);
+    set = rueda_sets_copy(lanes, ticket->made_set, ticket->ranks,
+                          ticket->rank_count);
     if (opening == NULL || set == NULL) {
         if (opening != NULL)
             free_opening(opening);
-        refuse(lanes, named, RUEDA_ERR_NOMEM, "no memory for a private set");
+        refuse(lanes, ticket, RUEDA_ERR_NOMEM, "no memory for a private set");
         return;
     }
-    opening->named = named;
+    opening->ticket = ticket;
     opening->set = set;
     opening->tag = (struct rueda_tag){.set = 2 * (uint32_t)set->id + 1,
                                       .sequence = OPENING_SEQUENCE};
@@ -215,8 +215,7 @@ static void start_answers(struct rueda_lanes *lanes,
     opening->is_answering = true;
 }
 
-/* ---- All members ----------------------------------------------------------
- */
+/* ---- All members ------------------------------------------------------ */
 
 /* How its messages stand. */
 static rueda_status status_of(const struct rueda_private_set *opening)
@@ -248,7 +247,8 @@ static void give_up(struct rueda_lanes *lanes,
     opening->lane = NULL;
 }
 
-static void tell_refusal(struct rueda_named *named, const struct answer *answer)
+static void tell_refusal(struct rueda_ticket *ticket,
+                         const struct answer *answer)
 {
     const rueda_status status = (rueda_status)(int64_t)answer->status;
     struct rueda_text words = {{0}};
@@ -257,22 +257,22 @@ static void tell_refusal(struct rueda_named *named, const struct answer *answer)
         rueda_text_set(&words,
                        "rank %d lists other ranks for private set %d; all "
                        "members list the same",
-                       (int)answer->rank, named->made_set);
+                       (int)answer->rank, ticket->made_set);
     else
         rueda_text_set(&words, "rank %d has no memory for another process set",
                        (int)answer->rank);
-    rueda_batch_refuse(named, status, words.chars);
+    rueda_batch_refuse(ticket, status, words.chars);
 }
 
 static void finish(struct rueda_lanes *lanes, struct rueda_private_set *opening)
 {
-    struct rueda_named *named = opening->named;
+    struct rueda_ticket *ticket = opening->ticket;
     const struct answer *answer = &opening->answers[0];
 
-    named->op.outcome = RUEDA_OK;
+    ticket->op.outcome = RUEDA_OK;
     if (answer->status != RUEDA_OK) {
         give_up(lanes, opening);
-        tell_refusal(named, answer);
+        tell_refusal(ticket, answer);
     } else {
         rueda_status status;
 
@@ -283,10 +283,10 @@ static void finish(struct rueda_lanes *lanes, struct rueda_private_set *opening)
         else
             status = rueda_sets_show(lanes, opening->set);
         if (status != RUEDA_OK)
-            rueda_batch_refuse(named, RUEDA_ERR_NOMEM,
+            rueda_batch_refuse(ticket, RUEDA_ERR_NOMEM,
                                "no memory for a private set");
     }
-    rueda_lanes_append_ended(lanes, named);
+    rueda_lanes_append_ended(lanes, ticket);
     lanes->undelivered--;
     free_opening(opening);
 }
@@ -308,8 +308,7 @@ static rueda_status turn(struct rueda_lanes *lanes,
     return status;
 }
 
-/* ---- The end of a set ------------------------------------------------------
- */
+/* ---- The end of a set ------------------------------------------------- */
 
 /* All members have come so far; this is the last decision of the lane. */
 rueda_batch_next rueda_batch_set_close(struct rueda_lane *lane)
@@ -413,8 +412,7 @@ bool rueda_private_sets_may_free(struct rueda_lane *lane)
     return true;
 }
 
-/* ---- Turns and failures ---------------------------------------------------
- */
+/* ---- Turns and failures ----------------------------------------------- */
 
 rueda_status rueda_private_sets_turn(struct rueda_lanes *lanes)
 {
@@ -442,8 +440,8 @@ void rueda_private_sets_end(struct rueda_lanes *lanes, rueda_status status)
 
         lanes->openings = opening->next;
         give_up(lanes, opening);
-        opening->named->op.outcome = status;
-        rueda_lanes_append_ended(lanes, opening->named);
+        opening->ticket->op.outcome = status;
+        rueda_lanes_append_ended(lanes, opening->ticket);
         lanes->undelivered--;
         free_opening(opening);
     }

@@ -14,7 +14,7 @@
 /* Begin to make one: an operation of kind RUEDA_SET_OPEN, whose ranks are those
  * of the set, ascending, and whose made_set is its id. */
 void rueda_private_sets_open(struct rueda_lanes *lanes,
-                             struct rueda_named *named);
+                             struct rueda_ticket *ticket);
 
 /* Get on with those in the making, and drop those that are closed. RUEDA_OK if
  * anything moved, RUEDA_IN_PROGRESS if not. A failure is one of the context. */

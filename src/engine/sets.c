@@ -220,18 +220,18 @@ static bool prepare(struct rueda_lanes *lanes, struct rueda_batch *batch)
 }
 
 static rueda_batch_next begin_set(struct rueda_lane *lane,
-                                  struct rueda_named *named)
+                                  struct rueda_ticket *ticket)
 {
     struct rueda_batch *batch = &lane->batch;
     struct rueda_text error = {{0}};
     rueda_status status;
 
-    status = rueda_set_add(lane->lanes->table, named->ranks, named->rank_count,
-                           &batch->id, &error);
+    status = rueda_set_add(lane->lanes->table, ticket->ranks,
+                           ticket->rank_count, &batch->id, &error);
     if (status == RUEDA_ERR_NOMEM)
         return rueda_batch_fail(lane, status, error.chars);
     if (status != RUEDA_OK) {
-        rueda_batch_refuse(named, status, error.chars);
+        rueda_batch_refuse(ticket, status, error.chars);
         return RUEDA_BATCH_END;
     }
     batch->words[IS_READY] = prepare(lane->lanes, batch);
@@ -242,7 +242,7 @@ static rueda_batch_next begin_set(struct rueda_lane *lane,
 
 /* A member has no memory: all of them end the operation in the same way. */
 static rueda_batch_next give_up(struct rueda_lane *lane,
-                                struct rueda_named *named, int rank)
+                                struct rueda_ticket *ticket, int rank)
 {
     struct rueda_lanes *lanes = lane->lanes;
     struct rueda_batch *batch = &lane->batch;
@@ -256,12 +256,12 @@ static rueda_batch_next give_up(struct rueda_lane *lane,
     batch->made = NULL;
     rueda_text_set(&words, "rank %d has no memory for another process set",
                    rank);
-    rueda_batch_refuse(named, RUEDA_ERR_LIMIT, words.chars);
+    rueda_batch_refuse(ticket, RUEDA_ERR_LIMIT, words.chars);
     return RUEDA_BATCH_END;
 }
 
 static rueda_batch_next finish_set(struct rueda_lane *lane,
-                                   struct rueda_named *named)
+                                   struct rueda_ticket *ticket)
 {
     struct rueda_lanes *lanes = lane->lanes;
     struct rueda_batch *batch = &lane->batch;
@@ -269,7 +269,7 @@ static rueda_batch_next finish_set(struct rueda_lane *lane,
 
     for (int rank = 0; rank < lane->set->size; rank++)
         if (batch->answer[rank * TOLD + IS_READY] == 0)
-            return give_up(lane, named, rank);
+            return give_up(lane, ticket, rank);
     if (batch->made != NULL) {
         int owner = slab_owner_of(lanes->formation, batch->set);
 
@@ -283,7 +283,7 @@ static rueda_batch_next finish_set(struct rueda_lane *lane,
     status = rueda_sets_show(lanes, batch->set);
     if (status != RUEDA_OK)
         return rueda_batch_fail(lane, status, "no memory for a process set");
-    named->made_set = batch->id;
+    ticket->made_set = batch->id;
     return RUEDA_BATCH_END;
 }
 
@@ -292,12 +292,12 @@ static const char joined_words[] =
 
 rueda_batch_next rueda_batch_set_add(struct rueda_lane *lane)
 {
-    struct rueda_named *named = rueda_batch_named(&lane->batch, 0);
+    struct rueda_ticket *ticket = rueda_batch_ticket(&lane->batch, 0);
 
-    if (named == NULL)
+    if (ticket == NULL)
         return rueda_batch_fail(lane, RUEDA_ERR_MISMATCH, joined_words);
-    return lane->batch.step++ == 0 ? begin_set(lane, named)
-                                   : finish_set(lane, named);
+    return lane->batch.step++ == 0 ? begin_set(lane, ticket)
+                                   : finish_set(lane, ticket);
 }
 
 /* ---- Ordered operations of a set --------------------------------------- */
@@ -325,7 +325,7 @@ static rueda_batch_next finish_open(struct rueda_lane *lane)
             "rank %d has no memory for ordered operations of process "
             "set %d",
             lane->set->ranks[i], lane->set->id);
-        rueda_batch_refuse(rueda_batch_named(batch, 0), RUEDA_ERR_LIMIT,
+        rueda_batch_refuse(rueda_batch_ticket(batch, 0), RUEDA_ERR_LIMIT,
                            words.chars);
         return RUEDA_BATCH_END;
     }
@@ -353,19 +353,19 @@ rueda_batch_next rueda_batch_open(struct rueda_lane *lane)
 /* Members have come to different places of its log. What one of them has begun
  * the others carry out as well, and nothing that comes after it. */
 static rueda_batch_next begin_drop(struct rueda_lane *lane,
-                                   struct rueda_named *named)
+                                   struct rueda_ticket *ticket)
 {
     struct rueda_batch *batch = &lane->batch;
     struct rueda_text error = {{0}};
     bool is_there;
 
-    batch->id = named->rank_count > 0 ? named->ranks[0] : -1;
+    batch->id = ticket->rank_count > 0 ? ticket->ranks[0] : -1;
     for (int i = 0; i < LANES; i++)
         batch->closed[i] = rueda_lanes_find(lane->lanes, batch->id, i != 0);
     is_there = rueda_set_find(lane->lanes->table, batch->id) != NULL;
     if (batch->id == RUEDA_SET_GLOBAL || !is_there) {
         rueda_set_remove(lane->lanes->table, batch->id, &error);
-        rueda_batch_refuse(named, RUEDA_ERR_INVALID, error.chars);
+        rueda_batch_refuse(ticket, RUEDA_ERR_INVALID, error.chars);
         return RUEDA_BATCH_END;
     }
     for (int i = 0; i < LANES; i++) {
@@ -454,13 +454,13 @@ static rueda_batch_next finish_drop(struct rueda_lane *lane)
 
 rueda_batch_next rueda_batch_set_drop(struct rueda_lane *lane)
 {
-    struct rueda_named *named = rueda_batch_named(&lane->batch, 0);
+    struct rueda_ticket *ticket = rueda_batch_ticket(&lane->batch, 0);
 
-    if (named == NULL)
+    if (ticket == NULL)
         return rueda_batch_fail(lane, RUEDA_ERR_MISMATCH, joined_words);
     switch (lane->batch.step++) {
     case 0:
-        return begin_drop(lane, named);
+        return begin_drop(lane, ticket);
     case 1:
         if (hear_limits(lane) != RUEDA_OK)
             return rueda_batch_fail(lane, RUEDA_ERR_NOMEM,

@@ -13,8 +13,7 @@
 /* Operations that are named. */
 #define MOST_NAMED 3
 
-/* ---- Has anything changed? ------------------------------------------------
- */
+/* ---- Has anything changed? -------------------------------------------- */
 
 static uint64_t add(uint64_t version, uint64_t number)
 {
@@ -42,8 +41,7 @@ static uint64_t version_of(struct rueda_engine *engine)
     return version;
 }
 
-/* ---- What this rank is at --------------------------------------------------
- */
+/* ---- What this rank is at --------------------------------------------- */
 
 /* Is all in the lane undecided, and nothing of its order in flight to another
  * rank? The lane that asks sends its answers itself. */
@@ -90,14 +88,14 @@ static rueda_still_level level_of(struct rueda_engine *engine,
     return is_stuck(engine, lane) ? RUEDA_STILL_STUCK : RUEDA_STILL_WAITS;
 }
 
-/* ---- In words ---------------------------------------------------------------
- */
+/* ---- In words --------------------------------------------------------- */
 
 /* Of ordered operations only the oldest one is told. */
-static const struct rueda_named *next_to_tell(const struct rueda_lane *lane,
-                                              const struct rueda_named *named)
+static const struct rueda_ticket *
+next_to_tell(const struct rueda_lane *lane, const struct rueda_ticket *ticket)
 {
-    return lane->is_ordered ? NULL : (const struct rueda_named *)named->op.next;
+    return lane->is_ordered ? NULL
+                            : (const struct rueda_ticket *)ticket->op.next;
 }
 
 static void tell_lanes(const struct rueda_lanes *lanes, struct rueda_text *out)
@@ -107,13 +105,13 @@ static void tell_lanes(const struct rueda_lanes *lanes, struct rueda_text *out)
     for (int i = 0; i < lanes->count; i++) {
         const struct rueda_lane *lane = lanes->all[i];
 
-        for (const struct rueda_named *named = lane->first;
-             named != NULL && count <= MOST_NAMED;
-             named = next_to_tell(lane, named), count++) {
+        for (const struct rueda_ticket *ticket = lane->first;
+             ticket != NULL && count <= MOST_NAMED;
+             ticket = next_to_tell(lane, ticket), count++) {
             if (!rueda_text_is_empty(out))
                 rueda_text_add(out, count < MOST_NAMED ? " and " : " ...");
             if (count < MOST_NAMED)
-                rueda_lane_tell_op(lane, &named->request, out);
+                rueda_lane_tell_op(lane, &ticket->request, out);
         }
     }
 }

@@ -11,7 +11,7 @@ static void weigh(struct rueda_engine *engine, struct rueda_op *op)
 {
     if (!op->is_ordered)
         rueda_policy_weigh(&engine->policy,
-                           rueda_request_bytes(&rueda_named_of(op)->request));
+                           rueda_request_bytes(&rueda_ticket_of(op)->request));
 }
 
 /* The background thread must not leave this to another thread. */

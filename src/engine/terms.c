@@ -104,46 +104,46 @@ static bool is_hindered(const struct rueda_engine *engine,
         rueda_text_set(words, "there are process sets");
     for (int i = 0; i < lanes->count && rueda_text_is_empty(words); i++) {
         const struct rueda_lane *lane = lanes->all[i];
-        const struct rueda_named *named = lane->first;
+        const struct rueda_ticket *ticket = lane->first;
 
         if (!lane->kept.is_on)
             rueda_text_set(words, "there is a private process set");
-        while (named != NULL && is_covered_kind(named->request.kind))
-            named = (const struct rueda_named *)named->op.next;
-        if (named == NULL)
+        while (ticket != NULL && is_covered_kind(ticket->request.kind))
+            ticket = (const struct rueda_ticket *)ticket->op.next;
+        if (ticket == NULL)
             continue;
         rueda_text_set(words, "this is in flight: ");
-        rueda_lane_tell_op(lane, &named->request, words);
+        rueda_lane_tell_op(lane, &ticket->request, words);
     }
     return !rueda_text_is_empty(words);
 }
 
 bool rueda_terms_is_stale(const struct rueda_lanes *lanes,
-                          const struct rueda_named *named)
+                          const struct rueda_ticket *ticket)
 {
-    const int kind = named->request.kind;
+    const int kind = ticket->request.kind;
 
     return !is_covered_kind(kind) && kind != RUEDA_TIMELINE_START &&
            kind != RUEDA_TIMELINE_STOP && kind != RUEDA_STEP &&
            lanes->formation->term > 1 &&
-           named->member_count != lanes->formation->size;
+           ticket->member_count != lanes->formation->size;
 }
 
 rueda_status rueda_terms_refuse(struct rueda_lanes *lanes,
-                                struct rueda_named *named,
+                                struct rueda_ticket *ticket,
                                 struct rueda_text *error)
 {
     rueda_text_set(error,
                    "%s was submitted after a rank was lost and before the "
                    "next rueda_step(), with the old numbers of ranks; only "
                    "allreduce and barrier may be. Restore the last commit",
-                   rueda_kind_str((rueda_kind)named->request.kind));
+                   rueda_kind_str((rueda_kind)ticket->request.kind));
     /* Ordered ones have no words of their own: they are the context's. */
-    if (named->op.is_ordered)
-        named->op.outcome = RUEDA_ERR_CANCELLED;
+    if (ticket->op.is_ordered)
+        ticket->op.outcome = RUEDA_ERR_CANCELLED;
     else
-        rueda_batch_refuse(named, RUEDA_ERR_CANCELLED, error->chars);
-    rueda_lanes_append_ended(lanes, named);
+        rueda_batch_refuse(ticket, RUEDA_ERR_CANCELLED, error->chars);
+    rueda_lanes_append_ended(lanes, ticket);
     lanes->engine->terms.is_refused = true;
     return RUEDA_ERR_CANCELLED;
 }
@@ -504,16 +504,16 @@ void rueda_terms_turn(struct rueda_engine *engine)
 
 /* All survivors have the same last boundary in mind. Before it some of them
  * have used the old numbers, and the others do so as well. */
-void rueda_terms_step(struct rueda_lanes *lanes, struct rueda_named *named)
+void rueda_terms_step(struct rueda_lanes *lanes, struct rueda_ticket *ticket)
 {
     struct rueda_terms *terms = &lanes->engine->terms;
 
     terms->boundaries++;
     terms->futile = 0;
     if (terms->all != NULL && terms->boundaries > terms->last_boundary) {
-        named->op.outcome = rueda_sets_replace(lanes, terms->all);
+        ticket->op.outcome = rueda_sets_replace(lanes, terms->all);
         terms->all = NULL;
         atomic_store(&terms->seen, lanes->formation);
     }
-    rueda_lanes_append_ended(lanes, named);
+    rueda_lanes_append_ended(lanes, ticket);
 }

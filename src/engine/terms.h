@@ -36,7 +36,7 @@
 struct rueda_engine;
 struct rueda_job;
 struct rueda_lanes;
-struct rueda_named;
+struct rueda_ticket;
 struct rueda_set;
 
 typedef enum rueda_terms_stage {
@@ -82,14 +82,14 @@ void rueda_terms_turn(struct rueda_engine *engine);
 bool rueda_terms_is_called(const struct rueda_engine *engine);
 
 /* The program has come to a boundary: an operation of kind RUEDA_STEP. */
-void rueda_terms_step(struct rueda_lanes *lanes, struct rueda_named *named);
+void rueda_terms_step(struct rueda_lanes *lanes, struct rueda_ticket *ticket);
 
 /* Does an operation speak of ranks by numbers of an old term? And: end it so,
  * and the context with it. */
 bool rueda_terms_is_stale(const struct rueda_lanes *lanes,
-                          const struct rueda_named *named);
+                          const struct rueda_ticket *ticket);
 rueda_status rueda_terms_refuse(struct rueda_lanes *lanes,
-                                struct rueda_named *named,
+                                struct rueda_ticket *ticket,
                                 struct rueda_text *error);
 
 #endif /* RUEDA_ENGINE_TERMS_H */

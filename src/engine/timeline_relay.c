@@ -154,9 +154,9 @@ static rueda_status tell_all(struct rueda_lanes *lanes, unsigned flags)
 }
 
 static rueda_status start(struct rueda_lanes *lanes,
-                          const struct rueda_named *named)
+                          const struct rueda_ticket *ticket)
 {
-    const unsigned marks = named->request.flags != 0 ? WORD_MARKS : 0;
+    const unsigned marks = ticket->request.flags != 0 ? WORD_MARKS : 0;
     struct rueda_relay *relay = &lanes->relay;
     bool *told = calloc((size_t)rueda_job_workers(lanes->job), sizeof(*told));
     rueda_status status;
@@ -167,7 +167,7 @@ static rueda_status start(struct rueda_lanes *lanes,
     relay->told = told;
     relay->told_count = 0;
     relay->number++;
-    relay->file = named->recv;
+    relay->file = ticket->recv;
     note_in(lanes, relay->file);
     status = tell_all(lanes, WORD_ON | marks);
     if (status != RUEDA_OK) {
@@ -229,7 +229,7 @@ static void begin_end(struct rueda_lanes *lanes)
 static void end_stop(struct rueda_lanes *lanes, rueda_status status)
 {
     struct rueda_relay *relay = &lanes->relay;
-    struct rueda_named *stop = relay->stop;
+    struct rueda_ticket *stop = relay->stop;
 
     relay->stop = NULL;
     lanes->undelivered--;
@@ -254,11 +254,11 @@ static void look_at_stop(struct rueda_lanes *lanes)
     end_stop(lanes, RUEDA_OK);
 }
 
-static rueda_status stop(struct rueda_lanes *lanes, struct rueda_named *named)
+static rueda_status stop(struct rueda_lanes *lanes, struct rueda_ticket *ticket)
 {
     struct rueda_relay *relay = &lanes->relay;
 
-    relay->stop = named;
+    relay->stop = ticket;
     lanes->undelivered++;
     relay->quiet_ns = rueda_clock_ns() + QUIET_NS;
     relay->until_ns = rueda_clock_ns() + STOP_NS;
@@ -277,25 +277,25 @@ static void stop_here(struct rueda_lanes *lanes)
     relay->held_ns = rueda_clock_ns() + HOLD_NS;
 }
 
-void rueda_relay_call(struct rueda_lanes *lanes, struct rueda_named *named)
+void rueda_relay_call(struct rueda_lanes *lanes, struct rueda_ticket *ticket)
 {
-    const bool is_start = named->request.kind == RUEDA_TIMELINE_START;
+    const bool is_start = ticket->request.kind == RUEDA_TIMELINE_START;
     rueda_status status = RUEDA_OK;
 
     if (!is_rank_0(lanes))
         stop_here(lanes);
     else if (is_start)
-        status = start(lanes, named);
+        status = start(lanes, ticket);
     else if (lanes->relay.file != NULL)
-        status = stop(lanes, named);
-    if (status == RUEDA_OK && lanes->relay.stop == named)
+        status = stop(lanes, ticket);
+    if (status == RUEDA_OK && lanes->relay.stop == ticket)
         return;
-    if (lanes->relay.stop == named) {
+    if (lanes->relay.stop == ticket) {
         end_stop(lanes, status);
         return;
     }
-    named->op.outcome = status;
-    rueda_lanes_append_ended(lanes, named);
+    ticket->op.outcome = status;
+    rueda_lanes_append_ended(lanes, ticket);
 }
 
 /* ---- What rank 0 says ---------------------------------------------------- */
@@ -420,7 +420,7 @@ void rueda_relay_step(struct rueda_lane *lane, int item, int after,
         const struct rueda_request *request =
             rueda_batch_request(&lane->batch, item);
 
-        if (rueda_batch_named(&lane->batch, item) == NULL)
+        if (rueda_batch_ticket(&lane->batch, item) == NULL)
             continue;
         rueda_timeline_end(timeline, request->name);
         rueda_timeline_begin(timeline, request->name, activity);

@@ -21,7 +21,7 @@
 /* The operation that is watched. */
 struct subject {
     const struct rueda_lane *lane;
-    const struct rueda_named *named;
+    const struct rueda_ticket *ticket;
     bool is_decided;
     uint64_t mark;
 };
@@ -38,8 +38,7 @@ int64_t rueda_watch_first_ms(const struct rueda_config *config)
     return first;
 }
 
-/* ---- The oldest operation --------------------------------------------------
- */
+/* ---- The oldest operation --------------------------------------------- */
 
 static uint64_t mark_track(const struct rueda_track *track, uint64_t salt)
 {
@@ -48,16 +47,16 @@ static uint64_t mark_track(const struct rueda_track *track, uint64_t salt)
 }
 
 /* A message waits for its own rank, and a join for the end of all work. */
-static const struct rueda_named *oldest_of(const struct rueda_lane *lane)
+static const struct rueda_ticket *oldest_of(const struct rueda_lane *lane)
 {
-    const struct rueda_named *named = lane->first;
+    const struct rueda_ticket *ticket = lane->first;
 
-    while (named != NULL && named->request.kind != RUEDA_SET_ADD &&
-           named->request.kind != RUEDA_SET_DROP &&
-           named->request.kind != RUEDA_SET_CLOSE &&
-           named->request.kind > RUEDA_BARRIER)
-        named = (const struct rueda_named *)named->op.next;
-    return named;
+    while (ticket != NULL && ticket->request.kind != RUEDA_SET_ADD &&
+           ticket->request.kind != RUEDA_SET_DROP &&
+           ticket->request.kind != RUEDA_SET_CLOSE &&
+           ticket->request.kind > RUEDA_BARRIER)
+        ticket = (const struct rueda_ticket *)ticket->op.next;
+    return ticket;
 }
 
 static bool find_subject(struct rueda_engine *engine, struct subject *out)
@@ -76,12 +75,12 @@ static bool find_subject(struct rueda_engine *engine, struct subject *out)
     }
     for (int i = 0; i < lanes->count; i++) {
         out->lane = lanes->all[i];
-        out->named = oldest_of(out->lane);
+        out->ticket = oldest_of(out->lane);
         out->is_decided = false;
-        if (out->named != NULL) {
+        if (out->ticket != NULL) {
             out->mark = rueda_hash_mix(
                 (uint64_t)atomic_load(
-                    &((struct rueda_named *)out->named)->op.handle) +
+                    &((struct rueda_ticket *)out->ticket)->op.handle) +
                 ((uint64_t)i << 32));
             return true;
         }
@@ -95,11 +94,10 @@ static void tell_subject(const struct subject *subject,
     if (subject->is_decided)
         rueda_lane_tell(subject->lane, words);
     else
-        rueda_lane_tell_op(subject->lane, &subject->named->request, words);
+        rueda_lane_tell_op(subject->lane, &subject->ticket->request, words);
 }
 
-/* ---- The processes of this host ---------------------------------------------
- */
+/* ---- The processes of this host --------------------------------------- */
 
 static bool is_stopped(char state)
 {

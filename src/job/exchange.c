@@ -65,8 +65,7 @@ static rueda_status get(const struct pass *pass, int rank, const char *name,
     return status;
 }
 
-/* ---- The secret ----------------------------------------------------------
- */
+/* ---- The secret ------------------------------------------------------- */
 
 /* Tell rank 0 for whom to seal. */
 static rueda_status put_public_key(struct pass *pass)
@@ -146,8 +145,7 @@ static rueda_status prepare_envelopes(struct pass *pass,
     return status;
 }
 
-/* ---- The card ------------------------------------------------------------
- */
+/* ---- The card --------------------------------------------------------- */
 
 static rueda_status put_card(const struct pass *pass, const unsigned char *card,
                              size_t bytes)

@@ -130,8 +130,7 @@ static int await(struct session *session, int taken)
     return answer;
 }
 
-/* ---- The exchange, on our thread ------------------------------------------
- */
+/* ---- The exchange, on our thread -------------------------------------- */
 
 /* Words for a status of PMIx's. */
 static rueda_status refused(struct session *session, const char *what,
@@ -246,8 +245,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* ---- The caller ------------------------------------------------------------
- */
+/* ---- The caller ------------------------------------------------------- */
 
 static struct session *
 session_new(const struct rueda_business_card_exchange *exchange,

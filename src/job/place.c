@@ -28,8 +28,7 @@
 /* For the store to be reached. */
 #define REACH_NS ((int64_t)30000000000)
 
-/* ---- Bytes ----------------------------------------------------------------
- */
+/* ---- Bytes ------------------------------------------------------------ */
 
 void rueda_place_write(const struct rueda_term_place *place,
                        unsigned char out[RUEDA_PLACE_BYTES])
@@ -106,8 +105,7 @@ bool rueda_news_read(const void *bytes, size_t len, struct rueda_news *out)
     return true;
 }
 
-/* ---- What this process knows ----------------------------------------------
- */
+/* ---- What this process knows ------------------------------------------ */
 
 /* Written by the thread that takes a place; a process takes one at a time. */
 static struct rueda_key job_key;
@@ -155,8 +153,7 @@ void rueda_place_set_progress(uint64_t progress)
     atomic_store(&present_progress, progress);
 }
 
-/* ---- Asking ---------------------------------------------------------------
- */
+/* ---- Asking ----------------------------------------------------------- */
 
 static rueda_status find_store(const struct rueda_seat *seat,
                                const struct rueda_key *key,
@@ -258,8 +255,7 @@ rueda_status rueda_place_take(struct rueda_seat *seat,
     return RUEDA_OK;
 }
 
-/* ---- The end of a term ----------------------------------------------------
- */
+/* ---- The end of a term ------------------------------------------------ */
 
 rueda_status rueda_place_watch(struct rueda_client *client, uint32_t term,
                                int64_t deadline_ns, struct rueda_text *error)
@@ -283,8 +279,7 @@ bool rueda_place_is_over(const struct rueda_store_reply *event)
                   len) == 0;
 }
 
-/* ---- News -----------------------------------------------------------------
- */
+/* ---- News ------------------------------------------------------------- */
 
 rueda_status rueda_news_wait(int timeout_ms, struct rueda_news *out)
 {

@@ -43,8 +43,7 @@ struct rueda_term_place {
     int cross_size;
 };
 
-/* ---- Bytes: pure ----------------------------------------------------------
- */
+/* ---- Bytes: pure ------------------------------------------------------ */
 
 #define RUEDA_PLACE_BYTES 29
 
@@ -120,8 +119,7 @@ RUEDA_API void rueda_place_set_progress(uint64_t progress);
  */
 RUEDA_API rueda_status rueda_news_wait(int timeout_ms, struct rueda_news *out);
 
-/* ---- place_ask.c ---------------------------------------------------------
- */
+/* ---- place_ask.c ------------------------------------------------------ */
 
 /* Tell the launcher that this process was told to end, so that it has no place
  * in the next term. Any thread. */

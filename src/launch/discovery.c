@@ -36,8 +36,7 @@ struct rueda_discovery {
 
 static void look(struct rueda_discovery *discovery);
 
-/* ---- Answers --------------------------------------------------------------
- */
+/* ---- Answers ---------------------------------------------------------- */
 
 /* Each thing that is wrong is said once, until an answer is good again. */
 static void complain(struct rueda_discovery *discovery, const char *words)
@@ -78,8 +77,7 @@ static void look_later(struct rueda_discovery *discovery)
         uv_timer_start(&discovery->timer, on_pause_over, PAUSE_MS, 0);
 }
 
-/* ---- The script -----------------------------------------------------------
- */
+/* ---- The script ------------------------------------------------------- */
 
 static void judge(struct rueda_discovery *discovery)
 {
@@ -234,8 +232,7 @@ static void run_script(struct rueda_discovery *discovery)
     uv_timer_start(&discovery->timer, on_hang, HANG_MS, 0);
 }
 
-/* ---- Looking --------------------------------------------------------------
- */
+/* ---- Looking ---------------------------------------------------------- */
 
 static void look(struct rueda_discovery *discovery)
 {

@@ -25,8 +25,7 @@
 
 #define PATIENCE_S 600
 
-/* ---- Time -----------------------------------------------------------------
- */
+/* ---- Time ------------------------------------------------------------- */
 
 static void on_time(uv_timer_t *timer);
 
@@ -79,8 +78,7 @@ static void on_time(uv_timer_t *timer)
     rueda_elastic_set_timer(elastic);
 }
 
-/* ---- Questions of processes -----------------------------------------------
- */
+/* ---- Questions of processes ------------------------------------------- */
 
 void rueda_elastic_on_key(void *arg, const char *key, size_t key_bytes,
                           const void *value, size_t bytes)
@@ -168,8 +166,7 @@ static void on_asked(uv_async_t *async)
     rueda_elastic_set_timer(elastic);
 }
 
-/* ---- Actions: hosts -------------------------------------------------------
- */
+/* ---- Actions: hosts --------------------------------------------------- */
 
 static bool make_room(struct rueda_elastic *elastic, int host)
 {
@@ -280,8 +277,7 @@ static void leave(struct rueda_elastic *elastic, int host)
     elastic->nodes[host] = -1;
 }
 
-/* ---- Actions: processes ---------------------------------------------------
- */
+/* ---- Actions: processes ----------------------------------------------- */
 
 static bool note_worker(struct rueda_elastic *elastic, int worker, int node)
 {
@@ -424,8 +420,7 @@ static void act(void *arg, const struct rueda_action *action)
     }
 }
 
-/* ---- What agents tell -----------------------------------------------------
- */
+/* ---- What agents tell ------------------------------------------------- */
 
 void rueda_elastic_node_ready(struct rueda_node *node)
 {
@@ -523,8 +518,7 @@ void rueda_elastic_ended(struct rueda_node *node,
     rueda_elastic_set_timer(elastic);
 }
 
-/* ---- Hosts ----------------------------------------------------------------
- */
+/* ---- Hosts ------------------------------------------------------------ */
 
 static void on_found(void *arg, const struct rueda_hosts *hosts)
 {
@@ -581,8 +575,7 @@ static bool find_hosts(struct rueda_elastic *elastic, struct rueda_text *words)
     return elastic->discovery != NULL;
 }
 
-/* ---- Life -----------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------- */
 
 static struct rueda_membership_args
 membership_args(const struct rueda_launch *launch)

@@ -170,8 +170,7 @@ bool rueda_launch_find_timeout(struct rueda_launch *launch,
                                struct rueda_text *words);
 void rueda_launch_on_start_timeout(uv_timer_t *timer);
 
-/* ---- torch.distributed: master.c ----------------------------------------
- */
+/* ---- torch.distributed: master.c -------------------------------------- */
 
 /* Once the nodes and the name of the job are there. */
 void rueda_launch_choose_master_port(struct rueda_launch *launch);
@@ -192,8 +191,7 @@ void rueda_launch_master_address(const struct rueda_launch *launch,
                                  const char *store,
                                  char out[RUEDA_MASTER_BYTES]);
 
-/* ---- Assignments: launch_assignment.c ---------------------------------------
- */
+/* ---- Assignments: launch_assignment.c --------------------------------- */
 
 /* The folder in which the ranks run: ours. False with a message. */
 bool rueda_launch_find_folder(struct rueda_launch *launch,
@@ -207,8 +205,7 @@ bool rueda_launch_send_assignment(struct rueda_node *node);
 rueda_status rueda_launch_open_store(struct rueda_launch *launch,
                                      struct rueda_text *words);
 
-/* ---- The terminal: terminal.c -------------------------------------------
- */
+/* ---- The terminal: terminal.c ----------------------------------------- */
 
 /* Which rank gets it, if any. False with a message. */
 bool rueda_terminal_choose(struct rueda_launch *launch,

@@ -31,8 +31,7 @@ static struct rueda_mismatch *mismatch_of(struct rueda_entry *entry)
     return entry->mismatch;
 }
 
-/* ---- Giving up ------------------------------------------------------------
- */
+/* ---- Giving up -------------------------------------------------------- */
 
 static void tell_mismatch(struct rueda_negotiator *self,
                           const struct rueda_request *label, uint64_t applied,
@@ -193,8 +192,7 @@ rueda_status rueda_mismatch_hear(struct rueda_negotiator *self,
     return status;
 }
 
-/* ---- The coordinator -------------------------------------------------------
- */
+/* ---- The coordinator -------------------------------------------------- */
 
 /* Not at once: a rank that submits the tensors of the group one by one may be
  * about to submit this one, and must get the error, too. */
@@ -286,8 +284,7 @@ rueda_status rueda_mismatch_note_refusal(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
-/* ---- The others -------------------------------------------------------------
- */
+/* ---- The others ------------------------------------------------------- */
 
 bool rueda_mismatch_is_called(const struct rueda_entry *entry)
 {

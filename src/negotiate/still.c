@@ -213,8 +213,7 @@ rueda_status rueda_still_follow_verdict(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
-/* ---- The coordinator ------------------------------------------------------
- */
+/* ---- The coordinator -------------------------------------------------- */
 
 /* "ranks 1, 2 and 5 others wait for" */
 static void tell_group(const struct rueda_wants *group, bool is_first,
@@ -312,8 +311,7 @@ static rueda_status conclude(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
-/* ---- Every member ---------------------------------------------------------
- */
+/* ---- Every member ----------------------------------------------------- */
 
 /* All members below me have answered, and I have not. */
 static bool is_my_turn(const struct rueda_negotiator *self)

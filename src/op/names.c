@@ -53,8 +53,7 @@ void rueda_names_fini(struct rueda_names *names)
     free(names->table);
 }
 
-/* ---- Threads inside the table --------------------------------------------
- */
+/* ---- Threads inside the table ----------------------------------------- */
 
 static void go_out(struct rueda_names *names)
 {
@@ -80,8 +79,7 @@ static void go_in(struct rueda_names *names)
     }
 }
 
-/* ---- A table that has become too small ------------------------------------
- */
+/* ---- A table that has become too small -------------------------------- */
 
 static bool is_crowded(const struct rueda_names_table *table)
 {
@@ -158,8 +156,7 @@ static rueda_status make_room(struct rueda_names *names)
     return status;
 }
 
-/* ---- Places ----------------------------------------------------------------
- */
+/* ---- Places ----------------------------------------------------------- */
 
 /* An empty place becomes the key's. False: another has taken it. One place
  * always stays empty, so that every search ends. */

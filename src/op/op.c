@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/named.h"
+#include "op/ticket.h"
 
 /*
  * A handle: life, then place in the pool. Lives that are odd are those of
@@ -56,15 +56,15 @@ static uint32_t chunk_places(int chunk)
 /* Wherever its memory begins, a whole line of it does soon. */
 static size_t chunk_bytes(int chunk)
 {
-    return chunk_places(chunk) * sizeof(struct rueda_named) +
-           _Alignof(struct rueda_named);
+    return chunk_places(chunk) * sizeof(struct rueda_ticket) +
+           _Alignof(struct rueda_ticket);
 }
 
 /* There is memory for this place. */
 static struct rueda_op *at(struct rueda_op_pool *pool, uint32_t place)
 {
     int chunk = chunk_of(place);
-    struct rueda_named *first =
+    struct rueda_ticket *first =
         atomic_load_explicit(&pool->chunks[chunk], memory_order_acquire);
 
     return &first[place - chunk_start(chunk)].op;
@@ -100,8 +100,8 @@ static void put(struct rueda_op_pool *pool, struct rueda_op *first,
  * since it was used: fetch it while the caller fills in this one. */
 static void expect(struct rueda_op_pool *pool, uint64_t head)
 {
-    const size_t begin = offsetof(struct rueda_named, set);
-    const size_t end = offsetof(struct rueda_named, request.shape[1]);
+    const size_t begin = offsetof(struct rueda_ticket, set);
+    const size_t end = offsetof(struct rueda_ticket, request.shape[1]);
     const char *next;
 
     if ((head & HEAD_MASK) == 0)
@@ -148,9 +148,9 @@ static rueda_status grow(struct rueda_op_pool *pool)
         if (memory == NULL)
             return RUEDA_ERR_NOMEM;
         pool->memory[chunk] = memory;
-        memory += -(uintptr_t)memory % _Alignof(struct rueda_named);
+        memory += -(uintptr_t)memory % _Alignof(struct rueda_ticket);
         atomic_store_explicit(&pool->chunks[chunk],
-                              (struct rueda_named *)(void *)memory,
+                              (struct rueda_ticket *)(void *)memory,
                               memory_order_release);
     }
     for (uint32_t i = place; i < place + RUEDA_OP_CHUNK; i++) {
@@ -174,27 +174,27 @@ void rueda_op_pool_init(struct rueda_op_pool *pool)
 }
 
 /* What an operation owns, usually nothing. */
-static void strip(struct rueda_named *named)
+static void strip(struct rueda_ticket *ticket)
 {
-    if (!named->op.has_own)
+    if (!ticket->op.has_own)
         return;
-    free(named->splits);
-    free(named->ranks);
-    free(named->long_name);
-    free(named->rows_from);
-    free(named->error);
-    named->splits = NULL;
-    named->ranks = NULL;
-    named->long_name = NULL;
-    named->rows_from = NULL;
-    named->error = NULL;
-    named->op.has_own = false;
+    free(ticket->splits);
+    free(ticket->ranks);
+    free(ticket->long_name);
+    free(ticket->rows_from);
+    free(ticket->error);
+    ticket->splits = NULL;
+    ticket->ranks = NULL;
+    ticket->long_name = NULL;
+    ticket->rows_from = NULL;
+    ticket->error = NULL;
+    ticket->op.has_own = false;
 }
 
 void rueda_op_pool_fini(struct rueda_op_pool *pool)
 {
     for (uint32_t i = 0; i < pool->place_count; i++)
-        strip(rueda_named_of(at(pool, i)));
+        strip(rueda_ticket_of(at(pool, i)));
     for (int i = 0; i < RUEDA_OP_CHUNKS; i++)
         free(pool->memory[i]);
     pthread_mutex_destroy(&pool->lock);
@@ -268,8 +268,8 @@ void rueda_op_give(struct rueda_op_pool *pool, struct rueda_op *op)
         atomic_load_explicit(&op->handle, memory_order_relaxed);
 
     (void)pool;
-    rueda_named_release(rueda_named_of(op));
-    strip(rueda_named_of(op));
+    rueda_ticket_release(rueda_ticket_of(op));
+    strip(rueda_ticket_of(op));
     atomic_store_explicit(&op->handle, handle + LIFE, memory_order_release);
     let_go(op);
 }
@@ -307,7 +307,7 @@ void rueda_op_deliver(struct rueda_op *op, rueda_status status,
                                                 memory_order_acquire))
         return;
     /* A callback may use the name again. */
-    rueda_named_release(rueda_named_of(op));
+    rueda_ticket_release(rueda_ticket_of(op));
     append(due, op, status);
     atomic_store_explicit(&op->status, status, memory_order_release);
 }
@@ -358,7 +358,7 @@ rueda_status rueda_op_then(struct rueda_op *op, rueda_then_fn fn, void *arg)
     if (!atomic_compare_exchange_strong_explicit(
             &op->status, &expected, RUEDA_OP_AWAITED, memory_order_acq_rel,
             memory_order_acquire)) {
-        rueda_named_release(rueda_named_of(op));
+        rueda_ticket_release(rueda_ticket_of(op));
         call(fn, arg, (rueda_status)expected);
     }
     return RUEDA_OK;

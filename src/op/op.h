@@ -16,7 +16,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct rueda_named;
+struct rueda_ticket;
 struct rueda_op_pool;
 
 struct rueda_op {
@@ -26,7 +26,7 @@ struct rueda_op {
                          name or number */
     bool is_laid_out; /* ordered, and its caller says where all pieces lie */
     atomic_bool has_then;
-    bool has_own; /* memory that is to be freed with it (named.h) */
+    bool has_own; /* memory that is to be freed with it (ticket.h) */
     struct rueda_op *next;
     _Atomic rueda_handle handle; /* 0: it lives on a caller's stack */
 
@@ -61,7 +61,7 @@ void rueda_op_init(struct rueda_op *op);
 /* ---- Pool: operations that have a handle ------------------------------ */
 
 /*
- * Every operation of a pool is the first part of a struct rueda_named. All
+ * Every operation of a pool is the first part of a struct rueda_ticket. All
  * functions may be called by any thread, and only take() may lock: when more
  * are unfinished than ever before it fetches memory, which stays with the pool.
  */
@@ -74,7 +74,7 @@ void rueda_op_init(struct rueda_op *op);
 struct rueda_op_pool {
     _Atomic uint64_t free; /* the first place + 1, or 0; and how often changed,
                               so that an old value is never taken for it */
-    _Atomic(struct rueda_named *) chunks[RUEDA_OP_CHUNKS];
+    _Atomic(struct rueda_ticket *) chunks[RUEDA_OP_CHUNKS];
     pthread_mutex_t lock;          /* of the thread that allocates; guards: */
     uint32_t place_count;          /* places that have been in the list */
     void *memory[RUEDA_OP_CHUNKS]; /* in which the chunks lie */

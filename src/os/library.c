@@ -71,8 +71,7 @@ bool rueda_library_holds(const char *words, const void *address)
     return dl_iterate_phdr(holds, &search) != 0;
 }
 
-/* ---- Beside us -----------------------------------------------------------
- */
+/* ---- Beside us -------------------------------------------------------- */
 
 /* How many folders above our own file are looked into: it is in
  * site-packages/rueda/lib, or in bin/ beside lib/python3.x/site-packages. */

@@ -72,13 +72,13 @@ static rueda_status submit(struct training_run *run, int index, int which)
 {
     const struct rueda_gradient *gradient = &model_of(run)->gradients[which];
     struct training_rank *rank = &run->ranks[index];
-    struct rueda_named *named = &rank->named[which];
-    struct rueda_request *request = &named->request;
+    struct rueda_ticket *ticket = &rank->ticket[which];
+    struct rueda_request *request = &ticket->request;
     rueda_status status;
 
-    rueda_op_init(&named->op);
-    rueda_named_init(named, RUEDA_ALLREDUCE);
-    status = rueda_named_set_name(named, gradient->name);
+    rueda_op_init(&ticket->op);
+    rueda_ticket_init(ticket, RUEDA_ALLREDUCE);
+    status = rueda_submission_set_name(ticket, gradient->name);
     if (status != RUEDA_OK)
         return status;
     request->dtype = RUEDA_FLOAT32;
@@ -86,10 +86,10 @@ static rueda_status submit(struct training_run *run, int index, int which)
     request->compression = run->training->compression;
     request->dims = 1;
     request->shape[0] = gradient->count;
-    named->member_count = run->size;
-    named->send = run->gradients;
-    named->recv = run->gradients;
-    rueda_op_push(&rank->engine.lanes.arrived, &named->op);
+    ticket->member_count = run->size;
+    ticket->send = run->gradients;
+    ticket->recv = run->gradients;
+    rueda_op_push(&rank->engine.lanes.arrived, &ticket->op);
     rank->submitted++;
     return RUEDA_OK;
 }
@@ -118,26 +118,26 @@ static rueda_status submit_ready(struct training_run *run, int index)
     return RUEDA_OK;
 }
 
-static void drop(struct rueda_named *named)
+static void drop(struct rueda_ticket *ticket)
 {
-    if (!named->op.has_own)
+    if (!ticket->op.has_own)
         return;
-    free(named->long_name);
-    free(named->error);
-    named->long_name = NULL;
-    named->error = NULL;
-    named->op.has_own = false;
+    free(ticket->long_name);
+    free(ticket->error);
+    ticket->long_name = NULL;
+    ticket->error = NULL;
+    ticket->op.has_own = false;
 }
 
 static rueda_status take_ended(struct training_run *run, int index)
 {
     struct training_rank *rank = &run->ranks[index];
-    struct rueda_named *named;
+    struct rueda_ticket *ticket;
 
-    while ((named = rueda_lanes_pop_ended(&rank->engine.lanes)) != NULL) {
-        const rueda_status outcome = named->op.outcome;
+    while ((ticket = rueda_lanes_pop_ended(&rank->engine.lanes)) != NULL) {
+        const rueda_status outcome = ticket->op.outcome;
 
-        drop(named);
+        drop(ticket);
         rank->ended++;
         if (outcome < 0)
             return outcome;
@@ -252,11 +252,11 @@ rueda_status rueda_training_rank_open(struct training_run *run, int index,
     rank->status = RUEDA_IN_PROGRESS;
     rank->segment = run->segments[index];
     rank->job.segment = rank->segment;
-    rank->named = aligned_alloc(_Alignof(struct rueda_named),
-                                count * sizeof(*rank->named));
-    if (rank->named == NULL)
+    rank->ticket = aligned_alloc(_Alignof(struct rueda_ticket),
+                                 count * sizeof(*rank->ticket));
+    if (rank->ticket == NULL)
         goto err;
-    memset(rank->named, 0, count * sizeof(*rank->named));
+    memset(rank->ticket, 0, count * sizeof(*rank->ticket));
     status = form(run, index);
     if (status != RUEDA_OK)
         goto err_formation;
@@ -277,8 +277,8 @@ err_formation:
         rank->job.formation->topology = NULL;
         rueda_formation_release(rank->job.formation);
     }
-    free(rank->named);
-    rank->named = NULL;
+    free(rank->ticket);
+    rank->ticket = NULL;
 err:
     rueda_text_set(error, "no memory for rank %d of %d", index, run->size);
     return RUEDA_ERR_NOMEM;
@@ -298,8 +298,8 @@ void rueda_training_rank_leave(struct training_run *run, int index,
     rueda_lanes_end(lanes, status);
     rueda_lanes_fini(lanes);
     for (int i = 0; i < model_of(run)->gradient_count; i++)
-        drop(&rank->named[i]);
-    free(rank->named);
+        drop(&rank->ticket[i]);
+    free(rank->ticket);
     formation->topology = NULL; /* the run's */
     rueda_formation_release(formation);
     rueda_numbers_fini(&rank->engine.numbers);

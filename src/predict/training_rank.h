@@ -5,7 +5,7 @@
 #define RUEDA_PREDICT_TRAINING_RANK_H
 
 #include "engine/engine.h"
-#include "op/named.h"
+#include "op/ticket.h"
 #include "predict/training.h"
 
 struct training_rank {
@@ -15,7 +15,7 @@ struct training_rank {
     bool is_open;
     rueda_status status;
 
-    struct rueda_named *named; /* [gradients] */
+    struct rueda_ticket *ticket; /* [gradients] */
     int step;
     int submitted; /* gradients of this step, and */
     int ended;

@@ -251,8 +251,7 @@ static bool be_idle(struct step *self, double *out_ms)
     return true;
 }
 
-/* ---- Report ---------------------------------------------------------------
- */
+/* ---- Report ----------------------------------------------------------- */
 
 /* By name a step does all that it does bare, so it is never faster. */
 static bool is_any_below(const struct result *rows, int count)
@@ -318,8 +317,7 @@ err:
     return false;
 }
 
-/* ---- A rank ----------------------------------------------------------------
- */
+/* ---- A rank ----------------------------------------------------------- */
 
 /* The three rows of the table: many tensors, one small one, one large one. */
 static bool measure(struct step *self)
@@ -433,8 +431,7 @@ static int be_parent(const struct options *options)
     return code;
 }
 
-/* ---- Command line -----------------------------------------------------------
- */
+/* ---- Command line ----------------------------------------------------- */
 
 static bool parse_count(const char *text, int least, int most, int *out)
 {

@@ -559,8 +559,7 @@ static void save_card(const char *name, bool has_key)
     save("business_card", name, seed, sizeof(seed));
 }
 
-/* ---- Elastic jobs ---------------------------------------------------------
- */
+/* ---- Elastic jobs ----------------------------------------------------- */
 
 static void save_place(void)
 {

@@ -297,8 +297,7 @@ static bool groups(void)
     return is_right;
 }
 
-/* ---- Sums -----------------------------------------------------------------
- */
+/* ---- Sums ------------------------------------------------------------- */
 
 struct sum {
     const char *name;
@@ -536,8 +535,7 @@ static bool everything(void)
            compress();
 }
 
-/* ---- Bad ends --------------------------------------------------------------
- */
+/* ---- Bad ends --------------------------------------------------------- */
 
 /* Tensors are pending when the victim ends in some way. */
 static bool ends(const char *how)
@@ -626,8 +624,7 @@ static bool stalls(void)
     return true;
 }
 
-/* ---- Others ----------------------------------------------------------------
- */
+/* ---- Others ----------------------------------------------------------- */
 
 /* Nothing to do for 10 s: the processor's time in microseconds. */
 static bool idle(void)

@@ -16,8 +16,7 @@ enum {
     LARGE = (9 << 20) / 4 + 3, /* more than two chunks */
 };
 
-/* ---- Many small tensors ---------------------------------------------------
- */
+/* ---- Many small tensors ----------------------------------------------- */
 
 /* Each is written by the application's stream, which is late: the library
  * must not read before that. */
@@ -71,8 +70,7 @@ static void many_tensors_are_reduced_together(void **state)
     rank_run(*state, 2, many, NULL);
 }
 
-/* ---- Streams --------------------------------------------------------------
- */
+/* ---- Streams ---------------------------------------------------------- */
 
 /* The tensor is complete only when the application's stream gets there. */
 static int submit_early(struct test_rank *me, struct gpu *gpu)
@@ -115,8 +113,7 @@ static void a_tensor_is_not_read_before_its_stream_has_written_it(void **state)
     rank_run(*state, 2, early, NULL);
 }
 
-/* ---- Every kind -----------------------------------------------------------
- */
+/* ---- Every kind ------------------------------------------------------- */
 
 static int *numbers_of(size_t count, int from, int step)
 {
@@ -311,8 +308,7 @@ static void every_kind_of_collective_runs(void **state)
     rank_run(*state, 2, every_kind, NULL);
 }
 
-/* ---- Ranks that have joined -----------------------------------------------
- */
+/* ---- Ranks that have joined ------------------------------------------- */
 
 static int reduce_alone(struct test_rank *me, struct gpu *gpu)
 {
@@ -354,8 +350,7 @@ static void a_rank_that_has_joined_needs_no_gpu(void **state)
     rank_run(*state, 2, go_on_without_rank_0, NULL);
 }
 
-/* ---- What is refused, and what fails --------------------------------------
- */
+/* ---- What is refused, and what fails ---------------------------------- */
 
 static int refused(struct test_rank *me, const struct rueda_submit_args *args,
                    rueda_status wanted, const char *words)

@@ -21,8 +21,7 @@ static const size_t lengths[] = {262147, 300001, 400009};
 #define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
 #define LARGE   ((size_t)5 << 20)
 
-/* ---- Against the host ------------------------------------------------------
- */
+/* ---- Against the host ------------------------------------------------- */
 
 /* Small numbers of any type, of which no sum or product of four is too large.
  */
@@ -193,8 +192,7 @@ static void ranks_with_gpus_of_their_own_share_the_work(void **state)
     rank_run(*state, 3, own_gpus, NULL);
 }
 
-/* ---- Larger than the slab, in order, many at once --------------------------
- */
+/* ---- Larger than the slab, in order, many at once --------------------- */
 
 /* Values that show where they came from. */
 static int large_ones(struct test_rank *me, struct gpu *gpu)
@@ -295,8 +293,7 @@ static void many_tensors_are_read_where_they_are(void **state)
     rank_run(*state, 2, many, NULL);
 }
 
-/* ---- Memory that comes and goes -------------------------------------------
- */
+/* ---- Memory that comes and goes --------------------------------------- */
 
 /* Each tensor is in an allocation of its own, freed behind it, often at an
  * address that was used before. Others let go of what is freed. */
@@ -342,8 +339,7 @@ static void memory_that_is_freed_is_let_go_of(void **state)
     rank_run(*state, 2, changing, NULL);
 }
 
-/* ---- Process sets ---------------------------------------------------------
- */
+/* ---- Process sets ----------------------------------------------------- */
 
 static int sum_in(struct test_rank *me, struct gpu *gpu, int set, int wanted)
 {
@@ -399,8 +395,7 @@ static void process_sets_have_mappings_of_their_own(void **state)
     unsetenv("RUEDA_DYNAMIC_SETS");
 }
 
-/* ---- By way of the host instead -------------------------------------------
- */
+/* ---- By way of the host instead --------------------------------------- */
 
 /* On rank 1 only. */
 struct hindrance {
@@ -492,8 +487,7 @@ static void tensors_that_cannot_be_shared_are_packed_by_their_rank(void **state)
     rank_run(*state, 2, sharing_some, NULL);
 }
 
-/* ---- Failures --------------------------------------------------------------
- */
+/* ---- Failures --------------------------------------------------------- */
 
 /* Rank 1 dies before the operation reaches it, or while its kernel runs, as it
  * is ready last and so works for all. The others end it, and hold nothing that

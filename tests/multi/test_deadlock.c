@@ -74,8 +74,7 @@ static int succeeds(struct test_rank *me, rueda_handle handle)
                        "what all have in the end");
 }
 
-/* ---- Deadlocks ------------------------------------------------------------
- */
+/* ---- Deadlocks -------------------------------------------------------- */
 
 static int wait_for_other_names(struct test_rank *me)
 {
@@ -237,8 +236,7 @@ static void a_wait_in_slices_counts_as_one_without_end(void **state)
     rank_run(*state, 2, wait_in_slices, NULL);
 }
 
-/* ---- Programs that go on ---------------------------------------------------
- */
+/* ---- Programs that go on ---------------------------------------------- */
 
 static int compute_while_others_wait(struct test_rank *me)
 {

@@ -435,8 +435,8 @@ static int uneven(struct test_rank *me)
     if (failed == 0)
         failed = rank_expect(me, named_wait(me, &join, RANK_DEADLINE_MS),
                              RUEDA_OK, "join");
-    if (failed == 0 && join.named.last_rank != me->size - 1)
-        failed = rank_says(me, "rank %d joined last", join.named.last_rank);
+    if (failed == 0 && join.ticket.last_rank != me->size - 1)
+        failed = rank_says(me, "rank %d joined last", join.ticket.last_rank);
     return failed != 0 ? failed : in_any_order(me);
 }
 
@@ -513,13 +513,13 @@ static void message(struct test_rank *me, struct named_op *op, int kind,
                     int peer, int tag, int32_t *buf, size_t count)
 {
     named_begin(op, kind, "", RUEDA_ALL_RANKS);
-    op->named.request.dtype = RUEDA_INT32;
-    op->named.request.dims = 1;
-    op->named.request.shape[0] = count;
-    op->named.peer = peer;
-    op->named.tag = tag;
-    op->named.send = kind == RUEDA_SEND ? buf : NULL;
-    op->named.recv = kind == RUEDA_RECV ? buf : NULL;
+    op->ticket.request.dtype = RUEDA_INT32;
+    op->ticket.request.dims = 1;
+    op->ticket.request.shape[0] = count;
+    op->ticket.peer = peer;
+    op->ticket.tag = tag;
+    op->ticket.send = kind == RUEDA_SEND ? buf : NULL;
+    op->ticket.recv = kind == RUEDA_RECV ? buf : NULL;
     named_hand_over(me, op);
 }
 

@@ -271,8 +271,7 @@ static void long_names_and_empty_tensors_work(void **state)
     rank_run(*state, 3, long_names, NULL);
 }
 
-/* ---- Twice ----------------------------------------------------------------
- */
+/* ---- Twice ------------------------------------------------------------ */
 
 struct twin {
     struct test_rank *me;
@@ -352,8 +351,7 @@ static void of_two_threads_with_one_name_one_is_refused(void **state)
     rank_run(*state, 2, twice, NULL);
 }
 
-/* ---- Priority ---------------------------------------------------------------
- */
+/* ---- Priority --------------------------------------------------------- */
 
 #define RANKED 8
 
@@ -467,8 +465,7 @@ static void the_highest_priority_comes_first(void **state)
     unsetenv("RUEDA_FUSION_BYTES");
 }
 
-/* ---- Sets that come and go
- * --------------------------------------------------- */
+/* ---- Sets that come and go -------------------------------------------- */
 
 #define SETS    (RANK_IS_SLOW ? 20 : 100)
 #define PENDING 10
@@ -542,8 +539,7 @@ static void a_hundred_sets_come_and_go(void **state)
     rank_run(*state, 3, hundred_sets, NULL);
 }
 
-/* ---- fork()
- * -------------------------------------------------------------------- */
+/* ---- fork() ----------------------------------------------------------- */
 
 static int refused_in_child(struct test_rank *me)
 {

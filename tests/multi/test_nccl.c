@@ -72,8 +72,7 @@ static void claim_host(const struct test_rank *me)
     setenv("NCCL_HOSTID", host, 1);
 }
 
-/* ---- Every kind -----------------------------------------------------------
- */
+/* ---- Every kind ------------------------------------------------------- */
 
 static int reduce(struct test_rank *me, struct gpu_seat *gpu, const char *name,
                   size_t count, struct rueda_submit_args how)
@@ -324,8 +323,7 @@ static void a_group_of_tensors_is_one_launch(void **state)
     rank_run(*state, 2, packed, NULL);
 }
 
-/* ---- What NCCL cannot do --------------------------------------------------
- */
+/* ---- What NCCL cannot do ---------------------------------------------- */
 
 static int do_odd_ones(struct test_rank *me, struct gpu_seat *gpu)
 {
@@ -400,8 +398,7 @@ static void while_a_rank_has_joined_nccl_waits(void **state)
     rank_run(*state, 2, join_early, NULL);
 }
 
-/* ---- Where it is used -----------------------------------------------------
- */
+/* ---- Where it is used ------------------------------------------------- */
 
 static int do_without(struct test_rank *me, struct gpu_seat *gpu)
 {
@@ -484,8 +481,7 @@ static void a_communicator_that_is_never_made_has_a_deadline(void **state)
     unsetenv("RUEDA_NCCL_TIMEOUT");
 }
 
-/* ---- Failures -------------------------------------------------------------
- */
+/* ---- Failures --------------------------------------------------------- */
 
 /* The next operation fails, in these words. */
 static int fail_with(struct test_rank *me, struct gpu_seat *gpu,
@@ -562,8 +558,7 @@ static void an_error_of_nccl_ends_the_job_with_its_words(void **state)
     rank_run(*state, 2, failing, "ncclAllReduce=5");
 }
 
-/* ---- Ranks that die -------------------------------------------------------
- */
+/* ---- Ranks that die --------------------------------------------------- */
 
 #define VICTIM 1
 
@@ -669,8 +664,7 @@ static void survivors_of_a_rank_that_dies_use_nccl_again(void **state)
     unsetenv("RUEDA_NCCL");
 }
 
-/* ---- Sets that overlap ----------------------------------------------------
- */
+/* ---- Sets that overlap ------------------------------------------------ */
 
 /* Each rank has its own order of the sets that it is in. */
 static int submit_in_own_order(struct test_rank *me, struct gpu_seat *gpu,

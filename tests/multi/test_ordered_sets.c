@@ -238,16 +238,17 @@ static int submitted_late(struct test_rank *me)
     int failed = 0;
 
     named_begin(drop, RUEDA_SET_DROP, "drop", RUEDA_ALL_RANKS);
-    drop->named.ranks = (int *)&set;
-    drop->named.rank_count = 1;
+    drop->ticket.ranks = (int *)&set;
+    drop->ticket.rank_count = 1;
     /* Waiting takes turns, so that this begins before the other does. */
     if (me->rank == 0) {
         named_submit(me, &what, ops);
-        rueda_engine_wait(engine, &ops->named.op, rueda_clock_ns() + 50 * ms);
+        rueda_engine_wait(engine, &ops->ticket.op, rueda_clock_ns() + 50 * ms);
     }
     named_hand_over(me, drop);
     if (me->rank == 1) {
-        rueda_engine_wait(engine, &drop->named.op, rueda_clock_ns() + 300 * ms);
+        rueda_engine_wait(engine, &drop->ticket.op,
+                          rueda_clock_ns() + 300 * ms);
         named_submit(me, &what, ops);
     }
     if (is_in(me->rank, 0))
@@ -255,7 +256,7 @@ static int submitted_late(struct test_rank *me)
     if (failed == 0)
         failed = rank_expect(
             me,
-            rueda_engine_wait(engine, &drop->named.op,
+            rueda_engine_wait(engine, &drop->ticket.op,
                               rueda_clock_ns() + RANK_DEADLINE_MS * ms),
             RUEDA_OK, "drop");
     free(ops);

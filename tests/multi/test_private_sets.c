@@ -68,8 +68,7 @@ static int add_up(struct test_rank *me, int set, size_t count, float wanted)
            add(me, set, count, wanted, RUEDA_ORDERED);
 }
 
-/* ---- Members only ---------------------------------------------------------
- */
+/* ---- Members only ----------------------------------------------------- */
 
 /* Ranks 0 and 1 do nothing at all; 3 and 2 list themselves in two orders. */
 static int without_the_others(struct test_rank *me)
@@ -95,8 +94,7 @@ static void members_alone_make_a_set(void **state)
     rank_run(*state, RANKS, without_the_others, NULL);
 }
 
-/* ---- Several ---------------------------------------------------------------
- */
+/* ---- Several ---------------------------------------------------------- */
 
 /* Sets that overlap, two of the same ranks, one of one rank. */
 static int overlapping(struct test_rank *me)
@@ -131,9 +129,7 @@ static void sets_may_overlap_and_have_the_same_ranks(void **state)
     rank_run(*state, RANKS, overlapping, NULL);
 }
 
-/* ---- Made and dropped
- * --------------------------------------------------------
- */
+/* ---- Made and dropped ------------------------------------------------- */
 
 /* Far more than there is room for at a time. Each is closed without waiting. */
 static int one_after_another(struct test_rank *me)
@@ -164,9 +160,7 @@ static void sets_come_and_go_and_their_memory_comes_back(void **state)
     unsetenv("RUEDA_FUSION_BYTES");
 }
 
-/* ---- What can be wrong
- * -------------------------------------------------------
- */
+/* ---- What can be wrong ------------------------------------------------ */
 
 static int in_many_ways(struct test_rank *me)
 {

@@ -129,8 +129,7 @@ static void a_rank_that_comes_late_is_waited_for(void **state)
     check_claims(claims, 3);
 }
 
-/* ---- Ranks that do not fit ------------------------------------------------
- */
+/* ---- Ranks that do not fit -------------------------------------------- */
 
 static void ranks_that_count_differently_are_told_both_numbers(void **state)
 {

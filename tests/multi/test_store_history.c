@@ -103,8 +103,7 @@ static int keep(struct test_rank *me)
     return 0;
 }
 
-/* ---- Clients --------------------------------------------------------------
- */
+/* ---- Clients ---------------------------------------------------------- */
 
 struct player {
     int client; /* from 0 */
@@ -278,8 +277,7 @@ static int live(struct test_rank *me)
     return be_client(me);
 }
 
-/* ---- The course of a run --------------------------------------------------
- */
+/* ---- The course of a run ---------------------------------------------- */
 
 static void await(atomic_int *number, int least)
 {

@@ -125,8 +125,7 @@ static const char *const ends_soon[] = {"RUEDA_STALL_WARN", "400ms",
 static const char *const gives_up_soon[] = {
     "RUEDA_STALL_WARN", "400ms", "RUEDA_STALL_GIVE_UP", "1500ms", NULL};
 
-/* ---- In the middle of large tensors ----------------------------------------
- */
+/* ---- In the middle of large tensors ----------------------------------- */
 
 static void *stop_rank_1(void *arg)
 {
@@ -168,8 +167,7 @@ static void a_rank_that_stays_stopped_ends_the_job_by_default(void **state)
     run(*state, stop_in_the_middle, gives_up_soon);
 }
 
-/* ---- Rank 0
- * ------------------------------------------------------------------ */
+/* ---- Rank 0 ----------------------------------------------------------- */
 
 static int stop_rank_0(struct test_rank *me)
 {
@@ -197,8 +195,7 @@ static void also_a_stopped_rank_0_is_told_and_ends_the_job(void **state)
     run(*state, stop_rank_0, ends_soon);
 }
 
-/* ---- Ordered operations
- * -------------------------------------------------------- */
+/* ---- Ordered operations ----------------------------------------------- */
 
 static int stop_before_an_ordered_one(struct test_rank *me)
 {
@@ -246,8 +243,7 @@ static void ranks_that_all_wait_end_the_job_by_default(void **state)
     run(*state, wait_in_other_ways, gives_up_soon);
 }
 
-/* ---- A job that is stopped as a whole --------------------------------------
- */
+/* ---- A job that is stopped as a whole --------------------------------- */
 
 /* In the shared memory, behind the two processes. */
 #define WAITS   2 /* rank 1 is about to wait */
@@ -335,8 +331,7 @@ static void a_job_that_is_suspended_as_a_whole_goes_on(void **state)
     }
 }
 
-/* ---- A rank that takes long
- * ------------------------------------------------------ */
+/* ---- A rank that takes long ------------------------------------------- */
 
 static int take_long(struct test_rank *me)
 {

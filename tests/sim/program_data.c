@@ -45,7 +45,7 @@ static void give_buffers(const struct program_numbers *numbers,
                          struct program_op *op, int rank, int me)
 {
     const struct plan_op *what = op->plan;
-    const int kind = op->named->request.kind;
+    const int kind = op->ticket->request.kind;
     const size_t bytes = rueda_dtype_size(what->request.dtype);
     const size_t count = numbers_sent(&numbers->all, me);
     const unsigned how = (what->salt + (unsigned)rank * 7) % 3;
@@ -57,18 +57,18 @@ static void give_buffers(const struct program_numbers *numbers,
          (kind == RUEDA_BROADCAST && what->request.root == rank)) &&
         how == 0) {
         op->recv = op->send;
-        op->named->recv = op->send;
+        op->ticket->recv = op->send;
     } else if (how == 1 && kind != RUEDA_SEND) {
-        op->named->recv = NULL;
-        op->named->alloc = give_memory;
-        op->named->alloc_arg = op;
+        op->ticket->recv = NULL;
+        op->ticket->alloc = give_memory;
+        op->ticket->alloc_arg = op;
     } else {
         op->recv = memory(op->recv_bytes, NOTHING);
-        op->named->recv = op->recv;
+        op->ticket->recv = op->recv;
     }
-    op->named->send = op->send;
+    op->ticket->send = op->send;
     if (kind == RUEDA_BROADCAST && what->request.root != rank)
-        op->named->send = NULL;
+        op->ticket->send = NULL;
 }
 
 static void give_splits(const struct program_numbers *numbers,
@@ -76,13 +76,13 @@ static void give_splits(const struct program_numbers *numbers,
 {
     const struct plan_set *set = numbers->set;
 
-    if (op->named->request.kind != RUEDA_ALLTOALL || !op->plan->is_uneven)
+    if (op->ticket->request.kind != RUEDA_ALLTOALL || !op->plan->is_uneven)
         return;
-    op->named->op.has_own = true;
-    op->named->splits = calloc((size_t)set->size, sizeof(size_t));
-    assert_non_null(op->named->splits);
+    op->ticket->op.has_own = true;
+    op->ticket->splits = calloc((size_t)set->size, sizeof(size_t));
+    assert_non_null(op->ticket->splits);
     for (int to = 0; to < set->size; to++)
-        op->named->splits[to] = program_split(numbers, me, to);
+        op->ticket->splits[to] = program_split(numbers, me, to);
 }
 
 static void toggle_kind(struct rueda_request *request)
@@ -149,18 +149,18 @@ static void give_ranks(const struct plan *plan, struct program_op *op)
     const struct plan_set *set = &plan->sets[op->plan->changed];
     const bool is_added = op->plan->request.kind == RUEDA_SET_ADD;
 
-    op->named->op.has_own = true;
-    op->named->rank_count = is_added ? set->size : 1;
-    op->named->ranks = calloc((size_t)op->named->rank_count, sizeof(int));
-    assert_non_null(op->named->ranks);
-    for (int i = 0; i < op->named->rank_count; i++)
-        op->named->ranks[i] = is_added ? set->ranks[i] : set->id;
+    op->ticket->op.has_own = true;
+    op->ticket->rank_count = is_added ? set->size : 1;
+    op->ticket->ranks = calloc((size_t)op->ticket->rank_count, sizeof(int));
+    assert_non_null(op->ticket->ranks);
+    for (int i = 0; i < op->ticket->rank_count; i++)
+        op->ticket->ranks[i] = is_added ? set->ranks[i] : set->id;
 }
 
 /* A name that is in flight, or the next number. As in api/submit.c. */
 static void label(rueda_ctx *ctx, const struct program_op *op)
 {
-    struct rueda_named *named = op->named;
+    struct rueda_ticket *ticket = op->ticket;
     const char *name = op->plan->request.kind == RUEDA_JOIN ? "rueda.join"
                        : op->plan->name[0] != '\0'          ? op->plan->name
                                                             : NULL;
@@ -168,15 +168,15 @@ static void label(rueda_ctx *ctx, const struct program_op *op)
     if (plan_is_message(op->plan))
         return;
     if (op->plan->request.kind == RUEDA_JOIN)
-        assert_int_equal(rueda_numbers_join(&ctx->engine.numbers, named->set),
+        assert_int_equal(rueda_numbers_join(&ctx->engine.numbers, ticket->set),
                          RUEDA_OK);
     else
-        assert_int_equal(rueda_named_set_name(named, name), RUEDA_OK);
+        assert_int_equal(rueda_submission_set_name(ticket, name), RUEDA_OK);
     if (name != NULL)
-        assert_int_equal(rueda_named_claim(ctx, named, name), RUEDA_OK);
+        assert_int_equal(rueda_submission_claim(ctx, ticket, name), RUEDA_OK);
     else
-        assert_int_equal(rueda_numbers_next(&ctx->engine.numbers, named->set,
-                                            &named->request.number),
+        assert_int_equal(rueda_numbers_next(&ctx->engine.numbers, ticket->set,
+                                            &ticket->request.number),
                          RUEDA_OK);
 }
 
@@ -186,20 +186,20 @@ static void describe(const struct program_numbers *numbers,
 {
     const struct plan_op *what = op->plan;
     const int me = plan_index(numbers->set, rank);
-    struct rueda_named *named = op->named;
+    struct rueda_ticket *ticket = op->ticket;
 
-    named->request = what->request;
-    named->set = numbers->set->id;
-    named->member_count = numbers->set->size;
+    ticket->request = what->request;
+    ticket->set = numbers->set->id;
+    ticket->member_count = numbers->set->size;
     if (plan_is_message(what)) {
-        named->request.kind = rank == what->from ? RUEDA_SEND : RUEDA_RECV;
-        named->peer = rank == what->from ? what->to : what->from;
-        named->tag = (int)what->request.number;
+        ticket->request.kind = rank == what->from ? RUEDA_SEND : RUEDA_RECV;
+        ticket->peer = rank == what->from ? what->to : what->from;
+        ticket->tag = (int)what->request.number;
     }
-    if (named->request.dims > 0 && rueda_request_has_free_rows(&what->request))
-        named->request.shape[0] = program_rows_sent(numbers, me);
+    if (ticket->request.dims > 0 && rueda_request_has_free_rows(&what->request))
+        ticket->request.shape[0] = program_rows_sent(numbers, me);
     if (what->is_on_device)
-        named->request.device = rank;
+        ticket->request.device = rank;
 }
 
 struct program_op *program_op_new(const struct plan *plan, struct plan_op *op,
@@ -212,9 +212,9 @@ struct program_op *program_op_new(const struct plan *plan, struct plan_op *op,
 
     assert_non_null(self);
     program_numbers_init(&numbers, plan, op);
-    assert_int_equal(rueda_named_take(ctx, op->request.kind, &self->named),
-                     RUEDA_OK);
-    self->handle = self->named->op.handle;
+    assert_int_equal(
+        rueda_submission_take(ctx, op->request.kind, &self->ticket), RUEDA_OK);
+    self->handle = self->ticket->op.handle;
     self->plan = op;
     self->rank = rank;
     describe(&numbers, self, rank);
@@ -227,7 +227,7 @@ struct program_op *program_op_new(const struct plan *plan, struct plan_op *op,
     }
     label(ctx, self);
     if (op->odd_rank == rank)
-        be_odd(plan, op, &self->named->request);
+        be_odd(plan, op, &self->ticket->request);
     return self;
 }
 
@@ -253,7 +253,7 @@ static bool are_splits_right(const struct program_numbers *numbers,
                              const struct program_op *op, int me)
 {
     for (int m = 0; m < numbers->set->size; m++)
-        if (op->named->rows_from[m] != program_split(numbers, m, me))
+        if (op->ticket->rows_from[m] != program_split(numbers, m, me))
             return false;
     return true;
 }
@@ -268,12 +268,12 @@ static bool is_right(const struct program_numbers *numbers,
     bool is_same;
 
     if (kind == RUEDA_ALLREDUCE || kind == RUEDA_REDUCE_SCATTER)
-        return program_is_reduced(numbers, me, op->named->data);
+        return program_is_reduced(numbers, me, op->ticket->data);
     if (kind == RUEDA_ALLTOALL && !are_splits_right(numbers, op, me))
         return false;
     wanted = memory(bytes, NOTHING);
     numbers_expect(&numbers->all, me, wanted);
-    is_same = memcmp(op->named->data, wanted, bytes) == 0;
+    is_same = memcmp(op->ticket->data, wanted, bytes) == 0;
     free(wanted);
     return is_same;
 }
@@ -300,9 +300,9 @@ const char *program_op_fault(const struct plan *plan,
     program_numbers_init(&numbers, plan, op->plan);
     if (!is_input_whole(&numbers, op, rank, me))
         return "the input has changed";
-    if (op->named->request.kind == RUEDA_SEND)
+    if (op->ticket->request.kind == RUEDA_SEND)
         return NULL;
-    if (op->named->rows != program_rows_received(&numbers, me))
+    if (op->ticket->rows != program_rows_received(&numbers, me))
         return "the result has another number of rows";
     if (!has_guard(op->recv, op->recv_bytes))
         return "the result is too long";
@@ -326,7 +326,7 @@ bool program_op_is_explained(const struct program_op *op)
         [PLAN_ODD_GROUP] = "Mismatched groups",
         [PLAN_ODD_ALONE] = "Mismatched groups",
     };
-    const char *error = op->named->error != NULL ? op->named->error : "";
+    const char *error = op->ticket->error != NULL ? op->ticket->error : "";
     char who[32];
 
     if (op->plan->odd_rank < 0 || plan_is_message(op->plan) ||

@@ -14,7 +14,7 @@ struct scenario;
 
 /* An operation of one rank, with its memory. */
 struct program_op {
-    struct rueda_named *named; /* the context's, until its handle ends */
+    struct rueda_ticket *ticket; /* the context's, until its handle ends */
     rueda_handle handle;
     struct plan_op *plan;
     char *send;

@@ -4,28 +4,28 @@
 /* All ranks are told the same. */
 static bool agree(struct scenario *scenario, int index, struct program_op *op)
 {
-    const struct rueda_named *named = op->named;
+    const struct rueda_ticket *ticket = op->ticket;
     struct plan_op *plan = op->plan;
-    const int told = plan->request.kind == RUEDA_JOIN ? named->last_rank
-                     : plan_is_change(plan)           ? named->made_set
+    const int told = plan->request.kind == RUEDA_JOIN ? ticket->last_rank
+                     : plan_is_change(plan)           ? ticket->made_set
                                                       : 0;
 
     if (plan_is_message(plan))
         return true;
     if (plan->has_ended &&
-        (plan->outcome != named->op.outcome || plan->told != told))
+        (plan->outcome != ticket->op.outcome || plan->told != told))
         return complain(&scenario->check,
                         "rank %d: %s \"%s\" of round %d ends with %s (%d), and "
                         "elsewhere with %s (%d)",
                         index, rueda_kind_str((rueda_kind)plan->request.kind),
                         plan->name, scenario->rank[index].round,
-                        rueda_status_str(named->op.outcome), told,
+                        rueda_status_str(ticket->op.outcome), told,
                         rueda_status_str(plan->outcome), plan->told);
     plan->has_ended = true;
-    plan->outcome = named->op.outcome;
+    plan->outcome = ticket->op.outcome;
     plan->told = told;
-    if (plan->request.kind == RUEDA_SET_ADD && named->op.outcome == RUEDA_OK)
-        scenario->plan.sets[plan->changed].id = named->made_set;
+    if (plan->request.kind == RUEDA_SET_ADD && ticket->op.outcome == RUEDA_OK)
+        scenario->plan.sets[plan->changed].id = ticket->made_set;
     if (plan->request.kind == RUEDA_JOIN &&
         plan_index(&scenario->plan.sets[plan->set], told) < 0)
         return complain(&scenario->check, "rank %d: %d joined last", index,
@@ -36,12 +36,12 @@ static bool agree(struct scenario *scenario, int index, struct program_op *op)
 bool program_judge(struct scenario *scenario, int index, struct program_op *op)
 {
     const struct plan_op *plan = op->plan;
-    const rueda_status outcome = op->named->op.outcome;
-    const char *words = op->named->error;
+    const rueda_status outcome = op->ticket->op.outcome;
+    const char *words = op->ticket->error;
     const char *fault;
     rueda_status expected = plan->expected;
 
-    if (op->named->request.kind == RUEDA_SEND)
+    if (op->ticket->request.kind == RUEDA_SEND)
         expected = RUEDA_OK;
     if (outcome == RUEDA_ERR_CANCELLED && plan->may_end_early) {
         scenario->tally.cancelled++;

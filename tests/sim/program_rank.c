@@ -37,16 +37,16 @@ static void end_op(struct scenario *scenario, struct program_op *op)
         rueda_poll(&rank->ctx, op->handle) != RUEDA_ERR_INVALID)
         complain(&scenario->check,
                  "rank %d: a handle does not end as it should", op->rank);
-    op->named = NULL;
+    op->ticket = NULL;
     op->has_ended = true;
     rank->moves++;
 }
 
 static struct program_op *owner_of(const struct rank *rank,
-                                   const struct rueda_named *named)
+                                   const struct rueda_ticket *ticket)
 {
     for (int i = 0; i < PLAN_OPS; i++)
-        if (rank->ops[i] != NULL && rank->ops[i]->named == named)
+        if (rank->ops[i] != NULL && rank->ops[i]->ticket == ticket)
             return rank->ops[i];
     return NULL;
 }
@@ -60,10 +60,10 @@ static void deliver(struct scenario *scenario, int index)
 {
     struct rank *rank = &scenario->rank[index];
     struct rueda_then_list due = {0};
-    struct rueda_named *named;
+    struct rueda_ticket *ticket;
 
-    while ((named = rueda_lanes_pop_ended(&rank->ctx.engine.lanes)) != NULL) {
-        struct program_op *op = owner_of(rank, named);
+    while ((ticket = rueda_lanes_pop_ended(&rank->ctx.engine.lanes)) != NULL) {
+        struct program_op *op = owner_of(rank, ticket);
 
         if (op == NULL || op->is_delivered) {
             complain(&scenario->check, "rank %d: an operation ends twice",
@@ -73,9 +73,9 @@ static void deliver(struct scenario *scenario, int index)
         op->is_delivered = true;
         scenario->trace =
             rueda_hash_mix(scenario->trace ^ rueda_sim_now(scenario->sim) ^
-                           (uint64_t)(uint32_t)named->op.outcome << 32 ^
+                           (uint64_t)(uint32_t)ticket->op.outcome << 32 ^
                            (uint64_t)index << 56);
-        rueda_op_deliver(&named->op, named->op.outcome, &due);
+        rueda_op_deliver(&ticket->op, ticket->op.outcome, &due);
     }
     if (rank->is_open && below(&scenario->check, 4) == 0)
         look_after(scenario, index, below(&scenario->check, rank->thread_count),
@@ -155,9 +155,9 @@ static void submit(struct scenario *scenario, int index, int which, int thread)
     op->is_ended_by = below(&scenario->check, 2) == 0;
     rank->ops[which] = op;
     rank->moves++;
-    rueda_op_push(&rank->ctx.engine.lanes.arrived, &op->named->op);
+    rueda_op_push(&rank->ctx.engine.lanes.arrived, &op->ticket->op);
     program_drive_submit(scenario, index,
-                         rueda_request_bytes(&op->named->request));
+                         rueda_request_bytes(&op->ticket->request));
     if (op->wants_then && below(&scenario->check, 2) == 0)
         ask_to_be_called(scenario, op);
 }

@@ -204,8 +204,7 @@ static void read_some(struct world *world, struct rank *rank)
         rueda_ballot_count(&rank->ballot, &world->words[rank->read++]);
 }
 
-/* ---- A world --------------------------------------------------------------
- */
+/* ---- A world ---------------------------------------------------------- */
 
 static void fault(struct world *world)
 {
@@ -293,8 +292,7 @@ static int run_seed(uint64_t seed)
     return left;
 }
 
-/* ---- The test -------------------------------------------------------------
- */
+/* ---- The test --------------------------------------------------------- */
 
 struct range {
     const char *program;

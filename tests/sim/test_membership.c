@@ -99,8 +99,7 @@ struct world {
     struct rueda_text error; /* what does not hold */
 };
 
-/* ---- Events ---------------------------------------------------------------
- */
+/* ---- Events ----------------------------------------------------------- */
 
 static int below(struct world *world, int n)
 {
@@ -171,8 +170,7 @@ static struct event take(struct world *world)
     }
 }
 
-/* ---- What the membership does ----------------------------------------------
- */
+/* ---- What the membership does ----------------------------------------- */
 
 static int count_alive(const struct world *world)
 {
@@ -311,8 +309,7 @@ static void see(void *arg, const struct rueda_action *action)
     }
 }
 
-/* ---- What happens -----------------------------------------------------------
- */
+/* ---- What happens ----------------------------------------------------- */
 
 /* The members of a term that is over leave it and ask again. Some had their
  * last commit, the others not. */
@@ -530,8 +527,7 @@ static void happen(struct world *world, const struct event *event)
     }
 }
 
-/* ---- A job ------------------------------------------------------------------
- */
+/* ---- A job ------------------------------------------------------------ */
 
 static void make_hosts(struct world *world)
 {
@@ -621,8 +617,7 @@ static struct world *run_seed(uint64_t seed)
     return world;
 }
 
-/* ---- The test
- * ---------------------------------------------------------------- */
+/* ---- The test --------------------------------------------------------- */
 
 struct range {
     const char *program;

@@ -75,8 +75,7 @@ struct scenario {
     struct rank rank[MOST];
 };
 
-/* ---- The scenario -----------------------------------------------------------
- */
+/* ---- The scenario ----------------------------------------------------- */
 
 static void set_network(struct scenario *scenario)
 {
@@ -450,8 +449,7 @@ static void finish(void *arg, int index, rueda_status status)
         leave(scenario, index);
 }
 
-/* ---- The verdict ----------------------------------------------------------
- */
+/* ---- The verdict ------------------------------------------------------ */
 
 static bool check(struct scenario *scenario)
 {

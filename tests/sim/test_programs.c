@@ -25,8 +25,7 @@
 #include "sim/program_rank.h"
 #include "sim/seed.h"
 
-/* ---- The scenario -----------------------------------------------------------
- */
+/* ---- The scenario ----------------------------------------------------- */
 
 static void set_network(struct scenario *scenario)
 {

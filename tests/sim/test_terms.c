@@ -46,9 +46,9 @@ struct rank {
     int died_at; /* the event, or -1: it lives */
     bool sees[MOST];
     int submitted;
-    struct rueda_named *ops; /* [OPS] */
-    int64_t *in;             /* [MOST_COUNT] */
-    int64_t *out;            /* [OPS * MOST_COUNT] */
+    struct rueda_ticket *ops; /* [OPS] */
+    int64_t *in;              /* [MOST_COUNT] */
+    int64_t *out;             /* [OPS * MOST_COUNT] */
 };
 
 struct world {
@@ -95,11 +95,11 @@ static void open_rank(struct world *world, int i)
     struct rank *rank = &world->ranks[i];
 
     rank->ops =
-        aligned_alloc(RUEDA_CACHE_LINE, OPS * sizeof(struct rueda_named));
+        aligned_alloc(RUEDA_CACHE_LINE, OPS * sizeof(struct rueda_ticket));
     rank->in = calloc(MOST_COUNT, sizeof(int64_t));
     rank->out = calloc((size_t)OPS * MOST_COUNT, sizeof(int64_t));
     assert_true(rank->ops != NULL && rank->in != NULL && rank->out != NULL);
-    memset(rank->ops, 0, OPS * sizeof(struct rueda_named));
+    memset(rank->ops, 0, OPS * sizeof(struct rueda_ticket));
     for (int k = 0; k < MOST_COUNT; k++)
         rank->in[k] = (int64_t)((uint64_t)1 << i);
 }
@@ -151,28 +151,27 @@ static void submit(const struct world *world, struct rank *rank)
                                 RUEDA_BARRIER};
     const int i = rank->submitted++;
     const struct item *item = &world->script[i];
-    struct rueda_named *named = &rank->ops[i];
+    struct rueda_ticket *ticket = &rank->ops[i];
 
-    rueda_op_init(&named->op);
-    rueda_named_init(named, kinds[item->kind]);
-    named->op.is_ordered = item->kind != NAMED;
-    named->op.is_laid_out = item->kind != NAMED && item->kind != BOUNDARY;
-    named->member_count = rueda_size(rank->ctx);
-    named->send = rank->in;
-    named->recv = rank->out + (size_t)i * MOST_COUNT;
-    named->count = item->count;
-    named->request.dtype = RUEDA_INT64;
+    rueda_op_init(&ticket->op);
+    rueda_ticket_init(ticket, kinds[item->kind]);
+    ticket->op.is_ordered = item->kind != NAMED;
+    ticket->op.is_laid_out = item->kind != NAMED && item->kind != BOUNDARY;
+    ticket->member_count = rueda_size(rank->ctx);
+    ticket->send = rank->in;
+    ticket->recv = rank->out + (size_t)i * MOST_COUNT;
+    ticket->count = item->count;
+    ticket->request.dtype = RUEDA_INT64;
     if (item->kind == NAMED) {
-        snprintf(named->short_name, sizeof(named->short_name), "op.%d", i);
-        named->request.name = named->short_name;
-        named->request.dims = 1;
-        named->request.shape[0] = item->count;
+        snprintf(ticket->short_name, sizeof(ticket->short_name), "op.%d", i);
+        ticket->request.name = ticket->short_name;
+        ticket->request.dims = 1;
+        ticket->request.shape[0] = item->count;
     }
-    rueda_op_push(&rank->ctx->engine.lanes.arrived, &named->op);
+    rueda_op_push(&rank->ctx->engine.lanes.arrived, &ticket->op);
 }
 
-/* ---- Turns ----------------------------------------------------------------
- */
+/* ---- Turns ------------------------------------------------------------ */
 
 /* A death is seen sooner or later, by each rank at a time of its own. */
 static void see(struct world *world, struct rank *rank)
@@ -229,8 +228,7 @@ static void live(struct world *world)
     }
 }
 
-/* ---- What must be true -----------------------------------------------------
- */
+/* ---- What must be true ------------------------------------------------ */
 
 static void check_op(const struct world *world, int i, uint64_t survivors)
 {
@@ -313,8 +311,7 @@ static void world_close(struct world *world)
     free(world);
 }
 
-/* ---- Seeds ------------------------------------------------------------------
- */
+/* ---- Seeds ------------------------------------------------------------ */
 
 static int changed; /* worlds in which a term was changed */
 

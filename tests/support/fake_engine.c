@@ -70,26 +70,25 @@ rueda_status __wrap_rueda_engine_run(struct rueda_engine *engine,
 }
 
 /* The oldest that has arrived, taken out; NULL: none. */
-struct rueda_named *fake_arrived(rueda_ctx *ctx)
+struct rueda_ticket *fake_arrived(rueda_ctx *ctx)
 {
     struct rueda_op *op = rueda_op_peek(&ctx->engine.lanes.arrived);
 
     if (op == NULL)
         return NULL;
     rueda_op_pop(&ctx->engine.lanes.arrived);
-    return rueda_named_of(op);
+    return rueda_ticket_of(op);
 }
 
-void fake_deliver(struct rueda_named *named, rueda_status status)
+void fake_deliver(struct rueda_ticket *ticket, rueda_status status)
 {
     struct rueda_then_list due = {NULL, NULL};
 
-    rueda_op_deliver(&named->op, status, &due);
+    rueda_op_deliver(&ticket->op, status, &due);
     rueda_then_run(&due);
 }
 
-/* ---- Contexts --------------------------------------------------------------
- */
+/* ---- Contexts --------------------------------------------------------- */
 
 rueda_ctx *fake_contexts[3];
 
@@ -109,11 +108,11 @@ int fake_engine_open(void **state)
 /* What arrived and was not delivered ends here, as in a shutdown. */
 int fake_engine_close(void **state)
 {
-    struct rueda_named *named;
+    struct rueda_ticket *ticket;
 
     (void)state;
-    while ((named = fake_arrived(fake_contexts[1])) != NULL)
-        fake_deliver(named, RUEDA_ERR_CLOSED);
+    while ((ticket = fake_arrived(fake_contexts[1])) != NULL)
+        fake_deliver(ticket, RUEDA_ERR_CLOSED);
     for (int i = 0; i < 3; i++)
         rueda_shutdown(fake_contexts[i]);
     return 0;

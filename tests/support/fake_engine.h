@@ -9,7 +9,7 @@
 #define RUEDA_TESTS_SUPPORT_FAKE_ENGINE_H
 
 #include "api/ctx.h"
-#include "op/named.h"
+#include "op/ticket.h"
 #include "unit/unit.h"
 
 extern const int fake_set_ranks[3][3];
@@ -31,8 +31,8 @@ int fake_engine_open(void **state);
 int fake_engine_close(void **state);
 
 /* The oldest that has arrived, taken out; NULL: none. */
-struct rueda_named *fake_arrived(rueda_ctx *ctx);
-void fake_deliver(struct rueda_named *named, rueda_status status);
+struct rueda_ticket *fake_arrived(rueda_ctx *ctx);
+void fake_deliver(struct rueda_ticket *ticket, rueda_status status);
 
 struct rueda_submit_args fake_args(rueda_kind kind, const char *name);
 

@@ -233,8 +233,7 @@ static bool check_absences(struct check *check, const struct list *changes,
     return true;
 }
 
-/* ---- Writes that depend on what was there ---------------------------------
- */
+/* ---- Writes that depend on what was there ----------------------------- */
 
 /* The revision is that of a known change of the key. */
 static bool is_known(const struct list *changes, uint64_t revision)

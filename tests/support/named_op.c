@@ -66,23 +66,23 @@ static struct numbers numbers_of(const struct named_what *what)
 
 void named_begin(struct named_op *op, int kind, const char *name, int set)
 {
-    struct rueda_named *named = &op->named;
+    struct rueda_ticket *ticket = &op->ticket;
 
     memset(op, 0, sizeof(*op));
-    atomic_init(&named->op.status, RUEDA_IN_PROGRESS);
-    snprintf(named->short_name, sizeof(named->short_name), "%s", name);
-    named->request.name = name[0] != '\0' ? named->short_name : NULL;
-    named->request.kind = kind;
-    named->request.root = -1;
-    named->request.device = RUEDA_DEVICE_HOST;
-    named->request.prescale = 1;
-    named->request.postscale = 1;
-    named->set = set;
+    atomic_init(&ticket->op.status, RUEDA_IN_PROGRESS);
+    snprintf(ticket->short_name, sizeof(ticket->short_name), "%s", name);
+    ticket->request.name = name[0] != '\0' ? ticket->short_name : NULL;
+    ticket->request.kind = kind;
+    ticket->request.root = -1;
+    ticket->request.device = RUEDA_DEVICE_HOST;
+    ticket->request.prescale = 1;
+    ticket->request.postscale = 1;
+    ticket->set = set;
 }
 
 void named_hand_over(struct test_rank *me, struct named_op *op)
 {
-    rueda_engine_submit(&me->ctx->engine, &op->named.op);
+    rueda_engine_submit(&me->ctx->engine, &op->ticket.op);
 }
 
 static void *allocate(void *arg, size_t rows, size_t bytes)
@@ -106,7 +106,7 @@ static size_t room_of(const struct named_what *what)
 static void fill_in(struct test_rank *me, const struct named_what *what,
                     struct named_op *op)
 {
-    struct rueda_request *request = &op->named.request;
+    struct rueda_request *request = &op->ticket.request;
     const struct numbers numbers = numbers_of(what);
     size_t rows = rows_of(what, me->rank);
 
@@ -116,7 +116,7 @@ static void fill_in(struct test_rank *me, const struct named_what *what,
             op->splits[k] = split(what, index_of(what, me->rank), k);
             rows += op->splits[k];
         }
-        op->named.splits = op->splits;
+        op->ticket.splits = op->splits;
     }
     request->dtype = what->dtype;
     request->reduction = what->reduction;
@@ -150,18 +150,18 @@ void named_submit(struct test_rank *me, const struct named_what *what,
 
     named_begin(op, (int)what->kind, what->name, what->set);
     op->what = *what;
-    op->named.op.is_ordered = what->is_ordered;
+    op->ticket.op.is_ordered = what->is_ordered;
     if (what->kind != RUEDA_BARRIER)
         fill_in(me, what, op);
-    op->named.send = op->send;
+    op->ticket.send = op->send;
     if (in_place) {
-        op->named.recv = op->send;
+        op->ticket.recv = op->send;
     } else if (what->by_alloc) {
-        op->named.alloc = allocate;
-        op->named.alloc_arg = op;
+        op->ticket.alloc = allocate;
+        op->ticket.alloc_arg = op;
     } else {
         op->recv = malloc(room_of(what));
-        op->named.recv = op->recv;
+        op->ticket.recv = op->recv;
     }
     named_hand_over(me, op);
 }
@@ -170,8 +170,8 @@ static void release(struct named_op *op)
 {
     free(op->send);
     free(op->recv);
-    free(op->named.rows_from);
-    free(op->named.error);
+    free(op->ticket.rows_from);
+    free(op->ticket.error);
 }
 
 rueda_status named_wait(struct test_rank *me, struct named_op *op,
@@ -179,7 +179,7 @@ rueda_status named_wait(struct test_rank *me, struct named_op *op,
 {
     int64_t deadline = rueda_clock_ns() + (int64_t)timeout_ms * 1000000;
     rueda_status status =
-        rueda_engine_wait(&me->ctx->engine, &op->named.op, deadline);
+        rueda_engine_wait(&me->ctx->engine, &op->ticket.op, deadline);
 
     if (status != RUEDA_ERR_TIMEOUT)
         release(op);
@@ -197,19 +197,19 @@ static int check(struct test_rank *me, struct named_op *op)
     int failed = 0;
 
     numbers_expect(&numbers, member, wanted);
-    if (op->named.rows != rows)
+    if (op->ticket.rows != rows)
         failed = rank_says(me, "%s: %zu rows instead of %zu", what->name,
-                           op->named.rows, rows);
-    else if (bytes > 0 && memcmp(op->named.data, wanted, bytes) != 0)
+                           op->ticket.rows, rows);
+    else if (bytes > 0 && memcmp(op->ticket.data, wanted, bytes) != 0)
         failed = rank_says(me, "%s (%s, %s, %zu rows of %zu, set %d): wrong",
                            what->name, rueda_kind_str(what->kind),
                            rueda_dtype_str(what->dtype), what->rows, what->row,
                            what->set);
     for (int m = 0;
          m < what->size && failed == 0 && what->kind == RUEDA_ALLTOALL; m++)
-        if (op->named.rows_from[m] != split(what, m, member))
+        if (op->ticket.rows_from[m] != split(what, m, member))
             failed = rank_says(me, "%s: %zu rows from %d", what->name,
-                               op->named.rows_from[m], m);
+                               op->ticket.rows_from[m], m);
     free(wanted);
     return failed;
 }
@@ -218,13 +218,13 @@ int named_check(struct test_rank *me, struct named_op *op)
 {
     int64_t deadline = rueda_clock_ns() + (int64_t)RANK_DEADLINE_MS * 1000000;
     rueda_status status =
-        rueda_engine_wait(&me->ctx->engine, &op->named.op, deadline);
+        rueda_engine_wait(&me->ctx->engine, &op->ticket.op, deadline);
     int failed = 0;
 
     if (status != RUEDA_OK)
         failed = rank_says(
             me, "%s: %s: %s", op->what.name, rueda_status_str(status),
-            op->named.error != NULL ? op->named.error : rueda_error(me->ctx));
+            op->ticket.error != NULL ? op->ticket.error : rueda_error(me->ctx));
     else if (op->what.kind != RUEDA_BARRIER)
         failed = check(me, op);
     if (status != RUEDA_ERR_TIMEOUT)
@@ -248,10 +248,10 @@ int named_add_set(struct test_rank *me, const int *ranks, int count)
 
     memcpy(copy, ranks, (size_t)count * sizeof(int));
     named_begin(&op, RUEDA_SET_ADD, "add", RUEDA_ALL_RANKS);
-    op.named.ranks = copy;
-    op.named.rank_count = count;
+    op.ticket.ranks = copy;
+    op.ticket.rank_count = count;
     status = change_sets(me, &op);
-    return status == RUEDA_OK ? op.named.made_set : (int)status;
+    return status == RUEDA_OK ? op.ticket.made_set : (int)status;
 }
 
 rueda_status named_drop_set(struct test_rank *me, int set)
@@ -259,7 +259,7 @@ rueda_status named_drop_set(struct test_rank *me, int set)
     struct named_op op;
 
     named_begin(&op, RUEDA_SET_DROP, "drop", RUEDA_ALL_RANKS);
-    op.named.ranks = &set;
-    op.named.rank_count = 1;
+    op.ticket.ranks = &set;
+    op.ticket.rank_count = 1;
     return change_sets(me, &op);
 }

@@ -6,7 +6,7 @@
 #ifndef RUEDA_TESTS_SUPPORT_NAMED_OP_H
 #define RUEDA_TESTS_SUPPORT_NAMED_OP_H
 
-#include "op/named.h"
+#include "op/ticket.h"
 #include "support/test_rank.h"
 
 /* What all members say of an operation. */
@@ -33,7 +33,7 @@ struct named_what {
 };
 
 struct named_op {
-    struct rueda_named named; /* first */
+    struct rueda_ticket ticket; /* first */
     struct named_what what;
     size_t shape_rows;
     void *send;

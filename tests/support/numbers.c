@@ -4,8 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Which numbers --------------------------------------------------------
- */
+/* ---- Which numbers ---------------------------------------------------- */
 
 /* Of booleans a third is true everywhere and a third nowhere. What Adasum gets
  * points to both sides. An int8 holds the sums of 32 ranks' numbers below 4. */
@@ -70,8 +69,7 @@ double numbers_reduced(const struct numbers *n, size_t i)
     return rueda_dtype_is_float(n->dtype) ? result : trunc(result);
 }
 
-/* ---- In memory ------------------------------------------------------------
- */
+/* ---- In memory -------------------------------------------------------- */
 
 /* A half has a sign bit, an exponent and a mantissa. */
 struct half {
@@ -201,8 +199,7 @@ bool numbers_is_input(const struct numbers *n, int rank, const void *vector,
     return true;
 }
 
-/* ---- Pieces ---------------------------------------------------------------
- */
+/* ---- Pieces ----------------------------------------------------------- */
 
 bool numbers_has_pieces(rueda_kind kind)
 {

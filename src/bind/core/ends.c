@@ -79,8 +79,7 @@ PyObject *rueda_core_ends(PyObject *module, PyObject *args)
     return capsule;
 }
 
-/* ---- From the engine ------------------------------------------------------
- */
+/* ---- From the engine -------------------------------------------------- */
 
 static void append(void *arg, rueda_status status)
 {
@@ -133,8 +132,7 @@ PyObject *rueda_core_tell_end(PyObject *module, PyObject *args)
     return rueda_core_answer(status);
 }
 
-/* ---- To the thread --------------------------------------------------------
- */
+/* ---- To the thread ---------------------------------------------------- */
 
 /* All that is in the list, when something is, or NULL. */
 static struct end *take_all(struct ends *ends, int timeout_ms)

@@ -203,8 +203,7 @@ PyObject *rueda_core_is_homogeneous(PyObject *module, PyObject *args)
     return PyBool_FromLong(is_so);
 }
 
-/* ---- Failure -------------------------------------------------------------
- */
+/* ---- Failure ---------------------------------------------------------- */
 
 /* The words may hold anything that Python can print. */
 PyObject *rueda_core_fail(PyObject *module, PyObject *why)
@@ -226,8 +225,7 @@ PyObject *rueda_core_fail(PyObject *module, PyObject *why)
     return PyBool_FromLong(is_first);
 }
 
-/* ---- The log --------------------------------------------------------------
- */
+/* ---- The log ---------------------------------------------------------- */
 
 PyObject *rueda_core_log_debug(PyObject *module, PyObject *words)
 {

@@ -63,8 +63,7 @@ PyObject *rueda_core_room(PyObject *module, PyObject *args)
     return capsule;
 }
 
-/* ---- DLPack ---------------------------------------------------------------
- */
+/* ---- DLPack ----------------------------------------------------------- */
 
 struct pack {
     struct dl_managed managed;

@@ -5,8 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* ---- Process sets --------------------------------------------------------
- */
+/* ---- Process sets ----------------------------------------------------- */
 
 /* A tuple of ranks as a list that the caller frees; NULL with an exception. */
 static int *ranks_of(PyObject *tuple, int *out_count)
@@ -185,8 +184,7 @@ PyObject *rueda_core_set_ranks(PyObject *module, PyObject *number)
     return list;
 }
 
-/* ---- Timeline ------------------------------------------------------------
- */
+/* ---- Timeline --------------------------------------------------------- */
 
 /* Opening a file may take long, so Python's lock is free meanwhile. */
 PyObject *rueda_core_timeline_start(PyObject *module, PyObject *args)

@@ -259,8 +259,7 @@ done:
     return result;
 }
 
-/* ---- Groups ---------------------------------------------------------------
- */
+/* ---- Groups ----------------------------------------------------------- */
 
 /* Handles as a list. */
 static PyObject *list_of(const rueda_handle *handles, int count)

@@ -56,8 +56,7 @@ struct call {
 /* TensorFlow goes on in our callback, where nothing may wait. */
 static _Thread_local bool is_in_callback;
 
-/* ---- Words ---------------------------------------------------------------
- */
+/* ---- Words ------------------------------------------------------------ */
 
 void rueda_tf_fail(tf_context *ctx, int code, const char *words)
 {
@@ -97,8 +96,7 @@ static void note_failure(struct call *call, rueda_status status,
              words[0] != '\0' ? words : rueda_status_str(status));
 }
 
-/* ---- Tensors -------------------------------------------------------------
- */
+/* ---- Tensors ---------------------------------------------------------- */
 
 static bool find_dtype(int type, rueda_dtype *out)
 {
@@ -236,8 +234,7 @@ static void put_numbers(struct call *call, int index, const size_t *numbers,
     rueda_tf.DeleteStatus(status);
 }
 
-/* ---- Arguments -----------------------------------------------------------
- */
+/* ---- Arguments -------------------------------------------------------- */
 
 /* Reduced and broadcast tensors have their result in the input's memory where
  * that is used by nothing else. */
@@ -385,8 +382,7 @@ static bool fill_in(struct part *part, struct rueda_submit_args *args,
     return fill_memory(part, args);
 }
 
-/* ---- Submitting ----------------------------------------------------------
- */
+/* ---- Submitting ------------------------------------------------------- */
 
 /* Iterations of a loop that run side by side share the op and its name. */
 static void note_refusal(struct call *call, rueda_status status)
@@ -448,8 +444,7 @@ static bool start(struct call *call)
     return is_good;
 }
 
-/* ---- The end -------------------------------------------------------------
- */
+/* ---- The end ---------------------------------------------------------- */
 
 /* False if the operation still runs after this time. */
 static bool end_handle(struct part *part, int timeout_ms)
@@ -524,8 +519,7 @@ static void note_end(void *arg, rueda_status status)
     is_in_callback = was_in_callback;
 }
 
-/* ---- A call --------------------------------------------------------------
- */
+/* ---- A call ----------------------------------------------------------- */
 
 static struct call *call_make(struct rueda_tf_kernel *kernel, tf_context *ctx)
 {

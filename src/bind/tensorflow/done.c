@@ -12,8 +12,7 @@ enum operation {
     OPERATION_DESTROY = 3,
 };
 
-/* ---- The test ------------------------------------------------------------
- */
+/* ---- The test --------------------------------------------------------- */
 
 /*
  * Other C++ libraries have other layouts, which are seen by what is called:
@@ -66,8 +65,7 @@ bool rueda_tf_done_works(void)
     return invoked_with == (const void *)&probe;
 }
 
-/* ---- Copies ---------------------------------------------------------------
- */
+/* ---- Copies ----------------------------------------------------------- */
 
 /* Both functions are part of TensorFlow. One look is enough: what differs
  * between callbacks is not their layout. */

@@ -28,8 +28,7 @@
 
 bool rueda_tf_is_blocking;
 
-/* ---- Numbers -------------------------------------------------------------
- */
+/* ---- Numbers ---------------------------------------------------------- */
 
 static int ask_size(const rueda_ctx *ctx, int set)
 {
@@ -66,8 +65,7 @@ static int ask_nothing(const rueda_ctx *ctx, int set)
     return 0;
 }
 
-/* ---- The ops -------------------------------------------------------------
- */
+/* ---- The ops ---------------------------------------------------------- */
 
 /* X(name, ...: fields of struct rueda_tf_op). Tensors first: groups count by
  * the number of inputs. */
@@ -127,8 +125,7 @@ static int ask_nothing(const rueda_ctx *ctx, int set)
     X(HorovodToken, .outputs = "token: int32", .shape = rueda_tf_shape_scalar, \
       .ask = ask_nothing)
 
-/* ---- Kernels -------------------------------------------------------------
- */
+/* ---- Kernels ---------------------------------------------------------- */
 
 static void answer(struct rueda_tf_kernel *kernel, tf_context *ctx)
 {
@@ -193,8 +190,7 @@ static void compute_async(void *arg, tf_context *ctx, tf_done *done)
 OPS(X)
 #undef X
 
-/* ---- Registration --------------------------------------------------------
- */
+/* ---- Registration ----------------------------------------------------- */
 
 /* Call `add` with each of the specifications in a list. */
 static void add_each(tf_op_builder *builder, const char *list,
@@ -271,8 +267,7 @@ __attribute__((constructor)) static void register_all(void)
     rueda_tf.DeleteStatus(status);
 }
 
-/* ---- For Python ----------------------------------------------------------
- */
+/* ---- For Python ------------------------------------------------------- */
 
 /* What went wrong, such as a function that TensorFlow does not have; empty if
  * nothing did. */

@@ -60,8 +60,7 @@ static bool make_names(void)
 _Static_assert(sizeof(rueda_handle) == sizeof(unsigned long),
                "Python reads a handle as that");
 
-/* ---- Reading a gradient ------------------------------------------------
- */
+/* ---- Reading a gradient ----------------------------------------------- */
 
 /* Is this what the attribute is? False also with an exception. */
 static bool is_such(PyObject *object, PyObject *name, const PyObject *wanted)
@@ -122,8 +121,7 @@ static bool find_memory(struct gradient *gradient, PyObject *grad)
     return args->recv != NULL || PyErr_Occurred() == NULL;
 }
 
-/* ---- Submitting it ------------------------------------------------------
- */
+/* ---- Submitting it ---------------------------------------------------- */
 
 /* Memory, version and set; false, perhaps with an exception, if something is
  * not as usual. */
@@ -220,8 +218,7 @@ static bool submit(struct load *load)
     return status == RUEDA_OK && is_good;
 }
 
-/* ---- Bundles --------------------------------------------------------------
- */
+/* ---- Bundles ---------------------------------------------------------- */
 
 static struct gradient *gradient_at(PyObject *tuple, Py_ssize_t i)
 {
@@ -307,8 +304,7 @@ static PyObject *on_ready(PyObject *self, PyObject *args, PyObject *named)
     return PyObject_Call(gradient->slow_path, args, named);
 }
 
-/* ---- Life -----------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------- */
 
 static void keep(PyObject **place, PyObject *object)
 {
@@ -488,8 +484,7 @@ static PyType_Spec spec = {
     .slots = parts,
 };
 
-/* ---- The end of a step ----------------------------------------------------
- */
+/* ---- The end of a step ------------------------------------------------ */
 
 /* The exception that is set, as an object. */
 static PyObject *take_exception(void)

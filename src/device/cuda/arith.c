@@ -208,8 +208,7 @@ rueda_status rueda_cuda_combine(const struct rueda_device *device,
     return call_kernel(device, work, RUEDA_CUDA_COMBINE, count, &args);
 }
 
-/* ---- Dot products ---------------------------------------------------------
- */
+/* ---- Dot products ----------------------------------------------------- */
 
 static rueda_cuda_result need_sums(const struct rueda_cuda_call *call)
 {

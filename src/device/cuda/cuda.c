@@ -76,8 +76,7 @@ rueda_status rueda_cuda_end(struct rueda_cuda_call *call,
     return call->row != NULL ? RUEDA_IN_PROGRESS : rueda_cuda_status(result);
 }
 
-/* ---- Memory ---------------------------------------------------------------
- */
+/* ---- Memory ----------------------------------------------------------- */
 
 static void *cuda_alloc(const struct rueda_device *device, size_t bytes)
 {
@@ -195,8 +194,7 @@ static rueda_status cuda_copy(const struct rueda_device *device,
     return rueda_cuda_end(&call, call.result, "cuMemcpyAsync");
 }
 
-/* ---- Rows and events ------------------------------------------------------
- */
+/* ---- Rows and events -------------------------------------------------- */
 
 static void hand_over_dots(struct rueda_cuda_row *row)
 {
@@ -379,8 +377,7 @@ static const struct rueda_device_ops cuda_ops = {
     .tell = cuda_tell,
 };
 
-/* ---- Life -----------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------- */
 
 /* Each kernel by its name. */
 static rueda_cuda_result find_kernels(struct rueda_cuda *cuda)

@@ -57,8 +57,7 @@ static struct nccl_task *state_of(struct rueda_task *task)
     return (struct nccl_task *)task->state;
 }
 
-/* ---- What it can do -------------------------------------------------------
- */
+/* ---- What it can do --------------------------------------------------- */
 
 static bool has_arithmetic(const struct rueda_arith *arith)
 {
@@ -106,8 +105,7 @@ static void take_part(struct rueda_coll *coll)
     coll->part_count = 0;
 }
 
-/* ---- The launch -----------------------------------------------------------
- */
+/* ---- The launch ------------------------------------------------------- */
 
 struct launch {
     const struct rueda_nccl_lib *lib;
@@ -296,8 +294,7 @@ static rueda_status begin_launch(struct rueda_task *task)
     return status;
 }
 
-/* ---- While it runs --------------------------------------------------------
- */
+/* ---- While it runs ---------------------------------------------------- */
 
 static bool has_lost_peer(const struct rueda_task *task)
 {
@@ -415,8 +412,7 @@ static rueda_status run(struct rueda_task *task)
     return look_for_trouble(task, &result);
 }
 
-/* ---- Steps ----------------------------------------------------------------
- */
+/* ---- Steps ------------------------------------------------------------ */
 
 static void prescale(struct rueda_task *task)
 {

@@ -15,8 +15,7 @@
 #define PATIENCE_NS ((int64_t)2000000000)
 #define NAP_NS      ((int64_t)200000)
 
-/* ---- Life -----------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------- */
 
 struct rueda_nccl_chore *
 rueda_nccl_chore_new(const struct rueda_cuda *cuda,
@@ -79,8 +78,7 @@ void rueda_nccl_chore_start(struct rueda_nccl_chore *self)
     carry_out(self);
 }
 
-/* ---- What there is to do --------------------------------------------------
- */
+/* ---- What there is to do ---------------------------------------------- */
 
 static void note(struct rueda_nccl_chore *self, rueda_nccl_result result,
                  const char *what)

@@ -15,8 +15,7 @@
 #include "device/cuda/nccl_state.h"
 #include "os/clock.h"
 
-/* ---- Life -----------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------- */
 
 struct rueda_nccl *rueda_nccl_new(const struct rueda_config *config)
 {
@@ -96,8 +95,7 @@ void rueda_nccl_stop(struct rueda_nccl_place *self, bool is_gentle)
     rueda_nccl_end_comm(rueda_nccl_cuda(self), comm, is_gentle);
 }
 
-/* ---- What this member tells -----------------------------------------------
- */
+/* ---- What this member tells ------------------------------------------- */
 
 static struct rueda_nccl_card card_of(const struct rueda_nccl_place *self,
                                       bool can)
@@ -140,8 +138,7 @@ static void quote(const struct rueda_nccl_card *card, struct rueda_text *out)
     rueda_text_clean(out);
 }
 
-/* ---- What follows from what all have told ---------------------------------
- */
+/* ---- What follows from what all have told ----------------------------- */
 
 /* Do all of them want it whatever it takes? */
 static bool is_forced(const struct rueda_nccl_place *self)
@@ -232,8 +229,7 @@ static rueda_status refuse(struct rueda_nccl_place *self,
     return RUEDA_OK;
 }
 
-/* ---- Steps ----------------------------------------------------------------
- */
+/* ---- Steps ------------------------------------------------------------ */
 
 static rueda_status begin_chore(struct rueda_nccl_place *self,
                                 void (*run)(struct rueda_nccl_chore *self))

@@ -112,8 +112,7 @@ rueda_nccl_cuda(const struct rueda_nccl_place *self)
     return rueda_cuda_of(self->place->device);
 }
 
-/* ---- Telling each other (nccl_talk.c) -------------------------------------
- */
+/* ---- Telling each other (nccl_talk.c) --------------------------------- */
 
 /* Already listen to the member before me, whose entry is heard when
  * talk->heard.status is RUEDA_OK. talk_begin() follows. */
@@ -138,8 +137,7 @@ rueda_nccl_talk_entry(const struct rueda_nccl_talk *talk,
     return talk->entries + (size_t)before * talk->bytes;
 }
 
-/* ---- The communicator (nccl_comm.c) ---------------------------------------
- */
+/* ---- The communicator (nccl_comm.c) ----------------------------------- */
 
 /* That of a place; NULL: there is none yet. */
 struct rueda_nccl_place *rueda_nccl_find(const struct rueda_place *place);
@@ -157,8 +155,7 @@ rueda_status rueda_nccl_fail(struct rueda_nccl_place *self);
 /* End its communicator, and what is at work for it. */
 void rueda_nccl_stop(struct rueda_nccl_place *self, bool is_gentle);
 
-/* ---- The order of launches (nccl_turn.c) ----------------------------------
- */
+/* ---- The order of launches (nccl_turn.c) ------------------------------ */
 
 /* A task wants to launch, or to make its communicator. */
 void rueda_nccl_turn_begin(struct rueda_nccl_place *self);

@@ -19,8 +19,7 @@ enum {
     TABLES = 64 /* that are kept; more only while all of them are in use */
 };
 
-/* ---- The list of pieces ---------------------------------------------------
- */
+/* ---- The list of pieces ----------------------------------------------- */
 
 static bool grow(struct rueda_cuda *cuda, int count)
 {
@@ -59,8 +58,7 @@ static int add(struct rueda_cuda *cuda, int count, char *dst, const char *src,
     return count;
 }
 
-/* ---- Tables ---------------------------------------------------------------
- */
+/* ---- Tables ----------------------------------------------------------- */
 
 static struct rueda_cuda_table *find(const struct rueda_cuda *cuda, int count,
                                      uint64_t hash)
@@ -209,8 +207,7 @@ static rueda_cuda_result move(const struct rueda_cuda_call *call, int count)
     return result;
 }
 
-/* ---- The calls ------------------------------------------------------------
- */
+/* ---- The calls -------------------------------------------------------- */
 
 static int list_gather(struct rueda_cuda *cuda, char *slab,
                        const struct rueda_part *parts, int count)

@@ -42,8 +42,7 @@ enum {
 #define ALIGNMENT ((size_t)512)
 #define PAGE      ((size_t)4096)
 
-/* ---- Memory ----------------------------------------------------------------
- */
+/* ---- Memory ----------------------------------------------------------- */
 
 struct block {
     size_t at;
@@ -100,8 +99,7 @@ static void *translate(const void *at)
     return (void *)at;
 }
 
-/* ---- Kernels ---------------------------------------------------------------
- */
+/* ---- Kernels ---------------------------------------------------------- */
 
 static __thread unsigned thread_now;
 static __thread unsigned thread_count;
@@ -117,8 +115,7 @@ static __thread unsigned grid_count;
 
 #include "cuda_kernels.inc.h"
 
-/* ---- Streams and events ----------------------------------------------------
- */
+/* ---- Streams and events ----------------------------------------------- */
 
 struct event {
     uint64_t recorded; /* times */
@@ -296,8 +293,7 @@ static int push(void *given, struct item item)
     return stream->failed;
 }
 
-/* ---- For tests -------------------------------------------------------------
- */
+/* ---- For tests -------------------------------------------------------- */
 
 EXPORT int fake_cuda_depth(void)
 {
@@ -360,8 +356,7 @@ EXPORT int fake_cuda_current(void)
     return depth > 0 ? contexts[depth - 1] : -1;
 }
 
-/* ---- The driver's functions ------------------------------------------------
- */
+/* ---- The driver's functions ------------------------------------------- */
 
 #define FAIL_IF_TOLD                                                           \
     do {                                                                       \

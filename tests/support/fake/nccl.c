@@ -128,8 +128,7 @@ static int (*cuda_call)(void *stream, void (*call)(void *arg), void *arg);
 static void *(*cuda_at)(const void *at);
 static int (*cuda_current)(void);
 
-/* ---- The driver, and what is to fail ---------------------------------------
- */
+/* ---- The driver, and what is to fail ---------------------------------- */
 
 static void find_driver(void)
 {
@@ -170,8 +169,7 @@ static long lateness(void)
     return text != NULL ? strtol(text, NULL, 10) : 0;
 }
 
-/* ---- Waiting for each other ------------------------------------------------
- */
+/* ---- Waiting for each other ------------------------------------------- */
 
 /* False: this rank has aborted, or another one has, which is an error. */
 static bool goes_on(struct comm *comm)
@@ -202,8 +200,7 @@ static bool barrier(struct comm *comm)
     return true;
 }
 
-/* ---- Arithmetic ------------------------------------------------------------
- */
+/* ---- Arithmetic ------------------------------------------------------- */
 
 #define TYPES(X)                                                               \
     X(0, int8_t)                                                               \
@@ -248,8 +245,7 @@ static void add(char *to, const char *from, size_t count, int dtype, int op)
     }
 }
 
-/* ---- Launches --------------------------------------------------------------
- */
+/* ---- Launches --------------------------------------------------------- */
 
 /* What this rank puts into its slot: `count` elements from `at` on. */
 static const char *give(const struct comm *comm, const struct call *call,
@@ -447,8 +443,7 @@ static int push(struct comm *comm, void *stream, struct call call)
     return group_depth == 0 ? launch_group() : OK;
 }
 
-/* ---- NCCL's functions ------------------------------------------------------
- */
+/* ---- NCCL's functions ------------------------------------------------- */
 
 #define FAIL_IF_TOLD                                                           \
     do {                                                                       \

@@ -100,8 +100,7 @@ static void a_child_has_none(void **state)
     rueda_default_close();
 }
 
-/* ---- A fork while another thread closes the context ----------------------
- */
+/* ---- A fork while another thread closes the context ------------------- */
 
 static void *close_it(void *arg)
 {
@@ -150,8 +149,7 @@ static void a_child_forked_during_a_close_does_not_wait_for_it(void **state)
     assert_int_equal(WEXITSTATUS(how), 0);
 }
 
-/* ---- Starts that take their time ------------------------------------------
- */
+/* ---- Starts that take their time -------------------------------------- */
 
 /* Goes on this many times, then no more. */
 static bool count_down(void *arg)

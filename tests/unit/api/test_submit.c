@@ -3,14 +3,13 @@
 #include "os/thread.h"
 #include "support/fake_engine.h"
 
-/* ---- What arrives ----------------------------------------------------------
- */
+/* ---- What arrives ----------------------------------------------------- */
 
 static void an_operation_arrives_as_it_was_asked_for(void **state)
 {
     struct rueda_submit_args args = fake_args(RUEDA_ALLREDUCE, "grad");
     rueda_ctx *ctx = *state;
-    struct rueda_named *named;
+    struct rueda_ticket *ticket;
     rueda_handle handle;
 
     args.set = 1;
@@ -21,26 +20,28 @@ static void an_operation_arrives_as_it_was_asked_for(void **state)
     args.priority = 9;
     args.flags = RUEDA_LIVE_AVERAGE | RUEDA_MORE | RUEDA_UNPACKED;
     handle = fake_submit(ctx, &args);
-    named = fake_arrived(ctx);
+    ticket = fake_arrived(ctx);
 
     assert_null(fake_arrived(ctx));
-    assert_int_equal(named->op.handle, handle);
-    assert_int_equal(named->set, 1);
-    assert_int_equal(named->member_count, 2);
-    assert_ptr_equal(named->send, fake_room);
-    assert_ptr_equal(named->recv, fake_room + 1000);
-    assert_string_equal(named->request.name, "grad");
-    assert_int_equal(named->request.kind, RUEDA_ALLREDUCE);
-    assert_int_equal(named->request.dtype, RUEDA_FLOAT64);
-    assert_int_equal(named->request.reduction, RUEDA_MAX);
-    assert_true(named->request.prescale == 2 && named->request.postscale == 3);
-    assert_int_equal(named->request.root, -1);
-    assert_int_equal(named->request.priority, 9);
-    assert_int_equal(named->request.flags, RUEDA_LIVE_AVERAGE | RUEDA_UNPACKED);
-    assert_int_equal(named->request.dims, 2);
-    assert_int_equal(named->request.shape[0], 6);
-    assert_int_equal(named->request.group, 0);
-    fake_deliver(named, RUEDA_OK);
+    assert_int_equal(ticket->op.handle, handle);
+    assert_int_equal(ticket->set, 1);
+    assert_int_equal(ticket->member_count, 2);
+    assert_ptr_equal(ticket->send, fake_room);
+    assert_ptr_equal(ticket->recv, fake_room + 1000);
+    assert_string_equal(ticket->request.name, "grad");
+    assert_int_equal(ticket->request.kind, RUEDA_ALLREDUCE);
+    assert_int_equal(ticket->request.dtype, RUEDA_FLOAT64);
+    assert_int_equal(ticket->request.reduction, RUEDA_MAX);
+    assert_true(ticket->request.prescale == 2 &&
+                ticket->request.postscale == 3);
+    assert_int_equal(ticket->request.root, -1);
+    assert_int_equal(ticket->request.priority, 9);
+    assert_int_equal(ticket->request.flags,
+                     RUEDA_LIVE_AVERAGE | RUEDA_UNPACKED);
+    assert_int_equal(ticket->request.dims, 2);
+    assert_int_equal(ticket->request.shape[0], 6);
+    assert_int_equal(ticket->request.group, 0);
+    fake_deliver(ticket, RUEDA_OK);
     assert_int_equal(rueda_wait(ctx, handle, 0), RUEDA_OK);
 }
 
@@ -48,28 +49,28 @@ static void what_a_kind_does_not_use_is_the_same_for_all(void **state)
 {
     struct rueda_submit_args args = fake_args(RUEDA_BARRIER, NULL);
     rueda_ctx *ctx = *state;
-    struct rueda_named *named;
+    struct rueda_ticket *ticket;
 
     args.dtype = RUEDA_INT8;
     args.reduction = RUEDA_MIN;
     args.prescale = 7;
     args.root = 2;
     fake_submit(ctx, &args);
-    named = fake_arrived(ctx);
-    assert_int_equal(named->request.dtype, RUEDA_UINT8);
-    assert_int_equal(named->request.reduction, RUEDA_SUM);
-    assert_true(named->request.prescale == 1);
-    assert_int_equal(named->request.root, -1);
-    assert_int_equal(named->request.dims, 0);
-    fake_deliver(named, RUEDA_OK);
+    ticket = fake_arrived(ctx);
+    assert_int_equal(ticket->request.dtype, RUEDA_UINT8);
+    assert_int_equal(ticket->request.reduction, RUEDA_SUM);
+    assert_true(ticket->request.prescale == 1);
+    assert_int_equal(ticket->request.root, -1);
+    assert_int_equal(ticket->request.dims, 0);
+    fake_deliver(ticket, RUEDA_OK);
 
     args.kind = RUEDA_BROADCAST;
     args.reduction = RUEDA_SUM;
     fake_submit(ctx, &args);
-    named = fake_arrived(ctx);
-    assert_int_equal(named->request.root, 2);
-    assert_true(named->request.prescale == 1);
-    fake_deliver(named, RUEDA_OK);
+    ticket = fake_arrived(ctx);
+    assert_int_equal(ticket->request.root, 2);
+    assert_true(ticket->request.prescale == 1);
+    fake_deliver(ticket, RUEDA_OK);
 }
 
 static void arguments_of_an_older_program_are_completed(void **state)
@@ -96,17 +97,17 @@ static void names_of_any_length_are_copied(void **state)
     static const size_t lengths[] = {0, 1, 63, 64, 10000};
 
     for (int i = 0; i < 5; i++) {
-        struct rueda_named *named;
+        struct rueda_ticket *ticket;
         rueda_handle handle;
 
         memset(name, 0, sizeof(name));
         memset(name, 'n', lengths[i]);
         handle = fake_submit(ctx, &args);
         memset(name, 'x', lengths[i]);
-        named = fake_arrived(ctx);
-        assert_int_equal(strlen(named->request.name), lengths[i]);
-        assert_true(lengths[i] == 0 || named->request.name[0] == 'n');
-        fake_deliver(named, RUEDA_OK);
+        ticket = fake_arrived(ctx);
+        assert_int_equal(strlen(ticket->request.name), lengths[i]);
+        assert_true(lengths[i] == 0 || ticket->request.name[0] == 'n');
+        fake_deliver(ticket, RUEDA_OK);
         assert_int_equal(rueda_wait(ctx, handle, 0), RUEDA_OK);
     }
 }
@@ -116,20 +117,20 @@ static void splits_are_copied(void **state)
     size_t splits[3] = {1, 2, 3};
     struct rueda_submit_args args = fake_args(RUEDA_ALLTOALL, "a");
     rueda_ctx *ctx = *state;
-    struct rueda_named *named;
+    struct rueda_ticket *ticket;
 
     args.splits = splits;
     fake_submit(ctx, &args);
     splits[1] = 77;
-    named = fake_arrived(ctx);
-    assert_int_equal(named->splits[1], 2);
-    fake_deliver(named, RUEDA_OK);
+    ticket = fake_arrived(ctx);
+    assert_int_equal(ticket->splits[1], 2);
+    fake_deliver(ticket, RUEDA_OK);
     args.name = "b";
     args.splits = NULL;
     fake_submit(ctx, &args);
-    named = fake_arrived(ctx);
-    assert_null(named->splits);
-    fake_deliver(named, RUEDA_OK);
+    ticket = fake_arrived(ctx);
+    assert_null(ticket->splits);
+    fake_deliver(ticket, RUEDA_OK);
 }
 
 static void those_without_a_name_are_counted_in_their_set(void **state)
@@ -143,17 +144,17 @@ static void those_without_a_name_are_counted_in_their_set(void **state)
     for (int set = 0; set < 2; set++) {
         for (int i = 0; i < 5; i++) {
             struct rueda_submit_args args = fake_args(kinds[i], NULL);
-            struct rueda_named *named;
+            struct rueda_ticket *ticket;
 
             if (kinds[i] == RUEDA_JOIN && set == 1)
                 continue;
             args.set = set;
             args.peer = 2;
             fake_submit(ctx, &args);
-            named = fake_arrived(ctx);
-            assert_null(named->request.name);
-            assert_int_equal(named->request.number, numbers[i]);
-            fake_deliver(named, RUEDA_OK);
+            ticket = fake_arrived(ctx);
+            assert_null(ticket->request.name);
+            assert_int_equal(ticket->request.number, numbers[i]);
+            fake_deliver(ticket, RUEDA_OK);
         }
     }
 }
@@ -162,18 +163,18 @@ static void ordered_operations_use_up_no_number(void **state)
 {
     struct rueda_submit_args args = fake_args(RUEDA_ALLREDUCE, NULL);
     rueda_ctx *ctx = *state;
-    struct rueda_named *named;
+    struct rueda_ticket *ticket;
 
     args.set = 1;
     for (int i = 0; i < 4; i++) {
         args.flags = i % 2 == 0 ? RUEDA_ORDERED : 0;
         fake_submit(ctx, &args);
-        named = fake_arrived(ctx);
-        assert_true(named->op.is_ordered == (i % 2 == 0));
-        assert_false(named->op.is_laid_out);
+        ticket = fake_arrived(ctx);
+        assert_true(ticket->op.is_ordered == (i % 2 == 0));
+        assert_false(ticket->op.is_laid_out);
         if (i % 2 != 0)
-            assert_int_equal(named->request.number, i / 2);
-        fake_deliver(named, RUEDA_OK);
+            assert_int_equal(ticket->request.number, i / 2);
+        fake_deliver(ticket, RUEDA_OK);
     }
 }
 
@@ -190,8 +191,7 @@ static void ordered_operations_are_in_no_group(void **state)
     assert_null(fake_arrived(ctx));
 }
 
-/* ---- Refusals --------------------------------------------------------------
- */
+/* ---- Refusals --------------------------------------------------------- */
 
 static void a_name_is_refused_until_its_handle_ends(void **state)
 {
@@ -236,7 +236,7 @@ static void a_refused_operation_leaves_nothing_behind(void **state)
     fake_submit(ctx, &bad);
     fake_submit(ctx, &unnamed);
     fake_deliver(fake_arrived(ctx), RUEDA_OK);
-    assert_int_equal(rueda_named_of(rueda_op_peek(&ctx->engine.lanes.arrived))
+    assert_int_equal(rueda_ticket_of(rueda_op_peek(&ctx->engine.lanes.arrived))
                          ->request.number,
                      0);
 }
@@ -247,16 +247,16 @@ static void a_rank_joins_once_at_a_time(void **state)
     struct rueda_result result = RUEDA_RESULT_INIT;
     rueda_ctx *ctx = *state;
     rueda_handle handle = fake_submit(ctx, &args);
-    struct rueda_named *named;
+    struct rueda_ticket *ticket;
 
     args.name = "whatever";
     fake_refused(ctx, &args, RUEDA_ERR_INVALID, "this rank has joined already");
     args = fake_args(RUEDA_BARRIER, NULL);
     fake_refused(ctx, &args, RUEDA_ERR_INVALID, "this rank has joined already");
-    named = fake_arrived(ctx);
-    assert_null(named->request.name);
-    named->last_rank = 2;
-    fake_deliver(named, RUEDA_OK);
+    ticket = fake_arrived(ctx);
+    assert_null(ticket->request.name);
+    ticket->last_rank = 2;
+    fake_deliver(ticket, RUEDA_OK);
     assert_int_equal(rueda_wait_for(ctx, handle, 0, &result), RUEDA_OK);
     assert_int_equal(result.last_rank, 2);
     rueda_numbers_go_on(&ctx->engine.numbers, RUEDA_ALL_RANKS, 0);
@@ -306,7 +306,7 @@ static void of_threads_with_the_same_names_one_wins_each(void **state)
     rueda_ctx *ctx = *state;
     struct submitter submitters[THREADS];
     pthread_t threads[THREADS];
-    struct rueda_named *named;
+    struct rueda_ticket *ticket;
     int taken = 0;
     int count = 0;
 
@@ -321,15 +321,14 @@ static void of_threads_with_the_same_names_one_wins_each(void **state)
         taken += submitters[i].taken;
     }
     assert_int_equal(taken, NAMES);
-    while ((named = fake_arrived(ctx)) != NULL) {
+    while ((ticket = fake_arrived(ctx)) != NULL) {
         count++;
-        fake_deliver(named, RUEDA_OK);
+        fake_deliver(ticket, RUEDA_OK);
     }
     assert_int_equal(count, NAMES);
 }
 
-/* ---- Groups ----------------------------------------------------------------
- */
+/* ---- Groups ----------------------------------------------------------- */
 
 static void a_group_arrives_whole_and_marked(void **state)
 {
@@ -343,14 +342,14 @@ static void a_group_arrives_whole_and_marked(void **state)
     assert_int_equal(rueda_submit_group(ctx, args, 3, handles), RUEDA_OK);
     assert_int_equal(atomic_load(&fake_wakes), 1);
     for (int i = 0; i < 3; i++) {
-        struct rueda_named *named = fake_arrived(ctx);
+        struct rueda_ticket *ticket = fake_arrived(ctx);
 
-        assert_int_equal(named->op.handle, handles[i]);
-        assert_int_equal(named->request.group_count, 3);
-        assert_int_not_equal(named->request.group, 0);
-        assert_true(i == 0 || named->request.group == group);
-        group = named->request.group;
-        fake_deliver(named, RUEDA_OK);
+        assert_int_equal(ticket->op.handle, handles[i]);
+        assert_int_equal(ticket->request.group_count, 3);
+        assert_int_not_equal(ticket->request.group, 0);
+        assert_true(i == 0 || ticket->request.group == group);
+        group = ticket->request.group;
+        fake_deliver(ticket, RUEDA_OK);
     }
 }
 
@@ -372,12 +371,12 @@ static void several_are_handed_over_at_once_and_not_tied(void **state)
     assert_int_equal(rueda_submit_all(ctx, args, 3, handles), RUEDA_OK);
     assert_int_equal(atomic_load(&fake_wakes), 1);
     for (int i = 0; i < 3; i++) {
-        struct rueda_named *named = fake_arrived(ctx);
+        struct rueda_ticket *ticket = fake_arrived(ctx);
 
-        assert_int_equal(named->op.handle, handles[i]);
-        assert_int_equal(named->request.group_count, 0);
-        assert_true(named->request.group == 0);
-        fake_deliver(named, RUEDA_OK);
+        assert_int_equal(ticket->op.handle, handles[i]);
+        assert_int_equal(ticket->request.group_count, 0);
+        assert_true(ticket->request.group == 0);
+        fake_deliver(ticket, RUEDA_OK);
     }
     assert_int_equal(rueda_submit_all(ctx, args, 0, handles),
                      RUEDA_ERR_INVALID);
@@ -392,10 +391,10 @@ static uint64_t group_of(rueda_ctx *ctx, const char *first, const char *second)
 
     assert_int_equal(rueda_submit_group(ctx, args, 2, handles), RUEDA_OK);
     for (int i = 0; i < 2; i++) {
-        struct rueda_named *named = fake_arrived(ctx);
+        struct rueda_ticket *ticket = fake_arrived(ctx);
 
-        groups[i] = named->request.group;
-        fake_deliver(named, RUEDA_OK);
+        groups[i] = ticket->request.group;
+        fake_deliver(ticket, RUEDA_OK);
         assert_int_equal(rueda_wait(ctx, handles[i], 0), RUEDA_OK);
     }
     assert_true(groups[0] == groups[1]);
@@ -451,8 +450,7 @@ static void of_a_group_all_or_none_are_handed_over(void **state)
     assert_int_equal(fake_arrived(ctx)->request.number, 0);
 }
 
-/* ---- Process sets
- * ------------------------------------------------------------ */
+/* ---- Process sets ----------------------------------------------------- */
 
 /* What the change was that the engine carried out. */
 static struct {
@@ -466,18 +464,19 @@ static struct {
 static void carry_out(struct rueda_engine *engine)
 {
     struct rueda_op *op = rueda_op_peek(&engine->lanes.arrived);
-    struct rueda_named *named = rueda_named_of(op);
+    struct rueda_ticket *ticket = rueda_ticket_of(op);
     int ranks[1] = {0};
     int set;
 
     rueda_op_pop(&engine->lanes.arrived);
-    change.kind = named->request.kind;
-    change.request = named->request;
-    change.rank_count = named->rank_count;
-    memcpy(change.ranks, named->ranks, (size_t)named->rank_count * sizeof(int));
+    change.kind = ticket->request.kind;
+    change.request = ticket->request;
+    change.rank_count = ticket->rank_count;
+    memcpy(change.ranks, ticket->ranks,
+           (size_t)ticket->rank_count * sizeof(int));
     change.inner = rueda_set_create(fake_contexts[1], ranks, 1, &set);
-    named->made_set = 5;
-    fake_deliver(named, RUEDA_OK);
+    ticket->made_set = 5;
+    fake_deliver(ticket, RUEDA_OK);
 }
 
 static void disagree(struct rueda_engine *engine)
@@ -485,9 +484,9 @@ static void disagree(struct rueda_engine *engine)
     struct rueda_op *op = rueda_op_peek(&engine->lanes.arrived);
 
     rueda_op_pop(&engine->lanes.arrived);
-    rueda_named_of(op)->error = strdup("rank 0 wants other ranks");
+    rueda_ticket_of(op)->error = strdup("rank 0 wants other ranks");
     op->has_own = true;
-    fake_deliver(rueda_named_of(op), RUEDA_ERR_MISMATCH);
+    fake_deliver(rueda_ticket_of(op), RUEDA_ERR_MISMATCH);
 }
 
 static void a_set_is_made_of_sorted_ranks(void **state)

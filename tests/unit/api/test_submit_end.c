@@ -2,8 +2,7 @@
 /* How operations by name end, as a program sees it: results and callbacks. */
 #include "support/fake_engine.h"
 
-/* ---- Results ---------------------------------------------------------------
- */
+/* ---- Results ---------------------------------------------------------- */
 
 static void a_result_tells_what_came_out(void **state)
 {
@@ -11,19 +10,19 @@ static void a_result_tells_what_came_out(void **state)
     struct rueda_result result = RUEDA_RESULT_INIT;
     rueda_ctx *ctx = *state;
     rueda_handle handle = fake_submit(ctx, &args);
-    struct rueda_named *named = fake_arrived(ctx);
+    struct rueda_ticket *ticket = fake_arrived(ctx);
     size_t rows[3] = {0};
 
     assert_int_equal(rueda_wait_for(ctx, handle, 0, &result),
                      RUEDA_ERR_TIMEOUT);
     assert_null(result.data);
-    named->data = fake_room;
-    named->rows = 9;
-    named->rows_from = malloc(3 * sizeof(size_t));
-    named->op.has_own = true;
+    ticket->data = fake_room;
+    ticket->rows = 9;
+    ticket->rows_from = malloc(3 * sizeof(size_t));
+    ticket->op.has_own = true;
     for (int i = 0; i < 3; i++)
-        named->rows_from[i] = (size_t)i + 2;
-    fake_deliver(named, RUEDA_OK);
+        ticket->rows_from[i] = (size_t)i + 2;
+    fake_deliver(ticket, RUEDA_OK);
     result.rows_from = rows;
     result.rows_from_count = 3;
     assert_int_equal(rueda_poll(ctx, handle), RUEDA_OK);
@@ -44,12 +43,12 @@ static void without_room_only_the_number_of_rows_is_told(void **state)
     struct rueda_result result = RUEDA_RESULT_INIT;
     rueda_ctx *ctx = *state;
     rueda_handle handle = fake_submit(ctx, &args);
-    struct rueda_named *named = fake_arrived(ctx);
+    struct rueda_ticket *ticket = fake_arrived(ctx);
     size_t rows[2] = {77, 77};
 
-    named->rows_from = calloc(3, sizeof(size_t));
-    named->op.has_own = true;
-    fake_deliver(named, RUEDA_OK);
+    ticket->rows_from = calloc(3, sizeof(size_t));
+    ticket->op.has_own = true;
+    fake_deliver(ticket, RUEDA_OK);
     result.rows_from = rows;
     result.rows_from_count = 2;
     assert_int_equal(rueda_wait_for(ctx, handle, 0, &result), RUEDA_OK);
@@ -63,13 +62,13 @@ static void a_failure_tells_why(void **state)
     struct rueda_result result = RUEDA_RESULT_INIT;
     rueda_ctx *ctx = *state;
     rueda_handle handle = fake_submit(ctx, &args);
-    struct rueda_named *named = fake_arrived(ctx);
+    struct rueda_ticket *ticket = fake_arrived(ctx);
     char words[8];
 
-    named->error = strdup("ranks differ");
-    named->op.has_own = true;
-    named->data = fake_room;
-    fake_deliver(named, RUEDA_ERR_MISMATCH);
+    ticket->error = strdup("ranks differ");
+    ticket->op.has_own = true;
+    ticket->data = fake_room;
+    fake_deliver(ticket, RUEDA_ERR_MISMATCH);
     result.error = words;
     result.error_bytes = sizeof(words);
     assert_int_equal(rueda_wait_for(ctx, handle, 0, &result),
@@ -88,8 +87,7 @@ static void a_failure_tells_why(void **state)
     assert_non_null(strstr(rueda_last_error(), "RUEDA_RESULT_INIT"));
 }
 
-/* ---- Callbacks
- * --------------------------------------------------------------- */
+/* ---- Callbacks -------------------------------------------------------- */
 
 struct after {
     rueda_ctx *ctx;
@@ -175,28 +173,28 @@ static void a_callback_that_would_wait_is_refused(void **state)
     rueda_ctx *ctx = *state;
     rueda_handle handle = fake_submit(ctx, &first);
     struct after after = {.ctx = ctx, .handle = fake_submit(ctx, &other)};
-    struct rueda_named *named = fake_arrived(ctx);
+    struct rueda_ticket *ticket = fake_arrived(ctx);
 
     assert_int_equal(rueda_handle_then(ctx, handle, wait_for_others, &after),
                      RUEDA_OK);
-    fake_deliver(named, RUEDA_OK);
+    fake_deliver(ticket, RUEDA_OK);
     assert_int_equal(after.times, 7);
     /* Only the other has arrived, and it can be waited for from here. */
-    named = fake_arrived(ctx);
-    assert_int_equal(named->op.handle, after.handle);
+    ticket = fake_arrived(ctx);
+    assert_int_equal(ticket->op.handle, after.handle);
     assert_null(fake_arrived(ctx));
-    fake_deliver(named, RUEDA_OK);
+    fake_deliver(ticket, RUEDA_OK);
     assert_int_equal(rueda_wait(ctx, after.handle, -1), RUEDA_OK);
 
     /* Also if it is called at once. */
     after = (struct after){.ctx = ctx, .handle = fake_submit(ctx, &other)};
     handle = fake_submit(ctx, &first);
-    named = fake_arrived(ctx);
+    ticket = fake_arrived(ctx);
     fake_deliver(fake_arrived(ctx), RUEDA_OK);
     assert_int_equal(rueda_handle_then(ctx, handle, wait_for_others, &after),
                      RUEDA_OK);
     assert_int_equal(after.times, 7);
-    fake_deliver(named, RUEDA_OK);
+    fake_deliver(ticket, RUEDA_OK);
 }
 
 int main(void)

@@ -406,8 +406,7 @@ static void lists_of_parts_may_change_at_any_time(void **state)
     }
 }
 
-/* ---- Streams, events, failures --------------------------------------------
- */
+/* ---- Streams, events, failures ---------------------------------------- */
 
 static void a_row_waits_for_a_stream_of_the_application(void **state)
 {

@@ -268,7 +268,7 @@ static void hearing_lasts_longer_where_the_store_is_silent(void **state)
  * has started a barrier. The caller holds its token. */
 struct pair {
     rueda_ctx *ctx[2];
-    struct rueda_named named;
+    struct rueda_ticket ticket;
 };
 
 static struct rueda_engine *pair_open(struct pair *pair, struct scene *scene)
@@ -282,13 +282,13 @@ static struct rueda_engine *pair_open(struct pair *pair, struct scene *scene)
     stop_store(scene);
     engine = &pair->ctx[0]->engine;
     assert_true(rueda_drive_take(engine));
-    rueda_op_init(&pair->named.op);
-    rueda_named_init(&pair->named, RUEDA_BARRIER);
-    pair->named.op.is_ordered = true;
-    pair->named.op.is_laid_out = true;
-    rueda_op_push(&engine->lanes.arrived, &pair->named.op);
+    rueda_op_init(&pair->ticket.op);
+    rueda_ticket_init(&pair->ticket, RUEDA_BARRIER);
+    pair->ticket.op.is_ordered = true;
+    pair->ticket.op.is_laid_out = true;
+    rueda_op_push(&engine->lanes.arrived, &pair->ticket.op);
     engine_turn(engine);
-    assert_int_equal(rueda_op_status(&pair->named.op), RUEDA_IN_PROGRESS);
+    assert_int_equal(rueda_op_status(&pair->ticket.op), RUEDA_IN_PROGRESS);
     assert_int_equal(pair->ctx[0]->job->formation->term, 1);
     assert_int_equal(pair->ctx[0]->job->formation->mesh.term, 1);
     return engine;
@@ -301,14 +301,14 @@ static void pair_end(struct pair *pair, rueda_status status)
     const int64_t until = rueda_clock_ns() + 20000 * MS;
     int turns = 0;
 
-    while (rueda_op_status(&pair->named.op) == RUEDA_IN_PROGRESS) {
+    while (rueda_op_status(&pair->ticket.op) == RUEDA_IN_PROGRESS) {
         assert_true(rueda_clock_ns() < until);
         engine_turn(engine);
         turns++;
         rueda_sleep_ns(MS);
     }
     assert_true(turns > 1);
-    assert_int_equal(rueda_op_status(&pair->named.op), status);
+    assert_int_equal(rueda_op_status(&pair->ticket.op), status);
     assert_false(rueda_failing_is_on(engine));
     rueda_drive_release(engine);
     rueda_shutdown(pair->ctx[1]);
@@ -324,7 +324,7 @@ static void operations_end_after_turns_that_do_not_wait(void **state)
     assert_true(rueda_failing_is_on(engine));
     assert_int_equal(engine->failing.stage, RUEDA_FAILING_HEARING);
     assert_int_equal(engine->failing.size, RUEDA_FAILING_TERM);
-    assert_int_equal(rueda_op_status(&pair.named.op), RUEDA_IN_PROGRESS);
+    assert_int_equal(rueda_op_status(&pair.ticket.op), RUEDA_IN_PROGRESS);
     assert_int_equal(rueda_ctx_check(pair.ctx[0]), RUEDA_OK);
     pair_end(&pair, RUEDA_ERR_PEER_LOST);
 }
@@ -337,7 +337,7 @@ static void a_failure_of_this_rank_is_told_between_turns(void **state)
     rueda_failing_begin(engine, RUEDA_ERR_MISMATCH, "a shape differs");
     assert_int_equal(engine->failing.stage, RUEDA_FAILING_TELLING);
     assert_int_equal(engine->failing.size, RUEDA_FAILING_CONTEXT);
-    assert_int_equal(rueda_op_status(&pair.named.op), RUEDA_IN_PROGRESS);
+    assert_int_equal(rueda_op_status(&pair.ticket.op), RUEDA_IN_PROGRESS);
     assert_string_equal(rueda_error(pair.ctx[0]), "a shape differs");
     rueda_failing_begin_by_peer(engine, 1); /* comes second */
     assert_int_equal(engine->failing.stage, RUEDA_FAILING_TELLING);
@@ -355,7 +355,7 @@ static void words_of_the_program_end_the_wait_for_others(void **state)
     assert_true(
         rueda_engine_keep_first(engine, RUEDA_ERR_CANCELLED, "no coffee"));
     engine_turn(engine);
-    assert_int_equal(rueda_op_status(&pair.named.op), RUEDA_ERR_CANCELLED);
+    assert_int_equal(rueda_op_status(&pair.ticket.op), RUEDA_ERR_CANCELLED);
     assert_int_equal(engine->failing.size, RUEDA_FAILING_CONTEXT);
     assert_string_equal(rueda_error(pair.ctx[0]), "no coffee");
     rueda_drive_release(engine);
@@ -373,11 +373,10 @@ static void a_context_that_fails_can_be_shut_down(void **state)
     rueda_drive_release(engine);
     rueda_shutdown(pair.ctx[1]);
     rueda_shutdown(pair.ctx[0]);
-    assert_int_equal(rueda_op_status(&pair.named.op), RUEDA_ERR_PEER_LOST);
+    assert_int_equal(rueda_op_status(&pair.ticket.op), RUEDA_ERR_PEER_LOST);
 }
 
-/* ---- Sizes ----------------------------------------------------------------
- */
+/* ---- Sizes ------------------------------------------------------------ */
 
 static void a_failure_has_one_of_three_sizes(void **state)
 {

@@ -124,7 +124,7 @@ struct fixture {
     rueda_ctx *ctx;
     struct rueda_lane *lane;
     struct reverse reverse;
-    struct rueda_named named[COUNT];
+    struct rueda_ticket ticket[COUNT];
     float in[COUNT];
     float out[COUNT];
 };
@@ -163,19 +163,19 @@ static int fixture_close(void **state)
 
 static void submit(struct fixture *fixture, int i)
 {
-    struct rueda_named *named = &fixture->named[i];
+    struct rueda_ticket *ticket = &fixture->ticket[i];
 
-    rueda_named_init(named, RUEDA_ALLREDUCE);
-    snprintf(named->short_name, sizeof(named->short_name), "tensor %d", i);
-    named->request.name = named->short_name;
-    named->request.dtype = RUEDA_FLOAT32;
-    named->request.dims = 1;
-    named->request.shape[0] = 1;
-    named->member_count = 1;
-    named->send = &fixture->in[i];
-    named->recv = &fixture->out[i];
+    rueda_ticket_init(ticket, RUEDA_ALLREDUCE);
+    snprintf(ticket->short_name, sizeof(ticket->short_name), "tensor %d", i);
+    ticket->request.name = ticket->short_name;
+    ticket->request.dtype = RUEDA_FLOAT32;
+    ticket->request.dims = 1;
+    ticket->request.shape[0] = 1;
+    ticket->member_count = 1;
+    ticket->send = &fixture->in[i];
+    ticket->recv = &fixture->out[i];
     fixture->in[i] = (float)(i + 1);
-    assert_int_equal(rueda_lane_submit(fixture->lane, named), RUEDA_OK);
+    assert_int_equal(rueda_lane_submit(fixture->lane, ticket), RUEDA_OK);
 }
 
 static void take_turns(struct fixture *fixture)
@@ -200,8 +200,8 @@ static void a_lane_runs_in_the_order_of_its_source(void **state)
     submit(fixture, COUNT - 1);
     take_turns(fixture);
     for (int i = COUNT - 1; i >= 0; i--) {
-        assert_ptr_equal(rueda_lanes_pop_ended(lanes), &fixture->named[i]);
-        assert_int_equal(fixture->named[i].op.outcome, RUEDA_OK);
+        assert_ptr_equal(rueda_lanes_pop_ended(lanes), &fixture->ticket[i]);
+        assert_int_equal(fixture->ticket[i].op.outcome, RUEDA_OK);
         assert_true(fixture->out[i] == fixture->in[i]);
     }
     assert_null(rueda_lanes_pop_ended(lanes));
@@ -216,8 +216,8 @@ static void what_a_source_refuses_ends_at_once(void **state)
 
     fixture->reverse.given = COUNT;
     submit(fixture, 0);
-    assert_ptr_equal(rueda_lanes_pop_ended(lanes), &fixture->named[0]);
-    assert_int_equal(fixture->named[0].op.outcome, RUEDA_ERR_NOMEM);
+    assert_ptr_equal(rueda_lanes_pop_ended(lanes), &fixture->ticket[0]);
+    assert_int_equal(fixture->ticket[0].op.outcome, RUEDA_ERR_NOMEM);
     assert_int_equal(fixture->lane->count, 0);
 }
 
@@ -231,8 +231,8 @@ static void a_lane_that_closes_ends_its_source(void **state)
     assert_false(rueda_lane_is_over(fixture->lane));
     rueda_lane_close(fixture->lane);
     for (int i = 0; i < 2; i++) {
-        assert_ptr_equal(rueda_lanes_pop_ended(lanes), &fixture->named[i]);
-        assert_int_equal(fixture->named[i].op.outcome, RUEDA_ERR_CANCELLED);
+        assert_ptr_equal(rueda_lanes_pop_ended(lanes), &fixture->ticket[i]);
+        assert_int_equal(fixture->ticket[i].op.outcome, RUEDA_ERR_CANCELLED);
     }
     assert_true(fixture->reverse.is_ended);
     assert_true(rueda_lane_is_over(fixture->lane));

@@ -287,8 +287,7 @@ static struct world *working_job(struct rueda_membership_args args,
     return world;
 }
 
-/* ---- One thing at a time --------------------------------------------------
- */
+/* ---- One thing at a time ---------------------------------------------- */
 
 static void the_first_term_waits_for_all_processes(void **state)
 {
@@ -619,8 +618,7 @@ a_rank_that_fails_after_another_has_finished_fails_the_job(void **state)
     end_world(world);
 }
 
-/* ---- Many jobs ------------------------------------------------------------
- */
+/* ---- Many jobs -------------------------------------------------------- */
 
 static uint64_t next_random(uint64_t *seed)
 {

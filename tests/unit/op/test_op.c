@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "op/named.h"
 #include "op/numbers.h"
 #include "op/op.h"
+#include "op/ticket.h"
 #include "os/clock.h"
 #include "os/thread.h"
 #include "unit/unit.h"
@@ -144,13 +144,13 @@ static void *take_and_give(void *arg)
 
         if (*place != NULL) {
             handle = (*place)->handle;
-            taker->wrong += rueda_named_of(*place)->send != taker ||
+            taker->wrong += rueda_ticket_of(*place)->send != taker ||
                             rueda_op_find(taker->pool, handle) != *place;
             rueda_op_give(taker->pool, *place);
             taker->wrong += rueda_op_find(taker->pool, handle) != NULL;
         }
         taker->wrong += rueda_op_take(taker->pool, place) != RUEDA_OK;
-        rueda_named_of(*place)->send = taker;
+        rueda_ticket_of(*place)->send = taker;
     }
     return NULL;
 }
@@ -181,20 +181,20 @@ static void what_a_named_operation_owns_ends_with_its_handle(void **state)
     struct rueda_op_pool *pool = *state;
 
     for (int i = 0; i < 3; i++) {
-        struct rueda_named *named = rueda_named_of(take(pool));
+        struct rueda_ticket *ticket = rueda_ticket_of(take(pool));
 
-        named->names = NULL;
-        named->long_name = strdup("a name");
-        named->splits = malloc(8);
-        named->ranks = malloc(8);
-        named->rows_from = malloc(8);
-        named->error = strdup("words");
-        named->op.has_own = true;
+        ticket->names = NULL;
+        ticket->long_name = strdup("a name");
+        ticket->splits = malloc(8);
+        ticket->ranks = malloc(8);
+        ticket->rows_from = malloc(8);
+        ticket->error = strdup("words");
+        ticket->op.has_own = true;
         if (i == 2)
             return; /* that one ends with the pool */
-        rueda_op_give(pool, &named->op);
-        assert_null(named->long_name);
-        assert_null(named->error);
+        rueda_op_give(pool, &ticket->op);
+        assert_null(ticket->long_name);
+        assert_null(ticket->error);
     }
 }
 

@@ -174,8 +174,7 @@ static void no_wake_up_is_lost_between_two_threads(void **state)
     assert_int_equal(turn, 40000);
 }
 
-/* ---- Ranks that are gone
- * ----------------------------------------------------- */
+/* ---- Ranks that are gone ---------------------------------------------- */
 
 static void who_shuts_down_is_named(void **state)
 {

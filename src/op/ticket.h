@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All of an operation: what was requested, and its result. An ordered one has
- * the same fields, and no name.
+ * A ticket is all of an operation: what was requested, and its result. That of
+ * an ordered operation has the same fields, and no name.
  *
  * It belongs to the submitting thread until it is pushed, then to the holder of
  * the engine's token until its status leaves RUEDA_IN_PROGRESS, then to the
  * owner of its handle.
  */
-#ifndef RUEDA_OP_NAMED_H
-#define RUEDA_OP_NAMED_H
+#ifndef RUEDA_OP_TICKET_H
+#define RUEDA_OP_TICKET_H
 
 #include "op/names.h"
 #include "op/op.h"
@@ -19,7 +19,7 @@
 
 /* The fields that a repeated step uses fill whole cache lines, and as few as
  * possible. */
-struct rueda_named {
+struct rueda_ticket {
     struct rueda_op op; /* first: queues, the pool and handles know that */
 
     _Alignas(RUEDA_CACHE_LINE) int set;
@@ -28,10 +28,10 @@ struct rueda_named {
     void *recv;
     struct rueda_names *names; /* where its name is in flight, or NULL */
     uint64_t name_key;
-    struct rueda_named *previous; /* its lane's: the one that came before it in
+    struct rueda_ticket *previous; /* its lane's: the one that came before it in
                                      the list of those not delivered (op.next
                                      comes after it) */
-    void *data;                   /* results, with those below */
+    void *data;                    /* results, with those below */
     size_t rows;
 
     _Alignas(RUEDA_CACHE_LINE) char short_name[RUEDA_SHORT_NAME_BYTES];
@@ -71,40 +71,40 @@ struct rueda_named {
 };
 
 /* The operation is the first part of one. */
-static inline struct rueda_named *rueda_named_of(struct rueda_op *op)
+static inline struct rueda_ticket *rueda_ticket_of(struct rueda_op *op)
 {
-    return (struct rueda_named *)op;
+    return (struct rueda_ticket *)op;
 }
 
 /* Its name is no longer in flight: its owner knows that it has ended, by a
  * callback or at the end of its handle. Not sooner, or whether a name can be
  * used again would depend on how fast the others are. */
-static inline void rueda_named_release(struct rueda_named *named)
+static inline void rueda_ticket_release(struct rueda_ticket *ticket)
 {
-    if (named->names != NULL)
-        rueda_names_leave(named->names, named->name_key);
-    named->names = NULL;
+    if (ticket->names != NULL)
+        rueda_names_leave(ticket->names, ticket->name_key);
+    ticket->names = NULL;
 }
 
 /* A fresh one of this kind. Written field by field: most of it means nothing
  * yet, and is in cache lines that need not be fetched. */
-static inline void rueda_named_init(struct rueda_named *named, int kind)
+static inline void rueda_ticket_init(struct rueda_ticket *ticket, int kind)
 {
-    named->set = 0;
-    named->member_count = 0;
-    named->send = NULL;
-    named->recv = NULL;
-    named->names = NULL;
-    named->name_key = 0;
-    named->data = NULL;
-    named->rows = 0;
-    named->op.outcome = RUEDA_OK;
+    ticket->set = 0;
+    ticket->member_count = 0;
+    ticket->send = NULL;
+    ticket->recv = NULL;
+    ticket->names = NULL;
+    ticket->name_key = 0;
+    ticket->data = NULL;
+    ticket->rows = 0;
+    ticket->op.outcome = RUEDA_OK;
     if (kind >= RUEDA_JOIN) {
-        named->last_rank = -1;
-        named->made_set = -1;
-        named->rank_count = 0;
+        ticket->last_rank = -1;
+        ticket->made_set = -1;
+        ticket->rank_count = 0;
     }
-    rueda_request_init(&named->request, kind);
+    rueda_request_init(&ticket->request, kind);
 }
 
-#endif /* RUEDA_OP_NAMED_H */
+#endif /* RUEDA_OP_TICKET_H */
