@@ -20,14 +20,17 @@ ROOT = Path(__file__).parent.parent.parent
 LIMIT_S = 120
 
 
-def test_tensors_of_a_gpu_are_handed_over(need_tool: Callable[[str], str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["gpu_stand_in.py", "gpu_stand_in_c10d.py"])
+def test_tensors_of_a_gpu_are_handed_over(
+    name: str, need_tool: Callable[[str], str], tmp_path: Path
+) -> None:
     library = tmp_path / "libcuda_stand_in.so.1"
     subprocess.run(
         [need_tool("cc"), "-O2", "-ffp-contract=off", "-shared", "-fPIC", "-pthread",
          f"-I{ROOT / 'src'}", "-o", str(library), str(ROOT / "tests/support/fake/cuda.c")],
         check=True, timeout=LIMIT_S,
     )  # fmt: skip
-    command = [need_tool("ruedarun"), "-np", "2", sys.executable, program("gpu_stand_in.py")]
+    command = [need_tool("ruedarun"), "-np", "2", sys.executable, program(name)]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=LIMIT_S,
         env=environment(RUEDA_CUDA_LIB=str(library)),
