@@ -434,7 +434,7 @@ rueda_status rueda_submit_all(rueda_ctx *ctx,
                               const struct rueda_submit_args *args, int count,
                               rueda_handle *out_handles)
 {
-    struct rueda_op *first;
+    struct rueda_op *first = NULL;
     const rueda_status status = prepare_all(ctx, args, count, &first);
 
     if (status == RUEDA_OK)
@@ -455,7 +455,7 @@ rueda_status rueda_submit_group(rueda_ctx *ctx,
                                 const struct rueda_submit_args *args, int count,
                                 rueda_handle *out_handles)
 {
-    struct rueda_op *first;
+    struct rueda_op *first = NULL;
     const rueda_status status = prepare_all(ctx, args, count, &first);
     uint64_t group = 0;
 

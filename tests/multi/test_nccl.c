@@ -146,7 +146,8 @@ static int broadcast(struct test_rank *me, struct gpu_seat *gpu, size_t count)
 static int gather(struct test_rank *me, struct gpu_seat *gpu, int rows,
                   int more)
 {
-    const size_t shape = (size_t)(rows + me->rank * more);
+    const int own = rows + me->rank * more;
+    const size_t shape = (size_t)own;
     int numbers[64];
     void *recv = gpu_seat_put(gpu, NULL, sizeof(numbers));
     void *send;
@@ -190,9 +191,11 @@ static int exchange(struct test_rank *me, struct gpu_seat *gpu)
     failed = gpu_seat_run(me, &args);
     if (failed == 0)
         failed = gpu_seat_get(me, gpu, numbers, recv, sizeof(numbers));
-    for (int i = 0; i < 2 * each && failed == 0; i++)
-        failed = expect(me, "exchange", (size_t)i, numbers[i],
-                        100 * (i / each) + me->rank + i % each);
+    for (int i = 0; i < 2 * each && failed == 0; i++) {
+        const int wanted = 100 * (i / each) + me->rank + i % each;
+
+        failed = expect(me, "exchange", (size_t)i, numbers[i], wanted);
+    }
     gpu->device->ops->free(gpu->device, send);
     return failed;
 }

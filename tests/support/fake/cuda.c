@@ -453,8 +453,8 @@ EXPORT int cuDeviceGetUuid(unsigned char out[16], int device)
 
     memset(out, 0, 16);
     out[0] = (unsigned char)(device + 1);
-    if (text != NULL)
-        memcpy(out + 8, text, strlen(text) < 8 ? strlen(text) : 8);
+    for (size_t i = 0; text != NULL && i < 8 && text[i] != '\0'; i++)
+        out[8 + i] = (unsigned char)text[i];
     return 0;
 }
 
@@ -599,19 +599,19 @@ EXPORT int cuMemcpyAsync(void *dst, const void *src, size_t bytes, void *stream)
 }
 
 /* CUDA_MEMCPY2D, in words of 8 bytes. Rows lie close to each other. */
-EXPORT int cuMemcpy2DAsync_v2(const size_t *args, void *stream)
+EXPORT int cuMemcpy2DAsync_v2(void *const *args, void *stream)
 {
-    const size_t width = args[14];
+    const size_t width = (size_t)args[14];
 
     NEED_CONTEXT;
-    if (args[0] != 0 || args[1] != 0 || (int)args[2] != 4 || args[7] != 0 ||
-        args[8] != 0 || (int)args[9] != 4 || args[6] != width ||
-        args[13] != width || width == 0)
+    if (args[0] != NULL || args[1] != NULL || (int)(size_t)args[2] != 4 ||
+        args[7] != NULL || args[8] != NULL || (int)(size_t)args[9] != 4 ||
+        args[6] != args[14] || args[13] != args[14] || width == 0)
         return 1;
     return push(stream, (struct item){.what = COPY,
-                                      .dst = (void *)args[11],
-                                      .src = (const void *)args[4],
-                                      .bytes = width * args[15]});
+                                      .dst = args[11],
+                                      .src = args[4],
+                                      .bytes = width * (size_t)args[15]});
 }
 
 EXPORT int cuStreamCreate(void **out, unsigned flags)

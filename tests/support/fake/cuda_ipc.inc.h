@@ -24,20 +24,22 @@ EXPORT int cuMemGetAddressRange_v2(void **out_base, size_t *out_bytes,
     return block != NULL ? 0 : 500;
 }
 
-EXPORT int cuIpcGetMemHandle(union any_handle *out, void *base)
+/* Whatever its alignment is. */
+EXPORT int cuIpcGetMemHandle(void *out, void *base)
 {
+    union any_handle handle = {.bytes = {0}};
     const struct block *block;
     bool is_base;
 
     NEED_CONTEXT;
-    memset(out, 0, sizeof(*out));
     pthread_mutex_lock(&lock);
     block = block_of(base);
     is_base = block != NULL && seen + block->at == (char *)base;
     if (is_base)
-        out->own =
+        handle.own =
             (struct handle){getpid(), file, block->id, block->at, block->bytes};
     pthread_mutex_unlock(&lock);
+    memcpy(out, &handle, sizeof(handle));
     return is_base ? 0 : 1;
 }
 

@@ -127,6 +127,7 @@ static atomic_int busy; /* launches that have not ended */
 static int (*cuda_call)(void *stream, void (*call)(void *arg), void *arg);
 static void *(*cuda_at)(const void *at);
 static int (*cuda_current)(void);
+static pthread_once_t has_driver = PTHREAD_ONCE_INIT;
 
 /* ---- The driver, and what is to fail ---------------------------------- */
 
@@ -229,13 +230,13 @@ static void add(char *to, const char *from, size_t count, int dtype, int op)
 #define X(number, type)                                                        \
     case number:                                                               \
         for (size_t i = 0; i < count; i++) {                                   \
-            type *a = (type *)to + i;                                          \
-            const type b = ((const type *)from)[i];                            \
+            const type a = ((const type *)(const void *)to)[i];                \
+            const type b = ((const type *)(const void *)from)[i];              \
                                                                                \
-            *a = op == 0   ? (type)(*a + b)                                    \
-                 : op == 1 ? (type)(*a * b)                                    \
-                 : op == 2 ? (*a > b ? *a : b)                                 \
-                           : (*a < b ? *a : b);                                \
+            ((type *)(void *)to)[i] = op == 0   ? (type)(a + b)                \
+                                      : op == 1 ? (type)(a * b)                \
+                                      : op == 2 ? (a > b ? a : b)              \
+                                                : (a < b ? a : b);             \
         }                                                                      \
         break;
         TYPES(X)
@@ -377,6 +378,7 @@ static void *launch_late(void *arg)
 {
     struct launch *launch = arg;
     struct comm *comm = launch->comm;
+    const long late = lateness();
     int expected = IN_PROGRESS;
 
     if (!comm->is_connected)
@@ -385,8 +387,8 @@ static void *launch_late(void *arg)
     while (atomic_load(&comm->meeting->connected) < comm->size)
         if (!goes_on(comm))
             break;
-    if (lateness() > 0)
-        usleep((useconds_t)(random() % lateness()));
+    if (late > 0)
+        usleep((useconds_t)(random() % late));
     cuda_call(launch->stream, run, launch);
     atomic_compare_exchange_strong(&comm->state, &expected, OK);
     return NULL;
@@ -549,9 +551,11 @@ static struct comm *comm_new(int size, const struct id *id, int rank)
 {
     struct comm *comm = calloc(1, sizeof(*comm));
 
-    find_driver();
-    if (comm == NULL || size > RANKS)
+    pthread_once(&has_driver, find_driver);
+    if (comm == NULL || size > RANKS) {
+        free(comm);
         return NULL;
+    }
     comm->meeting = meet(id);
     comm->size = size;
     comm->rank = rank;
@@ -667,6 +671,7 @@ EXPORT int ncclReduceScatter(const void *send, void *recv, size_t count,
         (struct call){REDUCE_SCATTER, send, recv, count, dtype, op, 0, 0});
 }
 
+/* NOLINTNEXTLINE(readability-function-size): NCCL has it so */
 EXPORT int ncclReduce(const void *send, void *recv, size_t count, int dtype,
                       int op, int root, struct comm *comm, void *stream)
 {

@@ -4,6 +4,7 @@
  * neither how busy it is nor its power. FAKE_NVML_INIT is the code with which
  * nvmlInit_v2() fails.
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,7 +17,7 @@ enum {
 };
 
 static int gpus[2];
-static int opened;
+static atomic_int opened;
 
 EXPORT int fake_nvml_opened(void)
 {

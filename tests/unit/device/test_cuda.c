@@ -451,6 +451,7 @@ static void an_event_lasts_until_its_last_holder_lets_go(void **state)
     struct rueda_event second = {{NULL}};
     struct rueda_event other = {{NULL}};
     int (*copy)(void *, const void *, size_t, void *) = NULL;
+    int (*synchronize)(void *) = NULL;
     void *context;
     void *at;
 
@@ -458,6 +459,9 @@ static void an_event_lasts_until_its_last_holder_lets_go(void **state)
     /* The stream is busy, else there would be no event. */
     assert_int_equal(
         rueda_library_function(fake.library, "cuMemcpyAsync", &copy), RUEDA_OK);
+    assert_int_equal(rueda_library_function(fake.library, "cuStreamSynchronize",
+                                            &synchronize),
+                     RUEDA_OK);
     assert_int_equal(fake.retain(&context, 0), 0);
     assert_int_equal(fake.push(context), 0);
     setenv("FAKE_CUDA_DELAY_US", "100000", 1);
@@ -477,6 +481,8 @@ static void an_event_lasts_until_its_last_holder_lets_go(void **state)
     assert_true(first.state[0] == at || second.state[0] == at);
     gpu->ops->forget(gpu, &first);
     gpu->ops->forget(gpu, &second);
+    /* The stand-in does not keep events that are destroyed too early. */
+    assert_int_equal(synchronize(NULL), 0);
     unsetenv("FAKE_CUDA_DELAY_US");
     assert_int_equal(fake.pop(&context), 0);
     assert_int_equal(fake.release(0), 0);

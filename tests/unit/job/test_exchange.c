@@ -172,7 +172,7 @@ static void the_rest_of_the_card_is_open(void **state)
         if (strcmp(launcher.values[i].name, "rueda.card") == 0)
             open = launcher.values[i].bytes;
     assert_non_null(open);
-    for (size_t i = 0; i < CARD_BYTES; i++)
+    for (size_t i = 0; open != NULL && i < CARD_BYTES; i++)
         assert_int_equal(
             open[i], i < SECRET_AT || i >= SECRET_AT + RUEDA_CARD_SECRET_BYTES
                          ? byte_at(i)

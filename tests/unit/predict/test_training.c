@@ -202,7 +202,7 @@ static void a_death_ends_all_ranks(void **state)
 {
     const struct rueda_sim_fault death = {.kind = RUEDA_SIM_KILL,
                                           .rank = 5,
-                                          .from_ns = 12 * 1000000,
+                                          .from_ns = 12 * UINT64_C(1000000),
                                           .until_ns = RUEDA_SIM_NEVER};
     struct rueda_model model = single();
     struct rueda_training training = on(&model, 8, 1);
@@ -227,8 +227,8 @@ static void an_unplugged_host_holds_up_the_others(void **state)
     const struct rueda_sim_fault outage = {.kind = RUEDA_SIM_UNPLUG,
                                            .link = RUEDA_SIM_UPLINK,
                                            .index = 1,
-                                           .from_ns = 45 * 1000000,
-                                           .until_ns = 65 * 1000000};
+                                           .from_ns = 45 * UINT64_C(1000000),
+                                           .until_ns = 65 * UINT64_C(1000000)};
     struct rueda_model model = single();
     struct rueda_training training = on(&model, 4, 1);
     double usual;
