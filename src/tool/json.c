@@ -55,17 +55,32 @@ static void field_number(FILE *file, const char *name, double number)
     rueda_json_number(file, number);
 }
 
-/* {"openmpi": 1.25, ...}: a side's median in microseconds, or its ratio. */
+static double median_us(const struct rueda_row *row, int side)
+{
+    return row->sides[side].median * 1e6;
+}
+
+static double p99_us(const struct rueda_row *row, int side)
+{
+    return row->sides[side].p99 * 1e6;
+}
+
+static double ratio(const struct rueda_row *row, int side)
+{
+    return row->sides[side].ratio;
+}
+
+/* {"openmpi": 1.25, ...}: one figure of each side but the first. */
 static void sides(FILE *file, const char *name, const struct rueda_bench *bench,
-                  const struct rueda_row *row, bool is_ratio)
+                  const struct rueda_row *row,
+                  double (*figure)(const struct rueda_row *row, int side))
 {
     fprintf(file, ", \"%s\": {", name);
     for (int i = 1; i < bench->side_count; i++) {
         fputs(i == 1 ? "" : ", ", file);
         rueda_json_text(file, bench->sides[i].name);
         fputs(": ", file);
-        rueda_json_number(file, is_ratio ? row->sides[i].ratio
-                                         : row->sides[i].median * 1e6);
+        rueda_json_number(file, figure(row, i));
     }
     fputs("}", file);
 }
@@ -95,8 +110,9 @@ void rueda_json_row(struct rueda_json *json, const struct rueda_bench *bench,
     field_number(file, "algbw_gbs", row->algbw * 1e-9);
     field_number(file, "busbw_gbs", row->busbw * 1e-9);
     field_number(file, "line_ns", row->line * 1e9);
-    sides(file, "peers", bench, row, false);
-    sides(file, "ratio", bench, row, true);
+    sides(file, "peers", bench, row, median_us);
+    sides(file, "peers_p99", bench, row, p99_us);
+    sides(file, "ratio", bench, row, ratio);
     fputs("}", file);
 }
 

@@ -13,7 +13,7 @@
 #define SLICE_S      0.04 /* a side's turn, where more than a batch fits */
 #define ROUNDS       15
 #define ROUNDS_LEAST 5
-#define SIZE_S       10.0 /* no more rounds than fit, but the least */
+#define SIZE_S       10.0 /* ROUNDS end here, but not before the least */
 #define COMMAND_S    60.0
 
 /* Run a command on a side's crew. The slowest rank is what counts: its time
@@ -230,6 +230,8 @@ static void make_row(struct rueda_bench *bench, const struct rueda_case *work,
 
         row->sides[i].median =
             side->is_out ? NAN : rueda_series_median(&side->times);
+        row->sides[i].p99 =
+            side->is_out ? NAN : rueda_series_quantile(&side->times, 0.99);
         row->sides[i].ratio =
             side->is_out ? NAN : rueda_series_median(&side->ratios);
     }
@@ -251,7 +253,8 @@ bool rueda_measure(struct rueda_bench *bench, const struct rueda_case *work,
         return false;
     start = rueda_tool_clock();
     for (int i = 0; i < rounds; i++) {
-        if (i >= ROUNDS_LEAST && rueda_tool_clock() - start > SIZE_S)
+        if (bench->options.rounds == 0 && i >= ROUNDS_LEAST &&
+            rueda_tool_clock() - start > SIZE_S)
             break;
         if (!play_round(bench, i))
             return false;

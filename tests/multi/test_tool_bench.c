@@ -225,6 +225,9 @@ static void check_object(const char *row, const char *op, double bytes)
     assert_true(json_number(json_field(row, "line_ns")) > 0);
     assert_true(json_number(json_field(json_field(row, "peers"), "memcpy")) >
                 0);
+    assert_true(
+        json_number(json_field(json_field(row, "peers_p99"), "memcpy")) >=
+        json_number(json_field(json_field(row, "peers"), "memcpy")));
     assert_true(json_number(json_field(json_field(row, "ratio"), "memcpy")) >
                 0);
 }
