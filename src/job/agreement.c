@@ -40,7 +40,7 @@ static size_t ring_bytes(const struct rueda_config *config, int size)
 }
 
 /* A row of algo/select.h, and what ends it. */
-static const char *stages_row(rueda_stages_choice choice, const char *always,
+static const char *stages_row(rueda_config_stages choice, const char *always,
                               const char *never)
 {
     switch (choice) {
@@ -114,8 +114,8 @@ rueda_status rueda_agreement_heed(const char *decision,
     if (strlen(rows) >= sizeof(config->algo))
         return RUEDA_ERR_INVALID;
     config->repair = decision[2] == '1';
-    config->transport = (rueda_transport_choice)transport;
-    config->encrypt = (rueda_encrypt_choice)encrypt;
+    config->transport = (rueda_config_transport)transport;
+    config->encrypt = (rueda_config_encrypt)encrypt;
     config->tune_file[0] = '\0';
     config->staged_allreduce = RUEDA_STAGES_AUTO;
     config->staged_allgather = RUEDA_STAGES_AUTO;

@@ -265,7 +265,7 @@ static rueda_status call_together(struct rueda_job *job,
 static rueda_status find_all(struct rueda_job *job,
                              const struct rueda_introduce_args *args,
                              struct rueda_meeting *meeting,
-                             char name[RUEDA_NAME_BYTES],
+                             char name[RUEDA_CONFIG_NAME_BYTES],
                              struct rueda_text *error)
 {
     const struct rueda_seat *seat = args->seat;
@@ -290,7 +290,7 @@ static rueda_status find_all(struct rueda_job *job,
         rueda_object_key(&job->contact.key, call.nonce, sizeof(call.nonce),
                          &job->object_key);
     rueda_nonce_text(call.nonce, nonce);
-    snprintf(name, RUEDA_NAME_BYTES, "%s-%d", nonce,
+    snprintf(name, RUEDA_CONFIG_NAME_BYTES, "%s-%d", nonce,
              job->formation->place.host);
     meeting->job = name;
     meeting->title = seat->job;
@@ -438,12 +438,12 @@ static bool needs_store(const struct rueda_seat *seat)
  */
 static void name_by_program(const struct rueda_seat *seat,
                             struct rueda_meeting *meeting,
-                            char name[RUEDA_NAME_BYTES])
+                            char name[RUEDA_CONFIG_NAME_BYTES])
 {
     char program[2048];
 
     rueda_process_program(program, sizeof(program));
-    snprintf(name, RUEDA_NAME_BYTES, "%.40s-%016llx", seat->job,
+    snprintf(name, RUEDA_CONFIG_NAME_BYTES, "%.40s-%016llx", seat->job,
              (unsigned long long)rueda_hash(program, strlen(program), 0));
     meeting->job = name;
     meeting->title = seat->job;
@@ -456,7 +456,7 @@ static rueda_status assemble(struct rueda_job *job,
                              struct rueda_text *error)
 {
     const struct rueda_seat *seat = args->seat;
-    char name[RUEDA_NAME_BYTES];
+    char name[RUEDA_CONFIG_NAME_BYTES];
     struct rueda_meeting meeting = {
         .rank = seat->rank,
         .size = seat->size,

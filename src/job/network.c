@@ -139,7 +139,7 @@ rueda_status rueda_network_locate(struct rueda_hub *hub,
 }
 
 void rueda_network_set_job(struct rueda_hub *hub, uint64_t job,
-                           rueda_encrypt_choice encrypt)
+                           rueda_config_encrypt encrypt)
 {
     rueda_tcp_hub_set_job(rueda_tcp_hub_of(hub), job);
     rueda_tcp_hub_set_encrypt(rueda_tcp_hub_of(hub), encrypt);
@@ -150,7 +150,7 @@ void rueda_network_tell_protection(const struct rueda_config *config, int rank,
 {
     struct rueda_address addresses[RUEDA_TCP_MOST_ADDRESSES];
     struct rueda_encrypt_vote vote = {.far = ""};
-    rueda_encrypt_choice decision;
+    rueda_config_encrypt decision;
     struct rueda_text why = {{0}};
     const int count =
         rueda_address_own(config->network, addresses, RUEDA_TCP_MOST_ADDRESSES);

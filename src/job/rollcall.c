@@ -195,7 +195,7 @@ rueda_status rueda_rollcall_read_rank(const void *said, size_t bytes,
         value[1 + sets] >= RUEDA_ENCRYPT_CHOICES)
         return RUEDA_ERR_INVALID;
     memcpy(self.sets, value + 1, sets);
-    self.encrypt = (rueda_encrypt_choice)value[1 + sets];
+    self.encrypt = (rueda_config_encrypt)value[1 + sets];
     if (rueda_topology_record_unpack(value + 2 + sets, bytes - 2 - sets,
                                      &self.record) != RUEDA_OK)
         return RUEDA_ERR_INVALID;
@@ -205,7 +205,7 @@ rueda_status rueda_rollcall_read_rank(const void *said, size_t bytes,
 
 /* Count the rank's setting of encryption; its contact, the last of the list,
  * has the addresses at which it listens. */
-static void hear_wish(struct roll *roll, int rank, rueda_encrypt_choice setting)
+static void hear_wish(struct roll *roll, int rank, rueda_config_encrypt setting)
 {
     struct rueda_address addresses[RUEDA_NETWORK_ADDRESSES];
     const int count = rueda_network_read(roll->contacts + roll->bytes,

@@ -49,7 +49,7 @@ struct rueda_rollcall_args {
     const char *contact; /* at most RUEDA_CONTACT_BYTES; "": not at all */
     const char *sets;    /* rueda_set_word(): the same on all ranks, or there is
                             no job */
-    rueda_encrypt_choice encrypt; /* this rank's setting */
+    rueda_config_encrypt encrypt; /* this rank's setting */
     int64_t deadline_ns;
 
     /* Rank 0: write what it decides for all, once all have reported their
@@ -83,7 +83,7 @@ struct rueda_self {
     const char *contact; /* lies in what was read, and has no end there */
     size_t contact_bytes;
     char sets[RUEDA_SET_WORD_BYTES];
-    rueda_encrypt_choice encrypt;
+    rueda_config_encrypt encrypt;
 };
 
 /* The most bytes that this can take. */

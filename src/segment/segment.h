@@ -100,7 +100,7 @@ struct rueda_agreement {
     uint64_t cell_bytes;
     uint64_t fusion_bytes;    /* of small tensors that run as one */
     uint32_t cache_capacity;  /* names that are known by number */
-    uint32_t transport;       /* rueda_transport_choice */
+    uint32_t transport;       /* rueda_config_transport */
     uint32_t repairs;         /* RUEDA_REPAIR */
     _Atomic uint64_t called;  /* the latest term that a member is frozen for; */
     _Atomic uint64_t decided; /* and the latest that is decided (job/vote.h) */

@@ -40,7 +40,7 @@ static void connect_all(struct pair *pair, int streams)
 }
 
 static void open_wire(struct pair *pair, const char *host, int streams,
-                      rueda_encrypt_choice encrypt)
+                      rueda_config_encrypt encrypt)
 {
     struct wire *wire = calloc(1, sizeof(*wire));
     struct rueda_text error = {{0}};
