@@ -553,7 +553,7 @@ const struct rueda_algo rueda_algo_mapped = {
     .about = "each rank works on the mapped memory of all ranks of the host",
     .kinds = 1u << RUEDA_ALLREDUCE | 1u << RUEDA_ALLGATHER |
              1u << RUEDA_BROADCAST | 1u << RUEDA_REDUCE_SCATTER,
-    .memory = RUEDA_MEMORY_ANY,
+    .memory = RUEDA_MEMKIND_ANY,
     .takes_parts = takes_parts,
     .post = mapped_post,
     .progress = mapped_progress,

@@ -445,7 +445,7 @@ const struct rueda_algo rueda_algo_staged = {
     .kinds = 1u << RUEDA_ALLREDUCE | 1u << RUEDA_ALLGATHER |
              1u << RUEDA_BROADCAST | 1u << RUEDA_ALLTOALL |
              1u << RUEDA_REDUCE_SCATTER | 1u << RUEDA_BARRIER,
-    .memory = RUEDA_MEMORY_ANY,
+    .memory = RUEDA_MEMKIND_ANY,
     .takes_parts = takes_parts,
     .post = staged_post,
     .progress = staged_progress,

@@ -49,7 +49,7 @@ rueda_status rueda_batch_init(struct rueda_batch *batch, int members)
                : RUEDA_ERR_NOMEM;
 }
 
-static void spare_unmap(struct rueda_spare *spare)
+static void spare_unmap(struct rueda_batch_spare *spare)
 {
     if (spare->at != NULL && spare->device != NULL)
         spare->device->ops->free(spare->device, spare->at);
@@ -60,8 +60,8 @@ static void spare_unmap(struct rueda_spare *spare)
 
 /* Where the tensors of the batch are; on the host, memory is zeroed and costs
  * nothing until it is touched. */
-static void *spare_map(const struct rueda_lane *lane, struct rueda_spare *spare,
-                       size_t bytes)
+static void *spare_map(const struct rueda_lane *lane,
+                       struct rueda_batch_spare *spare, size_t bytes)
 {
     spare_unmap(spare);
     spare->bytes = bytes > 0 ? bytes : 1;

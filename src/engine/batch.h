@@ -55,7 +55,7 @@ typedef enum rueda_batch_stage {
 } rueda_batch_stage;
 
 /* Private zeroed memory for one task. */
-struct rueda_spare {
+struct rueda_batch_spare {
     void *at;
     size_t bytes;
     const struct rueda_device *device; /* whose memory it is; NULL: private
@@ -83,8 +83,8 @@ struct rueda_batch {
     uint64_t *words;  /* [2 * members + RUEDA_BATCH_ASKED] what I tell of
                          myself, */
     uint64_t *answer; /* [RUEDA_BATCH_ASKED * members] and what others tell */
-    struct rueda_spare neutral; /* what I give where I have joined */
-    struct rueda_spare sink;
+    struct rueda_batch_spare neutral; /* what I give where I have joined */
+    struct rueda_batch_spare sink;
 
     /* A set that is being made or dropped: its id, a copy that stays, its lane
      * if I am a member, which is the batch's own until it is opened, or which

@@ -15,8 +15,8 @@
 
 struct rueda_accelerator;
 struct rueda_engine;
-struct rueda_set_list;
-struct rueda_set_copy;
+struct rueda_sets_list;
+struct rueda_sets_copied;
 struct rueda_private_set;
 
 /* The timeline (timeline_relay.c). */
@@ -74,8 +74,8 @@ struct rueda_lanes {
     struct rueda_ticket *last_ended;
 
     struct rueda_set_table *table;
-    _Atomic(struct rueda_set_list *) sets; /* for other threads (sets.h) */
-    struct rueda_set_copy *copies;
+    _Atomic(struct rueda_sets_list *) sets; /* for other threads (sets.h) */
+    struct rueda_sets_copied *copies;
     struct rueda_private_set *openings; /* in the making (private_sets.h) */
     struct rueda_lane **dropped;        /* [dropped_count] */
     int dropped_count;

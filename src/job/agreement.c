@@ -81,7 +81,7 @@ static rueda_status algo_text(const struct rueda_config *config, char *out,
 }
 
 rueda_status rueda_agreement_decide(const struct rueda_config *config,
-                                    char out[RUEDA_DECISION_BYTES],
+                                    char out[RUEDA_ROLLCALL_DECISION_BYTES],
                                     struct rueda_text *error)
 {
     char algo[RUEDA_PATH_BYTES];
@@ -89,11 +89,12 @@ rueda_status rueda_agreement_decide(const struct rueda_config *config,
 
     _Static_assert(RUEDA_TRANSPORT_MESSAGES < 10 &&
                        RUEDA_ENCRYPT_AUTHENTICATE < 10 &&
-                       RUEDA_DECISION_BYTES >= 3 + RUEDA_PATH_BYTES,
+                       RUEDA_ROLLCALL_DECISION_BYTES >= 3 + RUEDA_PATH_BYTES,
                    "three digits, then rows");
     if (status == RUEDA_OK)
-        snprintf(out, RUEDA_DECISION_BYTES, "%d%d%d%s", (int)config->transport,
-                 (int)config->encrypt, (int)config->repair, algo);
+        snprintf(out, RUEDA_ROLLCALL_DECISION_BYTES, "%d%d%d%s",
+                 (int)config->transport, (int)config->encrypt,
+                 (int)config->repair, algo);
     return status;
 }
 

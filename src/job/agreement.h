@@ -17,7 +17,7 @@
 /* Rank 0: its settings as text. RUEDA_ERR_IO, RUEDA_ERR_LIMIT: RUEDA_TUNE_FILE
  * cannot be read, or is too long. */
 rueda_status rueda_agreement_decide(const struct rueda_config *config,
-                                    char out[RUEDA_DECISION_BYTES],
+                                    char out[RUEDA_ROLLCALL_DECISION_BYTES],
                                     struct rueda_text *error);
 
 /* Every rank: take them in place of one's own. RUEDA_ERR_INVALID if they make

@@ -150,7 +150,7 @@ static rueda_status list_ranks(struct rueda_job *job)
 
 /* Rank 0's part of the roll call; arg is the job. */
 static rueda_status decide(void *arg, const struct rueda_encrypt_vote *vote,
-                           char out[RUEDA_DECISION_BYTES],
+                           char out[RUEDA_ROLLCALL_DECISION_BYTES],
                            struct rueda_text *error)
 {
     struct rueda_job *job = arg;
@@ -215,7 +215,7 @@ static rueda_status call_together(struct rueda_job *job,
                                   struct rueda_text *error)
 {
     char contact[RUEDA_CONTACT_BYTES];
-    const struct rueda_shared_settings settings = {
+    const struct rueda_rollcall_settings settings = {
         .fusion_bytes = job->config.fusion_bytes,
         .cache_capacity = (uint32_t)job->config.cache_capacity,
     };
@@ -362,7 +362,7 @@ static rueda_status prepare(void *arg, struct rueda_segment *segment,
     rueda_status status;
 
     segment->members[segment->me].rank = job->formation->rank;
-    _Static_assert(RUEDA_SETS_BYTES == RUEDA_SET_WORD_BYTES,
+    _Static_assert(RUEDA_SEGMENT_SETS_BYTES == RUEDA_SET_WORD_BYTES,
                    "a member has room for its sets");
     memcpy(segment->members[segment->me].sets, job->sets, sizeof(job->sets));
     status = rueda_agreement_prepare(&job->config, segment, error);

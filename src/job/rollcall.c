@@ -82,7 +82,7 @@ static void self_record(const struct rueda_seat *seat,
                         struct rueda_topology_record *out)
 {
     memset(out, 0, sizeof(*out));
-    _Static_assert(RUEDA_PROCESS_HOST_ID == RUEDA_HOST_ID_BYTES,
+    _Static_assert(RUEDA_PROCESS_HOST_ID == RUEDA_TOPOLOGY_ID_BYTES,
                    "a host id has one length");
     rueda_process_host_id(out->host);
     rueda_process_host(out->name, sizeof(out->name));
@@ -440,7 +440,7 @@ rueda_status rueda_rollcall_read(const void *announced, size_t bytes, int size,
     call.settings.fusion_bytes = rueda_get_u64(value + AT_FUSION);
     call.settings.cache_capacity = rueda_get_u32(value + AT_CACHE);
     if (table > bytes - AT_TABLE || said > bytes - AT_TABLE - table ||
-        said >= RUEDA_DECISION_BYTES ||
+        said >= RUEDA_ROLLCALL_DECISION_BYTES ||
         memchr(value + AT_TABLE + table, '\0', said) != NULL ||
         call.settings.fusion_bytes > RUEDA_FUSION_MOST ||
         call.settings.cache_capacity > RUEDA_CACHE_MOST)

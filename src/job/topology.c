@@ -53,9 +53,9 @@ static rueda_status find_firsts(const struct rueda_topology_record *records,
 
 static void copy_name(char *out, const char *name)
 {
-    size_t length = strnlen(name, RUEDA_HOST_NAME_BYTES - 1);
+    size_t length = strnlen(name, RUEDA_TOPOLOGY_NAME_BYTES - 1);
 
-    memset(out, 0, RUEDA_HOST_NAME_BYTES);
+    memset(out, 0, RUEDA_TOPOLOGY_NAME_BYTES);
     memcpy(out, name, length);
 }
 

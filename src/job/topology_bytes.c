@@ -19,7 +19,7 @@
 
 #define MAGIC       0x31505452u /* "RTP1" */
 #define HEAD_BYTES  12
-#define HOST_BYTES  (RUEDA_HOST_ID_BYTES + 1) /* and its name */
+#define HOST_BYTES  (RUEDA_TOPOLOGY_ID_BYTES + 1) /* and its name */
 #define PLACE_BYTES 12
 
 /* ---- Writing ------------------------------------------------------------ */
@@ -38,7 +38,7 @@ static bool is_shown(unsigned char c)
 
 static unsigned char *put_name(unsigned char *at, const char *name)
 {
-    size_t length = strnlen(name, RUEDA_HOST_NAME_BYTES - 1);
+    size_t length = strnlen(name, RUEDA_TOPOLOGY_NAME_BYTES - 1);
 
     *at++ = (unsigned char)length;
     for (size_t i = 0; i < length; i++) {
@@ -99,8 +99,8 @@ void rueda_topology_pack(const struct rueda_topology *topology,
     at = put_number(at, (uint32_t)topology->size);
     at = put_number(at, (uint32_t)topology->host_count);
     for (int i = 0; i < topology->host_count; i++) {
-        memcpy(at, topology->hosts[i].id, RUEDA_HOST_ID_BYTES);
-        at = put_name(at + RUEDA_HOST_ID_BYTES, topology->hosts[i].name);
+        memcpy(at, topology->hosts[i].id, RUEDA_TOPOLOGY_ID_BYTES);
+        at = put_name(at + RUEDA_TOPOLOGY_ID_BYTES, topology->hosts[i].name);
     }
     for (int i = 0; i < topology->size; i++) {
         struct numbers numbers = numbers_of(topology, i);
@@ -154,10 +154,10 @@ static int take_local(struct topology_reader *reader)
 
 static void take_id(struct topology_reader *reader, unsigned char *out)
 {
-    const unsigned char *at = take(reader, RUEDA_HOST_ID_BYTES);
+    const unsigned char *at = take(reader, RUEDA_TOPOLOGY_ID_BYTES);
 
     if (at != NULL)
-        memcpy(out, at, RUEDA_HOST_ID_BYTES);
+        memcpy(out, at, RUEDA_TOPOLOGY_ID_BYTES);
 }
 
 static void take_name(struct topology_reader *reader, char *out)
@@ -165,13 +165,13 @@ static void take_name(struct topology_reader *reader, char *out)
     const unsigned char *length = take(reader, 1);
     const unsigned char *at = NULL;
 
-    if (length != NULL && *length < RUEDA_HOST_NAME_BYTES)
+    if (length != NULL && *length < RUEDA_TOPOLOGY_NAME_BYTES)
         at = take(reader, *length);
     if (at == NULL) {
         reader->is_good = false;
         return;
     }
-    memset(out, 0, RUEDA_HOST_NAME_BYTES);
+    memset(out, 0, RUEDA_TOPOLOGY_NAME_BYTES);
     memcpy(out, at, *length);
     for (int i = 0; i < *length; i++)
         if (!is_shown(at[i]))
@@ -219,8 +219,8 @@ take_records(struct topology_reader *reader, int size, int host_count)
 
         if (host >= (uint32_t)host_count)
             goto err_bad;
-        memcpy(records[i].host, hosts[host].id, RUEDA_HOST_ID_BYTES);
-        memcpy(records[i].name, hosts[host].name, RUEDA_HOST_NAME_BYTES);
+        memcpy(records[i].host, hosts[host].id, RUEDA_TOPOLOGY_ID_BYTES);
+        memcpy(records[i].name, hosts[host].name, RUEDA_TOPOLOGY_NAME_BYTES);
         records[i].local_rank = take_local(reader);
         records[i].local_size = take_local(reader);
     }

@@ -35,9 +35,9 @@
 #include "base/text.h"
 #include "os/machine.h"
 
-#define RUEDA_HOST_BYTES   64
-#define RUEDA_SEGMENT_MAX  1024 /* members */
-#define RUEDA_FLIGHT_BYTES 4096
+#define RUEDA_SEGMENT_HOST_BYTES   64
+#define RUEDA_SEGMENT_MAX          1024 /* members */
+#define RUEDA_SEGMENT_FLIGHT_BYTES 4096
 
 enum rueda_presence {
     RUEDA_ABSENT, /* has not come yet */
@@ -47,7 +47,7 @@ enum rueda_presence {
 };
 
 /* For the text by which members compare their process sets. */
-#define RUEDA_SETS_BYTES 128
+#define RUEDA_SEGMENT_SETS_BYTES 128
 
 /* What a member has for the next term of its job (job/formation_next.c). */
 struct rueda_offer {
@@ -82,12 +82,13 @@ struct rueda_member {
     atomic_uint departure; /* its place among those that failed or left, or 0 */
     int32_t rank;          /* in the job */
     int32_t pid;
-    char host[RUEDA_HOST_BYTES];
-    struct rueda_text failure;   /* why it failed, in its own words */
-    struct rueda_cpus cpus;      /* that it may run on */
-    uint64_t pairs_offset;       /* of its channels with members after it */
-    char sets[RUEDA_SETS_BYTES]; /* process sets that it starts with, in words
-                                    that others compare (job/set_text.h) */
+    char host[RUEDA_SEGMENT_HOST_BYTES];
+    struct rueda_text failure; /* why it failed, in its own words */
+    struct rueda_cpus cpus;    /* that it may run on */
+    uint64_t pairs_offset;     /* of its channels with members after it */
+    char
+        sets[RUEDA_SEGMENT_SETS_BYTES]; /* process sets that it starts with, in
+                                   words that others compare (job/set_text.h) */
     uint16_t port; /* where it listens, if messages take TCP in this host */
     struct rueda_offer offer;
     struct rueda_vote vote;
@@ -115,7 +116,8 @@ struct rueda_segment {
     char *base;   /* where the memfd is mapped here */
     size_t bytes; /* of the whole mapping */
     struct rueda_member *members;
-    char *flights; /* [size] areas of RUEDA_FLIGHT_BYTES (trace/flight.h) */
+    char *flights; /* [size] areas of RUEDA_SEGMENT_FLIGHT_BYTES
+                      (trace/flight.h) */
     struct rueda_agreement *agreement;
     struct rueda_heap *heap; /* pages of my own range, under heap_lock */
     pthread_mutex_t heap_lock;

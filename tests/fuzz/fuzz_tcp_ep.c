@@ -98,8 +98,8 @@ static struct rueda_tag tag_of(const uint8_t *step)
 {
     const uint64_t number = step[2] % 4;
 
-    return (struct rueda_tag){.sequence = number == 3 ? RUEDA_CONTROL_SEQUENCE
-                                                      : number};
+    return (struct rueda_tag){.sequence =
+                                  number == 3 ? RUEDA_TAG_CONTROL : number};
 }
 
 static void ask(struct world *world, const uint8_t *step, bool is_receive)

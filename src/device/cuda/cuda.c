@@ -346,7 +346,7 @@ static void cuda_tell(const struct rueda_device *device, struct rueda_text *out)
 
 static const struct rueda_device_ops cuda_ops = {
     .name = "cuda",
-    .memory = RUEDA_MEMORY_CUDA,
+    .memory = RUEDA_MEMKIND_CUDA,
     .alloc = cuda_alloc,
     .free = cuda_free,
     .alloc_host = cuda_alloc_host,

@@ -563,7 +563,7 @@ const struct rueda_algo rueda_cuda_nccl = {
     .kinds = 1u << RUEDA_ALLREDUCE | 1u << RUEDA_ALLGATHER |
              1u << RUEDA_BROADCAST | 1u << RUEDA_ALLTOALL |
              1u << RUEDA_REDUCE_SCATTER,
-    .memory = RUEDA_MEMORY_CUDA,
+    .memory = RUEDA_MEMKIND_CUDA,
     .can_run = nccl_can_run,
     .leave = nccl_leave,
     .takes_parts = nccl_takes_parts,

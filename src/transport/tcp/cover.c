@@ -64,7 +64,7 @@ bool rueda_tcp_cover_has_piece(const struct rueda_tcp_cover *cover,
                                const struct rueda_tcp_frame *frame)
 {
     return cover->shield != RUEDA_TCP_PLAIN ||
-           frame->tag.sequence == RUEDA_CONTROL_SEQUENCE;
+           frame->tag.sequence == RUEDA_TAG_CONTROL;
 }
 
 rueda_status rueda_tcp_cover_close(struct rueda_tcp_cover *cover,

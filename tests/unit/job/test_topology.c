@@ -19,7 +19,7 @@ static void fill_in(const struct job *job, struct rueda_topology_record *out)
         memset(&out[i], 0, sizeof(out[i]));
         /* Ids that differ in their last byte only. */
         memset(out[i].host, 0xee, sizeof(out[i].host));
-        out[i].host[RUEDA_HOST_ID_BYTES - 1] = (unsigned char)job->hosts[i];
+        out[i].host[RUEDA_TOPOLOGY_ID_BYTES - 1] = (unsigned char)job->hosts[i];
         snprintf(out[i].name, sizeof(out[i].name), "host-%c", job->hosts[i]);
         out[i].local_rank = job->is_said ? job->local_rank[i] : -1;
         out[i].local_size =
@@ -66,7 +66,7 @@ static void hosts_are_numbered_as_ranks_show_them(void **state)
     assert_int_equal(topology->hosts[0].size, 2);
     assert_int_equal(topology->hosts[2].size, 1);
     assert_int_equal(topology->hosts[2].first, 3);
-    assert_int_equal(topology->hosts[1].id[RUEDA_HOST_ID_BYTES - 1], 'a');
+    assert_int_equal(topology->hosts[1].id[RUEDA_TOPOLOGY_ID_BYTES - 1], 'a');
     assert_false(topology->is_homogeneous);
     rueda_topology_free(topology);
 }

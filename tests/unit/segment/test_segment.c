@@ -180,7 +180,7 @@ static void who_shuts_down_is_named(void **state)
 {
     struct views *views = *state;
     struct rueda_text words = {{0}};
-    char host[RUEDA_HOST_BYTES];
+    char host[RUEDA_SEGMENT_HOST_BYTES];
     char wanted[256];
 
     rueda_process_host(host, sizeof(host));

@@ -124,14 +124,14 @@ static void every_bit_of_a_sealed_frame_counts(void **state)
 {
     (void)state;
     check_bits(RUEDA_TCP_SEALED, 1, 0, 0);
-    check_bits(RUEDA_TCP_SEALED, RUEDA_CONTROL_SEQUENCE, 0, 0);
+    check_bits(RUEDA_TCP_SEALED, RUEDA_TAG_CONTROL, 0, 0);
 }
 
 static void every_bit_of_a_proven_frame_counts(void **state)
 {
     (void)state;
     check_bits(RUEDA_TCP_PROVEN, 1, 0, 0);
-    check_bits(RUEDA_TCP_PROVEN, RUEDA_CONTROL_SEQUENCE, 0, 0);
+    check_bits(RUEDA_TCP_PROVEN, RUEDA_TAG_CONTROL, 0, 0);
 }
 
 /* All but the numbers of a tensor, and the place of a tag that it has not. */
@@ -140,7 +140,7 @@ every_bit_of_a_plain_frame_counts_that_says_what_is_done(void **state)
 {
     (void)state;
     check_bits(RUEDA_TCP_PLAIN, 1, RUEDA_TCP_SEALED_HEAD_BYTES, TAG + PIECE);
-    check_bits(RUEDA_TCP_PLAIN, RUEDA_CONTROL_SEQUENCE, 0, 0);
+    check_bits(RUEDA_TCP_PLAIN, RUEDA_TAG_CONTROL, 0, 0);
 }
 
 static void a_frame_is_good_once_and_in_its_place(void **state)
@@ -150,7 +150,7 @@ static void a_frame_is_good_once_and_in_its_place(void **state)
         for (int kind = 0; kind < 2; kind++) {
             struct way way = way_open((rueda_tcp_shield)shield);
             struct way skipped = way_open((rueda_tcp_shield)shield);
-            const uint64_t tag = kind == 0 ? 1 : RUEDA_CONTROL_SEQUENCE;
+            const uint64_t tag = kind == 0 ? 1 : RUEDA_TAG_CONTROL;
             struct sent one = frame_send(&way, tag, '1');
             struct sent two = frame_send(&way, tag, '2');
             char got;
