@@ -128,7 +128,7 @@ rueda_status rueda_agreement_slabs(struct rueda_segment *segment, int size,
                                    uint64_t *out_slab, uint64_t *out_named,
                                    struct rueda_text *error)
 {
-    const size_t bytes = rueda_slab_bytes(size, segment->agreement->cell_bytes);
+    const size_t bytes = rueda_slab_bytes(size, segment->common->cell_bytes);
     rueda_status status;
     void *slab;
 
@@ -145,24 +145,23 @@ static rueda_status agree(const struct rueda_config *config,
                           struct rueda_segment *segment,
                           struct rueda_text *error)
 {
-    struct rueda_agreement *agreement = segment->agreement;
+    struct rueda_segment_common *common = segment->common;
     rueda_status status;
 
-    status = algo_text(config, agreement->algo, sizeof(agreement->algo), error);
+    status = algo_text(config, common->algo, sizeof(common->algo), error);
     if (status != RUEDA_OK)
         return status;
-    agreement->transport = config->transport;
-    if (rueda_key_create(&agreement->key) != RUEDA_OK) {
+    common->transport = config->transport;
+    if (rueda_key_create(&common->key) != RUEDA_OK) {
         rueda_text_set(error, "no random numbers: %s", strerror(errno));
         return RUEDA_ERR_IO;
     }
-    agreement->cell_bytes = ring_bytes(config, segment->size) / RUEDA_CELLS;
-    agreement->fusion_bytes = config->fusion_bytes;
-    agreement->repairs = config->repair;
-    agreement->cache_capacity = (uint32_t)config->cache_capacity;
-    return rueda_agreement_slabs(segment, segment->size,
-                                 &agreement->slab_offset,
-                                 &agreement->named_offset, error);
+    common->cell_bytes = ring_bytes(config, segment->size) / RUEDA_CELLS;
+    common->fusion_bytes = config->fusion_bytes;
+    common->repairs = config->repair;
+    common->cache_capacity = (uint32_t)config->cache_capacity;
+    return rueda_agreement_slabs(segment, segment->size, &common->slab_offset,
+                                 &common->named_offset, error);
 }
 
 rueda_status rueda_agreement_prepare(const struct rueda_config *config,

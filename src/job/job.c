@@ -317,8 +317,7 @@ static rueda_status open_messages(struct rueda_job *job)
 {
     /* All ranks are here, and no other process can read the segment. */
     if (!job->object_key.present)
-        rueda_object_key(&job->segment->agreement->key, "", 0,
-                         &job->object_key);
+        rueda_object_key(&job->segment->common->key, "", 0, &job->object_key);
     return rueda_formation_open(job->formation);
 }
 
@@ -367,7 +366,7 @@ static rueda_status prepare(void *arg, struct rueda_segment *segment,
     memcpy(segment->members[segment->me].sets, job->sets, sizeof(job->sets));
     status = rueda_agreement_prepare(&job->config, segment, error);
     if (status != RUEDA_OK ||
-        segment->agreement->transport != RUEDA_TRANSPORT_TCP ||
+        segment->common->transport != RUEDA_TRANSPORT_TCP ||
         job->network != NULL)
         return status;
     return rueda_network_open_local(&job->config, segment, &job->network,

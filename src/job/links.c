@@ -61,7 +61,7 @@ static rueda_status connect_any(struct rueda_mesh *mesh, int peer,
 
 static rueda_mesh_connect connect_of(const struct rueda_formation *formation)
 {
-    const uint32_t transport = formation->segment->agreement->transport;
+    const uint32_t transport = formation->segment->common->transport;
 
     if (transport == RUEDA_TRANSPORT_TCP)
         return connect_network;

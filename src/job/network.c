@@ -194,7 +194,7 @@ rueda_status rueda_network_open_local(const struct rueda_config *config,
 {
     struct rueda_address address;
     struct rueda_tcp_args args = args_of(config, segment->me, segment->size,
-                                         &segment->agreement->key, &address);
+                                         &segment->common->key, &address);
     const struct rueda_address *bound;
     struct rueda_tcp_hub *hub;
     rueda_status status;

@@ -81,9 +81,8 @@ static rueda_status open_segments(struct training_run *run,
 
         if (status != RUEDA_OK)
             return status;
-        run->segments[at]->agreement->fusion_bytes =
-            run->training->fusion_bytes;
-        run->segments[at]->agreement->cache_capacity = CACHE_CAPACITY;
+        run->segments[at]->common->fusion_bytes = run->training->fusion_bytes;
+        run->segments[at]->common->cache_capacity = CACHE_CAPACITY;
     }
     return RUEDA_OK;
 }

@@ -48,8 +48,8 @@ static uint64_t layout_hash(void)
 {
     const size_t layout[] = {
         sizeof(struct segment_head),
-        offsetof(struct segment_head, agreement),
-        sizeof(struct rueda_agreement),
+        offsetof(struct segment_head, common),
+        sizeof(struct rueda_segment_common),
         sizeof(struct rueda_member),
         offsetof(struct rueda_member, presence),
         offsetof(struct rueda_member, departure),

@@ -60,7 +60,7 @@ static struct rueda_segment *view_new(struct rueda_mapping *mapping, int me,
     segment->mapping = mapping;
     segment->base = mapping->base;
     segment->bytes = mapping->bytes;
-    segment->agreement = &head->agreement;
+    segment->common = &head->common;
     segment->members = rueda_mapping_members(mapping);
     segment->flights = segment->base + rueda_mapping_flights(size);
     segment->poller = -1;

@@ -59,17 +59,17 @@ struct rueda_offer {
 };
 
 /* The lanes of all ranks: of ordered operations, and of named ones. */
-#define RUEDA_VOTE_LANES 2
+#define RUEDA_MEMBER_LANES 2
 
 /* What a member says of the steps that it has, and of the next term
  * (job/vote.h). In cache lines of its own. */
-struct rueda_vote {
-    _Alignas(128) _Atomic uint64_t has[RUEDA_VOTE_LANES];
+struct rueda_member_vote {
+    _Alignas(128) _Atomic uint64_t has[RUEDA_MEMBER_LANES];
     _Atomic uint64_t boundaries;
     _Atomic uint64_t frozen; /* for this term; stored after all above */
 
     /* What it proposes, for the term that it is frozen for. */
-    _Alignas(128) _Atomic uint64_t limits[RUEDA_VOTE_LANES];
+    _Alignas(128) _Atomic uint64_t limits[RUEDA_MEMBER_LANES];
     _Atomic uint64_t last_boundary;
     _Atomic uint64_t survivors[RUEDA_SEGMENT_MAX / 64]; /* a bit for each */
 };
@@ -91,11 +91,11 @@ struct rueda_member {
                                    words that others compare (job/set_text.h) */
     uint16_t port; /* where it listens, if messages take TCP in this host */
     struct rueda_offer offer;
-    struct rueda_vote vote;
+    struct rueda_member_vote vote;
 };
 
 /* What the first member decides for all, before the others can look. */
-struct rueda_agreement {
+struct rueda_segment_common {
     uint64_t slab_offset;  /* of the slab of all members */
     uint64_t named_offset; /* of theirs for named tensors */
     uint64_t cell_bytes;
@@ -118,7 +118,7 @@ struct rueda_segment {
     struct rueda_member *members;
     char *flights; /* [size] areas of RUEDA_SEGMENT_FLIGHT_BYTES
                       (trace/flight.h) */
-    struct rueda_agreement *agreement;
+    struct rueda_segment_common *common;
     struct rueda_heap *heap; /* pages of my own range, under heap_lock */
     pthread_mutex_t heap_lock;
     struct rueda_mapping *mapping;

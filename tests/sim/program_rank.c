@@ -517,8 +517,8 @@ void program_rank_open(struct scenario *scenario, int index)
 
     job->config = scenario->config;
     assert_int_equal(rueda_segment_threads(1, &job->segment, &error), RUEDA_OK);
-    job->segment->agreement->fusion_bytes = scenario->fusion_bytes;
-    job->segment->agreement->cache_capacity =
+    job->segment->common->fusion_bytes = scenario->fusion_bytes;
+    job->segment->common->cache_capacity =
         (uint32_t)scenario->config.cache_capacity;
     job->formation = form(scenario, index);
     assert_int_equal(rueda_lanes_init(&engine->lanes, job, &scenario->select,

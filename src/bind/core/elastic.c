@@ -3,7 +3,7 @@
 #include "bind/core/core.h"
 
 #include "job/place.h"
-#include "os/notice.h"
+#include "os/sigterm.h"
 
 PyObject *rueda_core_elastic_term(PyObject *module, PyObject *args)
 {
@@ -93,7 +93,7 @@ PyObject *rueda_core_elastic_notice(PyObject *module, PyObject *agent)
     (void)module;
     if (PyErr_Occurred() != NULL)
         return NULL;
-    status = rueda_notice_open((int)ender, &bell);
+    status = rueda_sigterm_open((int)ender, &bell);
     if (status == RUEDA_OK || status == RUEDA_ERR_INVALID)
         return PyLong_FromLong(bell);
     return rueda_core_raise(status, "no descriptor for a notice");
