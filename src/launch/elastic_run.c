@@ -511,9 +511,9 @@ void rueda_elastic_ended(struct rueda_node *node,
     struct rueda_text words = {{0}};
 
     rueda_elastic_title(node->launch, ending->rank, &words);
-    rueda_verdict_how(ending, node->name, &words);
+    rueda_ending_how(ending, node->name, &words);
     rueda_membership_ended(elastic->members, ending->rank,
-                           rueda_verdict_code(ending), words.chars,
+                           rueda_ending_code(ending), words.chars,
                            rueda_clock_ns());
     rueda_elastic_set_timer(elastic);
 }

@@ -8,12 +8,12 @@
 
 #include "job/store/keeper.h"
 #include "launch/assignment.h"
+#include "launch/ending.h"
 #include "launch/lines.h"
 #include "launch/link.h"
 #include "launch/options.h"
 #include "launch/output.h"
 #include "launch/placement.h"
-#include "launch/verdict.h"
 
 struct rueda_launch;
 struct rueda_door;

@@ -26,8 +26,8 @@ static int keep_ranks(const struct rueda_membership *members, int *list,
 
 /* Does worker a take a gap before b? Those who stay first, in the order that
  * they had, then newcomers by host and slot. */
-static bool is_before(const struct rueda_place_worker *a,
-                      const struct rueda_place_worker *b)
+static bool is_before(const struct rueda_membership_worker *a,
+                      const struct rueda_membership_worker *b)
 {
     if (a->rank != b->rank && a->rank >= 0 && b->rank >= 0)
         return a->rank < b->rank;
@@ -137,7 +137,7 @@ static int find_candidates(const struct rueda_membership *members, int *list,
     int count = 0;
 
     for (int i = 0; i < members->worker_count; i++) {
-        const struct rueda_place_worker *worker = &members->workers[i];
+        const struct rueda_membership_worker *worker = &members->workers[i];
 
         if (worker->state == RUEDA_WORKER_WAITING &&
             rueda_membership_may_stay(members, i, now_ns))

@@ -2,7 +2,7 @@
 /*
  * The ranks' output: lines get their prefix and go to the consoles and files;
  * our own messages go between them. Remembers the last lines of each rank for
- * the verdict.
+ * how the job ended.
  */
 #include "launch/output.h"
 

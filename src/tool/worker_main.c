@@ -50,16 +50,16 @@ static int serve(int fd, const struct worker_place *place,
 {
     struct rueda_bench_worker worker = {.system = system,
                                         .placing = place->placing};
-    struct rueda_command command;
+    struct rueda_control_command command;
     struct rueda_reply reply;
     int code = EXIT_FAILURE;
 
     while (rueda_control_recv(fd, &command, sizeof(command))) {
         rueda_bench_worker_do(&worker, &command, &reply);
-        if (command.kind == RUEDA_COMMAND_QUIT)
+        if (command.kind == RUEDA_CONTROL_QUIT)
             code = EXIT_SUCCESS;
         if (!rueda_control_send(fd, &reply, sizeof(reply)) ||
-            command.kind == RUEDA_COMMAND_QUIT)
+            command.kind == RUEDA_CONTROL_QUIT)
             break;
     }
     rueda_bench_worker_fini(&worker);

@@ -357,7 +357,7 @@ static void list_hosts(struct world *world)
     struct rueda_hosts hosts = {.list = NULL};
 
     for (int h = 0; h < world->host_count; h++) {
-        struct rueda_host host = {.slots = world->hosts[h].listed};
+        struct rueda_hosts_entry host = {.slots = world->hosts[h].listed};
 
         snprintf(host.name, sizeof(host.name), "h%d", h);
         if (host.slots > 0 && !rueda_hosts_append(&hosts, &host))
