@@ -15,7 +15,7 @@
 #include "base/horovod.h"
 #include "base/log.h"
 #include "base/seldom.h"
-#include "job/place.h"
+#include "job/rendezvous.h"
 
 static const char forked_words[] =
     "this context belongs to the parent of a fork(); call rueda_init() again "
@@ -193,7 +193,7 @@ static rueda_status open_ctx(const struct rueda_config *config,
             status = make_sets(ctx, args, error);
         if (status != RUEDA_OK)
             log_info("%s", error->chars);
-    } while (rueda_place_may_retry(status));
+    } while (rueda_rendezvous_may_retry(status));
     if (status == RUEDA_OK)
         *out = ctx;
     return status;

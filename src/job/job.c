@@ -23,7 +23,7 @@
 #include "job/failure_report.h"
 #include "job/links.h"
 #include "job/network.h"
-#include "job/place.h"
+#include "job/rendezvous.h"
 #include "job/rollcall.h"
 #include "os/clock.h"
 #include "os/process.h"
@@ -70,7 +70,7 @@ static void on_event(void *arg, const struct rueda_store_reply *event)
 
     if (rueda_store_council_event(job, event))
         return;
-    if (!rueda_place_is_over(event)) {
+    if (!rueda_rendezvous_is_over(event)) {
         rueda_failure_event(arg, event);
     } else if (job->segment == NULL) {
         rueda_text_set(&job->over, "%.*s", (int)event->value_bytes,
@@ -114,7 +114,8 @@ static rueda_status open_client(struct rueda_job *job,
         rueda_client_open(&args, deadline_ns, &job->client, error);
 
     if (status == RUEDA_OK && seat->term > 0)
-        status = rueda_place_watch(job->client, seat->term, deadline_ns, error);
+        status =
+            rueda_rendezvous_watch(job->client, seat->term, deadline_ns, error);
     return status;
 }
 
@@ -555,7 +556,7 @@ rueda_status rueda_job_open(const struct rueda_config *config,
     else if (config->key_fd >= 0)
         status = rueda_key_read_fd(config->key_fd, error, &key);
     if (status == RUEDA_OK && seat.worker >= 0) {
-        status = rueda_place_take(&seat, &key, error);
+        status = rueda_rendezvous_take(&seat, &key, error);
         introduction.deadline_ns =
             rueda_clock_ns() + config->start_timeout_ms * 1000000;
         rueda_log_set_rank(seat.rank);

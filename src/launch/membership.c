@@ -57,7 +57,7 @@ static void leave_hosts(struct rueda_membership *members)
 
 /* Members that have to go, and newcomers that wait or, if they are told of
  * early, start. */
-static unsigned find_news(struct rueda_membership *members, int64_t now_ns)
+static unsigned find_change(struct rueda_membership *members, int64_t now_ns)
 {
     unsigned flags = members->told;
     bool is_waited_for = false;
@@ -67,10 +67,10 @@ static unsigned find_news(struct rueda_membership *members, int64_t now_ns)
 
         if (state == RUEDA_WORKER_MEMBER &&
             !rueda_membership_may_stay(members, i, now_ns))
-            flags |= RUEDA_NEWS_REMOVED;
+            flags |= RUEDA_RENDEZVOUS_REMOVED;
         is_waited_for = is_waited_for || state == RUEDA_WORKER_WAITING;
         if (state == RUEDA_WORKER_STARTING && members->args.tells_early)
-            flags |= RUEDA_NEWS_ADDED;
+            flags |= RUEDA_RENDEZVOUS_ADDED;
     }
     if (!is_waited_for)
         members->newcomer_ns = INT64_MAX;
@@ -79,19 +79,19 @@ static unsigned find_news(struct rueda_membership *members, int64_t now_ns)
     if (is_waited_for &&
         (rueda_membership_count(members, RUEDA_WORKER_STARTING) == 0 ||
          now_ns - members->newcomer_ns >= BATCH_NS))
-        flags |= RUEDA_NEWS_ADDED;
+        flags |= RUEDA_RENDEZVOUS_ADDED;
     return flags;
 }
 
-static void tell_news(struct rueda_membership *members, int64_t now_ns)
+static void tell_change(struct rueda_membership *members, int64_t now_ns)
 {
-    const unsigned flags = find_news(members, now_ns);
+    const unsigned flags = find_change(members, now_ns);
 
     if (flags == members->told)
         return;
     members->told = flags;
     rueda_membership_act(members,
-                         (struct rueda_action){.kind = RUEDA_ACTION_NEWS,
+                         (struct rueda_action){.kind = RUEDA_ACTION_CHANGE,
                                                .term = members->term,
                                                .flags = flags});
 }
@@ -170,7 +170,7 @@ static void settle(struct rueda_membership *members, int64_t now_ns)
             rueda_membership_form(members, now_ns);
         present = rueda_membership_count(members, RUEDA_WORKER_MEMBER);
         if (present > 0 && present == members->size)
-            tell_news(members, now_ns);
+            tell_change(members, now_ns);
         else
             rueda_membership_wait(members, now_ns);
     }

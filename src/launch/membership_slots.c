@@ -227,12 +227,12 @@ static int add_worker(struct rueda_membership *members, int host, int slot,
 }
 
 /* The place that a new process probably gets, for its variables. */
-static struct rueda_term_place guess(const struct rueda_membership *members,
-                                     int host, int slot, int wanted,
-                                     int64_t now_ns)
+static struct rueda_rendezvous_ranks
+guess(const struct rueda_membership *members, int host, int slot, int wanted,
+      int64_t now_ns)
 {
     const int usable = rueda_membership_usable(members, host, now_ns);
-    struct rueda_term_place place = {
+    struct rueda_rendezvous_ranks place = {
         .rank = guess_rank(members, host, slot, now_ns)};
 
     place.size = wanted > place.rank ? wanted : place.rank + 1;
@@ -260,7 +260,7 @@ static struct rueda_term_place guess(const struct rueda_membership *members,
 static void start(struct rueda_membership *members, int host, int slot,
                   int wanted, int64_t now_ns)
 {
-    const struct rueda_term_place place =
+    const struct rueda_rendezvous_ranks place =
         guess(members, host, slot, wanted, now_ns);
     const int worker = add_worker(members, host, slot, place.rank);
 
@@ -273,7 +273,7 @@ static void start(struct rueda_membership *members, int host, int slot,
                                                .worker = worker,
                                                .host = host,
                                                .slot = slot,
-                                               .place = place});
+                                               .ranks = place});
 }
 
 /* Use a slot. True: it takes one of those that are wanted. */

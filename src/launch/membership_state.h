@@ -68,7 +68,7 @@ struct rueda_membership {
     bool is_finishing; /* a member has ended well: no more terms */
     bool is_over;
     int code;            /* of the first failure since the term was formed */
-    unsigned told;       /* flags of the term's news */
+    unsigned told;       /* flags of the term's changes */
     int64_t newcomer_ns; /* since when a newcomer waits; INT64_MAX: none does */
     int64_t since_ns;    /* there are not enough ranks; INT64_MAX: there are */
     int64_t limit_ns;    /* when that ends the job, if since_ns is set */

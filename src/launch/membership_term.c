@@ -79,7 +79,7 @@ static void place(struct rueda_membership *members, const int *ranks, int count,
                   int rank)
 {
     const int host = members->workers[ranks[rank]].host;
-    struct rueda_term_place out = {
+    struct rueda_rendezvous_ranks out = {
         .term = members->term, .rank = rank, .size = count};
 
     for (int other = 0; other < count; other++) {
@@ -99,10 +99,10 @@ static void place(struct rueda_membership *members, const int *ranks, int count,
     members->workers[ranks[rank]].rank = rank;
     members->workers[ranks[rank]].state = RUEDA_WORKER_MEMBER;
     rueda_membership_act(members,
-                         (struct rueda_action){.kind = RUEDA_ACTION_PLACE,
+                         (struct rueda_action){.kind = RUEDA_ACTION_RANKS,
                                                .worker = ranks[rank],
                                                .host = host,
-                                               .place = out});
+                                               .ranks = out});
 }
 
 static void begin_term(struct rueda_membership *members, int *list, int count)
@@ -175,7 +175,7 @@ static bool is_enough(const struct rueda_membership *members, int count)
     if (members->term > 0)
         return count >= members->args.least &&
                (starting == 0 || !members->args.tells_early ||
-                (members->told & RUEDA_NEWS_ADDED) == 0);
+                (members->told & RUEDA_RENDEZVOUS_ADDED) == 0);
     return starting == 0 && count >= (members->code == 0 ? members->args.size
                                                          : members->args.least);
 }
