@@ -97,7 +97,7 @@ static void open_sealed(struct pair *pair)
     open_wire(pair, "127.0.0.1:0", 3, RUEDA_ENCRYPT_ALWAYS);
     ep = (struct rueda_tcp_ep *)pair->a;
     for (int i = 0; i < ep->stream_count; i++)
-        assert_non_null(ep->streams[i].cover);
+        assert_non_null(ep->streams[i].sealing);
 }
 
 static void open_proven(struct pair *pair)
@@ -107,7 +107,7 @@ static void open_proven(struct pair *pair)
     open_wire(pair, "127.0.0.1:0", 2, RUEDA_ENCRYPT_AUTHENTICATE);
     ep = (struct rueda_tcp_ep *)pair->a;
     for (int i = 0; i < ep->stream_count; i++)
-        assert_true(ep->streams[i].cover->out.is_open);
+        assert_true(ep->streams[i].sealing->out.is_open);
 }
 
 static void close_wire(struct pair *pair)

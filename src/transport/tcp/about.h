@@ -60,7 +60,7 @@ typedef enum rueda_tcp_wish {
     RUEDA_TCP_PROVE = 5,  /* authenticate */
 } rueda_tcp_wish;
 
-/* How the frames of a stream are protected (cover.h). */
+/* How the frames of a stream are protected (sealing.h). */
 typedef enum rueda_tcp_shield {
     RUEDA_TCP_PLAIN,
     RUEDA_TCP_PROVEN,
