@@ -33,7 +33,7 @@
 #define LOOK_EVERY 256
 
 struct nccl_task {
-    struct rueda_nccl_place *place;
+    struct rueda_nccl_comm *place;
     enum {
         JOIN,
         PRESCALE,
@@ -68,7 +68,7 @@ static bool has_arithmetic(const struct rueda_arith *arith)
 static bool nccl_can_run(const struct rueda_place *place,
                          const struct rueda_coll *coll)
 {
-    const struct rueda_nccl_place *self;
+    const struct rueda_nccl_comm *self;
 
     if (place->mesh->size < 2 || place->staging == NULL ||
         coll->is_short_handed)
@@ -87,7 +87,7 @@ static bool nccl_can_run(const struct rueda_place *place,
 static bool nccl_takes_parts(const struct rueda_place *place,
                              const struct rueda_coll *coll)
 {
-    const struct rueda_nccl_place *self = rueda_nccl_find(place);
+    const struct rueda_nccl_comm *self = rueda_nccl_find(place);
 
     return coll->part_count == 1 && self != NULL &&
            self->step == RUEDA_NCCL_READY;
@@ -250,7 +250,7 @@ static bool is_bad(rueda_nccl_result result)
 static rueda_status fail(struct rueda_task *task, rueda_nccl_result result,
                          const char *what)
 {
-    struct rueda_nccl_place *self = state_of(task)->place;
+    struct rueda_nccl_comm *self = state_of(task)->place;
 
     self->words = (struct rueda_text){{0}};
     rueda_nccl_explain(&rueda_nccl_cuda(self)->nccl->lib, self->comm, result,
@@ -541,8 +541,8 @@ static void destroy_event(const struct rueda_device *device, void *event)
 static void nccl_leave(const struct rueda_place *place)
 {
     struct rueda_nccl *nccl = rueda_cuda_of(place->device)->nccl;
-    struct rueda_nccl_place **at = &nccl->places;
-    struct rueda_nccl_place *self;
+    struct rueda_nccl_comm **at = &nccl->comms;
+    struct rueda_nccl_comm *self;
 
     while (*at != NULL && (*at)->place != place)
         at = &(*at)->next;
