@@ -304,10 +304,7 @@ def test_a_type_with_a_typedef_is_one_name(tmp_path: Path) -> None:
 def test_a_word_belongs_to_one_folder(tmp_path: Path) -> None:
     first = "rueda_status rueda_tree_init(struct rueda_tree *tree);\n"
     inline = "static inline int use(void)\n{\n    return rueda_tree_at(1);\n}\n"
-    free = (
-        "#define USE(x) \\\n    rueda_tree_use(x)\n"
-        "typedef void rueda_tree_fn(int x);\nint rueda_tree(int x);\n"
-    )
+    free = "#define USE(x) \\\n    rueda_tree_use(x)\nint rueda_tree(int x);\n"
     same = {"src/launch/a.h": first, "src/launch/deep/b.h": first}
     assert rules(tmp_path, {**same, "src/tool/c.h": inline, "src/tool/d.h": free}) == []
     assert rules(tmp_path, {"src/tool/c.c": first}) == []
@@ -316,6 +313,37 @@ def test_a_word_belongs_to_one_folder(tmp_path: Path) -> None:
     assert str(finding) == (
         "src/tool/e.h:2: twice: word tree is defined in src/launch, src/tool"
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "struct rueda_tree {\n    int b;\n};\n",
+        "struct rueda_tree_node {\n    int b;\n};\n",
+        "typedef enum rueda_tree_kind {\n    LEAF\n} rueda_tree_kind;\n",
+        "typedef void rueda_tree_fn(int x);\n",
+        "#define RUEDA_TREE 1\n",
+        "#define RUEDA_TREE_MOST 1\n",
+    ],
+)
+@pytest.mark.parametrize("file", ["src/tool/b.h", "src/tool/b.c"])
+def test_tags_and_macros_have_words_too(tmp_path: Path, file: str, text: str) -> None:
+    function = "rueda_status rueda_tree_init(struct rueda_tree *tree);\n"
+    elsewhere = {"src/launch/b.h": "struct rueda_trees {\n    int b;\n};\n"}
+    assert rules(tmp_path, {"src/launch/a.h": function, **elsewhere, file: text}) == ["twice"]
+    (finding,) = house.check_tree(tmp_path)
+    assert finding.text == "word tree is defined in src/launch, src/tool"
+    # In the folder of the function, and in tests, they are free.
+    rules(tmp_path, {file: "int b;\n"})
+    assert rules(tmp_path, {"src/launch/deep/c.h": text, "tests/unit/d.h": text}) == []
+
+
+def test_the_guard_of_a_header_is_no_word(tmp_path: Path) -> None:
+    function = "rueda_status rueda_tool_init(int x);\n"
+    guard = "/* Options. */\n#ifndef RUEDA_TOOL_A_H\n#define RUEDA_TOOL_A_H\n"
+    macro = "#ifndef RUEDA_TOOL_MOST\n#define RUEDA_TOOL_MOST 2\n#endif\n"
+    assert rules(tmp_path, {"src/launch/a.h": function, "src/tool/a.h": guard + "#endif\n"}) == []
+    assert rules(tmp_path, {"src/tool/a.h": guard + macro + "#endif\n"}) == ["twice"]
 
 
 def test_exceptions_only_shrink(tmp_path: Path) -> None:
