@@ -55,7 +55,7 @@
 _Static_assert(sizeof(struct rueda_mapped_task) <= RUEDA_TASK_STATE_BYTES,
                "state");
 _Static_assert(sizeof(struct rueda_mapped_notice) % sizeof(uint64_t) == 0 &&
-                   sizeof(struct rueda_mapped_place) % sizeof(uint64_t) == 0,
+                   sizeof(struct rueda_mapped_part) % sizeof(uint64_t) == 0,
                "notices are sent as words");
 
 static struct rueda_mapped *kept_of(const struct rueda_task *task)
@@ -81,7 +81,7 @@ void rueda_mapped_free(struct rueda_mapped *self)
 static size_t stride_of(size_t parts)
 {
     return sizeof(struct rueda_mapped_notice) +
-           parts * sizeof(struct rueda_mapped_place);
+           parts * sizeof(struct rueda_mapped_part);
 }
 
 /* For notices with this number of parts. */
@@ -257,15 +257,15 @@ static rueda_status offer_parts(struct rueda_task *task)
 
     for (int i = 0; i < coll->part_count && status == RUEDA_OK; i++) {
         const struct rueda_part *part = &coll->parts[i];
-        struct rueda_mapped_place *place = &kept->mine->parts[i];
+        struct rueda_mapped_part *mapped = &kept->mine->parts[i];
 
         if (part->send == NULL || part->recv == NULL)
             return RUEDA_ERR_UNSUPPORTED;
-        status = offer(kept, part->send, &place->send, &ignored);
+        status = offer(kept, part->send, &mapped->send, &ignored);
         if (status == RUEDA_OK && part->recv != part->send)
-            status = offer(kept, part->recv, &place->recv, &ignored);
+            status = offer(kept, part->recv, &mapped->recv, &ignored);
         else
-            place->recv = place->send;
+            mapped->recv = mapped->send;
     }
     return status;
 }

@@ -336,22 +336,22 @@ bool rueda_is_master(const rueda_ctx *ctx)
 
 int rueda_local_rank(const rueda_ctx *ctx)
 {
-    return rueda_ctx_formation(ctx)->place.local_rank;
+    return rueda_ctx_formation(ctx)->row.local_rank;
 }
 
 int rueda_local_size(const rueda_ctx *ctx)
 {
-    return rueda_ctx_formation(ctx)->place.local_size;
+    return rueda_ctx_formation(ctx)->row.local_size;
 }
 
 int rueda_cross_rank(const rueda_ctx *ctx)
 {
-    return rueda_ctx_formation(ctx)->place.cross_rank;
+    return rueda_ctx_formation(ctx)->row.cross_rank;
 }
 
 int rueda_cross_size(const rueda_ctx *ctx)
 {
-    return rueda_ctx_formation(ctx)->place.cross_size;
+    return rueda_ctx_formation(ctx)->row.cross_size;
 }
 
 bool rueda_is_homogeneous(const rueda_ctx *ctx)

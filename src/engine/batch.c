@@ -122,7 +122,7 @@ struct rueda_round *rueda_batch_round(struct rueda_lane *lane, rueda_kind kind)
     return &batch->round;
 }
 
-char *rueda_batch_place(struct rueda_lane *lane)
+char *rueda_batch_claim(struct rueda_lane *lane)
 {
     struct rueda_batch *batch = &lane->batch;
     const size_t bytes = rueda_round_bytes(&batch->round);

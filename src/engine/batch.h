@@ -165,7 +165,7 @@ struct rueda_round *rueda_batch_round(struct rueda_lane *lane, rueda_kind kind);
 
 /* The round is chosen, and is going to be packed: it gets its place in the
  * slab. The tensors of it may be filled in before or after. */
-char *rueda_batch_place(struct rueda_lane *lane);
+char *rueda_batch_claim(struct rueda_lane *lane);
 
 /* Do others still read in the fusion slab? Then nothing is written there, and
  * the next turn asks again. */

@@ -149,7 +149,7 @@ static rueda_status refused(struct session *session, const char *what,
                                           : RUEDA_ERR_INVALID;
 }
 
-static rueda_status check_place(struct session *session)
+static rueda_status check_seat(struct session *session)
 {
     if (session->me.rank == (uint32_t)session->exchange.rank)
         return RUEDA_OK;
@@ -223,7 +223,7 @@ static rueda_status converse(struct session *session)
 
     if (failed != RUEDA_PMIX_SUCCESS)
         return refused(session, "PMIx_Init", failed);
-    status = check_place(session);
+    status = check_seat(session);
     if (status == RUEDA_OK)
         status = rueda_business_card_pass(&session->exchange, &ops, session,
                                           session->card, session->bytes,

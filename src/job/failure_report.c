@@ -139,7 +139,7 @@ static bool has_store(const struct rueda_job *job, int rank)
     const struct rueda_topology *topology = job->formation->topology;
 
     return job->config.store_keeper == RUEDA_STORE_BY_RANK_0 && rank >= 0 &&
-           topology->places[rank].host == topology->places[0].host;
+           topology->rows[rank].host == topology->rows[0].host;
 }
 
 void rueda_failure_spread(struct rueda_job *job, int lost, const char *words)

@@ -36,9 +36,9 @@ static int member_of(const struct rueda_formation *formation, int rank)
 {
     if (formation->topology == NULL)
         return rank;
-    if (formation->topology->places[rank].host != formation->place.host)
+    if (formation->topology->rows[rank].host != formation->row.host)
         return -1;
-    return formation->topology->places[rank].index;
+    return formation->topology->rows[rank].index;
 }
 
 rueda_status rueda_formation_open(struct rueda_formation *formation)

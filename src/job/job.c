@@ -34,7 +34,7 @@
 /* All are here, by the launcher's word or by the way in which they meet. */
 static void place_here(struct rueda_job *job, const struct rueda_seat *seat)
 {
-    job->formation->place = (struct rueda_topology_place){
+    job->formation->row = (struct rueda_topology_row){
         .index = seat->rank,
         .local_rank = seat->local_rank >= 0 ? seat->local_rank : seat->rank,
         .local_size = seat->local_size >= 0 ? seat->local_size : seat->size,
@@ -46,9 +46,9 @@ static void place_here(struct rueda_job *job, const struct rueda_seat *seat)
 static void place_cross(struct rueda_job *job, const struct rueda_seat *seat)
 {
     if (seat->cross_rank >= 0)
-        job->formation->place.cross_rank = seat->cross_rank;
+        job->formation->row.cross_rank = seat->cross_rank;
     if (seat->cross_size >= 0)
-        job->formation->place.cross_size = seat->cross_size;
+        job->formation->row.cross_size = seat->cross_size;
 }
 
 /* No rank sleeps before the ranks of this host have met. */
@@ -138,14 +138,14 @@ static rueda_status open_network(struct rueda_job *job,
 static rueda_status list_ranks(struct rueda_job *job)
 {
     const struct rueda_topology *topology = job->formation->topology;
-    int size = topology->hosts[job->formation->place.host].size;
+    int size = topology->hosts[job->formation->row.host].size;
 
     job->ranks = calloc((size_t)size, sizeof(int));
     if (job->ranks == NULL)
         return RUEDA_ERR_NOMEM;
     for (int rank = 0; rank < topology->size; rank++)
-        if (topology->places[rank].host == job->formation->place.host)
-            job->ranks[topology->places[rank].index] = rank;
+        if (topology->rows[rank].host == job->formation->row.host)
+            job->ranks[topology->rows[rank].index] = rank;
     return RUEDA_OK;
 }
 
@@ -284,7 +284,7 @@ static rueda_status find_all(struct rueda_job *job,
     rueda_rollcall_fini(&call);
     if (status != RUEDA_OK)
         return status;
-    job->formation->place = job->formation->topology->places[seat->rank];
+    job->formation->row = job->formation->topology->rows[seat->rank];
     status = list_ranks(job);
     /* Keys may serve several jobs, nonces do not. */
     if (job->formation->topology->host_count > 1)
@@ -292,14 +292,14 @@ static rueda_status find_all(struct rueda_job *job,
                          &job->object_key);
     rueda_nonce_text(call.nonce, nonce);
     snprintf(name, RUEDA_CONFIG_NAME_BYTES, "%s-%d", nonce,
-             job->formation->place.host);
+             job->formation->row.host);
     meeting->job = name;
     meeting->title = seat->job;
     meeting->ranks = job->ranks;
     meeting->key = &job->contact.key;
-    meeting->rank = job->formation->place.index;
+    meeting->rank = job->formation->row.index;
     meeting->size =
-        job->formation->topology->hosts[job->formation->place.host].size;
+        job->formation->topology->hosts[job->formation->row.host].size;
     return status;
 }
 
@@ -597,11 +597,10 @@ static void place_thread(struct rueda_job *job, struct rueda_segment *segment,
 {
     struct rueda_formation *formation = job->formation;
 
-    formation->place =
-        (struct rueda_topology_place){.index = formation->rank,
-                                      .local_rank = formation->rank,
-                                      .local_size = formation->size,
-                                      .cross_size = 1};
+    formation->row = (struct rueda_topology_row){.index = formation->rank,
+                                                 .local_rank = formation->rank,
+                                                 .local_size = formation->size,
+                                                 .cross_size = 1};
     job->segment = segment;
     job->threads = hub;
 }

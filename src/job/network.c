@@ -129,7 +129,7 @@ rueda_status rueda_network_locate(struct rueda_hub *hub,
         if (texts + len >= end || len >= RUEDA_NETWORK_TEXT)
             return RUEDA_ERR_INVALID;
         status = rueda_tcp_hub_locate(
-            rueda_tcp_hub_of(hub), rank, topology->places[rank].host, addresses,
+            rueda_tcp_hub_of(hub), rank, topology->rows[rank].host, addresses,
             rueda_network_read(texts, addresses, RUEDA_NETWORK_ADDRESSES));
         if (status != RUEDA_OK)
             return status;
@@ -166,11 +166,11 @@ void rueda_network_mark_inside(struct rueda_hub *hub,
                                const struct rueda_topology *topology, int rank)
 {
     const struct rueda_topology_host *own =
-        &topology->hosts[topology->places[rank].host];
+        &topology->hosts[topology->rows[rank].host];
 
     for (int peer = 0; peer < topology->size; peer++) {
         const struct rueda_topology_host *host =
-            &topology->hosts[topology->places[peer].host];
+            &topology->hosts[topology->rows[peer].host];
 
         if (memcmp(host->id, own->id, RUEDA_PROCESS_BOOT_ID) == 0)
             rueda_tcp_hub_set_inside(rueda_tcp_hub_of(hub), peer);

@@ -17,7 +17,7 @@
 #include "os/interface.h"
 #include "os/process.h"
 
-#define IS_PLACE   'p'
+#define IS_RANKS   'p'
 #define IS_REFUSAL 'r' /* then words */
 
 #define MOST_RANKS 65536
@@ -37,7 +37,7 @@ void rueda_rendezvous_write(const struct rueda_rendezvous_ranks *place,
                            place->local_rank, place->local_size,
                            place->cross_rank, place->cross_size};
 
-    out[0] = IS_PLACE;
+    out[0] = IS_RANKS;
     rueda_put_u32(out + 1, place->term);
     for (int i = 0; i < 6; i++)
         rueda_put_u32(out + 5 + (size_t)4 * i, (uint32_t)numbers[i]);
@@ -70,7 +70,7 @@ rueda_status rueda_rendezvous_read(const void *bytes, size_t len,
         rueda_text_set(words, "%.*s", (int)len - 1, (const char *)at + 1);
         return RUEDA_ERR_CLOSED;
     }
-    if (len != RUEDA_RENDEZVOUS_BYTES || at[0] != IS_PLACE)
+    if (len != RUEDA_RENDEZVOUS_BYTES || at[0] != IS_RANKS)
         return RUEDA_ERR_INVALID;
     for (int i = 0; i < 6; i++)
         numbers[i] = (int)rueda_get_u32(at + 5 + (size_t)4 * i);
@@ -113,7 +113,7 @@ bool rueda_rendezvous_change_read(const void *bytes, size_t len,
 static struct rueda_key job_key;
 static struct rueda_address ways[RUEDA_KEEPER_MOST_ADDRESSES];
 static int way_count;
-static uint64_t place_revision; /* of the last place */
+static uint64_t ranks_revision; /* of the last place */
 
 static atomic_uint present_term;
 static atomic_int present_worker;
@@ -209,13 +209,13 @@ static rueda_status ask_launcher(struct rueda_client *client, int worker,
     if (status != RUEDA_OK)
         return status;
     request = (struct rueda_store_request){
-        .kind = RUEDA_STORE_WAIT, .key = key, .revision = place_revision};
+        .kind = RUEDA_STORE_WAIT, .key = key, .revision = ranks_revision};
     request.key_bytes =
         (size_t)snprintf(key, sizeof(key), RUEDA_RENDEZVOUS_RANKS "%d", worker);
     status = rueda_client_ask(client, &request, INT64_MAX, &reply, error);
     if (status != RUEDA_OK)
         return status;
-    place_revision = reply.revision;
+    ranks_revision = reply.revision;
     status = rueda_rendezvous_read(reply.value, reply.value_bytes, out, error);
     if (status == RUEDA_ERR_INVALID)
         rueda_text_set(error, "the launcher's answer makes no sense; is it of "

@@ -31,7 +31,7 @@ struct rueda_topology_record {
 };
 
 /* Where a rank is. Ranks with one local_rank have distinct cross_ranks. */
-struct rueda_topology_place {
+struct rueda_topology_row {
     int host;  /* index of its host */
     int index; /* among the ranks of that host, in the order of ranks */
     int local_rank;
@@ -50,11 +50,11 @@ struct rueda_topology_host {
 struct rueda_topology {
     int size;
     int host_count;
-    bool is_homogeneous; /* as many ranks on every host */
-    bool is_launchers;   /* local ranks are the launcher's word */
-    struct rueda_topology_place *places; /* [size], by rank */
-    struct rueda_topology_host *hosts;   /* [host_count], numbered in the
-                                            order in which ranks show them */
+    bool is_homogeneous;               /* as many ranks on every host */
+    bool is_launchers;                 /* local ranks are the launcher's word */
+    struct rueda_topology_row *rows;   /* [size], by rank */
+    struct rueda_topology_host *hosts; /* [host_count], numbered in the
+                                          order in which ranks show them */
 };
 
 /* Can its local numbers be? */

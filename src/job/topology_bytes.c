@@ -17,10 +17,10 @@
 #include "base/bytes.h"
 #include "job/topology.h"
 
-#define MAGIC       0x31505452u /* "RTP1" */
-#define HEAD_BYTES  12
-#define HOST_BYTES  (RUEDA_TOPOLOGY_ID_BYTES + 1) /* and its name */
-#define PLACE_BYTES 12
+#define MAGIC      0x31505452u /* "RTP1" */
+#define HEAD_BYTES 12
+#define HOST_BYTES (RUEDA_TOPOLOGY_ID_BYTES + 1) /* and its name */
+#define ROW_BYTES  12
 
 /* ---- Writing ------------------------------------------------------------ */
 
@@ -64,7 +64,7 @@ size_t rueda_topology_record_pack(const struct rueda_topology_record *record,
 
 size_t rueda_topology_bytes(const struct rueda_topology *topology)
 {
-    size_t bytes = HEAD_BYTES + (size_t)topology->size * PLACE_BYTES;
+    size_t bytes = HEAD_BYTES + (size_t)topology->size * ROW_BYTES;
 
     for (int i = 0; i < topology->host_count; i++)
         bytes += HOST_BYTES + strlen(topology->hosts[i].name);
@@ -81,12 +81,12 @@ struct numbers {
 static struct numbers numbers_of(const struct rueda_topology *topology,
                                  int rank)
 {
-    const struct rueda_topology_place *place = &topology->places[rank];
-    struct numbers numbers = {(uint32_t)place->host, UINT32_MAX, UINT32_MAX};
+    const struct rueda_topology_row *row = &topology->rows[rank];
+    struct numbers numbers = {(uint32_t)row->host, UINT32_MAX, UINT32_MAX};
 
     if (topology->is_launchers) {
-        numbers.local_rank = (uint32_t)place->local_rank;
-        numbers.local_size = (uint32_t)place->local_size;
+        numbers.local_rank = (uint32_t)row->local_rank;
+        numbers.local_size = (uint32_t)row->local_size;
     }
     return numbers;
 }
@@ -244,7 +244,7 @@ err:
 static bool is_packed_as(const struct rueda_topology *topology,
                          uint32_t host_count, const unsigned char *end)
 {
-    size_t bytes = (size_t)topology->size * PLACE_BYTES;
+    size_t bytes = (size_t)topology->size * ROW_BYTES;
     struct topology_reader reader = {end - bytes, bytes, true};
 
     if ((uint32_t)topology->host_count != host_count)
@@ -275,7 +275,7 @@ rueda_status rueda_topology_unpack(const void *bytes, size_t len,
     /* Before memory is taken: that many can be in what is left. */
     if (!reader.is_good || !is_magic || size < 1 || size > RUEDA_TOPOLOGY_MAX ||
         hosts < 1 || hosts > size ||
-        reader.left < (size_t)size * PLACE_BYTES + (size_t)hosts * HOST_BYTES)
+        reader.left < (size_t)size * ROW_BYTES + (size_t)hosts * HOST_BYTES)
         goto err_bad;
     records = take_records(&reader, (int)size, (int)hosts);
     if (records == NULL && reader.is_good)

@@ -57,13 +57,13 @@ static const struct {
 
 /* Where a handle is: a symbol of Open MPI's, a number of MPICH's. No symbol:
  * MPI has no such thing. */
-struct mpi_place {
+struct mpi_constant {
     const char *symbol;
     unsigned number;
 };
 
-static const struct mpi_place world = {"ompi_mpi_comm_world", 0x44000000};
-static const struct mpi_place types[RUEDA_DTYPE_COUNT] = {
+static const struct mpi_constant world = {"ompi_mpi_comm_world", 0x44000000};
+static const struct mpi_constant types[RUEDA_DTYPE_COUNT] = {
     [RUEDA_UINT8] = {"ompi_mpi_uint8_t", 0x4c00013b},
     [RUEDA_INT8] = {"ompi_mpi_int8_t", 0x4c000137},
     [RUEDA_UINT16] = {"ompi_mpi_uint16_t", 0x4c00023c},
@@ -73,7 +73,7 @@ static const struct mpi_place types[RUEDA_DTYPE_COUNT] = {
     [RUEDA_FLOAT32] = {"ompi_mpi_float", 0x4c00040a},
     [RUEDA_FLOAT64] = {"ompi_mpi_double", 0x4c00080b},
 };
-static const struct mpi_place reductions[RUEDA_REDUCTION_COUNT] = {
+static const struct mpi_constant reductions[RUEDA_REDUCTION_COUNT] = {
     [RUEDA_SUM] = {"ompi_mpi_op_sum", 0x58000003},
     [RUEDA_MIN] = {"ompi_mpi_op_min", 0x58000002},
     [RUEDA_MAX] = {"ompi_mpi_op_max", 0x58000001},
@@ -103,13 +103,13 @@ static struct mpi_rank *rank_of(struct rueda_system *system)
 }
 
 /* 0: there is none. */
-static handle find(struct mpi_rank *self, const struct mpi_place *place)
+static handle find(struct mpi_rank *self, const struct mpi_constant *constant)
 {
-    if (place->symbol == NULL)
+    if (constant->symbol == NULL)
         return 0;
     if (self->is_openmpi)
-        return (handle)dlsym(self->library, place->symbol);
-    return place->number;
+        return (handle)dlsym(self->library, constant->symbol);
+    return constant->number;
 }
 
 static bool is_well(struct mpi_rank *self, int code, const char *what)

@@ -154,12 +154,12 @@ static int streaming(struct test_rank *me)
     return check_words(me, death->how);
 }
 
-static void run_death(const struct rank_place *place, rank_fn body,
+static void run_death(const struct rank_setup *setup, rank_fn body,
                       struct death *death, int code)
 {
     struct processes processes;
 
-    setenv("RUEDA_TRANSPORT", place->transport, 1);
+    setenv("RUEDA_TRANSPORT", setup->transport, 1);
     processes_start(&processes, RANKS, processes_join, body, death);
     unsetenv("RUEDA_TRANSPORT");
     processes.expected[VICTIM] = code;
@@ -379,10 +379,10 @@ static int patient_rounds(struct test_rank *me)
 
 static void a_rank_that_is_stopped_for_five_seconds_is_waited_for(void **state)
 {
-    const struct rank_place *place = *state;
+    const struct rank_setup *setup = *state;
     struct processes processes;
 
-    setenv("RUEDA_TRANSPORT", place->transport, 1);
+    setenv("RUEDA_TRANSPORT", setup->transport, 1);
     processes_start(&processes, RANKS, processes_join, patient_rounds, NULL);
     unsetenv("RUEDA_TRANSPORT");
     rank_sleep_ms(200);

@@ -492,7 +492,7 @@ static struct rueda_formation *form(struct scenario *scenario, int index)
     struct rank *rank = &scenario->rank[index];
     struct rueda_formation *formation =
         rueda_formation_new(&rank->job, index, scenario->size);
-    const struct rueda_topology_place *places = scenario->topology.places;
+    const struct rueda_topology_row *rows = scenario->topology.rows;
 
     assert_non_null(formation);
     formation->segment = rank->job.segment;
@@ -501,9 +501,9 @@ static struct rueda_formation *form(struct scenario *scenario, int index)
     for (int peer = 0; peer < scenario->size; peer++) {
         int *member = &formation->members[peer];
 
-        *member = !scenario->has_topology                   ? peer
-                  : places[peer].host == places[index].host ? places[peer].index
-                                                            : -1;
+        *member = !scenario->has_topology               ? peer
+                  : rows[peer].host == rows[index].host ? rows[peer].index
+                                                        : -1;
     }
     assert_int_equal(rueda_mesh_init(&formation->mesh, index, scenario->size,
                                      rueda_sim_connect, scenario->sim),

@@ -49,7 +49,7 @@ struct scenario {
     struct rueda_sim *sim;
     struct rueda_topology topology;
     bool has_topology; /* not where all are on one host */
-    struct rueda_topology_place places[SCRIPT_RANKS];
+    struct rueda_topology_row rows[SCRIPT_RANKS];
     struct rueda_select select;
     struct rueda_config config;
     size_t fusion_bytes;

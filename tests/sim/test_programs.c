@@ -47,10 +47,10 @@ static void set_network(struct scenario *scenario)
     scenario->has_topology = net.hosts > 1 || below(&scenario->check, 2) == 0;
     scenario->topology = (struct rueda_topology){.size = scenario->size,
                                                  .host_count = net.hosts,
-                                                 .places = scenario->places};
+                                                 .rows = scenario->rows};
     for (int i = 0; i < scenario->size; i++) {
-        scenario->places[i].host = rueda_sim_net_host(&net, i);
-        scenario->places[i].index = i % net.ranks_per_host;
+        scenario->rows[i].host = rueda_sim_net_host(&net, i);
+        scenario->rows[i].index = i % net.ranks_per_host;
     }
 }
 

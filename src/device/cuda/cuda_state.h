@@ -157,7 +157,7 @@ void rueda_cuda_mark_give(struct rueda_cuda *cuda,
 rueda_cuda_result rueda_cuda_launch(const struct rueda_cuda_call *call,
                                     int kernel, uint64_t blocks, void *args);
 
-/* The slots of the table (arith.c, pack.c). */
+/* The functions of the table (arith.c, pack.c). */
 rueda_status rueda_cuda_reduce(const struct rueda_device *device,
                                struct rueda_work *work,
                                const struct rueda_arith *arith, void *dst,

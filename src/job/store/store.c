@@ -100,10 +100,10 @@ void rueda_store_close(struct rueda_store *store)
 static void remember(struct rueda_store_session *session,
                      const struct rueda_store_reply *reply)
 {
-    uint64_t slot = session->record_count++ % RUEDA_STORE_REMEMBERED;
+    uint64_t index = session->record_count++ % RUEDA_STORE_REMEMBERED;
 
     session->newest = reply->number;
-    session->records[slot] = (struct rueda_store_record){
+    session->records[index] = (struct rueda_store_record){
         .number = reply->number,
         .revision = reply->revision,
         .id = reply->id,

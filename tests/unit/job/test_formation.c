@@ -240,7 +240,7 @@ static void expect_complete(const struct rank *rank, uint32_t term, int size)
     assert_int_equal(formation->term, term);
     assert_int_equal(formation->mesh.term, term);
     assert_int_equal(formation->size, size);
-    assert_int_equal(formation->place.local_size, size);
+    assert_int_equal(formation->row.local_size, size);
     assert_ptr_equal(formation->segment, rank->job->segment);
     assert_false(rueda_segment_has_gone(formation->segment, true));
     assert_int_equal(rueda_segment_first_gone(formation->segment, &words), -1);

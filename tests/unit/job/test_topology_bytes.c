@@ -4,9 +4,9 @@
 #include "job/topology.h"
 #include "unit/unit.h"
 
-#define HEAD  12
-#define HOST  (RUEDA_TOPOLOGY_ID_BYTES + 1)
-#define PLACE 12
+#define HEAD 12
+#define HOST (RUEDA_TOPOLOGY_ID_BYTES + 1)
+#define ROW  12
 
 /* Five ranks on the hosts a, b and c, as a table in bytes. */
 struct table {
@@ -103,7 +103,7 @@ static void check_byte_refused(struct table *table, size_t at,
 
 static size_t place_at(const struct table *table, int rank)
 {
-    return table->len - (size_t)(5 - rank) * PLACE;
+    return table->len - (size_t)(5 - rank) * ROW;
 }
 
 /* ---- Tables ------------------------------------------------------------ */
@@ -113,14 +113,14 @@ static void a_table_comes_back_as_it_was(void **state)
     struct table *table = *state;
     struct rueda_topology *again = NULL;
 
-    assert_int_equal(table->len, HEAD + 3 * (HOST + 3) + 5 * PLACE);
+    assert_int_equal(table->len, HEAD + 3 * (HOST + 3) + 5 * ROW);
     assert_int_equal(unpack(table->bytes, table->len, &again), RUEDA_OK);
     assert_int_equal(again->size, 5);
     assert_int_equal(again->host_count, 3);
     assert_int_equal(again->is_launchers, table->topology->is_launchers);
     assert_int_equal(again->is_homogeneous, false);
-    assert_memory_equal(again->places, table->topology->places,
-                        5 * sizeof(*again->places));
+    assert_memory_equal(again->rows, table->topology->rows,
+                        5 * sizeof(*again->rows));
     assert_memory_equal(again->hosts, table->topology->hosts,
                         3 * sizeof(*again->hosts));
     rueda_topology_free(again);
