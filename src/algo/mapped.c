@@ -276,13 +276,13 @@ static void fill_in(struct rueda_task *task, struct rueda_text *why)
     struct rueda_mapped_notice *mine = kept->mine;
 
     if (task->place->staging->is_private) {
-        mine->verdict = RUEDA_MAPPED_NEVER;
+        mine->answer = RUEDA_MAPPED_NEVER;
         rueda_text_add(why, "RUEDA_CUDA_IPC=0");
     } else if (offer_whole(task, why) != RUEDA_OK) {
-        mine->verdict = RUEDA_MAPPED_NOT_THIS;
+        mine->answer = RUEDA_MAPPED_NOT_THIS;
     } else if (rueda_mapped_task_of(task)->is_in_parts &&
                offer_parts(task) != RUEDA_OK) {
-        mine->verdict = RUEDA_MAPPED_WHOLE;
+        mine->answer = RUEDA_MAPPED_WHOLE;
     }
 }
 
@@ -353,14 +353,14 @@ static void switch_off(struct rueda_mapped *kept)
     rueda_mapped_table_fini(&kept->table);
 }
 
-/* The worst of all verdicts. */
+/* The worst of all answers. */
 static uint64_t judge(struct rueda_task *task, int *out_member)
 {
     uint64_t worst = RUEDA_MAPPED_CAN;
 
     for (int i = 0; i < task->place->mesh->size; i++)
-        if (notice_of(task, i)->verdict > worst) {
-            worst = notice_of(task, i)->verdict;
+        if (notice_of(task, i)->answer > worst) {
+            worst = notice_of(task, i)->answer;
             *out_member = i;
         }
     return worst;

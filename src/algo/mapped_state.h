@@ -5,12 +5,12 @@
 
 #include "algo/mapped.h"
 
-typedef enum rueda_mapped_verdict {
+typedef enum rueda_mapped_answer {
     RUEDA_MAPPED_CAN,
     RUEDA_MAPPED_WHOLE,    /* but not in parts */
     RUEDA_MAPPED_NOT_THIS, /* these buffers cannot be mapped */
     RUEDA_MAPPED_NEVER,
-} rueda_mapped_verdict;
+} rueda_mapped_answer;
 
 /* Where a part of a vector is, or the whole. */
 struct rueda_mapped_part {
@@ -20,7 +20,7 @@ struct rueda_mapped_part {
 
 /* What a rank tells the others of a task; those of parts follow. */
 struct rueda_mapped_notice {
-    uint64_t verdict;
+    uint64_t answer;
     uint64_t ready_ns;  /* when its device had written the buffers */
     uint64_t device[2]; /* where they are */
     struct rueda_mapped_part whole;

@@ -188,7 +188,7 @@ bool rueda_lanes_tell(const struct rueda_lanes *lanes,
  * ranks have sent their records, or after a time limit; on others at once, and
  * what they have is sent.
  */
-void rueda_relay_call(struct rueda_lanes *lanes, struct rueda_ticket *ticket);
+void rueda_relay_switch(struct rueda_lanes *lanes, struct rueda_ticket *ticket);
 
 /* All operations end with this status. */
 void rueda_relay_fail(struct rueda_lanes *lanes, rueda_status status);
@@ -232,8 +232,8 @@ int64_t rueda_standstill_due_ns(const struct rueda_lanes *lanes);
 
 /* How the job ends because all ranks wait, with words; RUEDA_OK: it does not.
  */
-rueda_status rueda_standstill_verdict(const struct rueda_lanes *lanes,
-                                      struct rueda_text *error);
+rueda_status rueda_standstill_found(const struct rueda_lanes *lanes,
+                                    struct rueda_text *error);
 
 /* ---- Operations that do not move (watch.c) ---------------------------- */
 

@@ -186,7 +186,8 @@ static inline bool rueda_policy_plan_check(struct rueda_policy *policy,
 void rueda_policy_stand_back(struct rueda_policy *policy, int64_t now_ns);
 
 /* When the background thread looks whether it has to check. */
-static inline int64_t rueda_policy_look_ns(const struct rueda_policy *policy)
+static inline int64_t
+rueda_policy_background_ns(const struct rueda_policy *policy)
 {
     const int64_t check_ns = rueda_policy_check_ns(policy);
 

@@ -288,10 +288,10 @@ bool rueda_failure_has_heard(struct rueda_job *job,
         hearing->until_ns = rueda_clock_ns() + ANSWER_NS;
         return false;
     case RUEDA_HEARING_ANSWER:
-        hearing->stage = RUEDA_HEARING_VERDICT;
+        hearing->stage = RUEDA_HEARING_HUB;
         hearing->until_ns = hearing->begin_ns + DOUBT_NS;
         return false;
-    case RUEDA_HEARING_VERDICT:
+    case RUEDA_HEARING_HUB:
         break;
     }
     return true;

@@ -66,7 +66,7 @@ struct rueda_launch {
     char job[64];
     int master_port; /* where rank 0 of torch.distributed may listen */
     bool was_used;   /* something has listened or connected there */
-    unsigned looks;  /* that were taken at it */
+    unsigned probes; /* of whether one does */
     char folder[RUEDA_FOLDER_BYTES];
     char last_note[RUEDA_TEXT_BYTES];
 
@@ -177,7 +177,7 @@ void rueda_launch_choose_master_port(struct rueda_launch *launch);
 
 /* See whether something uses that port; to be called now and then, and at the
  * end. */
-void rueda_launch_look_at_master_port(struct rueda_launch *launch);
+void rueda_launch_probe_master_port(struct rueda_launch *launch);
 
 /* At the end: say so if the ranks have joined no job at all, neither by our
  * store nor by torch.distributed. */

@@ -28,14 +28,14 @@ struct rueda_nccl *rueda_nccl_new(const struct rueda_config *config)
 
 void rueda_nccl_free(struct rueda_cuda *cuda)
 {
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
 
     if (cuda->nccl == NULL)
         return;
-    rueda_cuda_begin(&cuda->super, NULL, &call);
-    if (cuda->nccl->stream != NULL && call.result == RUEDA_CUDA_SUCCESS)
+    rueda_cuda_begin(&cuda->super, NULL, &scope);
+    if (cuda->nccl->stream != NULL && scope.result == RUEDA_CUDA_SUCCESS)
         cuda->driver.stream_destroy(cuda->nccl->stream);
-    rueda_cuda_end(&call, RUEDA_CUDA_SUCCESS, "cuStreamDestroy");
+    rueda_cuda_end(&scope, RUEDA_CUDA_SUCCESS, "cuStreamDestroy");
     free(cuda->nccl);
     cuda->nccl = NULL;
 }
@@ -318,19 +318,19 @@ static rueda_status join_at_once(struct rueda_nccl_comm *self)
         .blocking = 0,
     };
     rueda_nccl_result result = RUEDA_NCCL_CUDA_ERROR;
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
 
-    rueda_cuda_begin(device, NULL, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
+    rueda_cuda_begin(device, NULL, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
         result = lib->comm_init_config(&self->comm, mesh->size, self->id,
                                        mesh->rank, &config);
-    rueda_cuda_end(&call, call.result, "ncclCommInitRankConfig");
+    rueda_cuda_end(&scope, scope.result, "ncclCommInitRankConfig");
     self->since_ns = rueda_clock_ns();
     if (result == RUEDA_NCCL_SUCCESS || result == RUEDA_NCCL_IN_PROGRESS)
         return RUEDA_OK;
     rueda_nccl_explain(lib, NULL, result, "ncclCommInitRankConfig",
                        &self->words);
-    tell(self, RUEDA_NCCL_VERDICT, false);
+    tell(self, RUEDA_NCCL_RESULT, false);
     return RUEDA_OK;
 }
 
@@ -407,7 +407,7 @@ static bool hears_failure(struct rueda_nccl_comm *self)
     mine.member = report->member;
     memcpy(mine.words, report->words, sizeof(mine.words));
     mine.words[sizeof(mine.words) - 1] = '\0';
-    self->step = RUEDA_NCCL_VERDICT;
+    self->step = RUEDA_NCCL_RESULT;
     rueda_nccl_talk_begin(&self->talk, &mine, sizeof(mine));
     return true;
 }
@@ -431,12 +431,12 @@ static rueda_status wait_for_join(struct rueda_nccl_comm *self)
                        "waits",
                        (long long)limit_ms / 1000);
     }
-    tell(self, RUEDA_NCCL_VERDICT, result == RUEDA_NCCL_SUCCESS);
+    tell(self, RUEDA_NCCL_RESULT, result == RUEDA_NCCL_SUCCESS);
     return RUEDA_OK;
 }
 
-static rueda_status hear_verdict(struct rueda_nccl_comm *self,
-                                 struct rueda_task *task)
+static rueda_status hear_result(struct rueda_nccl_comm *self,
+                                struct rueda_task *task)
 {
     const struct rueda_nccl_lib *lib = &rueda_nccl_cuda(self)->nccl->lib;
     const int unable = find_unable(self);
@@ -480,8 +480,8 @@ static rueda_status take_step(struct rueda_nccl_comm *self,
         return begin_join(self, task);
     case RUEDA_NCCL_JOIN:
         return wait_for_join(self);
-    case RUEDA_NCCL_VERDICT:
-        return hear(self, task, hear_verdict);
+    case RUEDA_NCCL_RESULT:
+        return hear(self, task, hear_result);
     case RUEDA_NCCL_READY:
     case RUEDA_NCCL_REFUSED:
         break;

@@ -4,13 +4,13 @@
  * does. A place goes through these steps, in its first tasks:
  *
  *      OPEN     a thread loads the library
- *      CARDS    the members tell each other what they have, and decide
+ *      REPORTS  the members tell each other what they have, and decide
  *      ID       the first member makes NCCL's id, by a thread
  *      TELL_ID  the members hear it
  *      LINE     until this rank has launched nothing that still runs, and
  *               launches nothing else (nccl_turn.c)
  *      JOIN     NCCL makes the communicator
- *      VERDICT  the members tell each other whether they have it
+ *      RESULT   the members tell each other whether they have it
  *      READY    tasks run
  *      REFUSED  for good; tasks are handed on
  */
@@ -29,7 +29,7 @@ typedef enum rueda_nccl_step {
     RUEDA_NCCL_TELL_ID,
     RUEDA_NCCL_LINE,
     RUEDA_NCCL_JOIN,
-    RUEDA_NCCL_VERDICT,
+    RUEDA_NCCL_RESULT,
     RUEDA_NCCL_READY,
     RUEDA_NCCL_REFUSED,
 } rueda_nccl_step;

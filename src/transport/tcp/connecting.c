@@ -460,14 +460,14 @@ void rueda_tcp_attach_arrivals(struct rueda_tcp_hub *hub,
 
 rueda_status rueda_tcp_admit(struct rueda_tcp_hub *hub)
 {
-    static const struct rueda_admission_calls calls = {
+    static const struct rueda_admission_ops ops = {
         .about = about_for_peer, .proven = admit, .is_expected = is_of_peers};
     struct rueda_text who = {{0}};
     const struct rueda_admission_args args = {
         .who = who.chars,
         .purpose = rueda_tcp_purpose_of(RUEDA_ACCEPTOR, RUEDA_TCP_FOR_STREAM),
         .key = &hub->key,
-        .calls = &calls,
+        .ops = &ops,
         .arg = hub};
     rueda_status status;
 

@@ -124,12 +124,12 @@ static void the_background_thread_leaves_checks_to_the_driver(void **state)
 
     (void)state;
     rueda_policy_set_checks(&policy, RUEDA_S(8), NOW);
-    assert_int_equal(rueda_policy_look_ns(&policy), NOW + RUEDA_S(2));
+    assert_int_equal(rueda_policy_background_ns(&policy), NOW + RUEDA_S(2));
     rueda_policy_stand_back(&policy, NOW + RUEDA_S(2));
-    assert_int_equal(rueda_policy_look_ns(&policy), NOW + RUEDA_S(4));
+    assert_int_equal(rueda_policy_background_ns(&policy), NOW + RUEDA_S(4));
     assert_true(rueda_policy_is_check_due(&policy, NOW + RUEDA_S(2)));
     rueda_policy_has_checked(&policy, NOW + RUEDA_S(3));
-    assert_int_equal(rueda_policy_look_ns(&policy), NOW + RUEDA_S(5));
+    assert_int_equal(rueda_policy_background_ns(&policy), NOW + RUEDA_S(5));
 }
 
 static void sleep_ends_at_whatever_comes_first(void **state)
